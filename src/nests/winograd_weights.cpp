@@ -6,14 +6,14 @@
 namespace tenon::nests {
 namespace {
 
-constexpr std::int64_t kColumns = 16;
+constexpr std::int64_t kAtOnce = 16;
 
-// One number for each of the outputs that lie side by side.
-using Numbers = std::array<double, kColumns>;
+// One number for each of some outputs that lie side by side.
+using Numbers = std::array<double, kAtOnce>;
 
 // G g for one row or column of three weights.
 void transform(const std::array<Numbers, 3>& g, std::array<Numbers, 6>& out, int tile) {
-  for (std::size_t k = 0; k < kColumns; ++k) {
+  for (std::size_t k = 0; k < kAtOnce; ++k) {
     const double a = g[0][k], b = g[1][k], c = g[2][k];
     if (tile == 2) {
       out[0][k] = a;
@@ -34,22 +34,22 @@ void transform(const std::array<Numbers, 3>& g, std::array<Numbers, 6>& out, int
 }  // namespace
 
 Dims WinogradWeights::dims() const {
-  return {(tile + 2) * (tile + 2), (outputs + kColumns - 1) / kColumns, channels, kColumns};
+  return {(tile + 2) * (tile + 2), blocks(), channels, columns};
 }
 
 void transform_weights(const WinogradWeights& weights, const float* source, float* target) {
   const auto edge = static_cast<std::size_t>(weights.tile) + 2;
-  const std::int64_t blocks = (weights.outputs + kColumns - 1) / kColumns;
-  const std::int64_t stride = blocks * weights.channels * kColumns;  // between kinds of products
+  const std::int64_t columns = weights.columns, outputs = weights.blocks() * columns;
+  const std::int64_t stride = outputs * weights.channels;  // between kinds of products
   std::array<Numbers, 3> g{};
   std::array<Numbers, 6> out{};
   std::array<std::array<Numbers, 3>, 6> half{};  // by row of the result, column of the window
-  for (std::int64_t block = 0; block < blocks; ++block) {
-    const std::int64_t count = std::min(kColumns, weights.outputs - block * kColumns);
+  for (std::int64_t first = 0; first < outputs; first += kAtOnce) {
+    const std::int64_t count = std::clamp<std::int64_t>(weights.outputs - first, 0, kAtOnce);
     for (Numbers& numbers : g) numbers.fill(0);  // past the last output
     for (std::int64_t c = 0; c < weights.channels; ++c) {
       const float* w =
-          source + weights.base + block * kColumns * weights.by_output + c * weights.by_channel;
+          source + weights.base + first * weights.by_output + c * weights.by_channel;
       for (std::size_t column = 0; column < 3; ++column) {
         for (std::size_t row = 0; row < 3; ++row) {
           const float* from = w + static_cast<std::int64_t>(row) * weights.by_row +
@@ -61,11 +61,11 @@ void transform_weights(const WinogradWeights& weights, const float* source, floa
         transform(g, out, weights.tile);
         for (std::size_t row = 0; row < edge; ++row) half[row][column] = out[row];
       }
-      float* at = target + (block * weights.channels + c) * kColumns;
+      float* at = target + (first / columns * weights.channels + c) * columns + first % columns;
       for (std::size_t row = 0; row < edge; ++row) {
         transform(half[row], out, weights.tile);
         for (std::size_t column = 0; column < edge; ++column, at += stride) {
-          for (std::size_t k = 0; k < kColumns; ++k) at[k] = static_cast<float>(out[column][k]);
+          for (std::size_t k = 0; k < kAtOnce; ++k) at[k] = static_cast<float>(out[column][k]);
         }
       }
     }

@@ -141,6 +141,7 @@ class Lister {
   void add_winograd(const std::string& name, WindowSum window, int tile) {
     const double cost = estimated(window, tile);
     window.weights.tile = tile;
+    window.weights.columns = winograd_columns(window, target_);
     const std::int64_t usual = tiles_in_block(window);
     add_block(name, window, cost, usual);
     for (const std::int64_t wanted : {0, 12, 24, 48, 96}) {

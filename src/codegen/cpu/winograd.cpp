@@ -13,8 +13,6 @@ namespace {
 using nests::Affine;
 using nests::Stride;
 
-constexpr std::int64_t kWeightLanes = 16;
-
 // The place of a load's element in its buffer.
 std::optional<Affine> place_of(const Scalar& load) {
   Affine place;
@@ -166,7 +164,7 @@ class Finder {
       weights.base += 2 * weights.by_column;
       weights.by_column = -weights.by_column;
     }
-    if (!found_.has_constant_weights && weights.outputs % kWeightLanes != 0) return false;
+    if (!found_.has_constant_weights && weights.outputs % weights.columns != 0) return false;
     return weights.channels > 0 && weights.outputs > 0 && found_.tiles_hint() > 0;
   }
 

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "codegen/cpu/row_blocks.h"
+#include "codegen/cpu/tile_blocks.h"
 #include "nests/index_map.h"
 #include "ops/access.h"
 
@@ -13,7 +14,6 @@
 namespace tenon::codegen::cpu {
 namespace {
 
-constexpr unsigned kLanes = 8, kColumns = 16;
 constexpr std::int64_t kManyTiles = 100;
 
 Scalar integers(BinaryOp op, const Scalar& a, const Scalar& b) {
@@ -100,8 +100,8 @@ class Rewrite {
 class Nests {
  public:
   Nests(NestSequence& sequence, const NestSequence::Part& part, const WindowSum& window,
-        std::size_t derived, std::int64_t block, unsigned rows)
-      : sequence_(sequence), from_(part), w_(window), derived_(derived), block_(block), rows_(rows) {}
+        std::size_t derived, std::int64_t block, unsigned rows, unsigned lanes)
+      : sequence_(sequence), from_(part), w_(window), derived_(derived), block_(block), rows_(rows), lanes_(lanes) {}
 
   std::vector<NestSequence::Part> run() {
     const std::int64_t kinds = w_.edge() * w_.edge();
@@ -304,7 +304,7 @@ class Nests {
                              {at.held, integer_scalar(kind++), loop_scalar(channel)}, value));
       }
     }
-    return loop(channel, w_.weights.channels, LoopKind::Vector, kLanes, std::move(body));
+    return loop(channel, w_.weights.channels, LoopKind::Vector, lanes_, std::move(body));
   }
 
   Block product_loops() {
@@ -314,7 +314,7 @@ class Nests {
                       total = nest().new_local(DType::F32);
     const std::size_t weights = use(derived_, Storage::Operand);
     // While one block of columns is in use the next comes from memory.
-    nest().buffers[weights].ahead = w_.weights.channels * kColumns;
+    nest().buffers[weights].ahead = w_.weights.channels * w_.weights.columns;
     Statement fold;
     fold.kind = Statement::Kind::Fold;
     fold.id = total;
@@ -328,14 +328,14 @@ class Nests {
     Statement sum = loop(channel, w_.weights.channels, LoopKind::Serial, 1, {std::move(fold)});
     sum.is_independent = false;
     const Scalar output =
-        integers(BinaryOp::Add, times(loop_scalar(outer), kColumns), loop_scalar(inner));
+        integers(BinaryOp::Add, times(loop_scalar(outer), w_.weights.columns), loop_scalar(inner));
     Block body{define_statement(total, literal_scalar(DType::F32, 0, 0)), std::move(sum),
                store(result_tiles_, result_dims_, {loop_scalar(row), loop_scalar(kind), output},
                      local_scalar(total, DType::F32))};
     const LoopKind shared = block_ > 0 ? LoopKind::Serial : LoopKind::Parallel;
     body = {loop(row, image_dims_[0], LoopKind::Jam, rows_, std::move(body))};
-    body = {loop(inner, kColumns, LoopKind::Vector, kColumns, std::move(body))};
-    body = {loop(outer, w_.blocked_outputs() / kColumns, shared, 1, std::move(body))};
+    body = {loop(inner, w_.weights.columns, LoopKind::Vector, static_cast<unsigned>(w_.weights.columns), std::move(body))};
+    body = {loop(outer, w_.weights.blocks(), shared, 1, std::move(body))};
     return {loop(kind, image_dims_[1], shared, 1, std::move(body))};
   }
 
@@ -386,7 +386,7 @@ class Nests {
       guarded(body, row, w_.rows, w_.row_step, i, std::move(line));
     }
     return tile_loop(id,
-                     {loop(output, w_.weights.outputs, LoopKind::Vector, kLanes, std::move(body))});
+                     {loop(output, w_.weights.outputs, LoopKind::Vector, lanes_, std::move(body))});
   }
 
   Block rewritten(const Block& statements, Rewrite& rewrite) {
@@ -412,7 +412,8 @@ class Nests {
   const WindowSum& w_;
   const std::size_t derived_;
   const std::int64_t block_;
-  const unsigned rows_;  // of a tile of products
+  const unsigned rows_;   // of a tile of products
+  const unsigned lanes_;  // of transforms
   NestSequence::Part part_;
   std::map<std::size_t, std::size_t> used_;
   Scalar first_tile_;
@@ -435,26 +436,34 @@ std::int64_t WindowSum::tiles_hint() const {
 }
 
 std::int64_t WindowSum::blocked_outputs() const {
-  return (weights.outputs + kColumns - 1) / kColumns * kColumns;
+  return weights.blocks() * weights.columns;
 }
 
-// Sums in flight should be half as many again as multiply-adds take cycles, on all units of a core; rows that lie at
-// the same places of the first cache find room there together.
+std::int64_t winograd_columns(const WindowSum& window, const TargetFacts& facts) {
+  const std::int64_t wide = tile_for(facts.registers, facts.vector_bits).columns;
+  return window.weights.outputs % wide == 0 ? wide : window.weights.columns;
+}
+
+// Narrow tiles: sums in flight should be half as many again as multiply-adds take cycles, on all units of a core. Rows
+// that lie at the same places of the first cache find room there together.
 unsigned product_rows(const WindowSum& window, const TargetFacts& facts) {
-  constexpr double kLatency = 4, kUsualRows = 6;
-  const double lanes = facts.vector_bits / 32.0, vectors = std::max(1.0, kColumns / lanes);
-  const double wanted = std::ceil(1.5 * kLatency * facts.products_per_cycle() / lanes / vectors);
-  const double held = (facts.registers - 2.0) / vectors - 1;
+  constexpr double kLatency = 4;
   const std::int64_t distance = window.edge() * window.edge() * window.weights.channels;
   const double in_cache = rows_in_cache(distance, facts);
-  return static_cast<unsigned>(std::max(std::min({wanted, held, in_cache}), kUsualRows));
+  const TileShape usual = tile_for(facts.registers, facts.vector_bits);
+  double wanted = usual.rows;
+  if (window.weights.columns < usual.columns) {
+    const double lanes = facts.vector_bits / 32.0;
+    wanted = std::max(std::ceil(1.5 * kLatency * facts.products_per_cycle() / lanes), 6.0);
+  }
+  return static_cast<unsigned>(std::max(std::min(wanted, in_cache), 6.0));
 }
 
 std::vector<NestSequence::Part> winograd_nests(NestSequence& sequence,
                                                const NestSequence::Part& part,
                                                const WindowSum& window, std::size_t derived,
                                                std::int64_t block, const TargetFacts& facts) {
-  return Nests(sequence, part, window, derived, block, product_rows(window, facts)).run();
+  return Nests(sequence, part, window, derived, block, product_rows(window, facts), facts.vector_bits / 32).run();
 }
 
 }  // namespace tenon::codegen::cpu

@@ -59,6 +59,9 @@ FoundWindow find_window(const NestSequence::Part& part, const std::vector<bool>&
 /// Estimated time, in cycles of one core, by tiles of `weights.tile`.
 double winograd_cost(const WindowSum& window, const TargetFacts& facts);
 
+/// Columns of a tile of products, which lie side by side in the weights.
+std::int64_t winograd_columns(const WindowSum& window, const TargetFacts& facts);
+
 /// Tiles that go through all steps together: few enough to stay in the cache of a core, enough of
 /// them for each time that the weights are read. 0 where that leaves too few blocks to share out.
 std::int64_t tiles_in_block(const WindowSum& window);

@@ -8,8 +8,6 @@
 namespace tenon::codegen::cpu {
 namespace {
 
-constexpr unsigned kNestLanes = 16;
-
 // G g for one row or column of three weights.
 std::vector<Scalar> transformed(const std::vector<Scalar>& g, int tile) {
   const Scalar ends = add(g[0], g[2]);
@@ -37,6 +35,7 @@ NestSequence::Part weight_nest(const NestSequence& sequence, const std::string& 
                   {"g", DType::F32, dims, Storage::Result}};
   const std::size_t block = nest.new_loop("oo"), channel = nest.new_loop("c"),
                     lane = nest.new_loop("oi");
+  constexpr unsigned kLanes = 16;
 
   Block body;
   const auto named = [&](const Scalar& value) {
@@ -47,7 +46,7 @@ NestSequence::Part weight_nest(const NestSequence& sequence, const std::string& 
   const auto weight_at = [&](std::int64_t row, std::int64_t column) {
     nests::Affine at;
     at.start = weights.base + row * weights.by_row + column * weights.by_column;
-    at.steps = {{block, kNestLanes * weights.by_output},
+    at.steps = {{block, weights.columns * weights.by_output},
                 {channel, weights.by_channel},
                 {lane, weights.by_output}};
     ScalarNode node;
@@ -90,7 +89,7 @@ NestSequence::Part weight_nest(const NestSequence& sequence, const std::string& 
     loop.body = std::move(body);
     body = {std::move(loop)};
   };
-  enclose(lane, kNestLanes, LoopKind::Vector, kNestLanes);
+  enclose(lane, weights.columns, LoopKind::Vector, kLanes);
   enclose(channel, weights.channels, LoopKind::Parallel, 1);
   enclose(block, dims[1], LoopKind::Parallel, 1);
   // The innermost of the loops that are shared out goes along the weights.
