@@ -3,7 +3,10 @@
 #include "base/error.h"
 #include "program/checksum.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cmath>
 
 namespace tenon {
 namespace {
@@ -16,6 +19,11 @@ constexpr std::uint64_t kBytesForOne = 16 << 10, kBytesInOnePiece = 256 << 10;
 
 // A constant of so many bytes is compared while it is read, so many at once.
 constexpr std::uint64_t kBytesStreamed = 1 << 20, kBytesAtOnce = 512 << 10;
+
+std::uint64_t own_cache_bytes() {
+  static const long found = sysconf(_SC_LEVEL2_CACHE_SIZE);
+  return found > 0 ? static_cast<std::uint64_t>(found) : 1 << 20;
+}
 
 }  // namespace
 
@@ -185,6 +193,7 @@ void KernelRunner::prepare_steps(const Segment& segment, Prepared& prepared) {
     prepared.steps.push_back(ready);
     prepared.steps.back().chunk = chunk_of(step, ready.work);
   }
+  if (!guard_) find_turned_steps(prepared);
   if (guard_) stride += kGuardBytes;
   const bool grows = stride > scratch_stride_;
   scratch_stride_ = std::max(scratch_stride_, stride);
@@ -194,6 +203,35 @@ void KernelRunner::prepare_steps(const Segment& segment, Prepared& prepared) {
     throw no_scratch(p, hungriest, scratch_stride_, thread_count_);
   for (std::size_t end = scratch_stride_; guard_ && grows && end <= bytes; end += scratch_stride_) {
     forbid(scratch_.data() + end - kGuardBytes, kGuardBytes);
+  }
+}
+
+// Weights that are a little more than a core's cache, read in the same order in every run, are each
+// evicted before their turn comes again. Going back where the last run ended finds what was read
+// last. Where a weight serves many rows arithmetic takes the time, and kernels fetch what lies
+// behind; of many times the cache too little is found.
+void KernelRunner::find_turned_steps(Prepared& prepared) const {
+  constexpr double kMostCaches = 8, kMostRows = 8, kBytesOfCall = 4096;
+  const auto constant_bytes = [&](const ReadyStep& ready) {
+    std::uint64_t bytes = 0;
+    for_each_constant(ready, [&](const Read& read) { bytes += read.bytes; });
+    return static_cast<double>(bytes);
+  };
+  double all = 0;
+  for (const ReadyStep& ready : prepared.steps) all += constant_bytes(ready);
+  const double caches = all / thread_count_ / static_cast<double>(own_cache_bytes());
+  if (caches < 0.5 || caches > kMostCaches) return;
+  for (ReadyStep& ready : prepared.steps) {
+    double others = 0;
+    for (const std::uint32_t id : program().steps[ready.step].buffers)
+      others += static_cast<double>(bytes_of(id));
+    const double weights = constant_bytes(ready);
+    others -= weights;
+    // A row against a square of weights reads and writes as many numbers as two of its sides have.
+    const double side = 4 * std::sqrt(weights / 4);
+    if (weights < kBytesOfCall || others > kMostRows * 2 * side) continue;
+    ready.turned_items = static_cast<std::int64_t>(
+        std::ceil(static_cast<double>(ready.work) * kBytesOfCall / weights));
   }
 }
 
@@ -283,7 +321,12 @@ void KernelRunner::run_items(const ReadyStep& ready, std::size_t thread, std::in
   const KernelArguments arguments{ready.segment->pointers.data() + ready.first_pointer,
                                   ready.segment->extents.data() + ready.first_extent,
                                   scratch_for(ready, thread), &error_};
-  ready.kernel(&arguments, begin, end);
+  if (ready.turned_items == 0 || ready.segment->order == ThreadPool::Order::Forward) {
+    ready.kernel(&arguments, begin, end);
+    return;
+  }
+  for (std::int64_t at = end; at > begin; at -= ready.turned_items)
+    ready.kernel(&arguments, std::max(begin, at - ready.turned_items), at);
 }
 
 void KernelRunner::compare_and_run(ReadyStep& ready, ThreadPool::Caller& caller) {
@@ -372,7 +415,8 @@ void KernelRunner::run_steps(Prepared& prepared, Seen& seen) {
     if (swapper_) swapper_->before(step.step);
     std::unique_ptr<GuardedCall> guards = guard_ ? guarded(step) : nullptr;
     if (prepared.has_run || is_compared(step)) {
-      caller.for_each(step.work, step.chunk, thread_count_, run_chunk, &step);
+      caller.for_each(step.work, step.chunk, thread_count_, run_chunk, &step,
+                      step.turned_items > 0 ? prepared.order : ThreadPool::Order::Forward);
     } else {
       compare_and_run(step, caller);
     }
@@ -382,6 +426,8 @@ void KernelRunner::run_steps(Prepared& prepared, Seen& seen) {
   }
   if (swapper_) swapper_->before(program().steps.size());
   prepared.has_run = true;
+  prepared.order = prepared.order == ThreadPool::Order::Forward ? ThreadPool::Order::Backward
+                                                                : ThreadPool::Order::Forward;
 }
 
 void KernelRunner::run(std::size_t segment) {

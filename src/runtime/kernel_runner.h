@@ -81,6 +81,7 @@ class KernelRunner : public BoundShapes {
     std::size_t step = 0;
     Prepared* segment = nullptr;
     KernelRunner* owner = nullptr;
+    std::int64_t turned_items = 0;  // backward, so many at a time; 0: always forward
   };
   struct Prepared {
     bool is_ready = false;
@@ -90,6 +91,7 @@ class KernelRunner : public BoundShapes {
     std::vector<ReadyStep> steps;
     std::vector<Patch> patches;
     bool has_run = false;  // since it is ready: what the steps read is known to be intact
+    ThreadPool::Order order = ThreadPool::Order::Forward;  // of this run
     std::unique_ptr<DeviceContext> device;  // in place of most of that
   };
   // A constant that a call reads.
@@ -101,6 +103,7 @@ class KernelRunner : public BoundShapes {
 
   void place_buffers(const Segment& segment, Prepared& prepared);
   void prepare_steps(const Segment& segment, Prepared& prepared);
+  void find_turned_steps(Prepared& prepared) const;
   std::unique_ptr<GuardedCall> guarded(const ReadyStep& ready);
   std::byte* scratch_of(std::size_t thread) const {
     return scratch_.data() + thread * scratch_stride_;

@@ -37,6 +37,7 @@ struct ThreadPool::Job {
   void* state;
   std::int64_t count, chunk, chunks;
   std::size_t threads;
+  Order order;
   struct alignas(64) Share {
     std::uint64_t left;  // the next chunk, and above these 32 bits the one behind the last
   };
@@ -45,9 +46,15 @@ struct ThreadPool::Job {
   std::int64_t first_chunk(std::size_t thread) const {
     return chunks * static_cast<std::int64_t>(thread) / static_cast<std::int64_t>(threads);
   }
+  // The chunk with which a thread begins its share.
+  std::int64_t begins_with(std::size_t thread) const {
+    return order == Order::Forward ? first_chunk(thread) : first_chunk(thread + 1) - 1;
+  }
   void share_out(std::size_t thread, std::int64_t taken) {
-    const auto first = static_cast<std::uint64_t>(first_chunk(thread) + taken);
-    shares[thread].left = first | static_cast<std::uint64_t>(first_chunk(thread + 1)) << 32;
+    const bool is_forward = order == Order::Forward;
+    const auto first = static_cast<std::uint64_t>(first_chunk(thread) + (is_forward ? taken : 0));
+    const auto end = static_cast<std::uint64_t>(first_chunk(thread + 1) - (is_forward ? 0 : taken));
+    shares[thread].left = first | end << 32;
   }
   void run_chunk(std::size_t thread, std::int64_t index) const {
     run(state, thread, index * chunk, std::min((index + 1) * chunk, count));
@@ -68,7 +75,8 @@ struct ThreadPool::Job {
   void take_chunks(std::size_t thread) {
     for (std::size_t k = 0; k < threads; ++k) {
       const std::size_t share = (thread + k) % threads;
-      for (std::int64_t index = take(share, k > 0); index >= 0; index = take(share, k > 0)) run_chunk(thread, index);
+      const bool from_end = (k > 0) == (order == Order::Forward);
+      for (std::int64_t index = take(share, from_end); index >= 0; index = take(share, from_end)) run_chunk(thread, index);
     }
   }
 };
@@ -168,7 +176,7 @@ ThreadPool::Caller::~Caller() {
 }
 
 void ThreadPool::Caller::for_each(std::int64_t count, std::int64_t chunk, int thread_count, Run run,
-                                  void* state) {
+                                  void* state, Order order) {
   if (count <= 0) return;
   constexpr std::int64_t most_chunks = std::numeric_limits<std::int32_t>::max();
   chunk = std::max({chunk, std::int64_t{1}, (count - 1) / most_chunks + 1});
@@ -200,6 +208,7 @@ void ThreadPool::Caller::for_each(std::int64_t count, std::int64_t chunk, int th
     job.chunk = chunk;
     job.chunks = chunks;
     job.threads = helper_count + 1;
+    job.order = order;
     const bool has_more = chunks > static_cast<std::int64_t>(job.threads);
     for (std::size_t k = 0; k < job.threads; ++k) job.share_out(k, k == 0 ? 0 : 1);
     for (std::size_t k = 0; k < helper_count; ++k) {
@@ -207,7 +216,7 @@ void ThreadPool::Caller::for_each(std::int64_t count, std::int64_t chunk, int th
       worker.number = static_cast<std::uint32_t>(k + 1);
       worker.run = run;
       worker.state = state;
-      worker.begin = job.first_chunk(k + 1) * chunk;
+      worker.begin = job.begins_with(k + 1) * chunk;
       worker.end = std::min(worker.begin + chunk, count);
       worker.job = has_more ? &job : nullptr;
       worker.word.store(helpers[k].ready, std::memory_order_release);
@@ -219,7 +228,7 @@ void ThreadPool::Caller::for_each(std::int64_t count, std::int64_t chunk, int th
       const std::uint32_t running = with_state(helpers[k].ready, Running);
       std::uint32_t ready = helpers[k].ready;
       if (word.compare_exchange_strong(ready, with_state(ready, Idle), std::memory_order_acq_rel)) {
-        job.run_chunk(0, job.first_chunk(k + 1));
+        job.run_chunk(0, job.begins_with(k + 1));
         continue;
       }
       for (int spin = 0; spin < kSpins && word.load(std::memory_order_acquire) == running; ++spin) _mm_pause();

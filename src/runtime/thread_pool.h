@@ -16,6 +16,9 @@ class ThreadPool {
   /// Does not throw.
   using Run = void (*)(void* state, std::size_t thread, std::int64_t begin, std::int64_t end);
 
+  /// In which direction a thread goes through its share.
+  enum class Order : bool { Forward, Backward };
+
   static ThreadPool& shared();
   /// `capacity`: how many threads, callers among them, are kept busy at once.
   explicit ThreadPool(int capacity);
@@ -36,7 +39,8 @@ class ThreadPool {
     /// Calls `run` until all of [0, count) is done, `chunk` items at a time, on at most `thread_count`
     /// threads, this one among them. Beside other callers it gets only helpers that the capacity leaves;
     /// alone it gets those it asks for. Allocates nothing.
-    void for_each(std::int64_t count, std::int64_t chunk, int thread_count, Run run, void* state);
+    void for_each(std::int64_t count, std::int64_t chunk, int thread_count, Run run, void* state,
+                  Order order = Order::Forward);
 
    private:
     ThreadPool& pool_;

@@ -51,6 +51,8 @@ struct TargetFacts {
   /// answer, where they are more than so many of a unit's own caches: less, as the weights of a
   /// recurrence, had better not be asked for again. Found on a Sapphire Rapids.
   unsigned ahead_bytes = 4096;
+  /// So many streams of weights at once come from memory fastest.
+  unsigned weight_streams = 1;
   double streamed_caches = 2;
   /// Sums of bytes that are no longer leave tiles of the processor's own later than vectors would
   /// have been done. Found there, too.

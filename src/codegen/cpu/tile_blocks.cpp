@@ -77,6 +77,23 @@ std::int64_t column_group(const TilePlan& plan, const TargetFacts& target) {
                           target);
 }
 
+namespace {
+
+bool is_far(const TilePlan& plan, const TargetFacts& target) {
+  return 4 * size_hint(product(plan.b_view)) >
+         target.streamed_caches * static_cast<double>(target.own_cache().bytes);
+}
+
+}  // namespace
+
+std::int64_t weight_streams(const TilePlan& plan, const TargetFacts& target) {
+  const std::int64_t block = plan.width * static_cast<std::int64_t>(target.weight_streams);
+  const bool is_one_row = !plan.rows && !plan.is_paired;
+  const bool is_even =
+      plan.column_count.is_constant() && plan.column_count.constant() % block == 0;
+  return is_one_row && is_even && is_far(plan, target) ? target.weight_streams : 1;
+}
+
 std::int64_t panel_ahead(const TilePlan& plan, const Statement* rows, unsigned rows_at_once,
                          const TargetFacts& target) {
   const bool has_limit = rows != nullptr && rows->limit.is_defined();
@@ -84,9 +101,7 @@ std::int64_t panel_ahead(const TilePlan& plan, const Statement* rows, unsigned r
     return plan.sum_length * plan.width;
   const bool is_one_tile = rows == nullptr || (!has_limit && rows->extent.is_constant() &&
                                                rows->extent.constant() <= rows_at_once);
-  const bool is_far = 4 * size_hint(product(plan.b_view)) >
-                      target.streamed_caches * static_cast<double>(target.own_cache().bytes);
-  return is_one_tile && is_far ? target.ahead_bytes / 4 : 0;
+  return is_one_tile && is_far(plan, target) ? target.ahead_bytes / 4 : 0;
 }
 
 }  // namespace tenon::codegen::cpu

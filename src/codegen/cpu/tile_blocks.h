@@ -22,6 +22,11 @@ RowBlocks row_blocks_of(const TilePlan& plan, const TargetFacts& target);
 /// How many blocks of columns go through the parts of a sum together.
 std::int64_t column_group(const TilePlan& plan, const TargetFacts& target);
 
+/// How many blocks of columns a single row goes through at once, each with weights of its own: as
+/// many streams as a core reads from memory fastest. 1 where caches hold the weights, or blocks
+/// would be left over.
+std::int64_t weight_streams(const TilePlan& plan, const TargetFacts& target);
+
 /// How far ahead, in elements, columns that lie in panels are fetched where sums run in one piece:
 /// the panel behind where many rows use one; else, of weights that a core's cache does not hold, as
 /// much as memory takes to answer. 0: not at all.

@@ -57,7 +57,7 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
   TilePlan plan = plan_of(roles, around_it, may_pack, shape, is_alone, target);
   SplitLoop columns = split(nest, whole, plan.columns, plan.width);
 
-  const std::int64_t group = is_alone ? column_group(plan, target) : 1;
+  std::int64_t group = is_alone ? column_group(plan, target) : 1;
   std::optional<std::size_t> grouped;  // the loop over the blocks of columns of a group
   if (group > 1) {
     const std::size_t sum = plan.reduction[plan.depth_level];
@@ -70,6 +70,15 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
     const Dim count = floor_div(at->extent, plan.depth);
     *at = {parts.inner, plan.depth};
     plan.packed.insert(plan.packed.insert(at, {groups.inner, group}), {parts.outer, count});
+  }
+
+  std::optional<std::size_t> streams;  // the loop over blocks of columns that one row goes through at once
+  if (const std::int64_t count = may_pack[plan.b] ? weight_streams(plan, target) : 1; count > 1) {
+    const SplitLoop groups = split(nest, whole, columns.outer, count, "g");
+    columns.outer = groups.outer;
+    streams = groups.inner;
+    group = count;
+    plan.packed.insert(plan.packed.begin(), {groups.inner, count});
   }
 
   SplitLoop pairs;
@@ -166,6 +175,7 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
   if (has_parts) inside.push_back(*plan.rows);
   if (has_parts && plan.lines) order.push_back(*plan.lines);
   if (plan.rows) order.push_back(*plan.rows);
+  if (streams) order.push_back(*streams);
   if (tile_loop) order.push_back(*tile_loop);
   reorder(whole, order);
   if (plan.is_paired) {
@@ -179,6 +189,7 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
   for (const std::size_t loop : around) bind_loop(whole, loop, outermost);
   bind_loop(whole, columns.inner, LoopKind::Vector, plan.width);
   if (plan.rows) bind_loop(whole, tile_loop.value_or(*plan.rows), LoopKind::Jam, tile_rows);
+  if (streams) bind_loop(whole, *streams, LoopKind::Jam, static_cast<unsigned>(group));
   if (has_parts) {
     if (!grouped) split(nest, whole, plan.reduction[plan.depth_level], plan.depth);
     stage_sum(nest, whole, inside, columns.inner, plan.depth_level + 1);
