@@ -214,8 +214,10 @@ void KernelEmitter::emit_jam(const Statement& loop, llvm::Value* count) {
   const auto one_tile = [&](llvm::Value* first, unsigned size) {
     fetch_what_follows(loop.body, loop.id, first, size);
     panel_ = share_of_panel(loop, first, size);
+    row_fetch_ = rows_behind(loop, first, size);
     emit_jammed(loop.body, loop.id, first, size);
     panel_.reset();
+    row_fetch_.reset();
   };
   const auto tiles = [&](llvm::Value* from, llvm::Value* to, unsigned size) {
     counted(from, to, size, nest_.loop_names[loop.id], [&](llvm::Value* first) { one_tile(first, size); });
@@ -296,6 +298,7 @@ void KernelEmitter::emit_jammed(const Block& block, std::size_t loop, llvm::Valu
         loops_[statement.id] = math_.uniform(counter);
         if (panel_) panel_->steps.emplace_back(&statement, counter);
         if (panel_ && statement.body.front().kind == Statement::Kind::Fold) fetch_panel();
+        if (row_fetch_ && row_fetch_->sum == statement.id) fetch_rows(counter);
         if (edge) {
           emit_decided(*edge, [&] { emit_jammed(statement.body, loop, first, count); });
         } else {

@@ -137,6 +137,16 @@ class KernelEmitter {
   };
   std::optional<PanelFetch> share_of_panel(const Statement& rows, llvm::Value* first, unsigned count);
   void fetch_panel();
+  // What rows of the next tile read, of which each step of the sum fetches a share.
+  struct RowFetch {
+    Scalar load;
+    std::size_t rows, sum;  // loops
+    std::int64_t steps;
+    llvm::Value* first;
+    unsigned count;
+  };
+  std::optional<RowFetch> rows_behind(const Statement& rows, llvm::Value* first, unsigned count) const;
+  void fetch_rows(llvm::Value* step);
   void report_unless(llvm::Value* condition, Check check);
   void report_if_zero(const Lanes& divisor);
 
@@ -185,6 +195,7 @@ class KernelEmitter {
   std::vector<Decided> decided_;          // coordinates of which the code around says where they lie
   std::vector<const Statement*> around_;  // serial loops that are being written, outermost first
   std::optional<PanelFetch> panel_;
+  std::optional<RowFetch> row_fetch_;
   bool has_tiles_ = false;
   unsigned jam_width_ = 1;
 };

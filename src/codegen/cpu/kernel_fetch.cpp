@@ -152,6 +152,48 @@ std::optional<KernelEmitter::PanelFetch> KernelEmitter::share_of_panel(const Sta
   return PanelFetch{panel->id, ir_.CreateGEP(ir_.getInt8Ty(), here, ahead), of_step, {}};
 }
 
+std::optional<KernelEmitter::RowFetch> KernelEmitter::rows_behind(const Statement& rows,
+                                                                  llvm::Value* first,
+                                                                  unsigned count) const {
+  const auto sum = std::ranges::find(rows.body, Statement::Kind::Loop, &Statement::kind);
+  if (sum == rows.body.end() || math_.width() == 1) return std::nullopt;
+  const bool is_plain = sum->loop == LoopKind::Serial && sum->extent.is_constant() &&
+                        !sum->limit.is_defined() && sum->body.size() == 1 &&
+                        sum->body.front().kind == Statement::Kind::Fold;
+  if (!is_plain) return std::nullopt;
+  std::optional<RowFetch> found;
+  nests::for_each_load({*sum}, [&](const Scalar& load) {
+    const bool is_row = nest_.buffers[load->id].ahead != 0 && load->bounds == Bounds::Inside &&
+                        nests::stride_along(load, rows.id) != nests::Stride::Zero &&
+                        nests::stride_along(load, sum->id) == nests::Stride::Unit;
+    if (is_row) found = RowFetch{load, rows.id, sum->id, sum->extent.constant(), first, count};
+  });
+  return found;
+}
+
+// Row by row: the place of step s is that of s times as many elements as the tile has rows, each
+// row having as many as there are steps.
+void KernelEmitter::fetch_rows(llvm::Value* step) {
+  const auto number = [&](std::int64_t value) {
+    return ir_.getInt64(static_cast<std::uint64_t>(value));
+  };
+  const Scope scope(*this);
+  const Lanes row = loops_[row_fetch_->rows], position = loops_[row_fetch_->sum];
+  llvm::Value* place = ir_.CreateMul(step, number(row_fetch_->count), "", true, true);
+  llvm::Value* behind = ir_.CreateUDiv(place, number(row_fetch_->steps));
+  loops_[row_fetch_->rows] = math_.uniform(ir_.CreateAdd(row_fetch_->first, behind));
+  loops_[row_fetch_->sum] = math_.uniform(ir_.CreateURem(place, number(row_fetch_->steps)));
+  copy_ = row_fetch_->count;  // its numbers are those of no row
+  const Scalar& load = row_fetch_->load;
+  const Lanes offset = address(load->args, load->view, false).offset;
+  copy_ = 0;
+  loops_[row_fetch_->rows] = row;
+  loops_[row_fetch_->sum] = position;
+  llvm::Value* at = ir_.CreateAdd(offset.value, number(nest_.buffers[load->id].ahead));
+  prefetch_line(ir_.CreateGEP(math_.stored_type(nest_.buffers[load->id].dtype), buffers_[load->id], at),
+                false);
+}
+
 void KernelEmitter::fetch_panel() {
   llvm::Value* step = ir_.getInt64(0);
   for (const auto& [loop, counter] : panel_->steps) {

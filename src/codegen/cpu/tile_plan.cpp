@@ -61,6 +61,19 @@ std::int64_t fetched_ahead(const Contraction& c, const std::vector<const Stateme
   return kTurns * *distance;
 }
 
+// Rows that no cache of a core holds from the step before: a processor foresees where each goes on,
+// not where the next begins.
+std::int64_t rows_ahead(const Roles& roles, unsigned rows_at_once, const TargetFacts& target) {
+  constexpr std::int64_t kLongSum = 64;
+  const Contraction& c = roles.sum;
+  if (roles.rows == nullptr || c.reduction.size() != 1 || c.a->bounds != Bounds::Inside) return 0;
+  const Dim& length = c.reduction.front()->extent;
+  const double bytes = static_cast<double>(info(c.a->dtype).storage_bytes) * size_hint(product(c.a->view));
+  const bool is_long = length.is_constant() && length.constant() >= kLongSum;
+  if (!is_long || bytes < static_cast<double>(target.own_cache().bytes)) return 0;
+  return rows_at_once * distance_along(c.a, roles.rows->id).value_or(0);
+}
+
 // How many positions of a loop of a sum run at a time, so that none is left over. Those around it
 // run one by one.
 struct Depth {
@@ -219,6 +232,7 @@ TilePlan plan_of(const Roles& roles, const std::vector<Statement>& around_it,
   plan.b = c.b->id;
   plan.b_view = c.b->view;
   plan.ahead = fetched_ahead(c, reduction, roles.rows, target);
+  plan.rows_ahead = rows_ahead(roles, plan.rows_at_once, target);
   plan.result_bytes = is_short(c) ? result_bytes(c) : 0;
   if (shape.depth > 0 && depth_refusal(roles, may_pack, shape, is_alone).empty()) {
     const Depth depth = depth_of(reduction, shape.depth);

@@ -46,6 +46,7 @@ struct TilePlan {
   Dim pair_extent;
   double row_bytes = 0;           ///< that one row reads
   std::int64_t ahead = 0;         ///< elements of b, where it is large and not laid out anew
+  std::int64_t rows_ahead = 0;    ///< elements of a to the next tile of rows, where it is large
   std::int64_t result_bytes = 0;  ///< of a short sum; else 0
   std::size_t a = 0;              ///< the buffer along rows
   std::vector<nests::PackedLoop>

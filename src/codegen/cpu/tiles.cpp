@@ -200,6 +200,7 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
   } else if (!packings.empty() && !plan.is_paired && !tile_loop && gains_by_depth(shape, target)) {
     nest.buffers[plan.b].ahead = panel_ahead(plan, plan.rows ? nests::find_loop(whole, *plan.rows) : nullptr, tile_rows, target);
   }
+  if (is_alone && !plan.is_paired && !plan.lines && !tile_loop && gains_by_depth(shape, target)) nest.buffers[plan.a].ahead = plan.rows_ahead;
   return packings;
 }
 
