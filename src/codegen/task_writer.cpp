@@ -30,7 +30,8 @@ std::string form_text(const nests::Packing& packing) {
 }
 std::string form_text(const nests::WinogradWeights& w) {
   return concat("winograd ", w.tile, ": ", w.outputs, " of ", w.channels, " from ", w.base, " by ",
-                w.by_output, ", ", w.by_channel, ", ", w.by_row, ", ", w.by_column, " in ", w.columns);
+                w.by_output, ", ", w.by_channel, ", ", w.by_row, ", ", w.by_column, " in ",
+                w.columns);
 }
 
 }  // namespace

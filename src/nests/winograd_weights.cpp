@@ -48,8 +48,7 @@ void transform_weights(const WinogradWeights& weights, const float* source, floa
     const std::int64_t count = std::clamp<std::int64_t>(weights.outputs - first, 0, kAtOnce);
     for (Numbers& numbers : g) numbers.fill(0);  // past the last output
     for (std::int64_t c = 0; c < weights.channels; ++c) {
-      const float* w =
-          source + weights.base + first * weights.by_output + c * weights.by_channel;
+      const float* w = source + weights.base + first * weights.by_output + c * weights.by_channel;
       for (std::size_t column = 0; column < 3; ++column) {
         for (std::size_t row = 0; row < 3; ++row) {
           const float* from = w + static_cast<std::int64_t>(row) * weights.by_row +

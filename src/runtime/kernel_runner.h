@@ -92,7 +92,7 @@ class KernelRunner : public BoundShapes {
     std::vector<Patch> patches;
     bool has_run = false;  // since it is ready: what the steps read is known to be intact
     ThreadPool::Order order = ThreadPool::Order::Forward;  // of this run
-    std::unique_ptr<DeviceContext> device;  // in place of most of that
+    std::unique_ptr<DeviceContext> device;                 // in place of most of that
   };
   // A constant that a call reads.
   struct Read {

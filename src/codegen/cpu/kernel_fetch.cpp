@@ -190,8 +190,9 @@ void KernelEmitter::fetch_rows(llvm::Value* step) {
   loops_[row_fetch_->rows] = row;
   loops_[row_fetch_->sum] = position;
   llvm::Value* at = ir_.CreateAdd(offset.value, number(nest_.buffers[load->id].ahead));
-  prefetch_line(ir_.CreateGEP(math_.stored_type(nest_.buffers[load->id].dtype), buffers_[load->id], at),
-                false);
+  prefetch_line(
+      ir_.CreateGEP(math_.stored_type(nest_.buffers[load->id].dtype), buffers_[load->id], at),
+      false);
 }
 
 void KernelEmitter::fetch_panel() {

@@ -20,6 +20,8 @@ namespace {
 // ln 2 in two parts: the first has zeros at its end, so that products with exponents are exact.
 constexpr double kLog2High = 0.693359375;
 constexpr double kLog2Low = -2.12194440054690583e-4;
+// Below this exp is no normal number of f32.
+constexpr double kLeastExponent = -87.33654;
 
 llvm::Type* integers_like(llvm::IRBuilder<>& ir, llvm::Value* x) {
   const auto* lanes = llvm::dyn_cast<llvm::FixedVectorType>(x->getType());
@@ -69,7 +71,7 @@ bool fills_registers(llvm::Value* x) {
 
 }  // namespace
 
-// Of what lies between -87.336 and 89, above which it is infinity. Up to 88 it is not.
+// Of what lies between kLeastExponent and 89, above which it is infinity. Up to 88 it is not.
 // The series is fitted: within 3e-9 of it.
 llvm::Value* LaneMath::exp_within(llvm::Value* x, bool is_normal) {
   llvm::Value* power = ir_.CreateUnaryIntrinsic(Intrinsic::roundeven, ir_.CreateFMul(x, real(x, 1.44269504088896341)));
@@ -107,8 +109,8 @@ llvm::Value* LaneMath::exp32(llvm::Value* x) {
   llvm::Value* bounded = ir_.CreateSelect(ir_.CreateFCmpOGT(x, real(x, 89)), real(x, 89), x);
   // What would be denormal is 0: it costs a hundred cycles to make and as many wherever it is used, and so does a
   // result below that: attention that hides keys makes nothing else of them.
-  llvm::Value* is_small = ir_.CreateFCmpOLT(x, real(x, -87.336));
-  bounded = ir_.CreateSelect(is_small, real(x, -87.336), bounded);
+  llvm::Value* is_small = ir_.CreateFCmpOLT(x, real(x, kLeastExponent));
+  bounded = ir_.CreateSelect(is_small, real(x, kLeastExponent), bounded);
   return ir_.CreateSelect(is_small, real(x, 0), exp_within(bounded));
 }
 

@@ -89,8 +89,7 @@ bool is_far(const TilePlan& plan, const TargetFacts& target) {
 std::int64_t weight_streams(const TilePlan& plan, const TargetFacts& target) {
   const std::int64_t block = plan.width * static_cast<std::int64_t>(target.weight_streams);
   const bool is_one_row = !plan.rows && !plan.is_paired;
-  const bool is_even =
-      plan.column_count.is_constant() && plan.column_count.constant() % block == 0;
+  const bool is_even = plan.column_count.is_constant() && plan.column_count.constant() % block == 0;
   return is_one_row && is_even && is_far(plan, target) ? target.weight_streams : 1;
 }
 

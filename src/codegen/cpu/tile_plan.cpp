@@ -68,7 +68,8 @@ std::int64_t rows_ahead(const Roles& roles, unsigned rows_at_once, const TargetF
   const Contraction& c = roles.sum;
   if (roles.rows == nullptr || c.reduction.size() != 1 || c.a->bounds != Bounds::Inside) return 0;
   const Dim& length = c.reduction.front()->extent;
-  const double bytes = static_cast<double>(info(c.a->dtype).storage_bytes) * size_hint(product(c.a->view));
+  const double bytes =
+      static_cast<double>(info(c.a->dtype).storage_bytes) * size_hint(product(c.a->view));
   const bool is_long = length.is_constant() && length.constant() >= kLongSum;
   if (!is_long || bytes < static_cast<double>(target.own_cache().bytes)) return 0;
   return rows_at_once * distance_along(c.a, roles.rows->id).value_or(0);
