@@ -162,5 +162,41 @@ TEST(BlockedProducts, NotABitChangesWhereColumnsGoTogether) {
   }
 }
 
+std::string nests_of(const std::string& text) {
+  return codegen::print_code(parse_graph(text, all_ops()), cpu_options("sapphire-rapids"),
+                             codegen::Stage::Nests);
+}
+
+TEST(BlockedProducts, OneRowReadsTwoStreamsOfWeightsThatNoCacheHolds) {
+  EXPECT_NE(nests_of(product(1, 1024, 2048)).find("for i1oi in 0..2 jam by 2"), std::string::npos);
+  EXPECT_EQ(nests_of(product(1, 1024, 512)).find("jam"), std::string::npos);   // a cache does
+  EXPECT_EQ(nests_of(product(1, 1024, 2016)).find("jam"), std::string::npos);  // one were left over
+  EXPECT_EQ(nests_of(product(8, 1024, 2048)).find("jam by 2"), std::string::npos);
+}
+
+TEST(BlockedProducts, RowsThatNoCacheHoldsAreFetchedATileAhead) {
+  // 8 rows of 320.
+  EXPECT_NE(nests_of(product(4096, 320, 64)).find("x0: f32[4096, 320] fetched 2560 ahead"),
+            std::string::npos);
+  EXPECT_NE(nests_of(product(512, 320, 64)).find("x0: f32[512, 320],"), std::string::npos);
+}
+
+TEST(BlockedProducts, NotABitChangesWhereMoreIsFetched) {
+  if (!has_avx512()) GTEST_SKIP() << "this processor has no AVX-512";
+  for (const std::string& text : {product(1, 1024, 2048), product(2053, 320, 40)}) {
+    const Graph graph = parse_graph(text, all_ops());
+    const std::vector<Datum> inputs = random_inputs(graph, 5, {});
+    const Tensor plain =
+        CompiledModel(codegen::compile(graph, cpu_options("zen4")), 2).run(inputs).front().tensor();
+    const Program program = codegen::compile(graph, cpu_options("sapphire-rapids"));
+    for (const int threads : {1, 2, 7}) {
+      CompiledModel model(program, threads);
+      // Every other run goes backward.
+      for (int run = 0; run < 3; ++run)
+        EXPECT_TRUE(identical(model.run(inputs).front().tensor(), plain)) << text;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tenon::blocked_products_test

@@ -48,6 +48,7 @@ std::string convolution(const std::string& op, const std::string& weights) {
 
 TEST(WinogradWeights, AConvolutionTransformsWeightsThatAreGiven) {
   expect_winograd(convolution("conv", "f32[48, 64, 3, 3]"));
+  expect_winograd(convolution("conv", "f32[64, 64, 3, 3]"));  // as wide as tiles with AVX-512 are
   expect_winograd(convolution("conv", "f32[3, 3, 64, 48]@HWIO"));
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <latch>
@@ -42,12 +43,39 @@ TEST(ThreadPool, DoesEveryItemOnce) {
   for (const int threads : {1, 2, 3, 7}) {
     for (const std::int64_t count : {0, 1, 2, 17, 1000}) {
       for (const std::int64_t chunk : {1, 3, 64}) {
-        Counts counts(static_cast<std::size_t>(count));
-        caller.for_each(count, chunk, threads, Counts::run, &counts);
-        EXPECT_EQ(counts.wrong(), 0);
-        EXPECT_LT(counts.highest_thread, static_cast<std::size_t>(threads));
+        for (const ThreadPool::Order order : {ThreadPool::Order::Forward, ThreadPool::Order::Backward}) {
+          Counts counts(static_cast<std::size_t>(count));
+          caller.for_each(count, chunk, threads, Counts::run, &counts, order);
+          EXPECT_EQ(counts.wrong(), 0);
+          EXPECT_LT(counts.highest_thread, static_cast<std::size_t>(threads));
+        }
       }
     }
+  }
+}
+
+// Where nobody takes of another's share: two threads that wait for each other.
+TEST(ThreadPool, EachGoesThroughItsShareInTheOrderAskedFor) {
+  ThreadPool pool(2);
+  pool.reserve(1);
+  ThreadPool::Caller caller(pool);
+  struct Seen {
+    std::atomic<int> begun{0};
+    std::array<std::vector<std::int64_t>, 2> chunks;
+    static void run(void* state, std::size_t thread, std::int64_t begin, std::int64_t) {
+      auto& seen = *static_cast<Seen*>(state);
+      seen.chunks[thread].push_back(begin);
+      const int turn = static_cast<int>(seen.chunks[thread].size()) * 2;
+      ++seen.begun;
+      while (seen.begun < turn) std::this_thread::yield();
+    }
+  };
+  for (const ThreadPool::Order order : {ThreadPool::Order::Forward, ThreadPool::Order::Backward}) {
+    Seen seen;
+    caller.for_each(24, 3, 2, Seen::run, &seen, order);
+    const bool is_forward = order == ThreadPool::Order::Forward;
+    EXPECT_EQ(seen.chunks[0], is_forward ? std::vector<std::int64_t>({0, 3, 6, 9}) : std::vector<std::int64_t>({9, 6, 3, 0}));
+    EXPECT_EQ(seen.chunks[1], is_forward ? std::vector<std::int64_t>({12, 15, 18, 21}) : std::vector<std::int64_t>({21, 18, 15, 12}));
   }
 }
 
