@@ -1,6 +1,8 @@
 #include "runtime/thread_pool.h"
 
 #include <immintrin.h>
+#include <pthread.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <limits>
@@ -90,7 +92,47 @@ struct alignas(64) ThreadPool::Worker {
   void* state = nullptr;
   std::int64_t begin = 0, end = 0;
   Job* job = nullptr;  // where there is more to do
+  std::atomic<bool> is_asleep{false};
+  int processor = -1;      // where it began its last job
+  bool is_placed = false;  // `allowed` is to be restored
+  cpu_set_t allowed{};
   alignas(64) std::thread thread;
+};
+
+// A thread that is woken may be put on the processor of the one that wakes it, or of another that
+// was just woken, and waits there for its turn while others wait for it: several milliseconds, until
+// the system looks for processors that have less to do. So the threads of a job are kept apart while
+// they are woken: where there are as many as processors each gets one of its own, else any that
+// those who run do not have. Once awake a thread may go wherever it might before.
+class ThreadPool::Places {
+ public:
+  explicit Places(std::size_t threads) : threads_(threads) {
+    CPU_ZERO(&taken_);
+    take(sched_getcpu());
+  }
+  void take(int processor) {
+    if (processor >= 0) CPU_SET(static_cast<std::size_t>(processor), &taken_);
+  }
+  void place(Worker& worker) {
+    const pthread_t thread = worker.thread.native_handle();
+    if (!worker.is_placed && pthread_getaffinity_np(thread, sizeof worker.allowed, &worker.allowed) != 0) return;
+    cpu_set_t free;
+    CPU_XOR(&free, &worker.allowed, &taken_);
+    CPU_AND(&free, &free, &worker.allowed);
+    if (CPU_COUNT(&free) == 0) return;
+    if (threads_ >= static_cast<std::size_t>(CPU_COUNT(&worker.allowed))) {
+      std::size_t chosen = worker.processor < 0 ? 0 : static_cast<std::size_t>(worker.processor);
+      while (!CPU_ISSET(chosen, &free)) chosen = (chosen + 1) % CPU_SETSIZE;
+      CPU_ZERO(&free);
+      CPU_SET(chosen, &free);
+      CPU_SET(chosen, &taken_);
+    }
+    if (pthread_setaffinity_np(thread, sizeof free, &free) == 0) worker.is_placed = true;
+  }
+
+ private:
+  std::size_t threads_;
+  cpu_set_t taken_;
 };
 
 ThreadPool& ThreadPool::shared() {
@@ -140,13 +182,20 @@ void ThreadPool::work(Worker& worker) {
     while (!is_called(word)) {
       asleep_.fetch_add(1, std::memory_order_relaxed);
       sleeps_.fetch_add(1, std::memory_order_relaxed);
+      worker.is_asleep.store(true, std::memory_order_relaxed);
       worker.word.wait(word, std::memory_order_acquire);
+      worker.is_asleep.store(false, std::memory_order_relaxed);
       asleep_.fetch_sub(1, std::memory_order_relaxed);
       word = worker.word.load(std::memory_order_acquire);
     }
     if (state_in(word) == Stop) return;
     const std::uint32_t running = with_state(word, Running);
     if (!worker.word.compare_exchange_strong(word, running, std::memory_order_acq_rel)) continue;
+    worker.processor = sched_getcpu();
+    if (worker.is_placed) {
+      sched_setaffinity(0, sizeof worker.allowed, &worker.allowed);
+      worker.is_placed = false;
+    }
     worker.run(worker.state, worker.number, worker.begin, worker.end);
     if (worker.job != nullptr) worker.job->take_chunks(worker.number);
     worker.word.store(with_state(running, Idle), std::memory_order_release);
@@ -211,6 +260,14 @@ void ThreadPool::Caller::for_each(std::int64_t count, std::int64_t chunk, int th
     job.order = order;
     const bool has_more = chunks > static_cast<std::int64_t>(job.threads);
     for (std::size_t k = 0; k < job.threads; ++k) job.share_out(k, k == 0 ? 0 : 1);
+    const auto is_asleep = [](const Helper& helper) { return helper.worker->is_asleep.load(std::memory_order_relaxed); };
+    if (std::any_of(helpers.begin(), helpers.begin() + helper_count, is_asleep)) {
+      Places places(job.threads);
+      for (std::size_t k = 0; k < helper_count; ++k)
+        if (!is_asleep(helpers[k])) places.take(helpers[k].worker->processor);
+      for (std::size_t k = 0; k < helper_count; ++k)
+        if (is_asleep(helpers[k])) places.place(*helpers[k].worker);
+    }
     for (std::size_t k = 0; k < helper_count; ++k) {
       Worker& worker = *helpers[k].worker;
       worker.number = static_cast<std::uint32_t>(k + 1);

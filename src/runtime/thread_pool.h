@@ -56,6 +56,7 @@ class ThreadPool {
  private:
   struct Job;
   struct Worker;
+  class Places;
   static constexpr std::size_t kMaxWorkers = 255;
 
   int take_helpers(int wanted);
