@@ -191,7 +191,7 @@ class Lister {
     if (window.batches.is_constant()) return cost;
     const double products = product_count(*sum_) / products_;
     const double weights = weight_bytes(may_pack(work_.part, work_.is_constant)) / bytes_;
-    return cost * (products + weights) / (products / size_hint(window.batches) + weights);
+    return cost * std::max(products, weights) / std::max(products / size_hint(window.batches), weights);
   }
 
   // Constants, which every candidate reads.
@@ -208,7 +208,8 @@ class Lister {
     const std::vector<TileShape> shapes = tile_shapes();
     const auto lanes = static_cast<std::int64_t>(target_.vector_bits / 32);
     const double products = sum_ ? product_count(*sum_) : products_in(work_.part.nest.body);
-    const double cost = products / products_ + weight_bytes(packs) / bytes_;
+    // Weights come from memory while others are in use.
+    const double cost = std::max(products / products_, weight_bytes(packs) / bytes_);
     const double usual = facts.refusal.empty() ? tiled_cycles(facts, shapes.front(), lanes) : 1;
     const bool has_parts = facts.refusal.empty() && facts.depth_refusal.empty() && gains_by_depth(shapes.front(), target_);
     for (const bool is_reordered : {false, true}) {
@@ -378,7 +379,7 @@ class Lister {
     };
   }
 
-  static constexpr std::int64_t kFewestChannels = 32;
+  static constexpr std::int64_t kFewestChannels = 16;
   const KernelWork& work_;
   const TargetFacts& target_;
   double products_, bytes_;  // of weights, in a cycle of a core

@@ -201,7 +201,8 @@ double winograd_cost(const WindowSum& window, const TargetFacts& facts) {
   const double share = kinds / 36;
   // Weights that are no constant are transformed first: read, computed, written.
   const double making = window.has_constant_weights ? 0 : products * (share * kWeightCost + kinds * 4 / weight_bytes);
-  return making + kinds * products * (tiles / facts.products_per_cycle() + 4 / weight_bytes) +
+  // While one block of columns is in use the next comes from memory.
+  return making + kinds * products * std::max(tiles / facts.products_per_cycle(), 4 / weight_bytes) +
          tiles * share *
              (kImageCost * static_cast<double>(w.channels) +
               kResultCost * static_cast<double>(w.outputs));

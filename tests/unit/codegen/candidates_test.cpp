@@ -45,7 +45,7 @@ TEST(Candidates, RefusalsSayWhy) {
   const std::string plain = "pads = [1, 1, 1, 1]";
   EXPECT_TRUE(verdict_of(decision_for(convolution(64, plain)), "winograd 4x4").accepts);
   EXPECT_EQ(verdict_of(decision_for(convolution(8, plain)), "winograd 4x4").reason,
-            "transforms outweigh the products of fewer than 32 channels or outputs; here 8 and 40");
+            "transforms outweigh the products of fewer than 16 channels or outputs; here 8 and 40");
   EXPECT_EQ(verdict_of(decision_for(convolution(64, plain + ", strides = [2, 2]")), "winograd 4x4").reason,
             "its windows are not 3x3, or do not move by one");
   EXPECT_TRUE(verdict_of(decision_for(convolution(64, plain, "N")), "winograd 2x2").accepts);

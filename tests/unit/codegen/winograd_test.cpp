@@ -361,7 +361,7 @@ TEST(Winograd, IsUsedOnlyWhereItAppliesAndPays) {
   EXPECT_EQ(kinds(text, true), 36);
   EXPECT_EQ(kinds(text, false), 0);
   EXPECT_EQ(kinds(model({1, 28, 28, 8, 64}, "      z = relu(t)\n"), true), 0);  // few channels
-  EXPECT_EQ(kinds(model({1, 5, 5, 512, 512}, "      z = relu(t)\n"), true),
+  EXPECT_EQ(kinds(model({1, 3, 3, 512, 512}, "      z = relu(t)\n"), true),
             0);  // bound by its weights
   const auto conv = [](const std::string& attributes, const std::string& image = "1, 32, 32, 64") {
     return concat("graph (x: f32[", image,
