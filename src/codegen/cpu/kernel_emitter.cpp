@@ -294,11 +294,14 @@ void KernelEmitter::emit_jammed(const Block& block, std::size_t loop, llvm::Valu
     if (statement.kind == Statement::Kind::Loop) {
       const std::optional<EdgeAxis> edge = edge_across(statement, loop);
       llvm::Value* end = statement.limit.is_defined() ? emit(statement.limit).value : extent(statement.extent);
+      if (!edge && is_unrolled(statement)) {
+        emit_unrolled_sum(statement, loop, first, count);
+        continue;
+      }
       counted(ir_.getInt64(0), end, 1, nest_.loop_names[statement.id], [&](llvm::Value* counter) {
         loops_[statement.id] = math_.uniform(counter);
         if (panel_) panel_->steps.emplace_back(&statement, counter);
-        if (panel_ && statement.body.front().kind == Statement::Kind::Fold) fetch_panel();
-        if (row_fetch_ && row_fetch_->sum == statement.id) fetch_rows(counter);
+        if (statement.body.front().kind == Statement::Kind::Fold) fetch_ahead(statement, counter, 1);
         if (edge) {
           emit_decided(*edge, [&] { emit_jammed(statement.body, loop, first, count); });
         } else {
@@ -314,6 +317,36 @@ void KernelEmitter::emit_jammed(const Block& block, std::size_t loop, llvm::Valu
     }
     copy_ = 0;
   }
+}
+
+namespace {
+
+constexpr std::int64_t kUnrolled = 4;
+
+}  // namespace
+
+bool KernelEmitter::is_unrolled(const Statement& sum) const {
+  return math_.width() > 1 && sum.extent.is_constant() && sum.extent.constant() >= 2 * kUnrolled && !sum.limit.is_defined() &&
+         sum.body.size() == 1 && sum.body.front().kind == Statement::Kind::Fold;
+}
+
+// Several steps of a sum in each turn, in their order: what is fetched ahead is asked for by whole lines then, and with vectors
+// of 256 bits counting and jumping take a part of the time.
+void KernelEmitter::emit_unrolled_sum(const Statement& sum, std::size_t loop, llvm::Value* first, unsigned count) {
+  const std::int64_t extent = sum.extent.constant(), whole = extent / kUnrolled * kUnrolled;
+  const auto number = [&](std::int64_t value) { return ir_.getInt64(static_cast<std::uint64_t>(value)); };
+  const auto step = [&](llvm::Value* position) {
+    const Scope scope(*this);
+    loops_[sum.id] = math_.uniform(position);
+    emit_jammed(sum.body, loop, first, count);
+  };
+  counted(number(0), number(whole), kUnrolled, nest_.loop_names[sum.id], [&](llvm::Value* counter) {
+    if (panel_) panel_->steps.emplace_back(&sum, counter);
+    fetch_ahead(sum, counter, kUnrolled);
+    if (panel_) panel_->steps.pop_back();
+    for (std::int64_t k = 0; k < kUnrolled; ++k) step(ir_.CreateAdd(counter, number(k), "", true, true));
+  });
+  for (std::int64_t k = whole; k < extent; ++k) step(number(k));
 }
 
 void KernelEmitter::emit_jammed_lanes(const Statement& lanes, std::size_t loop, llvm::Value* first, unsigned count) {

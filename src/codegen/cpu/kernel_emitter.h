@@ -50,6 +50,8 @@ class KernelEmitter {
   void emit_jam(const Statement& loop, llvm::Value* count);
   void emit_jammed(const Block& block, std::size_t loop, llvm::Value* first, unsigned count);
   // A loop of a sum that is one vector: lanes of each position's own, added up behind it.
+  bool is_unrolled(const Statement& sum) const;
+  void emit_unrolled_sum(const Statement& sum, std::size_t loop, llvm::Value* first, unsigned count);
   void emit_jammed_lanes(const Statement& lanes, std::size_t loop, llvm::Value* first, unsigned count);
   // A loop of lanes around one whose passes write what lies side by side: squares are turned in registers
   // (kernel_squares.cpp). Gives where it ended; nothing where the loop is none of that kind.
@@ -136,7 +138,7 @@ class KernelEmitter {
     std::vector<std::pair<const Statement*, llvm::Value*>> steps;  // loops of the sum that are being written, and their counters
   };
   std::optional<PanelFetch> share_of_panel(const Statement& rows, llvm::Value* first, unsigned count);
-  void fetch_panel();
+  void fetch_panel(unsigned steps);
   // What rows of the next tile read, of which each step of the sum fetches a share.
   struct RowFetch {
     Scalar load;
@@ -147,6 +149,8 @@ class KernelEmitter {
   };
   std::optional<RowFetch> rows_behind(const Statement& rows, llvm::Value* first, unsigned count) const;
   void fetch_rows(llvm::Value* step);
+  // What so many steps of a sum, from this one on, have fetched.
+  void fetch_ahead(const Statement& sum, llvm::Value* step, unsigned steps);
   void report_unless(llvm::Value* condition, Check check);
   void report_if_zero(const Lanes& divisor);
 

@@ -195,13 +195,34 @@ void KernelEmitter::fetch_rows(llvm::Value* step) {
       false);
 }
 
-void KernelEmitter::fetch_panel() {
+void KernelEmitter::fetch_panel(unsigned steps) {
   llvm::Value* step = ir_.getInt64(0);
   for (const auto& [loop, counter] : panel_->steps) {
     step = ir_.CreateAdd(ir_.CreateMul(step, extent(loop->extent)), counter);
   }
+  const auto fetch = [&](llvm::Value* along) {
+    prefetch_line(ir_.CreateGEP(ir_.getInt8Ty(), panel_->start, along), false);
+  };
   llvm::Value* along = ir_.CreateMul(step, panel_->step_bytes);
-  prefetch_line(ir_.CreateGEP(ir_.getInt8Ty(), panel_->start, along), false);
+  const auto* known = llvm::dyn_cast<llvm::ConstantInt>(panel_->step_bytes);
+  if (known == nullptr) {
+    for (unsigned k = 0; k < steps; ++k) {
+      fetch(along);
+      along = ir_.CreateAdd(along, panel_->step_bytes);
+    }
+    return;
+  }
+  for (std::uint64_t line = 0; line < steps * known->getZExtValue(); line += facts_.line_bytes)
+    fetch(ir_.CreateAdd(along, ir_.getInt64(line)));
+}
+
+void KernelEmitter::fetch_ahead(const Statement& sum, llvm::Value* step, unsigned steps) {
+  if (panel_) fetch_panel(steps);
+  if (!row_fetch_ || row_fetch_->sum != sum.id) return;
+  const auto bytes = static_cast<unsigned>(info(row_fetch_->load->dtype).storage_bytes);
+  const unsigned of_line = std::max(1U, facts_.line_bytes / (bytes * row_fetch_->count));
+  for (unsigned k = 0; k < steps; k += of_line)
+    fetch_rows(ir_.CreateAdd(step, ir_.getInt64(k), "", true, true));
 }
 
 }  // namespace tenon::codegen::cpu
