@@ -266,6 +266,7 @@ void KernelEmitter::emit_jammed(const Block& block, std::size_t loop, llvm::Valu
   while (locals_.size() < count) locals_.emplace_back(nest_.locals.size());
   if (jammed_ != loop) varies_.clear();
   jammed_ = loop;
+  jam_first_ = first;
   for (const Statement& statement : block) {
     if (statement.kind == Statement::Kind::Loop && statement.loop == LoopKind::Vector) {
       emit_jammed_lanes(statement, loop, first, count);

@@ -122,6 +122,7 @@ class KernelEmitter {
   std::optional<EdgeAxis> edge_across(const Statement& loop, std::size_t rows) const;
   void emit_decided(const EdgeAxis& edge, const std::function<void()>& emit_body);
   Address address(const std::vector<Scalar>& indices, const Dims& view, bool checks);
+  Address row_address(const Scalar& load);
   llvm::Value* extent(const Dim& dim);
   llvm::Value* element_pointer(std::size_t buffer, llvm::Value* offset);
   Lanes gather(std::size_t buffer, const Lanes& offset, llvm::Value* mask, llvm::Value* otherwise);
@@ -190,6 +191,7 @@ class KernelEmitter {
   std::vector<Key> known_;  // in the order they were computed
   unsigned copy_ = 0;       // which jammed position is being written
   std::optional<std::size_t> jammed_;
+  llvm::Value* jam_first_ = nullptr;  // where the loop that is jammed stands for its first copy
   std::unordered_map<const ScalarNode*, bool> varies_;
   std::optional<Range> rows_here_;        // where jammed rows stand, while tiles away from edges are written
   struct Decided {

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "codegen/cpu/kernel_emitter.h"
+#include "codegen/cpu/tile_roles.h"
 #include "nests/index_map.h"
 #include "ops/access.h"
 
@@ -44,6 +45,30 @@ KernelEmitter::Address KernelEmitter::address(const std::vector<Scalar>& indices
     address.offset = math_.binary(BinaryOp::Add, DType::I64, address.offset, index);
   }
   return address;
+}
+
+// Of jammed rows that lie evenly apart all but the first are so many elements further on, which takes no register and no
+// arithmetic. LLVM finds that out by itself only where what is around is simple.
+KernelEmitter::Address KernelEmitter::row_address(const Scalar& load) {
+  const ScalarNode& node = load.node();
+  const bool is_inside = node.bounds == Bounds::Inside;
+  if (is_inside && jammed_ && jam_first_ != nullptr && copy_ > 0 && varies(load)) {
+    if (const std::optional<std::int64_t> distance = distance_along(load, *jammed_)) {
+      const Lanes here = loops_[*jammed_];
+      const unsigned copy = copy_;
+      copy_ = 0;
+      loops_[*jammed_] = math_.uniform(jam_first_);
+      Address at = address(node.args, node.view, false);
+      copy_ = copy;
+      loops_[*jammed_] = here;
+      if (at.offset.form != Lanes::Form::Vector) {
+        const auto further = static_cast<std::uint64_t>(*distance * static_cast<std::int64_t>(copy));
+        at.offset.value = ir_.CreateAdd(at.offset.value, ir_.getInt64(further));
+        return at;
+      }
+    }
+  }
+  return address(node.args, node.view, !is_inside);
 }
 
 llvm::Value* KernelEmitter::element_pointer(std::size_t buffer, llvm::Value* offset) {
@@ -92,7 +117,7 @@ Lanes KernelEmitter::emit_load(const Scalar& scalar) {
     }
     return load;
   };
-  const Address at = address(node.args, node.view, node.bounds != Bounds::Inside);
+  const Address at = row_address(scalar);
 
   if (at.is_outside && node.bounds == Bounds::Fill) return emit(node.args.back());
   if (at.for_all || at.for_each) return guarded_load(scalar, at);
