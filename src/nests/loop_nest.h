@@ -19,7 +19,7 @@ struct NestBuffer {
   DType dtype = DType::F32;
   Dims dims;
   Storage storage = Storage::Operand;
-  std::int64_t ahead = 0;  ///< so many elements behind each vector that is read are fetched along with it
+  std::int64_t ahead = 0;  ///< so many elements behind each vector, or behind each row of a tile, that is read are fetched along with it
   std::int64_t largest = 0;  ///< of a constant of integers: no element is larger in size; 0 where nobody looked
 };
 

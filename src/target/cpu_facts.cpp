@@ -79,7 +79,8 @@ TargetFacts sapphire_rapids() {
   TargetFacts facts = described("sapphire-rapids", "x86-64-v4",
                                 {48 * kKiB, 2 * kMiB, 60 * kMiB, 12, 16, 15, 32, 32, 512, 2.4e9, 32,
                                  300e9, 72e9, 21e9, 11e9});
-  // Of an Emerald Rapids: 17.6 GB/s by one stream, 21.4 by two, 20 by four.
+  // Of an Emerald Rapids, from memory: 16.4 GB/s by one stream, 17.1 by two; from the cache of all
+  // 17.6, 21.4, and 20 by four.
   facts.weight_streams = 2;
   return with_dots(with_bf16(std::move(facts), "amx-bf16"), true);
 }

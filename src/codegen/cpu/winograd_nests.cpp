@@ -454,7 +454,7 @@ unsigned product_rows(const WindowSum& window, const TargetFacts& facts) {
   double wanted = usual.rows;
   if (window.weights.columns < usual.columns) {
     const double lanes = facts.vector_bits / 32.0;
-    wanted = std::max(std::ceil(1.5 * kLatency * facts.products_per_cycle() / lanes), 6.0);
+    wanted = std::ceil(1.5 * kLatency * facts.products_per_cycle() / lanes);
   }
   return static_cast<unsigned>(std::max(std::min(wanted, in_cache), 6.0));
 }
