@@ -34,7 +34,9 @@ class Reader {
     read_keys();
     read_factors(k_);
     if (rank_ == 4) read_groups();
-    return checked() ? made() : ValueId{};
+    if (!checked()) return {};
+    split_heads();
+    return made();
   }
 
  private:
@@ -257,6 +259,62 @@ class Reader {
     return attrs;
   }
 
+  struct Heads {
+    ValueId from;      ///< [batch, heads, length, size], or [length, batch, heads * size]
+    Dim batch, count;  ///< batch * count is the first axis of what is made of it
+    bool is_joined = false;
+  };
+
+  // Of [batch * heads, length, size]: what it was before both were made one axis.
+  std::optional<Heads> heads_of(ValueId value) const {
+    const Node* view = producer(value);
+    if (is_view(view)) {
+      const TensorType *apart = type(view->operands.front()), *own = type(value);
+      if (!apart || apart->rank() != 4 || !(apart->dims[2] == own->dims[1])) return {};
+      if (!(apart->dims[0] * apart->dims[1] == own->dims[0])) return {};
+      return Heads{view->operands.front(), apart->dims[0], apart->dims[1]};
+    }
+    if (!view || view->op->name != "transpose") return {};
+    const AttrValue* perm = view->attrs.find("perm");
+    if (!perm || std::get<Dims>(*perm) != Dims{1, 0, 2}) return {};
+    const ValueId parts = view->operands.front();
+    if (!is_view(producer(parts))) return {};
+    const ValueId from = producer(parts)->operands.front();
+    const TensorType *whole = type(from), *own = type(parts);
+    if (!whole || !own || whole->rank() != 3 || !(whole->dims[0] == own->dims[0])) return {};
+    const Dim &width = whole->dims[2], &size = own->dims[2];
+    if (!width.is_constant() || !size.is_constant() || size.constant() <= 0) return {};
+    const Dim count = width.constant() / size.constant();
+    if (!(count * size == width) || !(whole->dims[1] * count == own->dims[1])) return {};
+    return Heads{from, whole->dims[1], count, true};
+  }
+
+  ValueId apart(const Heads& heads) const {
+    if (!heads.is_joined) return heads.from;
+    const TensorType* whole = type(heads.from);
+    const Dim size = whole->dims[2].constant() / heads.count.constant();
+    const ValueId split =
+        match_.make_reshape(heads.from, {whole->dims[0], heads.batch, heads.count, size});
+    return split ? match_.make("transpose", {split}, {{"perm", Dims{1, 2, 0, 3}}}) : ValueId{};
+  }
+
+  // Three axes that were made of four are taken as the four: each is then an even step through
+  // memory, which batch * heads in one is not. A mask that differs between heads keeps them joined.
+  void split_heads() {
+    if (rank_ != 3 || (mask_ && (!type(mask_) || type(mask_)->rank() > 2))) return;
+    const std::optional<Heads> q = heads_of(q_), k = heads_of(k_), v = heads_of(v_);
+    if (!q || !k || !v) return;
+    for (const Heads& other : {*k, *v}) {
+      if (!(other.batch == q->batch) || !(other.count == q->count)) return;
+    }
+    const ValueId new_q = apart(*q), new_k = apart(*k), new_v = apart(*v);
+    if (!new_q || !new_k || !new_v) return;
+    q_ = new_q;
+    k_ = new_k;
+    v_ = new_v;
+    rank_ = 4;
+  }
+
   // Attention has four axes; three are those of one batch whose heads are the batches.
   ValueId with_batch(ValueId value) const {
     if (rank_ == 4) return value;
@@ -272,7 +330,7 @@ class Reader {
     const ValueId q = with_batch(q_), k = with_batch(k_), v = with_batch(v_);
     if (!q || !k || !v) return {};
     const ValueId y = match_.make("attention", {q, k, v, mask}, attributes());
-    return rank_ == 4 ? y : match_.make_reshape(y, match_.root_type().tensor().dims);
+    return match_.make_reshape(y, match_.root_type().tensor().dims);
   }
 
   const Match& match_;

@@ -57,6 +57,45 @@ ValueId reshaped(const Match& match) {
   return match.make_reshape(match.value("x"), match.root_type().tensor().dims);
 }
 
+// Which axes of `from` each axis of `to` is made of, in order; nothing where one is not whole axes.
+std::optional<std::vector<Axes>> joined_axes(const Dims& from, const Dims& to) {
+  std::vector<Axes> joined;
+  std::size_t next = 0;
+  for (const Dim& extent : to) {
+    if (next == from.size()) return {};
+    Axes axes{static_cast<std::int64_t>(next)};
+    Dim size = from[next++];
+    while (!(size == extent)) {
+      if (next == from.size()) return {};
+      axes.push_back(static_cast<std::int64_t>(next));
+      size = size * from[next++];
+    }
+    joined.push_back(std::move(axes));
+  }
+  if (next != from.size()) return {};
+  return joined;
+}
+
+// Axes that were made one and then moved stay together, so they may as well become one behind the
+// transpose: each axis that it moves is then an even step through memory.
+ValueId joined_behind(const Match& match) {
+  const TensorType *x = match.type("x"), *y = match.type("y");
+  if (!x || !y || !match.root_type().is_tensor() || x->rank() <= y->rank()) return {};
+  const Dims& dims = match.root_type().tensor().dims;
+  const auto perm = permutation_of(match.dims("p"), y->rank());
+  const auto joined = joined_axes(x->dims, y->dims);
+  if (!perm || !joined || !std::all_of(dims.begin(), dims.end(), is_written_down)) return {};
+  Dims moved;
+  bool moves_joined = false;
+  for (std::size_t k = 0; k < perm->size(); ++k) {
+    const auto axis = static_cast<std::size_t>((*perm)[k]);
+    moves_joined |= axis != k && (*joined)[axis].size() > 1;
+    for (const std::int64_t part : (*joined)[axis]) moved.emplace_back(part);
+  }
+  if (!moves_joined) return {};
+  return match.make_reshape(match.make("transpose", {match.value("x")}, {{"perm", moved}}), dims);
+}
+
 bool has_the_same_type(const Match& match) {
   const TensorType* x = match.type("x");
   return x && match.root_type().is_tensor() && *x == match.root_type().tensor();
@@ -134,6 +173,7 @@ std::vector<Rule> view_rules() {
       {"transpose(x) {perm = p}", "x", keeps_order},
       {"transpose(transpose(x) {perm = p}) {perm = q}", "transpose(x) {perm = r}", composes},
       {"transpose(x) {perm = p}", reshaped, moves_only_ones},
+      {"transpose(y: " + view + "(x) {..}) {perm = p}", joined_behind},
       {view + "(x) {..}", "x", has_the_same_type},
       {"expand(x) {shape = s}", "x", has_the_same_type},
       {"tile(x) {repeats = r}", "x", has_the_same_type},
