@@ -203,6 +203,12 @@ void KernelEmitter::emit_loop(const Statement& loop) {
     emit_jam(loop, count);
   } else if (loop.loop == LoopKind::Dot) {
     emit_dots(loop, std::nullopt, zero, 1);
+  } else if (is_short_sum(loop)) {
+    for (std::int64_t k = 0; k < loop.extent.constant(); ++k) {
+      const Scope scope(*this);
+      loops_[loop.id] = math_.integer(k);
+      emit(loop.body);
+    }
   } else {
     emit_serial(loop, zero, count, 1);
   }
@@ -325,6 +331,12 @@ namespace {
 constexpr std::int64_t kUnrolled = 4;
 
 }  // namespace
+
+// A few neighbours, as in a window or between two pixels: what weighs them is then found out outside of the loop around.
+bool KernelEmitter::is_short_sum(const Statement& sum) const {
+  return math_.width() > 1 && sum.extent.is_constant() && sum.extent.constant() <= kUnrolled && !sum.limit.is_defined() &&
+         sum.body.size() == 1 && sum.body.front().kind == Statement::Kind::Fold;
+}
 
 bool KernelEmitter::is_unrolled(const Statement& sum) const {
   return math_.width() > 1 && sum.extent.is_constant() && sum.extent.constant() >= 2 * kUnrolled && !sum.limit.is_defined() &&
