@@ -373,8 +373,9 @@ void lower(const Attrs& attrs, Lowering& op) {
     value = cast(x, working_dtype(x.dtype(), DType::F32));
     // Neighbours along the last axis are gathered one by one, along others whole rows are read: the
     // last axis comes while there are few rows. Axes that shrink come before those that grow.
-    const auto growing = std::stable_partition(
-        maps.begin(), maps.end(), [](const AxisMap& map) { return map.known_scale.value_or(2) < 1; });
+    const auto growing = std::stable_partition(maps.begin(), maps.end(), [](const AxisMap& map) {
+      return map.known_scale.value_or(2) < 1;
+    });
     std::reverse(growing, maps.end());
     for (const AxisMap& map : maps) value = interpolated(attrs, map, value);
     value = cast(value, y.dtype);

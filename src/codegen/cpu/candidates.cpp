@@ -12,6 +12,7 @@
 #include "nests/materialise.h"
 #include "nests/schedule/pad.h"
 #include "nests/schedule/skip_hidden.h"
+#include "nests/schedule/skip_padding.h"
 #include "ops/access.h"
 #include "target/bf16.h"
 
@@ -312,7 +313,9 @@ class Lister {
   decltype(Candidate::make) tiles(const TileShape& shape) {
     return [shape, part = &work_.part, &is_constant = work_.is_constant, &target = target_](NestSequence& sequence, std::vector<WinogradWeights>&) {
       std::vector<MadeKernel> made;
-      for (NestSequence::Part& nest : split_padding(sequence, *part, is_constant, shape.is_paired, target.bytes_kept())) {
+      std::vector<NestSequence::Part> parts = split_padding(sequence, *part, is_constant, shape.is_paired, target.bytes_kept());
+      const auto border = parts.size() == 2 && !shape.is_paired ? nests::zero_border(parts[0], parts[1]) : std::nullopt;
+      for (NestSequence::Part& nest : parts) {
         materialise_subexpressions(nest.nest);
         std::vector<bool> packs = may_pack(nest, is_constant);
         add_worth_packing(packs, nest, shape, target);
@@ -321,6 +324,7 @@ class Lister {
           for (NestSequence::Part& copy : pack_in_run(sequence, nest, *packings, is_constant)) made.push_back({std::move(copy), {}});
         }
         if (packings) nests::skip_hidden(nest.nest);
+        if (packings && border) nests::skip_padding(nest.nest, *border);
         if (!packings) schedule(nest.nest);  // the copy that makes room around an operand
         nest.is_scheduled = true;
         made.push_back({std::move(nest), packings ? std::move(*packings) : std::vector<Packing>()});

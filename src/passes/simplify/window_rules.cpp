@@ -1,4 +1,5 @@
 #include "ops/layout_access.h"
+#include "ops/window.h"
 #include "passes/rewrite/facts.h"
 #include "passes/simplify/rules.h"
 
@@ -158,6 +159,69 @@ ValueId padded_average_pool(const Match& match) {
   return match.make("average_pool", {match.value("x")}, std::move(attrs));
 }
 
+/// Taps at either end of one axis of a window.
+struct Taps {
+  std::int64_t before = 0, behind = 0;
+};
+
+// Those that only ever meet padding. None where an extent is no number; no more than pads are left
+// for.
+Taps idle_taps(const Window& window) {
+  for (const Dim& dim : {window.extent, window.kernel, window.count, window.begin, window.end}) {
+    if (!dim.is_constant()) return {};
+  }
+  const std::int64_t taps = window.kernel.constant(), begin = window.begin.constant();
+  const std::int64_t last = (window.count.constant() - 1) * window.stride;
+  Taps idle;
+  while (idle.before + 1 < taps && last + idle.before * window.dilation < begin) ++idle.before;
+  while (idle.before + idle.behind + 1 < taps &&
+         (taps - 1 - idle.behind) * window.dilation - begin >= window.extent.constant()) {
+    ++idle.behind;
+  }
+  idle.before = std::min(idle.before, begin / window.dilation);
+  idle.behind = std::min(idle.behind, window.end.constant() / window.dilation);
+  return idle;
+}
+
+std::vector<std::int64_t> steps_of(const Attributes& attrs, std::string_view name) {
+  const AttrValue* given = attrs.find(name);
+  return given ? constants(std::get<Dims>(*given)) : std::vector<std::int64_t>{};
+}
+
+// Weights that meet nothing but padding are left out: of a window with holes wider than the image,
+// as segmentation has them, the middle is left.
+ValueId without_idle_taps(const Match& match) {
+  Attributes attrs = match.root_node().attrs;
+  const TensorType *x = match.type("x"), *w = match.type("w");
+  const AttrValue* pads = attrs.find("pads");
+  if (!x || !w || !pads || attrs.find("auto_pad") || attrs.find("pad_value")) return {};
+  if (!w->layout.is_empty() || !match.graph().constant_of(match.value("w"))) return {};
+  WindowAttrs given;
+  given.strides = steps_of(attrs, "strides");
+  given.dilations = steps_of(attrs, "dilations");
+  given.pads = std::get<Dims>(*pads);
+  const Dims image = AxisMap("conv", *x, "NC").logical_dims(x->dims);
+  const std::vector<Window> windows = resolve_windows(
+      "conv", given, {image.begin() + 2, image.end()}, {w->dims.begin() + 2, w->dims.end()});
+  Dims starts, ends, axes;
+  for (std::size_t k = 0; k < windows.size(); ++k) {
+    const Taps idle = idle_taps(windows[k]);
+    if (idle.before + idle.behind == 0) continue;
+    starts.emplace_back(idle.before);
+    ends.push_back(windows[k].kernel - Dim(idle.behind));
+    axes.emplace_back(static_cast<std::int64_t>(k + 2));
+    given.pads[k] = given.pads[k] - Dim(idle.before * windows[k].dilation);
+    given.pads[windows.size() + k] =
+        given.pads[windows.size() + k] - Dim(idle.behind * windows[k].dilation);
+  }
+  if (axes.empty()) return {};
+  attrs.set("pads", given.pads);
+  std::vector<ValueId> operands = match.root_node().operands;
+  operands[1] =
+      match.make("slice", {operands[1]}, {{"starts", starts}, {"ends", ends}, {"axes", axes}});
+  return match.make("conv", std::move(operands), std::move(attrs));
+}
+
 }  // namespace
 
 std::vector<Rule> window_rules() {
@@ -165,6 +229,7 @@ std::vector<Rule> window_rules() {
       {"pad(x, v?) {..}", "x", pads_nothing},
       {"pad(y: pad(x, v?) {..}, w?) {..}", one_pad, fills_alike},
       {"conv(y: pad(x, v?) {..}, w, b?) {..}", padded_convolution},
+      {"conv(x, w, b?) {..}", without_idle_taps},
       {"max_pool(y: pad(x, v?) {..}) {..}", padded_max_pool},
       {"average_pool(y: pad(x, v?) {..}) {..}", padded_average_pool},
   };
