@@ -1,12 +1,13 @@
 #include "ops/gradient.h"
 #include "ops/lowering.h"
+#include "ops/movement.h"
 #include "ops/op_spec.h"
 
 namespace tenon::trilu_op {
 namespace {
 
 struct Attrs {
-  std::int64_t k = 0;  // the diagonal, counted upwards from the main one
+  Dim k = 0;  // the diagonal, counted upwards from the main one
   bool upper = true;
 };
 
@@ -19,13 +20,11 @@ void lower(const Attrs& attrs, Lowering& op) {
   const Expr x = op.operand("x");
   const Space space(x.dims());
   const Expr diagonal = space[x.rank() - 1] - space[x.rank() - 2];
-  const Dim k = attrs.k;
-  op.define("y", select(attrs.upper ? diagonal >= k : diagonal <= k, x, 0.0));
+  op.define("y", select(attrs.upper ? diagonal >= attrs.k : diagonal <= attrs.k, x, 0.0));
 }
 
 void gradient(const Attrs& attrs, Gradient& op) {
-  op.add("x",
-         op.build().call("trilu", {op.upstream("y")}, {{"k", attrs.k}, {"upper", attrs.upper}}));
+  op.add("x", call_with("trilu", {op.upstream("y")}, {{"k", attrs.k}, {"upper", attrs.upper}}));
 }
 
 }  // namespace
