@@ -7,6 +7,7 @@
 #include "nests/schedule/split.h"
 #include "nests/stride.h"
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -102,25 +103,52 @@ void factor_out(LoopNest& nest, Statement& outer) {
 
 }  // namespace
 
+namespace {
+
+// Shorter runs than vectors are better read element by element.
+constexpr std::int64_t kShortestMoved = 8;
+
+// An innermost loop that moves or maps elements.
+bool is_of_elements(const Statement& loop) {
+  return loop.is_independent &&
+         std::all_of(loop.body.begin(), loop.body.end(),
+                     [](const Statement& s) { return s.kind == Statement::Kind::Store; });
+}
+
+// Parts of a concat may share a loop's number; what is split has one of its own.
+void renumber(LoopNest& nest, Statement& loop) {
+  const std::size_t own = nest.new_loop(nest.loop_names[loop.id]);
+  substitute_loop(loop.body, loop.id, loop_scalar(own));
+  loop.id = own;
+}
+
+}  // namespace
+
 void split_runs(LoopNest& nest) {
   struct Found {
     std::size_t loop;
     std::int64_t length;
   };
   std::vector<Found> found;
+  const bool is_sum = find_contraction(nest).has_value();
   for_each_statement(nest.body, [&](Statement& statement) {
-    const bool is_fold = statement.kind == Statement::Kind::Loop && !statement.is_independent &&
-                         statement.extent.is_constant() && !statement.limit.is_defined();
-    const auto length = is_fold ? run_length(statement.body, statement.id) : std::nullopt;
-    if (length && *length > 1 && *length < statement.extent.constant() &&
-        statement.extent.constant() % *length == 0)
+    if (statement.kind != Statement::Kind::Loop || !statement.extent.is_constant() ||
+        statement.limit.is_defined())
+      return;
+    const bool moves = !is_sum && is_of_elements(statement);
+    if (statement.is_independent && !moves) return;
+    const auto length = run_length(statement.body, statement.id);
+    if (length && *length >= (moves ? kShortestMoved : 2) &&
+        *length < statement.extent.constant() && statement.extent.constant() % *length == 0) {
+      if (moves) renumber(nest, statement);
       found.push_back({statement.id, *length});
+    }
   });
   for (const Found& runs : found) {
     const SplitLoop made = split(nest, nest.body, runs.loop, runs.length);
     simplify(nest.body, made, runs.length);
   }
-  if (find_contraction(nest)) return;  // whose tiles hold its sums
+  if (is_sum) return;  // whose tiles hold its sums
   for_each_statement(nest.body, [&](Statement& statement) {
     const auto is_carried = [](const Statement& loop) {
       return loop.kind == Statement::Kind::Loop && !loop.is_independent;
