@@ -12,6 +12,7 @@ std::vector<rewrite::Rule> view_rules();       ///< transpose, reshape, squeeze,
 std::vector<rewrite::Rule> part_rules();       ///< slice, concat, gather, scatter
 std::vector<rewrite::Rule> window_rules();     ///< pad, into convolution and pooling
 std::vector<rewrite::Rule> transpose_rules();  ///< transposes moved to where they cancel
+std::vector<rewrite::Rule> einsum_rules();     ///< as matrix products
 
 /// Every rule of the families above.
 const rewrite::RuleSet& rules();

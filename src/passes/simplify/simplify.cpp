@@ -11,7 +11,7 @@ const rewrite::RuleSet& rules() {
   static const rewrite::RuleSet set = [] {
     std::vector<rewrite::Rule> all;
     for (const auto& family : {selection_rules, arithmetic_rules, view_rules, part_rules,
-                               window_rules, transpose_rules}) {
+                               window_rules, transpose_rules, einsum_rules}) {
       for (rewrite::Rule& rule : family()) all.push_back(std::move(rule));
     }
     return rewrite::RuleSet(std::move(all));
