@@ -7,6 +7,13 @@
 namespace tenon {
 namespace {
 
+AttrValue substituted(const AttrValue& value, const DimBindings& values) {
+  if (const auto* dim = std::get_if<Dim>(&value)) return dim->substitute(values);
+  if (const auto* dims = std::get_if<Dims>(&value)) return substitute(*dims, values);
+  if (const auto* type = std::get_if<Type>(&value)) return substitute(*type, values);
+  return value;
+}
+
 // By bits: -0.0 is not 0.0 and NaN is itself, so that nothing is lost as "equal to the default".
 bool same_real(double a, double b) {
   return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
@@ -65,6 +72,13 @@ bool Attributes::operator==(const Attributes& other) const {
   return std::equal(
       items_.begin(), items_.end(), other.items_.begin(), other.items_.end(),
       [](const Item& a, const Item& b) { return a.first == b.first && equal(a.second, b.second); });
+}
+
+Attributes substitute(const Attributes& attrs, const DimBindings& values) {
+  if (values.empty()) return attrs;
+  Attributes result = attrs;
+  for (const auto& [name, value] : attrs) result.set(name, substituted(value, values));
+  return result;
 }
 
 }  // namespace tenon

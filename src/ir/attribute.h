@@ -43,4 +43,7 @@ class Attributes {
   std::vector<Item> items_;
 };
 
+/// The attributes with symbols replaced, in extents, lists of them and types.
+Attributes substitute(const Attributes& attrs, const DimBindings& values);
+
 }  // namespace tenon

@@ -5,7 +5,6 @@
 #include "passes/rewrite/match.h"
 
 #include <algorithm>
-#include <deque>
 
 namespace tenon {
 namespace {
@@ -49,38 +48,30 @@ bool settle(Graph& graph, NodeId id, std::size_t position) {
   } catch (const Error&) {
     return false;  // the op wants numbers here
   }
-  infer_again(graph, {id});
   return true;
 }
 
 }  // namespace
 
-void infer_again(Graph& graph, const std::vector<NodeId>& nodes) {
-  std::deque<NodeId> pending(nodes.begin(), nodes.end());
-  while (!pending.empty()) {
-    const NodeId id = pending.front();
-    pending.pop_front();
-    const std::vector<ValueId> results = graph.node(id).results;
-    std::vector<Type> before;
-    for (ValueId result : results) before.push_back(result ? graph.value(result).type : Type());
-    graph.infer(id);
-    for (std::size_t k = 0; k < results.size(); ++k) {
-      if (!results[k] || graph.value(results[k]).type == before[k]) continue;
-      const std::vector<NodeId>& readers = graph.readers(results[k]);
-      pending.insert(pending.end(), readers.begin(), readers.end());
-    }
+std::size_t settle_dynamic_attributes(Graph& graph, NodeId id, Reinference& types) {
+  std::size_t count = 0;
+  const OpDef& op = *graph.node(id).op;
+  for (std::size_t k = 0; k < op.operands.size(); ++k) {
+    const std::vector<ValueId>& operands = graph.node(id).operands;
+    if (!op.operands[k].is_dynamic_attribute || k >= operands.size() || !operands[k]) continue;
+    if (settle(graph, id, k)) ++count;
   }
+  if (count > 0) types.mark(id);
+  types.refresh(id);
+  return count;
 }
 
 std::size_t settle_dynamic_attributes(Graph& graph) {
   std::size_t count = 0;
+  Reinference types(graph);
   for (NodeId id : graph.nodes_in_order()) {
-    const OpDef& op = *graph.node(id).op;
-    for (std::size_t k = 0; k < op.operands.size(); ++k) {
-      const std::vector<ValueId>& operands = graph.node(id).operands;
-      if (!op.operands[k].is_dynamic_attribute || k >= operands.size() || !operands[k]) continue;
-      if (settle(graph, id, k)) ++count;
-    }
+    types.refresh(id);
+    count += settle_dynamic_attributes(graph, id, types);
   }
   if (count > 0) graph.erase_dead();
   return count;

@@ -28,7 +28,8 @@ bool has_small_results(const Graph& graph, NodeId id, std::int64_t limit) {
   return true;
 }
 
-void replace_by_constants(Graph& graph, NodeId id, const std::vector<Tensor>& values) {
+void replace_by_constants(Graph& graph, NodeId id, const std::vector<Tensor>& values,
+                          Reinference& types) {
   const std::vector<ValueId> results = graph.node(id).results;
   for (std::size_t k = 0; k < results.size(); ++k) {
     if (!results[k]) continue;
@@ -46,6 +47,7 @@ void replace_by_constants(Graph& graph, NodeId id, const std::vector<Tensor>& va
     }
     graph.replace_uses(results[k], value);
     graph.swap_names(results[k], value);
+    types.mark_readers(value);
   }
   graph.erase(id);
 }
@@ -91,7 +93,7 @@ bool may_inline(const Graph& graph, const Node& node, const Graph& branch) {
 }
 
 // An `if` whose condition is known is the branch it takes.
-bool inline_branch(Graph& graph, NodeId id) {
+bool inline_branch(Graph& graph, NodeId id, Reinference& types) {
   const Node& node = graph.node(id);
   if (node.op != &find_op("if")) return false;
   const Constant* condition = graph.constant_of(node.operands.front());
@@ -100,13 +102,10 @@ bool inline_branch(Graph& graph, NodeId id) {
   const Graph branch = node.bodies[is_met ? 0 : 1];
   if (!may_inline(graph, node, branch)) return false;
   const std::vector<ValueId> captured(node.operands.begin() + 1, node.operands.end());
-  std::vector<NodeId> readers;
   for (ValueId result : node.results) {
-    if (result)
-      readers.insert(readers.end(), graph.readers(result).begin(), graph.readers(result).end());
+    if (result) types.mark_readers(result);  // one branch may say more than both together
   }
   inline_body(graph, id, branch, captured);
-  infer_again(graph, readers);  // one branch may say more than both together
   return true;
 }
 
@@ -163,9 +162,9 @@ bool keeps_both(const Graph& graph, NodeId id) {
   return false;
 }
 
-bool fold_node(Graph& graph, NodeId id, const PassOptions& options) {
+bool fold_node(Graph& graph, NodeId id, const PassOptions& options, Reinference& types) {
   if (const std::optional<Tensor> numbers = known_numbers(graph, id)) {
-    replace_by_constants(graph, id, {*numbers});
+    replace_by_constants(graph, id, {*numbers}, types);
     return true;
   }
   if (!reads_only_constants(graph, id)) return false;
@@ -183,7 +182,7 @@ bool fold_node(Graph& graph, NodeId id, const PassOptions& options) {
     return false;
   }
   try {
-    replace_by_constants(graph, id, evaluated(graph, id));
+    replace_by_constants(graph, id, evaluated(graph, id), types);
     return true;
   } catch (const Error& error) {
     say(concat("not folded: ", error.summary()));  // it may never run
@@ -196,15 +195,18 @@ bool fold_node(Graph& graph, NodeId id, const PassOptions& options) {
 /// Replaces every node that reads only constants, or only extents that are numbers, by the constant
 /// it computes. A result over `max_constant_bytes` stays a node, unless it takes the place of as
 /// many bytes, alone or with the other parts taken from the same constant: broadcasts would bloat the
-/// program. So would large results of a constant that others read too. Attributes that arrive as tensors become numbers and symbols; an `if` becomes the branch
-/// it takes.
+/// program. So would large results of a constant that others read too. Attributes that arrive as
+/// tensors become numbers and symbols, and what follows from them for later types is folded in the
+/// same walk; an `if` becomes the branch it takes.
 Graph fold_constants(Graph graph, const PassOptions& options) {
   for (bool is_settled = false; !is_settled;) {
     is_settled = true;  // but for the nodes of a branch that was taken
-    settle_dynamic_attributes(graph);
+    Reinference types(graph);
     for (NodeId id : graph.nodes_in_order()) {
-      if (fold_node(graph, id, options)) continue;
-      if (inline_branch(graph, id)) {
+      types.refresh(id);
+      settle_dynamic_attributes(graph, id, types);
+      if (fold_node(graph, id, options, types)) continue;
+      if (inline_branch(graph, id, types)) {
         is_settled = false;
       } else if (!graph.node(id).bodies.empty() && !is_fused_group(graph, id)) {
         for (Graph& body : graph.mutable_node(id).bodies) {
@@ -213,7 +215,6 @@ Graph fold_constants(Graph graph, const PassOptions& options) {
       }
     }
   }
-  settle_dynamic_attributes(graph);
   graph.erase_dead();
   return graph;
 }

@@ -191,21 +191,6 @@ std::vector<Datum> run_op(const OpDef& op, Attributes attrs,
   return {std::make_move_iterator(values.begin()), std::make_move_iterator(values.end())};
 }
 
-Attributes substitute(const Attributes& attrs, const DimBindings& symbols) {
-  if (symbols.empty()) return attrs;
-  Attributes bound;
-  for (const auto& [name, value] : attrs) {
-    if (const auto* dim = std::get_if<Dim>(&value)) {
-      bound.set(name, dim->substitute(symbols));
-    } else if (const auto* dims = std::get_if<Dims>(&value)) {
-      bound.set(name, tenon::substitute(*dims, symbols));
-    } else {
-      bound.set(name, value);
-    }
-  }
-  return bound;
-}
-
 std::vector<Datum> run_node(const Graph& graph, NodeId id,
                             const std::vector<std::optional<Datum>>& operands,
                             const DimBindings& symbols, const Options& options) {

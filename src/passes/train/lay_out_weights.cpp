@@ -74,7 +74,9 @@ class WeightLayouts {
     const ValueId made =
         graph_.node(graph_.add_node(std::move(back), graph_.next(id))).results.front();
     graph_.replace_uses(result, made);
-    infer_again(graph_, graph_.readers(made));  // they learn the order of its axes
+    Reinference types(graph_);
+    types.mark_readers(made);  // they learn the order of its axes
+    types.refresh_from(id);
   }
 
   Graph& graph_;
