@@ -107,7 +107,7 @@ void print_table(const Graph& graph, const GraphSummary& summary, bool every_nod
             << format_count(static_cast<double>(summary.parameter_count)) << " parameters ("
             << format_bytes(static_cast<std::uint64_t>(summary.constant_bytes)) << " of constants), "
             << count_text(summary.total.flops) << " flops, "
-            << bytes_text(summary.total.bytes_read + summary.total.bytes_written) << " moved\n\n";
+            << bytes_text(total_of(summary.total.bytes_read, summary.total.bytes_written)) << " moved\n\n";
   Table ports({"", "name", "type"});
   for (const auto& port : summary.inputs) ports.add({"input", port.name, to_string(port.type)});
   for (const auto& port : summary.outputs) ports.add({"output", port.name, to_string(port.type)});

@@ -1,5 +1,6 @@
 #include "driver/summary.h"
 
+#include "ir/extent_too_large.h"
 #include "memory/liveness.h"
 #include "ops/access.h"
 #include "ops/fused_groups.h"
@@ -10,15 +11,25 @@ namespace tenon {
 namespace {
 
 void add(Footprint& total, const Footprint& more) {
-  total.flops = total.flops + more.flops;
-  total.bytes_read = total.bytes_read + more.bytes_read;
-  total.bytes_written = total.bytes_written + more.bytes_written;
+  total.flops = total_of(total.flops, more.flops);
+  total.bytes_read = total_of(total.bytes_read, more.bytes_read);
+  total.bytes_written = total_of(total.bytes_written, more.bytes_written);
 }
 
 // Symbolic counts are compared by what they are at the symbols' least values.
 std::int64_t rank_of(const Dim& dim) { return dim.value().value_or(dim.range().lo); }
 
 }  // namespace
+
+Dim total_of(const Dim& a, const Dim& b) {
+  static const Dim many = Dim::symbol("many");
+  if (a == many || b == many) return many;
+  try {
+    return a + b;
+  } catch (const ExtentTooLarge&) {
+    return many;
+  }
+}
 
 GraphSummary summarize(const Graph& graph) {
   GraphSummary summary;

@@ -10,6 +10,9 @@
 
 namespace tenon {
 
+/// The sum, or the symbol `many` where it has too many terms to be of use to anybody.
+Dim total_of(const Dim& a, const Dim& b);
+
 /// What there is to know about a graph at a glance.
 struct GraphSummary {
   struct Port {

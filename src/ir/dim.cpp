@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "ir/dim_expr.h"
+#include "ir/extent_too_large.h"
 
 #include <algorithm>
 #include <numeric>
@@ -25,9 +26,7 @@ constexpr int kMaxDepth =
     30;  // each level prints at most two pairs of parentheses, and 64 can be read
 constexpr int kMaxSize = 4000;
 
-[[noreturn]] void throw_too_large(std::string_view limit) {
-  throw Error("extent expression is too large").expected("at most ", limit);
-}
+[[noreturn]] void throw_too_large(std::string_view limit) { throw ExtentTooLarge(limit); }
 
 std::uint64_t magnitude(std::int64_t value) {
   return value < 0 ? -static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value);

@@ -1,5 +1,5 @@
-#include "base/error.h"
 #include "ir/dim_expr.h"
+#include "ir/extent_too_large.h"
 
 #include <algorithm>
 #include <numeric>
@@ -35,7 +35,7 @@ void append_flattened(Atom::Kind kind, const Dim& member, std::vector<Dim>& memb
     }
   }
   if (members.size() > kMaxMembers) {
-    throw Error("extent expression is too large").expected("at most 64 members of a min or max");
+    throw ExtentTooLarge("64 members of a min or max");
   }
 }
 

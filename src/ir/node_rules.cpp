@@ -1,6 +1,8 @@
 #include "ir/node_rules.h"
 
 #include "base/error.h"
+#include "ir/extent_too_large.h"
+#include "ir/opened_extents.h"
 
 #include <algorithm>
 #include <deque>
@@ -44,6 +46,29 @@ bool is_of_data(const Dim& dim) {
   return std::any_of(symbols.begin(), symbols.end(), [](const auto& symbol) {
     return symbol.first.starts_with('?') || symbol.first.find('#') != std::string::npos;
   });
+}
+
+// Memory, loops and costs are counted in elements.
+bool has_countable_elements(const InferOutput& output) {
+  try {
+    for (const Type& type : output.types) {
+      if (type.is_tensor() && !all_constant(type.tensor().dims)) product(type.tensor().dims);
+    }
+    return true;
+  } catch (const ExtentTooLarge&) {
+    return false;
+  }
+}
+
+InferOutput inferred(const OpDef& op, const InferInput& input) {
+  try {
+    InferOutput output = op.infer(input);
+    if (has_countable_elements(output)) return output;
+    return infer_opened(op, input).value_or(std::move(output));
+  } catch (const ExtentTooLarge&) {
+    if (std::optional<InferOutput> opened = infer_opened(op, input)) return *std::move(opened);
+    throw;
+  }
 }
 
 bool dims_agree(const Dim& declared, const Dim& inferred) {
@@ -109,7 +134,7 @@ InferOutput infer_results(const Graph& graph, const OpDef& op, const std::vector
     }
   }
   InferOutput output;
-  if (op.infer) output = op.infer(InferInput{attrs, facts, present, bodies, result_count});
+  if (op.infer) output = inferred(op, InferInput{attrs, facts, present, bodies, result_count});
   output.types.resize(std::max(output.types.size(), result_count));
   output.known.resize(output.types.size());
   return output;

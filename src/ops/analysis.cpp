@@ -1,5 +1,6 @@
 #include "ops/analysis.h"
 
+#include "ir/extent_too_large.h"
 #include "ops/access.h"
 #include "ops/expr_names.h"
 #include "ops/fused_groups.h"
@@ -45,11 +46,7 @@ bool is_contraction(const ExprNode& node) {
   return !left.empty() && !right.empty() && left != right;
 }
 
-Dim bytes_of(const Type& type) { return type.is_tensor() ? byte_count(type.tensor()) : Dim(0); }
-
-}  // namespace
-
-std::vector<Expr> lowered(const Graph& graph, NodeId id) {
+std::vector<Expr> lowered_exprs(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   if (!node.op->lower) return {};
   std::vector<Type> operands, results;
@@ -77,7 +74,21 @@ std::vector<Expr> lowered(const Graph& graph, NodeId id) {
   return exprs;
 }
 
-Dim flops_of(const std::vector<Expr>& exprs) {
+Dim bytes_of(const Type& type) { return type.is_tensor() ? byte_count(type.tensor()) : Dim(0); }
+
+}  // namespace
+
+std::vector<Expr> lowered(const Graph& graph, NodeId id) {
+  try {
+    return lowered_exprs(graph, id);
+  } catch (const ExtentTooLarge&) {
+    return {};
+  }
+}
+
+namespace {
+
+Dim counted_flops(const std::vector<Expr>& exprs) {
   Dim flops = 0;
   std::set<const ExprNode*> seen;
   for (const Expr& expr : exprs) {
@@ -101,6 +112,16 @@ Dim flops_of(const std::vector<Expr>& exprs) {
     });
   }
   return flops;
+}
+
+}  // namespace
+
+Dim flops_of(const std::vector<Expr>& exprs) {
+  try {
+    return counted_flops(exprs);
+  } catch (const ExtentTooLarge&) {
+    return 0;
+  }
 }
 
 Fusion fusion_kind(const std::vector<Expr>& exprs) {
@@ -163,9 +184,7 @@ Dim bytes_read_inside(const Graph& body, ValueId input) {
   return provably_at_most(taken, whole) ? taken : whole;  // a question: for a cost
 }
 
-}  // namespace
-
-Footprint footprint_of(const Graph& graph, NodeId id) {
+Footprint counted_footprint(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   Footprint footprint{flops_of(graph, id), 0, 0};
   std::set<ValueId> read;
@@ -183,6 +202,16 @@ Footprint footprint_of(const Graph& graph, NodeId id) {
       footprint.bytes_written = footprint.bytes_written + bytes_of(graph.value(result).type);
   }
   return footprint;
+}
+
+}  // namespace
+
+Footprint footprint_of(const Graph& graph, NodeId id) {
+  try {
+    return counted_footprint(graph, id);
+  } catch (const ExtentTooLarge&) {
+    return {};
+  }
 }
 
 Fusion fusion_kind(const Graph& graph, NodeId id) {

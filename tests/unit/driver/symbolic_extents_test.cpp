@@ -240,5 +240,47 @@ TEST(SymbolicExtents, ProgramsOfSeveralParts) {
   EXPECT_NE(message.find("axis 0"), std::string::npos) << message;
 }
 
+// The eighth power of a sum of six symbols has more terms than an extent may have.
+std::string eighth_power(const std::string& then) {
+  std::string text =
+      R"(graph (a: f32[A], b: f32[B], c: f32[C], d: f32[D], e: f32[E], f: f32[F], z: f32[M]) {
+  x0 = concat(a, b, c, d, e, f) {axis = 0}
+)";
+  for (int k = 0; k < 3; ++k) {
+    text += concat("  r", k, " = unsqueeze(x", k, ") {axes = [0]}\n  c", k, " = unsqueeze(x", k,
+                   ") {axes = [1]}\n  p", k, " = mul(r", k, ", c", k, ")\n  x", k + 1,
+                   " = reshape(p", k, ") {shape = [-1]}\n");
+  }
+  return text + then;
+}
+
+TEST(SymbolicExtents, ExtentsTooLargeToWriteDownAreFoundInTheRun) {
+  const std::string text = eighth_power(R"(  t = add(x3, z)
+  y = relu(t)
+  s = reduce_sum(y) {axes = [0]}
+  return y, s
+}
+)");
+  expect_as_fixed(text, {{{"A", 1}, {"B", 0}, {"C", 0}, {"D", 1}, {"E", 0}, {"F", 0}, {"M", 256}},
+                         {{"A", 0}, {"B", 2}, {"C", 0}, {"D", 0}, {"E", 0}, {"F", 1}, {"M", 1}},
+                         {{"A", 0}, {"B", 0}, {"C", 0}, {"D", 0}, {"E", 0}, {"F", 0}, {"M", 0}}});
+  const std::string refused =
+      refusal(text, {{"A", 1}, {"B", 0}, {"C", 0}, {"D", 1}, {"E", 0}, {"F", 0}, {"M", 5}});
+  EXPECT_NE(refused.find("256 and 5"), std::string::npos) << refused;
+}
+
+// What is joined with them is as long; what is summed over them is not.
+TEST(SymbolicExtents, ExtentsTooLargeToWriteDownAreJoinedAndReduced) {
+  expect_as_fixed(eighth_power(R"(  j = concat(x3, x2, z) {axis = 0}
+  k = reduce_sum(p2) {axes = [0], keep_axes = false}
+  l = reduce_max(p2) {axes = [0, 1], keep_axes = false}
+  m = matmul(p2, p2)
+  return j, k, l, m
+}
+)"),
+                  {{{"A", 1}, {"B", 0}, {"C", 0}, {"D", 1}, {"E", 0}, {"F", 0}, {"M", 3}},
+                   {{"A", 0}, {"B", 0}, {"C", 1}, {"D", 0}, {"E", 1}, {"F", 0}, {"M", 0}}});
+}
+
 }  // namespace
 }  // namespace tenon::symbolic_extents_test
