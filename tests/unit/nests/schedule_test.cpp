@@ -401,6 +401,35 @@ TEST(SplitRuns, TwoTermsAreTwoSums) {
       split_runs);
 }
 
+// Rows that are gathered side by side; runs shorter than vectors are left to lanes.
+TEST(SplitRuns, RowsOfAGatherAreVectors) {
+  expect_becomes(R"(kernel k (out y: f32[4, 32], x: f32[9, 16], n: i64[4, 2], z: f32[4, 16]) {
+  for i in 0..4 {
+    for j in 0..32 {
+      y[i, j] = checked x[n[i, (j // 16)], (j % 16)]
+    }
+    for k in 0..16 {
+      y[i, k] = z[i, (k // 4)]
+    }
+  }
+}
+)",
+                 R"(kernel k (out y: f32[4, 32], x: f32[9, 16], n: i64[4, 2], z: f32[4, 16]) {
+  for i in 0..4 {
+    for jo in 0..2 {
+      for ji in 0..16 {
+        y[i, ((jo * 16) + ji)] = checked x[n[i, jo], ji]
+      }
+    }
+    for k in 0..16 {
+      y[i, k] = z[i, (k // 4)]
+    }
+  }
+}
+)",
+                 split_runs);
+}
+
 // Runs that do not come out even, products of matrices and other folds stay.
 TEST(SplitRuns, NothingElse) {
   for (const std::string& text :
