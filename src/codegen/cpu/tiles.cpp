@@ -49,7 +49,7 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
                                          const std::vector<bool>& may_pack, const TileShape& shape,
                                          LoopKind outermost, const TargetFacts& target) {
   const Roles roles = find_roles(whole, may_pack);
-  if (!roles.refusal.empty()) {
+  if (!roles.refusal.empty() || shape.along_sum) {
     if (!find_reduction_roles(whole, may_pack).refusal.empty()) return std::nullopt;
     return vectorise_reduction(nest, whole, around_it, may_pack, shape, outermost);
   }
@@ -268,7 +268,10 @@ TileFacts tile_facts(LoopNest nest, const std::vector<bool>& may_pack, const Tar
     if (!dots.empty()) dots = find_reduction_roles(stage, may_pack).refusal;
   }
   TileFacts facts = facts_of(roles, false, target);
-  if (!facts.refusal.empty()) facts.reduction_refusal = dots;
+  // Of columns that no vector holds the last ones are computed one by one.
+  const std::int64_t lanes = target.vector_bits / 32;
+  const bool has_few = facts.column_count < lanes && facts.column_count % (lanes / 2) != 0;
+  if (!facts.refusal.empty() || (has_few && stages == nullptr)) facts.reduction_refusal = dots;
   if (facts.refusal.empty()) note_depth(given, may_pack, target, facts);
   return facts;
 }

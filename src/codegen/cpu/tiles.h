@@ -25,6 +25,7 @@ struct TileShape {
   /// for all rows; 0: in one piece.
   unsigned depth = 0;
   bool is_paired = false;  ///< products of bf16 are added up in pairs, where that can be
+  bool along_sum = false;  ///< no tiles: lanes run along the sum, where they can
 };
 
 /// What can be told of tiles before they are made.
