@@ -1,6 +1,7 @@
 #include "codegen/cpu/candidates.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "codegen/cpu/integer_candidates.h"

@@ -79,6 +79,14 @@ TEST(Candidates, LanesRunAlongTheSumWhereResultsHaveNoColumns) {
   EXPECT_EQ(chosen(decision_for(few_outputs(3, 64, "pads = [1, 1, 1, 1]"))), "dots 6");
   EXPECT_EQ(chosen(decision_for(few_outputs(1, 33, ""))), "dots 6");
   EXPECT_EQ(verdict_of(decision_for(few_outputs(8, 64, "")), "dots 6").reason, "a sum has columns, which tiles run along");
+  // Nor where the last columns, behind whole vectors, were computed one by one.
+  const auto classes = [](int columns) {
+    return concat("graph (x: f32[64, 96]) {\n  w = constant f32[96, ", columns,
+                  "] normal(seed = 1, mean = 0.0, deviation = 0.1)\n  y = matmul(x, w)\n  return y\n}\n");
+  };
+  EXPECT_EQ(chosen(decision_for(classes(5))), "dots 6");
+  EXPECT_EQ(chosen(decision_for(classes(8))), "tiles 6x16");
+  EXPECT_EQ(chosen(decision_for(classes(10))), "tiles 6x16");
   const Decision rowless = decision_for("graph (a: f32[1, 64], b: f32[64, 1]) {\n  y = matmul(a, b)\n  return y\n}\n");
   EXPECT_EQ(verdict_of(rowless, "dots 6").reason, "there are no rows that share an operand");
 }

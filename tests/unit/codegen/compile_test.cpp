@@ -239,6 +239,17 @@ TEST(Compile, TransposedConvolutionsByStridesThatDoNotDivideTheWindow) {
   }
 }
 
+// Fewer columns than a vector has lanes, with what follows; rows that are numbers and a symbol.
+TEST(Compile, ProductsOfFewColumns) {
+  for (const int columns : {4, 5, 9, 10, 15}) {
+    for (const char* rows : {"19", "N"}) {
+      expect_same(concat("graph (x: f32[", rows, ", 40], b: f32[", columns, "]) {\n  w = constant f32[40, ", columns,
+                         "] normal(seed = 1, mean = 0.0, deviation = 0.2)\n  m = matmul(x, w)\n  a = add(m, b)\n",
+                         "  y = relu(a)\n  return y\n}\n"));
+    }
+  }
+}
+
 TEST(Compile, ConvolutionsOfOddExtentsAndEpilogues) {
   for (const int channels : {4, 5, 16, 17, 24, 40}) {
     expect_same(concat(R"(graph (x: f32[2, 9, 7, 3]@NHWC, r: f32[2, 5, 4, )", channels, R"(]@NHWC) {
