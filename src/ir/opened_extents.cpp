@@ -1,5 +1,7 @@
 #include "ir/opened_extents.h"
 
+#include "base/text.h"
+
 #include <algorithm>
 #include <deque>
 
