@@ -1,6 +1,6 @@
 #include "ir/opened_extents.h"
 
-#include "base/text.h"
+#include "base/error.h"
 
 #include <algorithm>
 #include <deque>
