@@ -197,7 +197,7 @@ class ProcessorTasks : public TaskWriter {
     ChosenForNode made{sequence, {}, {}};
     for (NestSequence::Part& part : made.sequence.parts) {
       nests::drop_casts_of_factors(part.nest);
-      nests::split_runs(part.nest);
+      nests::split_runs(part.nest, options_.target->facts().vector_bits / 32);
     }
     split_sums(made.sequence);
     // What Winograd's algorithm computes reads weights as they lie.

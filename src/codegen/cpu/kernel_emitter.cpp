@@ -332,15 +332,18 @@ constexpr std::int64_t kUnrolled = 4;
 
 }  // namespace
 
+bool KernelEmitter::is_plain_sum(const Statement& loop) const {
+  return math_.width() > 1 && loop.extent.is_constant() && !loop.limit.is_defined() && loop.body.size() == 1 &&
+         loop.body.front().kind == Statement::Kind::Fold;
+}
+
 // A few neighbours, as in a window or between two pixels: what weighs them is then found out outside of the loop around.
 bool KernelEmitter::is_short_sum(const Statement& sum) const {
-  return math_.width() > 1 && sum.extent.is_constant() && sum.extent.constant() <= kUnrolled && !sum.limit.is_defined() &&
-         sum.body.size() == 1 && sum.body.front().kind == Statement::Kind::Fold;
+  return is_plain_sum(sum) && sum.extent.constant() <= kUnrolled;
 }
 
 bool KernelEmitter::is_unrolled(const Statement& sum) const {
-  return math_.width() > 1 && sum.extent.is_constant() && sum.extent.constant() >= 2 * kUnrolled && !sum.limit.is_defined() &&
-         sum.body.size() == 1 && sum.body.front().kind == Statement::Kind::Fold;
+  return is_plain_sum(sum) && sum.extent.constant() >= 2 * kUnrolled;
 }
 
 // Several steps of a sum in each turn, in their order: what is fetched ahead is asked for by whole lines then, and with vectors

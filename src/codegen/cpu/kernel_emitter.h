@@ -50,6 +50,8 @@ class KernelEmitter {
   void emit_jam(const Statement& loop, llvm::Value* count);
   void emit_jammed(const Block& block, std::size_t loop, llvm::Value* first, unsigned count);
   // A loop of a sum that is one vector: lanes of each position's own, added up behind it.
+  // One fold, for a number of positions, in lanes.
+  bool is_plain_sum(const Statement& loop) const;
   bool is_short_sum(const Statement& sum) const;
   bool is_unrolled(const Statement& sum) const;
   void emit_unrolled_sum(const Statement& sum, std::size_t loop, llvm::Value* first, unsigned count);

@@ -105,9 +105,6 @@ void factor_out(LoopNest& nest, Statement& outer) {
 
 namespace {
 
-// Shorter runs than vectors are better read element by element.
-constexpr std::int64_t kShortestMoved = 8;
-
 // An innermost loop that moves or maps elements.
 bool is_of_elements(const Statement& loop) {
   return loop.is_independent &&
@@ -124,7 +121,7 @@ void renumber(LoopNest& nest, Statement& loop) {
 
 }  // namespace
 
-void split_runs(LoopNest& nest) {
+void split_runs(LoopNest& nest, std::int64_t lanes) {
   struct Found {
     std::size_t loop;
     std::int64_t length;
@@ -138,8 +135,8 @@ void split_runs(LoopNest& nest) {
     const bool moves = !is_sum && is_of_elements(statement);
     if (statement.is_independent && !moves) return;
     const auto length = run_length(statement.body, statement.id);
-    if (length && *length >= (moves ? kShortestMoved : 2) &&
-        *length < statement.extent.constant() && statement.extent.constant() % *length == 0) {
+    if (length && *length >= (moves ? lanes / 2 : 2) && *length < statement.extent.constant() &&
+        statement.extent.constant() % *length == 0) {
       if (moves) renumber(nest, statement);
       found.push_back({statement.id, *length});
     }

@@ -270,7 +270,8 @@ class Reader {
     const Node* view = producer(value);
     if (is_view(view)) {
       const TensorType *apart = type(view->operands.front()), *own = type(value);
-      if (!apart || apart->rank() != 4 || !(apart->dims[2] == own->dims[1])) return {};
+      if (!apart || apart->rank() != 4) return {};
+      if (!(apart->dims[2] == own->dims[1]) || !(apart->dims[3] == own->dims[2])) return {};
       if (!(apart->dims[0] * apart->dims[1] == own->dims[0])) return {};
       return Heads{view->operands.front(), apart->dims[0], apart->dims[1]};
     }

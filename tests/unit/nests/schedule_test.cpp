@@ -339,6 +339,8 @@ TEST(StageSum, NotWhatIsNoSum) {
   EXPECT_THROW(stage_sum(nest, nest.body, {1}, 0), InternalError);
 }
 
+void runs_of_16(LoopNest& nest) { split_runs(nest, 16); }
+
 // What is read in runs of the sum is read, and multiplied by, once a run.
 TEST(SplitRuns, AFactorOfEachRun) {
   expect_becomes(R"(kernel k (out y: f32[4], x: f32[6], w: i8[6, 4], s: f32[2, 4]) {
@@ -365,7 +367,7 @@ TEST(SplitRuns, AFactorOfEachRun) {
   }
 }
 )",
-                 split_runs);
+                 runs_of_16);
 }
 
 TEST(SplitRuns, TwoTermsAreTwoSums) {
@@ -398,7 +400,7 @@ TEST(SplitRuns, TwoTermsAreTwoSums) {
   }
 }
 )",
-      split_runs);
+      runs_of_16);
 }
 
 // Rows that are gathered side by side; runs shorter than vectors are left to lanes.
@@ -427,7 +429,7 @@ TEST(SplitRuns, RowsOfAGatherAreVectors) {
   }
 }
 )",
-                 split_runs);
+                 runs_of_16);
 }
 
 // Runs that do not come out even, products of matrices and other folds stay.
@@ -467,7 +469,7 @@ TEST(SplitRuns, NothingElse) {
   }
 }
 )")}) {
-    expect_becomes(text, text, split_runs);
+    expect_becomes(text, text, runs_of_16);
   }
 }
 
