@@ -1,18 +1,19 @@
 // Builds a small network with the public builder, prints it in Tenon's text form.
 
+#include "ir/text.h"
+
 #include <tenon/builder.h>
 
 #include <iostream>
-
-#include "ir/text.h"
 
 int main() {
   tenon::Builder b("mlp");
   tenon::Var x = b.input("x", "f32[N, 784]");
   for (int layer = 1; layer <= 2; ++layer) {
     const std::string name = "layer" + std::to_string(layer);
-    const tenon::Var weights = b.normal(name + ".weight", layer == 1 ? "f32[784, 32]" : "f32[32, 10]",
-                                        static_cast<std::uint64_t>(layer), 0.05);
+    const tenon::Var weights =
+        b.normal(name + ".weight", layer == 1 ? "f32[784, 32]" : "f32[32, 10]",
+                 static_cast<std::uint64_t>(layer), 0.05);
     x = b.call("matmul", {x, weights}, {}, name);
     if (layer == 1) x = b.call("relu", {x});
   }

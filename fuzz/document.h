@@ -1,17 +1,19 @@
 #pragma once
 
+#include "base/error.h"
+#include "frontends/document.h"
+
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
 
-#include "base/error.h"
-#include "frontends/document.h"
-
 namespace tenon {
 
-/// Any bytes are a document of the format, or an Error. What is read can be checked, shown and turned
-/// into a graph (or an Error says why not), and what is written reads again and is written the same.
-inline void fuzz_document(std::string_view format_name, const std::uint8_t* data, std::size_t size) {
+/// Any bytes are a document of the format, or an Error. What is read can be checked, shown and
+/// turned into a graph (or an Error says why not), and what is written reads again and is written
+/// the same.
+inline void fuzz_document(std::string_view format_name, const std::uint8_t* data,
+                          std::size_t size) {
   const DocumentFormat* format = find_document_format(format_name);
   if (format == nullptr) std::abort();
   const std::string_view text(reinterpret_cast<const char*>(data), size);

@@ -1,10 +1,10 @@
 // Any bytes are a NumPy array, or an Error; what is read is written and read again.
 #include "frontends/numpy/npy.h"
 
+#include "base/error.h"
+
 #include <cstdint>
 #include <cstdlib>
-
-#include "base/error.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {

@@ -1,9 +1,9 @@
 // Any bytes are an archive of NumPy arrays, or an Error.
 #include "frontends/numpy/npz.h"
 
-#include <cstdint>
-
 #include "base/error.h"
+
+#include <cstdint>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {

@@ -1,9 +1,8 @@
 // Any bytes are a model that imports, or an Error.
+#include "base/error.h"
 #include "frontends/onnx/import.h"
 
 #include <cstdint>
-
-#include "base/error.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {

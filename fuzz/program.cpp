@@ -1,15 +1,16 @@
-// Any bytes are a program that holds together, or an Error. Its code is linked and its memory laid out, never
-// run: what machine code does nobody can check. Seeds are made by, for each file of tests/fixtures/programs,
-// `tenon compile FILE --cpu=x86-64-v3 -o tests/fuzz/program/NAME.tnn`; a new version of the format needs new ones.
-#include <cstdint>
-#include <cstring>
-#include <memory>
-#include <vector>
-
+// Any bytes are a program that holds together, or an Error. Its code is linked and its memory laid
+// out, never run: what machine code does nobody can check. Seeds are made by, for each file of
+// tests/fixtures/programs, `tenon compile FILE --cpu=x86-64-v3 -o tests/fuzz/program/NAME.tnn`; a
+// new version of the format needs new ones.
 #include "base/error.h"
 #include "host/context.h"
 #include "program/file.h"
 #include "runtime/executable.h"
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <vector>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace tenon;

@@ -1,10 +1,11 @@
-// Any text is a list of timed kernels, or an Error; what is read is written and read again the same.
+// Any text is a list of timed kernels, or an Error; what is read is written and read again the
+// same.
+#include "base/error.h"
+#include "driver/tuning/cache.h"
+
 #include <cstdint>
 #include <cstdlib>
 #include <string>
-
-#include "base/error.h"
-#include "driver/tuning/cache.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);

@@ -79,13 +79,14 @@ class Builder {
   /// Normally distributed, the same on every machine; a layout ("f32[1, 1, 8, 8]@HWIO") is kept.
   Var normal(std::string name, std::string_view type, std::uint64_t seed, double deviation,
              double mean = 0);
-  Var integers(const std::vector<std::int64_t>& values, std::string name = "");  ///< i64[n]
+  /// i64[n]
+  Var integers(const std::vector<std::int64_t>& values, std::string name = "");
   /// A scalar of the same element type as `like`.
   Var scalar(double value, Var like);
 
   /// One node; an invalid Var leaves an optional operand out. Gives the first result.
-  Var call(std::string_view op, const std::vector<Var>& operands, const std::vector<Attr>& attrs = {},
-           std::string name = "");
+  Var call(std::string_view op, const std::vector<Var>& operands,
+           const std::vector<Attr>& attrs = {}, std::string name = "");
   /// All results; `names` has an entry for each wanted one ("" picks a name, "_" leaves it out).
   std::vector<Var> call_all(std::string_view op, const std::vector<Var>& operands,
                             const std::vector<Attr>& attrs, std::vector<std::string> names);

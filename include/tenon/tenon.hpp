@@ -23,12 +23,14 @@ inline namespace v1 {
 
 struct Port {
   std::string name, type;
-  Shape shape;  ///< -1: decided when it runs
+  /// -1: decided when it runs
+  Shape shape;
   tenon_dtype dtype;
 };
 
 struct ContextOptions {
-  int threads = 0;  ///< 0: as many as the process may use
+  /// 0: as many as the process may use
+  int threads = 0;
 };
 
 /// Runs a program, for one thread at a time.

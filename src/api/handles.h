@@ -15,10 +15,13 @@
 namespace tenon::api {
 
 struct TrainerState {
-  Graph original;  ///< as it was given, with the batch a symbol or not
+  /// as it was given, with the batch a symbol or not
+  Graph original;
   std::unique_ptr<Session> session;
-  std::vector<Tensor> outputs;              ///< of the last step, for callers who brought no memory
-  std::map<std::string, Tensor> looked_at;  ///< states, for callers who look at them
+  /// of the last step, for callers who brought no memory
+  std::vector<Tensor> outputs;
+  /// states, for callers who look at them
+  std::map<std::string, Tensor> looked_at;
   std::int64_t step = 0;
   std::atomic_flag is_in_use;
 };

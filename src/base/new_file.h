@@ -26,7 +26,8 @@ class NewFile {
   class Buffer;
 
   std::string path_;
-  std::string part_;  ///< where it is written until it is complete; empty: in its place
+  /// where it is written until it is complete; empty: in its place
+  std::string part_;
   std::unique_ptr<Buffer> buffer_;
   std::ostream out_;
 };

@@ -16,14 +16,15 @@ struct Page {
     std::string text;
     std::optional<double> number;
 
-    Cell(std::string shown) : text(std::move(shown)) {}      // NOLINT: a text is a cell
-    Cell(std::string_view shown) : text(shown) {}            // NOLINT
-    Cell(const char* shown) : text(shown) {}                 // NOLINT
+    Cell(std::string shown) : text(std::move(shown)) {}  // NOLINT: a text is a cell
+    Cell(std::string_view shown) : text(shown) {}        // NOLINT
+    Cell(const char* shown) : text(shown) {}             // NOLINT
     Cell(std::string shown, double exact) : text(std::move(shown)), number(exact) {}
   };
   struct Section {
     std::string heading;
-    std::string text;                  ///< paragraphs, before the table; may be empty
+    /// paragraphs, before the table; may be empty
+    std::string text;
     /// A column whose title starts with '>' is aligned to the right. No columns: no table.
     std::vector<std::string> columns;
     std::vector<std::vector<Cell>> rows;

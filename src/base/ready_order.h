@@ -8,7 +8,8 @@ namespace tenon {
 
 /// Something to be done once, after what it needs.
 struct ReadyTask {
-  std::vector<std::uint32_t> needs;  ///< positions of tasks that come first; repeats do no harm
+  /// positions of tasks that come first; repeats do no harm
+  std::vector<std::uint32_t> needs;
   std::int64_t id = 0;
   std::int64_t priority = 0;
   /// One that does not takes no time: it is over as soon as the last of its needs is.
@@ -16,7 +17,8 @@ struct ReadyTask {
 };
 
 struct ReadyOrder {
-  std::vector<std::uint32_t> sequence;  ///< the tasks that take a step, as they run
+  /// the tasks that take a step, as they run
+  std::vector<std::uint32_t> sequence;
   /// By task: the step after which it was ready, counted from 1; 0 where it needs nothing.
   std::vector<std::int64_t> ready_at;
 };

@@ -17,7 +17,8 @@ class TemporaryFolder {
 
  private:
   std::string path_;
-  int lock_ = -1;  ///< held as long as somebody uses it
+  /// held as long as somebody uses it
+  int lock_ = -1;
 };
 
 }  // namespace tenon

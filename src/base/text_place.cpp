@@ -1,8 +1,8 @@
 #include "base/text_place.h"
 
-#include <algorithm>
-
 #include "base/error.h"
+
+#include <algorithm>
 
 namespace tenon {
 

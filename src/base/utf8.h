@@ -8,7 +8,8 @@ namespace tenon {
 
 struct CodePoint {
   char32_t code = 0;
-  std::size_t bytes = 0;  ///< 0: the text does not begin with UTF-8
+  /// 0: the text does not begin with UTF-8
+  std::size_t bytes = 0;
 };
 
 /// The first code point of a text that is not empty.

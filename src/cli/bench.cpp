@@ -12,10 +12,10 @@
 #include "driver/inputs.h"
 #include "driver/machine_peak.h"
 #include "driver/model_source.h"
-#include "driver/rebatch.h"
 #include "driver/pipeline.h"
 #include "driver/planning/budget.h"
 #include "driver/profile/record.h"
+#include "driver/rebatch.h"
 #include "driver/resident.h"
 #include "driver/summary.h"
 #include "driver/training/options.h"
@@ -96,16 +96,17 @@ std::int64_t peak_kilobytes() {
   return usage.ru_maxrss;
 }
 
-bool has_symbols(const Program& program) {
-  return !program.symbols.empty();
-}
+bool has_symbols(const Program& program) { return !program.symbols.empty(); }
 
-// What each node of a dynamic model does with these inputs. Its program does not know: it is counted anew.
-std::optional<std::vector<NodeWork>> work_of(const ModelSource& source, const std::vector<Datum>& inputs) {
+// What each node of a dynamic model does with these inputs. Its program does not know: it is
+// counted anew.
+std::optional<std::vector<NodeWork>> work_of(const ModelSource& source,
+                                             const std::vector<Datum>& inputs) {
   const Graph graph = run_pipeline(source.graph(), {});
   std::map<std::string, Shape> shapes;
   for (std::size_t k = 0; k < inputs.size(); ++k) {
-    if (inputs[k].is_tensor()) shapes[graph.value(graph.inputs()[k]).name] = inputs[k].tensor().shape();
+    if (inputs[k].is_tensor())
+      shapes[graph.value(graph.inputs()[k]).name] = inputs[k].tensor().shape();
   }
   return work_at(graph, symbol_values(graph, shapes));
 }
@@ -114,8 +115,8 @@ constexpr int kStepRuns = 5;
 
 struct RankedStep {
   std::size_t position = 0;
-  StepTime time;       // of all runs
-  double share = 0;    // of the time of all steps
+  StepTime time;     // of all runs
+  double share = 0;  // of the time of all steps
 };
 
 // Steps by the time they take, the longest first; without those that are for other extents.
@@ -137,8 +138,9 @@ std::vector<RankedStep> ranked_steps(CompiledModel& model, const std::vector<Nod
     total += times[k].seconds;
   }
   for (RankedStep& step : steps) step.share = step.time.seconds / total;
-  std::stable_sort(steps.begin(), steps.end(),
-                   [](const RankedStep& a, const RankedStep& b) { return a.time.seconds > b.time.seconds; });
+  std::stable_sort(steps.begin(), steps.end(), [](const RankedStep& a, const RankedStep& b) {
+    return a.time.seconds > b.time.seconds;
+  });
   return steps;
 }
 
@@ -162,7 +164,8 @@ HostTimes host_times(CompiledModel& model, std::size_t most_runs, double seconds
   if (contexts < 1) return times;
   times.contexts = static_cast<std::size_t>(contexts);
   const double run_s = percentile(times.sorted_ms, 50) / 1e3;
-  const auto runs = std::max(4 * times.contexts, static_cast<std::size_t>(std::min(seconds / run_s, 1e5)));
+  const auto runs =
+      std::max(4 * times.contexts, static_cast<std::size_t>(std::min(seconds / run_s, 1e5)));
   times.runs_per_s = static_cast<double>(runs) / model.in_flight(times.contexts).run(runs);
   return times;
 }
@@ -202,7 +205,8 @@ std::string reason_for(const StepTime& step, const Reasons& reasons) {
 // A processor's caches give more than its memory: a limit by bytes is a device's alone.
 void print_steps(const std::vector<RankedStep>& steps, const std::optional<MachinePeak>& limit,
                  const Reasons& reasons) {
-  std::vector<std::string> titles = {">step", "name", "candidate", ">us", ">share", ">GFLOP/s", ">GB/s"};
+  std::vector<std::string> titles = {">step",  "name",     "candidate", ">us",
+                                     ">share", ">GFLOP/s", ">GB/s"};
   if (limit) titles.push_back(">of limit");
   if (!reasons.empty()) titles.emplace_back("why");
   Table table(titles);
@@ -210,11 +214,16 @@ void print_steps(const std::vector<RankedStep>& steps, const std::optional<Machi
     return std::to_string(static_cast<std::int64_t>(value + 0.5));
   };
   for (const auto& [position, step, share] : steps) {
-    std::vector<std::string> row = {
-        std::to_string(position), step.name, step.candidate, number(step.seconds / kStepRuns * 1e6),
-        number(100 * share) + " %", step.flops > 0 ? number(step.flops / step.seconds / 1e9) : "-",
-        step.bytes > 0 ? number(step.bytes / step.seconds / 1e9) : "-"};
-    if (limit) row.push_back(number(100 * least_seconds(*limit, step.flops, step.bytes) / step.seconds) + " %");
+    std::vector<std::string> row = {std::to_string(position),
+                                    step.name,
+                                    step.candidate,
+                                    number(step.seconds / kStepRuns * 1e6),
+                                    number(100 * share) + " %",
+                                    step.flops > 0 ? number(step.flops / step.seconds / 1e9) : "-",
+                                    step.bytes > 0 ? number(step.bytes / step.seconds / 1e9) : "-"};
+    if (limit)
+      row.push_back(number(100 * least_seconds(*limit, step.flops, step.bytes) / step.seconds) +
+                    " %");
     if (!reasons.empty()) row.push_back(reason_for(step, reasons));
     table.add(row);
   }
@@ -234,7 +243,8 @@ Json to_json(const std::vector<RankedStep>& steps, const std::optional<MachinePe
                     {"share", share},
                     {"gflops", step.flops / step.seconds / 1e9},
                     {"gb_per_s", step.bytes / step.seconds / 1e9}});
-    if (limit) json.back()["limit_share"] = least_seconds(*limit, step.flops, step.bytes) / step.seconds;
+    if (limit)
+      json.back()["limit_share"] = least_seconds(*limit, step.flops, step.bytes) / step.seconds;
     if (const std::string why = reason_for(step, reasons); !why.empty()) json.back()["why"] = why;
   }
   return json;
@@ -255,9 +265,11 @@ int bench(const BenchOptions& options, OutputFormat format) {
   std::optional<Program> given = source.program(options.trust_program);
   const bool is_program = given.has_value();
   if (is_program && !options.tune.empty()) {
-    throw Error("a program is tuned when it is compiled", ErrorKind::Usage).hint("give the model, or compile it with --tune");
+    throw Error("a program is tuned when it is compiled", ErrorKind::Usage)
+        .hint("give the model, or compile it with --tune");
   }
-  TuningOptions tuning{target_text(options.target, options.cpu), !options.no_winograd, options.threads, options.tune, options.untuned};
+  TuningOptions tuning{target_text(options.target, options.cpu), !options.no_winograd,
+                       options.threads, options.tune, options.untuned};
   tuning.precision = options.precision;
   tuning.preferred = options.preferred;
   CompileRecord record;
@@ -267,15 +279,21 @@ int bench(const BenchOptions& options, OutputFormat format) {
     throw Error("a program has no gradient", ErrorKind::Usage).hint("give the model");
   }
   if (is_program && options.batch > 0) {
-    throw Error("a program has the batch it was compiled for", ErrorKind::Usage).hint("give the model, or compile it with --batch");
+    throw Error("a program has the batch it was compiled for", ErrorKind::Usage)
+        .hint("give the model, or compile it with --batch");
   }
   if (is_program && !options.budget.empty()) {
-    throw Error("a program's memory is planned when it is compiled", ErrorKind::Usage).hint("give the model");
+    throw Error("a program's memory is planned when it is compiled", ErrorKind::Usage)
+        .hint("give the model");
   }
-  TimedProgram made = timed_program(source, std::move(given),
-                                    {options.batch, options.shapes, options.train, options.loss,
-                                     {options.budget, {}, options.swap, options.threads, options.split}},
-                                    tuning);
+  TimedProgram made =
+      timed_program(source, std::move(given),
+                    {options.batch,
+                     options.shapes,
+                     options.train,
+                     options.loss,
+                     {options.budget, {}, options.swap, options.threads, options.split}},
+                    tuning);
   StatefulGraph timed = std::move(made.step);
   const std::unique_ptr<BudgetPlanner>& planner = made.planner;
   Program program = std::move(made.program);
@@ -354,13 +372,17 @@ int bench(const BenchOptions& options, OutputFormat format) {
   if (is_dynamic && !is_program) work = work_of(source, inputs);
   std::optional<double> flops;
   if (!is_dynamic) flops = model.totals().flops;
-  if (work) flops = std::accumulate(work->begin(), work->end(), 0.0, [](double sum, const NodeWork& node) { return sum + node.flops; });
+  if (work)
+    flops = std::accumulate(work->begin(), work->end(), 0.0,
+                            [](double sum, const NodeWork& node) { return sum + node.flops; });
   const double median = percentile(sorted, 50);
   const std::uint64_t run_peak_memory = resident_peak_bytes();
-  const std::int64_t peak_memory =
-      std::max(peak_before, peak_kilobytes());  // before the machine's peak is measured, which takes memory
-  const MachinePeak peak = model.is_on_device() ? device_peak(model.program()) : measure_machine_peak(model.thread_count());
-  const std::optional<MachinePeak> limit = model.is_on_device() ? std::optional(peak) : std::nullopt;
+  const std::int64_t peak_memory = std::max(
+      peak_before, peak_kilobytes());  // before the machine's peak is measured, which takes memory
+  const MachinePeak peak = model.is_on_device() ? device_peak(model.program())
+                                                : measure_machine_peak(model.thread_count());
+  const std::optional<MachinePeak> limit =
+      model.is_on_device() ? std::optional(peak) : std::nullopt;
   std::optional<double> gflops, roofline;
   if (flops) {
     gflops = *flops / median / 1e6;
@@ -368,10 +390,10 @@ int bench(const BenchOptions& options, OutputFormat format) {
   }
   if (format == OutputFormat::Json) {
     Json json = {{"model", options.model},
-                                   {"threads", model.thread_count()},
-                                   {"samples_ms", samples},
-                                   {"min_ms", sorted.front()},
-                                   {"median_ms", median}};
+                 {"threads", model.thread_count()},
+                 {"samples_ms", samples},
+                 {"min_ms", sorted.front()},
+                 {"median_ms", median}};
     for (const double share : shares) json[label_of(share) + "_ms"] = percentile(sorted, share);
     json.update({{"runs_per_s", 1000 / median},
                  {"gflops", gflops ? Json(*gflops) : Json()},
@@ -380,7 +402,8 @@ int bench(const BenchOptions& options, OutputFormat format) {
                  {"peak_gb_per_s", peak.bytes_per_s / 1e9},
                  {"compile_ms", compile_ms},
                  {"load_ms", load_ms},
-                 {"min_processor_ms", std::isfinite(least_processor_ms) ? Json(least_processor_ms) : Json()},
+                 {"min_processor_ms",
+                  std::isfinite(least_processor_ms) ? Json(least_processor_ms) : Json()},
                  {"first_run_ms", first_run_ms},
                  {"first_output_ns", first_output_ns},
                  {"arena_bytes", model.arena_bytes()},
@@ -412,12 +435,15 @@ int bench(const BenchOptions& options, OutputFormat format) {
                         {"plain_ms", 1e3 * report.plain_seconds},
                         {"planned_ms", 1e3 * report.seconds}};
     }
-    if (options.every_step) json["steps"] = to_json(ranked_steps(model, work.value_or(std::vector<NodeWork>{})), limit, reasons_of(record));
+    if (options.every_step)
+      json["steps"] = to_json(ranked_steps(model, work.value_or(std::vector<NodeWork>{})), limit,
+                              reasons_of(record));
     out() << json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
     return 0;
   }
   if (options.every_step) {
-    print_steps(ranked_steps(model, work.value_or(std::vector<NodeWork>{})), limit, reasons_of(record));
+    print_steps(ranked_steps(model, work.value_or(std::vector<NodeWork>{})), limit,
+                reasons_of(record));
   }
   std::vector<std::string> titles = {">runs", ">least ms", ">median ms"};
   std::vector<std::string> row = {std::to_string(samples.size()), rounded(sorted.front()),
@@ -427,33 +453,33 @@ int bench(const BenchOptions& options, OutputFormat format) {
     row.push_back(rounded(percentile(sorted, share)));
   }
   titles.insert(titles.end(), {">runs/s", ">GFLOP/s", ">of roofline", ">compile ms", ">load ms"});
-  row.insert(row.end(),
-             {rounded(1000 / median), gflops ? rounded(*gflops) : "-", roofline ? rounded(100 * *roofline) + " %" : "-",
-              is_program ? "-" : rounded(compile_ms), rounded(load_ms)});
+  row.insert(row.end(), {rounded(1000 / median), gflops ? rounded(*gflops) : "-",
+                         roofline ? rounded(100 * *roofline) + " %" : "-",
+                         is_program ? "-" : rounded(compile_ms), rounded(load_ms)});
   Table table(titles);
   table.add(row);
   table.print(out());
   out() << "\n"
-            << (model.is_on_device() ? "the device" : concat(model.thread_count(), " threads; the machine"))
-            << " gives " << rounded(peak.flops_per_s / 1e9) << " GFLOP/s and " << rounded(peak.bytes_per_s / 1e9)
-            << " GB/s; arena " << format_bytes(model.arena_bytes()) << " and scratch "
-            << format_bytes(model.scratch_bytes());
+        << (model.is_on_device() ? "the device"
+                                 : concat(model.thread_count(), " threads; the machine"))
+        << " gives " << rounded(peak.flops_per_s / 1e9) << " GFLOP/s and "
+        << rounded(peak.bytes_per_s / 1e9) << " GB/s; arena " << format_bytes(model.arena_bytes())
+        << " and scratch " << format_bytes(model.scratch_bytes());
   if (const std::uint64_t pinned = model.runner().pinned_bytes(); pinned > 0)
     out() << ", " << format_bytes(pinned) << " pinned on the host";
-  out() << ", constants "
-            << format_bytes(model.totals().constant_bytes) << ", peak memory "
-            << format_bytes(static_cast<std::uint64_t>(peak_memory) * 1024) << "\n";
+  out() << ", constants " << format_bytes(model.totals().constant_bytes) << ", peak memory "
+        << format_bytes(static_cast<std::uint64_t>(peak_memory) * 1024) << "\n";
   if (by_host) {
-    out() << "from the host's memory to the host's: least " << rounded(by_host->sorted_ms.front()) << " ms, median "
-          << rounded(percentile(by_host->sorted_ms, 50)) << " ms";
+    out() << "from the host's memory to the host's: least " << rounded(by_host->sorted_ms.front())
+          << " ms, median " << rounded(percentile(by_host->sorted_ms, 50)) << " ms";
     if (by_host->contexts > 0)
       out() << "; " << rounded(by_host->runs_per_s) << " runs/s with " << by_host->contexts
             << (by_host->contexts == 1 ? " context" : " contexts") << " in flight";
     out() << "\n";
   }
   if (planner) {
-    out() << "budget: " << to_string(planner->report()) << "; resident while it ran " << format_bytes(run_peak_memory)
-          << "\n";
+    out() << "budget: " << to_string(planner->report()) << "; resident while it ran "
+          << format_bytes(run_peak_memory) << "\n";
   }
   return 0;
 }

@@ -1,5 +1,3 @@
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/out.h"
@@ -9,6 +7,8 @@
 #include "frontends/root_first.h"
 #include "ir/verify.h"
 #include "program/totals.h"
+
+#include <nlohmann/json.hpp>
 
 namespace tenon::cli {
 namespace {
@@ -68,7 +68,7 @@ void print_report(const std::string& model, const Report& report) {
   for (const std::string& problem : report.problems) out() << problem << "\n";
   for (const auto& mismatch : report.findings.mismatches()) {
     out() << mismatch.kind << " at " << mismatch.place << "\n  says      " << mismatch.says
-              << "\n  should be " << mismatch.should_be << "\n";
+          << "\n  should be " << mismatch.should_be << "\n";
   }
   if (!report.findings.kinds().empty()) {
     if (!report.is_clean()) out() << "\n";
@@ -80,7 +80,7 @@ void print_report(const std::string& model, const Report& report) {
     out() << "\n";
   }
   out() << model << ": " << report.node_count << (report.is_program ? " steps, " : " nodes, ")
-            << report.problems.size() + report.findings.mismatches().size() << " problems";
+        << report.problems.size() + report.findings.mismatches().size() << " problems";
   if (report.unknown_types > 0) {
     out() << ", " << report.unknown_types << " types known only at run time";
   }

@@ -1,10 +1,3 @@
-#include <CLI/CLI.hpp>
-#include <cmath>
-#include <cstdio>
-#include <filesystem>
-#include <functional>
-#include <limits>
-
 #include "base/error.h"
 #include "base/interrupted.h"
 #include "base/text.h"
@@ -15,30 +8,55 @@
 #include "cli/out.h"
 #include "ops/plugins.h"
 
+#include <CLI/CLI.hpp>
+
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <limits>
+
 namespace tenon::cli {
 namespace {
 
 constexpr const char* kNoWinogradHelp = "convolutions only as sums in their own order";
 constexpr const char* kKernelsHelp = "--to=aitemplate: name the kernels that tuning found fastest";
-constexpr const char* kTuneHelp = "time what can compute each kernel first, for SECONDS or as long as it takes";
+constexpr const char* kTuneHelp =
+    "time what can compute each kernel first, for SECONDS or as long as it takes";
 constexpr const char* kUntunedHelp = "choose kernels by estimate, whatever the tuning cache says";
 constexpr const char* kPreferHelp =
-    "take these candidates wherever they accept: wgmma, mma, library, loops; of a processor tiles, winograd, …";
-constexpr const char* kCheckNanHelp = "find the first node that makes a NaN or an infinity; DIR gets what it read";
-constexpr const char* kCheckRangeHelp = "find the first node that makes a number of a larger magnitude";
-constexpr const char* kDumpHelp = "DIR[:PATTERN]: write every value whose name matches as a .npy file";
-constexpr const char* kBudgetHelp = "memory of a run: 1GiB of all it holds, or 60% of the arena it has without; steps are run again to stay within";
-constexpr const char* kSplitHelp = "of --budget: the batch may be worked off in parts, whose gradients are added up in order";
-constexpr const char* kSwapHelp = "of --budget: values may also be swapped to a file (in TMPDIR), from a GPU to the host's memory";
-constexpr const char* kPrecisionHelp = "f16 or bf16: most of an f32 network computes in that; tf32: only its products, on a device; int8: those of a quantized model in bytes, on a device";
-constexpr const char* kTargetHelp = "reference (slow, by definition), cpu (compiled) or cuda[:sm_90a]";
+    "take these candidates wherever they accept: wgmma, mma, library, loops; of a processor tiles, "
+    "winograd, …";
+constexpr const char* kCheckNanHelp =
+    "find the first node that makes a NaN or an infinity; DIR gets what it read";
+constexpr const char* kCheckRangeHelp =
+    "find the first node that makes a number of a larger magnitude";
+constexpr const char* kDumpHelp =
+    "DIR[:PATTERN]: write every value whose name matches as a .npy file";
+constexpr const char* kBudgetHelp =
+    "memory of a run: 1GiB of all it holds, or 60% of the arena it has without; steps are run "
+    "again to stay within";
+constexpr const char* kSplitHelp =
+    "of --budget: the batch may be worked off in parts, whose gradients are added up in order";
+constexpr const char* kSwapHelp =
+    "of --budget: values may also be swapped to a file (in TMPDIR), from a GPU to the host's "
+    "memory";
+constexpr const char* kPrecisionHelp =
+    "f16 or bf16: most of an f32 network computes in that; tf32: only its products, on a device; "
+    "int8: those of a quantized model in bytes, on a device";
+constexpr const char* kTargetHelp =
+    "reference (slow, by definition), cpu (compiled) or cuda[:sm_90a]";
 constexpr const char* kModelHelp =
-    "a model file of any format, - for standard input, zoo:NAME[?param=value,…] or random:SEED[?nodes=COUNT]";
+    "a model file of any format, - for standard input, zoo:NAME[?param=value,…] or "
+    "random:SEED[?nodes=COUNT]";
 constexpr const char* kModelOrProgramHelp = "a model, or a program that `compile` wrote (FILE.tnn)";
-constexpr const char* kBatchHelp = "another batch: the first extent of the inputs, where the graph allows it";
+constexpr const char* kBatchHelp =
+    "another batch: the first extent of the inputs, where the graph allows it";
 constexpr const char* kShapesHelp =
-    "NAME:1x3x224x224, …: extents of inputs, for symbols or where the graph allows others than it states";
-constexpr const char* kTrustHelp = "run a program whatever its file is called; it is machine code, as an executable is";
+    "NAME:1x3x224x224, …: extents of inputs, for symbols or where the graph allows others than it "
+    "states";
+constexpr const char* kTrustHelp =
+    "run a program whatever its file is called; it is machine code, as an executable is";
 constexpr const char* kThreadsHelp = "threads (default: as many as the process may use)";
 
 constexpr std::int64_t kMostThreads = 4096, kMostRuns = 1'000'000'000;
@@ -49,7 +67,9 @@ CLI::Validator whole_number(std::int64_t least, std::int64_t most) {
   return CLI::Validator(
       [=](const std::string& text) {
         const std::optional<std::int64_t> number = parse_integer(text);
-        return number && *number >= least && *number <= most ? "" : concat("expected ", expected, ", got '", text, "'");
+        return number && *number >= least && *number <= most
+                   ? ""
+                   : concat("expected ", expected, ", got '", text, "'");
       },
       "");
 }
@@ -59,8 +79,11 @@ CLI::Validator positive_number(bool or_zero) {
   return CLI::Validator(
       [=](const std::string& text) {
         const std::optional<double> number = parse_real(text);
-        const bool is_fit = number && std::isfinite(*number) && (*number > 0 || (or_zero && *number == 0));
-        return is_fit ? "" : concat("expected a number ", or_zero ? "of 0 or more" : "above 0", ", got '", text, "'");
+        const bool is_fit =
+            number && std::isfinite(*number) && (*number > 0 || (or_zero && *number == 0));
+        return is_fit ? ""
+                      : concat("expected a number ", or_zero ? "of 0 or more" : "above 0",
+                               ", got '", text, "'");
       },
       "");
 }
@@ -76,15 +99,20 @@ struct Subcommand {
 
 class CommandLine {
  public:
-  CommandLine() : app_("Tenon: reads a neural network, makes it fast and small, runs it, shows where time and memory go") {
+  CommandLine()
+      : app_(
+            "Tenon: reads a neural network, makes it fast and small, runs it, shows where time and "
+            "memory go") {
     app_.name("tenon");
     app_.require_subcommand(1);
     app_.set_version_flag("--version", concat("tenon ", kVersion));
     app_.footer("tenon help SUBCOMMAND tells of one of them.");
-    add("demo", "The main job end to end on the built-in ResNet-50", [this] { return demo(format()); });
+    add("demo", "The main job end to end on the built-in ResNet-50",
+        [this] { return demo(format()); });
 
-    auto* show_app = add("show", "Look at a model: inputs, outputs, nodes, parameters, flops, bytes",
-                         [this] { return show(show_, format()); });
+    auto* show_app =
+        add("show", "Look at a model: inputs, outputs, nodes, parameters, flops, bytes",
+            [this] { return show(show_, format()); });
     show_app->add_option("model", show_.model, kModelHelp)->required();
     show_app->add_flag("--nodes", show_.every_node, "list every node");
     show_app->add_flag("--graph", show_.as_graph, "of another system's document, the graph in it");
@@ -93,109 +121,164 @@ class CommandLine {
                           [this] { return check(check_, format()); });
     check_app->add_option("model", check_.model, kModelHelp)->required();
 
-    auto* convert_app = add("convert", "Translate a model", [this] { return convert(convert_, convert_changes_, format()); });
+    auto* convert_app = add("convert", "Translate a model",
+                            [this] { return convert(convert_, convert_changes_, format()); });
     convert_app->add_option("model", convert_.model, kModelHelp)->required();
     convert_app->add_option("--to", convert_.to, "the format to write")->required();
     convert_app->add_option("-o,--output", convert_.output, "the file to write")->required();
     convert_app->add_option("--style", convert_.style, "a variant of that format");
-    convert_app->add_option("--precision", convert_.precision, "fp16 or bf16: most of an f32 network in that");
-    convert_app->add_option("--batch", convert_.batch, kBatchHelp)->check(whole_number(1, kMostRuns));
+    convert_app->add_option("--precision", convert_.precision,
+                            "fp16 or bf16: most of an f32 network in that");
+    convert_app->add_option("--batch", convert_.batch, kBatchHelp)
+        ->check(whole_number(1, kMostRuns));
     convert_app->add_option("--shapes", convert_changes_.shapes, kShapesHelp);
     convert_app->add_flag("--kernels", convert_.kernels, kKernelsHelp);
-    convert_app->add_option("--target", convert_.target, "of --kernels: cpu (default) or cuda[:sm_90a], whose untuned choice is named too, as such");
-    convert_app->add_flag("--tune", convert_.tune, "--kernels with --target=cuda: times them on the device first");
-    convert_app->add_flag("--train", convert_changes_.trains, "a step of training: the model, its loss and the gradients of its parameters, as the format has them");
-    convert_app->add_option("--loss", convert_changes_.loss, "of --train, as for train; or l2: half the sum of squares of the output");
-    convert_app->add_option("--opset", convert_.opset, "ONNX opset (default: the least from 13 on that has what the graph uses)")
+    convert_app->add_option(
+        "--target", convert_.target,
+        "of --kernels: cpu (default) or cuda[:sm_90a], whose untuned choice is named too, as such");
+    convert_app->add_flag("--tune", convert_.tune,
+                          "--kernels with --target=cuda: times them on the device first");
+    convert_app->add_flag("--train", convert_changes_.trains,
+                          "a step of training: the model, its loss and the gradients of its "
+                          "parameters, as the format has them");
+    convert_app->add_option(
+        "--loss", convert_changes_.loss,
+        "of --train, as for train; or l2: half the sum of squares of the output");
+    convert_app
+        ->add_option("--opset", convert_.opset,
+                     "ONNX opset (default: the least from 13 on that has what the graph uses)")
         ->check(whole_number(1, 1000));
 
-    auto* run_app = add("run", "Run a model once",
-                        [this] { return run(run_, format()); });
+    auto* run_app = add("run", "Run a model once", [this] { return run(run_, format()); });
     run_app->add_option("model", run_.model, kModelOrProgramHelp)->required();
-    run_app->add_option("--input", run_.inputs,
-                        "NAME:@file.npy|@file.pb|@image.jpg|random:SEED|zeros, or @file.npz|@DIR for all inputs");
-    run_app->add_option("--mean", run_.mean, "of an image's pixels (0 to 255), one number or R,G,B: what is taken off")->delimiter(',');
-    run_app->add_option("--scale", run_.scale, "what pixels are then multiplied with")->delimiter(',');
+    run_app->add_option(
+        "--input", run_.inputs,
+        "NAME:@file.npy|@file.pb|@image.jpg|random:SEED|zeros, or @file.npz|@DIR for all inputs");
+    run_app
+        ->add_option("--mean", run_.mean,
+                     "of an image's pixels (0 to 255), one number or R,G,B: what is taken off")
+        ->delimiter(',');
+    run_app->add_option("--scale", run_.scale, "what pixels are then multiplied with")
+        ->delimiter(',');
     run_app->add_option("--batch", run_.batch, kBatchHelp)->check(whole_number(1, kMostRuns));
     run_app->add_option("--shapes", run_.shapes, kShapesHelp);
-    run_app->add_option("--save-inputs", run_.save_inputs, "@DIR: write each input as a .npy file there");
+    run_app->add_option("--save-inputs", run_.save_inputs,
+                        "@DIR: write each input as a .npy file there");
     run_app->add_option("--output", run_.outputs,
-                        "@DIR: write each output there as NAME.npy, a sequence as NAME.items/0.npy, 1.npy, …; @FILE.npz: all in one file; "
+                        "@DIR: write each output there as NAME.npy, a sequence as "
+                        "NAME.items/0.npy, 1.npy, …; @FILE.npz: all in one file; "
                         "NAME,… or all: also give out these values inside the network");
     run_app->add_option("--expect", run_.expect, "@DIR: compare outputs with the files there");
-    run_app->add_option("--atol", run_.absolute, "absolute tolerance of --expect")->check(tolerance());
-    run_app->add_option("--rtol", run_.relative, "relative tolerance of --expect")->check(tolerance());
-    run_app->add_option("--target", run_.target, concat(kTargetHelp, "; by default cpu, if the model can be compiled"));
+    run_app->add_option("--atol", run_.absolute, "absolute tolerance of --expect")
+        ->check(tolerance());
+    run_app->add_option("--rtol", run_.relative, "relative tolerance of --expect")
+        ->check(tolerance());
+    run_app->add_option("--target", run_.target,
+                        concat(kTargetHelp, "; by default cpu, if the model can be compiled"));
     run_app->add_option("--precision", run_.precision, kPrecisionHelp);
     run_app->add_option("--threads", run_.threads, kThreadsHelp)->check(thread_count());
     run_app->add_flag("--untuned", run_.untuned, kUntunedHelp);
-    run_app->add_option("--prefer", run_.preferred, kPreferHelp)->type_name("NAME,…")->delimiter(',');
+    run_app->add_option("--prefer", run_.preferred, kPreferHelp)
+        ->type_name("NAME,…")
+        ->delimiter(',');
     run_app->add_flag("--trust-program", run_.trust_program, kTrustHelp);
-    run_app->add_option("--max-trips", run_.max_trips, "how often bodies of loops may run, in all (default: any number)")
+    run_app
+        ->add_option("--max-trips", run_.max_trips,
+                     "how often bodies of loops may run, in all (default: any number)")
         ->check(whole_number(1, std::numeric_limits<std::int64_t>::max()));
 
     run_app->add_flag("--check-nan", run_.check_nan, kCheckNanHelp)->type_name("[=DIR]");
     run_app->add_option("--check-range", run_.check_range, kCheckRangeHelp);
     run_app->add_option("--dump-values", run_.dump_values, kDumpHelp);
-    run_app->add_option("--data", run_.data, "@DIR of .npz files with many samples each: --output=@DIR gets one for each; any number of processes share them");
+    run_app->add_option("--data", run_.data,
+                        "@DIR of .npz files with many samples each: --output=@DIR gets one for "
+                        "each; any number of processes share them");
 
-    auto* diff_app = add("diff", "Compare the values inside two runs: of two models, of two targets, or of dumps",
-                         [this] { return diff(diff_, format()); });
+    auto* diff_app = add(
+        "diff", "Compare the values inside two runs: of two models, of two targets, or of dumps",
+        [this] { return diff(diff_, format()); });
     diff_app->add_option("a", diff_.a, "a model, or a folder of .npy files")->required();
-    diff_app->add_option("b", diff_.b, "the same; without it the model by its definition is compared with the model compiled");
-    diff_app->add_option("--targets", diff_.targets, "A,B: reference or cpu for each (default: reference,cpu for one model, else reference)");
+    diff_app->add_option(
+        "b", diff_.b,
+        "the same; without it the model by its definition is compared with the model compiled");
+    diff_app->add_option(
+        "--targets", diff_.targets,
+        "A,B: reference or cpu for each (default: reference,cpu for one model, else reference)");
     diff_app->add_option("--input", diff_.inputs, "as for run");
     diff_app->add_option("--shapes", diff_.shapes, kShapesHelp);
     diff_app->add_option("--atol", diff_.absolute, "absolute tolerance (default: 1e-5)");
     diff_app->add_option("--rtol", diff_.relative, "relative tolerance (default: 1e-3)");
     diff_app->add_option("--threads", diff_.threads, kThreadsHelp)->check(thread_count());
-    diff_app->add_option("--top", diff_.top, "rows of the table (default: 30)")->check(whole_number(1, kMostRuns));
-    diff_app->add_flag("--all", diff_.all, "every value in the table, not only those that differ most");
+    diff_app->add_option("--top", diff_.top, "rows of the table (default: 30)")
+        ->check(whole_number(1, kMostRuns));
+    diff_app->add_flag("--all", diff_.all,
+                       "every value in the table, not only those that differ most");
 
     auto* opt_app = add("opt", "Run passes over a model", [this] { return opt(opt_, format()); });
     opt_app->add_option("model", opt_.model, kModelHelp)->required();
-    opt_app->add_option("--passes", opt_.passes, "the passes to run, in this order")->delimiter(',');
+    opt_app->add_option("--passes", opt_.passes, "the passes to run, in this order")
+        ->delimiter(',');
     opt_app->add_option("--without", opt_.without, "passes to leave out")->delimiter(',');
-    opt_app->add_option("--set", opt_.set, "PASS.OPTION=VALUE, as in fuse.mode=relay")->delimiter(',');
+    opt_app->add_option("--set", opt_.set, "PASS.OPTION=VALUE, as in fuse.mode=relay")
+        ->delimiter(',');
     opt_app->add_option("--stop-after", opt_.stop_after, "the last pass to run");
-    opt_app->add_flag("--weights", opt_.weights, "print weights whole, for whoever reads the text again");
+    opt_app->add_flag("--weights", opt_.weights,
+                      "print weights whole, for whoever reads the text again");
     opt_app->add_flag("--print", opt_.print, "print the graph after the last pass");
-    opt_app->add_flag("--verify-each", opt_.verify_each, "compare results before and after each pass");
-    opt_app->add_option("--trials", opt_.trials, "sets of inputs for --verify-each (default: 4)")->check(whole_number(1, kMostRuns));
-    opt_app->add_flag("--time-passes", opt_.time_passes, "what each pass took and changed, on stderr");
+    opt_app->add_flag("--verify-each", opt_.verify_each,
+                      "compare results before and after each pass");
+    opt_app->add_option("--trials", opt_.trials, "sets of inputs for --verify-each (default: 4)")
+        ->check(whole_number(1, kMostRuns));
+    opt_app->add_flag("--time-passes", opt_.time_passes,
+                      "what each pass took and changed, on stderr");
     opt_app->add_flag("--kernels", opt_.kernels, kKernelsHelp);
     opt_app->add_option("--to", opt_.to, "the format to write");
     opt_app->add_option("--style", opt_.style, "a variant of that format");
-    opt_app->add_option("-o,--output", opt_.output, "the file to write; without it the text is printed");
+    opt_app->add_option("-o,--output", opt_.output,
+                        "the file to write; without it the text is printed");
 
     auto* compile_app = add("compile", "Compile a model into a program file",
                             [this] { return compile(compile_, format()); });
     compile_app->add_option("model", compile_.model, kModelHelp)->required();
-    compile_app->add_option("-o,--output", compile_.output, "the program to write: FILE.tnn, or FILE.so, a shared object with the C interface");
-    compile_app->add_option("--constants", compile_.constants, "of FILE.so: a file of their own beside it");
-    compile_app->add_flag("--swappable-weights", compile_.swappable_weights,
-                          "weights can be swapped by name once it is loaded: all, or those named; such a program is slower")
+    compile_app->add_option(
+        "-o,--output", compile_.output,
+        "the program to write: FILE.tnn, or FILE.so, a shared object with the C interface");
+    compile_app->add_option("--constants", compile_.constants,
+                            "of FILE.so: a file of their own beside it");
+    compile_app
+        ->add_flag("--swappable-weights", compile_.swappable_weights,
+                   "weights can be swapped by name once it is loaded: all, or those named; such a "
+                   "program is slower")
         ->type_name("[=NAME,…]")
         ->delimiter(',');
-    compile_app->add_option("--batch", compile_.batch, kBatchHelp)->check(whole_number(1, kMostRuns));
+    compile_app->add_option("--batch", compile_.batch, kBatchHelp)
+        ->check(whole_number(1, kMostRuns));
     compile_app->add_option("--cpu", compile_.cpu, "native, x86-64-v3 or x86-64-v4");
     compile_app->add_option("--target", compile_.target, "cpu (default) or cuda[:sm_90a]");
     compile_app->add_option("--precision", compile_.precision, kPrecisionHelp);
     compile_app->add_flag("--no-winograd", compile_.no_winograd, kNoWinogradHelp);
     compile_app->add_flag("--tune", compile_.tune, kTuneHelp)->type_name("[=SECONDS]");
     compile_app->add_flag("--untuned", compile_.untuned, kUntunedHelp);
-    compile_app->add_option("--prefer", compile_.preferred, kPreferHelp)->type_name("NAME,…")->delimiter(',');
-    compile_app->add_option("--threads", compile_.threads, "that kernels are chosen for (default: as many as the process may use)")
+    compile_app->add_option("--prefer", compile_.preferred, kPreferHelp)
+        ->type_name("NAME,…")
+        ->delimiter(',');
+    compile_app
+        ->add_option("--threads", compile_.threads,
+                     "that kernels are chosen for (default: as many as the process may use)")
         ->check(thread_count());
     compile_app->add_option("--specialise,--hot", compile_.specialised_shapes,
-                            "NAME:8x3x224x224,…: shapes that come often get kernels of their own, where extents are symbols");
+                            "NAME:8x3x224x224,…: shapes that come often get kernels of their own, "
+                            "where extents are symbols");
     compile_app
         ->add_flag("--print", compile_.print,
-                   "print what could compute each kernel, and what does; or =nests, =tasks, =plan, =program")
+                   "print what could compute each kernel, and what does; or =nests, =tasks, =plan, "
+                   "=program")
         ->type_name("[=WHAT]");
-    compile_app->add_flag("--print-code", compile_.print_code, "print loop nests, code and assembly");
+    compile_app->add_flag("--print-code", compile_.print_code,
+                          "print loop nests, code and assembly");
 
-    auto* bench_app = add("bench", "Time a model on this machine", [this] { return bench(bench_, format()); });
+    auto* bench_app =
+        add("bench", "Time a model on this machine", [this] { return bench(bench_, format()); });
     bench_app->add_option("model", bench_.model, kModelOrProgramHelp)->required();
     bench_app->add_option("--input", bench_.inputs, "as for run");
     bench_app->add_option("--shapes", bench_.shapes, kShapesHelp);
@@ -208,58 +291,88 @@ class CommandLine {
     bench_app->add_flag("--no-winograd", bench_.no_winograd, kNoWinogradHelp);
     bench_app->add_flag("--tune", bench_.tune, kTuneHelp)->type_name("[=SECONDS]");
     bench_app->add_flag("--untuned", bench_.untuned, kUntunedHelp);
-    bench_app->add_option("--prefer", bench_.preferred, kPreferHelp)->type_name("NAME,…")->delimiter(',');
-    bench_app->add_flag("--train{sgd}", bench_.train, "time a step of training, with this optimizer")->type_name("[=OPTIMIZER]");
+    bench_app->add_option("--prefer", bench_.preferred, kPreferHelp)
+        ->type_name("NAME,…")
+        ->delimiter(',');
+    bench_app
+        ->add_flag("--train{sgd}", bench_.train, "time a step of training, with this optimizer")
+        ->type_name("[=OPTIMIZER]");
     bench_app->add_option("--loss", bench_.loss, "of --train, as for train");
     bench_app->add_option("--budget", bench_.budget, kBudgetHelp);
     bench_app->add_flag("--swap", bench_.swap, kSwapHelp);
     bench_app->add_flag("--split", bench_.split, kSplitHelp);
-    bench_app->add_option("--warm-up", bench_.warm_up_runs, "runs before the clock starts")->check(whole_number(0, kMostRuns));
-    bench_app->add_option("--duration", bench_.duration_s, "seconds to measure for")->check(positive_number(true));
-    bench_app->add_option("--min-iterations", bench_.min_iterations, "at least so many runs")->check(whole_number(1, kMostRuns));
-    bench_app->add_option("--max-iterations", bench_.max_iterations, "at most so many runs")->check(whole_number(1, kMostRuns));
-    bench_app->add_option("--iterations", bench_.iterations, "exactly so many runs, however long they take")
+    bench_app->add_option("--warm-up", bench_.warm_up_runs, "runs before the clock starts")
+        ->check(whole_number(0, kMostRuns));
+    bench_app->add_option("--duration", bench_.duration_s, "seconds to measure for")
+        ->check(positive_number(true));
+    bench_app->add_option("--min-iterations", bench_.min_iterations, "at least so many runs")
         ->check(whole_number(1, kMostRuns));
-    bench_app->add_option("--contexts", bench_.contexts, "of a program on a device: so many in flight at once, from the host's memory to the host's (default: 2; 0: not timed)")
+    bench_app->add_option("--max-iterations", bench_.max_iterations, "at most so many runs")
+        ->check(whole_number(1, kMostRuns));
+    bench_app
+        ->add_option("--iterations", bench_.iterations,
+                     "exactly so many runs, however long they take")
+        ->check(whole_number(1, kMostRuns));
+    bench_app
+        ->add_option("--contexts", bench_.contexts,
+                     "of a program on a device: so many in flight at once, from the host's memory "
+                     "to the host's (default: 2; 0: not timed)")
         ->check(whole_number(0, 64));
     bench_app->add_option("--percentiles", bench_.percentiles, "which to show (default: 90,99)");
     bench_app->add_option("--save-inputs", bench_.save_inputs, "@DIR: write the inputs as .npy");
     bench_app->add_flag("--steps", bench_.every_step, "where the time goes, step by step");
-    bench_app->add_option("--output", bench_.output, "@DIR: write the outputs as .npy; with --train those of one step, and every step timed begins alike");
+    bench_app->add_option("--output", bench_.output,
+                          "@DIR: write the outputs as .npy; with --train those of one step, and "
+                          "every step timed begins alike");
 
     auto* profile_app = add("profile", "Run a model and tell where time and memory went", [this] {
       profile_.format = format_;
       return profile(profile_);
     });
     profile_app->add_option("model", profile_.model, kModelOrProgramHelp);
-    profile_app->add_option("--report", profile_.report, "FILE.html: a page to look at, in one file");
-    profile_app->add_option("--save", profile_.save, "FILE.json: all of it, for `tenon report` and --compare");
-    profile_app->add_option("--megengine", profile_.megengine, "FILE.json: as MegEngine's profiler writes it");
+    profile_app->add_option("--report", profile_.report,
+                            "FILE.html: a page to look at, in one file");
+    profile_app->add_option("--save", profile_.save,
+                            "FILE.json: all of it, for `tenon report` and --compare");
+    profile_app->add_option("--megengine", profile_.megengine,
+                            "FILE.json: as MegEngine's profiler writes it");
     profile_app->add_option("--trace", profile_.trace, "FILE.json: a trace for Chrome or Perfetto");
     profile_app->add_flag("--table", profile_.table, "print tables, also where files are written");
-    profile_app->add_option("--tensorscope", profile_.tensorscope, "FILE.txt: the nodes as TensorScope lists them");
-    profile_app->add_option("--aitemplate", profile_.aitemplate, "FILE.txt: the graph as AITemplate dumps it");
+    profile_app->add_option("--tensorscope", profile_.tensorscope,
+                            "FILE.txt: the nodes as TensorScope lists them");
+    profile_app->add_option("--aitemplate", profile_.aitemplate,
+                            "FILE.txt: the graph as AITemplate dumps it");
     profile_app->add_option("--dot", profile_.dot, "FILE.dot: for Graphviz, coloured by time");
     profile_app->add_option("--svg", profile_.svg, "FILE.svg: the same as a picture");
-    profile_app->add_flag("--train{sgd}", profile_.train, "a step of training, with this optimizer")->type_name("[=OPTIMIZER]");
+    profile_app->add_flag("--train{sgd}", profile_.train, "a step of training, with this optimizer")
+        ->type_name("[=OPTIMIZER]");
     profile_app->add_option("--loss", profile_.loss, "of --train, as for train");
     profile_app->add_option("--budget", profile_.budget, kBudgetHelp);
     profile_app->add_flag("--swap", profile_.swap, kSwapHelp);
     profile_app->add_flag("--split", profile_.split, kSplitHelp);
-    profile_app->add_option("--compare", profile_.compare, "A.json,B.json: rank what changed between two saved profiles");
-    profile_app->add_option("--top", profile_.top, "rows of each table (default: 20)")->check(whole_number(1, kMostRuns));
+    profile_app->add_option("--compare", profile_.compare,
+                            "A.json,B.json: rank what changed between two saved profiles");
+    profile_app->add_option("--top", profile_.top, "rows of each table (default: 20)")
+        ->check(whole_number(1, kMostRuns));
     profile_app->add_option("--input", profile_.inputs, "as for run");
     profile_app->add_option("--shapes", profile_.shapes, kShapesHelp);
-    profile_app->add_option("--batch", profile_.batch, kBatchHelp)->check(whole_number(1, kMostRuns));
+    profile_app->add_option("--batch", profile_.batch, kBatchHelp)
+        ->check(whole_number(1, kMostRuns));
     profile_app->add_option("--threads", profile_.threads, kThreadsHelp)->check(thread_count());
-    profile_app->add_option("--warm-up", profile_.warm_up_runs, "runs before the clock starts")->check(whole_number(0, kMostRuns));
-    profile_app->add_option("--duration", profile_.duration_s, "seconds to measure for")->check(positive_number(true));
-    profile_app->add_option("--iterations", profile_.iterations, "exactly so many runs, however long they take")->check(whole_number(1, kMostRuns));
+    profile_app->add_option("--warm-up", profile_.warm_up_runs, "runs before the clock starts")
+        ->check(whole_number(0, kMostRuns));
+    profile_app->add_option("--duration", profile_.duration_s, "seconds to measure for")
+        ->check(positive_number(true));
+    profile_app
+        ->add_option("--iterations", profile_.iterations,
+                     "exactly so many runs, however long they take")
+        ->check(whole_number(1, kMostRuns));
     profile_app->add_flag("--check-nan", profile_.check_nan, kCheckNanHelp)->type_name("[=DIR]");
     profile_app->add_option("--check-range", profile_.check_range, kCheckRangeHelp);
     profile_app->add_option("--dump-values", profile_.dump_values, kDumpHelp);
     profile_app->add_flag("--overhead", profile_.overhead, "also tell what watching costs");
-    profile_app->add_flag("--no-counters", profile_.no_counters, "leave the processor's counters alone");
+    profile_app->add_flag("--no-counters", profile_.no_counters,
+                          "leave the processor's counters alone");
     profile_app->add_flag("--trust-program", profile_.trust_program, kTrustHelp);
     profile_app->add_option("--target", profile_.target, "cpu (default) or cuda[:sm_90a]");
     profile_app->add_option("--precision", profile_.precision, kPrecisionHelp);
@@ -267,84 +380,145 @@ class CommandLine {
     profile_app->add_flag("--no-winograd", profile_.no_winograd, kNoWinogradHelp);
     profile_app->add_flag("--tune", profile_.tune, kTuneHelp)->type_name("[=SECONDS]");
     profile_app->add_flag("--untuned", profile_.untuned, kUntunedHelp);
-    profile_app->add_option("--prefer", profile_.preferred, kPreferHelp)->type_name("NAME,…")->delimiter(',');
+    profile_app->add_option("--prefer", profile_.preferred, kPreferHelp)
+        ->type_name("NAME,…")
+        ->delimiter(',');
 
-    auto* report_app = add("report", "Make a page or tables of saved profiles; of two, what changed", [this] {
-      report_.format = format_;
-      return report(report_);
-    });
-    report_app->add_option("profiles", report_.profiles, "files that `profile --save` wrote, or MegEngine's profiles; at most two")->required();
-    report_app->add_option("-o,--output", report_.output, "FILE.html: the page; without it tables are printed");
-    report_app->add_option("--top", report_.top, "rows of each table (default: 20)")->check(whole_number(1, kMostRuns));
+    auto* report_app =
+        add("report", "Make a page or tables of saved profiles; of two, what changed", [this] {
+          report_.format = format_;
+          return report(report_);
+        });
+    report_app
+        ->add_option("profiles", report_.profiles,
+                     "files that `profile --save` wrote, or MegEngine's profiles; at most two")
+        ->required();
+    report_app->add_option("-o,--output", report_.output,
+                           "FILE.html: the page; without it tables are printed");
+    report_app->add_option("--top", report_.top, "rows of each table (default: 20)")
+        ->check(whole_number(1, kMostRuns));
 
-    auto* train_app = add("train", "Train a model on this machine", [this] { return train(train_, format()); });
+    auto* train_app =
+        add("train", "Train a model on this machine", [this] { return train(train_, format()); });
     TrainerOptions& trainer = train_.trainer;
     train_app->add_option("model", train_.model, kModelHelp)->required();
-    train_app->add_option("--loss", train_.loss,
-                          "softmax_cross_entropy, sigmoid_cross_entropy, mse, huber or ctc, and settings: "
-                          "output=, axis=, ignore=, weights=1:2:0.5, reduction=sum, delta=");
+    train_app->add_option(
+        "--loss", train_.loss,
+        "softmax_cross_entropy, sigmoid_cross_entropy, mse, huber or ctc, and settings: "
+        "output=, axis=, ignore=, weights=1:2:0.5, reduction=sum, delta=");
     train_app->add_option("--optimizer", train_.optimizer,
-                          "sgd, momentum, nesterov, rmsprop, adagrad, adam, adamw or lamb, and settings: lr=, momentum=, "
+                          "sgd, momentum, nesterov, rmsprop, adagrad, adam, adamw or lamb, and "
+                          "settings: lr=, momentum=, "
                           "beta1=, beta2=, epsilon=, weight_decay=, clip=, loss_scale=");
-    train_app->add_option("--schedule", train_.schedule,
-                          "constant, step or cosine, and settings: warm_up=, every=, factor=, total=, floor=");
-    train_app->add_option("--data", trainer.data, "@file.npz with an array for each input and `target`, or synthetic");
-    train_app->add_option("--validation", trainer.validation_data, "likewise, to measure on after each epoch");
-    train_app->add_option("--validation-share", trainer.validation_share, "of the data that is held out (default: 0.1)")
+    train_app->add_option(
+        "--schedule", train_.schedule,
+        "constant, step or cosine, and settings: warm_up=, every=, factor=, total=, floor=");
+    train_app->add_option("--data", trainer.data,
+                          "@file.npz with an array for each input and `target`, or synthetic");
+    train_app->add_option("--validation", trainer.validation_data,
+                          "likewise, to measure on after each epoch");
+    train_app
+        ->add_option("--validation-share", trainer.validation_share,
+                     "of the data that is held out (default: 0.1)")
         ->check(CLI::Range(0.0, 0.9));
-    train_app->add_option("--samples", trainer.synthetic_samples, "of synthetic data (default: 1024)")->check(whole_number(1, kMostRuns));
-    train_app->add_option("--batch", trainer.batch_size, "samples a step (default: 32)")->check(whole_number(1, kMostRuns));
-    train_app->add_option("--epochs", trainer.epochs, "times that the data is gone through (default: 1)")->check(whole_number(1, kMostRuns));
-    train_app->add_option("--steps", trainer.max_steps, "stop after so many steps")->check(whole_number(1, kMostRuns));
-    train_app->add_option("--parameters", trainer.train.parameters, "patterns of constants to train (default: all)");
-    train_app->add_option("--freeze", trainer.train.frozen, "patterns of constants to leave as they are");
-    train_app->add_option("--checkpoint", trainer.checkpoint, "a folder to keep the state of training in");
-    train_app->add_option("--checkpoint-every", trainer.checkpoint_every, "steps (default: once an epoch)")->check(whole_number(1, kMostRuns));
-    train_app->add_flag("--resume{always}", train_.resume, "go on from the checkpoint; if-any: or begin where there is none")
+    train_app
+        ->add_option("--samples", trainer.synthetic_samples, "of synthetic data (default: 1024)")
+        ->check(whole_number(1, kMostRuns));
+    train_app->add_option("--batch", trainer.batch_size, "samples a step (default: 32)")
+        ->check(whole_number(1, kMostRuns));
+    train_app
+        ->add_option("--epochs", trainer.epochs, "times that the data is gone through (default: 1)")
+        ->check(whole_number(1, kMostRuns));
+    train_app->add_option("--steps", trainer.max_steps, "stop after so many steps")
+        ->check(whole_number(1, kMostRuns));
+    train_app->add_option("--parameters", trainer.train.parameters,
+                          "patterns of constants to train (default: all)");
+    train_app->add_option("--freeze", trainer.train.frozen,
+                          "patterns of constants to leave as they are");
+    train_app->add_option("--checkpoint", trainer.checkpoint,
+                          "a folder to keep the state of training in");
+    train_app
+        ->add_option("--checkpoint-every", trainer.checkpoint_every,
+                     "steps (default: once an epoch)")
+        ->check(whole_number(1, kMostRuns));
+    train_app
+        ->add_flag("--resume{always}", train_.resume,
+                   "go on from the checkpoint; if-any: or begin where there is none")
         ->type_name("[=if-any]");
-    train_app->add_option("--seed", trainer.seed, "of the samples' order, dropout and synthetic data (default: 1)");
-    train_app->add_option("--threads", trainer.thread_count, "threads (default: all)")->check(thread_count());
+    train_app->add_option("--seed", trainer.seed,
+                          "of the samples' order, dropout and synthetic data (default: 1)");
+    train_app->add_option("--threads", trainer.thread_count, "threads (default: all)")
+        ->check(thread_count());
     train_app->add_option("--target", train_.target, "cpu (default) or cuda[:sm_90a]");
     train_app->add_option("--precision", trainer.precision, kPrecisionHelp);
     train_app->add_option("--budget", trainer.budget.budget, kBudgetHelp);
     train_app->add_flag("--swap", trainer.budget.may_swap, kSwapHelp);
     train_app->add_flag("--split", trainer.budget.may_split, kSplitHelp);
-    train_app->add_option("-o,--output", train_.output, "the trained model: FILE.onnx, FILE.tnn or FILE.tenon");
-    train_app->add_option("--curve", train_.curve, "the learning curve: FILE.svg (default: curve.svg in the folder of checkpoints)");
-    train_app->add_option("--parallel", train_.parallel, "data: every rank that mpirun started takes its part of each batch; tensor:N: groups of N ranks share out tensors; data:M,tensor:N: both");
-    train_app->add_option("--parts", trainer.parts, "that a batch is worked off in, one after another on a rank (default: one for each rank)")
+    train_app->add_option("-o,--output", train_.output,
+                          "the trained model: FILE.onnx, FILE.tnn or FILE.tenon");
+    train_app->add_option(
+        "--curve", train_.curve,
+        "the learning curve: FILE.svg (default: curve.svg in the folder of checkpoints)");
+    train_app->add_option("--parallel", train_.parallel,
+                          "data: every rank that mpirun started takes its part of each batch; "
+                          "tensor:N: groups of N ranks share out tensors; data:M,tensor:N: both");
+    train_app
+        ->add_option("--parts", trainer.parts,
+                     "that a batch is worked off in, one after another on a rank (default: one for "
+                     "each rank)")
         ->check(whole_number(1, kMostRuns));
     train_app->add_flag("--split-states{moments}", train_.split_states,
-                        "what every rank keeps a piece of: moments (default, where the optimizer allows it), gradients, parameters (each with those before), or nothing");
-    train_app->add_option("--bucket", train_.bucket, "bytes of gradients that travel together (default: 4MiB)");
+                        "what every rank keeps a piece of: moments (default, where the optimizer "
+                        "allows it), gradients, parameters (each with those before), or nothing");
+    train_app->add_option("--bucket", train_.bucket,
+                          "bytes of gradients that travel together (default: 4MiB)");
     train_app->add_flag("--print", train_.print, "print the graph of a step and train nothing");
 
-    auto* quantize_app = add("quantize", "Narrow a model's values and weights to 8 or 4 bits, and say what that costs",
-                             [this] { return quantize(quantize_, format()); });
+    auto* quantize_app = add(
+        "quantize", "Narrow a model's values and weights to 8 or 4 bits, and say what that costs",
+        [this] { return quantize(quantize_, format()); });
     quantize_app->add_option("model", quantize_.model, kModelHelp)->required();
     quantize_app->add_option("--calibrate", quantize_.calibrate,
-                             "samples to watch: @DIR with a folder or .npz file for each, or random:N (default: random:8)");
+                             "samples to watch: @DIR with a folder or .npz file for each, or "
+                             "random:N (default: random:8)");
     quantize_app->add_option("--scheme", quantize_.scheme,
-                             "int8, int8-7bit (weights of 7 bits), int8-symmetric, or weights alone: w8[:GROUP], w4[:GROUP]");
-    quantize_app->add_option("--ranges", quantize_.ranges, "how ranges are chosen: min-max, percentile, kl or mse (default)");
-    quantize_app->add_option("--skip", quantize_.skip, "products to leave as they are")->delimiter(',');
-    quantize_app->add_option("--target-error", quantize_.target_error,
-                             "leave as few products as floats as bring outputs within this share of their size")
+                             "int8, int8-7bit (weights of 7 bits), int8-symmetric, or weights "
+                             "alone: w8[:GROUP], w4[:GROUP]");
+    quantize_app->add_option("--ranges", quantize_.ranges,
+                             "how ranges are chosen: min-max, percentile, kl or mse (default)");
+    quantize_app->add_option("--skip", quantize_.skip, "products to leave as they are")
+        ->delimiter(',');
+    quantize_app
+        ->add_option(
+            "--target-error", quantize_.target_error,
+            "leave as few products as floats as bring outputs within this share of their size")
         ->check(positive_number(false));
-    quantize_app->add_option("--pipeline", quantize_.pipeline, "tenon (default), or relay: partition, annotate, calibrate, realize")
+    quantize_app
+        ->add_option("--pipeline", quantize_.pipeline,
+                     "tenon (default), or relay: partition, annotate, calibrate, realize")
         ->check(CLI::IsMember({"tenon", "relay"}));
-    quantize_app->add_option("--set", quantize_.set, "with --pipeline=relay: FIELD=VALUE of its configuration, as global_scale=4");
-    quantize_app->add_option("--stop-after", quantize_.stop_after, "with --pipeline=relay: prepare, partition, annotate, calibrate or realize");
-    quantize_app->add_flag("--print", quantize_.print, "with --pipeline=relay: print the program as Relay");
-    quantize_app->add_option("--report", quantize_.report, "a page with every error, histogram and range: FILE.html");
-    quantize_app->add_flag("--all", quantize_.all, "every product in the table, not only the ten worst");
+    quantize_app->add_option(
+        "--set", quantize_.set,
+        "with --pipeline=relay: FIELD=VALUE of its configuration, as global_scale=4");
+    quantize_app->add_option(
+        "--stop-after", quantize_.stop_after,
+        "with --pipeline=relay: prepare, partition, annotate, calibrate or realize");
+    quantize_app->add_flag("--print", quantize_.print,
+                           "with --pipeline=relay: print the program as Relay");
+    quantize_app->add_option("--report", quantize_.report,
+                             "a page with every error, histogram and range: FILE.html");
+    quantize_app->add_flag("--all", quantize_.all,
+                           "every product in the table, not only the ten worst");
     quantize_app->add_option("--threads", quantize_.threads, kThreadsHelp)->check(thread_count());
-    quantize_app->add_option("-o,--output", quantize_.output, "the quantized model: FILE.onnx, FILE.tnn, FILE.tenon or FILE.relay");
+    quantize_app->add_option("-o,--output", quantize_.output,
+                             "the quantized model: FILE.onnx, FILE.tnn, FILE.tenon or FILE.relay");
 
-    auto* tune_app = add("tune", "Time what can compute a model's kernels, or look after the timings kept",
-                         [this] { return tune(tune_, format()); });
+    auto* tune_app =
+        add("tune", "Time what can compute a model's kernels, or look after the timings kept",
+            [this] { return tune(tune_, format()); });
     tune_app->add_option("model", tune_.model, kModelHelp);
-    tune_app->add_option("--seconds", tune_.seconds, "after so long no further kernel is begun")->check(positive_number(false));
+    tune_app->add_option("--seconds", tune_.seconds, "after so long no further kernel is begun")
+        ->check(positive_number(false));
     tune_app->add_option("--threads", tune_.threads, kThreadsHelp)->check(thread_count());
     tune_app->add_option("--cpu", tune_.cpu, "native, x86-64-v3 or x86-64-v4");
     tune_app->add_option("--target", tune_.target, "cpu (default) or cuda[:sm_90a]");
@@ -357,50 +531,85 @@ class CommandLine {
     tune_app->add_option("--export", tune_.export_to, "write what is known as JSON");
     tune_app->add_option("--import", tune_.import_from, "read what --export wrote");
 
-    auto* explain_app = add("explain", "Why a node was fused, folded or laid out as it was, or was not",
-                            [this] { return explain(explain_, format()); });
+    auto* explain_app =
+        add("explain", "Why a node was fused, folded or laid out as it was, or was not",
+            [this] { return explain(explain_, format()); });
     explain_app->add_option("model", explain_.model, kModelHelp)->required();
-    explain_app->add_option("node", explain_.node, "a node, by its name or that of a result")->required();
+    explain_app->add_option("node", explain_.node, "a node, by its name or that of a result")
+        ->required();
     explain_app->add_option("--target", explain_.target, "cpu (default) or cuda[:sm_90a]");
     explain_app->add_option("--precision", explain_.precision, kPrecisionHelp);
     explain_app->add_flag("--untuned", explain_.untuned, kUntunedHelp);
-    explain_app->add_option("--prefer", explain_.preferred, kPreferHelp)->type_name("NAME,…")->delimiter(',');
-    auto* parallel = explain_app->add_option("--parallel", explain_.parallel, "tensor:N: how the node is split over N ranks that train together, and why");
-    explain_app->add_option("--batch", explain_.batch, "samples in a batch, with --parallel")->check(CLI::PositiveNumber)->needs(parallel);
-    explain_app->add_option("--passes", explain_.passes, "the passes to run, in this order")->delimiter(',');
+    explain_app->add_option("--prefer", explain_.preferred, kPreferHelp)
+        ->type_name("NAME,…")
+        ->delimiter(',');
+    auto* parallel = explain_app->add_option(
+        "--parallel", explain_.parallel,
+        "tensor:N: how the node is split over N ranks that train together, and why");
+    explain_app->add_option("--batch", explain_.batch, "samples in a batch, with --parallel")
+        ->check(CLI::PositiveNumber)
+        ->needs(parallel);
+    explain_app->add_option("--passes", explain_.passes, "the passes to run, in this order")
+        ->delimiter(',');
     explain_app->add_option("--without", explain_.without, "passes to leave out")->delimiter(',');
     explain_app->add_option("--stop-after", explain_.stop_after, "the last pass to run");
-    explain_app->add_option("--set", explain_.set, "PASS.OPTION=VALUE, as in fuse.mode=relay")->delimiter(',');
+    explain_app->add_option("--set", explain_.set, "PASS.OPTION=VALUE, as in fuse.mode=relay")
+        ->delimiter(',');
 
-    auto* plan_app = add("plan", "How much memory a model takes, and the least time it takes within a budget",
-                         [this] { return plan(plan_, format()); });
+    auto* plan_app =
+        add("plan", "How much memory a model takes, and the least time it takes within a budget",
+            [this] { return plan(plan_, format()); });
     plan_app->add_option("model", plan_.model, kModelHelp)->required();
-    plan_app->add_option("--budget", plan_.budget, "bytes of the arena: 4GiB, 500MB, or 60% of what it takes without");
-    plan_app->add_flag("--train{adamw}", plan_.train, "a step of training with this optimizer: its kernels as chosen for this machine, or with --cluster on many ranks")->type_name("[=OPTIMIZER]");
+    plan_app->add_option("--budget", plan_.budget,
+                         "bytes of the arena: 4GiB, 500MB, or 60% of what it takes without");
+    plan_app
+        ->add_flag("--train{adamw}", plan_.train,
+                   "a step of training with this optimizer: its kernels as chosen for this "
+                   "machine, or with --cluster on many ranks")
+        ->type_name("[=OPTIMIZER]");
     plan_app->add_option("--loss", plan_.loss, "of --train, as for train");
-    plan_app->add_option("--cluster", plan_.cluster, "a description of machines and links in JSON, or here[:THREADS]: what a step takes on many ranks");
-    plan_app->add_option("--ranks", plan_.ranks, "numbers of ranks (default: 1,2,4,… as many as the cluster has)");
-    plan_app->add_option("--batch", plan_.batch, "of --train: samples of each rank (default: the model's, or 32)")->check(whole_number(1, kMostRuns));
-    plan_app->add_flag("--recompute", plan_.recompute, "values may be computed again (the default)");
-    plan_app->add_flag("--swap", plan_.swap, "values may be copied to the host and back; the device has to have a link");
-    plan_app->add_flag("--split", plan_.split, "the batch of a training step may be worked off in parts");
-    plan_app->add_option("--device", plan_.device, "a description in JSON: rates of arithmetic, memory, link");
-    plan_app->add_option("--reading", plan_.reading, "of a Chainer document: retained (what it keeps), tags, or fused (its functions joined)");
-    plan_app->add_option("--method", plan_.method, "search (default), or one of others: approximate, exact (lower sets), chen");
-    plan_app->add_flag("--compare", plan_.compare, "all methods beside each other; --budget may be several, with commas");
+    plan_app->add_option("--cluster", plan_.cluster,
+                         "a description of machines and links in JSON, or here[:THREADS]: what a "
+                         "step takes on many ranks");
+    plan_app->add_option("--ranks", plan_.ranks,
+                         "numbers of ranks (default: 1,2,4,… as many as the cluster has)");
+    plan_app
+        ->add_option("--batch", plan_.batch,
+                     "of --train: samples of each rank (default: the model's, or 32)")
+        ->check(whole_number(1, kMostRuns));
+    plan_app->add_flag("--recompute", plan_.recompute,
+                       "values may be computed again (the default)");
+    plan_app->add_flag("--swap", plan_.swap,
+                       "values may be copied to the host and back; the device has to have a link");
+    plan_app->add_flag("--split", plan_.split,
+                       "the batch of a training step may be worked off in parts");
+    plan_app->add_option("--device", plan_.device,
+                         "a description in JSON: rates of arithmetic, memory, link");
+    plan_app->add_option(
+        "--reading", plan_.reading,
+        "of a Chainer document: retained (what it keeps), tags, or fused (its functions joined)");
+    plan_app->add_option(
+        "--method", plan_.method,
+        "search (default), or one of others: approximate, exact (lower sets), chen");
+    plan_app->add_flag("--compare", plan_.compare,
+                       "all methods beside each other; --budget may be several, with commas");
     plan_app->add_flag("--frontier", plan_.frontier, "budget against time");
     plan_app->add_option("--html", plan_.html, "write the memory map as a page");
     plan_app->add_option("-o,--output", plan_.output, "write the plan as text");
-    plan_app->add_option("--target", plan_.target, "of --train: cpu (default) or cuda[:sm_90a], which need not be here");
+    plan_app->add_option("--target", plan_.target,
+                         "of --train: cpu (default) or cuda[:sm_90a], which need not be here");
     plan_app->add_option("--precision", plan_.precision, "of --train: as for compile");
-    plan_app->add_flag("--no-in-place", plan_.no_in_place, "no result takes the place of an operand");
+    plan_app->add_flag("--no-in-place", plan_.no_in_place,
+                       "no result takes the place of an operand");
     plan_app->add_option("--alignment", plan_.alignment, "of every buffer (default: 64)");
-    plan_app->add_option("--steps", plan_.step_limit, "of the search, for each restart (default: by size)");
+    plan_app->add_option("--steps", plan_.step_limit,
+                         "of the search, for each restart (default: by size)");
 
     auto* arena_app = add("arena", "Places buffers with lifetimes: a table id,lower,upper,size",
                           [this] { return arena(arena_, format()); });
     arena_app->add_option("file", arena_.file, "a CSV file of the public benchmarks")->required();
-    arena_app->add_option("--capacity", arena_.capacity, "bytes that are enough; more is exit code 5");
+    arena_app->add_option("--capacity", arena_.capacity,
+                          "bytes that are enough; more is exit code 5");
     arena_app->add_option("--alignment", arena_.alignment, "of every buffer (default: 1)");
     arena_app->add_option("--nodes", arena_.node_limit, "how far to search");
     arena_app->add_option("-o,--output", arena_.output, "write the table with offsets");
@@ -408,32 +617,45 @@ class CommandLine {
     auto* ops_app = add("ops", "The operators Tenon knows", [this] { return ops(ops_, format()); });
     ops_app->add_option("name", ops_.name, "one operator, in full");
 
-    auto* completions_app = add("completions", "A script that completes this command's words in a shell",
-                                [this] { return completions(shell_, completed()); });
+    auto* completions_app =
+        add("completions", "A script that completes this command's words in a shell",
+            [this] { return completions(shell_, completed()); });
     completions_app->add_option("shell", shell_, "bash, zsh or fish")->required();
 
     add("doctor", "What this machine has and Tenon can use", [this] { return doctor(format()); });
 
-    auto* conformance_app = add("conformance", "Run folders in the layout of the ONNX backend tests",
-                                [this] { return conformance(conformance_, format()); });
+    auto* conformance_app =
+        add("conformance", "Run folders in the layout of the ONNX backend tests",
+            [this] { return conformance(conformance_, format()); });
     conformance_app->add_option("folders", conformance_.folders, "folders of cases")->required();
-    conformance_app->add_option("--filter", conformance_.filter, "only cases whose name has this part");
-    conformance_app->add_option("--every", conformance_.every, "only one case of so many")->check(CLI::PositiveNumber);
+    conformance_app->add_option("--filter", conformance_.filter,
+                                "only cases whose name has this part");
+    conformance_app->add_option("--every", conformance_.every, "only one case of so many")
+        ->check(CLI::PositiveNumber);
     conformance_app->add_option("--expected-failures", conformance_.expected_failures,
                                 "a file of lines 'case reason'");
     conformance_app->add_option("--target", conformance_.target, kTargetHelp);
-    conformance_app->add_flag("--symbolic", conformance_.symbolic, "every axis of every input a symbol of its own");
-    conformance_app->add_flag("--vary", conformance_.vary,
-                              "with --symbolic: also with one extent changed at a time, against fixed shapes");
-    conformance_app->add_option("--keep", conformance_.keep, "DIR: with --vary, what each of these runs read and gave, CASE/test_data_set_3");
-    conformance_app->add_option("--atol", conformance_.absolute, "absolute tolerance")->check(tolerance());
-    conformance_app->add_option("--rtol", conformance_.relative, "relative tolerance")->check(tolerance());
+    conformance_app->add_flag("--symbolic", conformance_.symbolic,
+                              "every axis of every input a symbol of its own");
+    conformance_app->add_flag(
+        "--vary", conformance_.vary,
+        "with --symbolic: also with one extent changed at a time, against fixed shapes");
+    conformance_app->add_option(
+        "--keep", conformance_.keep,
+        "DIR: with --vary, what each of these runs read and gave, CASE/test_data_set_3");
+    conformance_app->add_option("--atol", conformance_.absolute, "absolute tolerance")
+        ->check(tolerance());
+    conformance_app->add_option("--rtol", conformance_.relative, "relative tolerance")
+        ->check(tolerance());
     hide_empty_defaults();
   }
 
   int parse_and_run(int argc, char** argv) {
     if (argc > 1 && std::string_view(argv[1]) == "help") return help(argc > 2 ? argv[2] : "");
-    if (argc < 2) throw Error("what to do?", ErrorKind::Usage).expected("tenon SUBCOMMAND …").hint("`tenon help` lists them");
+    if (argc < 2)
+      throw Error("what to do?", ErrorKind::Usage)
+          .expected("tenon SUBCOMMAND …")
+          .hint("`tenon help` lists them");
     if (argv[1][0] != '-') find_subcommand(argv[1]);
     try {
       app_.parse(argc, argv);
@@ -463,10 +685,13 @@ class CommandLine {
   CLI::App* add(const char* name, const char* summary, std::function<int()> action) {
     CLI::App* app = app_.add_subcommand(name, summary);
     app->option_defaults()->always_capture_default();
-    if (const std::string_view example = example_of(name); !example.empty()) app->footer(concat("Example: ", example));
+    if (const std::string_view example = example_of(name); !example.empty())
+      app->footer(concat("Example: ", example));
     app->add_option("--format", format_, "table or json");
-    app->add_option("--plugin", plugins_, "FILE.so: operators of your own (include/tenon/plugin.h)");
-    app->add_flag_callback("--json", [this] { format_ = "json"; }, "the same as --format=json");
+    app->add_option("--plugin", plugins_,
+                    "FILE.so: operators of your own (include/tenon/plugin.h)");
+    app->add_flag_callback(
+        "--json", [this] { format_ = "json"; }, "the same as --format=json");
     subcommands_.push_back({app, std::move(action)});
     return app;
   }
@@ -477,14 +702,16 @@ class CommandLine {
       if (subcommand.app->get_name() == name) return *subcommand.app;
       known.push_back(subcommand.app->get_name());
     }
-    throw Error(concat("no subcommand is called '", name, "'"), ErrorKind::Usage).hint(suggest_name(name, known));
+    throw Error(concat("no subcommand is called '", name, "'"), ErrorKind::Usage)
+        .hint(suggest_name(name, known));
   }
 
   // Nothing, and 0 where that stands for nothing said, are no defaults worth a word.
   void hide_empty_defaults() {
     for (const Subcommand& subcommand : subcommands_) {
       for (CLI::Option* option : subcommand.app->get_options()) {
-        if (option->get_default_str() == "[]" || option->get_default_str() == "0") option->default_str("");
+        if (option->get_default_str() == "[]" || option->get_default_str() == "0")
+          option->default_str("");
       }
     }
   }
@@ -492,9 +719,11 @@ class CommandLine {
   std::vector<CompletedCommand> completed() const {
     std::vector<CompletedCommand> list;
     for (const Subcommand& subcommand : subcommands_) {
-      CompletedCommand& made = list.emplace_back(CompletedCommand{subcommand.app->get_name(), subcommand.app->get_description(), {}});
+      CompletedCommand& made = list.emplace_back(
+          CompletedCommand{subcommand.app->get_name(), subcommand.app->get_description(), {}});
       for (const CLI::Option* option : subcommand.app->get_options()) {
-        for (const std::string& long_name : option->get_lnames()) made.options.push_back("--" + long_name);
+        for (const std::string& long_name : option->get_lnames())
+          made.options.push_back("--" + long_name);
       }
     }
     return list;
@@ -561,7 +790,8 @@ int run_command_line(int argc, char** argv) {
     err() << "error: " << error.what() << "\n";
     return static_cast<int>(error.kind());
   } catch (const std::filesystem::filesystem_error& error) {
-    err() << "error: " << error.code().message() << "\n  at        " << error.path1().string() << "\n";
+    err() << "error: " << error.code().message() << "\n  at        " << error.path1().string()
+          << "\n";
     return static_cast<int>(ErrorKind::Usage);
   } catch (const std::bad_alloc&) {
     err() << "error: out of memory\n  hint      `ulimit -v` shows the limit of this process\n";

@@ -20,35 +20,49 @@ struct CheckOptions {
 };
 struct ConvertOptions {
   std::string model, to, output, style, precision;
-  std::int64_t batch = 0;  ///< 0: as it is
+  /// 0: as it is
+  std::int64_t batch = 0;
   int opset = 0;
-  bool kernels = false;      ///< those that the tuning cache knows
-  std::string target, tune;  ///< whose kernels; "true": those of a device are timed first
+  /// those that the tuning cache knows
+  bool kernels = false;
+  /// whose kernels; "true": those of a device are timed first
+  std::string target, tune;
 };
 struct RunOptions {
   std::string model;
   std::vector<std::string> inputs, shapes;
-  std::vector<std::string> outputs;  ///< @DIR, @FILE.npz, and names of values to give out
+  /// @DIR, @FILE.npz, and names of values to give out
+  std::vector<std::string> outputs;
   std::string expect, save_inputs;
-  std::vector<double> mean = {0}, scale = {1};  ///< of the pixels of images
+  /// of the pixels of images
+  std::vector<double> mean = {0}, scale = {1};
   std::int64_t batch = 0;
   double absolute = 1e-7, relative = 1e-3;
   int threads = 0;
-  std::string target;          ///< empty: compiled if possible
-  bool trust_program = false;  ///< whatever its file is called
+  /// empty: compiled if possible
+  std::string target;
+  /// whatever its file is called
+  bool trust_program = false;
   bool untuned = false;
-  std::vector<std::string> preferred;  ///< candidates that are taken wherever they accept
-  std::int64_t max_trips = 0;          ///< of all loops together; 0: any number
+  /// candidates that are taken wherever they accept
+  std::vector<std::string> preferred;
+  /// of all loops together; 0: any number
+  std::int64_t max_trips = 0;
   std::string precision;
-  std::string check_nan;    ///< "true" or a folder for what the node read
-  double check_range = 0;   ///< 0: any magnitude
-  std::string dump_values;  ///< DIR[:PATTERN]
-  std::string data;         ///< @DIR of .npz files, each of many samples; empty: one run
+  /// "true" or a folder for what the node read
+  std::string check_nan;
+  /// 0: any magnitude
+  double check_range = 0;
+  /// DIR[:PATTERN]
+  std::string dump_values;
+  /// @DIR of .npz files, each of many samples; empty: one run
+  std::string data;
 };
 struct DiffOptions {
   std::string a, b;
   std::vector<std::string> inputs, shapes;
-  std::string targets;  ///< "reference,cpu"
+  /// "reference,cpu"
+  std::string targets;
   double absolute = 1e-5, relative = 1e-3;
   int threads = 0, top = 30;
   bool all = false;
@@ -60,14 +74,17 @@ struct PassChoice {
 };
 struct OptOptions : PassChoice {
   std::string model, to = "tenon", output, style;
-  bool weights = false;  ///< printed whatever their size
+  /// printed whatever their size
+  bool weights = false;
   bool print = false, verify_each = false, time_passes = false, kernels = false;
   int trials = 4;
 };
 struct ExplainOptions : PassChoice {
   std::string model, node;
-  std::string parallel;  ///< how ranks share the work of training: what becomes of the node there
-  std::int64_t batch = 32;  ///< of it
+  /// how ranks share the work of training: what becomes of the node there
+  std::string parallel;
+  /// of it
+  std::int64_t batch = 32;
   bool untuned = false;
   std::vector<std::string> preferred;
   std::string target, precision;
@@ -75,21 +92,27 @@ struct ExplainOptions : PassChoice {
 struct CompileCommandOptions {
   std::string model, output, cpu = "native", tune, target, precision, constants;
   std::int64_t batch = 0;
-  std::vector<std::string> swappable_weights;  ///< "true": all of them
+  /// "true": all of them
+  std::vector<std::string> swappable_weights;
   std::vector<std::string> specialised_shapes;
   std::vector<std::string> preferred;
-  std::string print;  ///< what; empty: nothing
+  /// what; empty: nothing
+  std::string print;
   bool print_code = false, no_winograd = false, untuned = false;
-  int threads = 0;  ///< that kernels are chosen for
+  /// that kernels are chosen for
+  int threads = 0;
 };
 struct QuantizeCommandOptions {
   std::string model, calibrate, scheme = "int8", ranges = "mse", output, report;
   std::vector<std::string> skip;
-  std::string pipeline = "tenon", stop_after;  ///< or relay, with its stages and fields
+  /// or relay, with its stages and fields
+  std::string pipeline = "tenon", stop_after;
   std::vector<std::string> set;
   bool print = false;
-  double target_error = 0;  ///< 0: any
-  bool all = false;         ///< every node in the table
+  /// 0: any
+  double target_error = 0;
+  /// every node in the table
+  bool all = false;
   int threads = 0;
 };
 struct TuneCommandOptions {
@@ -105,12 +128,15 @@ struct BenchOptions {
   double duration_s = 2;
   bool every_step = false, no_winograd = false, untuned = false, trust_program = false;
   std::string tune;
-  std::string train;  ///< an optimizer: time a step of training with it
+  /// an optimizer: time a step of training with it
+  std::string train;
   std::string loss, budget;
   bool swap = false, split = false;
   int warm_up_runs = 1, min_iterations = 3, max_iterations = 100000;
-  int iterations = 0;  ///< exactly so many, if given
-  int contexts = 2;    ///< on a device: in flight at once
+  /// exactly so many, if given
+  int iterations = 0;
+  /// on a device: in flight at once
+  int contexts = 2;
   std::string percentiles = "90,99";
 };
 struct ArenaOptions {
@@ -122,10 +148,13 @@ struct PlanOptions {
   bool recompute = false, swap = false, split = false, frontier = false, compare = false,
        no_in_place = false;
   std::uint64_t alignment = 64, step_limit = 0;
-  std::string target, precision;  ///< of a step of training, compiled
+  /// of a step of training, compiled
+  std::string target, precision;
   // A step of training on many ranks.
-  std::string train, loss, cluster, ranks;  ///< optimizer; loss; a description in JSON; "8,64,1024"
-  std::int64_t batch = 0;                   ///< samples of each rank
+  /// optimizer; loss; a description in JSON; "8,64,1024"
+  std::string train, loss, cluster, ranks;
+  /// samples of each rank
+  std::int64_t batch = 0;
 };
 struct ProfileOptions {
   std::int64_t batch = 0;
@@ -136,13 +165,19 @@ struct ProfileOptions {
   bool no_winograd = false, untuned = false, table = false, no_counters = false, overhead = false,
        trust_program = false;
   std::string report, megengine, trace, tensorscope, aitemplate, dot, svg, save, compare;
-  std::string train, loss;             ///< an optimizer: profile a step of training with it
-  std::string budget;                  ///< memory that a run may take
-  bool swap = false;                   ///< to a file, to stay within
-  bool split = false;                  ///< the batch, to stay within
-  std::string check_nan, dump_values;  ///< as of a run, which then goes before the profile
+  /// an optimizer: profile a step of training with it
+  std::string train, loss;
+  /// memory that a run may take
+  std::string budget;
+  /// to a file, to stay within
+  bool swap = false;
+  /// the batch, to stay within
+  bool split = false;
+  /// as of a run, which then goes before the profile
+  std::string check_nan, dump_values;
   double check_range = 0;
-  std::string format = "table";  ///< table, json, csv or md
+  /// table, json, csv or md
+  std::string format = "table";
 };
 struct ReportOptions {
   std::vector<std::string> profiles;
@@ -151,12 +186,17 @@ struct ReportOptions {
 };
 struct TrainCommandOptions {
   std::string model, loss, optimizer, schedule, output, curve, target;
-  std::string parallel;      ///< what the ranks of a launcher share out: data:2,tensor:2
-  std::string resume;        ///< always, if-any; empty: not
-  std::string bucket;        ///< bytes
-  std::string split_states;  ///< nothing, moments, gradients, parameters; empty: what is fastest
+  /// what the ranks of a launcher share out: data:2,tensor:2
+  std::string parallel;
+  /// always, if-any; empty: not
+  std::string resume;
+  /// bytes
+  std::string bucket;
+  /// nothing, moments, gradients, parameters; empty: what is fastest
+  std::string split_states;
   TrainerOptions trainer;
-  bool print = false;  ///< the graph of a step, and train nothing
+  /// the graph of a step, and train nothing
+  bool print = false;
 };
 struct OpsOptions {
   std::string name;
@@ -196,7 +236,8 @@ int conformance(const ConformanceCommandOptions& options, OutputFormat format);
 /// What a shell can complete.
 struct CompletedCommand {
   std::string name, summary;
-  std::vector<std::string> options;  ///< "--format"
+  /// "--format"
+  std::vector<std::string> options;
 };
 /// Prints a script for a shell.
 int completions(const std::string& shell, const std::vector<CompletedCommand>& commands);

@@ -26,12 +26,14 @@ bool is_compiled_target(const std::string& target) {
   if (target == "cpu" || target == "reference") return target == "cpu";
   if (is_gpu_target(target)) return true;
   throw Error(concat("no target is called '", target, "'"), ErrorKind::Usage)
-      .hint(suggest_name(target, std::vector<std::string>{"cpu", "reference", "cuda", "cuda:sm_90a"}));
+      .hint(suggest_name(target,
+                         std::vector<std::string>{"cpu", "reference", "cuda", "cuda:sm_90a"}));
 }
 
 std::string target_text(const std::string& target, const std::string& cpu) {
   if (target.empty() || target == "cpu") return cpu;
-  if (!is_compiled_target(target)) throw Error("the reference is not compiled", ErrorKind::Usage).got("--target=", target);
+  if (!is_compiled_target(target))
+    throw Error("the reference is not compiled", ErrorKind::Usage).got("--target=", target);
   return target;
 }
 
@@ -40,23 +42,32 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 TuningOptions tuning_of(const CompileCommandOptions& options) {
-  return {target_text(options.target, options.cpu), !options.no_winograd, options.threads,
-          options.tune, options.untuned,      options.specialised_shapes,
-          options.precision, options.preferred};
+  return {target_text(options.target, options.cpu),
+          !options.no_winograd,
+          options.threads,
+          options.tune,
+          options.untuned,
+          options.specialised_shapes,
+          options.precision,
+          options.preferred};
 }
 
 codegen::Stage stage_of(const std::string& name) {
   using codegen::Stage;
-  static const std::map<std::string, Stage> stages = {
-      {"nests", Stage::Nests}, {"tasks", Stage::Tasks}, {"plan", Stage::Plan}, {"program", Stage::Program}};
+  static const std::map<std::string, Stage> stages = {{"nests", Stage::Nests},
+                                                      {"tasks", Stage::Tasks},
+                                                      {"plan", Stage::Plan},
+                                                      {"program", Stage::Program}};
   const auto found = stages.find(name);
   if (found != stages.end()) return found->second;
   throw Error(concat("nothing to print is called '", name, "'"), ErrorKind::Usage)
-      .hint(suggest_name(name, std::vector<std::string>{"kernels", "nests", "plan", "program", "tasks"}));
+      .hint(suggest_name(name,
+                         std::vector<std::string>{"kernels", "nests", "plan", "program", "tasks"}));
 }
 
 // What could compute each nest, each different one once.
-std::vector<Explanation::Kernel> different_kernels(const Graph& graph, const CompileCommandOptions& options) {
+std::vector<Explanation::Kernel> different_kernels(const Graph& graph,
+                                                   const CompileCommandOptions& options) {
   std::set<std::string> seen;
   std::vector<Explanation::Kernel> kernels;
   for (const codegen::Decision& decision : decide_tuned(graph, tuning_of(options))) {
@@ -78,13 +89,16 @@ Json to_json(const std::vector<Explanation::Kernel>& kernels) {
   Json json = Json::array();
   for (const Explanation::Kernel& kernel : kernels) {
     Json candidates = Json::array();
-    for (const auto& [name, text] : kernel.candidates) candidates.push_back({{"candidate", name}, {"says", text}});
+    for (const auto& [name, text] : kernel.candidates)
+      candidates.push_back({{"candidate", name}, {"says", text}});
     json.push_back({{"name", kernel.name}, {"candidates", std::move(candidates)}});
   }
   return json;
 }
 
-void print_json(const Json& json) { out() << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n"; }
+void print_json(const Json& json) {
+  out() << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+}
 
 }  // namespace
 
@@ -92,18 +106,24 @@ int compile(const CompileCommandOptions& options, OutputFormat format) {
   const bool is_json = format == OutputFormat::Json;
   const auto begin = std::chrono::steady_clock::now();
   Graph graph = rebatched(ModelSource(options.model).graph(), options.batch);
-  if (options.print_code || (!options.print.empty() && options.print != "true" && options.print != "kernels")) {
-    const codegen::Stage stage = options.print_code ? codegen::Stage::Code : stage_of(options.print);
+  if (options.print_code ||
+      (!options.print.empty() && options.print != "true" && options.print != "kernels")) {
+    const codegen::Stage stage =
+        options.print_code ? codegen::Stage::Code : stage_of(options.print);
     const std::string code = print_tuned(std::move(graph), tuning_of(options), stage);
-    if (is_json) print_json({{"model", options.model}, {options.print_code ? "code" : options.print, code}});
-    else out() << code;
+    if (is_json)
+      print_json({{"model", options.model}, {options.print_code ? "code" : options.print, code}});
+    else
+      out() << code;
     return 0;
   }
   Json json = {{"model", options.model}};
   if (!options.print.empty()) {
     const std::vector<Explanation::Kernel> kernels = different_kernels(graph, options);
-    if (is_json) json["candidates"] = to_json(kernels);
-    else print_kernels(kernels);
+    if (is_json)
+      json["candidates"] = to_json(kernels);
+    else
+      print_kernels(kernels);
     if (options.output.empty()) {
       if (is_json) print_json(json);
       return 0;
@@ -115,19 +135,23 @@ int compile(const CompileCommandOptions& options, OutputFormat format) {
   TuningOptions tuning = tuning_of(options);
   if (!options.swappable_weights.empty()) {
     tuning.swappable_weights = options.swappable_weights;
-    if (options.swappable_weights == std::vector<std::string>{"true"}) tuning.swappable_weights->clear();
+    if (options.swappable_weights == std::vector<std::string>{"true"})
+      tuning.swappable_weights->clear();
   }
   const Program program = compile_tuned(std::move(graph), tuning);
-  const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - begin;
+  const std::chrono::duration<double, std::milli> elapsed =
+      std::chrono::steady_clock::now() - begin;
   if (options.output.ends_with(".so")) {
     write_shared_object(program, options.output, options.constants);
   } else if (!options.constants.empty()) {
-    throw Error("only a shared object has its constants in another file", ErrorKind::Usage).hint("-o FILE.so --constants=FILE.bin");
+    throw Error("only a shared object has its constants in another file", ErrorKind::Usage)
+        .hint("-o FILE.so --constants=FILE.bin");
   } else {
     write_program(program, options.output);
   }
   if (!options.output.ends_with(".tnn") && !options.output.ends_with(".so")) {
-    err() << "note: `tenon run` takes a program only from FILE.tnn, unless --trust-program is given\n";
+    err() << "note: `tenon run` takes a program only from FILE.tnn, unless --trust-program is "
+             "given\n";
   }
   const ProgramTotals totals = totals_of(program);
   if (is_json) {
@@ -143,9 +167,9 @@ int compile(const CompileCommandOptions& options, OutputFormat format) {
     print_json(json);
   } else {
     out() << options.output << ": " << totals.steps << " steps of " << totals.kernels
-              << " kernels for " << program.target << ", " << format_bytes(totals.constant_bytes)
-              << " of constants, " << format_bytes(totals.arena_bytes) << " arena; compiled in "
-              << static_cast<int>(elapsed.count()) << " ms\n";
+          << " kernels for " << program.target << ", " << format_bytes(totals.constant_bytes)
+          << " of constants, " << format_bytes(totals.arena_bytes) << " arena; compiled in "
+          << static_cast<int>(elapsed.count()) << " ms\n";
   }
   return 0;
 }

@@ -1,12 +1,12 @@
 #include "driver/conformance.h"
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/out.h"
 #include "cli/table.h"
+
+#include <nlohmann/json.hpp>
 
 namespace tenon::cli {
 namespace {
@@ -15,10 +15,14 @@ using Status = ConformanceResult::Status;
 
 const char* name_of(Status status) {
   switch (status) {
-    case Status::Passed: return "passed";
-    case Status::Failed: return "failed";
-    case Status::ListedFailure: return "expected failure";
-    case Status::ListedButPassed: break;
+    case Status::Passed:
+      return "passed";
+    case Status::Failed:
+      return "failed";
+    case Status::ListedFailure:
+      return "expected failure";
+    case Status::ListedButPassed:
+      break;
   }
   return "unexpected pass";
 }
@@ -53,7 +57,8 @@ int conformance(const ConformanceCommandOptions& options, OutputFormat format) {
   settings.on_progress = [&](std::size_t done, std::size_t total) { progress.update(done, total); };
   const std::vector<ConformanceResult> results = run_conformance(cases, settings);
   if (results.empty()) {
-    throw Error(concat("no case is called '", options.filter, "', in whole or in part"), ErrorKind::Usage)
+    throw Error(concat("no case is called '", options.filter, "', in whole or in part"),
+                ErrorKind::Usage)
         .got(cases.size(), " cases in ", join(options.folders, ", "));
   }
 
@@ -87,17 +92,23 @@ int conformance(const ConformanceCommandOptions& options, OutputFormat format) {
   }
   if (format == OutputFormat::Json) {
     // Reasons may quote bytes of a model that are not text.
-    out() << nlohmann::ordered_json{{"passed", passed}, {"failed", failed}, {"expected_failures", listed}, {"kernels_alone", kernels_alone}, {"cases", json}}
-                     .dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
-              << "\n";
+    out() << nlohmann::ordered_json{{"passed", passed},
+                                    {"failed", failed},
+                                    {"expected_failures", listed},
+                                    {"kernels_alone", kernels_alone},
+                                    {"cases", json}}
+                 .dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
+          << "\n";
   } else {
     out() << passed << " passed, " << failed << " failed";
     if (listed > 0) out() << ", " << listed << " skipped";
-    if (settings.is_compiled) out() << "; all compiled, " << kernels_alone << " of them as kernels alone";
+    if (settings.is_compiled)
+      out() << "; all compiled, " << kernels_alone << " of them as kernels alone";
     out() << "\n";
     if (options.vary) {
-      out() << "one extent changed at a time: " << equal << " runs as with fixed shapes, " << refused
-                << " refused by both, " << stricter << " refused with symbols alone, " << wrong << " wrong\n";
+      out() << "one extent changed at a time: " << equal << " runs as with fixed shapes, "
+            << refused << " refused by both, " << stricter << " refused with symbols alone, "
+            << wrong << " wrong\n";
     }
   }
   return failed > 0 ? 1 : 0;

@@ -9,9 +9,12 @@ namespace tenon::cli {
 
 /// What becomes of the model on its way to the other format.
 struct ConvertChanges {
-  bool trains = false;              ///< a step of training takes its place
-  std::string loss;                 ///< of that; "": the usual one
-  std::vector<std::string> shapes;  ///< extents of its inputs
+  /// a step of training takes its place
+  bool trains = false;
+  /// of that; "": the usual one
+  std::string loss;
+  /// extents of its inputs
+  std::vector<std::string> shapes;
 };
 int convert(const ConvertOptions& options, const ConvertChanges& changes, OutputFormat format);
 

@@ -1,17 +1,11 @@
-#include <algorithm>
-#include <chrono>
-#include <filesystem>
-#include <nlohmann/json.hpp>
-#include <unistd.h>
-
 #include "base/error.h"
 #include "base/temporary_folder.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/out.h"
 #include "cli/table.h"
-#include "driver/compile.h"
 #include "driver/compare.h"
+#include "driver/compile.h"
 #include "driver/compiled.h"
 #include "driver/inputs.h"
 #include "driver/model.h"
@@ -19,6 +13,13 @@
 #include "driver/summary.h"
 #include "program/file.h"
 #include "reference/evaluate.h"
+
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
 
 namespace tenon::cli {
 namespace {
@@ -34,7 +35,8 @@ class Story {
     if (is_shown) err() << what << " …" << std::flush;
     const auto begin = std::chrono::steady_clock::now();
     auto result = work();
-    const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - begin;
+    const std::chrono::duration<double, std::milli> elapsed =
+        std::chrono::steady_clock::now() - begin;
     if (is_shown) err() << "\r\033[K" << std::flush;
     rows_.push_back({what, elapsed.count(), ""});
     return result;
@@ -44,7 +46,8 @@ class Story {
   void print(OutputFormat format) const {
     if (format == OutputFormat::Json) {
       nlohmann::ordered_json json = nlohmann::ordered_json::array();
-      for (const Row& row : rows_) json.push_back({{"step", row.what}, {"elapsed_ms", row.elapsed_ms}, {"found", row.found}});
+      for (const Row& row : rows_)
+        json.push_back({{"step", row.what}, {"elapsed_ms", row.elapsed_ms}, {"found", row.found}});
       out() << json.dump(2) << "\n";
       return;
     }
@@ -72,8 +75,9 @@ int demo(OutputFormat format) {
   Story story;
   const Graph network = story.step("build zoo:resnet50", [] { return load_model("zoo:resnet50"); });
   const GraphSummary summary = summarize(network);
-  story.found(concat(summary.node_count, " nodes, ", format_count(static_cast<double>(summary.parameter_count)),
-                     " parameters, ", format_count(static_cast<double>(summary.total.flops.constant())), " flops"));
+  story.found(concat(summary.node_count, " nodes, ",
+                     format_count(static_cast<double>(summary.parameter_count)), " parameters, ",
+                     format_count(static_cast<double>(summary.total.flops.constant())), " flops"));
 
   const TemporaryFolder folder("demo");
   const std::string file = folder.file("resnet50.onnx"), artefact = folder.file("resnet50.tnn");
@@ -96,26 +100,33 @@ int demo(OutputFormat format) {
   story.found(concat(model.program().steps.size(), " steps for ", model.program().target));
 
   const std::vector<Datum> inputs = random_inputs(network, 0);
-  const std::vector<Datum> actual = story.step("run it the first time", [&] { return model.run(inputs); });
-  story.found(concat(to_string(actual.front().type()), ", ", format_bytes(model.arena_bytes()), " arena"));
+  const std::vector<Datum> actual =
+      story.step("run it the first time", [&] { return model.run(inputs); });
+  story.found(
+      concat(to_string(actual.front().type()), ", ", format_bytes(model.arena_bytes()), " arena"));
   constexpr int kRuns = 10;
   double best_ms = 0;
   story.step(concat("run it ", kRuns, " times"), [&] {
     for (int k = 0; k < kRuns; ++k) {
       const auto begin = std::chrono::steady_clock::now();
       model.run_prepared();
-      const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - begin;
+      const std::chrono::duration<double, std::milli> elapsed =
+          std::chrono::steady_clock::now() - begin;
       best_ms = k == 0 ? elapsed.count() : std::min(best_ms, elapsed.count());
     }
     return 0;
   });
-  story.found(concat(format_real(static_cast<float>(best_ms)), " ms at best, ",
-                     format_count(static_cast<double>(summary.total.flops.constant()) / best_ms * 1000), " flops a second"));
+  story.found(
+      concat(format_real(static_cast<float>(best_ms)), " ms at best, ",
+             format_count(static_cast<double>(summary.total.flops.constant()) / best_ms * 1000),
+             " flops a second"));
   const std::vector<Datum> expected =
       story.step("run the reference", [&] { return reference::evaluate(network, inputs); });
   const Comparison comparison = compare(actual.front(), expected.front(), {1e-4, 1e-5});
-  story.found(comparison.is_equal ? concat("equal; largest error ", format_real(static_cast<float>(comparison.largest_error)))
-                                  : comparison.what);
+  story.found(comparison.is_equal
+                  ? concat("equal; largest error ",
+                           format_real(static_cast<float>(comparison.largest_error)))
+                  : comparison.what);
   story.print(format);
   return comparison.is_equal ? 0 : static_cast<int>(ErrorKind::ComparisonFailed);
 }

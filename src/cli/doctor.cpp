@@ -1,13 +1,3 @@
-#include <cpuid.h>
-#include <sys/sysinfo.h>
-
-#include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <cmath>
-#include <nlohmann/json.hpp>
-#include <thread>
-
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -22,6 +12,16 @@
 #include "runtime/cuda/describe.h"
 #include "runtime/processors.h"
 #include "runtime/thread_pool.h"
+
+#include <cpuid.h>
+#include <nlohmann/json.hpp>
+#include <sys/sysinfo.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <thread>
 
 namespace tenon::cli {
 namespace {
@@ -61,11 +61,13 @@ std::string found_by(const Find& find) {
 std::string threads_text() {
   const double granted = group_limit();
   std::string text = concat(usable_threads(), " usable of ", std::thread::hardware_concurrency());
-  if (std::isfinite(granted)) text += concat("; control groups grant the time of ", format_real(static_cast<float>(granted)));
+  if (std::isfinite(granted))
+    text += concat("; control groups grant the time of ", format_real(static_cast<float>(granted)));
   return text;
 }
 
-// What it costs to hand two threads one item each, both to be begun before either ends, and have them back.
+// What it costs to hand two threads one item each, both to be begun before either ends, and have
+// them back.
 std::string fork_join_text() {
   if (usable_threads() < 2) return "not measured: one thread";
   ThreadPool& pool = ThreadPool::shared();
@@ -84,10 +86,14 @@ std::string fork_join_text() {
   for (int batch = 0; batch < kBatches; ++batch) {
     const auto begin = std::chrono::steady_clock::now();
     for (int round = 0; round < kRounds; ++round) caller.for_each(2, 1, 2, meet, &begun);
-    batches.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count() / kRounds);
+    batches.push_back(
+        std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin)
+            .count() /
+        kRounds);
   }
   std::nth_element(batches.begin(), batches.begin() + kBatches / 2, batches.end());
-  return concat(format_real(static_cast<float>(std::round(batches[kBatches / 2] * 100) / 100)), " us");
+  return concat(format_real(static_cast<float>(std::round(batches[kBatches / 2] * 100) / 100)),
+                " us");
 }
 
 std::string rate_text(double amount, const char* unit) {
@@ -97,10 +103,13 @@ std::string rate_text(double amount, const char* unit) {
 std::string device_peak_text() {
   cuda::device_text();  // before anything is compiled
   const DevicePeak peak = measure_device_peak();
-  const auto rate = [](double amount, const char* unit) { return concat(format_count(amount), unit); };
-  return concat("f16 ", rate(peak.f16_flops_per_s, "FLOP/s"), ", bf16 ", rate(peak.bf16_flops_per_s, "FLOP/s"), ", tf32 ",
-                rate(peak.tf32_flops_per_s, "FLOP/s"), ", f32 ", rate(peak.f32_flops_per_s, "FLOP/s"), ", ",
-                rate(peak.bytes_per_s, "B/s"));
+  const auto rate = [](double amount, const char* unit) {
+    return concat(format_count(amount), unit);
+  };
+  return concat("f16 ", rate(peak.f16_flops_per_s, "FLOP/s"), ", bf16 ",
+                rate(peak.bf16_flops_per_s, "FLOP/s"), ", tf32 ",
+                rate(peak.tf32_flops_per_s, "FLOP/s"), ", f32 ",
+                rate(peak.f32_flops_per_s, "FLOP/s"), ", ", rate(peak.bytes_per_s, "B/s"));
 }
 
 }  // namespace
@@ -117,7 +126,8 @@ int doctor(OutputFormat format) {
       {"f32 arithmetic, at most", rate_text(peak.flops_per_s, "FLOP/s")},
       {"reading memory, at most", rate_text(peak.bytes_per_s, "B/s")},
       {"reading caches, at most", rate_text(peak.cache_bytes_per_s, "B/s")},
-      {"hardware counters", counters.problem().empty() ? "cycles, instructions, cache misses" : counters.problem()},
+      {"hardware counters",
+       counters.problem().empty() ? "cycles, instructions, cache misses" : counters.problem()},
       {"memory", memory_text()},
       {"operators", std::to_string(all_ops().all().size())},
       {"NVIDIA GPU", found_by([] { return cuda::device_text(); })},

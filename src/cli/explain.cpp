@@ -39,7 +39,8 @@ void print_json(const Explanation& explanation) {
   json["kernels"] = Json::array();
   for (const Explanation::Kernel& kernel : explanation.kernels) {
     Json candidates = Json::array();
-    for (const auto& [name, text] : kernel.candidates) candidates.push_back({{"candidate", name}, {"says", text}});
+    for (const auto& [name, text] : kernel.candidates)
+      candidates.push_back({{"candidate", name}, {"says", text}});
     json["kernels"].push_back({{"name", kernel.name}, {"candidates", std::move(candidates)}});
   }
   out() << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
@@ -79,9 +80,8 @@ int explain_on_ranks(const ExplainOptions& options, OutputFormat format) {
     if (first == node.results.end()) continue;
     const std::string& name = step.graph.value(*first).name;
     names.push_back(name);
-    const bool is_result = std::ranges::any_of(node.results, [&](ValueId v) {
-      return v && step.graph.value(v).name == options.node;
-    });
+    const bool is_result = std::ranges::any_of(
+        node.results, [&](ValueId v) { return v && step.graph.value(v).name == options.node; });
     if (is_result || (!node.name.empty() && node.name == options.node)) found = name;
   }
   if (found.empty()) {

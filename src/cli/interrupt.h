@@ -4,7 +4,8 @@
 
 namespace tenon::cli {
 
-/// While one of these lives, the first Ctrl-C is a wish to stop soon; a second one ends the process.
+/// While one of these lives, the first Ctrl-C is a wish to stop soon; a second one ends the
+/// process.
 class Interrupt {
  public:
   Interrupt();

@@ -1,5 +1,3 @@
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -8,6 +6,8 @@
 #include "ir/text.h"
 #include "ops/registry.h"
 
+#include <nlohmann/json.hpp>
+
 namespace tenon::cli {
 namespace {
 
@@ -15,17 +15,28 @@ using Json = nlohmann::ordered_json;
 
 std::string kind_text(const AttrDef& attr) {
   switch (attr.kind) {
-    case AttrKind::Bool: return "bool";
-    case AttrKind::Integer: return "integer";
-    case AttrKind::Real: return "number";
-    case AttrKind::Text: return "text";
-    case AttrKind::Element: return "element type";
-    case AttrKind::Integers: return "integers";
-    case AttrKind::Reals: return "numbers";
-    case AttrKind::Texts: return "texts";
-    case AttrKind::Constant: return "constant";
-    case AttrKind::Type: return "type";
-    case AttrKind::Word: break;
+    case AttrKind::Bool:
+      return "bool";
+    case AttrKind::Integer:
+      return "integer";
+    case AttrKind::Real:
+      return "number";
+    case AttrKind::Text:
+      return "text";
+    case AttrKind::Element:
+      return "element type";
+    case AttrKind::Integers:
+      return "integers";
+    case AttrKind::Reals:
+      return "numbers";
+    case AttrKind::Texts:
+      return "texts";
+    case AttrKind::Constant:
+      return "constant";
+    case AttrKind::Type:
+      return "type";
+    case AttrKind::Word:
+      break;
   }
   return join(attr.words, " | ");
 }
@@ -37,8 +48,10 @@ std::string signature(const OpDef& op) {
     if (!is_first) text += ", ";
     is_first = false;
     text += operand.name;
-    if (operand.is_dynamic_attribute) text += " = …";
-    else if (operand.is_optional) text += "?";
+    if (operand.is_dynamic_attribute)
+      text += " = …";
+    else if (operand.is_optional)
+      text += "?";
     if (operand.is_variadic) text += "…";
   }
   text += ") -> ";
@@ -57,8 +70,9 @@ std::string gradient_text(const OpDef& op) {
 }
 
 Json to_json(const OpDef& op) {
-  Json json = {{"name", op.name}, {"summary", op.summary}, {"operands", Json::array()},
-               {"results", Json::array()}, {"attributes", Json::array()}, {"bodies", op.bodies}};
+  Json json = {
+      {"name", op.name},          {"summary", op.summary},       {"operands", Json::array()},
+      {"results", Json::array()}, {"attributes", Json::array()}, {"bodies", op.bodies}};
   for (const OperandDef& operand : op.operands) {
     json["operands"].push_back({{"name", operand.name},
                                 {"optional", operand.is_optional},
@@ -66,14 +80,16 @@ Json to_json(const OpDef& op) {
                                 {"late_attribute", operand.is_dynamic_attribute}});
   }
   for (const ResultDef& result : op.results) {
-    json["results"].push_back(
-        {{"name", result.name}, {"optional", result.is_optional}, {"variadic", result.is_variadic}});
+    json["results"].push_back({{"name", result.name},
+                               {"optional", result.is_optional},
+                               {"variadic", result.is_variadic}});
   }
   for (const AttrDef& attr : op.attrs) {
-    json["attributes"].push_back({{"name", attr.name},
-                                  {"kind", kind_text(attr)},
-                                  {"required", attr.is_required},
-                                  {"default", attr.default_value ? Json(print(*attr.default_value)) : Json()}});
+    json["attributes"].push_back(
+        {{"name", attr.name},
+         {"kind", kind_text(attr)},
+         {"required", attr.is_required},
+         {"default", attr.default_value ? Json(print(*attr.default_value)) : Json()}});
   }
   json["gradient"] = gradient_text(op);
   json["defined_by"] = op.lower ? "expression" : "reference function";
@@ -92,8 +108,9 @@ void print_op(const OpDef& op) {
     out() << "\n";
   }
   for (const std::string& body : op.bodies) out() << "body graph  " << body << "\n";
-  out() << "defined by  " << (op.lower ? "an expression on elements" : "a reference function") << "\n"
-            << "gradient    " << gradient_text(op) << "\n";
+  out() << "defined by  " << (op.lower ? "an expression on elements" : "a reference function")
+        << "\n"
+        << "gradient    " << gradient_text(op) << "\n";
 }
 
 }  // namespace
@@ -101,8 +118,10 @@ void print_op(const OpDef& op) {
 int ops(const OpsOptions& options, OutputFormat format) {
   if (!options.name.empty()) {
     const OpDef& op = find_op(options.name);
-    if (format == OutputFormat::Json) out() << to_json(op).dump(2) << "\n";
-    else print_op(op);
+    if (format == OutputFormat::Json)
+      out() << to_json(op).dump(2) << "\n";
+    else
+      print_op(op);
     return 0;
   }
   if (format == OutputFormat::Json) {
@@ -113,7 +132,11 @@ int ops(const OpsOptions& options, OutputFormat format) {
   }
   Table table({"op", "gradient", "what it computes"});
   for (const OpDef* op : all_ops().all()) {
-    table.add({signature(*op), op->gradient ? "yes" : op->no_gradient_reason.empty() ? "not yet" : "no", op->summary});
+    table.add({signature(*op),
+               op->gradient                     ? "yes"
+               : op->no_gradient_reason.empty() ? "not yet"
+                                                : "no",
+               op->summary});
   }
   table.print(out());
   out() << "\n" << all_ops().all().size() << " operators; `tenon ops NAME` shows one in full\n";

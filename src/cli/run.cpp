@@ -42,7 +42,8 @@ Statistics statistics_of(const Datum& datum) {
     return result;
   // Some at a time: as doubles, an output could take more memory than the network.
   const Tensor& tensor = datum.tensor();
-  const std::size_t size = static_cast<std::size_t>(tensor.size()), element_bytes = info(tensor.dtype()).storage_bytes;
+  const std::size_t size = static_cast<std::size_t>(tensor.size()),
+                    element_bytes = info(tensor.dtype()).storage_bytes;
   std::array<double, 1024> some{};
   double sum = 0;
   result = {tensor.real_at(0), 0, tensor.real_at(0), true};
@@ -61,7 +62,8 @@ Statistics statistics_of(const Datum& datum) {
 
 std::string short_number(double value) { return format_real(static_cast<float>(value)); }
 
-// Called before each run of a body. A loop can be without end: the first Ctrl-C ends it between two trips.
+// Called before each run of a body. A loop can be without end: the first Ctrl-C ends it between two
+// trips.
 class BodyWatch {
  public:
   explicit BodyWatch(std::int64_t most) : most_(most) {}
@@ -111,7 +113,8 @@ Runner reference_runner(Graph graph, const RunOptions& options) {
   for (const ValueId id : graph.outputs()) runner.outputs.push_back(graph.value(id).name);
   runner.what = concat(graph.node_count(), " nodes, reference evaluator");
   runner.ports = graph;
-  runner.run = [graph = std::move(graph), threads = options.threads, most = options.max_trips](std::vector<Datum> inputs) {
+  runner.run = [graph = std::move(graph), threads = options.threads,
+                most = options.max_trips](std::vector<Datum> inputs) {
     Progress progress("run");
     BodyWatch watch(most);
     reference::Options settings;
@@ -139,7 +142,8 @@ WantedOutputs wanted_outputs(const RunOptions& options) {
     } else if (wanted.file.empty()) {
       wanted.file = text;
     } else {
-      throw Error("--output names two places to write to", ErrorKind::Usage).got(wanted.file, " and ", text);
+      throw Error("--output names two places to write to", ErrorKind::Usage)
+          .got(wanted.file, " and ", text);
     }
   }
   return wanted;
@@ -164,7 +168,8 @@ void give_out(Graph& graph, const std::vector<std::string>& names) {
       add(found);
     } else if (name != "all" || names.size() > 1) {
       throw Error(concat("no value is called '", name, "'"), ErrorKind::Usage)
-          .hint(known.size() < 10000 ? suggest_name(name, known) : "", "; --output=@DIR names a folder");
+          .hint(known.size() < 10000 ? suggest_name(name, known) : "",
+                "; --output=@DIR names a folder");
     }
   }
   graph.set_outputs(std::move(outputs));
@@ -177,7 +182,8 @@ Runner runner_of(const RunOptions& options) {
   const ModelSource source(options.model);
   if (std::optional<Program> program = source.program(options.trust_program)) {
     if (by_reference) {
-      throw Error("a program is machine code, which the reference evaluator does not run", ErrorKind::Usage)
+      throw Error("a program is machine code, which the reference evaluator does not run",
+                  ErrorKind::Usage)
           .at(source.name())
           .hint("give the model that it was compiled from");
     }
@@ -189,7 +195,8 @@ Runner runner_of(const RunOptions& options) {
     return compiled_runner(*std::move(program), options);
   }
   Graph graph = reshaped(rebatched(source.graph(), options.batch), parse_shapes(options.shapes));
-  if (const WantedOutputs wanted = wanted_outputs(options); !wanted.names.empty()) give_out(graph, wanted.names);
+  if (const WantedOutputs wanted = wanted_outputs(options); !wanted.names.empty())
+    give_out(graph, wanted.names);
   if (by_reference) return reference_runner(std::move(graph), options);
   try {
     TuningOptions tuning;
@@ -209,13 +216,14 @@ Runner runner_of(const RunOptions& options) {
 
 int run(const RunOptions& options, OutputFormat format) {
   if (!options.data.empty()) return run_on_data(options, format);
-  if (!options.check_nan.empty() || options.check_range != 0 || !options.dump_values.empty()) return run_looking(options, format);
+  if (!options.check_nan.empty() || options.check_range != 0 || !options.dump_values.empty())
+    return run_looking(options, format);
   prepare_folder(options.save_inputs, "--save-inputs");
   const std::string output = wanted_outputs(options).file;
   prepare_folder(output, "--output");
   const Runner runner = runner_of(options);
-  std::vector<Datum> inputs =
-      read_inputs(runner.ports, options.inputs, parse_shapes(options.shapes), {options.mean, options.scale});
+  std::vector<Datum> inputs = read_inputs(
+      runner.ports, options.inputs, parse_shapes(options.shapes), {options.mean, options.scale});
   std::vector<std::string> input_names;
   for (const ValueId id : runner.ports.inputs()) input_names.push_back(runner.ports.value(id).name);
   save_values(input_names, inputs, options.save_inputs, "--save-inputs");
@@ -250,7 +258,8 @@ int run(const RunOptions& options, OutputFormat format) {
           find_value_file(folder_of(options.expect, "--expect"), name, "output", k);
       if (file.empty()) {
         throw Error(concat("nothing to compare output '", name, "' with"), ErrorKind::Usage)
-            .expected(file_name_of(name), ".npy, ", file_name_of(name), ".pb, output_", k, ".pb or ", file_name_of(name), ".items")
+            .expected(file_name_of(name), ".npy, ", file_name_of(name), ".pb, output_", k,
+                      ".pb or ", file_name_of(name), ".items")
             .at(options.expect.substr(1));
       }
       const Comparison comparison = compare(outputs[k], read_value_file(file, outputs[k].type()),

@@ -1,8 +1,3 @@
-#include <nlohmann/json.hpp>
-
-#include <algorithm>
-#include <cmath>
-
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -13,6 +8,11 @@
 #include "driver/summary.h"
 #include "frontends/onnx/describe.h"
 #include "ir/text.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
 
 namespace tenon::cli {
 namespace {
@@ -41,13 +41,16 @@ Json node_json(const Graph& graph, NodeId id) {
   Json results = Json::array(), operands = Json::array();
   for (ValueId result : node.results) {
     if (!result) continue;
-    results.push_back({{"name", graph.value(result).name}, {"type", to_string(graph.value(result).type)}});
+    results.push_back(
+        {{"name", graph.value(result).name}, {"type", to_string(graph.value(result).type)}});
   }
-  for (ValueId operand : node.operands) operands.push_back(operand ? Json(graph.value(operand).name) : Json());
+  for (ValueId operand : node.operands)
+    operands.push_back(operand ? Json(graph.value(operand).name) : Json());
   Json attrs = Json::object();
   for (const auto& [name, value] : node.attrs) attrs[name] = print(value);
-  Json json = {{"op", node.op->name},       {"name", node.name},         {"operands", operands},
-               {"results", results},        {"attributes", attrs},       {"fusion", to_string(fusion_kind(graph, id))}};
+  Json json = {{"op", node.op->name},  {"name", node.name},
+               {"operands", operands}, {"results", results},
+               {"attributes", attrs},  {"fusion", to_string(fusion_kind(graph, id))}};
   json.update(to_json(footprint_of(graph, id)));
   return json;
 }
@@ -55,10 +58,12 @@ Json node_json(const Graph& graph, NodeId id) {
 void print_json(const Graph& graph, const GraphSummary& summary, bool every_node) {
   const auto ports = [](const std::vector<GraphSummary::Port>& list) {
     Json json = Json::array();
-    for (const auto& port : list) json.push_back({{"name", port.name}, {"type", to_string(port.type)}});
+    for (const auto& port : list)
+      json.push_back({{"name", port.name}, {"type", to_string(port.type)}});
     return json;
   };
-  Json json = {{"name", graph.name}, {"inputs", ports(summary.inputs)}, {"outputs", ports(summary.outputs)}};
+  Json json = {
+      {"name", graph.name}, {"inputs", ports(summary.inputs)}, {"outputs", ports(summary.outputs)}};
   json["symbols"] = Json::object();
   for (const auto& [name, range] : summary.symbols) json["symbols"][name] = {range.lo, range.hi};
   json["nodes"] = summary.node_count;
@@ -96,18 +101,20 @@ void print_nodes(const Graph& graph) {
       name += (name.empty() ? "" : ", ") + graph.value(result).name;
       type += (type.empty() ? "" : ", ") + to_string(graph.value(result).type);
     }
-    table.add({name, node.op->name, type, count_text(footprint.flops), bytes_text(footprint.bytes_read),
-               bytes_text(footprint.bytes_written), to_string(fusion_kind(graph, id))});
+    table.add({name, node.op->name, type, count_text(footprint.flops),
+               bytes_text(footprint.bytes_read), bytes_text(footprint.bytes_written),
+               to_string(fusion_kind(graph, id))});
   }
   table.print(out());
 }
 
 void print_table(const Graph& graph, const GraphSummary& summary, bool every_node) {
   out() << (graph.name.empty() ? "model" : graph.name) << ": " << summary.node_count << " nodes, "
-            << format_count(static_cast<double>(summary.parameter_count)) << " parameters ("
-            << format_bytes(static_cast<std::uint64_t>(summary.constant_bytes)) << " of constants), "
-            << count_text(summary.total.flops) << " flops, "
-            << bytes_text(total_of(summary.total.bytes_read, summary.total.bytes_written)) << " moved\n\n";
+        << format_count(static_cast<double>(summary.parameter_count)) << " parameters ("
+        << format_bytes(static_cast<std::uint64_t>(summary.constant_bytes)) << " of constants), "
+        << count_text(summary.total.flops) << " flops, "
+        << bytes_text(total_of(summary.total.bytes_read, summary.total.bytes_written))
+        << " moved\n\n";
   Table ports({"", "name", "type"});
   for (const auto& port : summary.inputs) ports.add({"input", port.name, to_string(port.type)});
   for (const auto& port : summary.outputs) ports.add({"output", port.name, to_string(port.type)});
@@ -134,7 +141,8 @@ void print_table(const Graph& graph, const GraphSummary& summary, bool every_nod
 std::string field_name(std::string_view column, const Json& fields) {
   std::string name;
   for (const char c : column) {
-    const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    const bool is_letter =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
     if (is_letter) {
       name += c;
     } else if (!name.empty() && name.back() != '_') {
@@ -170,7 +178,8 @@ void print_json(const Page& page) {
         fields[field_name(section.columns[k], fields)] = cell_json(row[k]);
       rows.push_back(std::move(fields));
     }
-    json["sections"].push_back({{"heading", section.heading}, {"text", section.text}, {"rows", rows}});
+    json["sections"].push_back(
+        {{"heading", section.heading}, {"text", section.text}, {"rows", rows}});
   }
   out() << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
 }

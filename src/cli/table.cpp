@@ -1,22 +1,23 @@
 #include "cli/table.h"
 
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/out.h"
+
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <iostream>
 
-#include "base/error.h"
-#include "base/text.h"
-#include "cli/out.h"
-
 namespace tenon::cli {
 namespace {
 
 // Columns a terminal needs: code points, not bytes.
 std::size_t width_of(const std::string& text) {
-  return static_cast<std::size_t>(std::count_if(
-      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+  }));
 }
 
 constexpr std::size_t kTextWidth = 110;
@@ -29,8 +30,10 @@ std::pair<std::string, std::string> cut(const std::string& text, std::size_t col
   return {text.substr(0, at), text.substr(at)};
 }
 
-// The lines of a paragraph, broken between words; within one only where `breaks_words` and it is too long by itself.
-std::vector<std::string> wrapped(const std::string& paragraph, std::size_t columns, bool breaks_words) {
+// The lines of a paragraph, broken between words; within one only where `breaks_words` and it is
+// too long by itself.
+std::vector<std::string> wrapped(const std::string& paragraph, std::size_t columns,
+                                 bool breaks_words) {
   std::vector<std::string> lines;
   std::string line;
   for (std::string word : split(paragraph, ' ')) {
@@ -99,7 +102,8 @@ std::vector<std::size_t> Table::widths(std::size_t most_columns) const {
   while (most_columns > 0 && total > most_columns) {
     std::size_t widest = widths.size();
     for (std::size_t k = 0; k < widths.size(); ++k) {
-      if (may_shrink(k, widths[k]) && (widest == widths.size() || widths[k] > widths[widest])) widest = k;
+      if (may_shrink(k, widths[k]) && (widest == widths.size() || widths[k] > widths[widest]))
+        widest = k;
     }
     if (widest == widths.size()) break;
     --widths[widest];
@@ -145,8 +149,10 @@ void Table::print(std::ostream& out, std::size_t most_columns) const {
     }
   }
   if (widths.size() == titles_.size()) return;
-  const std::vector<std::string> left_out(titles_.begin() + static_cast<std::ptrdiff_t>(widths.size()), titles_.end());
-  const std::string note = concat("left out, for the terminal is too narrow: ", join(left_out, ", "));
+  const std::vector<std::string> left_out(
+      titles_.begin() + static_cast<std::ptrdiff_t>(widths.size()), titles_.end());
+  const std::string note =
+      concat("left out, for the terminal is too narrow: ", join(left_out, ", "));
   for (const std::string& line : wrapped(note, most_columns, false)) out << line << "\n";
 }
 
@@ -170,7 +176,8 @@ void print_page(const Page& page, std::ostream& out) {
   }
 }
 
-Progress::Progress(std::string what) : what_(std::move(what)), is_shown_(isatty(STDERR_FILENO) != 0) {}
+Progress::Progress(std::string what)
+    : what_(std::move(what)), is_shown_(isatty(STDERR_FILENO) != 0) {}
 
 Progress::~Progress() {
   if (is_shown_ && last_percent_ != static_cast<std::size_t>(-1)) err() << "\r\033[K" << std::flush;
@@ -181,7 +188,8 @@ void Progress::update(std::size_t done, std::size_t total) {
   const std::size_t percent = done * 100 / total;
   if (percent == last_percent_) return;
   last_percent_ = percent;
-  err() << "\r\033[K" << what_ << " " << done << "/" << total << " (" << percent << " %)" << std::flush;
+  err() << "\r\033[K" << what_ << " " << done << "/" << total << " (" << percent << " %)"
+        << std::flush;
 }
 
 }  // namespace tenon::cli

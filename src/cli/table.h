@@ -1,11 +1,11 @@
 #pragma once
 
+#include "base/page.h"
+
 #include <cstddef>
 #include <iosfwd>
 #include <string>
 #include <vector>
-
-#include "base/page.h"
 
 namespace tenon::cli {
 
@@ -15,8 +15,9 @@ class Table {
   /// A column whose title starts with '>' is aligned to the right.
   explicit Table(std::vector<std::string> titles);
   void add(std::vector<std::string> row);
-  /// Cells are broken into lines where the table would be wider than the terminal it is printed to, and where that is
-  /// not enough the last columns are left out and named below; elsewhere a row is one line, for programs that read it.
+  /// Cells are broken into lines where the table would be wider than the terminal it is printed to,
+  /// and where that is not enough the last columns are left out and named below; elsewhere a row is
+  /// one line, for programs that read it.
   void print(std::ostream& out) const;
   /// The same for a given width; 0 is any.
   void print(std::ostream& out, std::size_t most_columns) const;

@@ -12,15 +12,19 @@ namespace tenon::cli {
 /// What `bench` and `profile` run: a program that was given, or one of a model, of its training
 /// step where that is asked for, within a budget where there is one.
 struct TimedProgram {
-  StatefulGraph step;  ///< empty of a program that was given
+  /// empty of a program that was given
+  StatefulGraph step;
   Program program;
-  std::unique_ptr<BudgetPlanner> planner;  ///< nothing without a budget
-  std::vector<StatePorts> overwritten;     ///< as in CompileRequest
+  /// nothing without a budget
+  std::unique_ptr<BudgetPlanner> planner;
+  /// as in CompileRequest
+  std::vector<StatePorts> overwritten;
 };
 
 /// What both commands are told of it.
 struct TimedOptions {
-  std::int64_t batch = 0;  ///< 0: the model's own
+  /// 0: the model's own
+  std::int64_t batch = 0;
   std::vector<std::string> shapes;
   std::string train, loss;
   BudgetRequest budget;

@@ -63,14 +63,18 @@ void add_rows(Table& table, const TunedKernel& kernel, bool shows_all) {
     }
     const std::int64_t at = timings.front()->at;  // the first value that was timed in the range
     std::erase_if(timings, [&](const TunedKernel::Timing* timing) { return timing->at != at; });
-    std::stable_sort(timings.begin(), timings.end(), [](const auto* a, const auto* b) { return a->seconds < b->seconds; });
-    const std::string values = kernel.symbol.empty() ? "" : concat(kernel.symbol, " ", range.lo, "..", range.hi, ", at ", at);
+    std::stable_sort(timings.begin(), timings.end(),
+                     [](const auto* a, const auto* b) { return a->seconds < b->seconds; });
+    const std::string values =
+        kernel.symbol.empty() ? ""
+                              : concat(kernel.symbol, " ", range.lo, "..", range.hi, ", at ", at);
     const double least = timings.front()->seconds;
     for (const TunedKernel::Timing* timing : timings) {
       const bool is_chosen = timing->candidate == range.candidate;
       if (!shows_all && !is_chosen) continue;
       std::string why = is_chosen ? "chosen" : "";
-      if (is_chosen && timing != timings.front()) why = "chosen: the cheapest by estimate, and as fast as can be told";
+      if (is_chosen && timing != timings.front())
+        why = "chosen: the cheapest by estimate, and as fast as can be told";
       table.add({kernel.name, values, timing->candidate, digits(timing->seconds * 1e6, "%.1f"),
                  kernel.flops > 0 ? digits(kernel.flops / timing->seconds / 1e9, "%.1f") : "",
                  digits(100 * least / timing->seconds, "%.0f %%"), concat(timings.size()), why});
@@ -84,13 +88,16 @@ int show_cache(const TuneCommandOptions& options, OutputFormat format) {
     out() << to_json(kernels);
     return 0;
   }
-  out() << cache_path() << ": " << kernels.size() << (kernels.size() == 1 ? " kernel\n" : " kernels\n");
+  out() << cache_path() << ": " << kernels.size()
+        << (kernels.size() == 1 ? " kernel\n" : " kernels\n");
   for (std::size_t k = 0; k < kernels.size();) {
     const TuningPlace& place = kernels[k].place;
-    out() << "\n" << place.machine << ", " << place.threads << (place.threads == 1 ? " thread" : " threads") << ", code by "
-              << place.generator << "\n\n";
+    out() << "\n"
+          << place.machine << ", " << place.threads << (place.threads == 1 ? " thread" : " threads")
+          << ", code by " << place.generator << "\n\n";
     Table table({"kernel", "for", "candidate", ">us", ">GFLOP/s", ">of the best", ">timed", "why"});
-    for (; k < kernels.size() && kernels[k].place == place; ++k) add_rows(table, kernels[k], options.all);
+    for (; k < kernels.size() && kernels[k].place == place; ++k)
+      add_rows(table, kernels[k], options.all);
     table.print(out());
   }
   return 0;
@@ -101,15 +108,21 @@ int export_cache(const std::string& file, OutputFormat format) {
   NewFile out(file);
   out.out() << to_json(kernels);
   out.finish();
-  return report(format, concat(file, ": ", kernels.size(), " kernels"), {{"written", file}, {"kernels", kernels.size()}});
+  return report(format, concat(file, ": ", kernels.size(), " kernels"),
+                {{"written", file}, {"kernels", kernels.size()}});
 }
 
 int import_cache(const std::string& file, OutputFormat format) {
   constexpr std::uintmax_t kMostBytes = 256 << 20;
   std::error_code failed;
   const std::uintmax_t size = std::filesystem::file_size(file, failed);
-  if (failed) throw Error("cannot read the timings", ErrorKind::Usage).at(file).got(failed.message());
-  if (size > kMostBytes) throw Error("the timings are too large").at(file).expected("256 MiB at most").got(size, " bytes");
+  if (failed)
+    throw Error("cannot read the timings", ErrorKind::Usage).at(file).got(failed.message());
+  if (size > kMostBytes)
+    throw Error("the timings are too large")
+        .at(file)
+        .expected("256 MiB at most")
+        .got(size, " bytes");
   std::ifstream in(file, std::ios::binary);
   std::ostringstream text;
   text << in.rdbuf();
@@ -124,8 +137,10 @@ int import_cache(const std::string& file, OutputFormat format) {
 }  // namespace
 
 int tune(const TuneCommandOptions& options, OutputFormat format) {
-  const int asked = static_cast<int>(options.show) + static_cast<int>(options.clear) + static_cast<int>(!options.export_to.empty()) +
-                    static_cast<int>(!options.import_from.empty()) + static_cast<int>(!options.model.empty());
+  const int asked = static_cast<int>(options.show) + static_cast<int>(options.clear) +
+                    static_cast<int>(!options.export_to.empty()) +
+                    static_cast<int>(!options.import_from.empty()) +
+                    static_cast<int>(!options.model.empty());
   if (asked != 1) {
     throw Error("one thing at a time", ErrorKind::Usage)
         .expected("a model, or one of --show, --clear, --export=FILE, --import=FILE")
@@ -137,12 +152,15 @@ int tune(const TuneCommandOptions& options, OutputFormat format) {
   if (options.clear) {
     const std::string path = cache_path();
     const bool is_removed = clear_tuning_cache(path);
-    return report(format, path + (is_removed ? ": removed" : ": there is none"), {{"cache", path}, {"removed", is_removed}});
+    return report(format, path + (is_removed ? ": removed" : ": there is none"),
+                  {{"cache", path}, {"removed", is_removed}});
   }
-  TuningOptions settings{target_text(options.target, options.cpu), !options.no_winograd, options.threads, options.seconds.empty() ? "true" : options.seconds};
+  TuningOptions settings{target_text(options.target, options.cpu), !options.no_winograd,
+                         options.threads, options.seconds.empty() ? "true" : options.seconds};
   Graph graph = load_model(options.model);
   settings.precision = options.precision;
-  if (!options.as_is) graph = run_pipeline(std::move(graph), pipeline_for(settings.cpu, settings.precision));
+  if (!options.as_is)
+    graph = run_pipeline(std::move(graph), pipeline_for(settings.cpu, settings.precision));
   const std::string came_of_it = tune_graph(graph, settings);
   return report(format, came_of_it, {{"model", options.model}, {"tuning", came_of_it}});
 }

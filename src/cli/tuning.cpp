@@ -16,19 +16,24 @@
 namespace tenon::cli {
 namespace {
 
-std::string counted(std::size_t count) { return concat(count, count == 1 ? " kernel" : " kernels"); }
+std::string counted(std::size_t count) {
+  return concat(count, count == 1 ? " kernel" : " kernels");
+}
 
 std::string in_words(const TuneReport& report, double seconds) {
-  std::string text = concat("tuning: ", counted(report.timed), " timed in ", static_cast<std::int64_t>(std::ceil(seconds)),
-                            " s, ", report.known, " known before");
+  std::string text =
+      concat("tuning: ", counted(report.timed), " timed in ",
+             static_cast<std::int64_t>(std::ceil(seconds)), " s, ", report.known, " known before");
   if (report.failed > 0) text += concat(", ", report.failed, " that made-up data cannot run");
   if (report.left() == 0) return text;
   return concat(text, report.was_interrupted ? "; interrupted: " : "; time is up: ", report.left(),
                 " left to estimates. What was timed is kept, and tuning again goes on from there");
 }
 
-// A request whose listeners talk to the terminal; `on_tuned` gets the lines that say what came of tuning.
-CompileRequest request_of(const TuningOptions& options, std::function<void(const std::string&)> on_tuned) {
+// A request whose listeners talk to the terminal; `on_tuned` gets the lines that say what came of
+// tuning.
+CompileRequest request_of(const TuningOptions& options,
+                          std::function<void(const std::string&)> on_tuned) {
   CompileRequest request;
   request.cpu = options.cpu;
   request.precision = options.precision;
@@ -59,7 +64,8 @@ CompileRequest request_of(const TuningOptions& options, std::function<void(const
     if (!*timing) *timing = std::make_unique<Timing>();
     (*timing)->progress.update(done, total);
   };
-  request.on_tuned = [timing, on_tuned = std::move(on_tuned)](const TuneReport& report, double elapsed) {
+  request.on_tuned = [timing, on_tuned = std::move(on_tuned)](const TuneReport& report,
+                                                              double elapsed) {
     timing->reset();
     on_tuned(in_words(report, elapsed));
   };
@@ -79,17 +85,21 @@ std::function<Graph(Graph)> kernel_notes(const TuningOptions& options) {
     throw Error("kernels of a processor are timed by `tenon tune`", ErrorKind::Usage)
         .hint("tenon tune MODEL --as-is, then --kernels; or give --target=cuda");
   }
-  const auto cache = std::make_shared<std::optional<TuningCache>>(open_tuning_cache(times, request_of({})));
+  const auto cache =
+      std::make_shared<std::optional<TuningCache>>(open_tuning_cache(times, request_of({})));
   if (!device) {
-    return [cache](Graph graph) { return *cache ? with_known_kernels(std::move(graph), **cache, 0) : graph; };
+    return [cache](Graph graph) {
+      return *cache ? with_known_kernels(std::move(graph), **cache, 0) : graph;
+    };
   }
   if (!*cache) cache->emplace();  // knows nothing
   codegen::CompileOptions compiling = cpu_options();
   compiling.device = device;
   return [cache, compiling, times](Graph graph) {
     DeviceKernels noted = with_device_kernels(std::move(graph), **cache, compiling, times);
-    err() << "kernels: " << noted.timed << " timed" << (noted.device.empty() ? "" : concat(" on ", noted.device)) << ", "
-          << noted.untuned << " untuned\n";
+    err() << "kernels: " << noted.timed << " timed"
+          << (noted.device.empty() ? "" : concat(" on ", noted.device)) << ", " << noted.untuned
+          << " untuned\n";
     return std::move(noted.graph);
   };
 }
@@ -98,7 +108,9 @@ double tuning_seconds(const std::string& text) {
   if (text.empty() || text == "true") return std::numeric_limits<double>::infinity();
   const std::optional<double> seconds = parse_real(text);
   if (!seconds || !(*seconds > 0)) {
-    throw Error("no time to tune for", ErrorKind::Usage).expected("--tune or --tune=SECONDS").got(text);
+    throw Error("no time to tune for", ErrorKind::Usage)
+        .expected("--tune or --tune=SECONDS")
+        .got(text);
   }
   return *seconds;
 }
@@ -121,7 +133,9 @@ codegen::CompileOptions options_tuned(const Graph& graph, const TuningOptions& o
 
 std::string tune_graph(const Graph& graph, const TuningOptions& options) {
   std::string text;
-  tune_kernels(graph, request_of(options, [&](const std::string& told) { text += concat(text.empty() ? "" : "\n", told); }));
+  tune_kernels(graph, request_of(options, [&](const std::string& told) {
+                 text += concat(text.empty() ? "" : "\n", told);
+               }));
   return text;
 }
 

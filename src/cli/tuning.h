@@ -13,25 +13,35 @@ namespace tenon::cli {
 
 /// What a command line says about which kernels are chosen.
 struct TuningOptions {
-  std::string cpu = "native";  ///< or a device: "cuda:sm_90a"
+  /// or a device: "cuda:sm_90a"
+  std::string cpu = "native";
   bool allow_winograd = true;
   int threads = 0;
-  std::string tune;      ///< empty: only what is known already is used; "true" or a number of seconds
-  bool untuned = false;  ///< not even that
+  /// empty: only what is known already is used; "true" or a number of seconds
+  std::string tune;
+  /// not even that
+  bool untuned = false;
   /// Shapes that get kernels of their own, each "NAME:8x3x224x224,…".
   std::vector<std::string> specialised_shapes = {};
-  std::string precision = "";  ///< "f16", "bf16"; of a device also "tf32", "int8"
-  std::vector<std::string> preferred = {};  ///< candidates that are taken wherever they accept
-  std::optional<std::vector<std::string>> swappable_weights = {};  ///< as in CompileRequest
-  CompileRecord* record = nullptr;  ///< gets what passes and candidates said
-  std::optional<codegen::StepProblem>* step_problem = nullptr;     ///< as in CompileRequest
-  std::vector<StatePorts> states = {};                             ///< likewise
-  std::vector<StatePorts>* overwritten = nullptr;                  ///< likewise
+  /// "f16", "bf16"; of a device also "tf32", "int8"
+  std::string precision = "";
+  /// candidates that are taken wherever they accept
+  std::vector<std::string> preferred = {};
+  /// as in CompileRequest
+  std::optional<std::vector<std::string>> swappable_weights = {};
+  /// gets what passes and candidates said
+  CompileRecord* record = nullptr;
+  /// as in CompileRequest
+  std::optional<codegen::StepProblem>* step_problem = nullptr;
+  /// likewise
+  std::vector<StatePorts> states = {};
+  /// likewise
+  std::vector<StatePorts>* overwritten = nullptr;
 };
 
-/// Runs the standard passes and compiles what comes out, with the kernels that the user's tuning cache
-/// says are fastest; times those it does not know first, where asked to. A cache that cannot be used
-/// is told about on stderr and left aside. Ctrl-C ends the timing, not the work.
+/// Runs the standard passes and compiles what comes out, with the kernels that the user's tuning
+/// cache says are fastest; times those it does not know first, where asked to. A cache that cannot
+/// be used is told about on stderr and left aside. Ctrl-C ends the timing, not the work.
 Program compile_tuned(Graph graph, const TuningOptions& options);
 
 /// A value on the way to what it would compile, as text.

@@ -9,7 +9,8 @@ namespace tenon::codegen {
 /// A body of a node as it is compiled.
 struct Body {
   Graph graph;
-  std::vector<std::size_t> inputs;  ///< by input of the graph: which of the body's it is
+  /// by input of the graph: which of the body's it is
+  std::vector<std::size_t> inputs;
 };
 
 /// A copy of a body with more that is known: constants that the node captures are its own, where

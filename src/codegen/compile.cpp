@@ -59,15 +59,22 @@ Module emit(const TaskList& tasks, const Target& target, bool keeps_text) {
   return target.emit(kernels, keeps_text);
 }
 
-// What kernels need beside the target's instructions: "+avx512-bf16" where they add up pairs, "+avx512-vnni" where they add up fours.
+// What kernels need beside the target's instructions: "+avx512-bf16" where they add up pairs,
+// "+avx512-vnni" where they add up fours.
 std::string extension_for(const TaskList& tasks, const CompileOptions& options) {
   if (options.device) return "";
-  const auto is_paired = [](const TaskList::Kernel& kernel) { return nests::has_pairs(kernel.nest.body); };
-  const auto adds_fours = [](const TaskList::Kernel& kernel) { return nests::has_dots(kernel.nest.body); };
+  const auto is_paired = [](const TaskList::Kernel& kernel) {
+    return nests::has_pairs(kernel.nest.body);
+  };
+  const auto adds_fours = [](const TaskList::Kernel& kernel) {
+    return nests::has_dots(kernel.nest.body);
+  };
   const TargetFacts& facts = options.target->facts();
   std::string extension;
-  if (std::ranges::any_of(tasks.kernels, is_paired)) extension = concat("+", bf16_instructions(facts));
-  if (has_dot_instructions(facts) && std::ranges::any_of(tasks.kernels, adds_fours)) extension += concat("+", dot_instructions(facts));
+  if (std::ranges::any_of(tasks.kernels, is_paired))
+    extension = concat("+", bf16_instructions(facts));
+  if (has_dot_instructions(facts) && std::ranges::any_of(tasks.kernels, adds_fours))
+    extension += concat("+", dot_instructions(facts));
   return extension;
 }
 
@@ -83,12 +90,15 @@ Program compile(const Graph& graph, const CompileOptions& options) {
     const TaskList tasks = select(graph, options);
     verify(tasks);
     for (const TaskList::Kernel& kernel : tasks.kernels) {
-      if (!options.device) nests::verify(kernel.nest);  // a device's nests are bound to it otherwise
+      if (!options.device)
+        nests::verify(kernel.nest);  // a device's nests are bound to it otherwise
     }
     Program program = assemble(tasks, target_name(options) + extension_for(tasks, options));
     if (options.step_problem != nullptr) {
-      const TargetFacts facts = options.device ? gpu_facts(options.device->architecture) : options.target->facts();
-      *options.step_problem = step_problem(tasks, facts, options.device ? static_cast<int>(facts.units) : options.threads);
+      const TargetFacts facts =
+          options.device ? gpu_facts(options.device->architecture) : options.target->facts();
+      *options.step_problem = step_problem(
+          tasks, facts, options.device ? static_cast<int>(facts.units) : options.threads);
     }
     if (options.overwritten != nullptr)
       *options.overwritten = overwritten_states(tasks, options.states);
@@ -128,7 +138,9 @@ std::string print_code(const Graph& graph, const CompileOptions& options, Stage 
     static constexpr std::string_view kKinds[] = {"kernel", "operator ", "branch", "loop"};
     const bool is_kernel = step.kind == Program::StepKind::Kernel;
     const bool is_host = step.kind == Program::StepKind::Host;
-    text += concat("step '", step.name, "': ", is_kernel ? program.kernels[step.kernel].symbol : kKinds[static_cast<std::size_t>(step.kind)],
+    text += concat("step '", step.name, "': ",
+                   is_kernel ? program.kernels[step.kernel].symbol
+                             : kKinds[static_cast<std::size_t>(step.kind)],
                    is_host ? program.operators[step.detail].op : "", "\n");
   }
   if (options.device) return text + cuda::write_source(device_kernels(tasks, *options.device));

@@ -1,11 +1,5 @@
 #pragma once
 
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "codegen/cuda/select.h"
 #include "codegen/step_problem.h"
 #include "ir/graph.h"
@@ -13,16 +7,24 @@
 #include "program/program.h"
 #include "target/target.h"
 
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
 namespace tenon::codegen {
 
 /// Which candidate computes a nest, for which values of a symbol.
 struct Version {
   std::size_t candidate = 0;
-  std::string symbol = "";  ///< empty: always
+  /// empty: always
+  std::string symbol = "";
   std::int64_t lo = 0, hi = 0;
 };
 struct Selection {
-  std::vector<Version> versions;  ///< between them, all values that the symbol can have
+  /// between them, all values that the symbol can have
+  std::vector<Version> versions;
   std::string why;
 };
 
@@ -32,31 +34,47 @@ struct Decision {
     std::string name;
     Verdict verdict;
   };
-  NodeId node;           ///< none where it is in a body, or was in a group
-  std::string name;      ///< of the node's first result
-  std::string work;      ///< the same text for the same work
-  SymbolRanges symbols;  ///< that decide its extents
-  double flops = 0;      ///< 0 where symbols decide
+  /// none where it is in a body, or was in a group
+  NodeId node;
+  /// of the node's first result
+  std::string name;
+  /// the same text for the same work
+  std::string work;
+  /// that decide its extents
+  SymbolRanges symbols;
+  /// 0 where symbols decide
+  double flops = 0;
   std::vector<Option> candidates;
-  bool has_estimates = true;  ///< costs are cycles; else they only say what comes first
+  /// costs are cycles; else they only say what comes first
+  bool has_estimates = true;
   Selection selection;
-  std::size_t first_step = 0, step_count = 0;  ///< of the program
+  /// of the program
+  std::size_t first_step = 0, step_count = 0;
 };
 
 struct CompileOptions {
-  std::shared_ptr<const Target> target;     ///< the processor: always there
-  std::optional<cuda::Target> device = {};  ///< in place of the processor
-  bool allow_winograd = true;  ///< faster convolutions whose rounding errors are larger
+  /// the processor: always there
+  std::shared_ptr<const Target> target;
+  /// in place of the processor
+  std::optional<cuda::Target> device = {};
+  /// faster convolutions whose rounding errors are larger
+  bool allow_winograd = true;
   /// Values of symbols that come often: kernels of their own compute what depends on them.
   std::vector<DimBindings> specialised_shapes = {};
-  /// Asked for each nest; where it is not given or gives nothing, the cheapest by estimate is taken.
+  /// Asked for each nest; where it is not given or gives nothing, the cheapest by estimate is
+  /// taken.
   std::function<std::optional<Selection>(const Decision&)> choose = {};
-  std::vector<Decision>* decisions = nullptr;  ///< gets them all
-  /// Gets what planning the program's memory asks; nothing of a program of several parts or with symbols.
+  /// gets them all
+  std::vector<Decision>* decisions = nullptr;
+  /// Gets what planning the program's memory asks; nothing of a program of several parts or with
+  /// symbols.
   std::optional<StepProblem>* step_problem = nullptr;
-  std::vector<StatePorts> states = {};  ///< of which is asked what `overwritten_states` says
-  std::vector<StatePorts>* overwritten = nullptr;  ///< gets it
-  int threads = 1;  ///< that its estimates are for
+  /// of which is asked what `overwritten_states` says
+  std::vector<StatePorts> states = {};
+  /// gets it
+  std::vector<StatePorts>* overwritten = nullptr;
+  /// that its estimates are for
+  int threads = 1;
 };
 
 /// What the code generator is: "tenon 0123456789abcdef", another text as soon as one of its sources
@@ -66,22 +84,29 @@ std::string source_name();
 /// What a program made with these options is for: "x86-64-v3", "cuda:sm_90a".
 std::string target_name(const CompileOptions& options);
 
-/// A graph as a program for the processor or a device: one list of steps, kernels wherever there is one, operators'
-/// own functions and control flow between them.
+/// A graph as a program for the processor or a device: one list of steps, kernels wherever there is
+/// one, operators' own functions and control flow between them.
 Program compile(const Graph& graph, const CompileOptions& options);
 
-/// What would compute those nodes of a graph that have kernels, but for bodies. Nothing is compiled.
+/// What would compute those nodes of a graph that have kernels, but for bodies. Nothing is
+/// compiled.
 std::vector<Decision> decide(const Graph& graph, const CompileOptions& options);
 
 /// The values on the way from a graph to a program.
 enum class Stage : std::uint8_t {
-  Nests,    ///< the loop nests of its kernels, with their schedules
-  Tasks,    ///< what is done, in which buffers, in which ways
-  Plan,     ///< where buffers lie in the arena, and when they are alive
-  Program,  ///< what a runtime reads, but for code and constants
-  Code,     ///< nests, the code made of them, and its assembly
+  /// the loop nests of its kernels, with their schedules
+  Nests,
+  /// what is done, in which buffers, in which ways
+  Tasks,
+  /// where buffers lie in the arena, and when they are alive
+  Plan,
+  /// what a runtime reads, but for code and constants
+  Program,
+  /// nests, the code made of them, and its assembly
+  Code,
 };
 /// One of them, as text.
-std::string print_code(const Graph& graph, const CompileOptions& options, Stage stage = Stage::Code);
+std::string print_code(const Graph& graph, const CompileOptions& options,
+                       Stage stage = Stage::Code);
 
 }  // namespace tenon::codegen

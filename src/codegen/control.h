@@ -11,17 +11,23 @@ namespace tenon::codegen {
 /// How a body is to be added behind the list's last task.
 struct BodyRequest {
   struct Input {
-    std::optional<std::uint32_t> buffer;  ///< that it is; nothing: a slot of its own
-    std::optional<std::uint32_t> whole;   ///< the same with its own extents
-    Type type;                            ///< what it is given, in symbols of the graph around it
+    /// that it is; nothing: a slot of its own
+    std::optional<std::uint32_t> buffer;
+    /// the same with its own extents
+    std::optional<std::uint32_t> whole;
+    /// what it is given, in symbols of the graph around it
+    Type type;
   };
   /// Where kernels may leave an output at once, if they make it.
   struct Output {
-    std::optional<std::uint32_t> into;  ///< this buffer
-    std::optional<std::size_t> like;    ///< a window as this input is one
+    /// this buffer
+    std::optional<std::uint32_t> into;
+    /// a window as this input is one
+    std::optional<std::size_t> like;
     struct Window {
       DType dtype = DType::F32;
-      Dims dims;  ///< in the list's symbols
+      /// in the list's symbols
+      Dims dims;
     };
     std::optional<Window> window;
   };
@@ -30,8 +36,10 @@ struct BodyRequest {
   std::vector<Output> outputs;
 };
 struct AddedBody {
-  std::vector<std::uint32_t> inputs, outputs;  ///< buffers
-  std::vector<bool> is_direct;                 ///< by output: it is where it was asked for
+  /// buffers
+  std::vector<std::uint32_t> inputs, outputs;
+  /// by output: it is where it was asked for
+  std::vector<bool> is_direct;
 };
 using AddBody = std::function<AddedBody(GraphScope& around, const BodyRequest& request)>;
 

@@ -8,7 +8,8 @@ namespace {
 
 class ExtentArithmetic : public DimArithmetic<Extent> {
  public:
-  explicit ExtentArithmetic(const std::map<std::string, std::size_t>& symbols) : symbols_(symbols) {}
+  explicit ExtentArithmetic(const std::map<std::string, std::size_t>& symbols)
+      : symbols_(symbols) {}
   Extent number(std::int64_t value) override { return value; }
   Extent symbol(const std::string& name) override {
     const auto found = symbols_.find(name);
@@ -18,10 +19,18 @@ class ExtentArithmetic : public DimArithmetic<Extent> {
     return Extent::symbol(found->second);
   }
   Extent add(Extent a, Extent b) override { return Extent::combined(Extent::Op::Add, a, b); }
-  Extent multiply(Extent a, Extent b) override { return Extent::combined(Extent::Op::Multiply, a, b); }
-  Extent floor_divide(Extent a, Extent b) override { return Extent::combined(Extent::Op::FloorDivide, a, b); }
-  Extent minimum(Extent a, Extent b) override { return Extent::combined(Extent::Op::Minimum, a, b); }
-  Extent maximum(Extent a, Extent b) override { return Extent::combined(Extent::Op::Maximum, a, b); }
+  Extent multiply(Extent a, Extent b) override {
+    return Extent::combined(Extent::Op::Multiply, a, b);
+  }
+  Extent floor_divide(Extent a, Extent b) override {
+    return Extent::combined(Extent::Op::FloorDivide, a, b);
+  }
+  Extent minimum(Extent a, Extent b) override {
+    return Extent::combined(Extent::Op::Minimum, a, b);
+  }
+  Extent maximum(Extent a, Extent b) override {
+    return Extent::combined(Extent::Op::Maximum, a, b);
+  }
 
  private:
   const std::map<std::string, std::size_t>& symbols_;

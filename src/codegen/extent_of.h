@@ -1,10 +1,10 @@
 #pragma once
 
-#include <map>
-#include <string>
-
 #include "ir/dim.h"
 #include "program/extent.h"
+
+#include <map>
+#include <string>
 
 namespace tenon::codegen {
 

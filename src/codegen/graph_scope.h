@@ -22,10 +22,12 @@ class GraphScope {
   const Graph& graph() const { return graph_; }
   TaskList& list() { return list_; }
 
-  std::unordered_map<ValueId, std::uint32_t> buffers;  ///< kernels read a view in what it is of
-  std::unordered_map<ValueId, std::uint32_t>
-      wholes;  ///< of values that come from outside, with their own extents
-  std::unordered_map<ValueId, std::uint32_t> ports;  ///< of the model's outputs, the first of each
+  /// kernels read a view in what it is of
+  std::unordered_map<ValueId, std::uint32_t> buffers;
+  /// of values that come from outside, with their own extents
+  std::unordered_map<ValueId, std::uint32_t> wholes;
+  /// of the model's outputs, the first of each
+  std::unordered_map<ValueId, std::uint32_t> ports;
 
   /// A dim of the graph in the list's symbols.
   Dim in_list(const Dim& dim);

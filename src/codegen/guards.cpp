@@ -6,15 +6,19 @@ namespace tenon::codegen {
 namespace {
 
 // The guard of a symbol, added where there is none yet.
-Program::Guard& guard_of(Guards& guards, std::size_t symbol, const std::vector<Program::Symbol>& symbols) {
-  const auto found = std::find_if(guards.begin(), guards.end(), [&](const Program::Guard& g) { return g.symbol == symbol; });
+Program::Guard& guard_of(Guards& guards, std::size_t symbol,
+                         const std::vector<Program::Symbol>& symbols) {
+  const auto found = std::find_if(guards.begin(), guards.end(),
+                                  [&](const Program::Guard& g) { return g.symbol == symbol; });
   if (found != guards.end()) return *found;
-  return guards.emplace_back(Program::Guard{static_cast<std::uint32_t>(symbol), symbols[symbol].lo, symbols[symbol].hi});
+  return guards.emplace_back(
+      Program::Guard{static_cast<std::uint32_t>(symbol), symbols[symbol].lo, symbols[symbol].hi});
 }
 
 }  // namespace
 
-DividedGuards divide(const std::vector<Guards>& guards, const std::map<std::size_t, std::int64_t>& values,
+DividedGuards divide(const std::vector<Guards>& guards,
+                     const std::map<std::size_t, std::int64_t>& values,
                      const std::vector<Program::Symbol>& symbols) {
   DividedGuards divided;
   for (const Guards& given : guards) {

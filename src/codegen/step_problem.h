@@ -13,9 +13,12 @@ namespace tenon::codegen {
 /// What planning the memory of a program asks about its steps, kernels being chosen: everything
 /// that lies in its arena is a value, workspace too.
 struct StepProblem {
-  memory::Problem problem;  ///< its items have numbers, and may be put in another order
-  std::vector<std::vector<std::uint32_t>> steps;  ///< by item's number: steps, one after another
-  std::vector<std::uint32_t> buffers;  ///< by value; outputs, which lie elsewhere, take 0 bytes
+  /// its items have numbers, and may be put in another order
+  memory::Problem problem;
+  /// by item's number: steps, one after another
+  std::vector<std::vector<std::uint32_t>> steps;
+  /// by value; outputs, which lie elsewhere, take 0 bytes
+  std::vector<std::uint32_t> buffers;
 };
 
 /// Of the program that `assemble` makes of the tasks; times are estimates for `threads` threads.

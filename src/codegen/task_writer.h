@@ -23,12 +23,16 @@ namespace tenon::codegen {
 /// What graphs, the model's and those of bodies, share in one list.
 struct SharedKernels {
   TaskList list;
-  std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> forms;  ///< by constant and form
-  std::map<std::uint32_t, bool> is_looked_up;  ///< by buffer: by every kernel that reads it
-  std::unordered_map<std::string, std::size_t> kernels;  ///< by text
-  std::map<std::pair<const std::byte*, std::string>, std::uint32_t>
-      constants;                                     ///< by memory and type
-  std::unordered_map<std::string, bool> has_kernel;  ///< by signature: networks repeat themselves
+  /// by constant and form
+  std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> forms;
+  /// by buffer: by every kernel that reads it
+  std::map<std::uint32_t, bool> is_looked_up;
+  /// by text
+  std::unordered_map<std::string, std::size_t> kernels;
+  /// by memory and type
+  std::map<std::pair<const std::byte*, std::string>, std::uint32_t> constants;
+  /// by signature: networks repeat themselves
+  std::unordered_map<std::string, bool> has_kernel;
   std::size_t step_count = 0;
 
   bool may_be_kernel(const Graph& graph, NodeId node);

@@ -1,11 +1,11 @@
 #include "driver/compare.h"
 
+#include "base/error.h"
+#include "base/text.h"
+
 #include <algorithm>
 #include <cmath>
 #include <complex>
-
-#include "base/error.h"
-#include "base/text.h"
 
 namespace tenon {
 namespace {
@@ -36,7 +36,8 @@ void compare_numbers(const Tensor& actual, const Tensor& expected, const Toleran
     if (std::isnan(a.real()) && std::isnan(e.real())) continue;
     const double error = std::abs(a - e);
     if (std::isfinite(error)) result.largest_error = std::max(result.largest_error, error);
-    if (error <= tolerance.absolute + tolerance.relative * std::abs(e) && std::isfinite(error)) continue;
+    if (error <= tolerance.absolute + tolerance.relative * std::abs(e) && std::isfinite(error))
+      continue;
     if (result.differing++ > 0) continue;
     result.what = concat("element ", k, " is ", text_of(a, actual.dtype()), " instead of ",
                          text_of(e, expected.dtype()));
@@ -59,7 +60,8 @@ Comparison compare(const Datum& actual, const Datum& expected, const Tolerance& 
   }
   if (!actual.is_tensor()) {
     if (actual.items().size() != expected.items().size()) {
-      return different(concat(actual.items().size(), " items instead of ", expected.items().size()));
+      return different(
+          concat(actual.items().size(), " items instead of ", expected.items().size()));
     }
     for (std::size_t k = 0; k < actual.items().size(); ++k) {
       Comparison item = compare(actual.items()[k], expected.items()[k], tolerance);

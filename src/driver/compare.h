@@ -1,8 +1,8 @@
 #pragma once
 
-#include <string>
-
 #include "ops/evaluation.h"
+
+#include <string>
 
 namespace tenon {
 
@@ -13,11 +13,16 @@ struct Tolerance {
 };
 
 struct Comparison {
-  bool is_equal = true;           ///< within the tolerance
-  std::string what;               ///< the first thing that differs, for people
-  double largest_error = 0;       ///< absolute
-  double largest_relative = 0;    ///< absolute error over the expected tensor's largest magnitude
-  std::int64_t differing = 0;     ///< elements out of tolerance
+  /// within the tolerance
+  bool is_equal = true;
+  /// the first thing that differs, for people
+  std::string what;
+  /// absolute
+  double largest_error = 0;
+  /// absolute error over the expected tensor's largest magnitude
+  double largest_relative = 0;
+  /// elements out of tolerance
+  std::int64_t differing = 0;
 };
 
 Comparison compare(const Datum& actual, const Datum& expected, const Tolerance& tolerance);

@@ -14,13 +14,17 @@ namespace tenon {
 
 /// What is asked of a compilation, whoever asks: the command line, a test, another language.
 struct CompileRequest {
-  std::string cpu = "native";  ///< one of `cpu_names()`, or a device: "cuda:sm_90a"
-  std::string precision = "";  ///< "f16", "bf16"; of a device also "tf32", "int8"
+  /// one of `cpu_names()`, or a device: "cuda:sm_90a"
+  std::string cpu = "native";
+  /// "f16", "bf16"; of a device also "tf32", "int8"
+  std::string precision = "";
   bool allow_winograd = true;
-  int threads = 0;  ///< that kernels are chosen for; 0: as many as the process may use
+  /// that kernels are chosen for; 0: as many as the process may use
+  int threads = 0;
   /// For how long kernels are timed that the tuning cache does not know; nothing: they are not.
   std::optional<double> tune_seconds = {};
-  bool is_untuned = false;  ///< estimates decide, whatever the cache says
+  /// estimates decide, whatever the cache says
+  bool is_untuned = false;
   /// Names of candidates that are taken wherever they accept, the first first (`preferred_choice`).
   std::vector<std::string> preferred = {};
   /// Shapes that get kernels of their own, each "NAME:8x3x224x224,…".
@@ -31,7 +35,8 @@ struct CompileRequest {
   /// speed. Nothing: none can.
   std::optional<std::vector<std::string>> swappable_weights = {};
 
-  CompileRecord* record = nullptr;  ///< gets what passes and candidates said
+  /// gets what passes and candidates said
+  CompileRecord* record = nullptr;
   /// Gets what planning the program's memory asks (`codegen::CompileOptions`).
   std::optional<codegen::StepProblem>* step_problem = nullptr;
   /// What one run leaves to the next: readers of an input come before what becomes it, where they
@@ -44,8 +49,8 @@ struct CompileRequest {
   std::function<void(const std::string& text)> on_notice = {};
   std::function<void(std::size_t done, std::size_t total)> on_kernel_timed = {};
   std::function<void(const TuneReport& report, double seconds)> on_tuned = {};
-  std::function<bool()> is_interrupted =
-      {};  ///< asked while kernels are timed: ends that, not the work
+  /// asked while kernels are timed: ends that, not the work
+  std::function<bool()> is_interrupted = {};
 };
 
 /// Runs the standard passes and compiles what comes out, with the kernels that the user's tuning

@@ -39,7 +39,8 @@ Graph input_ports(const Program& program) {
   return graph;
 }
 
-std::vector<std::string> names_of(const Program& program, const std::vector<std::uint32_t>& buffers) {
+std::vector<std::string> names_of(const Program& program,
+                                  const std::vector<std::uint32_t>& buffers) {
   std::vector<std::string> names;
   for (const std::uint32_t id : buffers) names.push_back(program.buffers[id].name);
   return names;
@@ -87,7 +88,8 @@ void CompiledModel::prepare(std::vector<Datum> inputs) {
     const Program::Buffer& expected = program().buffers[program().inputs[k]];
     inputs_.push_back(inputs[k].tensor());
     if (to_string(inputs_.back().dtype()) != expected.dtype) {
-      throw Error(concat("input '", expected.name, "' has the wrong element type"), ErrorKind::Usage)
+      throw Error(concat("input '", expected.name, "' has the wrong element type"),
+                  ErrorKind::Usage)
           .expected(expected.dtype)
           .got(inputs_.back().dtype());
     }
@@ -114,11 +116,12 @@ void CompiledModel::place_outputs() {
       continue;
     }
     sizes.push_back(p.buffers[p.outputs[k]].element_bytes);
-    for (const std::int64_t extent : context_->output_shape(k)) sizes.back() *= static_cast<std::uint64_t>(extent);
+    for (const std::int64_t extent : context_->output_shape(k))
+      sizes.back() *= static_cast<std::uint64_t>(extent);
     total += (sizes.back() + kOutputAlignment - 1) / kOutputAlignment * kOutputAlignment;
   }
-  // Side by side, so that the system can give large pages: a run that is the first to write to thousands of
-  // small ones takes longer for that than for its work.
+  // Side by side, so that the system can give large pages: a run that is the first to write to
+  // thousands of small ones takes longer for that than for its work.
   const auto block = std::make_shared<Memory>();
   const bool is_one_block = total >= kLargePage && block->allocate(total);
   std::uint64_t offset = 0;
@@ -132,7 +135,8 @@ void CompiledModel::place_outputs() {
     if (is_one_block) {
       std::byte* place = block->data() + offset;
       targets_.push_back(place);
-      outputs_.push_back(Tensor::borrow(element_type_of(buffer), context_->output_shape(k), block, {place, sizes[k]}));
+      outputs_.push_back(Tensor::borrow(element_type_of(buffer), context_->output_shape(k), block,
+                                        {place, sizes[k]}));
       offset += (sizes[k] + kOutputAlignment - 1) / kOutputAlignment * kOutputAlignment;
       continue;
     }
@@ -199,19 +203,24 @@ double CompiledModel::replay() {
 std::vector<StepTime> CompiledModel::timed_steps(int run_count) {
   // Kernels in the program's order, then the others.
   const auto& steps = program().steps;
-  const auto key = [&](std::uint32_t step) { return std::pair(steps[step].kind != Program::StepKind::Kernel, step); };
+  const auto key = [&](std::uint32_t step) {
+    return std::pair(steps[step].kind != Program::StepKind::Kernel, step);
+  };
   std::map<std::pair<bool, std::uint32_t>, StepTime> times;
   for (std::uint32_t k = 0; k < steps.size(); ++k) {
     static constexpr const char* kKinds[] = {"", "operators", "branch", "loop"};
     const bool is_kernel = steps[k].kind == Program::StepKind::Kernel;
-    times[key(k)] = {steps[k].name, steps[k].value, is_kernel ? steps[k].candidate : kKinds[static_cast<std::size_t>(steps[k].kind)]};
+    times[key(k)] = {
+        steps[k].name, steps[k].value,
+        is_kernel ? steps[k].candidate : kKinds[static_cast<std::size_t>(steps[k].kind)]};
   }
   RunEvents events;
   for (int k = 0; k < run_count; ++k) {
     run_watched(events);
     for (const StepEvent& event : events.steps) {
       StepTime& time = times[key(event.step)];
-      time.seconds += static_cast<double>(event.end - event.start - event.inner) * seconds_per_tick();
+      time.seconds +=
+          static_cast<double>(event.end - event.start - event.inner) * seconds_per_tick();
       time.flops += steps[event.step].flops;
       time.bytes += steps[event.step].bytes;
     }

@@ -1,11 +1,5 @@
 #pragma once
 
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "driver/in_flight.h"
 #include "host/context.h"
 #include "ir/graph.h"
@@ -14,16 +8,24 @@
 #include "program/totals.h"
 #include "runtime/executable.h"
 
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
 namespace tenon {
 
 /// Runs the standard passes over a graph and compiles what comes out.
 /// `target`: a processor ("native", "x86-64-v3") or a device ("cuda:sm_90a").
-Program compile_graph(Graph graph, const std::string& target = "native", bool allow_winograd = true);
+Program compile_graph(Graph graph, const std::string& target = "native",
+                      bool allow_winograd = true);
 
 /// A graph of a program's inputs alone, so that they are read as a model's are.
 Graph input_ports(const Program& program);
 /// The names of some of its buffers.
-std::vector<std::string> names_of(const Program& program, const std::vector<std::uint32_t>& buffers);
+std::vector<std::string> names_of(const Program& program,
+                                  const std::vector<std::uint32_t>& buffers);
 
 /// What a step took and did, in all the runs that were timed.
 struct StepTime {
@@ -61,11 +63,17 @@ class CompiledModel {
   double replay();
   bool is_on_device() const { return context_ && context_->is_on_device(); }
   /// Of a program of kernels alone: so many contexts, with what was prepared.
-  InFlight in_flight(std::size_t contexts) const { return {model_, thread_count(), inputs_, contexts}; }
+  InFlight in_flight(std::size_t contexts) const {
+    return {model_, thread_count(), inputs_, contexts};
+  }
   /// On a device: times what libraries offer for these steps, and goes on with the fastest.
-  std::vector<TimedWays> time_ways(const std::vector<bool>& steps) { return context_->time_ways(steps); }
+  std::vector<TimedWays> time_ways(const std::vector<bool>& steps) {
+    return context_->time_ways(steps);
+  }
   /// On a device: the seconds of these steps, on what was prepared.
-  double time_steps(std::size_t first, std::size_t count) { return context_->time_steps(first, count); }
+  double time_steps(std::size_t first, std::size_t count) {
+    return context_->time_steps(first, count);
+  }
   std::vector<Datum> outputs() const;
 
   const Program& program() const { return model_ ? model_->program() : host_model_->program(); }
@@ -74,8 +82,12 @@ class CompiledModel {
   std::span<std::byte> arena() { return context_ ? context_->arena() : host_->runner().arena(); }
   const ProgramTotals& totals() const { return totals_; }
   int thread_count() const { return runner().thread_count(); }
-  std::uint64_t arena_bytes() const { return context_ ? context_->arena_bytes() : host_->arena_bytes(); }
-  std::uint64_t scratch_bytes() const { return context_ ? context_->scratch_bytes() : host_->scratch_bytes(); }
+  std::uint64_t arena_bytes() const {
+    return context_ ? context_->arena_bytes() : host_->arena_bytes();
+  }
+  std::uint64_t scratch_bytes() const {
+    return context_ ? context_->scratch_bytes() : host_->scratch_bytes();
+  }
 
  private:
   void place_outputs();

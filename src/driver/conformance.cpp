@@ -1,5 +1,13 @@
 #include "driver/conformance.h"
 
+#include "base/error.h"
+#include "base/text.h"
+#include "driver/compiled.h"
+#include "frontends/onnx/datum_proto.h"
+#include "frontends/onnx/import.h"
+#include "frontends/onnx/input_extents.h"
+#include "reference/evaluate.h"
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -9,21 +17,14 @@
 #include <optional>
 #include <thread>
 
-#include "base/error.h"
-#include "base/text.h"
-#include "driver/compiled.h"
-#include "frontends/onnx/datum_proto.h"
-#include "frontends/onnx/import.h"
-#include "frontends/onnx/input_extents.h"
-#include "reference/evaluate.h"
-
 namespace tenon {
 namespace {
 
 namespace fs = std::filesystem;
 
 // Runs every data set of a case; gives what went wrong, or nothing.
-std::string run_case(const ConformanceCase& test, const ConformanceOptions& settings, ConformanceResult& result) {
+std::string run_case(const ConformanceCase& test, const ConformanceOptions& settings,
+                     ConformanceResult& result) {
   const Tolerance& tolerance = settings.tolerance;
   const std::string model = (fs::path(test.folder) / "model.onnx").string();
   Graph graph = onnx::import_onnx(model);
@@ -49,7 +50,8 @@ std::string run_case(const ConformanceCase& test, const ConformanceOptions& sett
       return compiled ? compiled->run(given) : reference::evaluate(graph, given, options);
     };
     if (settings.varies && set == 0 && !settings.expected_failures.contains(test.name)) {
-      const std::string kept = settings.kept_runs.empty() ? "" : (fs::path(settings.kept_runs) / test.name).string();
+      const std::string kept =
+          settings.kept_runs.empty() ? "" : (fs::path(settings.kept_runs) / test.name).string();
       result.varied = run_varied(model, graph, inputs, run, tolerance, kept);
       if (!result.varied.wrong.empty()) return join(result.varied.wrong, "\n  ");
     }
@@ -77,7 +79,8 @@ ConformanceResult judge(const ConformanceCase& test, const ConformanceOptions& o
   } catch (const std::exception& error) {
     result.reason = error.what();
   }
-  const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - begin;
+  const std::chrono::duration<double, std::milli> elapsed =
+      std::chrono::steady_clock::now() - begin;
   result.elapsed_ms = elapsed.count();
   const bool passed = result.reason.empty();
   const auto listed = options.expected_failures.find(test.name);
@@ -107,7 +110,8 @@ std::vector<ConformanceCase> find_conformance_cases(const std::string& folder) {
   for (const auto& entry : fs::directory_iterator(folder)) {
     if (is_case(entry.path())) cases.push_back({name_of(entry.path()), entry.path().string()});
   }
-  std::sort(cases.begin(), cases.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  std::sort(cases.begin(), cases.end(),
+            [](const auto& a, const auto& b) { return a.name < b.name; });
   if (cases.empty()) {
     throw Error("the folder has no cases", ErrorKind::Usage)
         .expected("folders that hold model.onnx and test_data_set_0")

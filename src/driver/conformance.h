@@ -1,11 +1,11 @@
 #pragma once
 
+#include "driver/varied_extents.h"
+
 #include <functional>
 #include <map>
 #include <string>
 #include <vector>
-
-#include "driver/varied_extents.h"
 
 namespace tenon {
 
@@ -20,22 +20,28 @@ struct ConformanceResult {
   enum class Status { Passed, Failed, ListedFailure, ListedButPassed };
   std::string name;
   Status status = Status::Passed;
-  std::string reason;  ///< why it failed, or the list's reason
+  /// why it failed, or the list's reason
+  std::string reason;
   double elapsed_ms = 0;
-  bool is_kernels_alone = false;  ///< compiled, and no operator ran as a C++ function
+  /// compiled, and no operator ran as a C++ function
+  bool is_kernels_alone = false;
   VariedRuns varied = {};
 };
 
 struct ConformanceOptions {
   Tolerance tolerance;
-  std::string filter;  ///< a part of the case's name
+  /// a part of the case's name
+  std::string filter;
   /// Optimise and compile each model; one that cannot be compiled fails.
   bool is_compiled = false;
-  std::string target = "native";  ///< that cases are compiled for
-  bool is_symbolic = false;  ///< every axis of every input is a symbol of its own
+  /// that cases are compiled for
+  std::string target = "native";
+  /// every axis of every input is a symbol of its own
+  bool is_symbolic = false;
   /// With symbols: beside the case's own inputs, run them with one extent changed at a time.
   bool varies = false;
-  std::string kept_runs;  ///< a folder that gets what those runs read and gave, `CASE/test_data_set_3`
+  /// a folder that gets what those runs read and gave, `CASE/test_data_set_3`
+  std::string kept_runs;
   /// Cases that are known to fail, with the reason.
   std::map<std::string, std::string> expected_failures;
   std::function<void(std::size_t done, std::size_t total)> on_progress;

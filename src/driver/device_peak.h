@@ -9,7 +9,8 @@ namespace tenon {
 /// matrices, and copying.
 struct DevicePeak {
   double f16_flops_per_s = 0, bf16_flops_per_s = 0, tf32_flops_per_s = 0, f32_flops_per_s = 0;
-  double bytes_per_s = 0;  ///< read and written
+  /// read and written
+  double bytes_per_s = 0;
 };
 /// Takes a few seconds. Throws Error (Device) where there is no GPU, or a library is missing.
 DevicePeak measure_device_peak();

@@ -120,19 +120,23 @@ Explanation::Kernel in_words(const codegen::Decision& decision) {
   std::vector<std::size_t> order(candidates.size());
   for (std::size_t k = 0; k < order.size(); ++k) order[k] = k;
   const auto rank = [&](std::size_t k) {
-    return std::make_tuple(version_of(k) == versions.end(), !candidates[k].verdict.accepts, candidates[k].verdict.cost);
+    return std::make_tuple(version_of(k) == versions.end(), !candidates[k].verdict.accepts,
+                           candidates[k].verdict.cost);
   };
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return rank(a) < rank(b); });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return rank(a) < rank(b); });
   Explanation::Kernel kernel{decision.name, {}};
   for (const std::size_t k : order) {
     const auto& [name, verdict] = candidates[k];
     const auto version = version_of(k);
-    const std::string cost = verdict.accepts && decision.has_estimates
-                                 ? concat("about ", static_cast<std::int64_t>(verdict.cost), " cycles")
-                                 : verdict.reason;
-    std::string text = version != versions.end() ? concat("chosen: ", decision.selection.why, "; ", cost)
-                       : verdict.accepts         ? concat("accepts: ", cost)
-                                                 : concat("refuses: ", cost);
+    const std::string cost =
+        verdict.accepts && decision.has_estimates
+            ? concat("about ", static_cast<std::int64_t>(verdict.cost), " cycles")
+            : verdict.reason;
+    std::string text = version != versions.end()
+                           ? concat("chosen: ", decision.selection.why, "; ", cost)
+                       : verdict.accepts ? concat("accepts: ", cost)
+                                         : concat("refuses: ", cost);
     if (version != versions.end() && !version->symbol.empty()) {
       text = concat("for ", version->symbol, " from ", version->lo, " to ", version->hi, " ", text);
     }
@@ -168,8 +172,10 @@ Explanation explain(Graph graph, const std::string& name, PipelineOptions option
     for (; said < entries.size(); ++said) result.steps.push_back({report.pass, entries[said].text});
     Whereabouts place = place_of(after, value);
     is_ever_found |= place.is_found();
-    if (const std::string renamed = place.is_found() ? "" : result_of(after, result.name); !renamed.empty()) {
-      result.steps.push_back({report.pass, concat("its result takes the place of '", renamed, "'")});
+    if (const std::string renamed = place.is_found() ? "" : result_of(after, result.name);
+        !renamed.empty()) {
+      result.steps.push_back(
+          {report.pass, concat("its result takes the place of '", renamed, "'")});
       value = renamed;
       said = remarks.about(value).size();  // what was said before was about the other
       place = place_of(after, value);

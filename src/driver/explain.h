@@ -13,20 +13,27 @@ struct Explanation {
   struct Step {
     std::string pass, text;
   };
-  std::string name;  ///< of its first result
-  std::string op;    ///< as it was before the passes; empty for a node that a pass made
+  /// of its first result
+  std::string name;
+  /// as it was before the passes; empty for a node that a pass made
+  std::string op;
   std::string type;
   std::vector<Step> steps;
-  std::string end_op;    ///< after the passes; empty where it is gone
-  std::string end_type;  ///< with its layout
-  std::string group;     ///< the group it is in, by its first result; empty where it is in none
-  std::vector<std::string> members;  ///< of the group: "y (relu)"
+  /// after the passes; empty where it is gone
+  std::string end_op;
+  /// with its layout
+  std::string end_type;
+  /// the group it is in, by its first result; empty where it is in none
+  std::string group;
+  /// of the group: "y (relu)"
+  std::vector<std::string> members;
   /// What could compute the node, or the group it is in, for each of its nests: the one that does
   /// first, then the others by cost, then those that refuse.
   struct Kernel {
     std::string name;
     struct Candidate {
-      std::string name, text;  ///< its verdict in words
+      /// its verdict in words
+      std::string name, text;
     };
     std::vector<Candidate> candidates;
   };

@@ -1,13 +1,13 @@
 #include "driver/inputs.h"
 
-#include <algorithm>
-#include <filesystem>
-
 #include "base/error.h"
 #include "base/text.h"
 #include "frontends/numpy/npy.h"
 #include "frontends/numpy/npz.h"
 #include "frontends/onnx/datum_proto.h"
+
+#include <algorithm>
+#include <filesystem>
 
 namespace tenon {
 namespace {
@@ -22,7 +22,8 @@ Datum random_value(const Type& type, const Shape& shape, std::uint64_t seed) {
   if (dtype == DType::String) return Tensor(DType::String, shape);
   if (dtype == DType::Bool) return Constant::uniform(dtype, shape, seed, 0, 1).materialise();
   if (is_integer(dtype)) {
-    const double high = std::min(kLargestRandomInteger, static_cast<double>(highest_integer(dtype)));
+    const double high =
+        std::min(kLargestRandomInteger, static_cast<double>(highest_integer(dtype)));
     return Constant::uniform(dtype, shape, seed, 0, high).materialise();
   }
   return Constant::normal(dtype, shape, seed, 0, 1).materialise();
@@ -31,7 +32,8 @@ Datum random_value(const Type& type, const Shape& shape, std::uint64_t seed) {
 const TensorType& tensor_type_of(const Graph& graph, ValueId input) {
   const Value& value = graph.value(input);
   if (!value.type.is_tensor()) {
-    throw Error(concat("input '", value.name, "' is not a tensor: give it as a file"), ErrorKind::Usage)
+    throw Error(concat("input '", value.name, "' is not a tensor: give it as a file"),
+                ErrorKind::Usage)
         .got(value.type);
   }
   return value.type.tensor();
@@ -65,10 +67,13 @@ std::map<std::string, Shape> parse_shapes(const std::vector<std::string>& texts)
       }
       Shape shape;
       const std::string extents = part.substr(colon + 1);
-      for (const std::string& word : extents.empty() ? std::vector<std::string>{} : split(extents, 'x')) {
+      for (const std::string& word :
+           extents.empty() ? std::vector<std::string>{} : split(extents, 'x')) {
         const std::optional<std::int64_t> extent = parse_integer(word);
         if (!extent || *extent < 0 || *extent > kMaxExtent) {
-          throw Error("cannot read an extent", ErrorKind::Usage).expected("NAME:1x3x224x224").got(part);
+          throw Error("cannot read an extent", ErrorKind::Usage)
+              .expected("NAME:1x3x224x224")
+              .got(part);
         }
         shape.push_back(*extent);
       }
@@ -87,18 +92,21 @@ DimBindings symbol_values(const Graph& graph, const std::map<std::string, Shape>
     if (found == given.end() || !value.type.is_tensor()) continue;
     const Dims& dims = value.type.tensor().dims;
     if (dims.size() != found->second.size()) {
-      throw Error(concat("the shape given for '", value.name, "' has the wrong rank"), ErrorKind::Usage)
+      throw Error(concat("the shape given for '", value.name, "' has the wrong rank"),
+                  ErrorKind::Usage)
           .expected(value.type)
           .got(Dims(found->second.begin(), found->second.end()));
     }
     for (std::size_t axis = 0; axis < dims.size(); ++axis) {
-      if (const auto symbol = dims[axis].symbol_name()) bindings.emplace(*symbol, found->second[axis]);
+      if (const auto symbol = dims[axis].symbol_name())
+        bindings.emplace(*symbol, found->second[axis]);
     }
   }
   return bindings;
 }
 
-std::map<std::string, Shape> input_shapes(const Graph& graph, const std::map<std::string, Shape>& given) {
+std::map<std::string, Shape> input_shapes(const Graph& graph,
+                                          const std::map<std::string, Shape>& given) {
   DimBindings bindings = symbol_values(graph, given);
   std::map<std::string, Shape> shapes;
   for (ValueId input : graph.inputs()) {
@@ -125,12 +133,17 @@ std::vector<Datum> random_inputs(const Graph& graph, std::uint64_t seed,
 }
 
 std::vector<Datum> read_inputs(const Graph& graph, const std::vector<std::string>& texts,
-                               const std::map<std::string, Shape>& given, const PixelSettings& pixels) {
+                               const std::map<std::string, Shape>& given,
+                               const PixelSettings& pixels) {
   std::uint64_t seed = 0;
   std::vector<std::optional<Datum>> values(graph.inputs().size());
   const std::map<std::string, Shape> shapes = input_shapes(graph, given);
-  const auto type_of = [&](std::size_t k) -> const Type& { return graph.value(graph.inputs()[k]).type; };
-  const auto name_of = [&](std::size_t k) -> const std::string& { return graph.value(graph.inputs()[k]).name; };
+  const auto type_of = [&](std::size_t k) -> const Type& {
+    return graph.value(graph.inputs()[k]).type;
+  };
+  const auto name_of = [&](std::size_t k) -> const std::string& {
+    return graph.value(graph.inputs()[k]).name;
+  };
   const auto random_at = [&](std::size_t k, std::uint64_t with_seed) {
     tensor_type_of(graph, graph.inputs()[k]);
     try {
@@ -175,7 +188,8 @@ std::vector<Datum> read_inputs(const Graph& graph, const std::vector<std::string
       if (what == "zeros") {
         values[k] = Tensor(tensor_type_of(graph, graph.inputs()[k]).dtype, shapes.at(name));
       } else if (is_image_file(what)) {
-        values[k] = read_image_input(what.substr(1), tensor_type_of(graph, graph.inputs()[k]).dtype, shapes.at(name), pixels);
+        values[k] = read_image_input(what.substr(1), tensor_type_of(graph, graph.inputs()[k]).dtype,
+                                     shapes.at(name), pixels);
       } else {
         values[k] = read_value_file(what.substr(1), type_of(k));
       }
@@ -192,7 +206,8 @@ std::string find_value_file(const std::string& folder, const std::string& name,
                             const std::string& prefix, std::size_t position) {
   const fs::path base(folder);
   const std::string stem = file_name_of(name);
-  for (const std::string& candidate : {stem + ".npy", stem + ".pb", concat(prefix, "_", position, ".pb"), stem + ".items"}) {
+  for (const std::string& candidate :
+       {stem + ".npy", stem + ".pb", concat(prefix, "_", position, ".pb"), stem + ".items"}) {
     std::error_code unreadable;
     if (fs::exists(base / candidate, unreadable)) return (base / candidate).string();
   }
@@ -208,7 +223,8 @@ std::optional<DType> dtype_of(const Type& type) {
 }
 
 Type element_of(const Type& type) {
-  const bool has_elements = type.kind() == Type::Kind::Sequence || type.kind() == Type::Kind::Optional;
+  const bool has_elements =
+      type.kind() == Type::Kind::Sequence || type.kind() == Type::Kind::Optional;
   return has_elements ? type.element() : Type();
 }
 
@@ -225,7 +241,8 @@ std::string item_file(const std::string& folder, std::size_t position) {
 void remove_items(const std::string& folder) {
   std::error_code ignored;
   std::size_t position = 0;
-  for (std::string file = item_file(folder, 0); !file.empty(); file = item_file(folder, ++position)) {
+  for (std::string file = item_file(folder, 0); !file.empty();
+       file = item_file(folder, ++position)) {
     if (fs::is_directory(file, ignored)) remove_items(file);
     fs::remove(file, ignored);
   }
@@ -235,13 +252,16 @@ void remove_items(const std::string& folder) {
 Datum read_items(const std::string& folder, const Type& type) {
   std::vector<Datum> items;
   const Type element = element_of(type);
-  for (std::string file = item_file(folder, 0); !file.empty(); file = item_file(folder, items.size())) {
+  for (std::string file = item_file(folder, 0); !file.empty();
+       file = item_file(folder, items.size())) {
     items.push_back(read_value_file(file, element));
   }
   if (type.kind() != Type::Kind::Optional) {
-    return items.empty() ? Datum::empty_sequence(dtype_of(element).value_or(DType::F32)) : Datum::sequence(std::move(items));
+    return items.empty() ? Datum::empty_sequence(dtype_of(element).value_or(DType::F32))
+                         : Datum::sequence(std::move(items));
   }
-  if (items.size() > 1) throw Error("an optional holds one value at most").at(folder).got(items.size(), " files");
+  if (items.size() > 1)
+    throw Error("an optional holds one value at most").at(folder).got(items.size(), " files");
   return items.empty() ? Datum() : Datum::optional(std::move(items.front()));
 }
 
@@ -257,20 +277,26 @@ Datum read_value_file(const std::string& path, const Type& type) {
 void make_folder(const std::string& path) {
   std::error_code failed;
   fs::create_directories(path, failed);
-  // "File exists" where a file stands in the way of the last folder is not always an error of the call.
-  if (!failed && !fs::is_directory(path, failed) && !failed) failed = std::make_error_code(std::errc::not_a_directory);
-  if (failed) throw Error(concat("cannot make the folder '", path, "'"), ErrorKind::Usage).got(failed.message());
+  // "File exists" where a file stands in the way of the last folder is not always an error of the
+  // call.
+  if (!failed && !fs::is_directory(path, failed) && !failed)
+    failed = std::make_error_code(std::errc::not_a_directory);
+  if (failed)
+    throw Error(concat("cannot make the folder '", path, "'"), ErrorKind::Usage)
+        .got(failed.message());
 }
 
 void write_value(const Datum& value, const std::string& folder, const std::string& name) {
-  const std::string stem = (fs::path(folder) / name).string(), array = stem + ".npy", items = stem + ".items";
+  const std::string stem = (fs::path(folder) / name).string(), array = stem + ".npy",
+                    items = stem + ".items";
   remove_items(items);  // there may have been more of them
   if (value.is_tensor()) {
     numpy::write_npy_file(value.tensor(), array);
     return;
   }
   make_folder(items);
-  for (std::size_t k = 0; k < value.items().size(); ++k) write_value(value.items()[k], items, concat(k));
+  for (std::size_t k = 0; k < value.items().size(); ++k)
+    write_value(value.items()[k], items, concat(k));
   std::error_code ignored;
   fs::remove(array, ignored);  // of a value that was a tensor before
 }

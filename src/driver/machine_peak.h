@@ -8,11 +8,14 @@ namespace tenon {
 /// What this machine can do at most, measured now: the ceilings that a network's time is compared
 /// with.
 struct MachinePeak {
-  double flops_per_s = 0;        ///< f32 multiply-adds, two operations each
-  double bytes_per_s = 0;        ///< read from memory
-  double cache_bytes_per_s = 0;  ///< read from caches that each core has for itself
-  std::uint64_t cache_bytes =
-      0;  ///< of the last level; what fits is not read from memory every time
+  /// f32 multiply-adds, two operations each
+  double flops_per_s = 0;
+  /// read from memory
+  double bytes_per_s = 0;
+  /// read from caches that each core has for itself
+  double cache_bytes_per_s = 0;
+  /// of the last level; what fits is not read from memory every time
+  std::uint64_t cache_bytes = 0;
 };
 
 /// Takes about a tenth of a second, and 128 MiB while it lasts.

@@ -1,8 +1,5 @@
 #include "driver/model.h"
 
-#include <filesystem>
-#include <sstream>
-
 #include "base/error.h"
 #include "base/new_file.h"
 #include "base/text.h"
@@ -11,6 +8,9 @@
 #include "frontends/aitemplate/read_dump.h"
 #include "frontends/onnx/export.h"
 #include "ir/text.h"
+
+#include <filesystem>
+#include <sstream>
 
 namespace tenon {
 namespace {
@@ -53,7 +53,8 @@ void refuse_style(const std::string& format, const SaveOptions& options) {
 const std::vector<Format>& formats() {
   static const std::vector<Format> list = [] {
     std::vector<Format> all = {{"tenon", "Tenon's own text form"}, {"onnx", "ONNX, every opset"}};
-    for (const DocumentFormat& format : document_formats()) all.push_back({format.name, format.summary});
+    for (const DocumentFormat& format : document_formats())
+      all.push_back({format.name, format.summary});
     return all;
   }();
   return list;
@@ -106,7 +107,8 @@ void convert_model(const ModelSource& source, const std::string& format, const s
     std::string text = loaded.document->text(options.style);
     if (options.note_kernels && format == "aitemplate") {
       const Graph noted = options.note_kernels(loaded.document->graph());
-      text = aitemplate::print_dump(aitemplate::with_kernels(aitemplate::read_dump(text, source.name()).dump, noted));
+      text = aitemplate::print_dump(
+          aitemplate::with_kernels(aitemplate::read_dump(text, source.name()).dump, noted));
     }
     write_file(path, text);
   } else {

@@ -1,13 +1,13 @@
 #pragma once
 
+#include "frontends/document.h"
+#include "ir/graph.h"
+
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "frontends/document.h"
-#include "ir/graph.h"
 
 namespace tenon {
 
@@ -20,7 +20,8 @@ struct Format {
 };
 const std::vector<Format>& formats();
 
-/// Reads a model: `zoo:NAME?param=value,…`, `random:SEED?nodes=COUNT`, `-` or a file, whose format its content tells.
+/// Reads a model: `zoo:NAME?param=value,…`, `random:SEED?nodes=COUNT`, `-` or a file, whose format
+/// its content tells.
 Graph load_model(const std::string& argument);
 /// A file as its format has it; null where it is of no other system.
 struct LoadedDocument {
@@ -29,8 +30,10 @@ struct LoadedDocument {
 };
 
 struct SaveOptions {
-  int onnx_opset = 0;  ///< 0: the newest that the ops need
-  std::string style;   ///< a variant of the format, where it has any
+  /// 0: the newest that the ops need
+  int onnx_opset = 0;
+  /// a variant of the format, where it has any
+  std::string style;
   /// Where given, a format that names kernels gets those that this notes of a graph.
   std::function<Graph(Graph)> note_kernels = {};
 };
@@ -42,10 +45,12 @@ std::string values_path(const std::string& document);
 /// document cannot hold of constants appears at `values_path`.
 void save_model(const Graph& graph, const std::string& format, const std::string& path,
                 const SaveOptions& options = {});
-/// The same for a model as an argument names it. A document written in its own format keeps all it says.
+/// The same for a model as an argument names it. A document written in its own format keeps all it
+/// says.
 void convert_model(const ModelSource& source, const std::string& format, const std::string& path,
                    const SaveOptions& options = {});
 /// What `save_model` would write, of a format that is text.
-std::string model_text(const Graph& graph, const std::string& format, const SaveOptions& options = {});
+std::string model_text(const Graph& graph, const std::string& format,
+                       const SaveOptions& options = {});
 
 }  // namespace tenon

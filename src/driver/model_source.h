@@ -44,7 +44,8 @@ class ModelSource {
 
   Kind kind_ = Kind::File;
   std::string argument_, name_;
-  std::string bytes_;  ///< of what can be read only once
+  /// of what can be read only once
+  std::string bytes_;
 };
 
 }  // namespace tenon

@@ -21,9 +21,11 @@ Graph node_alone(const Graph& graph, NodeId id) {
     if (is_new) {
       const Value& value = graph.value(operand);
       const Constant* constant = graph.constant_of(operand);
-      known->second = constant != nullptr ? alone.add_constant(*graph.node(value.producer).op, *constant, value.name)
+      known->second = constant != nullptr ? alone.add_constant(*graph.node(value.producer).op,
+                                                               *constant, value.name)
                                           : alone.add_input(value.name, value.type);
-      if (constant != nullptr && graph.has_stated_type(operand)) alone.set_type(known->second, value.type);
+      if (constant != nullptr && graph.has_stated_type(operand))
+        alone.set_type(known->second, value.type);
       if (value.type.is_tensor()) {
         for (const Dim& dim : value.type.tensor().dims) {
           dim.collect_symbols(symbols);
@@ -40,7 +42,8 @@ Graph node_alone(const Graph& graph, NodeId id) {
     type.dims = {Dim::symbol(name, range)};
     alone.add_input(alone.free_name(name), type);
   }
-  for (const ValueId result : node.results) copy.results.push_back(result ? graph.value(result).name : "_");
+  for (const ValueId result : node.results)
+    copy.results.push_back(result ? graph.value(result).name : "_");
   const NodeId made = alone.add_node(std::move(copy));
   const std::vector<ValueId> results = alone.node(made).results;
   for (std::size_t k = 0; k < results.size(); ++k) {

@@ -18,12 +18,15 @@ std::vector<std::string> standard_passes();
 struct PassReport {
   std::string pass;
   double elapsed_ms = 0;
-  std::size_t nodes_before = 0, nodes_after = 0;  ///< those in bodies too
-  std::string change;  ///< "constant -3, fused +1"; "nothing", or "attributes or order"
+  /// those in bodies too
+  std::size_t nodes_before = 0, nodes_after = 0;
+  /// "constant -3, fused +1"; "nothing", or "attributes or order"
+  std::string change;
 };
 
 struct PipelineOptions {
-  std::vector<std::string> passes;  ///< empty: the standard ones
+  /// empty: the standard ones
+  std::vector<std::string> passes;
   std::vector<std::string> without;
   std::string stop_after;
   /// Run the graph on random inputs before and after each pass and throw an Error that names the
@@ -31,7 +34,8 @@ struct PipelineOptions {
   bool verify_each = false;
   int verify_trials = 4;
   std::uint64_t verify_seed = 1;
-  int thread_count = 0;  ///< of the evaluator that verifies
+  /// of the evaluator that verifies
+  int thread_count = 0;
   /// Inputs that make more nodes run, or a tensor larger than this, are replaced by others.
   std::int64_t verify_node_runs = 200000;
   std::int64_t verify_result_bytes = std::int64_t{4} << 30;

@@ -25,19 +25,23 @@ struct GraphSummary {
     Footprint footprint;
   };
   std::vector<Port> inputs, outputs;
-  std::vector<OpCount> ops;  ///< most flops first, then most nodes; constants are left out
+  /// most flops first, then most nodes; constants are left out
+  std::vector<OpCount> ops;
   std::size_t node_count = 0, constant_count = 0;
-  std::int64_t parameter_count = 0;  ///< elements of floating constants
+  /// elements of floating constants
+  std::int64_t parameter_count = 0;
   std::int64_t constant_bytes = 0;
   Footprint total;
-  SymbolRanges symbols;  ///< of the inputs' types
+  /// of the inputs' types
+  SymbolRanges symbols;
 };
 
 GraphSummary summarize(const Graph& graph);
 
 /// What a node does in one run.
 struct NodeWork {
-  std::string name;  ///< of its first result
+  /// of its first result
+  std::string name;
   double flops = 0, bytes = 0;
 };
 /// Of each node that runs, for these values of symbols; nothing where the data decides how much it

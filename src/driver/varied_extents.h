@@ -30,12 +30,14 @@ std::string to_string(const Variation& variation, const Graph& graph,
 
 /// What became of the runs of one case with one extent changed at a time.
 struct VariedRuns {
-  std::size_t equal = 0;    ///< gave what the graph gives when it is imported with these extents
-  std::size_t refused = 0;  ///< by both
+  /// gave what the graph gives when it is imported with these extents
+  std::size_t equal = 0;
+  /// by both
+  std::size_t refused = 0;
   /// Refused, though the graph takes these extents when it knows them beforehand.
   std::vector<std::string> stricter;
-  std::vector<std::string>
-      wrong;  ///< another result, a result where there is none, an error without a place
+  /// another result, a result where there is none, an error without a place
+  std::vector<std::string> wrong;
 };
 
 /// What a graph of symbolic extents gives for the inputs; throws Error to refuse them.

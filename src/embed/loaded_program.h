@@ -17,7 +17,8 @@ namespace tenon::embed {
 /// An input, output or weight as callers see it.
 struct Port {
   std::string name, type;
-  std::vector<std::int64_t> shape;  ///< -1: decided when it runs
+  /// -1: decided when it runs
+  std::vector<std::int64_t> shape;
   bool has_rank = false;
   tenon_dtype dtype = TENON_NO_DTYPE;
 };

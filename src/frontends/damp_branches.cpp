@@ -1,8 +1,8 @@
 #include "frontends/damp_branches.h"
 
-#include <unordered_set>
-
 #include "ops/analysis.h"
+
+#include <unordered_set>
 
 namespace tenon {
 namespace {
@@ -12,7 +12,8 @@ constexpr int kMaxSteps = 8;  // bias, activation, annotations between a contrac
 
 bool is_weight(const Graph& graph, ValueId value) {
   const Constant* constant = value ? graph.constant_of(value) : nullptr;
-  return constant != nullptr && constant->kind() == Constant::Kind::Normal && constant->shape().size() >= 2;
+  return constant != nullptr && constant->kind() == Constant::Kind::Normal &&
+         constant->shape().size() >= 2;
 }
 
 // The seeded weight of the contraction that a branch ends in, or nothing.

@@ -1,10 +1,10 @@
 #include "frontends/document.h"
 
-#include <algorithm>
-#include <vector>
-
 #include "frontends/same_network.h"
 #include "ops/registry.h"
+
+#include <algorithm>
+#include <vector>
 
 namespace tenon {
 
@@ -32,8 +32,9 @@ std::span<const DocumentFormat> document_formats() {
 
 const DocumentFormat* find_document_format(std::string_view name) {
   const auto formats = document_formats();
-  const auto found = std::find_if(formats.begin(), formats.end(),
-                                  [&](const DocumentFormat& format) { return format.name == name; });
+  const auto found =
+      std::find_if(formats.begin(), formats.end(),
+                   [&](const DocumentFormat& format) { return format.name == name; });
   return found == formats.end() ? nullptr : &*found;
 }
 

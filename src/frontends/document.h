@@ -1,14 +1,14 @@
 #pragma once
 
-#include <memory>
-#include <span>
-#include <string>
-#include <string_view>
-
 #include "base/page.h"
 #include "frontends/findings.h"
 #include "frontends/own_node.h"
 #include "ir/graph.h"
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
 
 namespace tenon {
 
@@ -43,20 +43,22 @@ struct WrittenDocument {
 
 /// How one format of documents is read and written.
 struct DocumentFormat {
-  std::string name;     ///< as in `--to=NAME`
-  std::string summary;  ///< one line for lists
+  /// as in `--to=NAME`
+  std::string name;
+  /// one line for lists
+  std::string summary;
   /// Whether a file that starts like this (some KB) is probably of the format.
   bool (*recognises)(std::string_view head);
   /// Reads a whole file; `source` names it in messages. Throws Error with the place in it.
   std::unique_ptr<Document> (*read)(std::string_view text, std::string_view source);
-  /// What the other system would have written of this graph; nodes that it has no word for, and those
-  /// of `own`, as Tenon's own. Throws Error of kind Unsupported that lists everything that cannot be
-  /// told at all.
+  /// What the other system would have written of this graph; nodes that it has no word for, and
+  /// those of `own`, as Tenon's own. Throws Error of kind Unsupported that lists everything that
+  /// cannot be told at all.
   std::unique_ptr<Document> (*put_down)(const Graph& graph, const OwnNodes& own);
 
   /// Puts the graph down so that reading the document gives the same network and checking it finds
-  /// nothing: what does not come back as it was goes as Tenon's own. Throws Error of kind Unsupported
-  /// where that is not enough.
+  /// nothing: what does not come back as it was goes as Tenon's own. Throws Error of kind
+  /// Unsupported where that is not enough.
   WrittenDocument write(const Graph& graph) const;
   std::unique_ptr<Document> from_graph(const Graph& graph) const { return write(graph).document; }
 };
@@ -66,8 +68,8 @@ std::span<const DocumentFormat> document_formats();
 /// Null if no format has that name.
 const DocumentFormat* find_document_format(std::string_view name);
 
-/// Gives constants of a graph the elements that `WrittenDocument::values` has for them. Throws Error
-/// where the graph has no such constant.
+/// Gives constants of a graph the elements that `WrittenDocument::values` has for them. Throws
+/// Error where the graph has no such constant.
 void set_values(Graph& graph, const Graph& values);
 /// The values as a graph that gives nothing, so that they have a text form.
 Graph values_graph(const WrittenDocument& written);

@@ -1,11 +1,11 @@
 #pragma once
 
+#include "base/error.h"
+
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
-
-#include "base/error.h"
 
 namespace tenon {
 
@@ -14,7 +14,8 @@ namespace tenon {
 class Findings {
  public:
   struct Kind {
-    std::string name;  ///< "footprint: memory", "type comment"
+    /// "footprint: memory", "type comment"
+    std::string name;
     std::size_t holding = 0, total = 0;
   };
   struct Mismatch {
@@ -52,7 +53,8 @@ class Findings {
     }
   }
 
-  const std::vector<Kind>& kinds() const { return kinds_; }  ///< in the order they first came up
+  /// in the order they first came up
+  const std::vector<Kind>& kinds() const { return kinds_; }
   const std::vector<Mismatch>& mismatches() const { return mismatches_; }
 
  private:

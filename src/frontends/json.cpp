@@ -1,11 +1,12 @@
 #include "frontends/json.h"
 
-#include <algorithm>
-#include <nlohmann/json.hpp>
-#include <unordered_set>
-
 #include "base/text.h"
 #include "base/text_place.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <unordered_set>
 
 namespace tenon {
 namespace {
@@ -56,7 +57,8 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
     Error problem("this is not valid JSON");
     problem.at(text_place(source_, text_, at));
     if (error.id == 406) throw problem.got("a number out of range, ", token);
-    if (at == text_.size()) throw problem.got("the end of the text").hint("the file may be cut short");
+    if (at == text_.size())
+      throw problem.got("the end of the text").hint("the file may be cut short");
     throw problem.got(quote(token.substr(0, 40)));
   }
 
@@ -77,7 +79,8 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
   // Where the next value goes.
   Json& next() {
     if (open_.empty()) return root_;
-    if (auto* object = std::get_if<Json::Object>(&open_.back()->value)) return object->back().second;
+    if (auto* object = std::get_if<Json::Object>(&open_.back()->value))
+      return object->back().second;
     return std::get<Json::Array>(open_.back()->value).emplace_back();
   }
 
@@ -90,7 +93,9 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
   template <class T>
   bool open() {
     if (open_.size() >= kMaxDepth) {
-      throw Error("the text is nested too deeply").at(place()).expected("at most ", kMaxDepth, " levels");
+      throw Error("the text is nested too deeply")
+          .at(place())
+          .expected("at most ", kMaxDepth, " levels");
     }
     Json& container = next();
     container.value.emplace<T>();
@@ -183,8 +188,8 @@ Error JsonReader::error(std::string summary) const {
 template <class T>
 const T& JsonReader::get(std::string_view expected) const {
   if (const T* found = std::get_if<T>(&json_->value)) return *found;
-  static constexpr std::string_view kKinds[] = {"null",        "true or false", "an integer", "a number",
-                                                "a text",      "an array",      "an object"};
+  static constexpr std::string_view kKinds[] = {"null",   "true or false", "an integer", "a number",
+                                                "a text", "an array",      "an object"};
   throw error("a value is of the wrong kind").expected(expected).got(kKinds[json_->value.index()]);
 }
 

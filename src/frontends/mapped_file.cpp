@@ -102,7 +102,9 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
 
 void MappedFile::forget_pages() const {
   // Only advice: where the system does not take it, nothing is lost but memory.
-  if (!bytes_.empty()) madvise(const_cast<std::byte*>(bytes_.data()), bytes_.size(), MADV_DONTNEED);  // NOLINT: read-only
+  if (!bytes_.empty())
+    madvise(const_cast<std::byte*>(bytes_.data()), bytes_.size(),
+            MADV_DONTNEED);  // NOLINT: read-only
 }
 
 void MappedFile::read(std::uint64_t offset, std::span<std::byte> to) const {

@@ -34,7 +34,8 @@ class MappedFile {
   static std::shared_ptr<MappedFile> map(int file, const std::string& shown_path);
 
   std::span<const std::byte> bytes_;
-  int file_ = -1;  ///< kept open for `read`
+  /// kept open for `read`
+  int file_ = -1;
   std::string path_;
 };
 

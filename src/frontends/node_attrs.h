@@ -19,7 +19,8 @@ const T* attr_of(const Node& node, std::string_view name) {
   return value == nullptr ? nullptr : std::get_if<T>(value);
 }
 bool flag_of(const Node& node, std::string_view name);
-std::string text_of(const Node& node, std::string_view name);  ///< "" where there is none
+/// "" where there is none
+std::string text_of(const Node& node, std::string_view name);
 double real_of(const Node& node, std::string_view name);
 /// Nothing where one depends on extents.
 std::optional<std::int64_t> integer_of(const Node& node, std::string_view name);
@@ -30,7 +31,8 @@ std::optional<std::vector<std::int64_t>> integers_of(const Node& node, std::stri
 struct WindowNumbers {
   std::vector<std::int64_t> kernel, strides, dilations, pads;
 
-  bool has_same_pads() const;  ///< as many behind as before
+  /// as many behind as before
+  bool has_same_pads() const;
 };
 /// Nothing where a number depends on extents or on `auto_pad`.
 std::optional<WindowNumbers> window_numbers(const Node& node, std::size_t axes);

@@ -15,7 +15,8 @@ namespace tenon {
 /// What a writer has to put down as Tenon's own, though the format may have a word for it.
 struct OwnNodes {
   std::unordered_set<NodeId> nodes;
-  bool are_types_stated = false;  ///< those of inputs, where the format has a way to
+  /// those of inputs, where the format has a way to
+  bool are_types_stated = false;
 
   bool contains(NodeId id) const { return nodes.contains(id); }
 };
@@ -24,8 +25,10 @@ struct OwnNodes {
 /// form on one line. The graph's inputs and outputs are those of the record that carries it, in
 /// order.
 struct OwnNode {
-  std::vector<ValueId> inputs;   ///< operands, each once, but for constants that stand in the text
-  std::vector<ValueId> outputs;  ///< results that are wanted
+  /// operands, each once, but for constants that stand in the text
+  std::vector<ValueId> inputs;
+  /// results that are wanted
+  std::vector<ValueId> outputs;
   std::string text;
 };
 /// `name_of` says what the text calls an input; x0, x1, … where it is not given.

@@ -1,8 +1,8 @@
 #include "frontends/seeded_weight.h"
 
-#include <cmath>
-
 #include "base/error.h"
+
+#include <cmath>
 
 namespace tenon {
 namespace {
@@ -23,7 +23,8 @@ Constant seeded_weight(DType dtype, const Shape& shape, std::string_view name,
                        std::int64_t fan_in) {
   TENON_ASSERT(fan_in >= 0, "no fewer than no products");
   if (!is_float(dtype)) return Constant::uniform(dtype, shape, seed_of(name), 0, kLargestInteger);
-  const double deviation = fan_in == 0 ? kShiftDeviation : std::sqrt(2.0 / static_cast<double>(fan_in));
+  const double deviation =
+      fan_in == 0 ? kShiftDeviation : std::sqrt(2.0 / static_cast<double>(fan_in));
   return Constant::normal(dtype, shape, seed_of(name), 0, deviation);
 }
 

@@ -1,9 +1,9 @@
 #pragma once
 
+#include "ir/constant.h"
+
 #include <cstdint>
 #include <string_view>
-
-#include "ir/constant.h"
 
 namespace tenon {
 

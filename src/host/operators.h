@@ -11,10 +11,13 @@ namespace tenon {
 /// An operator of a program, looked up.
 struct ReadyOperator {
   const OpDef* op = nullptr;
-  HostKernel kernel = nullptr;  ///< null: the reference
-  Attributes attributes;        ///< with the program's symbols in them
+  /// null: the reference
+  HostKernel kernel = nullptr;
+  /// with the program's symbols in them
+  Attributes attributes;
   bool has_symbols = false;
-  std::vector<Layout> layouts;  ///< by operand
+  /// by operand
+  std::vector<Layout> layouts;
 
   /// With the numbers that symbols have in a run in their place.
   Attributes bound_attributes(const DimBindings& symbols) const;

@@ -4,8 +4,9 @@
 
 #include <optional>
 
-// How ops compare extents. What symbols leave open is assumed and recorded, so that a run checks it; an op
-// that asked `provably_different` instead would compute with shapes that nobody looked at.
+// How ops compare extents. What symbols leave open is assumed and recorded, so that a run checks
+// it; an op that asked `provably_different` instead would compute with shapes that nobody looked
+// at.
 namespace tenon {
 
 /// Each gives false where it can never hold. Where that depends on symbols, it is written down as a
@@ -18,8 +19,8 @@ namespace tenon {
 /// The extent that both broadcast to; nothing where they never do.
 [[nodiscard]] std::optional<Dim> assume_broadcast(const Dim& a, const Dim& b);
 
-/// Collects what is assumed on this thread while it lives. With none alive nothing is written down: whoever
-/// wants to know what a node takes for granted infers it once more (`constraints_of`).
+/// Collects what is assumed on this thread while it lives. With none alive nothing is written down:
+/// whoever wants to know what a node takes for granted infers it once more (`constraints_of`).
 class AssumptionScope {
  public:
   AssumptionScope();

@@ -1,12 +1,12 @@
 #pragma once
 
+#include "ir/constant.h"
+
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
-
-#include "ir/constant.h"
 
 namespace tenon {
 
@@ -17,7 +17,17 @@ using AttrValue = std::variant<bool, Dim, double, std::string, DType, Dims, std:
 /// What an attribute holds; the order is that of AttrValue's alternatives. `Word` is one of a few
 /// bare words (stored as a string).
 enum class AttrKind : std::uint8_t {
-  Bool, Integer, Real, Text, Element, Integers, Reals, Texts, Constant, Type, Word,
+  Bool,
+  Integer,
+  Real,
+  Text,
+  Element,
+  Integers,
+  Reals,
+  Texts,
+  Constant,
+  Type,
+  Word,
 };
 
 bool equal(const AttrValue& a, const AttrValue& b);

@@ -35,8 +35,10 @@ class Constant {
   TensorType type() const;
   std::int64_t size() const { return checked_element_count(shape_); }
   std::uint64_t seed() const { return seed_; }
-  double first() const { return first_; }    ///< mean or low
-  double second() const { return second_; }  ///< deviation or high
+  /// mean or low
+  double first() const { return first_; }
+  /// deviation or high
+  double second() const { return second_; }
   /// The stored elements: all of them for Dense, one for Splat; asks for one of these kinds.
   const Tensor& stored() const;
   /// What the factors scale; the constant itself where there are none.

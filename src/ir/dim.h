@@ -51,7 +51,8 @@ class Dim {
   friend Dim operator*(const Dim& a, const Dim& b);
   friend Dim floor_div(const Dim& a, const Dim& b);
   friend Dim ceil_div(const Dim& a, const Dim& b);
-  friend Dim mod(const Dim& a, const Dim& b);  ///< sign of the divisor; a - b*floor_div(a, b)
+  /// sign of the divisor; a - b*floor_div(a, b)
+  friend Dim mod(const Dim& a, const Dim& b);
   friend Dim min(const Dim& a, const Dim& b);
   friend Dim max(const Dim& a, const Dim& b);
 
@@ -80,7 +81,8 @@ bool provably_different(const Dim& a, const Dim& b);
 /// True when a <= b for every value of their symbols.
 bool provably_at_most(const Dim& a, const Dim& b);
 
-std::string to_string(const Dims& dims);  ///< "[N, 3, 224]"
+/// "[N, 3, 224]"
+std::string to_string(const Dims& dims);
 Dim product(const Dims& dims);
 bool all_constant(const Dims& dims);
 /// The numbers; asks that all are constant.

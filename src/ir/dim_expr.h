@@ -18,19 +18,22 @@ namespace symbolic {
 struct Atom {
   enum class Kind : std::uint8_t { Symbol, FloorDiv, Min, Max, Broadcast };
   Kind kind = Kind::Symbol;
-  std::string name;  ///< of a symbol; one name is one symbol
-  std::vector<Dim>
-      arguments;  ///< numerator and denominator, or the members of a min, max or broadcast
+  /// of a symbol; one name is one symbol
+  std::string name;
+  /// numerator and denominator, or the members of a min, max or broadcast
+  std::vector<Dim> arguments;
   Range range;
   int depth = 1;
-  int size = 1;  ///< counted as a tree, which bounds all that walks it
+  /// counted as a tree, which bounds all that walks it
+  int size = 1;
 };
 
 struct Factor {
   std::shared_ptr<const Atom> atom;
   int power = 1;
 };
-using Monomial = std::vector<Factor>;  ///< atoms ascending
+/// atoms ascending
+using Monomial = std::vector<Factor>;
 
 struct Term {
   std::int64_t coefficient = 1;
@@ -73,7 +76,8 @@ struct DimExpr {
   std::vector<symbolic::Term> terms;
   std::int64_t constant = 0;
 
-  static const DimExpr* inside(const Dim& dim) { return dim.expr_.get(); }  ///< null for numbers
+  /// null for numbers
+  static const DimExpr* inside(const Dim& dim) { return dim.expr_.get(); }
   static DimExpr of(const Dim& dim);
   /// Throws Error for an expression of absurd size.
   static Dim wrap(DimExpr expr);

@@ -13,8 +13,8 @@ DimTree number_tree(std::int64_t number) {
   return tree;
 }
 
-// Members are equal but for those that are 1, by promise: the greatest is the extent, and none at all
-// where one of them is 0.
+// Members are equal but for those that are 1, by promise: the greatest is the extent, and none at
+// all where one of them is 0.
 DimTree broadcast_tree(const Atom& atom) {
   DimTree greatest, least, tree;
   greatest.kind = DimTree::Kind::Maximum;
@@ -35,10 +35,17 @@ DimTree atom_tree(const Atom& atom) {
       tree.kind = DimTree::Kind::Symbol;
       tree.symbol = atom.name;
       return tree;
-    case Atom::Kind::FloorDiv: tree.kind = DimTree::Kind::FloorDivide; break;
-    case Atom::Kind::Min: tree.kind = DimTree::Kind::Minimum; break;
-    case Atom::Kind::Max: tree.kind = DimTree::Kind::Maximum; break;
-    case Atom::Kind::Broadcast: return broadcast_tree(atom);
+    case Atom::Kind::FloorDiv:
+      tree.kind = DimTree::Kind::FloorDivide;
+      break;
+    case Atom::Kind::Min:
+      tree.kind = DimTree::Kind::Minimum;
+      break;
+    case Atom::Kind::Max:
+      tree.kind = DimTree::Kind::Maximum;
+      break;
+    case Atom::Kind::Broadcast:
+      return broadcast_tree(atom);
   }
   for (const Dim& argument : atom.arguments) tree.args.push_back(tree_of(argument));
   return tree;

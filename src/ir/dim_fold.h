@@ -35,11 +35,21 @@ T fold(const DimTree& tree, DimArithmetic<T>& to) {
   for (std::size_t k = 1; k < tree.args.size(); ++k) {
     T next = fold(tree.args[k], to);
     switch (tree.kind) {
-      case DimTree::Kind::Add: total = to.add(std::move(total), std::move(next)); break;
-      case DimTree::Kind::Multiply: total = to.multiply(std::move(total), std::move(next)); break;
-      case DimTree::Kind::FloorDivide: total = to.floor_divide(std::move(total), std::move(next)); break;
-      case DimTree::Kind::Minimum: total = to.minimum(std::move(total), std::move(next)); break;
-      default: total = to.maximum(std::move(total), std::move(next)); break;
+      case DimTree::Kind::Add:
+        total = to.add(std::move(total), std::move(next));
+        break;
+      case DimTree::Kind::Multiply:
+        total = to.multiply(std::move(total), std::move(next));
+        break;
+      case DimTree::Kind::FloorDivide:
+        total = to.floor_divide(std::move(total), std::move(next));
+        break;
+      case DimTree::Kind::Minimum:
+        total = to.minimum(std::move(total), std::move(next));
+        break;
+      default:
+        total = to.maximum(std::move(total), std::move(next));
+        break;
     }
   }
   return total;

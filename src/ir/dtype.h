@@ -11,11 +11,32 @@ namespace tenon {
 
 /// The type of a tensor's elements.
 enum class DType : std::uint8_t {
-  F64, F32, F16, BF16,
-  F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, F8E8M0, F4E2M1,
-  I64, I32, I16, I8, I4, I2,
-  U64, U32, U16, U8, U4, U2,
-  Bool, C64, C128, String,
+  F64,
+  F32,
+  F16,
+  BF16,
+  F8E4M3FN,
+  F8E4M3FNUZ,
+  F8E5M2,
+  F8E5M2FNUZ,
+  F8E8M0,
+  F4E2M1,
+  I64,
+  I32,
+  I16,
+  I8,
+  I4,
+  I2,
+  U64,
+  U32,
+  U16,
+  U8,
+  U4,
+  U2,
+  Bool,
+  C64,
+  C128,
+  String,
 };
 
 /// What arithmetic on a dtype is done in. Narrow floats compute as F32, narrow integers wrap.
@@ -23,9 +44,12 @@ enum class Arithmetic : std::uint8_t { F64, F32, Signed, Unsigned, Bool, Complex
 
 struct DTypeInfo {
   DType dtype;
-  std::string_view name;         ///< "f32", as in the text form
-  int bits;                      ///< per element in memory as counted; 0 for strings
-  std::size_t storage_bytes;     ///< per element in a Tensor; sub-byte types take a whole byte
+  /// "f32", as in the text form
+  std::string_view name;
+  /// per element in memory as counted; 0 for strings
+  int bits;
+  /// per element in a Tensor; sub-byte types take a whole byte
+  std::size_t storage_bytes;
   Arithmetic arithmetic;
 };
 
@@ -34,8 +58,10 @@ std::span<const DTypeInfo> all_dtypes();
 std::optional<DType> parse_dtype(std::string_view name);
 std::string to_string(DType dtype);
 
-bool is_float(DType dtype);    ///< real floating point of any width
-bool is_integer(DType dtype);  ///< signed or unsigned, not bool
+/// real floating point of any width
+bool is_float(DType dtype);
+/// signed or unsigned, not bool
+bool is_integer(DType dtype);
 bool is_complex(DType dtype);
 
 /// The least and greatest value of an integer dtype (or of bool: 0 and 1).

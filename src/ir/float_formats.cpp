@@ -14,12 +14,17 @@ namespace {
 /// An 8-bit or narrower float of sign, exponent and mantissa. Codes are without their sign bit.
 struct NarrowFormat {
   int mantissa_bits;
-  int lowest_exponent;  ///< of the normal numbers; denormals share it
+  /// of the normal numbers; denormals share it
+  int lowest_exponent;
   std::uint8_t sign_bit;
-  std::uint8_t highest;   ///< the greatest finite value
-  std::uint8_t overflow;  ///< what stands for a value too large: infinity, NaN, or `highest`
-  std::uint8_t nan;  ///< -0 for f4e2m1, which has none, as in the expected results of ONNX's tests
-  bool is_unsigned_zero;  ///< "uz": the code of -0 is the NaN, and overflow has no sign
+  /// the greatest finite value
+  std::uint8_t highest;
+  /// what stands for a value too large: infinity, NaN, or `highest`
+  std::uint8_t overflow;
+  /// -0 for f4e2m1, which has none, as in the expected results of ONNX's tests
+  std::uint8_t nan;
+  /// "uz": the code of -0 is the NaN, and overflow has no sign
+  bool is_unsigned_zero;
 };
 
 constexpr NarrowFormat kE4M3Fn = {3, -6, 0x80, 0x7e, 0x7f, 0x7f, false};

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <cstdint>
-
 #include "ir/dtype.h"
+
+#include <cstdint>
 
 namespace tenon {
 
@@ -12,9 +12,11 @@ enum class Overflow { Saturate, Special };
 enum class ScaleRounding { Up, Down, Nearest };
 
 float f16_to_f32(std::uint16_t bits);
-std::uint16_t f32_to_f16(float value);  ///< to nearest even
+/// to nearest even
+std::uint16_t f32_to_f16(float value);
 float bf16_to_f32(std::uint16_t bits);
-std::uint16_t f32_to_bf16(float value);  ///< to nearest even
+/// to nearest even
+std::uint16_t f32_to_bf16(float value);
 
 /// For the 8-bit and narrower floats: F8*, F8E8M0, F4E2M1.
 float narrow_float_to_f32(DType dtype, std::uint8_t bits);

@@ -1,5 +1,8 @@
 #pragma once
 
+#include "base/ids.h"
+#include "ir/op_def.h"
+
 #include <iterator>
 #include <map>
 #include <string>
@@ -8,9 +11,6 @@
 #include <unordered_set>
 #include <vector>
 
-#include "base/ids.h"
-#include "ir/op_def.h"
-
 namespace tenon {
 
 using NodeId = Id<struct NodeTag>;
@@ -18,21 +18,26 @@ using ValueId = Id<struct ValueTag>;
 
 /// A tensor (or sequence, or optional) that flows: an input of the graph or a node's result.
 struct Value {
-  std::string name;  ///< unique in its graph
+  /// unique in its graph
+  std::string name;
   Type type;
-  NodeId producer;   ///< invalid for a graph input
+  /// invalid for a graph input
+  NodeId producer;
 };
 
 /// One application of an operator. Nodes see only the values named in `operands`; a body graph's
 /// outer values come in through the node's operands too.
 struct Node {
-  const OpDef* op = nullptr;          ///< into the op table, which outlives every graph
+  /// into the op table, which outlives every graph
+  const OpDef* op = nullptr;
   /// By position; invalid where an optional one is missing, shorter where the last ones are.
   std::vector<ValueId> operands;
-  std::vector<ValueId> results;       ///< likewise, where an optional one is not wanted
+  /// likewise, where an optional one is not wanted
+  std::vector<ValueId> results;
   Attributes attrs;
   std::vector<Graph> bodies;
-  std::string name;                   ///< the source's own name for the node; may be empty
+  /// the source's own name for the node; may be empty
+  std::string name;
 };
 
 /// Nodes in an order in which every value is made before it is read. Copies deeply, moves cheaply.
@@ -81,7 +86,8 @@ class Graph {
   ValueId find(std::string_view value_name) const;
 
   std::size_t node_count() const { return live_nodes_; }
-  std::size_t node_id_bound() const;   ///< ids are below this; some may be erased
+  /// ids are below this; some may be erased
+  std::size_t node_id_bound() const;
   std::size_t value_id_bound() const;
   bool is_live(NodeId id) const;
 

@@ -12,8 +12,10 @@ namespace {
 constexpr std::int64_t kMaxBlock = 4096;
 
 struct Axis {
-  char letter;         ///< 'C', or 'c' for the inner part of a blocked axis
-  std::int64_t block;  ///< 1 for an outer axis
+  /// 'C', or 'c' for the inner part of a blocked axis
+  char letter;
+  /// 1 for an outer axis
+  std::int64_t block;
 };
 
 bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }

@@ -1,12 +1,12 @@
 #pragma once
 
+#include "ir/attribute.h"
+
 #include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "ir/attribute.h"
 
 namespace tenon {
 
@@ -18,14 +18,16 @@ class Evaluation;  // ops/evaluation.h
 struct OperandDef {
   std::string name;
   bool is_optional = false;
-  bool is_variadic = false;  ///< last of the operands: any number of values, none missing
+  /// last of the operands: any number of values, none missing
+  bool is_variadic = false;
   /// The operand stands in for the attribute of this name when that is only known at run time.
   bool is_dynamic_attribute = false;
 };
 
 struct ResultDef {
   std::string name;
-  bool is_optional = false;  ///< may be `_`: not computed
+  /// may be `_`: not computed
+  bool is_optional = false;
   bool is_variadic = false;
 };
 
@@ -33,8 +35,10 @@ struct AttrDef {
   std::string name;
   AttrKind kind = AttrKind::Integer;
   bool is_required = false;
-  std::optional<AttrValue> default_value;  ///< absent for required ones and for true optionals
-  std::vector<std::string> words;          ///< the choices of AttrKind::Word
+  /// absent for required ones and for true optionals
+  std::optional<AttrValue> default_value;
+  /// the choices of AttrKind::Word
+  std::vector<std::string> words;
 };
 
 /// What is known of one operand while types are inferred.
@@ -48,15 +52,18 @@ struct OperandFacts {
 
 struct InferInput {
   const Attributes& attrs;
-  const std::vector<OperandFacts>& operands;  ///< by position; type Unknown where missing
+  /// by position; type Unknown where missing
+  const std::vector<OperandFacts>& operands;
   const std::vector<bool>& present;
   const std::vector<Graph>& bodies;
   std::size_t result_count = 1;
 };
 
 struct InferOutput {
-  std::vector<Type> types;                    ///< unknown dims are symbols `?0`, `?1`, …
-  std::vector<std::optional<Dims>> known;     ///< as in OperandFacts, for each result
+  /// unknown dims are symbols `?0`, `?1`, …
+  std::vector<Type> types;
+  /// as in OperandFacts, for each result
+  std::vector<std::optional<Dims>> known;
 };
 
 /// What an op may join in one kernel.
@@ -68,8 +75,10 @@ enum class Precision : std::uint8_t { MovesOnly, Integer, NeedsF32 };
 struct LayoutRule {
   enum class Kind : std::uint8_t { Derived, Any, FollowsAxis, Prefers, LogicalOrder };
   Kind kind = Kind::Derived;
-  std::string axis_attr;                 ///< FollowsAxis: the attribute that moves along
-  std::vector<std::string> preferred;    ///< Prefers: layouts, best first
+  /// FollowsAxis: the attribute that moves along
+  std::string axis_attr;
+  /// Prefers: layouts, best first
+  std::vector<std::string> preferred;
 };
 
 /// Everything Tenon knows about an operator, with its attributes untyped; `OpSpec<Attrs>` in `ops`
@@ -80,25 +89,31 @@ struct OpDef {
   std::vector<OperandDef> operands;
   std::vector<ResultDef> results;
   std::vector<AttrDef> attrs;
-  std::vector<std::string> bodies;  ///< names of body graphs; one named "body*" stands for any number
+  /// names of body graphs; one named "body*" stands for any number
+  std::vector<std::string> bodies;
 
   /// Checks attributes against their definitions and drops those equal to their default.
   std::function<Attributes(Attributes)> canonical_attributes;
   std::function<InferOutput(const InferInput&)> infer;
-  std::function<void(const Attributes&, Lowering&)> lower;         ///< empty: see `evaluate`
-  std::function<void(const Attributes&, Evaluation&)> evaluate;    ///< when no expression describes it
+  /// empty: see `evaluate`
+  std::function<void(const Attributes&, Lowering&)> lower;
+  /// when no expression describes it
+  std::function<void(const Attributes&, Evaluation&)> evaluate;
   std::function<void(const Attributes&, Gradient&)> gradient;
   std::string no_gradient_reason;
 
-  std::optional<Fusion> fusion;  ///< only where the derived answer would be wrong
+  /// only where the derived answer would be wrong
+  std::optional<Fusion> fusion;
   LayoutRule layout;
   Precision precision = Precision::NeedsF32;
-  bool is_random = false;  ///< two calls may differ: never folded or merged
+  /// two calls may differ: never folded or merged
+  bool is_random = false;
   /// Operands that fit together, for random graphs, where their extents depend on each other. Reads
-  /// "x: F n c; b: F c; axis = 1": operands by name with a dtype and dims, then attributes. A letter is an
-  /// extent, the same wherever it stands; a number is itself; `_` in an attribute is any small number. Dtypes:
-  /// `T` any, `F` a float, `I` an index, `B` bool, or one by its name; `T` and `F` are one dtype throughout.
-  /// `x*3: …` gives a variadic operand three times. "-" alone: nothing made up at random would do.
+  /// "x: F n c; b: F c; axis = 1": operands by name with a dtype and dims, then attributes. A
+  /// letter is an extent, the same wherever it stands; a number is itself; `_` in an attribute is
+  /// any small number. Dtypes: `T` any, `F` a float, `I` an index, `B` bool, or one by its name;
+  /// `T` and `F` are one dtype throughout. `x*3: …` gives a variadic operand three times. "-"
+  /// alone: nothing made up at random would do.
   std::vector<std::string> examples;
 
   // Out of line: a definition for each op would have the compiler write these anew in each file.
@@ -121,7 +136,8 @@ class OpTable {
   const OpDef* find(std::string_view name) const;
   /// Throws an Error that offers the nearest name.
   const OpDef& get(std::string_view name) const;
-  const std::vector<const OpDef*>& all() const { return ops_; }  ///< sorted by name
+  /// sorted by name
+  const std::vector<const OpDef*>& all() const { return ops_; }
 
  private:
   std::vector<const OpDef*> ops_;

@@ -1,13 +1,13 @@
 #pragma once
 
+#include "ir/type.h"
+
 #include <complex>
 #include <cstddef>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
-
-#include "ir/type.h"
 
 namespace tenon {
 
@@ -27,7 +27,8 @@ class Tensor {
   template <class T>
   static Tensor of(DType dtype, Shape shape, const std::vector<T>& values);
   static Tensor scalar(DType dtype, double value);
-  static Tensor of_integers(std::span<const std::int64_t> values);  ///< i64[n]
+  /// i64[n]
+  static Tensor of_integers(std::span<const std::int64_t> values);
 
   DType dtype() const { return dtype_; }
   const Shape& shape() const { return shape_; }

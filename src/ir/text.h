@@ -1,10 +1,10 @@
 #pragma once
 
+#include "ir/graph.h"
+
 #include <iosfwd>
 #include <string>
 #include <string_view>
-
-#include "ir/graph.h"
 
 namespace tenon {
 
@@ -16,7 +16,8 @@ void print(const Graph& graph, std::ostream& out);
 /// `source_name`) for anything that is not a graph of these ops.
 Graph parse_graph(std::string_view text, const OpTable& ops, std::string_view source_name = "text");
 
-/// Text forms of an attribute's value and of a constant ("f32[2] [1, 2]"), as they stand in a graph.
+/// Text forms of an attribute's value and of a constant ("f32[2] [1, 2]"), as they stand in a
+/// graph.
 std::string print(const AttrValue& value);
 std::string print(const Constant& constant);
 /// Reads the text form of a constant.

@@ -10,7 +10,8 @@ namespace tenon {
 /// A place in a text being read; dims and types are read from it wherever they stand.
 struct TextCursor {
   std::string_view text;
-  std::string_view subject;  ///< what is being read, for messages: "extent", "type"
+  /// what is being read, for messages: "extent", "type"
+  std::string_view subject;
   std::size_t position = 0;
 
   void skip_space();

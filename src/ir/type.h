@@ -1,12 +1,12 @@
 #pragma once
 
+#include "ir/dim.h"
+#include "ir/dtype.h"
+
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
-
-#include "ir/dim.h"
-#include "ir/dtype.h"
 
 namespace tenon {
 
@@ -46,7 +46,8 @@ struct TensorType {
 Dim element_count(const TensorType& type);
 /// Bytes as counted in reports and plans (sub-byte types packed).
 Dim byte_count(const TensorType& type);
-std::string to_string(const TensorType& type);  ///< "f32[N, 3, 224, 224]", "f32[1, 8]@NC"
+/// "f32[N, 3, 224, 224]", "f32[1, 8]@NC"
+std::string to_string(const TensorType& type);
 
 /// The type of a value: a tensor, a sequence or optional of something, or not known before the
 /// values flow (a rank that depends on data).
@@ -73,7 +74,8 @@ class Type {
   std::shared_ptr<const Type> element_;
 };
 
-std::string to_string(const Type& type);  ///< "f32[2]", "seq(f32[2])", "optional(i64[])", "?"
+/// "f32[2]", "seq(f32[2])", "optional(i64[])", "?"
+std::string to_string(const Type& type);
 Type substitute(const Type& type, const DimBindings& values);
 /// Parses the text form of a type. Throws Error with the column on bad text.
 Type parse_type(std::string_view text, const SymbolRanges& ranges = {});

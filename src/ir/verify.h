@@ -1,9 +1,9 @@
 #pragma once
 
+#include "ir/graph.h"
+
 #include <string>
 #include <vector>
-
-#include "ir/graph.h"
 
 namespace tenon {
 

@@ -16,12 +16,16 @@ struct ArenaBuffer {
 };
 
 struct Arena {
-  std::vector<std::uint64_t> offsets;  ///< by buffer
-  std::uint64_t bytes = 0;             ///< the end of the buffer that lies highest
-  std::uint64_t max_live_bytes = 0;    ///< the most that is needed at one moment
+  /// by buffer
+  std::vector<std::uint64_t> offsets;
+  /// the end of the buffer that lies highest
+  std::uint64_t bytes = 0;
+  /// the most that is needed at one moment
+  std::uint64_t max_live_bytes = 0;
   /// No placement takes less: at least `max_live_bytes`, more where a search has proven it.
   std::uint64_t lower_bound_bytes = 0;
-  std::uint64_t node_count = 0;  ///< of the search tree
+  /// of the search tree
+  std::uint64_t node_count = 0;
 
   bool is_optimal() const { return bytes == lower_bound_bytes; }
   /// What is wasted, as a part of the bound.
@@ -61,7 +65,8 @@ std::vector<std::uint64_t> place_greedily(std::span<const ArenaBuffer> buffers, 
 /// What came of looking for a placement within a capacity.
 struct FitSearch {
   enum class Outcome : std::uint8_t { Placed, Impossible, CutOff } outcome = Outcome::CutOff;
-  std::vector<std::uint64_t> offsets;  ///< if placed
+  /// if placed
+  std::vector<std::uint64_t> offsets;
   std::uint64_t node_count = 0;
 };
 /// Branch and bound: complete, unless the limit cuts it off. No buffer may have a fixed offset.

@@ -11,8 +11,10 @@ struct Device {
   std::string name = "a GPU of 15 Tflop/s";
   double flops_per_s = 15e12;
   double bytes_per_s = 0.75e12;
-  std::uint64_t memory_bytes = 0;  ///< 0: not said
-  std::optional<Link> link;        ///< to the host's memory
+  /// 0: not said
+  std::uint64_t memory_bytes = 0;
+  /// to the host's memory
+  std::optional<Link> link;
 
   /// The time of work that is limited by arithmetic or by memory, whichever is slower.
   double seconds(double flops, double bytes) const;

@@ -15,12 +15,18 @@ namespace tenon::memory {
 /// what flows inside a fused group touches no memory.
 struct LivePeak {
   std::int64_t peak_bytes = 0;
-  std::size_t step = 0;             ///< the first at which the peak is reached
-  NodeId node;                      ///< that runs there
-  std::vector<ValueId> alive;       ///< there, largest first
-  std::vector<std::int64_t> bytes;  ///< at each step
-  std::vector<NodeId> nodes;        ///< of each step: all but constants
-  bool is_exact = true;             ///< false where extents had to be guessed at
+  /// the first at which the peak is reached
+  std::size_t step = 0;
+  /// that runs there
+  NodeId node;
+  /// there, largest first
+  std::vector<ValueId> alive;
+  /// at each step
+  std::vector<std::int64_t> bytes;
+  /// of each step: all but constants
+  std::vector<NodeId> nodes;
+  /// false where extents had to be guessed at
+  bool is_exact = true;
 };
 
 LivePeak live_peak(const Graph& graph);

@@ -9,10 +9,14 @@ namespace tenon::memory {
 
 /// Ways to plan recomputation, ours and those that others published, for comparison.
 enum class Method : std::uint8_t {
-  Search,       ///< for every value by itself (`search`)
-  Approximate,  ///< lower sets that end at one value, by dynamic programming (Kusumoto et al. 2019)
-  Exact,        ///< all lower sets, likewise
-  Chen,         ///< segments between values that everything passes through (Chen et al. 2016)
+  /// for every value by itself (`search`)
+  Search,
+  /// lower sets that end at one value, by dynamic programming (Kusumoto et al. 2019)
+  Approximate,
+  /// all lower sets, likewise
+  Exact,
+  /// segments between values that everything passes through (Chen et al. 2016)
+  Chen,
 };
 std::string_view name_of(Method method);
 /// The words that mean one: search, approximate, exact, chen.

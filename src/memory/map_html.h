@@ -14,7 +14,8 @@ std::string memory_map(const Plan& plan, const Problem& problem, std::uint64_t b
 /// One budget and what it costs.
 struct FrontierPoint {
   std::uint64_t budget_bytes = 0, arena_bytes = 0;
-  double overhead = 0;  ///< extra time as a part of the time without a budget
+  /// extra time as a part of the time without a budget
+  double overhead = 0;
   bool is_possible = false;
 };
 /// Budget against overhead, as a page.

@@ -11,9 +11,12 @@ struct Peak {
     std::uint64_t bytes = 0;
   };
   std::uint32_t event = 0;
-  std::string item;          ///< that runs there, or next; empty where nothing does
-  std::uint64_t bytes = 0;   ///< alive
-  std::vector<Alive> alive;  ///< largest first
+  /// that runs there, or next; empty where nothing does
+  std::string item;
+  /// alive
+  std::uint64_t bytes = 0;
+  /// largest first
+  std::vector<Alive> alive;
 };
 Peak peak_of(const Plan& plan, const Problem& problem);
 /// "step 'conv', where 5 MiB are alive: 'x' 3 MiB, …", the ten largest.

@@ -12,7 +12,8 @@ namespace tenon::memory {
 struct Value {
   std::string name;
   std::uint64_t bytes = 0;
-  bool is_output = false;  ///< kept to the end
+  /// kept to the end
+  bool is_output = false;
   bool may_swap = true;
 };
 
@@ -26,11 +27,13 @@ struct Way {
 /// elsewhere.
 struct Item {
   std::string name;
-  std::vector<std::uint32_t> reads, makes;  ///< values, once each
+  /// values, once each
+  std::vector<std::uint32_t> reads, makes;
   /// A result and the operand that it may overwrite; of equal bytes.
   std::vector<std::pair<std::uint32_t, std::uint32_t>> may_share;
   bool may_repeat = false;
-  std::vector<Way> ways;  ///< at least one; the first is the usual one
+  /// at least one; the first is the usual one
+  std::vector<Way> ways;
   /// What whoever asks calls it; stays with it in any order of the items.
   std::uint32_t number = 0;
 };
@@ -53,7 +56,8 @@ struct Problem {
 
   /// The item that makes each value.
   std::vector<std::uint32_t> makers() const;
-  double seconds() const;  ///< of every item once, in its first way
+  /// of every item once, in its first way
+  double seconds() const;
 };
 
 /// Throws Error where an item reads what is not made before it, a value is made twice or never, or
@@ -65,10 +69,14 @@ void put_before(Problem& problem, std::uint32_t item, std::uint32_t later);
 /// One step of a plan.
 struct Event {
   enum class Kind : std::uint8_t {
-    Run,   ///< item `index`, in its way `way`
-    Out,   ///< begins to copy value `index` to the slower memory; work goes on
-    Free,  ///< waits for that copy: the bytes are free afterwards
-    In,    ///< begins to copy it back; whoever reads it waits for that
+    /// item `index`, in its way `way`
+    Run,
+    /// begins to copy value `index` to the slower memory; work goes on
+    Out,
+    /// waits for that copy: the bytes are free afterwards
+    Free,
+    /// begins to copy it back; whoever reads it waits for that
+    In,
   } kind = Kind::Run;
   std::uint32_t index = 0, way = 0;
   bool operator==(const Event&) const = default;
@@ -77,7 +85,8 @@ struct Event {
 /// A value from one making (or copy back) to its last use.
 struct Instance {
   std::uint32_t value = 0;
-  std::uint32_t made_at = 0;  ///< event
+  /// event
+  std::uint32_t made_at = 0;
   bool operator==(const Instance&) const = default;
 };
 

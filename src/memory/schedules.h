@@ -15,13 +15,17 @@ struct Tasks {
   struct Held {
     std::int64_t bytes = 0;
     std::uint32_t maker = 0;
-    std::vector<std::uint32_t> readers;  ///< once each
+    /// once each
+    std::vector<std::uint32_t> readers;
     bool is_output = false;
   };
   std::vector<Held> values;
-  std::vector<std::vector<std::uint32_t>> makes, reads;  ///< values, by task
-  std::vector<std::vector<std::uint32_t>> needs;         ///< tasks, by task; once each
-  std::vector<std::int64_t> inner_bytes;                 ///< by task: while it runs
+  /// values, by task
+  std::vector<std::vector<std::uint32_t>> makes, reads;
+  /// tasks, by task; once each
+  std::vector<std::vector<std::uint32_t>> needs;
+  /// by task: while it runs
+  std::vector<std::int64_t> inner_bytes;
 };
 
 using Sequence = std::vector<std::uint32_t>;

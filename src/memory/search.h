@@ -10,19 +10,24 @@ namespace tenon::memory {
 /// A time in which a value is not used: after the item that made or read it until the next that
 /// reads it, other items in between.
 struct Pause {
-  std::uint32_t value = 0, after = 0, before = 0;  ///< items
+  /// items
+  std::uint32_t value = 0, after = 0, before = 0;
 };
 
 /// What is done with a value in a pause.
 enum class Treatment : std::uint8_t {
   Keep,
-  Once,  ///< dropped, made again when it is needed for something, and kept from then on
-  Each,  ///< dropped, made again whenever it is needed for something
-  Swap,  ///< copied to the slower memory, and back before the next use
+  /// dropped, made again when it is needed for something, and kept from then on
+  Once,
+  /// dropped, made again whenever it is needed for something
+  Each,
+  /// copied to the slower memory, and back before the next use
+  Swap,
 };
 
 struct SearchOptions {
-  std::uint64_t budget_bytes = 0;  ///< of the arena
+  /// of the arena
+  std::uint64_t budget_bytes = 0;
   bool may_recompute = true, may_swap = false;
   /// Steps of the search for each restart, and restarts; 0: by the size of the problem.
   std::uint64_t step_limit = 0;
@@ -32,9 +37,12 @@ struct SearchOptions {
 };
 
 struct SearchResult {
-  Plan plan;                  ///< the fastest found within the budget, or the smallest found
-  std::vector<Pause> pauses;  ///< of the problem's values
-  std::vector<Treatment> treatments;  ///< by pause
+  /// the fastest found within the budget, or the smallest found
+  Plan plan;
+  /// of the problem's values
+  std::vector<Pause> pauses;
+  /// by pause
+  std::vector<Treatment> treatments;
   bool is_within_budget = false;
   std::uint64_t evaluation_count = 0;
 };
@@ -44,7 +52,8 @@ struct SearchResult {
 SearchResult search(const Problem& problem, const SearchOptions& options);
 
 struct OrderedResult {
-  std::size_t order = 0;  ///< of those that were given
+  /// of those that were given
+  std::size_t order = 0;
   SearchResult result;
 };
 /// The same in several orders of a problem's items: the best of all, or, unless `is_thorough`, of

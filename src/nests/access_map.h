@@ -16,8 +16,10 @@ struct ElementAccess {
   Bounds bounds = Bounds::Inside;
   const Dims* view = nullptr;
   std::vector<Scalar> indices;
-  std::vector<const Statement*> loops;  ///< around it, outermost first
-  std::size_t order = 0;                ///< of its statement in the text
+  /// around it, outermost first
+  std::vector<const Statement*> loops;
+  /// of its statement in the text
+  std::size_t order = 0;
 };
 
 /// Every access of a nest, in the order of the text: what a statement reads comes before what it

@@ -12,7 +12,8 @@ namespace tenon::nests {
 
 /// An integer that grows evenly with loops.
 struct Affine {
-  std::map<std::size_t, std::int64_t> steps;  ///< by loop; none is 0
+  /// by loop; none is 0
+  std::map<std::size_t, std::int64_t> steps;
   std::int64_t start = 0;
 
   bool operator==(const Affine&) const = default;

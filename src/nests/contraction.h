@@ -1,10 +1,10 @@
 #pragma once
 
+#include "nests/nest_builder.h"
+
 #include <optional>
 #include <string>
 #include <vector>
-
-#include "nests/nest_builder.h"
 
 namespace tenon::nests {
 
@@ -12,8 +12,10 @@ namespace tenon::nests {
 struct Contraction {
   std::vector<const Statement*> parallel;
   std::vector<const Statement*> reduction;
-  const Block* inner = nullptr;  ///< the sum at positions 0 and 1, then the rest
-  Scalar a, b;                   ///< loads of f32, f16 or bf16
+  /// the sum at positions 0 and 1, then the rest
+  const Block* inner = nullptr;
+  /// loads of f32, f16 or bf16
+  Scalar a, b;
 };
 /// Of any factors, as they stand in the product.
 std::optional<Contraction> find_sum_of_products(const Block& body);
@@ -22,11 +24,12 @@ std::optional<Contraction> find_contraction(const Block& body);
 /// Whether everything behind the sum reads and writes neighbours (or one element) along the loop.
 bool suits_columns(const Contraction& sum, std::size_t loop);
 
-/// Products of narrow elements are exact, and loads widen what they read: a cast around a factor of a sum says nothing,
-/// and hides the sum of products. Takes such casts away.
+/// Products of narrow elements are exact, and loads widen what they read: a cast around a factor of
+/// a sum says nothing, and hides the sum of products. Takes such casts away.
 void drop_casts_of_factors(LoopNest& nest);
 
-/// Whether all that a load reads can be stored ahead: nothing outside of its buffer, or zeros there.
+/// Whether all that a load reads can be stored ahead: nothing outside of its buffer, or zeros
+/// there.
 bool can_be_laid_anew(const Scalar& load);
 
 }  // namespace tenon::nests

@@ -57,7 +57,8 @@ constexpr double kLineBytes = 64;
 
 class FusedNestBuilder {
  public:
-  FusedNestBuilder(const NestSequence& sequence, std::size_t first, std::size_t last, const FusionPrices& prices)
+  FusedNestBuilder(const NestSequence& sequence, std::size_t first, std::size_t last,
+                   const FusionPrices& prices)
       : cost{.prices = prices}, sequence_(sequence), first_(first), last_(last) {}
 
   /// The last part's loops up to `depth` go outside, that at `cut` in blocks and inside the others.
@@ -111,7 +112,8 @@ class FusedNestBuilder {
           statement.id += loop_base;
           // One loop has one extent here; nests may use it for several.
           if (extents_.contains(statement.id)) {
-            const std::string name = concat(nest.loop_names[statement.id], "_", nest.loop_names.size());
+            const std::string name =
+                concat(nest.loop_names[statement.id], "_", nest.loop_names.size());
             const std::size_t other = nest.new_loop(name);
             substitute_loop(statement.body, statement.id, loop_scalar(other));
             statement.id = other;
@@ -119,9 +121,13 @@ class FusedNestBuilder {
           extents_[statement.id] = statement.extent;
           break;
         case Statement::Kind::Define:
-        case Statement::Kind::Fold: statement.id += local_base; break;
+        case Statement::Kind::Fold:
+          statement.id += local_base;
+          break;
         case Statement::Kind::Store:
-        case Statement::Kind::Update: statement.id = ids[statement.id]; break;
+        case Statement::Kind::Update:
+          statement.id = ids[statement.id];
+          break;
       }
     });
     return block;
@@ -167,10 +173,11 @@ class FusedNestBuilder {
     add_stage(std::move(kept), whole_rows);
   }
 
-  // How many of `count` positions from `start` on there are: fewer in the last block of a loop that is
-  // no multiple of it.
+  // How many of `count` positions from `start` on there are: fewer in the last block of a loop that
+  // is no multiple of it.
   Scalar left_of(const Dim& extent, std::int64_t count, const Affine& start) {
-    const Scalar left = binary_scalar(BinaryOp::Subtract, DType::I64, part.nest.extent(extent), scalar_of(start));
+    const Scalar left =
+        binary_scalar(BinaryOp::Subtract, DType::I64, part.nest.extent(extent), scalar_of(start));
     return binary_scalar(BinaryOp::Minimum, DType::I64, integer_scalar(count), left);
   }
 
@@ -200,8 +207,9 @@ class FusedNestBuilder {
       };
       double rows = 1;
       for (std::size_t k = 0; k + 1 < sum->parallel.size(); ++k) {
-        const bool is_shared = (!moves(sum->a, sum->parallel.back()) || !moves(sum->a, sum->parallel[k])) &&
-                               (!moves(sum->b, sum->parallel.back()) || !moves(sum->b, sum->parallel[k]));
+        const bool is_shared =
+            (!moves(sum->a, sum->parallel.back()) || !moves(sum->a, sum->parallel[k])) &&
+            (!moves(sum->b, sum->parallel.back()) || !moves(sum->b, sum->parallel[k]));
         if (is_shared) rows *= size_hint(sum->parallel[k]->extent);
       }
       cost.count_rows(rows, whole_rows, cost.passes * work_of(block));
@@ -498,7 +506,8 @@ class FusedNestBuilder {
         if (!followed.contains(loop.id)) others *= times(loop);
       }
       // The one thread that does a single pass reads it all while others wait.
-      const double share = cost.passes > 1    ? (cost.passes - cost.passes / others) / (cost.passes - 1)
+      const double share = cost.passes > 1
+                               ? (cost.passes - cost.passes / others) / (cost.passes - 1)
                            : followed.empty() ? 1
                                               : 0;
       again[load->id] = std::max(again[load->id], bytes * share);
@@ -516,8 +525,8 @@ class FusedNestBuilder {
     list_extents(part.nest);
   }
 
-  // A pass that takes a few neighbours of each row reads whole lines all the same: again in every pass
-  // where a cache does not keep them for the next, and one number at a time where it does.
+  // A pass that takes a few neighbours of each row reads whole lines all the same: again in every
+  // pass where a cache does not keep them for the next, and one number at a time where it does.
   void count_lines(double bytes, double share) {
     const bool is_kept = bytes * share <= cost.prices.close_bytes;
     cost.line_bytes += cost.passes * bytes * (share - 1) * (is_kept ? cost.prices.close_share : 1);
@@ -527,8 +536,8 @@ class FusedNestBuilder {
     std::set<std::size_t> used, written;
     for_each_load(part.nest.body, [&](const Scalar& load) { used.insert(load->id); });
     for_each_statement(part.nest.body, [&](Statement& statement) {
-      const bool writes = statement.kind == Statement::Kind::Store ||
-                          statement.kind == Statement::Kind::Update;
+      const bool writes =
+          statement.kind == Statement::Kind::Store || statement.kind == Statement::Kind::Update;
       if (!writes) return;
       used.insert(statement.id);
       written.insert(statement.id);
@@ -555,11 +564,11 @@ class FusedNestBuilder {
   std::size_t first_, last_;
   std::vector<Statement> outer_loops_;
   std::set<std::size_t> outer_;
-  std::optional<std::size_t> uneven_;  // the outer loop whose last block is smaller
+  std::optional<std::size_t> uneven_;   // the outer loop whose last block is smaller
   std::map<std::size_t, Dim> extents_;  // of loops inside
   Block stages_;
-  std::vector<NestBuffer> scratch_;            // of the parts themselves
-  std::map<std::size_t, NestBuffer> locals_;   // what is handed on, by the sequence's number
+  std::vector<NestBuffer> scratch_;           // of the parts themselves
+  std::map<std::size_t, NestBuffer> locals_;  // what is handed on, by the sequence's number
   std::map<std::size_t, std::string> names_;
 };
 
@@ -573,14 +582,16 @@ bool computes(const Block& block) {
 
 std::vector<Dim> outer_extents(const Block& block) {
   std::vector<Dim> extents;
-  for (const Block* inner = &block; const Statement* loop = sole_loop(*inner); inner = &loop->body) {
+  for (const Block* inner = &block; const Statement* loop = sole_loop(*inner);
+       inner = &loop->body) {
     extents.push_back(loop->extent);
   }
   return extents;
 }
 
-std::optional<FusedNest> fused_nest(const NestSequence& sequence, std::size_t first, std::size_t last,
-                                        const FusionTile& cut, const FusionPrices& prices) {
+std::optional<FusedNest> fused_nest(const NestSequence& sequence, std::size_t first,
+                                    std::size_t last, const FusionTile& cut,
+                                    const FusionPrices& prices) {
   FusedNestBuilder fused(sequence, first, last, prices);
   if (!fused.build(cut.depth, cut.cut, cut.block)) return std::nullopt;
   return FusedNest{std::move(fused.part), fused.cost};

@@ -9,8 +9,8 @@ namespace tenon::nests {
 /// A nest that is given its numbers when it runs.
 struct GeneralNest {
   LoopNest nest;
-  std::vector<std::int64_t>
-      numbers;  ///< of the extents that it has more than the nest it was made of
+  /// of the extents that it has more than the nest it was made of
+  std::vector<std::int64_t> numbers;
 };
 
 /// The nest with extents of loops and of what is read and written, and numbers added to

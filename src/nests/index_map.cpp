@@ -1,10 +1,10 @@
 #include "nests/index_map.h"
 
-#include <set>
-#include <unordered_map>
-
 #include "base/error.h"
 #include "nests/scalar_walk.h"
+
+#include <set>
+#include <unordered_map>
 
 namespace tenon::nests {
 namespace {
@@ -13,7 +13,8 @@ namespace {
 Scalar flat_position(LoopNest& nest, const Dims& dims, std::size_t begin, std::size_t end,
                      const std::vector<Scalar>& at) {
   Scalar flat = integer_scalar(0);
-  for (std::size_t axis = begin; axis < end; ++axis) flat = plus(times(flat, nest.extent(dims[axis])), at[axis]);
+  for (std::size_t axis = begin; axis < end; ++axis)
+    flat = plus(times(flat, nest.extent(dims[axis])), at[axis]);
   return flat;
 }
 
@@ -48,7 +49,8 @@ class Rewriter {
         const BufferUse& use = uses_.at(statement.id);
         statement.id = use.id;
         if (use.is_local) {
-          TENON_ASSERT(statement.kind == Statement::Kind::Store, "one number is stored, not updated");
+          TENON_ASSERT(statement.kind == Statement::Kind::Store,
+                       "one number is stored, not updated");
           statement.kind = Statement::Kind::Define;
           statement.indices.clear();
         } else {
@@ -119,10 +121,14 @@ class Ranges {
     Range range;
     switch (op) {
       case BinaryOp::Add:
-        if (__builtin_add_overflow(a.lo, b.lo, &range.lo) || __builtin_add_overflow(a.hi, b.hi, &range.hi)) return {};
+        if (__builtin_add_overflow(a.lo, b.lo, &range.lo) ||
+            __builtin_add_overflow(a.hi, b.hi, &range.hi))
+          return {};
         return range;
       case BinaryOp::Subtract:
-        if (__builtin_sub_overflow(a.lo, b.hi, &range.lo) || __builtin_sub_overflow(a.hi, b.lo, &range.hi)) return {};
+        if (__builtin_sub_overflow(a.lo, b.hi, &range.lo) ||
+            __builtin_sub_overflow(a.hi, b.lo, &range.hi))
+          return {};
         return range;
       case BinaryOp::Multiply: {
         const bool is_by_second = b.lo == b.hi && b.lo >= 0;
@@ -143,7 +149,8 @@ class Ranges {
       case BinaryOp::Modulo:
         if (a.lo < 0 || b.lo != b.hi || b.lo <= 0) return {};
         return a.hi < b.lo ? a : Range{0, b.lo - 1};
-      default: return {};
+      default:
+        return {};
     }
   }
 
@@ -205,7 +212,8 @@ std::vector<Scalar> reshaped_position(LoopNest& nest, const Dims& from, const Di
   return out;
 }
 
-std::optional<Range> range_of(const Scalar& scalar, const std::map<std::size_t, std::int64_t>& extents) {
+std::optional<Range> range_of(const Scalar& scalar,
+                              const std::map<std::size_t, std::int64_t>& extents) {
   return Ranges(extents).of(scalar);
 }
 
@@ -242,7 +250,8 @@ void substitute_loop(Block& block, std::size_t loop, const Scalar& value) {
       changes |= &made.node() != &arg.node();
       arg = std::move(made);
     }
-    const Scalar made = changes ? Scalar(std::make_shared<const ScalarNode>(std::move(node))) : scalar;
+    const Scalar made =
+        changes ? Scalar(std::make_shared<const ScalarNode>(std::move(node))) : scalar;
     kept.push_back(scalar);
     done.emplace(&scalar.node(), made);
     return made;

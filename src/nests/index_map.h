@@ -1,11 +1,11 @@
 #pragma once
 
+#include "nests/loop_nest.h"
+
 #include <functional>
 #include <map>
 #include <optional>
 #include <vector>
-
-#include "nests/loop_nest.h"
 
 namespace tenon::nests {
 
@@ -16,7 +16,8 @@ std::vector<Scalar> reshaped_position(LoopNest& nest, const Dims& from, const Di
 
 /// The least and greatest value of an integer while loops run over their extents, those that are
 /// numbers; nothing where that cannot be told.
-std::optional<Range> range_of(const Scalar& scalar, const std::map<std::size_t, std::int64_t>& extents);
+std::optional<Range> range_of(const Scalar& scalar,
+                              const std::map<std::size_t, std::int64_t>& extents);
 
 /// Calls `visit` for every load in the statements, each once.
 void for_each_load(const Block& block, const std::function<void(const Scalar&)>& visit);
@@ -25,9 +26,12 @@ std::vector<bool> looked_up(const LoopNest& nest);
 
 /// What becomes of a buffer in a nest.
 struct BufferUse {
-  std::size_t id = 0;              ///< its number there
-  std::vector<std::size_t> shrunk;  ///< axes of which one iteration sees one position: read at 0
-  bool is_local = false;           ///< one number: `id` is that of a local instead
+  /// its number there
+  std::size_t id = 0;
+  /// axes of which one iteration sees one position: read at 0
+  std::vector<std::size_t> shrunk;
+  /// one number: `id` is that of a local instead
+  bool is_local = false;
 };
 void renumber_buffers(LoopNest& nest, const std::map<std::size_t, BufferUse>& uses);
 

@@ -1,16 +1,16 @@
 #include "nests/loop_nest.h"
 
-#include <algorithm>
-#include <map>
-#include <set>
-#include <unordered_map>
-
 #include "base/error.h"
 #include "base/text.h"
 #include "ir/lexer.h"
 #include "nests/result_type.h"
 #include "nests/scalar_walk.h"
 #include "ops/expr_names.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <unordered_map>
 
 namespace tenon::nests {
 namespace {
@@ -25,8 +25,9 @@ class Printer {
     for (std::size_t k = 0; k < nest_.buffers.size(); ++k) {
       const NestBuffer& buffer = nest_.buffers[k];
       static constexpr std::string_view kStorages[] = {"", "out ", "scratch "};
-      text_ += concat(k == 0 ? "" : ", ", kStorages[static_cast<std::size_t>(buffer.storage)], buffer.name, ": ",
-                      buffer.dtype, buffer.dims, buffer.ahead == 0 ? "" : concat(" fetched ", buffer.ahead, " ahead"),
+      text_ += concat(k == 0 ? "" : ", ", kStorages[static_cast<std::size_t>(buffer.storage)],
+                      buffer.name, ": ", buffer.dtype, buffer.dims,
+                      buffer.ahead == 0 ? "" : concat(" fetched ", buffer.ahead, " ahead"),
                       buffer.largest == 0 ? "" : concat(" up to ", buffer.largest));
     }
     text_ += ")";
@@ -47,7 +48,9 @@ class Printer {
     };
     collect(nest_.extents);
     for (const NestBuffer& buffer : nest_.buffers) collect(buffer.dims);
-    std::erase_if(symbols, [](const auto& symbol) { return symbol.second == Range{0, kMaxExtent}; });
+    std::erase_if(symbols, [](const auto& symbol) {
+      return symbol.second == Range{0, kMaxExtent};
+    });
     std::string_view before = " <";
     for (const auto& [name, range] : symbols) {
       text_ += concat(before, Dim::symbol(name, range), " in [", range.lo, ", ", range.hi, "]");
@@ -56,7 +59,8 @@ class Printer {
     if (!symbols.empty()) text_ += ">";
   }
 
-  // A name means the innermost loop that has it: one inside another of the same name gets one of its own.
+  // A name means the innermost loop that has it: one inside another of the same name gets one of
+  // its own.
   void name_loops(const Block& block) {
     for (const Statement& s : block) {
       if (s.kind != Statement::Kind::Loop) continue;
@@ -84,28 +88,38 @@ class Printer {
 
   std::string written_out(const Scalar& s) const {
     switch (s->kind) {
-      case ScalarKind::Integer: return concat(s->integer, of_type(s->dtype, DType::I64));
-      case ScalarKind::Real: return concat(format_real(s->real), of_type(s->dtype, DType::F32));
-      case ScalarKind::Loop: return loop_name(s->id);
-      case ScalarKind::Extent: return concat("dim(", nest_.extents[s->id], ")");
-      case ScalarKind::Local: return concat("t", s->id);
-      case ScalarKind::Place: return concat("place of t", s->id);
+      case ScalarKind::Integer:
+        return concat(s->integer, of_type(s->dtype, DType::I64));
+      case ScalarKind::Real:
+        return concat(format_real(s->real), of_type(s->dtype, DType::F32));
+      case ScalarKind::Loop:
+        return loop_name(s->id);
+      case ScalarKind::Extent:
+        return concat("dim(", nest_.extents[s->id], ")");
+      case ScalarKind::Local:
+        return concat("t", s->id);
+      case ScalarKind::Place:
+        return concat("place of t", s->id);
       case ScalarKind::Load: {
         const std::size_t rank = s->view.size();
         const NestBuffer& buffer = nest_.buffers[s->id];
         const std::string view = s->view == buffer.dims ? "" : concat(" as ", s->view, " at ");
-        const std::string place =
-            concat(buffer.name, view, "[", list(s->args, rank), "]", of_type(s->dtype, buffer.dtype));
+        const std::string place = concat(buffer.name, view, "[", list(s->args, rank), "]",
+                                         of_type(s->dtype, buffer.dtype));
         if (s->bounds == Bounds::Fill) return concat(place, " else ", scalar(s->args.back()));
         return s->bounds == Bounds::Checked ? concat("checked ", place) : place;
       }
-      case ScalarKind::Unary: return concat(name_of(s->unary), "(", scalar(s->args[0]), ")", of_type(s->dtype, result_type(s->unary, s->args[0]->dtype)));
+      case ScalarKind::Unary:
+        return concat(name_of(s->unary), "(", scalar(s->args[0]), ")",
+                      of_type(s->dtype, result_type(s->unary, s->args[0]->dtype)));
       case ScalarKind::Binary:
-        return concat("(", scalar(s->args[0]), " ", name_of(s->binary), " ", scalar(s->args[1]), ")",
-                      of_type(s->dtype, result_type(s->binary, s->args[0]->dtype)));
+        return concat("(", scalar(s->args[0]), " ", name_of(s->binary), " ", scalar(s->args[1]),
+                      ")", of_type(s->dtype, result_type(s->binary, s->args[0]->dtype)));
       case ScalarKind::Select:
-        return concat("(", scalar(s->args[0]), " ? ", scalar(s->args[1]), " : ", scalar(s->args[2]), ")");
-      case ScalarKind::Cast: return concat(s->dtype, "(", scalar(s->args[0]), ")");
+        return concat("(", scalar(s->args[0]), " ? ", scalar(s->args[1]), " : ", scalar(s->args[2]),
+                      ")");
+      case ScalarKind::Cast:
+        return concat(s->dtype, "(", scalar(s->args[0]), ")");
     }
     return "";
   }
@@ -114,7 +128,9 @@ class Printer {
     return dim.is_constant() ? std::to_string(dim.constant()) : concat("dim(", dim, ")");
   }
 
-  static std::string of_type(DType dtype, DType usual) { return dtype == usual ? "" : concat(":", dtype); }
+  static std::string of_type(DType dtype, DType usual) {
+    return dtype == usual ? "" : concat(":", dtype);
+  }
 
   std::string loop_name(std::size_t id) const {
     const auto named = loop_names_.find(id);
@@ -129,7 +145,8 @@ class Printer {
     for (const Statement& statement : block) print(statement, depth);
   }
 
-  // Numbers share their parts. A long one is told part by part: what it has in it more than once gets a name first.
+  // Numbers share their parts. A long one is told part by part: what it has in it more than once
+  // gets a name first.
   void name_parts(const std::vector<const Scalar*>& roots, std::size_t depth) {
     constexpr double kMostWrittenOut = 256;
     double size = 0;
@@ -154,7 +171,8 @@ class Printer {
     for (const Scalar& arg : s->args) count_uses(arg, uses);
   }
 
-  void name_parts(const Scalar& s, std::unordered_map<const ScalarNode*, int>& uses, std::size_t depth) {
+  void name_parts(const Scalar& s, std::unordered_map<const ScalarNode*, int>& uses,
+                  std::size_t depth) {
     const auto used = uses.find(&s.node());
     if (used == uses.end()) return;  // nothing in it, or it is done
     const bool is_shared = used->second > 1;
@@ -181,28 +199,33 @@ class Printer {
     text_ += std::string(2 * depth, ' ');
     switch (s.kind) {
       case Statement::Kind::Loop: {
-        static constexpr std::string_view kKinds[] = {"", " parallel", " vector", " parallel vector", " jam", " dot"};
+        static constexpr std::string_view kKinds[] = {
+            "", " parallel", " vector", " parallel vector", " jam", " dot"};
         text_ += concat("for ", loop_name(s.id), " in 0..",
-                        s.limit.is_defined() ? concat(scalar(s.limit), " of ") : "", written_extent(s.extent),
-                        s.is_independent ? "" : " carried", kKinds[static_cast<std::size_t>(s.loop)],
+                        s.limit.is_defined() ? concat(scalar(s.limit), " of ") : "",
+                        written_extent(s.extent), s.is_independent ? "" : " carried",
+                        kKinds[static_cast<std::size_t>(s.loop)],
                         s.width > 1 ? concat(" by ", s.width) : "", " {\n");
         print(s.body, depth + 1);
         text_ += std::string(2 * depth, ' ') + "}\n";
         break;
       }
       case Statement::Kind::Define:
-        text_ += concat("t", s.id, of_type(nest_.locals[s.id], DType::F32), " = ", scalar(s.value), "\n");
+        text_ += concat("t", s.id, of_type(nest_.locals[s.id], DType::F32), " = ", scalar(s.value),
+                        "\n");
         break;
       case Statement::Kind::Fold:
         text_ += concat("t", s.id, " = ", name_of(s.reduction), "(t", s.id, ", ", scalar(s.value),
                         s.place.is_defined() ? " at " + scalar(s.place) : "", ")\n");
         break;
       case Statement::Kind::Store:
-        text_ += concat(nest_.buffers[s.id].name, written_view(s), "[", list(s.indices, s.indices.size()), "] = ", scalar(s.value), "\n");
+        text_ += concat(nest_.buffers[s.id].name, written_view(s), "[",
+                        list(s.indices, s.indices.size()), "] = ", scalar(s.value), "\n");
         break;
       case Statement::Kind::Update:
-        text_ += concat(s.bounds == Bounds::Checked ? "checked " : "", nest_.buffers[s.id].name, written_view(s), "[",
-                        list(s.indices, s.indices.size()), "] ", name_of(s.reduction), "= ", scalar(s.value), "\n");
+        text_ += concat(s.bounds == Bounds::Checked ? "checked " : "", nest_.buffers[s.id].name,
+                        written_view(s), "[", list(s.indices, s.indices.size()), "] ",
+                        name_of(s.reduction), "= ", scalar(s.value), "\n");
         break;
     }
   }
@@ -275,7 +298,8 @@ Dim work_items(const LoopNest& nest) {
 void drop_empty_loops(Block& block) {
   for (Statement& statement : block) drop_empty_loops(statement.body);
   std::erase_if(block, [](const Statement& statement) {
-    return statement.kind == Statement::Kind::Loop && (statement.extent == Dim(0) || statement.body.empty());
+    return statement.kind == Statement::Kind::Loop &&
+           (statement.extent == Dim(0) || statement.body.empty());
   });
 }
 

@@ -1,38 +1,48 @@
 #pragma once
 
+#include "nests/scalar.h"
+
 #include <optional>
 #include <string>
 #include <vector>
-
-#include "nests/scalar.h"
 
 namespace tenon::nests {
 
 /// Where a buffer of a nest lives.
 enum class Storage : std::uint8_t {
-  Operand,  ///< given to the kernel, only read
-  Result,   ///< given to the kernel, written
-  Scratch,  ///< the kernel's own, one for each thread
+  /// given to the kernel, only read
+  Operand,
+  /// given to the kernel, written
+  Result,
+  /// the kernel's own, one for each thread
+  Scratch,
 };
 struct NestBuffer {
   std::string name;
   DType dtype = DType::F32;
   Dims dims;
   Storage storage = Storage::Operand;
-  std::int64_t ahead = 0;  ///< so many elements behind each vector, or behind each row of a tile, that is read are fetched along with it
-  std::int64_t largest = 0;  ///< of a constant of integers: no element is larger in size; 0 where nobody looked
+  /// so many elements behind each vector, or behind each row of a tile, that is read are fetched
+  /// along with it
+  std::int64_t ahead = 0;
+  /// of a constant of integers: no element is larger in size; 0 where nobody looked
+  std::int64_t largest = 0;
 };
 
 /// How the passes of a loop are run.
 enum class LoopKind : std::uint8_t {
   Serial,
-  Parallel,  ///< each is an item of work; only the outermost loops
-  Vector,    ///< neighbours in the lanes of a vector, with what stands inside
+  /// each is an item of work; only the outermost loops
+  Parallel,
+  /// neighbours in the lanes of a vector, with what stands inside
+  Vector,
   /// The same for a nest with no other loop to share out: each block of `kVectorBlock` positions is
   /// an item of work.
   ParallelVector,
-  Jam,       ///< `width` positions at a time, each statement for all of them before the next
-  Dot,       ///< four neighbours of a sum of products of bytes, in one instruction where there is one
+  /// `width` positions at a time, each statement for all of them before the next
+  Jam,
+  /// four neighbours of a sum of products of bytes, in one instruction where there is one
+  Dot,
 };
 inline constexpr std::int64_t kVectorBlock = 2048;
 
@@ -46,24 +56,32 @@ using Block = std::vector<Statement>;
 struct Statement {
   enum class Kind : std::uint8_t { Loop, Define, Fold, Store, Update };
   Kind kind = Kind::Loop;
-  std::size_t id = 0;  ///< of the loop, local or buffer
+  /// of the loop, local or buffer
+  std::size_t id = 0;
   Dim extent;
-  Scalar limit;        ///< Loop: how many positions there really are, where that varies
+  /// Loop: how many positions there really are, where that varies
+  Scalar limit;
   LoopKind loop = LoopKind::Serial;
-  bool is_independent = false;  ///< the positions of the loop do not depend on each other
-  unsigned width = 1;  ///< Vector: lanes
+  /// the positions of the loop do not depend on each other
+  bool is_independent = false;
+  /// Vector: lanes
+  unsigned width = 1;
   Block body;
   Reduction reduction{};
   Scalar value, place;
   std::vector<Scalar> indices;
-  Dims view;                       ///< Store, Update: as for a load
-  Bounds bounds = Bounds::Inside;  ///< Update: whether coordinates are checked
+  /// Store, Update: as for a load
+  Dims view;
+  /// Update: whether coordinates are checked
+  Bounds bounds = Bounds::Inside;
 };
 
 /// What the data may do wrong; a kernel reports the number of what it saw last.
 enum class Check : std::uint8_t {
-  Inside = 1,  ///< coordinates lie in their tensor
-  NotZero,     ///< integers are not divided by zero
+  /// coordinates lie in their tensor
+  Inside = 1,
+  /// integers are not divided by zero
+  NotZero,
 };
 
 /// One kernel: buffers, extents that it is given when it runs, and statements. Loops carry how they
@@ -71,9 +89,12 @@ enum class Check : std::uint8_t {
 struct LoopNest {
   std::string name;
   std::vector<NestBuffer> buffers;
-  std::vector<Dim> extents;              ///< by id; not numbers
-  std::vector<std::string> loop_names;   ///< by id
-  std::vector<DType> locals;             ///< by id
+  /// by id; not numbers
+  std::vector<Dim> extents;
+  /// by id
+  std::vector<std::string> loop_names;
+  /// by id
+  std::vector<DType> locals;
   Block body;
 
   std::size_t new_loop(std::string loop_name);
@@ -98,9 +119,10 @@ void substitute_loop(Block& block, std::size_t loop, const Scalar& value);
 /// Takes out loops that never run.
 void drop_empty_loops(Block& block);
 
-/// The text form: `for n in 0..4 parallel { … y[n, c] = (t0 max 0.0) }`. `carried` stands at loops whose passes
-/// depend on each other. Numbers are i64 and f32, loads of their buffer's type, locals f32 where no other type
-/// is written. `parse_nest` (parse.h) undoes it, but for numbers that are one node in several places.
+/// The text form: `for n in 0..4 parallel { … y[n, c] = (t0 max 0.0) }`. `carried` stands at loops
+/// whose passes depend on each other. Numbers are i64 and f32, loads of their buffer's type, locals
+/// f32 where no other type is written. `parse_nest` (parse.h) undoes it, but for numbers that are
+/// one node in several places.
 std::string to_string(const LoopNest& nest);
 
 }  // namespace tenon::nests

@@ -1,12 +1,12 @@
 #include "nests/materialise.h"
 
-#include <algorithm>
-#include <optional>
-#include <set>
-
 #include "nests/scalar_walk.h"
 #include "nests/stride.h"
 #include "ops/expr_names.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
 
 namespace tenon::nests {
 namespace {
@@ -20,12 +20,14 @@ class Comparison {
     constexpr int kMostVisits = 5000;
     if (same_.contains({&a.node(), &b.node()})) return true;
     if (++visits_ > kMostVisits) return false;
-    if (a->kind != b->kind || a->dtype != b->dtype || a->args.size() != b->args.size()) return false;
+    if (a->kind != b->kind || a->dtype != b->dtype || a->args.size() != b->args.size())
+      return false;
     if (a->kind == ScalarKind::Loop && (a->id == loop_ || b->id == other_loop_)) {
       return a->id == loop_ && b->id == other_loop_;
     }
-    if (a->id != b->id || a->unary != b->unary || a->binary != b->binary || a->bounds != b->bounds ||
-        a->integer != b->integer || a->real != b->real || a->view != b->view) {
+    if (a->id != b->id || a->unary != b->unary || a->binary != b->binary ||
+        a->bounds != b->bounds || a->integer != b->integer || a->real != b->real ||
+        a->view != b->view) {
       return false;
     }
     for (std::size_t k = 0; k < a->args.size(); ++k) {
@@ -48,7 +50,9 @@ bool is_costly(const Scalar& scalar) {
 }
 
 bool reads(const Scalar& scalar, std::size_t buffer) {
-  return any_node(scalar, [&](const ScalarNode& node) { return node.kind == ScalarKind::Load && node.id == buffer; });
+  return any_node(scalar, [&](const ScalarNode& node) {
+    return node.kind == ScalarKind::Load && node.id == buffer;
+  });
 }
 
 void collect_locals(const Scalar& scalar, std::set<std::size_t>& locals) {
@@ -62,8 +66,11 @@ void collect_locals(const Scalar& scalar, std::set<std::size_t>& locals) {
 bool disturbs(const Block& block, const std::set<std::size_t>& locals, std::size_t buffer) {
   return std::any_of(block.begin(), block.end(), [&](const Statement& statement) {
     using Kind = Statement::Kind;
-    if ((statement.kind == Kind::Define || statement.kind == Kind::Fold) && locals.contains(statement.id)) return true;
-    if ((statement.kind == Kind::Store || statement.kind == Kind::Update) && statement.id == buffer) return true;
+    if ((statement.kind == Kind::Define || statement.kind == Kind::Fold) &&
+        locals.contains(statement.id))
+      return true;
+    if ((statement.kind == Kind::Store || statement.kind == Kind::Update) && statement.id == buffer)
+      return true;
     for (const Scalar* scalar : {&statement.value, &statement.place, &statement.limit}) {
       if (scalar->is_defined() && reads(*scalar, buffer)) return true;
     }
@@ -113,25 +120,29 @@ Scalar element(const Statement& store, DType dtype) {
 }
 
 bool is_simple_loop(const Statement& statement, Statement::Kind inside) {
-  return statement.kind == Statement::Kind::Loop && !statement.limit.is_defined() && statement.body.size() == 1 &&
-         statement.body.front().kind == inside;
+  return statement.kind == Statement::Kind::Loop && !statement.limit.is_defined() &&
+         statement.body.size() == 1 && statement.body.front().kind == inside;
 }
 
-// Shares what the fold of `block[first]` and the store of `block[last]` have in common; whether it did.
+// Shares what the fold of `block[first]` and the store of `block[last]` have in common; whether it
+// did.
 bool share(LoopNest& nest, Block& block, std::size_t first, std::size_t last) {
   Statement &folding = block[first], &storing = block[last];
   Statement &fold = folding.body.front(), &store = storing.body.front();
   const DType dtype = fold.value->dtype;
-  if (folding.extent != storing.extent || !storing.is_independent || !is_costly(fold.value)) return false;
+  if (folding.extent != storing.extent || !storing.is_independent || !is_costly(fold.value))
+    return false;
   if (fold.place.is_defined() || nest.buffers[store.id].dtype != dtype) return false;
   if (stride_along(store.indices, store.view, storing.id) != Stride::Unit) return false;
   std::set<std::size_t> locals;
   collect_locals(fold.value, locals);
-  const Block between(block.begin() + static_cast<std::ptrdiff_t>(first), block.begin() + static_cast<std::ptrdiff_t>(last));
+  const Block between(block.begin() + static_cast<std::ptrdiff_t>(first),
+                      block.begin() + static_cast<std::ptrdiff_t>(last));
   if (disturbs(between, locals, store.id) || reads(store.value, store.id)) return false;
 
   const auto stored =
-      Replacement(fold.value, Comparison(folding.id, storing.id), element(store, dtype)).in(store.value);
+      Replacement(fold.value, Comparison(folding.id, storing.id), element(store, dtype))
+          .in(store.value);
   if (!stored) return false;
   Statement writing = storing;
   writing.id = nest.new_loop(nest.loop_names[storing.id]);
@@ -150,7 +161,8 @@ bool share(LoopNest& nest, Block& block, std::size_t first, std::size_t last) {
 
 void materialise_subexpressions(LoopNest& nest, Block& block) {
   for (std::size_t first = 0; first < block.size(); ++first) {
-    if (block[first].kind == Statement::Kind::Loop) materialise_subexpressions(nest, block[first].body);
+    if (block[first].kind == Statement::Kind::Loop)
+      materialise_subexpressions(nest, block[first].body);
     if (!is_simple_loop(block[first], Statement::Kind::Fold)) continue;
     for (std::size_t last = first + 1; last < block.size(); ++last) {
       if (!is_simple_loop(block[last], Statement::Kind::Store)) continue;

@@ -1,15 +1,15 @@
 #include "nests/nest_builder.h"
 
-#include <algorithm>
-#include <map>
-#include <set>
-#include <unordered_map>
-
 #include "base/error.h"
 #include "nests/index_map.h"
 #include "nests/stage_writer.h"
 #include "ops/expr_names.h"
 #include "ops/scatters.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <unordered_map>
 
 namespace tenon::nests {
 namespace {
@@ -19,7 +19,8 @@ using BufferRole = NestSequence::BufferRole;
 
 class Builder {
  public:
-  Builder(const std::string& name, const std::vector<Expr>& results) : name_(name), results_(results) {}
+  Builder(const std::string& name, const std::vector<Expr>& results)
+      : name_(name), results_(results) {}
 
   NestSequence run() {
     for (std::size_t k = 0; k < results_.size(); ++k) {
@@ -35,17 +36,20 @@ class Builder {
   struct Group {
     std::vector<std::size_t> stages;
     std::size_t shared = 0;  // loops around all of them
-    std::unordered_map<std::size_t, std::size_t> written = {};  // buffers, each with a stage that writes it
+    std::unordered_map<std::size_t, std::size_t> written =
+        {};  // buffers, each with a stage that writes it
   };
   // A kernel of more parts takes longer to compile than all of them alone.
   static constexpr std::size_t kMostParts = 64;
 
   std::size_t add_buffer(BufferRole role, std::size_t index, DType dtype, Dims dims) {
     if (!is_compilable(dtype)) {
-      throw Error("kernels do not compute with this element type", ErrorKind::Unsupported).got(dtype);
+      throw Error("kernels do not compute with this element type", ErrorKind::Unsupported)
+          .got(dtype);
     }
     // As in the reference, what flows between stages is not rounded to a narrow float.
-    if (role == BufferRole::Temporary && info(dtype).arithmetic == Arithmetic::F32) dtype = DType::F32;
+    if (role == BufferRole::Temporary && info(dtype).arithmetic == Arithmetic::F32)
+      dtype = DType::F32;
     sequence_.buffers.push_back({role, index, dtype, std::move(dims)});
     return sequence_.buffers.size() - 1;
   }
@@ -61,7 +65,8 @@ class Builder {
       return;
     }
     // Elements keep their order under a reshape: the stage below writes the result itself.
-    while (expr.node().kind == ExprKind::Reshape && !places_.contains(&expr.node())) expr = expr.node().args[0];
+    while (expr.node().kind == ExprKind::Reshape && !places_.contains(&expr.node()))
+      expr = expr.node().args[0];
     if (is_stage(expr.node().kind) && !places_.contains(&expr.node())) {
       add_stage(expr, buffer);
     } else {
@@ -89,7 +94,8 @@ class Builder {
       }
       if (node.kind == ExprKind::Operand) {
         const auto [found, is_new] = operands_.try_emplace(node.operand, 0);
-        if (is_new) found->second = add_buffer(BufferRole::Operand, node.operand, node.dtype, node.dims);
+        if (is_new)
+          found->second = add_buffer(BufferRole::Operand, node.operand, node.dtype, node.dims);
         places_.emplace(&node, StageResult{found->second, 0});
       } else if (is_stage(node.kind)) {
         add_stage(expr, add_buffer(BufferRole::Temporary, 0, node.dtype, node.dims));
@@ -99,8 +105,8 @@ class Builder {
     }
   }
 
-  // Outside its shape an expression has no value, and a coordinate that data decides needs checking:
-  // both ask for a buffer to read from.
+  // Outside its shape an expression has no value, and a coordinate that data decides needs
+  // checking: both ask for a buffer to read from.
   bool must_be_whole(const ExprNode& read) const {
     const Expr* source = &read.args[0];
     while (source->node().kind == ExprKind::Reshape) source = &source->node().args[0];
@@ -110,13 +116,14 @@ class Builder {
     return is_window(read) && holds_stage(*source);
   }
 
-  // An operand with its axes in another order, at most: nothing is computed, and the order is a matter of
-  // packing.
+  // An operand with its axes in another order, at most: nothing is computed, and the order is a
+  // matter of packing.
   static bool is_transposed_operand(const Expr& expr) {
     const ExprNode* node = &expr.node();
     while (node->kind == ExprKind::Read && !node->has_fill &&
-           std::all_of(node->args.begin() + 1, node->args.end(),
-                       [](const Expr& coordinate) { return coordinate.node().kind == ExprKind::Index; })) {
+           std::all_of(node->args.begin() + 1, node->args.end(), [](const Expr& coordinate) {
+             return coordinate.node().kind == ExprKind::Index;
+           })) {
       node = &node->args[0].node();
     }
     return node->kind == ExprKind::Operand;
@@ -126,7 +133,8 @@ class Builder {
   static bool is_window(const ExprNode& read) {
     const Expr& source = read.args[0];
     const bool repeats = provably_at_most(product(source.dims()) + Dim(1), product(read.dims));
-    return repeats && std::any_of(read.args.begin() + 1, read.args.end(), [](const Expr& coordinate) {
+    return repeats &&
+           std::any_of(read.args.begin() + 1, read.args.end(), [](const Expr& coordinate) {
              return coordinate.node().kind == ExprKind::Binary;
            });
   }
@@ -169,7 +177,8 @@ class Builder {
     if (node.kind == ExprKind::Concat) {
       Dim offset = 0;
       for (const Expr& part : node.args) {
-        stages_.push_back({part, buffer, node.dims, node.axes[0], offset, node.args.size() > kMostParts});
+        stages_.push_back(
+            {part, buffer, node.dims, node.axes[0], offset, node.args.size() > kMostParts});
         offset = offset + part.dims()[node.axes[0]];
       }
     } else if (node.kind == ExprKind::Scatter) {
@@ -202,7 +211,8 @@ class Builder {
       touched.insert(stages_[k].buffer);
       for_each_load(writer_.body(unused, k), [&](const Scalar& load) { touched.insert(load->id); });
       stages_[k].loops = outer_loops(stages_[k]);
-      if (groups_.empty() || !join(groups_.back(), k)) groups_.push_back({{k}, stages_[k].loops.size()});
+      if (groups_.empty() || !join(groups_.back(), k))
+        groups_.push_back({{k}, stages_[k].loops.size()});
       groups_.back().written.try_emplace(stages_[k].buffer, k);
     }
   }
@@ -223,7 +233,8 @@ class Builder {
     const Stage& stage = stages_[k];
     if (stage.is_one_of_many || first.is_one_of_many) return false;
     std::size_t shared = 0;
-    while (shared < group.shared && shared < stage.loops.size() && first.loops[shared] == stage.loops[shared] &&
+    while (shared < group.shared && shared < stage.loops.size() &&
+           first.loops[shared] == stage.loops[shared] &&
            first.expr.dims()[first.loops[shared]] == stage.expr.dims()[stage.loops[shared]]) {
       ++shared;
     }
@@ -232,14 +243,17 @@ class Builder {
       // The parts of a concat differ along its axis: that loop is not the same loop.
       if (stage.view[stage.axis] != stage.expr.dims()[stage.axis]) {
         const auto end = stage.loops.begin() + static_cast<std::ptrdiff_t>(shared);
-        shared = static_cast<std::size_t>(std::find(stage.loops.begin(), end, stage.axis) - stage.loops.begin());
+        shared = static_cast<std::size_t>(std::find(stage.loops.begin(), end, stage.axis) -
+                                          stage.loops.begin());
       }
     }
     if (shared == 0) return false;
     shared = aligned_loops(k, group, shared);
     if (shared == 0) return false;
-    // Sums of products are worth tiles of their own: only what follows them element by element joins.
-    if (is_contraction(stage) || (is_contraction(first) && shared < first.loops.size())) return false;
+    // Sums of products are worth tiles of their own: only what follows them element by element
+    // joins.
+    if (is_contraction(stage) || (is_contraction(first) && shared < first.loops.size()))
+      return false;
     group.shared = shared;
     group.stages.push_back(k);
     return true;
@@ -262,8 +276,9 @@ class Builder {
       if (!group.written.contains(buffer)) return;
       for (std::size_t k = 0; k < shared; ++k) {
         const std::size_t axis = stage.loops[k];
-        const bool follows = axis < load->view.size() && load->view == sequence_.buffers[buffer].dims &&
-                             load->args[axis]->kind == ScalarKind::Loop && load->args[axis]->id == axis;
+        const bool follows =
+            axis < load->view.size() && load->view == sequence_.buffers[buffer].dims &&
+            load->args[axis]->kind == ScalarKind::Loop && load->args[axis]->id == axis;
         if (!follows) shared = k;
       }
     };
@@ -311,15 +326,16 @@ void Builder::build(const Group& group) {
   }
   const Stage& first = stages_[group.stages.front()];
   for (std::size_t l = group.shared; l-- > 0;) {
-    shared_body = {loop_statement(first.loops[l], first.expr.dims()[first.loops[l]], std::move(shared_body), true)};
+    shared_body = {loop_statement(first.loops[l], first.expr.dims()[first.loops[l]],
+                                  std::move(shared_body), true)};
   }
   nest.body = std::move(shared_body);
 
   // Buffers by their place in this nest; what only this nest sees shrinks to one iteration's part.
   std::set<std::size_t> inside;
   for (std::size_t k : group.stages) inside.insert(touched_[k].begin(), touched_[k].end());
-  const std::vector<std::size_t> shared_axes(first.loops.begin(),
-                                             first.loops.begin() + static_cast<std::ptrdiff_t>(group.shared));
+  const std::vector<std::size_t> shared_axes(
+      first.loops.begin(), first.loops.begin() + static_cast<std::ptrdiff_t>(group.shared));
   // A load that looks whether it is inside needs coordinates, even of one element.
   std::set<std::size_t> guarded;
   for_each_load(nest.body, [&](const Scalar& load) {
@@ -341,11 +357,16 @@ void Builder::build(const Group& group) {
     }
     // A temporary that an earlier nest made is only read here.
     const bool is_written = group.written.contains(id);
-    const Storage storage = is_own ? Storage::Scratch : is_written ? Storage::Result : Storage::Operand;
-    const std::string_view letter = buffer.role == BufferRole::Operand ? "x" : buffer.role == BufferRole::Result ? "y" : "m";
+    const Storage storage = is_own       ? Storage::Scratch
+                            : is_written ? Storage::Result
+                                         : Storage::Operand;
+    const std::string_view letter = buffer.role == BufferRole::Operand  ? "x"
+                                    : buffer.role == BufferRole::Result ? "y"
+                                                                        : "m";
     uses[id] = {nest.buffers.size(), is_own ? shared_axes : std::vector<std::size_t>(), false};
     nest.buffers.push_back(
-        {concat(letter, buffer.role == BufferRole::Temporary ? id : buffer.index), buffer.dtype, std::move(dims), storage});
+        {concat(letter, buffer.role == BufferRole::Temporary ? id : buffer.index), buffer.dtype,
+         std::move(dims), storage});
   }
   renumber_buffers(nest, uses);
   list_extents(nest);
@@ -359,7 +380,8 @@ bool is_compilable(DType dtype) { return dtype != DType::String && !is_complex(d
 NestSequence build_nests(const std::string& name, const std::vector<Expr>& results) {
   NestSequence sequence = Builder(name, results).run();
   for (NestSequence::Part& part : sequence.parts) drop_empty_loops(part.nest.body);
-  std::erase_if(sequence.parts, [](const NestSequence::Part& part) { return part.nest.body.empty(); });
+  std::erase_if(sequence.parts,
+                [](const NestSequence::Part& part) { return part.nest.body.empty(); });
   return sequence;
 }
 

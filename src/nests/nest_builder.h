@@ -1,9 +1,9 @@
 #pragma once
 
+#include "nests/loop_nest.h"
+
 #include <string>
 #include <vector>
-
-#include "nests/loop_nest.h"
 
 namespace tenon::nests {
 
@@ -12,14 +12,17 @@ struct NestSequence {
   enum class BufferRole : std::uint8_t { Operand, Result, Temporary, Derived };
   struct Buffer {
     BufferRole role = BufferRole::Operand;
-    std::size_t index = 0;  ///< which operand, result or constant derived from one
+    /// which operand, result or constant derived from one
+    std::size_t index = 0;
     DType dtype = DType::F32;
     Dims dims;
   };
   struct Part {
     LoopNest nest;
-    std::vector<std::size_t> buffers;  ///< for each buffer of the nest that is not scratch, in order
-    bool is_scheduled = false;         ///< its loops already say how they run
+    /// for each buffer of the nest that is not scratch, in order
+    std::vector<std::size_t> buffers;
+    /// its loops already say how they run
+    bool is_scheduled = false;
   };
   std::vector<Buffer> buffers;
   std::vector<Part> parts;

@@ -1,10 +1,10 @@
 #include "nests/node_exprs.h"
 
-#include <unordered_map>
-
 #include "base/error.h"
 #include "ops/analysis.h"
 #include "ops/fused_groups.h"
+
+#include <unordered_map>
 
 namespace tenon::nests {
 namespace {
@@ -40,7 +40,8 @@ class Substitution {
 // A constant inside a group is a number, or an operand that the group should have.
 Expr constant_expr(const Constant& constant) {
   if (constant.kind() == Constant::Kind::Splat || constant.size() == 1) {
-    const Tensor stored = constant.kind() == Constant::Kind::Splat ? constant.stored() : constant.materialise();
+    const Tensor stored =
+        constant.kind() == Constant::Kind::Splat ? constant.stored() : constant.materialise();
     ExprNode node;
     node.dtype = constant.dtype();
     if (is_float(constant.dtype())) {
@@ -53,7 +54,8 @@ Expr constant_expr(const Constant& constant) {
     const Dims dims(constant.shape().begin(), constant.shape().end());
     return dims.empty() ? number : broadcast(number, dims);
   }
-  throw Error("a group holds a constant that is not one number", ErrorKind::Unsupported).got(constant.type());
+  throw Error("a group holds a constant that is not one number", ErrorKind::Unsupported)
+      .got(constant.type());
 }
 
 }  // namespace

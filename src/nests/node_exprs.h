@@ -1,9 +1,9 @@
 #pragma once
 
-#include <vector>
-
 #include "ir/graph.h"
 #include "ops/expr.h"
+
+#include <vector>
 
 namespace tenon::nests {
 

@@ -12,8 +12,8 @@ std::size_t buffer_of(const NestSequence::Part& part, std::size_t id) {
   return part.buffers[given];
 }
 
-void read_copy(NestSequence::Part& part, const Contraction& sum, const Scalar& factor, NestBuffer copy,
-               std::size_t number, ScalarNode read) {
+void read_copy(NestSequence::Part& part, const Contraction& sum, const Scalar& factor,
+               NestBuffer copy, std::size_t number, ScalarNode read) {
   Statement* fold = nullptr;
   for (Block* block = &part.nest.body; fold == nullptr;) {
     Statement& statement = (*block)[block->size() > 1 ? 1 : 0];
@@ -24,7 +24,8 @@ void read_copy(NestSequence::Part& part, const Contraction& sum, const Scalar& f
   read.id = part.nest.buffers.size();
   const Scalar load(std::make_shared<const ScalarNode>(std::move(read)));
   const bool is_first = &sum.a.node() == &factor.node();
-  fold->value = binary_scalar(BinaryOp::Multiply, fold->value->dtype, is_first ? load : sum.a, is_first ? sum.b : load);
+  fold->value = binary_scalar(BinaryOp::Multiply, fold->value->dtype, is_first ? load : sum.a,
+                              is_first ? sum.b : load);
   part.nest.buffers.push_back(std::move(copy));
   part.buffers.push_back(number);
 }

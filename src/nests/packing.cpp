@@ -1,10 +1,10 @@
 #include "nests/packing.h"
 
-#include <algorithm>
-#include <cstring>
-
 #include "base/error.h"
 #include "nests/affine.h"
+
+#include <algorithm>
+#include <cstring>
 
 namespace tenon::nests {
 
@@ -16,7 +16,9 @@ struct Axis {
   std::vector<std::int64_t> steps;  // by the packing's loops
 };
 
-bool is_inside(const Axis& axis, std::int64_t position) { return position >= 0 && position < axis.extent; }
+bool is_inside(const Axis& axis, std::int64_t position) {
+  return position >= 0 && position < axis.extent;
+}
 
 }  // namespace
 
@@ -51,7 +53,8 @@ void pack(const Packing& packing, const Tensor& tensor, std::byte* target) {
     }
     for (std::int64_t column = begin; column < end; ++column) {
       std::memcpy(target + static_cast<std::size_t>(column) * bytes,
-                  elements + static_cast<std::size_t>(offset + column * column_stride) * bytes, bytes);
+                  elements + static_cast<std::size_t>(offset + column * column_stride) * bytes,
+                  bytes);
     }
     target += static_cast<std::size_t>(width) * bytes;
     std::size_t k = rank - 1;

@@ -62,11 +62,15 @@ Scalar identity_scalar(Reduction reduction, DType dtype) {
   const bool is_real = tenon::is_float(dtype);
   const double infinity = std::numeric_limits<double>::infinity();
   switch (reduction) {
-    case Reduction::Product: return literal_scalar(dtype, 1, 1);
-    case Reduction::Max: return literal_scalar(dtype, -infinity, is_real ? 0 : lowest_integer(dtype));
+    case Reduction::Product:
+      return literal_scalar(dtype, 1, 1);
+    case Reduction::Max:
+      return literal_scalar(dtype, -infinity, is_real ? 0 : lowest_integer(dtype));
     case Reduction::Min:
-      return literal_scalar(dtype, infinity, is_real ? 0 : static_cast<std::int64_t>(highest_integer(dtype)));
-    default: return literal_scalar(dtype, 0, 0);
+      return literal_scalar(dtype, infinity,
+                            is_real ? 0 : static_cast<std::int64_t>(highest_integer(dtype)));
+    default:
+      return literal_scalar(dtype, 0, 0);
   }
 }
 
@@ -78,15 +82,18 @@ Scalar binary_scalar(BinaryOp op, DType dtype, Scalar a, Scalar b) {
   if (dtype == DType::I64 && a->dtype == DType::I64) {
     if (op == BinaryOp::Add && is_integer(a, 0)) return b;
     if ((op == BinaryOp::Add || op == BinaryOp::Subtract) && is_integer(b, 0)) return a;
-    if (op == BinaryOp::Multiply && (is_integer(a, 0) || is_integer(b, 0))) return integer_scalar(0);
+    if (op == BinaryOp::Multiply && (is_integer(a, 0) || is_integer(b, 0)))
+      return integer_scalar(0);
     if (op == BinaryOp::Multiply && is_integer(a, 1)) return b;
-    if ((op == BinaryOp::Multiply || op == BinaryOp::FloorDivide || op == BinaryOp::Divide) && is_integer(b, 1)) {
+    if ((op == BinaryOp::Multiply || op == BinaryOp::FloorDivide || op == BinaryOp::Divide) &&
+        is_integer(b, 1)) {
       return a;
     }
     if (op == BinaryOp::Modulo && is_integer(b, 1)) return integer_scalar(0);
     if (is_number(a) && is_number(b)) {
       std::int64_t result = 0;
-      if (op == BinaryOp::Add && !__builtin_add_overflow(a->integer, b->integer, &result)) return integer_scalar(result);
+      if (op == BinaryOp::Add && !__builtin_add_overflow(a->integer, b->integer, &result))
+        return integer_scalar(result);
       if (op == BinaryOp::Subtract && !__builtin_sub_overflow(a->integer, b->integer, &result)) {
         return integer_scalar(result);
       }
@@ -103,8 +110,12 @@ Scalar binary_scalar(BinaryOp op, DType dtype, Scalar a, Scalar b) {
   return make(std::move(node));
 }
 
-Scalar plus(const Scalar& a, const Scalar& b) { return binary_scalar(BinaryOp::Add, DType::I64, a, b); }
-Scalar times(const Scalar& a, const Scalar& b) { return binary_scalar(BinaryOp::Multiply, DType::I64, a, b); }
+Scalar plus(const Scalar& a, const Scalar& b) {
+  return binary_scalar(BinaryOp::Add, DType::I64, a, b);
+}
+Scalar times(const Scalar& a, const Scalar& b) {
+  return binary_scalar(BinaryOp::Multiply, DType::I64, a, b);
+}
 
 Scalar select_scalar(Scalar condition, Scalar a, Scalar b) {
   ScalarNode node;
@@ -127,7 +138,8 @@ namespace {
 
 // Where the number is 1 + f(x) of an f32: x.
 std::optional<Scalar> under_one_plus(UnaryOp op, const ScalarNode& node) {
-  if (node.kind != ScalarKind::Binary || node.binary != BinaryOp::Add || node.dtype != DType::F32) return std::nullopt;
+  if (node.kind != ScalarKind::Binary || node.binary != BinaryOp::Add || node.dtype != DType::F32)
+    return std::nullopt;
   for (const std::size_t k : {0U, 1U}) {
     const Scalar &one = node.args[k], &other = node.args[1 - k];
     const bool is_found = other->kind == ScalarKind::Unary && other->unary == op;
@@ -138,11 +150,13 @@ std::optional<Scalar> under_one_plus(UnaryOp op, const ScalarNode& node) {
 
 }  // namespace
 
-std::optional<Scalar> under_one_plus_erf(const ScalarNode& node) { return under_one_plus(UnaryOp::Erf, node); }
+std::optional<Scalar> under_one_plus_erf(const ScalarNode& node) {
+  return under_one_plus(UnaryOp::Erf, node);
+}
 
 bool divides_by_one_plus_exp(const ScalarNode& node) {
-  return node.kind == ScalarKind::Binary && node.binary == BinaryOp::Divide && node.dtype == DType::F32 &&
-         under_one_plus(UnaryOp::Exp, node.args[1].node()).has_value();
+  return node.kind == ScalarKind::Binary && node.binary == BinaryOp::Divide &&
+         node.dtype == DType::F32 && under_one_plus(UnaryOp::Exp, node.args[1].node()).has_value();
 }
 
 }  // namespace tenon::nests

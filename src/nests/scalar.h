@@ -1,30 +1,43 @@
 #pragma once
 
+#include "ops/expr.h"
+
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "ops/expr.h"
-
 namespace tenon::nests {
 
 enum class ScalarKind : std::uint8_t {
-  Integer, Real,   ///< one number
-  Loop,            ///< the position of a loop
-  Extent,          ///< an extent that is known when the kernel runs
-  Load,            ///< an element of a buffer
-  Local,           ///< what a local holds
-  Place,           ///< where an arg reduction found what a local holds
-  Unary, Binary, Select, Cast,
+  /// one number
+  Integer,
+  Real,
+  /// the position of a loop
+  Loop,
+  /// an extent that is known when the kernel runs
+  Extent,
+  /// an element of a buffer
+  Load,
+  /// what a local holds
+  Local,
+  /// where an arg reduction found what a local holds
+  Place,
+  Unary,
+  Binary,
+  Select,
+  Cast,
 };
 
 /// What a load does about coordinates outside its buffer.
 enum class Bounds : std::uint8_t {
-  Inside,   ///< there are none, by promise
-  Fill,     ///< the last argument stands there
-  Checked,  ///< the data is wrong: the kernel reports it
+  /// there are none, by promise
+  Inside,
+  /// the last argument stands there
+  Fill,
+  /// the data is wrong: the kernel reports it
+  Checked,
 };
 
 struct ScalarNode;
@@ -37,7 +50,8 @@ class Scalar {
   const ScalarNode& node() const { return *node_; }
   const ScalarNode* operator->() const { return node_.get(); }
   bool is_defined() const { return node_ != nullptr; }
-  bool is_shared() const { return node_.use_count() > 1; }  ///< others hold it too
+  /// others hold it too
+  bool is_shared() const { return node_.use_count() > 1; }
 
  private:
   std::shared_ptr<const ScalarNode> node_;
@@ -48,12 +62,15 @@ struct ScalarNode {
   DType dtype = DType::I64;
   std::int64_t integer = 0;
   double real = 0;
-  std::size_t id = 0;  ///< of the loop, extent, buffer or local
+  /// of the loop, extent, buffer or local
+  std::size_t id = 0;
   UnaryOp unary{};
   BinaryOp binary{};
   Bounds bounds = Bounds::Inside;
-  std::vector<Scalar> args;  ///< Load: one coordinate for each axis of `view`, then the fill
-  Dims view;                 ///< Load: the extents under which the buffer is seen, row-major
+  /// Load: one coordinate for each axis of `view`, then the fill
+  std::vector<Scalar> args;
+  /// Load: the extents under which the buffer is seen, row-major
+  Dims view;
 };
 
 Scalar integer_scalar(std::int64_t value);

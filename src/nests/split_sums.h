@@ -9,7 +9,8 @@ struct SumPieces {
   /// That are read for one: what stays in a processor's first cache while vectors of neighbours go
   /// over it one after another, or keeps the threads of a device busy.
   std::int64_t bytes = 32 << 10;
-  bool are_split_again = false;  ///< sums of pieces that are long themselves
+  /// sums of pieces that are long themselves
+  bool are_split_again = false;
 };
 
 /// Long sums (and other folds) that few positions share, as a batch norm's over an image, are taken

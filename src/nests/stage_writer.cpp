@@ -1,19 +1,20 @@
 #include "nests/stage_writer.h"
 
-#include <optional>
-#include <set>
-
 #include "base/error.h"
 #include "ir/dim_broadcast.h"
 #include "nests/index_map.h"
 #include "ops/expr_names.h"
+
+#include <optional>
+#include <set>
 
 namespace tenon::nests {
 namespace {
 
 Statement store(const Stage& stage, std::vector<Scalar> at, Scalar value, LoopNest& nest) {
   if (stage.offset != Dim(0)) {
-    at[stage.axis] = binary_scalar(BinaryOp::Add, DType::I64, at[stage.axis], nest.extent(stage.offset));
+    at[stage.axis] =
+        binary_scalar(BinaryOp::Add, DType::I64, at[stage.axis], nest.extent(stage.offset));
   }
   Statement statement;
   statement.kind = Statement::Kind::Store;
@@ -24,12 +25,14 @@ Statement store(const Stage& stage, std::vector<Scalar> at, Scalar value, LoopNe
   return statement;
 }
 
-// As in the reference, products are taken in f64: on the way they leave the range of a number sooner
-// than at the end.
+// As in the reference, products are taken in f64: on the way they leave the range of a number
+// sooner than at the end.
 DType folded_in(Reduction reduction, DType dtype) {
   return reduction == Reduction::Product && is_float(dtype) ? DType::F64 : dtype;
 }
-Scalar widened(Scalar x, DType from, DType to) { return from == to ? x : cast_scalar(std::move(x), to); }
+Scalar widened(Scalar x, DType from, DType to) {
+  return from == to ? x : cast_scalar(std::move(x), to);
+}
 // And back; narrow floats are rounded where they are stored.
 Scalar folded(std::size_t local, DType from, DType to) {
   const Scalar total = local_scalar(local, from);
@@ -50,15 +53,20 @@ namespace {
 std::optional<std::int64_t> number_of(const Expr& expr) {
   const ExprNode& node = expr.node();
   switch (node.kind) {
-    case ExprKind::Literal: return node.integer;
-    case ExprKind::Read: return node.has_fill ? std::nullopt : number_of(node.args[0]);
-    case ExprKind::Reshape: return number_of(node.args[0]);
+    case ExprKind::Literal:
+      return node.integer;
+    case ExprKind::Read:
+      return node.has_fill ? std::nullopt : number_of(node.args[0]);
+    case ExprKind::Reshape:
+      return number_of(node.args[0]);
     case ExprKind::Select: {
       const auto condition = number_of(node.args[0]);
       return condition ? number_of(node.args[*condition != 0 ? 1 : 2]) : std::nullopt;
     }
-    case ExprKind::Binary: break;
-    default: return std::nullopt;
+    case ExprKind::Binary:
+      break;
+    default:
+      return std::nullopt;
   }
   if (!is_integer(node.args[0].dtype())) return std::nullopt;
   const auto a = number_of(node.args[0]), b = number_of(node.args[1]);
@@ -117,14 +125,16 @@ std::vector<Scalar> StageWriter::repeated_position(LoopNest& nest, const Dims& f
     } else if (!may_repeat(extent, from[skipped + axis])) {
       inner.push_back(at[skipped + axis]);
     } else {  // may turn out to be 1 when it runs
-      const Scalar is_one = binary_scalar(BinaryOp::Equal, DType::Bool, nest.extent(extent), integer_scalar(1));
+      const Scalar is_one =
+          binary_scalar(BinaryOp::Equal, DType::Bool, nest.extent(extent), integer_scalar(1));
       inner.push_back(positions_(select_scalar(is_one, integer_scalar(0), at[skipped + axis])));
     }
   }
   return inner;
 }
 
-Scalar StageWriter::load(const StageResult& place, const Dims& dims, const std::vector<Scalar>& at) const {
+Scalar StageWriter::load(const StageResult& place, const Dims& dims,
+                         const std::vector<Scalar>& at) const {
   ScalarNode node;
   node.kind = ScalarKind::Load;
   node.dtype = buffers_[place.buffer].dtype;
@@ -155,7 +165,8 @@ Scalar StageWriter::read(LoopNest& nest, const ExprNode& node, const std::vector
   load_node.args = std::move(coordinates);
   if (node.has_fill) {
     const Expr& fill = node.args.back();
-    load_node.args.push_back(element(nest, fill, repeated_position(nest, node.dims, fill.dims(), at)));
+    load_node.args.push_back(
+        element(nest, fill, repeated_position(nest, node.dims, fill.dims(), at)));
   }
   return Scalar(std::make_shared<const ScalarNode>(std::move(load_node)));
 }
@@ -172,29 +183,48 @@ Scalar StageWriter::element(LoopNest& nest, const Expr& expr, const std::vector<
     return element(nest, inner, repeated_position(nest, node.dims, inner.dims(), at));
   };
   Scalar result;
-  if (const auto place = places_.find(&node); place != places_.end() && place->second.ready <= current_) {
+  if (const auto place = places_.find(&node);
+      place != places_.end() && place->second.ready <= current_) {
     result = load(place->second, node.dims, at);
   } else {
     switch (node.kind) {
-      case ExprKind::Literal: result = literal_scalar(node.dtype, node.real, node.integer); break;
-      case ExprKind::Extent: result = nest.extent(node.extent); break;
-      case ExprKind::Index: result = at[node.axes[0]]; break;
-      case ExprKind::Unary: result = unary_scalar(node.unary, node.dtype, arg(0)); break;
-      case ExprKind::Binary: result = binary_scalar(node.binary, node.dtype, arg(0), arg(1)); break;
-      case ExprKind::Select: result = select_scalar(arg(0), arg(1), arg(2)); break;
-      case ExprKind::Cast: result = cast_scalar(arg(0), node.dtype); break;
-      case ExprKind::Read: result = read(nest, node, at); break;
+      case ExprKind::Literal:
+        result = literal_scalar(node.dtype, node.real, node.integer);
+        break;
+      case ExprKind::Extent:
+        result = nest.extent(node.extent);
+        break;
+      case ExprKind::Index:
+        result = at[node.axes[0]];
+        break;
+      case ExprKind::Unary:
+        result = unary_scalar(node.unary, node.dtype, arg(0));
+        break;
+      case ExprKind::Binary:
+        result = binary_scalar(node.binary, node.dtype, arg(0), arg(1));
+        break;
+      case ExprKind::Select:
+        result = select_scalar(arg(0), arg(1), arg(2));
+        break;
+      case ExprKind::Cast:
+        result = cast_scalar(arg(0), node.dtype);
+        break;
+      case ExprKind::Read:
+        result = read(nest, node, at);
+        break;
       case ExprKind::Reshape: {
         std::vector<Scalar> inner = reshaped_position(nest, node.dims, node.args[0].dims(), at);
         for (Scalar& index : inner) index = positions_(index);
         result = element(nest, node.args[0], inner);
         break;
       }
-      default: TENON_ASSERT(false, "stages have buffers before they are read");
+      default:
+        TENON_ASSERT(false, "stages have buffers before they are read");
     }
   }
   if (!is_compilable(node.dtype)) {
-    throw Error("kernels do not compute with this element type", ErrorKind::Unsupported).got(node.dtype);
+    throw Error("kernels do not compute with this element type", ErrorKind::Unsupported)
+        .got(node.dtype);
   }
   elements_.emplace(std::pair{&node, std::move(key)}, result);
   return result;
@@ -245,7 +275,8 @@ Block StageWriter::scan_body(LoopNest& nest, const Stage& stage, const std::vect
   std::vector<Scalar> inner = at;
   inner[axis] = positions_(loop_scalar(id));
   if (node.is_reverse) {
-    const Scalar last = binary_scalar(BinaryOp::Subtract, DType::I64, nest.extent(node.dims[axis]), integer_scalar(1));
+    const Scalar last = binary_scalar(BinaryOp::Subtract, DType::I64, nest.extent(node.dims[axis]),
+                                      integer_scalar(1));
     inner[axis] = positions_(binary_scalar(BinaryOp::Subtract, DType::I64, last, loop_scalar(id)));
   }
   const DType within = folded_in(node.reduction, node.dtype);
@@ -260,7 +291,8 @@ Block StageWriter::scan_body(LoopNest& nest, const Stage& stage, const std::vect
   if (node.is_exclusive) block.push_back(written);
   block.push_back(std::move(fold));
   if (!node.is_exclusive) block.push_back(std::move(written));
-  return {define_statement(local, identity_scalar(node.reduction, within)), loop_statement(id, node.dims[axis], std::move(block))};
+  return {define_statement(local, identity_scalar(node.reduction, within)),
+          loop_statement(id, node.dims[axis], std::move(block))};
 }
 
 Block StageWriter::scatter_body(LoopNest& nest, const Stage& stage) {
@@ -285,10 +317,12 @@ Block StageWriter::scatter_body(LoopNest& nest, const Stage& stage) {
   update.value = element(nest, updates, at);
   for (std::size_t k = 2; k < node.args.size(); ++k) {
     const Expr& coordinate = node.args[k];
-    update.indices.push_back(element(nest, coordinate, repeated_position(nest, updates.dims(), coordinate.dims(), at)));
+    update.indices.push_back(
+        element(nest, coordinate, repeated_position(nest, updates.dims(), coordinate.dims(), at)));
   }
   Block block{std::move(update)};
-  for (std::size_t k = loops.size(); k-- > 0;) block = {loop_statement(loops[k].first, loops[k].second, std::move(block))};
+  for (std::size_t k = loops.size(); k-- > 0;)
+    block = {loop_statement(loops[k].first, loops[k].second, std::move(block))};
   return block;
 }
 
@@ -298,7 +332,8 @@ Block StageWriter::body(LoopNest& nest, std::size_t index) {
   current_ = index;
   const Stage& stage = stages_[index];
   const ExprNode& node = stage.expr.node();
-  while (nest.loop_names.size() < node.dims.size()) nest.new_loop(concat("i", nest.loop_names.size()));
+  while (nest.loop_names.size() < node.dims.size())
+    nest.new_loop(concat("i", nest.loop_names.size()));
   std::vector<Scalar> at;
   for (std::size_t axis = 0; axis < node.dims.size(); ++axis) {
     at.push_back(positions_(node.dims[axis] == Dim(1) ? integer_scalar(0) : loop_scalar(axis)));

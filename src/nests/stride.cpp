@@ -18,10 +18,14 @@ class Growth {
   Step found(const Scalar& scalar) {
     switch (scalar->kind) {
       case ScalarKind::Integer:
-      case ScalarKind::Extent: return 0;
-      case ScalarKind::Loop: return scalar->id == loop_ ? 1 : 0;
-      case ScalarKind::Binary: return of_binary(scalar);
-      default: break;
+      case ScalarKind::Extent:
+        return 0;
+      case ScalarKind::Loop:
+        return scalar->id == loop_ ? 1 : 0;
+      case ScalarKind::Binary:
+        return of_binary(scalar);
+      default:
+        break;
     }
     for (const Scalar& arg : scalar->args) {
       if (of(arg) != 0) return std::nullopt;
@@ -52,7 +56,9 @@ class Growth {
 
 }  // namespace
 
-std::optional<std::int64_t> growth(const Scalar& scalar, std::size_t loop) { return Growth(loop).of(scalar); }
+std::optional<std::int64_t> growth(const Scalar& scalar, std::size_t loop) {
+  return Growth(loop).of(scalar);
+}
 
 Stride stride_along(const std::vector<Scalar>& indices, const Dims& view, std::size_t loop) {
   Stride access = Stride::Zero;
@@ -70,12 +76,15 @@ Stride stride_along(const std::vector<Scalar>& indices, const Dims& view, std::s
 }
 
 Stride stride_along(const Scalar& load, std::size_t loop) {
-  return stride_along({load->args.begin(), load->args.begin() + static_cast<std::ptrdiff_t>(load->view.size())},
-                      load->view, loop);
+  return stride_along(
+      {load->args.begin(), load->args.begin() + static_cast<std::ptrdiff_t>(load->view.size())},
+      load->view, loop);
 }
 
 bool depends_on(const Scalar& scalar, std::size_t loop) {
-  return any_node(scalar, [&](const ScalarNode& node) { return node.kind == ScalarKind::Loop && node.id == loop; });
+  return any_node(scalar, [&](const ScalarNode& node) {
+    return node.kind == ScalarKind::Loop && node.id == loop;
+  });
 }
 
 }  // namespace tenon::nests

@@ -1,14 +1,15 @@
 #pragma once
 
+#include "nests/scalar.h"
+
 #include <cstdint>
 #include <optional>
 #include <vector>
 
-#include "nests/scalar.h"
-
 namespace tenon::nests {
 
-/// How much an integer grows with each step of a loop; nothing where that is not the same everywhere.
+/// How much an integer grows with each step of a loop; nothing where that is not the same
+/// everywhere.
 std::optional<std::int64_t> growth(const Scalar& scalar, std::size_t loop);
 /// How far apart the elements of neighbouring positions of a loop lie.
 enum class Stride : std::uint8_t { Zero, Unit, Other };

@@ -1,14 +1,14 @@
 #include "nests/transposed_operand.h"
 
-#include <algorithm>
-#include <optional>
-
 #include "base/error.h"
 #include "nests/operand_copy.h"
 #include "nests/pairs.h"
 #include "nests/schedule/stage.h"
 #include "nests/stride.h"
 #include "ops/access.h"
+
+#include <algorithm>
+#include <optional>
 
 namespace tenon::nests {
 namespace {
@@ -17,7 +17,9 @@ using Part = NestSequence::Part;
 
 constexpr std::int64_t kFewestRows = 8, kFewestColumns = 8;
 
-bool is_at_least(const Dim& extent, std::int64_t least) { return !extent.is_constant() || extent.constant() >= least; }
+bool is_at_least(const Dim& extent, std::int64_t least) {
+  return !extent.is_constant() || extent.constant() >= least;
+}
 
 // What is to be transposed: which load, and the loop that it is to lie along.
 struct Transposition {
@@ -33,20 +35,25 @@ bool is_worth_a_copy(const Contraction& sum, const Scalar& a, const Scalar& b) {
   for (const Statement* loop : sum.parallel) {
     if (stride_along(b, loop->id) == Stride::Zero) rows *= size_hint(loop->extent);
   }
-  const bool lies_along = std::any_of(sum.reduction.begin(), sum.reduction.end(), [&](const Statement* loop) {
-    return loop->extent.is_constant() && stride_along(a, loop->id) == Stride::Unit && stride_along(b, loop->id) == Stride::Unit;
-  });
+  const bool lies_along =
+      std::any_of(sum.reduction.begin(), sum.reduction.end(), [&](const Statement* loop) {
+        return loop->extent.is_constant() && stride_along(a, loop->id) == Stride::Unit &&
+               stride_along(b, loop->id) == Stride::Unit;
+      });
   return rows >= kEnoughRows || !lies_along || size_hint(product(b->view)) < kLargeOperand;
 }
 
-std::optional<Transposition> find_transposition(const Contraction& sum, const Part& part, const std::vector<bool>& is_constant) {
+std::optional<Transposition> find_transposition(const Contraction& sum, const Part& part,
+                                                const std::vector<bool>& is_constant) {
   std::optional<Transposition> found;
   for (const Statement* loop : sum.parallel) {
     if (!is_at_least(loop->extent, kFewestColumns) || !suits_columns(sum, loop->id)) continue;
     for (const bool swaps : {false, true}) {
       const Scalar &a = swaps ? sum.b : sum.a, &b = swaps ? sum.a : sum.b;
-      if (stride_along(a, loop->id) != Stride::Zero || stride_along(b, loop->id) == Stride::Zero) continue;
-      if (stride_along(b, loop->id) == Stride::Unit || b->bounds != Bounds::Inside) return std::nullopt;
+      if (stride_along(a, loop->id) != Stride::Zero || stride_along(b, loop->id) == Stride::Zero)
+        continue;
+      if (stride_along(b, loop->id) == Stride::Unit || b->bounds != Bounds::Inside)
+        return std::nullopt;
       if (part.nest.buffers[b->id].storage == Storage::Scratch) return std::nullopt;
       const std::size_t source = buffer_of(part, b->id);
       if (source < is_constant.size() && is_constant[source]) return std::nullopt;
@@ -54,7 +61,8 @@ std::optional<Transposition> find_transposition(const Contraction& sum, const Pa
       // Of all loops together: four images of seven by seven are as many rows as one of 196.
       Dim rows = 1;
       for (const Statement* other : sum.parallel) {
-        if (other != loop && stride_along(b, other->id) == Stride::Zero) rows = rows * other->extent;
+        if (other != loop && stride_along(b, other->id) == Stride::Zero)
+          rows = rows * other->extent;
       }
       if (is_at_least(rows, kFewestRows)) found = Transposition{b, loop};
     }
@@ -63,8 +71,8 @@ std::optional<Transposition> find_transposition(const Contraction& sum, const Pa
 }
 
 // Every loop that the operand depends on becomes an axis of the copy, the columns last.
-Part transposed_part(NestSequence& sequence, Part& part, const Contraction& sum, const Transposition& turn,
-                     std::int64_t line_elements) {
+Part transposed_part(NestSequence& sequence, Part& part, const Contraction& sum,
+                     const Transposition& turn, std::int64_t line_elements) {
   std::vector<const Statement*> loops;
   for (const auto* list : {&sum.parallel, &sum.reduction}) {
     for (const Statement* loop : *list) {
@@ -75,7 +83,8 @@ Part transposed_part(NestSequence& sequence, Part& part, const Contraction& sum,
   Dims dims;
   for (const Statement* loop : loops) dims.push_back(loop->extent);
   // Rows of the copy that lie a power of two apart would take the same few places of a cache.
-  const bool is_apart = dims.back().is_constant() && dims.back().constant() % (2 * line_elements) == 0;
+  const bool is_apart =
+      dims.back().is_constant() && dims.back().constant() % (2 * line_elements) == 0;
   if (is_apart) dims.back() = dims.back().constant() + line_elements;
   // By blocks of columns: so many rows of the operand are read along, each line once.
   return stage(sequence, part, sum, turn.load, loops, dims, line_elements);
@@ -83,7 +92,8 @@ Part transposed_part(NestSequence& sequence, Part& part, const Contraction& sum,
 
 // A factor that is not as wide as arithmetic, and stays along loops where the other one moves: each
 // element is read for every column.
-std::optional<Scalar> find_narrow(const Contraction& sum, const Part& part, const std::vector<bool>& is_constant, bool has_pairs) {
+std::optional<Scalar> find_narrow(const Contraction& sum, const Part& part,
+                                  const std::vector<bool>& is_constant, bool has_pairs) {
   const auto is_held = [&](const Scalar& factor) {
     if (part.nest.buffers[factor->id].storage == Storage::Scratch) return false;
     const std::size_t source = buffer_of(part, factor->id);
@@ -92,14 +102,17 @@ std::optional<Scalar> find_narrow(const Contraction& sum, const Part& part, cons
   for (const bool swaps : {false, true}) {
     const Scalar &a = swaps ? sum.b : sum.a, &b = swaps ? sum.a : sum.b;
     const NestBuffer& from = part.nest.buffers[a->id];
-    if (from.dtype == DType::F32 || from.storage == Storage::Scratch || a->bounds != Bounds::Inside) continue;
+    if (from.dtype == DType::F32 || from.storage == Storage::Scratch || a->bounds != Bounds::Inside)
+      continue;
     const std::size_t source = buffer_of(part, a->id);
     if (source < is_constant.size() && is_constant[source]) continue;
     if (has_pairs && is_held(b) && pair_loop(sum, a, b) != nullptr) continue;
-    const bool stays = std::any_of(sum.parallel.begin(), sum.parallel.end(), [&](const Statement* loop) {
-      return is_at_least(loop->extent, kFewestColumns) && stride_along(a, loop->id) == Stride::Zero &&
-             stride_along(b, loop->id) != Stride::Zero;
-    });
+    const bool stays =
+        std::any_of(sum.parallel.begin(), sum.parallel.end(), [&](const Statement* loop) {
+          return is_at_least(loop->extent, kFewestColumns) &&
+                 stride_along(a, loop->id) == Stride::Zero &&
+                 stride_along(b, loop->id) != Stride::Zero;
+        });
     if (stays) return a;
   }
   return std::nullopt;
@@ -107,14 +120,18 @@ std::optional<Scalar> find_narrow(const Contraction& sum, const Part& part, cons
 
 }  // namespace
 
-void transpose_operands(NestSequence& sequence, const std::vector<bool>& is_constant, std::int64_t line_elements, bool has_pairs) {
+void transpose_operands(NestSequence& sequence, const std::vector<bool>& is_constant,
+                        std::int64_t line_elements, bool has_pairs) {
   std::vector<Part> parts;
   for (Part& part : sequence.parts) {
-    const std::optional<Contraction> sum = part.is_scheduled ? std::nullopt : find_contraction(part.nest);
-    const std::optional<Transposition> turn = sum ? find_transposition(*sum, part, is_constant) : std::nullopt;
+    const std::optional<Contraction> sum =
+        part.is_scheduled ? std::nullopt : find_contraction(part.nest);
+    const std::optional<Transposition> turn =
+        sum ? find_transposition(*sum, part, is_constant) : std::nullopt;
     if (turn) parts.push_back(transposed_part(sequence, part, *sum, *turn, line_elements));
     const std::optional<Contraction> left = sum ? find_contraction(part.nest) : std::nullopt;
-    const std::optional<Scalar> narrow = left ? find_narrow(*left, part, is_constant, has_pairs) : std::nullopt;
+    const std::optional<Scalar> narrow =
+        left ? find_narrow(*left, part, is_constant, has_pairs) : std::nullopt;
     if (narrow) parts.push_back(stage_whole(sequence, part, *left, *narrow));
     if (turn || narrow) drop_unused_buffers(part);
     parts.push_back(std::move(part));

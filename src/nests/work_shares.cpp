@@ -13,11 +13,14 @@ Counts counts_in(const Block& block) {
   Counts counts;
   for (const Statement& statement : block) {
     const Counts inner = counts_in(statement.body);
-    const double trips = statement.extent.is_constant() ? static_cast<double>(statement.extent.constant()) : 1;
+    const double trips =
+        statement.extent.is_constant() ? static_cast<double>(statement.extent.constant()) : 1;
     counts.products += inner.products * trips;
     counts.stores += inner.stores * trips;
-    const bool is_product = statement.kind == Statement::Kind::Fold && statement.reduction == Reduction::Sum &&
-                            statement.value->kind == ScalarKind::Binary && statement.value->binary == BinaryOp::Multiply;
+    const bool is_product = statement.kind == Statement::Kind::Fold &&
+                            statement.reduction == Reduction::Sum &&
+                            statement.value->kind == ScalarKind::Binary &&
+                            statement.value->binary == BinaryOp::Multiply;
     counts.products += is_product;
     counts.stores += statement.kind == Statement::Kind::Store;
   }

@@ -306,7 +306,9 @@ double size_hint(const Dim& dim) {
   return fold(tree_of(dim), arithmetic);
 }
 
-double least_value(const Dim& dim) { return static_cast<double>(std::max<std::int64_t>(1, dim.range().lo)); }
+double least_value(const Dim& dim) {
+  return static_cast<double>(std::max<std::int64_t>(1, dim.range().lo));
+}
 
 double size_hint_bytes(const Type& type) {
   return type.is_tensor() ? size_hint(byte_count(type.tensor())) : 0.0;
@@ -355,9 +357,8 @@ bool has_only_types(const Graph& graph, const Node& node) {
   for (std::size_t k = 0; k < node.operands.size() && k < node.op->operands.size(); ++k) {
     if (node.operands[k] && node.op->operands[k].is_dynamic_attribute) return false;
   }
-  return std::ranges::none_of(node.results, [&](ValueId result) {
-    return result && graph.known_elements(result);
-  });
+  return std::ranges::none_of(
+      node.results, [&](ValueId result) { return result && graph.known_elements(result); });
 }
 
 }  // namespace

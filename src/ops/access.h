@@ -8,35 +8,53 @@ namespace tenon {
 
 /// How one element of a node's results depends on an operand; a later one is harder to join.
 enum class Access : std::uint8_t {
-  Unread,     ///< not at all, or only its extents
-  Aligned,    ///< the element at the same place
-  Row,        ///< all elements along the reduced axes of the same row
-  Broadcast,  ///< the element at the same place of fewer axes, or of axes of extent 1
-  Moved,      ///< elements at other places
-  Window,     ///< many elements at other places, folded
+  /// not at all, or only its extents
+  Unread,
+  /// the element at the same place
+  Aligned,
+  /// all elements along the reduced axes of the same row
+  Row,
+  /// the element at the same place of fewer axes, or of axes of extent 1
+  Broadcast,
+  /// elements at other places
+  Moved,
+  /// many elements at other places, folded
+  Window,
 };
 
 /// What a node does to elements: coarser than its expression, finer than `Fusion`.
 enum class Role : std::uint8_t {
-  Opaque,       ///< nothing is known, or the op asks to be left alone
-  Pointwise,    ///< arithmetic on the elements read
-  Move,         ///< no arithmetic: every element is one that was read, or a fill
-  Rows,         ///< folds whole axes, all of them the same; gives rows or whole spaces
-  Windows,      ///< folds elements read at computed places: pooling, group norm
-  Contraction,  ///< sums of products
+  /// nothing is known, or the op asks to be left alone
+  Opaque,
+  /// arithmetic on the elements read
+  Pointwise,
+  /// no arithmetic: every element is one that was read, or a fill
+  Move,
+  /// folds whole axes, all of them the same; gives rows or whole spaces
+  Rows,
+  /// folds elements read at computed places: pooling, group norm
+  Windows,
+  /// sums of products
+  Contraction,
 };
 
 /// What a kernel's author asks about a node; derived from its lowering.
 struct NodeAccess {
   Role role = Role::Opaque;
-  std::vector<Access> operands;  ///< by position
+  /// by position
+  std::vector<Access> operands;
   /// The space iterated over: of Rows the one folded, else the results'.
   Dims space;
-  std::vector<std::size_t> axes;  ///< Rows: those folded
-  double flops = 0;               ///< at the size hints of symbols
-  double folded_elements = 0;     ///< Rows and Windows: how many elements all folds go through
-  bool reads_once = false;        ///< Moved operands: no element is read twice
-  bool covers = false;            ///< of a Move that reads once: every element is read
+  /// Rows: those folded
+  std::vector<std::size_t> axes;
+  /// at the size hints of symbols
+  double flops = 0;
+  /// Rows and Windows: how many elements all folds go through
+  double folded_elements = 0;
+  /// Moved operands: no element is read twice
+  bool reads_once = false;
+  /// of a Move that reads once: every element is read
+  bool covers = false;
 };
 
 NodeAccess access_of(const Graph& graph, NodeId node);

@@ -10,8 +10,10 @@ namespace tenon {
 /// What arg_max and arg_min have in common.
 struct ArgExtremeAttrs {
   std::int64_t axis = 0;
-  bool keep_axes = true;     ///< the axis stays, with extent 1
-  bool select_last = false;  ///< of equal elements the last rather than the first
+  /// the axis stays, with extent 1
+  bool keep_axes = true;
+  /// of equal elements the last rather than the first
+  bool select_last = false;
 };
 
 /// The op of that name: operand x, result y of i64.

@@ -113,8 +113,9 @@ Expr weighted_values(const Extents& e, const Expr& weights, const Expr& v) {
   const std::size_t lead = e.lead({}).size();
   const Space s(e.lead({e.queries, e.value_size, e.keys}));
   const Expr query = s[lead], column = s[lead + 1], key = s[lead + 2];
-  const Expr sum = sum_out(weights.at(under(s, lead, {query, key})) * v.at(under(s, 2, {key, column})),
-                           {static_cast<int>(lead) + 2});
+  const Expr sum =
+      sum_out(weights.at(under(s, lead, {query, key})) * v.at(under(s, 2, {key, column})),
+              {static_cast<int>(lead) + 2});
   return reshape(sum, {e.batch, e.heads, e.queries, e.value_size});
 }
 
@@ -185,7 +186,9 @@ void lower(const Attrs& attrs, Lowering& op) {
   op.define("y", cast(weighted_values(extents, weights, cast(op.operand("v"), wide)), dtype));
   const Expr stages[] = {scaled, capped, biased, weights};
   const Expr scores = stages[static_cast<std::size_t>(attrs.scores)];
-  op.define("scores", cast(reshape(scores, {extents.batch, extents.heads, extents.queries, extents.keys}), dtype));
+  op.define(
+      "scores",
+      cast(reshape(scores, {extents.batch, extents.heads, extents.queries, extents.keys}), dtype));
 }
 
 /// The way back through an attention node. Scores are computed again rather than kept.

@@ -1,8 +1,8 @@
 #include "ops/attr_field.h"
 
-#include <cstring>
-
 #include "base/text.h"
+
+#include <cstring>
 
 namespace tenon {
 namespace {
@@ -77,7 +77,8 @@ std::optional<std::vector<std::int64_t>> integers_from_operand(std::string_view 
                                                                const OperandTypes& in) {
   if (const Tensor* value = in.value(name)) return value->integers();
   const Type& type = in.type(name);
-  if (type.is_tensor() && element_count(type.tensor()) == Dim(0)) return std::vector<std::int64_t>{};
+  if (type.is_tensor() && element_count(type.tensor()) == Dim(0))
+    return std::vector<std::int64_t>{};
   const Dims* known = in.known(name);
   if (!known || !all_constant(*known)) return std::nullopt;
   return constants(*known);
@@ -138,7 +139,8 @@ double AttrTraits<double>::from(std::string_view name, const AttrValue& value) {
   return take<double>(name, value, "a number");
 }
 AttrValue AttrTraits<double>::to(const double& value) { return value; }
-bool AttrTraits<double>::from_operand(std::string_view name, const OperandTypes& in, double& value) {
+bool AttrTraits<double>::from_operand(std::string_view name, const OperandTypes& in,
+                                      double& value) {
   const Tensor* tensor = in.value(name);
   if (!tensor || tensor->size() != 1) return false;
   value = tensor->real_at(0);
@@ -157,7 +159,9 @@ DType AttrTraits<DType>::from(std::string_view name, const AttrValue& value) {
   return take<DType>(name, value, "an element type such as f32");
 }
 AttrValue AttrTraits<DType>::to(const DType& value) { return value; }
-bool AttrTraits<DType>::from_operand(std::string_view, const OperandTypes&, DType&) { return false; }
+bool AttrTraits<DType>::from_operand(std::string_view, const OperandTypes&, DType&) {
+  return false;
+}
 
 Dims AttrTraits<Dims>::from(std::string_view name, const AttrValue& value) {
   if (is_empty_list(value)) return {};
@@ -178,7 +182,9 @@ Integers AttrTraits<Integers>::from(std::string_view name, const AttrValue& valu
   if (!all_constant(dims)) refuse(name, "a list of integers, no symbols");
   return constants(dims);
 }
-AttrValue AttrTraits<Integers>::to(const Integers& value) { return Dims(value.begin(), value.end()); }
+AttrValue AttrTraits<Integers>::to(const Integers& value) {
+  return Dims(value.begin(), value.end());
+}
 bool AttrTraits<Integers>::from_operand(std::string_view name, const OperandTypes& in,
                                         Integers& value) {
   auto integers = integers_from_operand(name, in);
@@ -210,7 +216,9 @@ Texts AttrTraits<Texts>::from(std::string_view name, const AttrValue& value) {
   return take<Texts>(name, value, "a list of texts");
 }
 AttrValue AttrTraits<Texts>::to(const Texts& value) { return value; }
-bool AttrTraits<Texts>::from_operand(std::string_view, const OperandTypes&, Texts&) { return false; }
+bool AttrTraits<Texts>::from_operand(std::string_view, const OperandTypes&, Texts&) {
+  return false;
+}
 
 Constant AttrTraits<Constant>::from(std::string_view name, const AttrValue& value) {
   return take<Constant>(name, value, "a constant such as f32[2] [1, 2]");
@@ -228,7 +236,8 @@ bool AttrTraits<Type>::from_operand(std::string_view, const OperandTypes&, Type&
 
 std::size_t word_index(const AttrDef& def, const AttrValue& value) {
   const std::vector<std::string>& words = def.words;
-  const std::string& word = take<std::string>(def.name, value, concat("one of ", join(words, ", ")));
+  const std::string& word =
+      take<std::string>(def.name, value, concat("one of ", join(words, ", ")));
   for (std::size_t k = 0; k < words.size(); ++k) {
     if (words[k] == word) return k;
   }
@@ -290,7 +299,7 @@ const FieldAccess& field_access() {
   return MemberAccess<T>::access;
 }
 
-#define TENON_FIELD_ACCESS(T)                \
+#define TENON_FIELD_ACCESS(T)                    \
   template const FieldAccess& field_access<T>(); \
   template const FieldAccess& field_access<std::optional<T>>();
 TENON_FIELD_ACCESS(bool)

@@ -1,5 +1,9 @@
 #pragma once
 
+#include "base/error.h"
+#include "ir/op_def.h"
+#include "ops/operand_types.h"
+
 #include <bit>
 #include <cstddef>
 #include <optional>
@@ -7,21 +11,20 @@
 #include <type_traits>
 #include <vector>
 
-#include "base/error.h"
-#include "ir/op_def.h"
-#include "ops/operand_types.h"
-
 namespace tenon {
 
 /// How a field behaves beyond its name and type.
 struct FieldOptions {
   bool is_required = false;
-  bool is_dynamic = false;            ///< an operand of the same name may give it at run time
-  const char* words = "";             ///< names of the enumerators of an enum field, in order
+  /// an operand of the same name may give it at run time
+  bool is_dynamic = false;
+  /// names of the enumerators of an enum field, in order
+  const char* words = "";
 };
 inline constexpr FieldOptions required{true, false};
 inline constexpr FieldOptions dynamic{false, true};
-inline constexpr FieldOptions dynamic_required{true, true};  ///< as attribute or as operand
+/// as attribute or as operand
+inline constexpr FieldOptions dynamic_required{true, true};
 constexpr FieldOptions words(const char* names) { return {false, false, names}; }
 
 /// How a member of some C++ type is read from and written to an attribute.
@@ -45,7 +48,8 @@ const FieldAccess& narrow_word_access();
 struct ErasedField {
   AttrDef def;
   bool is_dynamic = false;
-  std::size_t offset = 0;  ///< of the member in its struct
+  /// of the member in its struct
+  std::size_t offset = 0;
   const FieldAccess* access = nullptr;
 
   // Out of line, as for OpDef.
@@ -61,7 +65,8 @@ struct ErasedField {
   bool set_dynamic(void* attrs, const OperandTypes& operands) const;
 };
 /// Binds an attribute's name to a member of the op's `Attrs`. The member's initial value is the
-/// default; a std::optional member is absent by default. Plain data: an op's list of them is made of constants.
+/// default; a std::optional member is absent by default. Plain data: an op's list of them is made
+/// of constants.
 struct FieldSpec {
   const char* name;
   std::ptrdiff_t offset;
@@ -78,7 +83,8 @@ struct AttrField : FieldSpec {
   template <class T>
   static constexpr auto access_of() {
     if constexpr (std::is_enum_v<T> && !std::is_same_v<T, DType>) {
-      static_assert(sizeof(T) == sizeof(int) || sizeof(T) == 1, "words are enums of the usual widths");
+      static_assert(sizeof(T) == sizeof(int) || sizeof(T) == 1,
+                    "words are enums of the usual widths");
       return sizeof(T) == 1 ? narrow_word_access : word_access;
     } else {
       return field_access<T>;

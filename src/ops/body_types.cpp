@@ -73,7 +73,8 @@ void BodyTypes::bind_alike(const Type& declared, const Type& given) {
     for (const auto& [name, range] : told) {
       if (asked.contains(name)) tried.try_emplace(name, Dim::symbol(name, range));
     }
-    const bool is_known = std::ranges::all_of(asked, [&](const auto& entry) { return tried.contains(entry.first); });
+    const bool is_known =
+        std::ranges::all_of(asked, [&](const auto& entry) { return tried.contains(entry.first); });
     if (is_known && inner.substitute(tried) == outer) bindings_ = std::move(tried);
   }
 }

@@ -53,8 +53,10 @@ Attr::Attr(std::string attr, double number) : name(std::move(attr)), value(numbe
 Attr::Attr(std::string attr, const char* text) : name(std::move(attr)), value(std::string(text)) {}
 Attr::Attr(std::string attr, std::string text) : name(std::move(attr)), value(std::move(text)) {}
 Attr::Attr(std::string attr, Integers list) : name(std::move(attr)), value(std::move(list)) {}
-Attr::Attr(std::string attr, std::vector<double> list) : name(std::move(attr)), value(std::move(list)) {}
-Attr::Attr(std::string attr, std::vector<std::string> list) : name(std::move(attr)), value(std::move(list)) {}
+Attr::Attr(std::string attr, std::vector<double> list)
+    : name(std::move(attr)), value(std::move(list)) {}
+Attr::Attr(std::string attr, std::vector<std::string> list)
+    : name(std::move(attr)), value(std::move(list)) {}
 Attr::Attr(const Attr&) = default;
 Attr::Attr(Attr&&) noexcept = default;
 Attr& Attr::operator=(const Attr&) = default;
@@ -94,8 +96,9 @@ Var Builder::normal(std::string name, std::string_view type, std::uint64_t seed,
                     double mean) {
   const Type parsed = parse_type(type);
   const TensorType& tensor = parsed.tensor();
-  const Var result = constant(
-      Constant::normal(tensor.dtype, constants(tensor.dims), seed, mean, deviation), std::move(name));
+  const Var result =
+      constant(Constant::normal(tensor.dtype, constants(tensor.dims), seed, mean, deviation),
+               std::move(name));
   // A constant has no layout of its own: its result's type is stated.
   if (!tensor.layout.is_empty()) graph().set_type(ValueId(result.id()), parsed);
   return result;

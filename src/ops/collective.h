@@ -18,10 +18,14 @@ namespace tenon {
 
 /// What there is to know of an op whose result depends on which rank runs it, or on the others.
 struct CollectiveTraits {
-  bool adds = false;           ///< what ranks give is added up
-  bool leaves_parts = false;   ///< each rank has a part of the result
-  bool joins_parts = false;    ///< ranks' parts become one tensor on all of them
-  bool sends_nothing = false;  ///< every rank has all that it needs
+  /// what ranks give is added up
+  bool adds = false;
+  /// each rank has a part of the result
+  bool leaves_parts = false;
+  /// ranks' parts become one tensor on all of them
+  bool joins_parts = false;
+  /// every rank has all that it needs
+  bool sends_nothing = false;
 };
 /// What an op's own file says of it: `TENON_DEFINE_COLLECTIVE(all_reduce) = {.adds = true};`
 #define TENON_DEFINE_COLLECTIVE(id)              \
@@ -50,11 +54,14 @@ struct GroupAttrs {
 /// An op of x and such a group: all but what it computes, which its file says.
 struct GroupOp {
   const char* name = "";
-  std::string summary = "";  ///< what each rank has
+  /// what each rank has
+  std::string summary = "";
   ResultTypes (*infer)(const GroupAttrs& attrs, const OperandTypes& in) = nullptr;
   Tensor (*evaluate)(const GroupAttrs& attrs, const Tensor& x, RankGroup& group) = nullptr;
-  const char* gradient = "";                     ///< the op that takes what flows back
-  std::vector<AttrField<GroupAttrs>> more = {};  ///< attributes
+  /// the op that takes what flows back
+  const char* gradient = "";
+  /// attributes
+  std::vector<AttrField<GroupAttrs>> more = {};
 };
 OpSpec<GroupAttrs> group_op(const GroupOp& op);
 /// The type of x. Asks that it has the axis, and that there are such groups.

@@ -11,8 +11,10 @@ namespace tenon {
 /// What running folds along an axis have in common.
 struct CumulativeAttrs {
   std::int64_t axis = 0;
-  bool exclusive = false;  ///< each element leaves itself out; the first is the fold of nothing
-  bool reverse = false;    ///< from the end of the axis to its start
+  /// each element leaves itself out; the first is the fold of nothing
+  bool exclusive = false;
+  /// from the end of the axis to its start
+  bool reverse = false;
 };
 
 /// The op of that name: operand x, result y.

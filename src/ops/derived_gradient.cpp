@@ -16,11 +16,16 @@ namespace {
 using Integers = std::vector<std::int64_t>;
 
 struct Attrs {
-  std::string of;        ///< the op
-  std::string settings;  ///< its attributes in their text form
-  std::int64_t by = 0;   ///< the operand, by position
-  Integers operands;     ///< positions of the op's operands that `values` begin with
-  Integers results;      ///< positions of the results whose gradients follow
+  /// the op
+  std::string of;
+  /// its attributes in their text form
+  std::string settings;
+  /// the operand, by position
+  std::int64_t by = 0;
+  /// positions of the op's operands that `values` begin with
+  Integers operands;
+  /// positions of the results whose gradients follow
+  Integers results;
 };
 
 std::size_t place_of(const Attrs& attrs) {

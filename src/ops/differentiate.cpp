@@ -1,11 +1,11 @@
 #include "ops/differentiate.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "ops/gradient.h"
 #include "ops/lowering.h"
 #include "ops/var_ops.h"
+
+#include <algorithm>
 
 namespace tenon {
 namespace {
@@ -55,8 +55,10 @@ std::vector<Var> operand_gradients(Builder& builder, NodeId id, std::vector<Var>
   const Graph& graph = builder.graph();
   const OpDef& op = *graph.node(id).op;
   if (!op.gradient) {
-    const std::string reason = op.no_gradient_reason.empty() ? "it has no gradient yet" : op.no_gradient_reason;
-    throw Error(concat("cannot differentiate through ", op.name, ": ", reason), ErrorKind::Unsupported)
+    const std::string reason =
+        op.no_gradient_reason.empty() ? "it has no gradient yet" : op.no_gradient_reason;
+    throw Error(concat("cannot differentiate through ", op.name, ": ", reason),
+                ErrorKind::Unsupported)
         .at(graph.location(id));
   }
   Gradient rule(builder, graph, id, std::move(upstream));
@@ -76,8 +78,8 @@ Var filled_like(Builder& builder, Var value, double fill) {
 
 }  // namespace
 
-std::vector<Var> differentiate(Builder& builder, const std::vector<Flow>& flows, const std::vector<Var>& xs,
-                               const OnGradient& on_gradient) {
+std::vector<Var> differentiate(Builder& builder, const std::vector<Flow>& flows,
+                               const std::vector<Var>& xs, const OnGradient& on_gradient) {
   Graph& graph = builder.graph();
   const IdMap<ValueId, char> depends = dependents_of(graph, xs);
   std::vector<NodeId> backwards;
@@ -98,7 +100,8 @@ std::vector<Var> differentiate(Builder& builder, const std::vector<Flow>& flows,
       is_reached |= upstream.back().is_valid();
     }
     std::vector<bool> wanted;
-    for (ValueId operand : graph.node(id).operands) wanted.push_back(operand && depends[operand] != 0);
+    for (ValueId operand : graph.node(id).operands)
+      wanted.push_back(operand && depends[operand] != 0);
     // What is asked for may stand in the middle: nothing flows past it to values nobody asked for.
     if (!is_reached || std::ranges::find(wanted, true) == wanted.end()) continue;
     const NodeId first(graph.node_id_bound());

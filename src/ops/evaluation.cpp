@@ -69,7 +69,8 @@ const Tensor& Evaluation::tensor(std::string_view operand) const { return datum(
 
 std::vector<Datum> Evaluation::variadic(std::string_view operand) const {
   std::vector<Datum> all;
-  for (std::size_t k = position(*op, operand); k < operands.size(); ++k) all.push_back(*operands[k]);
+  for (std::size_t k = position(*op, operand); k < operands.size(); ++k)
+    all.push_back(*operands[k]);
   return all;
 }
 

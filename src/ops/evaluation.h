@@ -1,10 +1,10 @@
 #pragma once
 
+#include "ir/graph.h"
+
 #include <optional>
 #include <string_view>
 #include <vector>
-
-#include "ir/graph.h"
 
 namespace tenon {
 
@@ -13,7 +13,8 @@ class Communicator;
 /// A value while a graph runs: a tensor, a sequence, or an optional that may be empty.
 class Datum {
  public:
-  Datum() : kind_(Type::Kind::Optional) {}  ///< an empty optional
+  /// an empty optional
+  Datum() : kind_(Type::Kind::Optional) {}
   Datum(Tensor tensor) : kind_(Type::Kind::Tensor), tensor_(std::move(tensor)) {}  // NOLINT
   static Datum sequence(std::vector<Datum> items);
   /// What an empty sequence would hold is kept in `element_dtype`.
@@ -24,7 +25,8 @@ class Datum {
   bool is_tensor() const { return kind_ == Type::Kind::Tensor; }
   const Tensor& tensor() const;
   Tensor& tensor();
-  const std::vector<Datum>& items() const;  ///< of a sequence, or 0 or 1 of an optional
+  /// of a sequence, or 0 or 1 of an optional
+  const std::vector<Datum>& items() const;
   DType element_dtype() const { return element_dtype_; }
   Type type() const;
 
@@ -56,8 +58,10 @@ class Evaluation {
   std::vector<std::optional<Datum>> operands;
   std::vector<bool> wanted;
   std::vector<std::optional<Datum>> results;
-  std::vector<Type> result_types;  ///< as inferred; may be Unknown
-  Communicator* communicator = nullptr;  ///< the ranks that run the graph; null: this is the only one
+  /// as inferred; may be Unknown
+  std::vector<Type> result_types;
+  /// the ranks that run the graph; null: this is the only one
+  Communicator* communicator = nullptr;
 };
 
 }  // namespace tenon

@@ -1,13 +1,13 @@
 #include "ops/expr.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "ir/assumptions.h"
 #include "ir/dim_broadcast.h"
 #include "ops/broadcasting.h"
 #include "ops/expr_names.h"
 #include "ops/expr_promises.h"
+
+#include <algorithm>
 
 namespace tenon {
 namespace {
@@ -144,7 +144,8 @@ Expr apply(UnaryOp op, const Expr& x) {
 }
 
 Expr apply(BinaryOp op, const Expr& a, const Expr& b) {
-  TENON_ASSERT(a.dtype() == b.dtype(), concat("both sides have one dtype: ", a.dtype(), ", ", b.dtype()));
+  TENON_ASSERT(a.dtype() == b.dtype(),
+               concat("both sides have one dtype: ", a.dtype(), ", ", b.dtype()));
   ExprNode node;
   node.kind = ExprKind::Binary;
   node.binary = op;
@@ -181,11 +182,11 @@ Expr cast(const Expr& x, DType dtype) {
   return make(std::move(node));
 }
 
-#define TENON_EXPR_BINARY(name, expression)                                                        \
-  Expr name(const Expr& a, const Expr& b) { return expression; }                                   \
-  Expr name(const Expr& a, double b_number) { return name(a, literal(a.dtype(), b_number)); }      \
-  Expr name(double a_number, const Expr& b) { return name(literal(b.dtype(), a_number), b); }      \
-  Expr name(const Expr& a, const Dim& b) { return name(a, cast(extent_expr(b), a.dtype())); }      \
+#define TENON_EXPR_BINARY(name, expression)                                                   \
+  Expr name(const Expr& a, const Expr& b) { return expression; }                              \
+  Expr name(const Expr& a, double b_number) { return name(a, literal(a.dtype(), b_number)); } \
+  Expr name(double a_number, const Expr& b) { return name(literal(b.dtype(), a_number), b); } \
+  Expr name(const Expr& a, const Dim& b) { return name(a, cast(extent_expr(b), a.dtype())); } \
   Expr name(const Dim& a, const Expr& b) { return name(cast(extent_expr(a), b.dtype()), b); }
 TENON_EXPR_BINARY(operator+, apply(BinaryOp::Add, a, b))
 TENON_EXPR_BINARY(operator-, apply(BinaryOp::Subtract, a, b))
@@ -302,7 +303,8 @@ Expr broadcast(const Expr& x, Dims dims) {
   const std::size_t skipped = space.dims().size() - x.rank();
   std::vector<Expr> coordinates;
   for (std::size_t axis = 0; axis < x.rank(); ++axis) {
-    coordinates.push_back(broadcast_index(space[skipped + axis], x.dims()[axis], space.dims()[skipped + axis]));
+    coordinates.push_back(
+        broadcast_index(space[skipped + axis], x.dims()[axis], space.dims()[skipped + axis]));
   }
   if (coordinates.empty()) {
     // A scalar has no coordinate to carry the shape, so it is given an axis first.

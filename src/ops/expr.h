@@ -1,41 +1,108 @@
 #pragma once
 
+#include "ir/type.h"
+
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "ir/type.h"
-
 namespace tenon {
 
 enum class ExprKind : std::uint8_t {
-  Operand,   ///< an operand of the op, whole
-  Literal,   ///< one number
-  Extent,    ///< a dim as an i64 number
-  Index,     ///< the position along one axis of its own shape, i64
-  Unary, Binary, Select, Cast,
-  Read,      ///< source at computed coordinates, or a fill value outside
-  Reshape,   ///< the same elements in row-major order under other extents
-  Concat,    ///< arguments end to end along an axis
-  Reduce,    ///< folds axes away (they stay with extent 1)
-  Scan,      ///< running fold along an axis
-  Scatter,   ///< base with updates combined in at computed coordinates
+  /// an operand of the op, whole
+  Operand,
+  /// one number
+  Literal,
+  /// a dim as an i64 number
+  Extent,
+  /// the position along one axis of its own shape, i64
+  Index,
+  Unary,
+  Binary,
+  Select,
+  Cast,
+  /// source at computed coordinates, or a fill value outside
+  Read,
+  /// the same elements in row-major order under other extents
+  Reshape,
+  /// arguments end to end along an axis
+  Concat,
+  /// folds axes away (they stay with extent 1)
+  Reduce,
+  /// running fold along an axis
+  Scan,
+  /// base with updates combined in at computed coordinates
+  Scatter,
 };
 
 enum class UnaryOp : std::uint8_t {
-  Negate, Abs, Sign, Floor, Ceil, RoundEven, Trunc, Sqrt, Exp, Log, Log1p, Sin, Cos, Tan, Asin, Acos,
-  Atan, Sinh, Cosh, Tanh, Asinh, Acosh, Atanh, Erf, Not, BitNot, IsNan, IsPositiveInf, IsNegativeInf,
+  Negate,
+  Abs,
+  Sign,
+  Floor,
+  Ceil,
+  RoundEven,
+  Trunc,
+  Sqrt,
+  Exp,
+  Log,
+  Log1p,
+  Sin,
+  Cos,
+  Tan,
+  Asin,
+  Acos,
+  Atan,
+  Sinh,
+  Cosh,
+  Tanh,
+  Asinh,
+  Acosh,
+  Atanh,
+  Erf,
+  Not,
+  BitNot,
+  IsNan,
+  IsPositiveInf,
+  IsNegativeInf,
 };
-/// Divide truncates on integers; FloorDivide and Modulo round down; Remainder has the dividend's sign.
+/// Divide truncates on integers; FloorDivide and Modulo round down; Remainder has the dividend's
+/// sign.
 enum class BinaryOp : std::uint8_t {
-  Add, Subtract, Multiply, Divide, FloorDivide, Modulo, Remainder, Power, Minimum, Maximum,
-  And, Or, Xor, ShiftLeft, ShiftRight, Equal, Less, LessEqual, Atan2, Dp4a,
+  Add,
+  Subtract,
+  Multiply,
+  Divide,
+  FloorDivide,
+  Modulo,
+  Remainder,
+  Power,
+  Minimum,
+  Maximum,
+  And,
+  Or,
+  Xor,
+  ShiftLeft,
+  ShiftRight,
+  Equal,
+  Less,
+  LessEqual,
+  Atan2,
+  Dp4a,
 };
 /// Max and Min propagate NaN; the Arg kinds give the first or last position of the extreme.
 /// `Last` is for Scatter: the update replaces what was there.
 enum class Reduction : std::uint8_t {
-  Sum, Product, Max, Min, ArgMax, ArgMin, ArgMaxLast, ArgMinLast, Last,
+  Sum,
+  Product,
+  Max,
+  Min,
+  ArgMax,
+  ArgMin,
+  ArgMaxLast,
+  ArgMinLast,
+  Last,
 };
 
 struct ExprNode;
@@ -51,7 +118,8 @@ class Expr {
   DType dtype() const;
   const Dims& dims() const;
   std::size_t rank() const { return dims().size(); }
-  const Dim& extent(std::int64_t axis) const;  ///< negative axes count from the end
+  /// negative axes count from the end
+  const Dim& extent(std::int64_t axis) const;
 
   /// The elements at the given coordinates (i64, one for each axis), which lie inside by promise;
   /// at run time a coordinate outside is an error of the data. The result has the coordinates'
@@ -70,23 +138,31 @@ struct ExprNode {
   ExprKind kind = ExprKind::Literal;
   DType dtype = DType::F32;
   Dims dims;
-  std::vector<Expr> args;         ///< Read: source, coordinates, fill if `has_fill`. Scatter: base, updates, coordinates
+  /// Read: source, coordinates, fill if `has_fill`. Scatter: base, updates, coordinates
+  std::vector<Expr> args;
   UnaryOp unary{};
   BinaryOp binary{};
   Reduction reduction{};
-  std::vector<std::size_t> axes;  ///< Index, Concat and Scan have one, Reduce any number (sorted)
-  std::size_t operand = 0;        ///< position among the op's operand values
-  double real = 0;                ///< Literal of a floating dtype
-  std::int64_t integer = 0;       ///< Literal of an integer or bool dtype
+  /// Index, Concat and Scan have one, Reduce any number (sorted)
+  std::vector<std::size_t> axes;
+  /// position among the op's operand values
+  std::size_t operand = 0;
+  /// Literal of a floating dtype
+  double real = 0;
+  /// Literal of an integer or bool dtype
+  std::int64_t integer = 0;
   Dim extent;
   bool has_fill = false;
-  bool is_exclusive = false, is_reverse = false;  ///< Scan
+  /// Scan
+  bool is_exclusive = false, is_reverse = false;
 };
 
 Expr operand_expr(std::size_t operand, const TensorType& type);
 Expr literal(DType dtype, double value);
-Expr integer(std::int64_t value);   ///< an i64 literal
-Expr extent_expr(const Dim& dim);   ///< a dim as an i64 number
+/// an i64 literal
+Expr integer(std::int64_t value);
+/// a dim as an i64 number
+Expr extent_expr(const Dim& dim);
 
 /// The axes of an iteration space: `space[k]` is the position along axis k, with the space's shape.
 class Space {
@@ -105,11 +181,11 @@ Expr apply(BinaryOp op, const Expr& a, const Expr& b);
 Expr select(const Expr& condition, const Expr& a, const Expr& b);
 Expr cast(const Expr& x, DType dtype);
 
-#define TENON_EXPR_BINARY(name)                \
-  Expr name(const Expr& a, const Expr& b);     \
-  Expr name(const Expr& a, double b);          \
-  Expr name(double a, const Expr& b);          \
-  Expr name(const Expr& a, const Dim& b);      \
+#define TENON_EXPR_BINARY(name)            \
+  Expr name(const Expr& a, const Expr& b); \
+  Expr name(const Expr& a, double b);      \
+  Expr name(double a, const Expr& b);      \
+  Expr name(const Expr& a, const Dim& b);  \
   Expr name(const Dim& a, const Expr& b);
 TENON_EXPR_BINARY(operator+)
 TENON_EXPR_BINARY(operator-)
@@ -166,7 +242,8 @@ Expr transpose(const Expr& x, const std::vector<std::int64_t>& perm);
 Expr broadcast(const Expr& x, Dims dims);
 Expr concat(const std::vector<Expr>& parts, std::int64_t axis);
 /// `base` with every element of `updates` combined in at its coordinates.
-Expr scatter(Reduction reduction, const Expr& base, std::vector<Expr> coordinates, const Expr& updates);
+Expr scatter(Reduction reduction, const Expr& base, std::vector<Expr> coordinates,
+             const Expr& updates);
 
 /// The shape of two broadcast shapes. Throws Error if they do not fit.
 Dims broadcast_dims(const Dims& a, const Dims& b);

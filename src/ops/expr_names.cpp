@@ -4,21 +4,24 @@ namespace tenon {
 
 std::string_view name_of(UnaryOp op) {
   static constexpr std::string_view kNames[] = {
-      "-", "abs", "sign", "floor", "ceil", "round", "trunc", "sqrt", "exp", "log", "log1p", "sin", "cos", "tan",
-      "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "!", "~", "is_nan",
-      "is_inf", "is_negative_inf"};
+      "-",     "abs",  "sign",   "floor",  "ceil",           "round",
+      "trunc", "sqrt", "exp",    "log",    "log1p",          "sin",
+      "cos",   "tan",  "asin",   "acos",   "atan",           "sinh",
+      "cosh",  "tanh", "asinh",  "acosh",  "atanh",          "erf",
+      "!",     "~",    "is_nan", "is_inf", "is_negative_inf"};
   return kNames[static_cast<std::size_t>(op)];
 }
 
 std::string_view name_of(BinaryOp op) {
-  static constexpr std::string_view kNames[] = {"+",   "-",   "*",  "/", "//", "%",  "rem", "pow", "min", "max",
-                                                "and", "or",  "xor", "<<", ">>", "==", "<",   "<=",  "atan2", "dp4a"};
+  static constexpr std::string_view kNames[] = {"+",   "-",   "*",   "/",   "//",    "%",   "rem",
+                                                "pow", "min", "max", "and", "or",    "xor", "<<",
+                                                ">>",  "==",  "<",   "<=",  "atan2", "dp4a"};
   return kNames[static_cast<std::size_t>(op)];
 }
 
 std::string_view name_of(Reduction reduction) {
-  static constexpr std::string_view kNames[] = {"sum",     "product", "max",          "min", "arg_max",
-                                                "arg_min", "arg_max_last", "arg_min_last", "last"};
+  static constexpr std::string_view kNames[] = {
+      "sum", "product", "max", "min", "arg_max", "arg_min", "arg_max_last", "arg_min_last", "last"};
   return kNames[static_cast<std::size_t>(reduction)];
 }
 
@@ -39,7 +42,8 @@ bool is_transcendental(UnaryOp op) {
     case UnaryOp::Asinh:
     case UnaryOp::Acosh:
     case UnaryOp::Atanh:
-    case UnaryOp::Erf: return true;
+    case UnaryOp::Erf:
+      return true;
     case UnaryOp::Negate:
     case UnaryOp::Abs:
     case UnaryOp::Sign:
@@ -52,7 +56,8 @@ bool is_transcendental(UnaryOp op) {
     case UnaryOp::BitNot:
     case UnaryOp::IsNan:
     case UnaryOp::IsPositiveInf:
-    case UnaryOp::IsNegativeInf: break;
+    case UnaryOp::IsNegativeInf:
+      break;
   }
   return false;
 }

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <string_view>
-
 #include "ops/expr.h"
+
+#include <string_view>
 
 namespace tenon {
 

@@ -1,9 +1,9 @@
 #include "ops/fused_groups.h"
 
+#include "base/error.h"
+
 #include <unordered_map>
 #include <utility>
-
-#include "base/error.h"
 
 namespace tenon {
 
@@ -16,14 +16,16 @@ void inline_group(Graph& graph, NodeId group) {
   inline_body(graph, group, body, inputs);
 }
 
-void inline_body(Graph& graph, NodeId group, const Graph& body, const std::vector<ValueId>& inputs) {
+void inline_body(Graph& graph, NodeId group, const Graph& body,
+                 const std::vector<ValueId>& inputs) {
   const std::vector<ValueId> results = graph.node(group).results;
   std::unordered_map<ValueId, ValueId> outer;  // a value of the body -> the same in the graph
   for (std::size_t k = 0; k < body.inputs().size(); ++k) outer[body.inputs()[k]] = inputs.at(k);
   for (NodeId id : body.nodes_in_order()) {
     const Node& node = body.node(id);
     Graph::NewNode copy{node.op, {}, node.attrs, node.bodies, {}, node.name};
-    for (ValueId operand : node.operands) copy.operands.push_back(operand ? outer.at(operand) : ValueId{});
+    for (ValueId operand : node.operands)
+      copy.operands.push_back(operand ? outer.at(operand) : ValueId{});
     for (ValueId result : node.results) {
       copy.results.push_back(result ? graph.free_name(body.value(result).name) : "_");
     }

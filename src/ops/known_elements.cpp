@@ -1,7 +1,7 @@
-#include <map>
-
 #include "base/error.h"
 #include "ops/lowering.h"
+
+#include <map>
 
 namespace tenon {
 namespace {
@@ -147,9 +147,12 @@ class KnownElements {
     if (!a || !b) return std::nullopt;
     const bool divides = (b->is_constant() && b->constant() != 0) || b->range().lo > 0;
     switch (node.binary) {
-      case BinaryOp::Add: return *a + *b;
-      case BinaryOp::Subtract: return *a - *b;
-      case BinaryOp::Multiply: return *a * *b;
+      case BinaryOp::Add:
+        return *a + *b;
+      case BinaryOp::Subtract:
+        return *a - *b;
+      case BinaryOp::Multiply:
+        return *a * *b;
       case BinaryOp::Divide:  // truncation agrees with the floor where nothing is negative
         if (!divides || a->range().lo < 0 || b->range().lo <= 0) return std::nullopt;
         return floor_div(*a, *b);
@@ -157,8 +160,10 @@ class KnownElements {
         return divides ? std::optional<Dim>(floor_div(*a, *b)) : std::nullopt;
       case BinaryOp::Modulo:
         return divides ? std::optional<Dim>(mod(*a, *b)) : std::nullopt;
-      case BinaryOp::Minimum: return min(*a, *b);
-      case BinaryOp::Maximum: return max(*a, *b);
+      case BinaryOp::Minimum:
+        return min(*a, *b);
+      case BinaryOp::Maximum:
+        return max(*a, *b);
       case BinaryOp::Equal:
         if (*a == *b) return Dim(1);
         return provably_different(*a, *b) ? std::optional<Dim>(0) : std::nullopt;
@@ -169,10 +174,12 @@ class KnownElements {
         if (provably_at_most(*a, *b)) return Dim(1);
         return provably_at_most(*b + 1, *a) ? std::optional<Dim>(0) : std::nullopt;
       case BinaryOp::And:
-        if (node.dtype != DType::Bool || !a->is_constant() || !b->is_constant()) return std::nullopt;
+        if (node.dtype != DType::Bool || !a->is_constant() || !b->is_constant())
+          return std::nullopt;
         return Dim(a->constant() != 0 && b->constant() != 0);
       case BinaryOp::Or:
-        if (node.dtype != DType::Bool || !a->is_constant() || !b->is_constant()) return std::nullopt;
+        if (node.dtype != DType::Bool || !a->is_constant() || !b->is_constant())
+          return std::nullopt;
         return Dim(a->constant() != 0 || b->constant() != 0);
       default:
         return std::nullopt;
@@ -185,7 +192,8 @@ class KnownElements {
     bool is_outside = false;
     for (std::size_t axis = 0; axis < dims.size(); ++axis) {
       const std::optional<Dim> coordinate = element(node.args[axis + 1], at);
-      if (!coordinate || !coordinate->is_constant() || !dims[axis].is_constant()) return std::nullopt;
+      if (!coordinate || !coordinate->is_constant() || !dims[axis].is_constant())
+        return std::nullopt;
       source[axis] = coordinate->constant();
       is_outside |= source[axis] < 0 || source[axis] >= dims[axis].constant();
     }
@@ -205,7 +213,8 @@ class KnownElements {
   }
 
   std::optional<Dim> reduced(const ExprNode& node, const Position& at) {
-    const bool is_folded = node.reduction == Reduction::Sum || node.reduction == Reduction::Product ||
+    const bool is_folded = node.reduction == Reduction::Sum ||
+                           node.reduction == Reduction::Product ||
                            node.reduction == Reduction::Max || node.reduction == Reduction::Min;
     if (!is_folded) return std::nullopt;  // a position, even among one element
     const Dims& dims = node.args[0].dims();
@@ -213,8 +222,10 @@ class KnownElements {
       case Reduction::Sum:
       case Reduction::Product:
       case Reduction::Max:
-      case Reduction::Min: break;
-      default: return std::nullopt;  // positions, even that of a single element
+      case Reduction::Min:
+        break;
+      default:
+        return std::nullopt;  // positions, even that of a single element
     }
     std::optional<Dim> total;
     Position inner = at;
@@ -230,11 +241,20 @@ class KnownElements {
         total = next;
       } else {
         switch (node.reduction) {
-          case Reduction::Sum: total = *total + *next; break;
-          case Reduction::Product: total = *total * *next; break;
-          case Reduction::Max: total = max(*total, *next); break;
-          case Reduction::Min: total = min(*total, *next); break;
-          default: return std::nullopt;
+          case Reduction::Sum:
+            total = *total + *next;
+            break;
+          case Reduction::Product:
+            total = *total * *next;
+            break;
+          case Reduction::Max:
+            total = max(*total, *next);
+            break;
+          case Reduction::Min:
+            total = min(*total, *next);
+            break;
+          default:
+            return std::nullopt;
         }
       }
       std::size_t k = node.axes.size();

@@ -13,8 +13,10 @@ std::vector<AttrField<LocalResponseAttrs>> local_response_fields() {
           {"bias", &LocalResponseAttrs::bias}};
 }
 
-void require_local_response(std::string_view op, const LocalResponseAttrs& attrs, const TensorType& x) {
-  if (attrs.size < 1) throw Error(concat(op, ": attribute 'size' must be at least 1")).got(attrs.size);
+void require_local_response(std::string_view op, const LocalResponseAttrs& attrs,
+                            const TensorType& x) {
+  if (attrs.size < 1)
+    throw Error(concat(op, ": attribute 'size' must be at least 1")).got(attrs.size);
   if (AxisMap(op, x, "NC").rank() < 2) {
     throw Error(concat(op, ": the image has no axis of channels")).expected("x: [N, C, …]").got(x);
   }

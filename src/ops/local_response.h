@@ -13,7 +13,8 @@ struct LocalResponseAttrs {
 };
 std::vector<AttrField<LocalResponseAttrs>> local_response_fields();
 /// Refuses images without channels and windows without neighbours.
-void require_local_response(std::string_view op, const LocalResponseAttrs& attrs, const TensorType& x);
+void require_local_response(std::string_view op, const LocalResponseAttrs& attrs,
+                            const TensorType& x);
 
 enum class NeighbourSide : std::uint8_t { Window, Adjoint };
 /// Sums of x over the `size` neighbouring channels of each element, or over those channels whose

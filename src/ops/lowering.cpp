@@ -8,8 +8,8 @@
 namespace tenon {
 namespace {
 
-// Extents that were assumed to be equal are written in several ways. What the value's is the broadcast of
-// is no wider than the result.
+// Extents that were assumed to be equal are written in several ways. What the value's is the
+// broadcast of is no wider than the result.
 bool is_same_by_promise(const Dims& value, const Dims& result) {
   return std::ranges::equal(value, result, [](const Dim& own, const Dim& whole) {
     return own == whole || (!(own == Dim(1)) && broadcast(own, whole) == own);
@@ -76,8 +76,8 @@ void Lowering::define(std::string_view result, const Expr& value) {
 void Lowering::define(std::size_t position, const Expr& value) {
   const TensorType& type = result_type(position);
   TENON_ASSERT(value.dtype() == type.dtype,
-               concat(op_.name, " defines a result of its inferred dtype: ", value.dtype(),
-                      " for ", type.dtype));
+               concat(op_.name, " defines a result of its inferred dtype: ", value.dtype(), " for ",
+                      type.dtype));
   if (value.dims() == type.dims) {
     definitions_[position] = value;
   } else if (is_same_by_promise(value.dims(), type.dims)) {
@@ -99,7 +99,7 @@ std::vector<Expr> lower_op(const OpDef& op, const Attributes& attrs, std::vector
 }
 
 Attributes bind_dynamic_attributes(const OpDef& op, Attributes attrs,
-                                const std::vector<const Tensor*>& values) {
+                                   const std::vector<const Tensor*>& values) {
   for (std::size_t k = 0; k < op.operands.size() && k < values.size(); ++k) {
     if (!op.operands[k].is_dynamic_attribute || !values[k]) continue;
     const Tensor& value = *values[k];

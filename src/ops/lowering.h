@@ -1,10 +1,10 @@
 #pragma once
 
-#include <string_view>
-#include <vector>
-
 #include "ir/graph.h"
 #include "ops/expr.h"
+
+#include <string_view>
+#include <vector>
 
 namespace tenon {
 
@@ -48,9 +48,9 @@ std::vector<Expr> lower_op(const OpDef& op, const Attributes& attrs, std::vector
 /// `known` is by operand position.
 std::optional<Dims> known_elements(const Expr& expr, const std::vector<const Dims*>& known);
 
-/// `attrs` completed with what dynamic operands hold; `values` is by operand position, null where the
-/// operand is missing.
+/// `attrs` completed with what dynamic operands hold; `values` is by operand position, null where
+/// the operand is missing.
 Attributes bind_dynamic_attributes(const OpDef& op, Attributes attrs,
-                                const std::vector<const Tensor*>& values);
+                                   const std::vector<const Tensor*>& values);
 
 }  // namespace tenon

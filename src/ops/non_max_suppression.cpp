@@ -69,7 +69,8 @@ struct Candidate {
 
 // Those of a class that score enough: element `first` of the scores belongs to box 0.
 template <class ScoreAt>
-std::vector<Candidate> candidates_in(std::int64_t first, std::int64_t count, double least, const ScoreAt& score_at) {
+std::vector<Candidate> candidates_in(std::int64_t first, std::int64_t count, double least,
+                                     const ScoreAt& score_at) {
   std::vector<Candidate> candidates;
   for (std::int64_t box = 0; box < count; ++box) {
     const double score = score_at(first + box);
@@ -78,10 +79,10 @@ std::vector<Candidate> candidates_in(std::int64_t first, std::int64_t count, dou
   return candidates;
 }
 
-// The boxes kept, best first: each is the best of those left that overlaps no kept one too much. Few
-// of many are wanted, so that the rest is never sorted.
-std::vector<std::int64_t> kept_boxes(const std::vector<Box>& boxes, std::vector<Candidate> candidates,
-                                     const Limits& limits) {
+// The boxes kept, best first: each is the best of those left that overlaps no kept one too much.
+// Few of many are wanted, so that the rest is never sorted.
+std::vector<std::int64_t> kept_boxes(const std::vector<Box>& boxes,
+                                     std::vector<Candidate> candidates, const Limits& limits) {
   const auto is_worse = [](const Candidate& a, const Candidate& b) {
     return a.score != b.score ? a.score < b.score : a.box > b.box;
   };
@@ -125,7 +126,8 @@ void evaluate(const Attrs& attrs, Evaluation& op) {
           return static_cast<double>(numbers[static_cast<std::size_t>(k)]);
         });
       } else {
-        found = candidates_in(first, count, limits.score, [&](std::int64_t k) { return scores.real_at(k); });
+        found = candidates_in(first, count, limits.score,
+                              [&](std::int64_t k) { return scores.real_at(k); });
       }
       for (std::int64_t box : kept_boxes(candidates, std::move(found), limits)) {
         picked.insert(picked.end(), {batch, label, box});

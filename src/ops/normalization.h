@@ -40,7 +40,8 @@ Axes axes_inside(std::size_t axis, std::size_t rank);
 
 /// What norms over the last axes have in common.
 struct TrailingNormAttrs {
-  std::int64_t axis = -1;  ///< the first of them
+  /// the first of them
+  std::int64_t axis = -1;
   double epsilon = 1e-5;
   std::optional<DType> stash;
   Axes axes(std::string_view op, std::size_t rank) const {

@@ -6,14 +6,13 @@
 
 namespace tenon {
 
-
 namespace {
 
 bool may_be_known(const Type& type) {
   if (!type.is_tensor()) return false;
   const TensorType& tensor = type.tensor();
-  const bool is_counting = tensor.dtype == DType::I64 || tensor.dtype == DType::I32 ||
-                           tensor.dtype == DType::Bool;
+  const bool is_counting =
+      tensor.dtype == DType::I64 || tensor.dtype == DType::I32 || tensor.dtype == DType::Bool;
   return is_counting && tensor.rank() <= 1 && all_constant(tensor.dims) &&
          product(tensor.dims).constant() <= 64;
 }
@@ -23,7 +22,8 @@ void refuse_unknown_attributes(const OpDef& op, const Attributes& attrs) {
     if (op.find_attr(name)) continue;
     std::vector<std::string> known;
     for (const AttrDef& attr : op.attrs) known.push_back(attr.name);
-    throw Error(concat(op.name, ": unknown attribute '", name, "'")).hint(suggest_name(name, known));
+    throw Error(concat(op.name, ": unknown attribute '", name, "'"))
+        .hint(suggest_name(name, known));
   }
 }
 
@@ -63,7 +63,8 @@ std::optional<Dims> derived_elements(const ErasedSpec& spec, const InferInput& i
   std::vector<Type> operands;
   for (std::size_t k = 0; k < input.operands.size(); ++k) {
     const OperandFacts& facts = input.operands[k];
-    const bool is_dynamic = k < spec.def.operands.size() && spec.def.operands[k].is_dynamic_attribute;
+    const bool is_dynamic =
+        k < spec.def.operands.size() && spec.def.operands[k].is_dynamic_attribute;
     if (input.present[k] && !facts.known && !facts.value) return std::nullopt;
     if (is_dynamic && input.present[k] && !facts.value) return std::nullopt;
     known.push_back(facts.known);
@@ -93,7 +94,8 @@ Attributes canonical_attributes(const ErasedSpec& spec, const Attributes& given)
   return kept;
 }
 
-// Attributes and operands decide extents in many ways; none leads below zero or past what can be counted.
+// Attributes and operands decide extents in many ways; none leads below zero or past what can be
+// counted.
 void refuse_impossible_extents(const OpDef& op, const std::vector<Type>& types) {
   for (const Type& type : types) {
     if (!type.is_tensor()) continue;
@@ -108,7 +110,8 @@ void refuse_impossible_extents(const OpDef& op, const std::vector<Type>& types) 
         is_too_large = false;
         break;
       }
-      is_too_large |= __builtin_mul_overflow(count, extent.constant(), &count) || count > kMaxExtent;
+      is_too_large |=
+          __builtin_mul_overflow(count, extent.constant(), &count) || count > kMaxExtent;
     }
     if (is_too_large) throw Error(concat(op.name, ": the result has too many elements")).got(type);
   }
@@ -151,9 +154,9 @@ ErasedSpec& ErasedSpec::operator=(const ErasedSpec&) = default;
 ErasedSpec& ErasedSpec::operator=(ErasedSpec&&) noexcept = default;
 ErasedSpec::~ErasedSpec() = default;
 
-void set_lists(ErasedSpec& spec, std::span<const OperandName> operands, std::span<const OperandName> results,
-               std::span<const FieldSpec> attrs, std::span<const char* const> bodies,
-               std::span<const char* const> examples) {
+void set_lists(ErasedSpec& spec, std::span<const OperandName> operands,
+               std::span<const OperandName> results, std::span<const FieldSpec> attrs,
+               std::span<const char* const> bodies, std::span<const char* const> examples) {
   for (const OperandName& it : operands)
     spec.def.operands.push_back({it.name, it.is_optional, it.is_variadic, false});
   for (const OperandName& it : results)

@@ -1,5 +1,10 @@
 #pragma once
 
+#include "base/error.h"
+#include "ir/graph.h"
+#include "ops/attr_field.h"
+#include "ops/operand_types.h"
+
 #include <functional>
 #include <span>
 #include <string>
@@ -8,16 +13,12 @@
 #include <utility>
 #include <vector>
 
-#include "base/error.h"
-#include "ir/graph.h"
-#include "ops/attr_field.h"
-#include "ops/operand_types.h"
-
 namespace tenon {
 
 /// Operands and results are written as their names; `optional("b")`, `variadic("xs")` say more.
 struct OperandName {
-  OperandName(const char* text, bool may_miss = false, bool may_repeat = false)  // NOLINT: a name is an operand
+  OperandName(const char* text, bool may_miss = false,
+              bool may_repeat = false)  // NOLINT: a name is an operand
       : name(text), is_optional(may_miss), is_variadic(may_repeat) {}
   const char* name;
   bool is_optional, is_variadic;
@@ -27,8 +28,8 @@ inline OperandName variadic(const char* name) { return {name, false, true}; }
 
 /// What `infer` gives: one type, or one for each result.
 struct ResultTypes : std::vector<Type> {
-  ResultTypes(TensorType type) : std::vector<Type>{Type(std::move(type))} {}  // NOLINT
-  ResultTypes(Type type) : std::vector<Type>{std::move(type)} {}              // NOLINT
+  ResultTypes(TensorType type) : std::vector<Type>{Type(std::move(type))} {}     // NOLINT
+  ResultTypes(Type type) : std::vector<Type>{std::move(type)} {}                 // NOLINT
   ResultTypes(std::vector<Type> types) : std::vector<Type>(std::move(types)) {}  // NOLINT
   ResultTypes(std::initializer_list<Type> types) : std::vector<Type>(types) {}
 };
@@ -44,7 +45,9 @@ template <class Result, class Argument>
 struct PlainRule {
   Result (*call)(void (*rule)(), const void* attrs, Argument& argument);
   void (*rule)();
-  Result operator()(const void* attrs, Argument& argument) const { return call(rule, attrs, argument); }
+  Result operator()(const void* attrs, Argument& argument) const {
+    return call(rule, attrs, argument);
+  }
 };
 
 /// A function of an op's typed attributes and one more argument, held without their type: what is
@@ -56,7 +59,8 @@ struct OpRule {
   OpRule(R (*rule)(A, B))  // NOLINT: a function is a rule
       : call(PlainRule<Result, Argument>{
             [](void (*plain)(), const void* attrs, Argument& argument) -> Result {
-              return reinterpret_cast<R (*)(A, B)>(plain)(*static_cast<const Attrs*>(attrs), argument);
+              return reinterpret_cast<R (*)(A, B)>(plain)(*static_cast<const Attrs*>(attrs),
+                                                          argument);
             },
             reinterpret_cast<void (*)()>(rule)}) {}
   template <class F, std::enable_if_t<std::is_invocable_v<F, const Attrs&, Argument&>, int> = 0>
@@ -115,7 +119,8 @@ struct OpSpec {
 
 /// A spec without the type of its attributes.
 struct ErasedSpec {
-  OpDef def;  ///< names, operands, results, bodies and traits
+  /// names, operands, results, bodies and traits
+  OpDef def;
   std::vector<ErasedField> fields;
   void* (*make_attrs)() = nullptr;
   void (*free_attrs)(void*) = nullptr;
@@ -136,9 +141,9 @@ struct ErasedSpec {
 OpDef make_op_def(ErasedSpec spec);
 
 /// The lists of a spec, as definitions have them.
-void set_lists(ErasedSpec& spec, std::span<const OperandName> operands, std::span<const OperandName> results,
-               std::span<const FieldSpec> attrs, std::span<const char* const> bodies,
-               std::span<const char* const> examples);
+void set_lists(ErasedSpec& spec, std::span<const OperandName> operands,
+               std::span<const OperandName> results, std::span<const FieldSpec> attrs,
+               std::span<const char* const> bodies, std::span<const char* const> examples);
 
 template <class Attrs>
 OpSpec<Attrs>::operator OpDef() const {
@@ -167,8 +172,8 @@ OpSpec<Attrs>::operator OpDef() const {
 OpDef with_examples(std::vector<const char*> examples, OpDef op);
 
 /// Defines an op under the name that `ops/list.inc` lists: `TENON_DEFINE_OP(softmax) = OpSpec…;`
-#define TENON_DEFINE_OP(id)    \
-  extern const OpDef op_##id;  \
+#define TENON_DEFINE_OP(id)   \
+  extern const OpDef op_##id; \
   const OpDef op_##id
 
 }  // namespace tenon

@@ -1,9 +1,9 @@
 #include "ops/operand_types.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "ops/expr.h"
+
+#include <algorithm>
 
 namespace tenon {
 
@@ -81,7 +81,8 @@ std::vector<std::int64_t> normal_axes(std::string_view op, const std::vector<std
     normal.push_back(static_cast<std::int64_t>(normal_axis(op, axis, rank)));
   }
   if (axes.empty()) {
-    for (std::size_t axis = 0; axis < rank; ++axis) normal.push_back(static_cast<std::int64_t>(axis));
+    for (std::size_t axis = 0; axis < rank; ++axis)
+      normal.push_back(static_cast<std::int64_t>(axis));
   }
   std::sort(normal.begin(), normal.end());
   if (std::adjacent_find(normal.begin(), normal.end()) != normal.end()) {

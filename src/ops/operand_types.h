@@ -1,9 +1,9 @@
 #pragma once
 
+#include "ir/graph.h"
+
 #include <string_view>
 #include <vector>
-
-#include "ir/graph.h"
 
 namespace tenon {
 
@@ -15,7 +15,8 @@ class OperandTypes {
 
   OperandTypes(const OpDef& op, const InferInput& input) : op_(op), input_(input) {}
 
-  const std::string& op_name() const { return op_.name; }  ///< for rules that several ops share
+  /// for rules that several ops share
+  const std::string& op_name() const { return op_.name; }
   bool has(std::string_view name) const;
   /// The operand's tensor type. Throws Error if it is missing, or a sequence or optional.
   const TensorType& operator[](std::string_view name) const;
@@ -50,6 +51,7 @@ void require_rank(std::string_view op, std::string_view operand, const TensorTyp
                   std::size_t rank);
 void require_strings(std::string_view op, const TensorType& type);
 /// The type of an elementwise result: broadcast dims, `dtype`, and the layout that is given.
-TensorType broadcast_type(std::string_view op, const TensorType& a, const TensorType& b, DType dtype);
+TensorType broadcast_type(std::string_view op, const TensorType& a, const TensorType& b,
+                          DType dtype);
 
 }  // namespace tenon

@@ -64,7 +64,8 @@ Expr folded_in(Mode mode, const Expr& position, const Dim& extent) {
   const Dim period = max(extent - 1, 1) * 2;
   const Expr phase = mod(position, period);
   const Expr mirrored = min(phase, period - phase);
-  return extent.range().lo > 1 ? mirrored : min(mirrored, extent - 1);  // one element is its own mirror
+  return extent.range().lo > 1 ? mirrored
+                               : min(mirrored, extent - 1);  // one element is its own mirror
 }
 
 void lower(const Attrs& attrs, Lowering& op) {
@@ -85,7 +86,8 @@ void lower(const Attrs& attrs, Lowering& op) {
     may_be_empty |= extent.range().lo < 1;
     coordinate = folded_in(attrs.mode, coordinate - max(padded.before, 0), extent) + cut_before;
   }
-  if (attrs.mode != Mode::Constant && !may_be_empty) return op.define("y", x.at(std::move(coordinates)));
+  if (attrs.mode != Mode::Constant && !may_be_empty)
+    return op.define("y", x.at(std::move(coordinates)));
   const Expr value = op.has("value") ? reshape(op.operand("value"), {}) : literal(x.dtype(), 0);
   op.define("y", x.at_or(std::move(coordinates), value));
 }
@@ -126,8 +128,7 @@ TENON_DEFINE_OP(pad) = OpSpec<Attrs>{
     .gradient = gradient,
     .layout = logical_order(),
     .precision = Precision::MovesOnly,
-    .examples = {"x: T a b; pads = _ _ _ _",
-                 "x: F n c h w; pads = 0 0 _ _ 0 0 _ _",
+    .examples = {"x: T a b; pads = _ _ _ _", "x: F n c h w; pads = 0 0 _ _ 0 0 _ _",
                  "x: T a b; value: T; pads = _ 0 _ _"},
 };
 

@@ -14,7 +14,8 @@ bool has_phases(const Window& window) {
 
 // Whether the phases start at the input's first coordinate rather than at the room before it.
 bool starts_inside(const Window& window) {
-  return window.begin.is_constant() && (window.stride == 2 || window.begin.constant() % window.stride == 0);
+  return window.begin.is_constant() &&
+         (window.stride == 2 || window.begin.constant() % window.stride == 0);
 }
 
 // Whether the last step of some phase lies behind the window.
@@ -51,7 +52,7 @@ Dims PhaseDecomposition::step_counts() const {
 }
 
 PhaseDecomposition::Taps PhaseDecomposition::taps(const std::vector<LogicalIndex>& coordinates,
-                                    const std::vector<Expr>& steps) const {
+                                                  const std::vector<Expr>& steps) const {
   Taps taps;
   for (std::size_t axis = 0; axis < windows_.size(); ++axis) {
     const Window& window = windows_[axis];
@@ -94,7 +95,8 @@ Expr PhaseDecomposition::where_covered(const Taps& taps, const Expr& value) cons
   return where_true(condition, value);
 }
 
-Expr PhaseDecomposition::cropped(const Expr& looped, const AxisMap& map, const Dims& input_dims) const {
+Expr PhaseDecomposition::cropped(const Expr& looped, const AxisMap& map,
+                                 const Dims& input_dims) const {
   const auto is_cut = [](const Window& window) {
     return has_phases(window) &&
            !(starts_inside(window) && mod(window.extent, window.stride) == Dim(0));
@@ -107,7 +109,8 @@ Expr PhaseDecomposition::cropped(const Expr& looped, const AxisMap& map, const D
   for (const AxisLoops& loop : loops) at.push_back(loop.index(space));
   for (std::size_t axis = 0; axis < windows_.size(); ++axis) {
     const Window& window = windows_[axis];
-    if (has_phases(window) && !starts_inside(window)) at[2 + axis] = at[2 + axis].whole + window.begin;
+    if (has_phases(window) && !starts_inside(window))
+      at[2 + axis] = at[2 + axis].whole + window.begin;
   }
   return looped.at(map.coordinates(at));
 }

@@ -10,8 +10,9 @@ namespace tenon {
 /// Windows seen from their input: which positions cover a coordinate, with which of the window's
 /// elements. An axis with a stride is looped over by phase, coordinate = stride * q + phase: the
 /// elements that meet a phase lie a stride apart, so that no coordinate needs a division. Where the
-/// room before the input leaves a remainder by the stride, which element comes first would need one,
-/// except by a stride of 2: then coordinate = stride * q + phase - begin, of which a few lie outside.
+/// room before the input leaves a remainder by the stride, which element comes first would need
+/// one, except by a stride of 2: then coordinate = stride * q + phase - begin, of which a few lie
+/// outside.
 class PhaseDecomposition {
  public:
   explicit PhaseDecomposition(std::vector<Window> windows) : windows_(std::move(windows)) {}
@@ -23,12 +24,14 @@ class PhaseDecomposition {
   Dims step_counts() const;
 
   struct Taps {
-    std::vector<LogicalIndex> positions;  ///< of windows; may lie outside
-    std::vector<Expr> elements;           ///< of the window; may lie outside
-    Expr is_hit;                          ///< undefined where every coordinate is hit
+    /// of windows; may lie outside
+    std::vector<LogicalIndex> positions;
+    /// of the window; may lie outside
+    std::vector<Expr> elements;
+    /// undefined where every coordinate is hit
+    Expr is_hit;
   };
-  Taps taps(const std::vector<LogicalIndex>& coordinates,
-                  const std::vector<Expr>& steps) const;
+  Taps taps(const std::vector<LogicalIndex>& coordinates, const std::vector<Expr>& steps) const;
   /// `weights` at coordinates of which some are elements of the window, zero outside of it.
   Expr read_elements(const Expr& weights, std::vector<Expr> coordinates) const;
   /// `value`, or zero where no window hits or what hits is no element of it.

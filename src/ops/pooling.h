@@ -47,8 +47,10 @@ struct PoolLoops {
             const Dims& window_extents);
   Space space;
   LogicalIndex n, c;
-  std::vector<LogicalIndex> places;  ///< in the result, for each spatial axis
-  std::vector<Expr> steps;           ///< in the window, likewise
+  /// in the result, for each spatial axis
+  std::vector<LogicalIndex> places;
+  /// in the window, likewise
+  std::vector<Expr> steps;
   Axes window_axes;
 };
 

@@ -11,8 +11,10 @@ namespace tenon {
 
 /// What the ops that fold whole axes have in common.
 struct ReductionAttrs {
-  std::vector<std::int64_t> axes;  ///< empty: all, or none if `noop_if_empty`
-  bool keep_axes = true;           ///< reduced axes stay, with extent 1
+  /// empty: all, or none if `noop_if_empty`
+  std::vector<std::int64_t> axes;
+  /// reduced axes stay, with extent 1
+  bool keep_axes = true;
   bool noop_if_empty = false;
 };
 

@@ -13,11 +13,13 @@ namespace tenon {
 struct Repetition {
   struct Stacked {
     std::int64_t axis = 0;
-    bool is_reversed = false;  ///< the first run is at the last position
+    /// the first run is at the last position
+    bool is_reversed = false;
   };
   std::vector<Type> leading = {};
   std::size_t leading_outputs = 0;
-  std::size_t first_operand = 0;  ///< of the carried values, among the node's operands
+  /// of the carried values, among the node's operands
+  std::size_t first_operand = 0;
   std::size_t carried = 0;
   std::vector<Stacked> inputs = {}, outputs = {};
 };

@@ -31,7 +31,8 @@ Places sum(const Places& a, const Places& b) {
 
 Places scaled(const Places& a, std::int64_t factor) {
   if (a.is_anywhere || factor == 0) return factor == 0 ? number_at(0) : kAnywhere;
-  Places result{.axis = a.axis, .step = a.step * factor, .low = a.low * factor, .high = a.high * factor};
+  Places result{
+      .axis = a.axis, .step = a.step * factor, .low = a.low * factor, .high = a.high * factor};
   if (factor < 0) std::swap(result.low, result.high);
   return result;
 }
@@ -71,7 +72,8 @@ class Walker {
         if (node.has_fill) walk(node.args.back(), seen_from(node.dims, node.args.back(), at));
         return;
       }
-      case ExprKind::Reshape: return walk(node.args[0], reshaped(node.dims, node.args[0].dims(), at));
+      case ExprKind::Reshape:
+        return walk(node.args[0], reshaped(node.dims, node.args[0].dims(), at));
       case ExprKind::Concat:
       case ExprKind::Scan: {
         std::vector<Places> inner = at;
@@ -92,7 +94,8 @@ class Walker {
     if (!is_met_ || visited_ > kMaxVisits) return regions;
     for (std::size_t axis = 0; axis < dims.size(); ++axis) {
       const Places& places = found_[axis];
-      RequiredRegion region{.axis = places.axis, .step = places.step, .first = 0, .count = dims[axis]};
+      RequiredRegion region{
+          .axis = places.axis, .step = places.step, .first = 0, .count = dims[axis]};
       if (!places.is_anywhere) region.count = Dim(places.high - places.low + 1);
       if (!places.is_anywhere) region.first = places.low;
       regions.push_back(region);
@@ -110,7 +113,8 @@ class Walker {
   }
 
   // The places in an argument that is repeated to a shape.
-  static std::vector<Places> seen_from(const Dims& dims, const Expr& arg, const std::vector<Places>& at) {
+  static std::vector<Places> seen_from(const Dims& dims, const Expr& arg,
+                                       const std::vector<Places>& at) {
     std::vector<Places> inner;
     const std::size_t skipped = dims.size() - arg.rank();
     for (std::size_t axis = 0; axis < arg.rank(); ++axis) {
@@ -119,7 +123,8 @@ class Walker {
     return inner;
   }
 
-  static std::vector<Places> reshaped(const Dims& from, const Dims& to, const std::vector<Places>& at) {
+  static std::vector<Places> reshaped(const Dims& from, const Dims& to,
+                                      const std::vector<Places>& at) {
     std::vector<Places> inner(to.size(), kAnywhere);
     if (squeezed(from) != squeezed(to)) return inner;
     std::size_t source = 0;
@@ -136,12 +141,15 @@ class Walker {
   static Places place(const Expr& coordinate, const std::vector<Places>& at) {
     const ExprNode& node = coordinate.node();
     if (node.kind == ExprKind::Literal) return number_at(node.integer);
-    if (node.kind == ExprKind::Extent && node.extent.is_constant()) return number_at(node.extent.constant());
+    if (node.kind == ExprKind::Extent && node.extent.is_constant())
+      return number_at(node.extent.constant());
     if (node.kind == ExprKind::Index) return at[node.axes[0]];
     if (node.kind != ExprKind::Binary) return kAnywhere;
     const Places a = place(node.args[0], seen_from(node.dims, node.args[0], at));
     const Places b = place(node.args[1], seen_from(node.dims, node.args[1], at));
-    const auto is_fixed = [](const Places& p) { return !p.is_anywhere && !p.axis && p.low == p.high; };
+    const auto is_fixed = [](const Places& p) {
+      return !p.is_anywhere && !p.axis && p.low == p.high;
+    };
     if (node.binary == BinaryOp::Add) return sum(a, b);
     if (node.binary == BinaryOp::Subtract) return sum(a, scaled(b, -1));
     if (node.binary == BinaryOp::Multiply && is_fixed(b)) return scaled(a, b.low);
@@ -151,7 +159,8 @@ class Walker {
 
   void meet(const Dims& dims, const std::vector<Places>& at) {
     if (!is_met_) found_ = at;
-    for (std::size_t axis = 0; is_met_ && axis < dims.size(); ++axis) found_[axis] = both(found_[axis], at[axis]);
+    for (std::size_t axis = 0; is_met_ && axis < dims.size(); ++axis)
+      found_[axis] = both(found_[axis], at[axis]);
     is_met_ = true;
   }
 
@@ -169,7 +178,8 @@ std::vector<RequiredRegion> required_regions(const Graph& graph, NodeId id, std:
   const std::vector<Expr> exprs = lowered(graph, id);
   if (exprs.size() != 1) return {};
   std::vector<Places> at;
-  for (std::size_t axis = 0; axis < exprs.front().rank(); ++axis) at.push_back({.axis = axis, .step = 1});
+  for (std::size_t axis = 0; axis < exprs.front().rank(); ++axis)
+    at.push_back({.axis = axis, .step = 1});
   Walker walker(operand);
   walker.walk(exprs.front(), at);
   return walker.take(graph.value(node.operands[operand]).type.tensor().dims);

@@ -10,9 +10,12 @@ namespace tenon {
 /// Along one axis of an operand, the positions that one position of a node's result needs: so many
 /// neighbours, from a place that moves with one axis of the result, or all there are.
 struct RequiredRegion {
-  std::optional<std::size_t> axis;  ///< of the result; none where all positions are needed, or fixed ones
-  std::int64_t step = 0;            ///< positions by which the place moves along it
-  std::int64_t first = 0;           ///< the place at the first position; below 0 where edges are filled
+  /// of the result; none where all positions are needed, or fixed ones
+  std::optional<std::size_t> axis;
+  /// positions by which the place moves along it
+  std::int64_t step = 0;
+  /// the place at the first position; below 0 where edges are filled
+  std::int64_t first = 0;
   Dim count;
 
   bool is_window() const { return axis && !(count == Dim(1)); }

@@ -28,11 +28,14 @@ inline bool takes_windows(const OpDef& op) { return op.find_attr("strides") != n
 /// One spatial axis: position `p` of the window covers `p*stride + k*dilation - begin` of the
 /// input, for k below `kernel`.
 struct Window {
-  Dim extent;  ///< of the input
+  /// of the input
+  Dim extent;
   Dim kernel;
   std::int64_t stride = 1, dilation = 1;
-  Dim begin = 0, end = 0;  ///< pads
-  Dim count;               ///< positions
+  /// pads
+  Dim begin = 0, end = 0;
+  /// positions
+  Dim count;
 
   Dim reach() const { return Dim(dilation) * (kernel - Dim(1)) + Dim(1); }
 };
@@ -69,7 +72,8 @@ std::vector<AttrField<Attrs>> with_window_fields(std::vector<AttrField<Attrs>> f
   return fields;
 }
 
-Dims pads_of(const std::vector<Window>& windows);  ///< all beginnings, then all ends
+/// all beginnings, then all ends
+Dims pads_of(const std::vector<Window>& windows);
 /// The fields of WindowAttrs as attributes for a node of another windowed op, pads and strides as
 /// `windows` has them.
 Attributes window_attributes(const std::vector<Window>& windows, const Layout& out_layout);

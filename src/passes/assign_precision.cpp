@@ -14,11 +14,15 @@ namespace {
 
 /// What a node computes in, and why.
 enum class Choice : std::uint8_t {
-  Untouched,  ///< has no f32 to narrow
+  /// has no f32 to narrow
+  Untouched,
   Wide,
-  Narrow,        ///< reads and gives narrow values
-  NarrowToWide,  ///< reads narrow values and gives f32, as its attribute asks
-  Vanishes,      ///< a cast to the narrow type of what is narrow already
+  /// reads and gives narrow values
+  Narrow,
+  /// reads narrow values and gives f32, as its attribute asks
+  NarrowToWide,
+  /// a cast to the narrow type of what is narrow already
+  Vanishes,
 };
 
 bool is_wide(const Graph& graph, ValueId value) {

@@ -173,7 +173,8 @@ bool fold_node(Graph& graph, NodeId id, const PassOptions& options, Reinference&
     options.remarks->say(graph.value(graph.node(id).results.front()).name, "fold-constants",
                          std::move(text));
   };
-  if (!has_small_results(graph, id, options.max_constant_bytes) && !takes_no_more_bytes(graph, id)) {
+  if (!has_small_results(graph, id, options.max_constant_bytes) &&
+      !takes_no_more_bytes(graph, id)) {
     say("not folded: its result has more bytes than a constant may have, or an unknown number");
     return false;
   }
@@ -194,10 +195,10 @@ bool fold_node(Graph& graph, NodeId id, const PassOptions& options, Reinference&
 
 /// Replaces every node that reads only constants, or only extents that are numbers, by the constant
 /// it computes. A result over `max_constant_bytes` stays a node, unless it takes the place of as
-/// many bytes, alone or with the other parts taken from the same constant: broadcasts would bloat the
-/// program. So would large results of a constant that others read too. Attributes that arrive as
-/// tensors become numbers and symbols, and what follows from them for later types is folded in the
-/// same walk; an `if` becomes the branch it takes.
+/// many bytes, alone or with the other parts taken from the same constant: broadcasts would bloat
+/// the program. So would large results of a constant that others read too. Attributes that arrive
+/// as tensors become numbers and symbols, and what follows from them for later types is folded in
+/// the same walk; an `if` becomes the branch it takes.
 Graph fold_constants(Graph graph, const PassOptions& options) {
   for (bool is_settled = false; !is_settled;) {
     is_settled = true;  // but for the nodes of a branch that was taken

@@ -39,7 +39,8 @@ struct RewrittenNode {
   const Graph& graph;
   NodeId id;
   std::span<const Rewritten> operands;
-  const std::any& context;  ///< what `ForwardRules::context` gave for the node
+  /// what `ForwardRules::context` gave for the node
+  const std::any& context;
 };
 
 struct ForwardRules {

@@ -9,10 +9,12 @@ namespace tenon {
 
 /// Names of values: of which the gradient is taken, all added up, and by which.
 struct GradientOptions {
-  std::vector<std::string> of = {};  ///< none: every floating output
+  /// none: every floating output
+  std::vector<std::string> of = {};
   /// Values that flow in as the gradients of `of`, one for each; none: ones.
   std::vector<std::string> flows = {};
-  std::vector<std::string> by = {};  ///< none: every floating input
+  /// none: every floating input
+  std::vector<std::string> by = {};
   /// Nodes of a gradient are called by the node that it is the gradient of, as TensorFlow calls
   /// them: "gradients/NODE_grad".
   bool names_nodes = false;

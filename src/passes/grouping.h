@@ -10,8 +10,10 @@ namespace tenon {
 /// Which nodes run as one kernel.
 struct Grouping {
   struct Group {
-    std::vector<NodeId> nodes;   ///< in the graph's order
-    std::vector<NodeId> copies;  ///< run here as well: index maps that several groups read through
+    /// in the graph's order
+    std::vector<NodeId> nodes;
+    /// run here as well: index maps that several groups read through
+    std::vector<NodeId> copies;
   };
   /// In an order in which each group runs after those it reads. A node in no group is left out: it
   /// lives on in copies, or nobody reads it.

@@ -1,10 +1,10 @@
 #include "passes/pass.h"
 
-#include <algorithm>
-#include <vector>
-
 #include "base/error.h"
 #include "base/text.h"
+
+#include <algorithm>
+#include <vector>
 
 namespace tenon {
 

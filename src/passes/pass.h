@@ -1,24 +1,28 @@
 #pragma once
 
+#include "ir/graph.h"
+#include "ir/state_ports.h"
+#include "passes/remarks.h"
+#include "target/cpu_facts.h"
+
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "ir/graph.h"
-#include "ir/state_ports.h"
-#include "passes/remarks.h"
-#include "target/cpu_facts.h"
-
 namespace tenon {
 
 /// Where quantize-partition may do better than the reference it follows by default.
 struct QuantizePartitionOptions {
-  DType dtype = DType::I8;      ///< that values between sections may be held in
-  bool share = false;           ///< one pair of cast_hint and stop_fusion a value, not a reader
-  bool close_outputs = true;    ///< the graph's outputs go through such a pair too
-  bool multiply_right = false;  ///< a section may be the right operand of a product
+  /// that values between sections may be held in
+  DType dtype = DType::I8;
+  /// one pair of cast_hint and stop_fusion a value, not a reader
+  bool share = false;
+  /// the graph's outputs go through such a pair too
+  bool close_outputs = true;
+  /// a section may be the right operand of a product
+  bool multiply_right = false;
 };
 
 /// What a user can set about passes; a pass reads what concerns it.
@@ -28,7 +32,8 @@ struct PassOptions {
   std::int64_t max_constant_bytes = std::int64_t{1} << 20;
   /// The narrow type of `assign-precision`: "" for f16, or "bf16".
   std::string assign_precision_to;
-  /// How `fuse` groups: "" by bytes moved, "relay" as Apache TVM does, at most this many nodes deep.
+  /// How `fuse` groups: "" by bytes moved, "relay" as Apache TVM does, at most this many nodes
+  /// deep.
   std::string fuse_mode;
   std::size_t fuse_max_depth = 256;
   /// How `choose-layouts` chooses: "" by cost, "tensorflow" as that system does, "none" not at all;
@@ -47,14 +52,15 @@ struct PassOptions {
 /// the same as far as a narrower type reaches in digits and range.
 enum class Accuracy : std::uint8_t { Rounds, Exact, Narrows };
 
-/// Sets what a user writes as `pass.option=value`: `fuse.mode=relay`. Throws an Error (Usage) for an
-/// option that is none and a value that it cannot have.
+/// Sets what a user writes as `pass.option=value`: `fuse.mode=relay`. Throws an Error (Usage) for
+/// an option that is none and a value that it cannot have.
 void set_option(PassOptions& options, std::string_view setting);
 
-/// A rewrite of a graph: a function without state. The driver times it, verifies what it returns and
-/// lets it be left out.
+/// A rewrite of a graph: a function without state. The driver times it, verifies what it returns
+/// and lets it be left out.
 struct Pass {
-  std::string name;  ///< the function's, with hyphens
+  /// the function's, with hyphens
+  std::string name;
   Graph (*run)(Graph graph, const PassOptions& options);
   Accuracy accuracy = Accuracy::Rounds;
 };

@@ -4,7 +4,8 @@ namespace tenon {
 
 void Remarks::say(std::string_view value, std::string_view pass, std::string text) {
   auto found = entries_.find(value);
-  if (found == entries_.end()) found = entries_.emplace(std::string(value), std::vector<Entry>()).first;
+  if (found == entries_.end())
+    found = entries_.emplace(std::string(value), std::vector<Entry>()).first;
   found->second.push_back({std::string(pass), std::move(text)});
 }
 

@@ -36,8 +36,10 @@ struct Profile {
     std::vector<std::int64_t> shape;
     std::uint64_t bytes = 0;
     Place place = Place::Arena;
-    std::uint64_t offset = 0;  ///< in its arena, as planned
-    std::uint32_t arena = 0;   ///< a program of several parts has one for each
+    /// in its arena, as planned
+    std::uint64_t offset = 0;
+    /// a program of several parts has one for each
+    std::uint32_t arena = 0;
     /// The steps that it is alive for, both included.
     std::uint32_t first_step = 0, last_step = 0;
     /// The buffer whose memory it only shows.
@@ -54,28 +56,41 @@ struct Profile {
   };
   enum class Kind : std::uint8_t { Kernel, Operators, Copy };
   struct Step {
-    std::string name;   ///< what it computes and where that comes from: "conv+relu conv1"
-    std::string value;  ///< what it makes first; steps of two runs are told to be the same by it
-    std::string op;     ///< "conv", or the members of a group: "conv+add+relu"
+    /// what it computes and where that comes from: "conv+relu conv1"
+    std::string name;
+    /// what it makes first; steps of two runs are told to be the same by it
+    std::string value;
+    /// "conv", or the members of a group: "conv+add+relu"
+    std::string op;
     Kind kind = Kind::Kernel;
-    std::string source;                ///< what the model's own author called the node
-    std::vector<std::string> members;  ///< of a group: "y (relu)"
+    /// what the model's own author called the node
+    std::string source;
+    /// of a group: "y (relu)"
+    std::vector<std::string> members;
     std::string kernel, candidate;
-    std::vector<Remark> why;                   ///< what the candidates said, the chosen one first
-    std::vector<Remark> remarks;               ///< what passes said
-    std::vector<std::uint32_t> reads, writes;  ///< buffers
-    std::vector<std::uint32_t> after;          ///< steps that make what it reads
-    double flops = 0, bytes = 0;  ///< that have to be done and moved, by the operators' definitions
+    /// what the candidates said, the chosen one first
+    std::vector<Remark> why;
+    /// what passes said
+    std::vector<Remark> remarks;
+    /// buffers
+    std::vector<std::uint32_t> reads, writes;
+    /// steps that make what it reads
+    std::vector<std::uint32_t> after;
+    /// that have to be done and moved, by the operators' definitions
+    double flops = 0, bytes = 0;
     /// The same by MegEngine's formulas, under their names there; nothing where it counts none.
     std::optional<double> computation, memory;
     Spread seconds;
-    std::vector<Span> device, host;  ///< of the last run
+    /// of the last run
+    std::vector<Span> device, host;
     std::optional<Counters> counters = {};
 
     /// What it took in the last run: on the device, or on the host where no device was watched.
     double last_seconds() const;
-    double start() const;  ///< of its first piece
-    double end() const;    ///< of its last
+    /// of its first piece
+    double start() const;
+    /// of its last
+    double end() const;
   };
   struct Symbol {
     std::string name;
@@ -86,36 +101,48 @@ struct Profile {
     std::string pass, change;
     double milliseconds = 0;
     std::uint64_t nodes_before = 0, nodes_after = 0;
-    std::vector<Remark> remarks;  ///< by value
+    /// by value
+    std::vector<Remark> remarks;
   };
   /// What the machine can do at most; zeros where nobody measured.
   struct Ceilings {
     double flops_per_s = 0;
-    double bytes_per_s = 0;        ///< from memory
-    double cache_bytes_per_s = 0;  ///< from the caches
+    /// from memory
+    double bytes_per_s = 0;
+    /// from the caches
+    double cache_bytes_per_s = 0;
     std::uint64_t cache_bytes = 0;
   };
 
-  std::string name;    ///< of the network
-  std::string origin;  ///< "tenon", "megengine"
-  std::string target;  ///< what the code is for: "x86-64-v4"
-  std::string device;  ///< what it ran on
+  /// of the network
+  std::string name;
+  /// "tenon", "megengine"
+  std::string origin;
+  /// what the code is for: "x86-64-v4"
+  std::string target;
+  /// what it ran on
+  std::string device;
   std::uint32_t thread_count = 1;
   std::uint32_t warm_up_runs = 0, runs = 0;
-  double first_run_seconds =
-      0;               ///< the one that touches memory for the first time; among the warm-up
-  Spread run_seconds;  ///< whole runs
+  /// the one that touches memory for the first time; among the warm-up
+  double first_run_seconds = 0;
+  /// whole runs
+  Spread run_seconds;
   double last_run_seconds = 0;
   std::vector<Lane> lanes;
-  std::vector<Step> steps;  ///< in the order of the last run
+  /// in the order of the last run
+  std::vector<Step> steps;
   std::vector<Buffer> buffers;
   std::vector<Symbol> symbols;
   std::vector<PassChange> passes;
   Ceilings ceilings;
   std::uint64_t arena_bytes = 0, scratch_bytes = 0, constant_bytes = 0;
-  std::uint64_t touched_bytes = 0;  ///< of the arena, by a run; 0 where nobody looked
-  std::uint64_t budget_bytes = 0;   ///< 0: none was asked for
-  std::vector<std::string> notes;   ///< what could not be measured, and why
+  /// of the arena, by a run; 0 where nobody looked
+  std::uint64_t touched_bytes = 0;
+  /// 0: none was asked for
+  std::uint64_t budget_bytes = 0;
+  /// what could not be measured, and why
+  std::vector<std::string> notes;
 };
 
 /// The file form: JSON that `parse_profile` reads back unchanged.

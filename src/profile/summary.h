@@ -12,11 +12,15 @@ namespace tenon {
 struct ProfileGroup {
   std::string key;
   std::size_t steps = 0;
-  double seconds = 0;       ///< of medians; of the last run where there was one only
-  double last_seconds = 0;  ///< of the last run
+  /// of medians; of the last run where there was one only
+  double seconds = 0;
+  /// of the last run
+  double last_seconds = 0;
   double flops = 0, bytes = 0;
-  double computation = 0, memory = 0;  ///< by MegEngine's formulas
-  double least_seconds = 0;            ///< that the machine's ceilings allow
+  /// by MegEngine's formulas
+  double computation = 0, memory = 0;
+  /// that the machine's ceilings allow
+  double least_seconds = 0;
 };
 
 /// The seconds that a step's place in a table is decided by: the median of all runs.

@@ -65,7 +65,8 @@ class Column {
   std::uint64_t asked_bytes_ = 0, lowest_ = 0;
 };
 
-// The fullest step of each part of the run: what is alive there has no place among the others that are.
+// The fullest step of each part of the run: what is alive there has no place among the others that
+// are.
 std::vector<Column> fullest_steps(std::span<const ArenaRequest> requests) {
   constexpr std::uint32_t kParts = 16, kMostSteps = 1U << 22;
   std::uint32_t end = 0;
@@ -113,7 +114,8 @@ class Placer {
     for (auto slot = slots_.lower_bound({begin, 0}); slot != slots_.end(); ++slot) {
       const auto& [there, there_bytes] = slot->first;
       if (there >= offset + bytes) break;
-      if (there + there_bytes <= offset || !slot->second.is_busy(request.first, request.last)) continue;
+      if (there + there_bytes <= offset || !slot->second.is_busy(request.first, request.last))
+        continue;
       offset = there + there_bytes;
     }
     slots_[{offset, bytes}].use(request.first, request.last);

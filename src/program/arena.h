@@ -12,13 +12,14 @@ struct ArenaRequest {
   std::uint32_t first = 0, last = 0;
 };
 struct ArenaPlan {
-  std::vector<std::uint64_t> offsets;  ///< by request, multiples of `kArenaAlignment`
+  /// by request, multiples of `kArenaAlignment`
+  std::vector<std::uint64_t> offsets;
   std::uint64_t bytes = 0;
 };
 inline constexpr std::uint64_t kArenaAlignment = 64;
 
-/// Places buffers so that no two that are alive at once overlap: the largest first (the longer-lived
-/// where equal), each into the lowest gap.
+/// Places buffers so that no two that are alive at once overlap: the largest first (the
+/// longer-lived where equal), each into the lowest gap.
 ArenaPlan plan_arena(std::span<const ArenaRequest> requests);
 
 }  // namespace tenon

@@ -16,10 +16,11 @@ std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) {
   return hash ^ (hash >> 29);
 }
 
-// Two lanes take a word each. A lane multiplies with carry: from t, the lane with the word in it, comes
-// low(t) * kCarrying + high(t), which is t / 2^32 modulo kCarrying * 2^32 - 1. That is a prime, and so close
-// below 2^64 that two words lead to the same lane only where they differ by just this number. It takes one
-// multiplication of 32 bits, of which every x86-64 processor does several at once.
+// Two lanes take a word each. A lane multiplies with carry: from t, the lane with the word in it,
+// comes low(t) * kCarrying + high(t), which is t / 2^32 modulo kCarrying * 2^32 - 1. That is a
+// prime, and so close below 2^64 that two words lead to the same lane only where they differ by
+// just this number. It takes one multiplication of 32 bits, of which every x86-64 processor does
+// several at once.
 constexpr std::uint32_t kCarrying = 0xffffff4e;
 
 __m128i mixed(__m128i lanes, __m128i words) {
@@ -34,7 +35,8 @@ std::uint64_t checksum(std::span<const std::byte> bytes) {
   constexpr std::size_t pair_count = 8;
   __m128i lanes[pair_count];
   for (std::size_t k = 0; k < pair_count; ++k) {
-    lanes[k] = _mm_set_epi64x(static_cast<std::int64_t>(2 * k + 2), static_cast<std::int64_t>(2 * k + 1));
+    lanes[k] =
+        _mm_set_epi64x(static_cast<std::int64_t>(2 * k + 2), static_cast<std::int64_t>(2 * k + 1));
   }
   const std::byte* data = bytes.data();
   std::size_t left = bytes.size();

@@ -7,8 +7,8 @@
 
 namespace tenon {
 
-/// A number that almost surely differs where the bytes do, by accident and not by intent: whoever can
-/// write a program can write its checksum too.
+/// A number that almost surely differs where the bytes do, by accident and not by intent: whoever
+/// can write a program can write its checksum too.
 std::uint64_t checksum(std::span<const std::byte> bytes);
 
 /// Constants are checked in blocks: each when it is first read, by any thread.

@@ -29,12 +29,14 @@ struct ProgramAttribute {
   };
   std::string name;
   Kind kind = Kind::Integer;
-  std::vector<Extent> integers;  ///< Bool, Integer, Integers; the shape of a Constant
-  std::vector<double> reals;     ///< Real, Reals
-  std::vector<std::string>
-      texts;  ///< Text, Texts; the name of an Element, a Type or a Constant's elements
-  std::vector<std::byte>
-      bytes;  ///< Constant: its elements, unless they are texts, which follow the name
+  /// Bool, Integer, Integers; the shape of a Constant
+  std::vector<Extent> integers;
+  /// Real, Reals
+  std::vector<double> reals;
+  /// Text, Texts; the name of an Element, a Type or a Constant's elements
+  std::vector<std::string> texts;
+  /// Constant: its elements, unless they are texts, which follow the name
+  std::vector<std::byte> bytes;
   bool operator==(const ProgramAttribute&) const = default;
 };
 
@@ -42,18 +44,22 @@ struct ProgramAttribute {
 struct HostOperator {
   std::string op;
   std::vector<ProgramAttribute> attributes;
-  std::vector<std::uint32_t> operands, results;  ///< buffers, or none
-  std::vector<std::string> layouts;              ///< by operand, as far as they have one
-  std::string where;                             ///< "node 'places' (nonzero)"
+  /// buffers, or none
+  std::vector<std::uint32_t> operands, results;
+  /// by operand, as far as they have one
+  std::vector<std::string> layouts;
+  /// "node 'places' (nonzero)"
+  std::string where;
 };
 
 /// A step that runs one of two bodies. Bodies are the steps behind it: the first up to `then_end`,
 /// the second from there up to `else_end`.
 struct BranchStep {
   struct Result {
-    std::uint32_t result = 0;  ///< where it goes
-    std::uint32_t first = 0,
-                  second = 0;  ///< what the bodies give; the result itself if they write it there
+    /// where it goes
+    std::uint32_t result = 0;
+    /// what the bodies give; the result itself if they write it there
+    std::uint32_t first = 0, second = 0;
   };
   std::uint32_t condition = 0;
   std::uint32_t then_end = 0, else_end = 0;
@@ -66,9 +72,12 @@ struct LoopStep {
   /// What a run hands to the next. `out` is `in`'s value for that.
   struct Carried {
     std::uint32_t initial = 0, in = 0, out = 0;
-    std::uint32_t result = kNoBuffer;  ///< what is left in the end
-    std::uint32_t spare = kNoBuffer;   ///< a second place: one is read while the other is written
-    bool is_direct = false;            ///< kernels write `out` where it stays
+    /// what is left in the end
+    std::uint32_t result = kNoBuffer;
+    /// a second place: one is read while the other is written
+    std::uint32_t spare = kNoBuffer;
+    /// kernels write `out` where it stays
+    bool is_direct = false;
   };
   /// What every run gets another part of: a position of an axis, or an item of a sequence.
   struct Scanned {
@@ -81,16 +90,21 @@ struct LoopStep {
     std::uint32_t out = 0, result = 0;
     std::int64_t axis = 0;
     bool is_reversed = false, is_sequence = false;
-    bool is_direct = false;  ///< kernels write `out` where it stays in the result
+    /// kernels write `out` where it stays in the result
+    bool is_direct = false;
   };
   std::uint32_t end = 0;
-  std::uint32_t trip_count = kNoBuffer, condition = kNoBuffer;  ///< given to the loop
-  std::uint32_t counter = kNoBuffer, goes_on = kNoBuffer;       ///< that the body is told
-  std::uint32_t next_condition = kNoBuffer;                     ///< that the body gives
+  /// given to the loop
+  std::uint32_t trip_count = kNoBuffer, condition = kNoBuffer;
+  /// that the body is told
+  std::uint32_t counter = kNoBuffer, goes_on = kNoBuffer;
+  /// that the body gives
+  std::uint32_t next_condition = kNoBuffer;
   std::vector<Carried> carried;
   std::vector<Scanned> scanned;
   std::vector<Stacked> stacked;
-  double run_count = 0;  ///< for reports; 0 where data decides
+  /// for reports; 0 where data decides
+  double run_count = 0;
 };
 
 }  // namespace tenon

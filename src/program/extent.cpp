@@ -1,8 +1,8 @@
 #include "program/extent.h"
 
-#include <algorithm>
-
 #include "base/error.h"
+
+#include <algorithm>
 
 namespace tenon {
 namespace {
@@ -11,15 +11,24 @@ std::int64_t apply(Extent::Op op, std::int64_t a, std::int64_t b) {
   std::int64_t result = 0;
   bool overflows = false;
   switch (op) {
-    case Extent::Op::Add: overflows = __builtin_add_overflow(a, b, &result); break;
-    case Extent::Op::Multiply: overflows = __builtin_mul_overflow(a, b, &result); break;
+    case Extent::Op::Add:
+      overflows = __builtin_add_overflow(a, b, &result);
+      break;
+    case Extent::Op::Multiply:
+      overflows = __builtin_mul_overflow(a, b, &result);
+      break;
     case Extent::Op::FloorDivide:
       if (b == 0) throw Error("an extent is divided by zero");
       result = a / b - (a % b != 0 && (a % b < 0) != (b < 0));
       break;
-    case Extent::Op::Minimum: result = std::min(a, b); break;
-    case Extent::Op::Maximum: result = std::max(a, b); break;
-    default: TENON_ASSERT(false, "an operation of two numbers");
+    case Extent::Op::Minimum:
+      result = std::min(a, b);
+      break;
+    case Extent::Op::Maximum:
+      result = std::max(a, b);
+      break;
+    default:
+      TENON_ASSERT(false, "an operation of two numbers");
   }
   if (overflows) throw Error("an extent is too large");
   return result;

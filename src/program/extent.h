@@ -7,14 +7,15 @@
 
 namespace tenon {
 
-/// A number that a run computes from the extents of its inputs, as steps of a stack machine. Kept as
-/// plain data, so that a saved program needs nothing else to know its shapes.
+/// A number that a run computes from the extents of its inputs, as steps of a stack machine. Kept
+/// as plain data, so that a saved program needs nothing else to know its shapes.
 class Extent {
  public:
   enum class Op : std::uint8_t { Number, Symbol, Add, Multiply, FloorDivide, Minimum, Maximum };
   struct Step {
     Op op = Op::Number;
-    std::int64_t number = 0;  ///< the number, or which symbol
+    /// the number, or which symbol
+    std::int64_t number = 0;
     bool operator==(const Step&) const = default;
   };
 

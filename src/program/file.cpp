@@ -1,5 +1,12 @@
 #include "program/file.h"
 
+#include "base/error.h"
+#include "base/new_file.h"
+#include "base/text.h"
+#include "program/checksum.h"
+#include "program/tables.h"
+#include "program/verify.h"
+
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -12,13 +19,6 @@
 #include <cstring>
 #include <span>
 
-#include "base/error.h"
-#include "base/new_file.h"
-#include "base/text.h"
-#include "program/checksum.h"
-#include "program/tables.h"
-#include "program/verify.h"
-
 namespace tenon {
 namespace {
 
@@ -27,8 +27,9 @@ constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kMaxTables = std::uint64_t{1} << 30;
 
 // Tables, then code, then, from a new page on, constants.
-// Everything before the constants is covered by a checksum of its bytes. The constants, which are mapped
-// and may be hundreds of megabytes, have theirs in the tables, to be compared when they are first used.
+// Everything before the constants is covered by a checksum of its bytes. The constants, which are
+// mapped and may be hundreds of megabytes, have theirs in the tables, to be compared when they are
+// first used.
 struct Header {
   std::array<char, 8> magic = kMagic;
   std::uint64_t table_bytes = 0, code_bytes = 0, constant_offset = 0, constant_bytes = 0;
@@ -54,8 +55,9 @@ struct Mapping {
       problem = mapped == MAP_FAILED ? errno : 0;
       if (mapped != MAP_FAILED) {
         data = static_cast<const std::byte*>(mapped);
-        // Asks for large pages where the file has yet to be read: kernels go through the constants a fifth
-        // faster, and the system maps them in a hundredth of the time. Whoever cannot gives small ones.
+        // Asks for large pages where the file has yet to be read: kernels go through the constants
+        // a fifth faster, and the system maps them in a hundredth of the time. Whoever cannot gives
+        // small ones.
         madvise(mapped, size, MADV_HUGEPAGE);
       }
     }
@@ -65,7 +67,8 @@ struct Mapping {
           .at(path)
           .got(format_bytes(size));
     }
-    if (problem != 0) throw Error("cannot map the program", ErrorKind::Usage).at(path).got(std::strerror(problem));
+    if (problem != 0)
+      throw Error("cannot map the program", ErrorKind::Usage).at(path).got(std::strerror(problem));
     if (data == nullptr) throw damaged("an empty file");
   }
   Mapping(const Mapping&) = delete;
@@ -79,7 +82,8 @@ struct FileLayout {
   explicit FileLayout(std::span<const std::byte> bytes) {
     if (bytes.size() < sizeof(header)) throw damaged("it ends inside its header");
     std::memcpy(&header, bytes.data(), sizeof(header));
-    if (header.magic != kMagic) throw Error("this is no program of this version").hint("compile the model again");
+    if (header.magic != kMagic)
+      throw Error("this is no program of this version").hint("compile the model again");
     if (header.table_bytes > kMaxTables || header.code_bytes > kMaxTables ||
         sizeof(header) + header.table_bytes + header.code_bytes > header.constant_offset ||
         header.constant_offset > bytes.size() || header.constant_offset % kPage != 0 ||
@@ -88,8 +92,9 @@ struct FileLayout {
     }
     tables = bytes.subspan(sizeof(header), header.table_bytes);
     code = bytes.subspan(sizeof(header) + header.table_bytes, header.code_bytes);
-    gap = bytes.subspan(sizeof(header) + header.table_bytes + header.code_bytes,
-                        header.constant_offset - sizeof(header) - header.table_bytes - header.code_bytes);
+    gap = bytes.subspan(
+        sizeof(header) + header.table_bytes + header.code_bytes,
+        header.constant_offset - sizeof(header) - header.table_bytes - header.code_bytes);
     constants = bytes.subspan(header.constant_offset, header.constant_bytes);
   }
   Header header;
@@ -118,7 +123,8 @@ ProgramBytes write_program(const Program& program, std::ostream& head, std::ostr
   write(head, &header, sizeof(header));
   write(head, tables.bytes().data(), tables.bytes().size());
   write(head, program.code.data(), program.code.size());
-  const std::vector<std::byte> gap(header.constant_offset - sizeof(Header) - header.table_bytes - header.code_bytes);
+  const std::vector<std::byte> gap(header.constant_offset - sizeof(Header) - header.table_bytes -
+                                   header.code_bytes);
   write(head, gap.data(), gap.size());
   write(constants, program.constants.get(), program.constant_bytes);
   return {header.constant_offset, header.constant_bytes};
@@ -131,13 +137,16 @@ void write_program(const Program& program, const std::string& path) {
 }
 
 bool starts_like_program(std::span<const std::byte> start) {
-  // Of any version, which is the last letter: what is wrong with another one is said by whoever reads it.
-  return start.size() >= kMagic.size() && std::memcmp(start.data(), kMagic.data(), kMagic.size() - 1) == 0;
+  // Of any version, which is the last letter: what is wrong with another one is said by whoever
+  // reads it.
+  return start.size() >= kMagic.size() &&
+         std::memcmp(start.data(), kMagic.data(), kMagic.size() - 1) == 0;
 }
 
 Program parse_program(std::span<const std::byte> bytes, std::shared_ptr<const void> owner) {
   const FileLayout layout(bytes);
-  if (header_checksum(layout.tables, layout.code) != layout.header.checksum) throw damaged("its checksum differs");
+  if (header_checksum(layout.tables, layout.code) != layout.header.checksum)
+    throw damaged("its checksum differs");
   for (const std::byte byte : layout.gap) {
     if (byte != std::byte{0}) throw damaged("something between its parts");
   }

@@ -1,12 +1,12 @@
 #pragma once
 
+#include "program/program.h"
+
 #include <cstddef>
 #include <iosfwd>
 #include <memory>
 #include <span>
 #include <string>
-
-#include "program/program.h"
 
 namespace tenon {
 
@@ -20,9 +20,9 @@ struct ProgramBytes {
 };
 ProgramBytes write_program(const Program& program, std::ostream& head, std::ostream& constants);
 
-/// Reads one and verifies it. The constants stay in the file and are mapped: processes that run the same
-/// one share them. Throws Error for a file that is cut short, altered, or of another version; altered
-/// constants are found when a model first runs.
+/// Reads one and verifies it. The constants stay in the file and are mapped: processes that run the
+/// same one share them. Throws Error for a file that is cut short, altered, or of another version;
+/// altered constants are found when a model first runs.
 Program read_program(const std::string& path);
 /// The same from memory, which `owner` keeps.
 Program parse_program(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);

@@ -22,12 +22,16 @@ namespace tenon {
 struct LibraryCall {
   enum class Kind { Matmul, Convolution, DataGradient, WeightGradient };
   Kind kind = Kind::Matmul;
-  std::string dtype = "f32";         ///< of a and b
-  std::string result_dtype = "f32";  ///< of bias, residual and result
-  bool allows_tf32 = false;          ///< f32 products may drop digits
+  /// of a and b
+  std::string dtype = "f32";
+  /// of bias, residual and result
+  std::string result_dtype = "f32";
+  /// f32 products may drop digits
+  bool allows_tf32 = false;
   bool is_a_transposed = false, is_b_transposed = false;
   bool has_bias = false, has_residual = false;
-  bool is_rectified = false;  ///< numbers below zero become zero
+  /// numbers below zero become zero
+  bool is_rectified = false;
   double alpha = 1;
 
   bool operator==(const LibraryCall&) const = default;

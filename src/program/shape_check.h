@@ -13,15 +13,21 @@ namespace tenon {
 struct ShapeCheck {
   enum class Kind : std::uint8_t {
     Equal,
-    AtMost,     ///< a <= b
-    OneOr,      ///< a is 1 or b
-    Broadcast,  ///< equal, or one of them is 1
+    /// a <= b
+    AtMost,
+    /// a is 1 or b
+    OneOr,
+    /// equal, or one of them is 1
+    Broadcast,
   };
   Kind kind = Kind::Equal;
   Extent a, b;
-  std::string op;     ///< whose rule it is
-  std::string where;  ///< "node 'y' (add), operand 'b', axis 0"
-  std::string rule;   ///< "N == M"
+  /// whose rule it is
+  std::string op;
+  /// "node 'y' (add), operand 'b', axis 0"
+  std::string where;
+  /// "N == M"
+  std::string rule;
   /// The steps of a body that ask for it; else all of the program does.
   std::uint32_t begin = 0, end = UINT32_MAX;
 };

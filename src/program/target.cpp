@@ -1,13 +1,13 @@
 #include "program/target.h"
 
+#include "base/error.h"
+
 #include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <string>
-
-#include "base/error.h"
 
 namespace tenon {
 namespace {
@@ -49,8 +49,8 @@ const std::vector<Level>& levels() {
   static const std::vector<Level> list = {
       {"x86-64-v3", {"AVX2", "FMA", "F16C", "BMI", "BMI2", "LZCNT", "MOVBE"}},
       {"x86-64-v4",
-       {"AVX2", "FMA", "F16C", "BMI", "BMI2", "LZCNT", "MOVBE", "AVX-512F", "AVX-512BW", "AVX-512CD", "AVX-512DQ",
-        "AVX-512VL"}},
+       {"AVX2", "FMA", "F16C", "BMI", "BMI2", "LZCNT", "MOVBE", "AVX-512F", "AVX-512BW",
+        "AVX-512CD", "AVX-512DQ", "AVX-512VL"}},
   };
   return list;
 }
@@ -95,7 +95,8 @@ void require_target(const Program& program, const std::vector<std::string_view>&
     const std::vector<Level>& known = is_level ? levels() : extensions();
     const auto found = std::ranges::find(known, left.substr(0, plus), &Level::name);
     if (found == known.end()) {
-      throw Error("the program is for a processor that this version does not know", ErrorKind::Device)
+      throw Error("the program is for a processor that this version does not know",
+                  ErrorKind::Device)
           .got(program.target)
           .hint("compile the model again with this version");
     }

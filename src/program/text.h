@@ -25,7 +25,8 @@ struct ArenaText {
     std::string name;
     bool operator==(const Line&) const = default;
   };
-  std::optional<std::uint64_t> bytes;  ///< nothing where shapes decide
+  /// nothing where shapes decide
+  std::optional<std::uint64_t> bytes;
   std::vector<Line> lines;
   bool operator==(const ArenaText&) const = default;
 };

@@ -6,10 +6,13 @@ namespace tenon {
 
 /// What a program amounts to.
 struct ProgramTotals {
-  std::size_t steps = 0, kernels = 0;  ///< steps that run kernels
-  std::size_t operator_steps = 0;      ///< that run operators' C++ functions
+  /// steps that run kernels
+  std::size_t steps = 0, kernels = 0;
+  /// that run operators' C++ functions
+  std::size_t operator_steps = 0;
   std::uint64_t code_bytes = 0, constant_bytes = 0, arena_bytes = 0;
-  double flops = 0;  ///< of one run, where that is known ahead
+  /// of one run, where that is known ahead
+  double flops = 0;
 };
 ProgramTotals totals_of(const Program& program);
 

@@ -1,23 +1,27 @@
 #include "program/verify.h"
 
+#include "base/error.h"
+#include "program/arena.h"
+
 #include <algorithm>
 #include <optional>
 #include <span>
-
-#include "base/error.h"
-#include "program/arena.h"
 
 namespace tenon {
 namespace {
 
 constexpr std::uint32_t kMaxElementBytes = 16;
-constexpr int kMaxDepth = 64;  // of bodies inside bodies: deeper than any model, shallow enough for the stack
+constexpr int kMaxDepth =
+    64;  // of bodies inside bodies: deeper than any model, shallow enough for the stack
 
 using Place = Program::Place;
 using Kind = Program::StepKind;
 
 Error broken(std::string_view what, const std::string& where) {
-  return Error("the program does not hold together").at(where).got(what).hint("compile the model again");
+  return Error("the program does not hold together")
+      .at(where)
+      .got(what)
+      .hint("compile the model again");
 }
 
 class Verifier {
@@ -43,8 +47,10 @@ class Verifier {
     is_set_.resize(program_.buffers.size(), false);
     for (const std::uint32_t input : program_.inputs) is_set_[input] = true;
     check_steps(0, static_cast<std::uint32_t>(program_.steps.size()), 0);
-    for (const std::uint32_t output : program_.outputs) require_set(output, "the program's outputs");
-    // What no step uses has no room anywhere: constants that were packed, what a kernel keeps to itself.
+    for (const std::uint32_t output : program_.outputs)
+      require_set(output, "the program's outputs");
+    // What no step uses has no room anywhere: constants that were packed, what a kernel keeps to
+    // itself.
     std::vector<bool> is_used(program_.buffers.size(), false);
     for (const Program::Step& step : program_.steps) {
       for (const std::uint32_t id : step.buffers) is_used[root_of(program_, id)] = true;
@@ -56,11 +62,14 @@ class Verifier {
   }
 
  private:
-  static std::string place_of(const Program::Buffer& buffer) { return concat("buffer '", buffer.name, "'"); }
+  static std::string place_of(const Program::Buffer& buffer) {
+    return concat("buffer '", buffer.name, "'");
+  }
 
   void check_symbols(const Extent& extent, const std::string& where) const {
     for (const Extent::Step& step : extent.steps()) {
-      if (step.op == Extent::Op::Symbol && static_cast<std::uint64_t>(step.number) >= program_.symbols.size()) {
+      if (step.op == Extent::Op::Symbol &&
+          static_cast<std::uint64_t>(step.number) >= program_.symbols.size()) {
         throw broken("a symbol that there is not", where);
       }
     }
@@ -75,8 +84,9 @@ class Verifier {
     const std::string where = concat("extent '", symbol.name, "'");
     if (symbol.lo < 0 || symbol.lo > symbol.hi) throw broken("a range that has no number", where);
     if (symbol.buffer == kNoBuffer) return;  // nobody tells it
-    const bool is_there = symbol.buffer < program_.buffers.size() &&
-                          (place(symbol.buffer) == Place::Input || place(symbol.buffer) == Place::Slot);
+    const bool is_there =
+        symbol.buffer < program_.buffers.size() &&
+        (place(symbol.buffer) == Place::Input || place(symbol.buffer) == Place::Slot);
     if (!is_there || symbol.axis >= program_.buffers[symbol.buffer].dims.size()) {
       throw broken("it is read from no value", where);
     }
@@ -89,7 +99,8 @@ class Verifier {
   void check_views() const {
     for (std::size_t k = 0; k < program_.buffers.size(); ++k) {
       const Program::Buffer& buffer = program_.buffers[k];
-      if (buffer.place == Place::View && buffer.offset >= k) throw broken("a view of nothing", place_of(buffer));
+      if (buffer.place == Place::View && buffer.offset >= k)
+        throw broken("a view of nothing", place_of(buffer));
     }
   }
 
@@ -98,7 +109,8 @@ class Verifier {
       const std::string where = concat("input ", k);
       const std::uint32_t id = program_.inputs[k];
       if (id >= program_.buffers.size()) throw broken("a buffer that there is not", where);
-      if (place(id) != Place::Input || program_.buffers[id].offset != k) throw broken("a buffer of another kind", where);
+      if (place(id) != Place::Input || program_.buffers[id].offset != k)
+        throw broken("a buffer of another kind", where);
     }
     for (std::size_t k = 0; k < program_.outputs.size(); ++k) {
       const std::string where = concat("output ", k);
@@ -120,7 +132,8 @@ class Verifier {
       is_fixed = is_fixed && dim.is_number();
     }
     if (!is_fixed) return std::nullopt;
-    const bool is_empty = std::ranges::any_of(buffer.dims, [](const Extent& dim) { return dim.number() == 0; });
+    const bool is_empty =
+        std::ranges::any_of(buffer.dims, [](const Extent& dim) { return dim.number() == 0; });
     if (is_empty) return 0;
     for (const Extent& dim : buffer.dims) {
       if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(dim.number()), &bytes)) {
@@ -138,28 +151,38 @@ class Verifier {
     }
     const std::optional<std::uint64_t> bytes = bytes_of(buffer);
     const auto require_inside = [&](std::uint64_t whole, std::string_view what) {
-      if (!bytes) throw broken(concat("its extents vary, though it lies in the ", what), place_of(buffer));
+      if (!bytes)
+        throw broken(concat("its extents vary, though it lies in the ", what), place_of(buffer));
       if (buffer.offset % kArenaAlignment != 0) throw broken("it is not aligned", place_of(buffer));
       if (buffer.offset > whole || *bytes > whole - buffer.offset) {
         throw broken(concat("it ends outside the ", what), place_of(buffer));
       }
     };
     switch (buffer.place) {
-      case Program::Place::Input: require_port(buffer, program_.inputs); break;
-      case Program::Place::Output: require_port(buffer, program_.outputs); break;
-      case Program::Place::Constant: require_inside(program_.constant_bytes, "constants"); break;
+      case Program::Place::Input:
+        require_port(buffer, program_.inputs);
+        break;
+      case Program::Place::Output:
+        require_port(buffer, program_.outputs);
+        break;
+      case Program::Place::Constant:
+        require_inside(program_.constant_bytes, "constants");
+        break;
       case Program::Place::Arena:
         if (program_.is_arena_planned) require_inside(program_.arena_bytes, "arena");
         for (const Extent& dim : buffer.dims) require_of_inputs(dim, place_of(buffer));
         break;
       case Program::Place::Slot:
-      case Program::Place::View: break;
-      default: throw broken("it lies nowhere", place_of(buffer));
+      case Program::Place::View:
+        break;
+      default:
+        throw broken("it lies nowhere", place_of(buffer));
     }
   }
 
   void require_port(const Program::Buffer& buffer, const std::vector<std::uint32_t>& ports) const {
-    if (buffer.offset >= ports.size()) throw broken("it belongs to no input or output", place_of(buffer));
+    if (buffer.offset >= ports.size())
+      throw broken("it belongs to no input or output", place_of(buffer));
   }
 
   // The arena is laid out before the first step runs.
@@ -177,7 +200,8 @@ class Verifier {
     for (const Extent::Step& step : extent.steps()) {
       if (step.op != Extent::Op::Symbol) continue;
       const std::uint32_t source = program_.symbols[static_cast<std::size_t>(step.number)].buffer;
-      if (source == kNoBuffer || !is_set_[source]) throw broken("an extent before it is known", where);
+      if (source == kNoBuffer || !is_set_[source])
+        throw broken("an extent before it is known", where);
     }
   }
 
@@ -185,8 +209,10 @@ class Verifier {
   void require_set(std::uint32_t buffer, const std::string& where) const {
     const std::uint32_t root = root_of(program_, buffer);
     // Of what has no elements nothing is made.
-    const bool is_empty = std::ranges::any_of(program_.buffers[root].dims, [](const Extent& dim) { return dim == Extent(0); });
-    if (place(root) == Place::Slot && !is_set_[root] && !is_empty) throw broken("a value before it is made", where);
+    const bool is_empty = std::ranges::any_of(program_.buffers[root].dims,
+                                              [](const Extent& dim) { return dim == Extent(0); });
+    if (place(root) == Place::Slot && !is_set_[root] && !is_empty)
+      throw broken("a value before it is made", where);
   }
   void set(std::uint32_t buffer, const std::string& where) {
     if (place(buffer) != Place::Slot || is_set_[buffer]) return;
@@ -197,7 +223,8 @@ class Verifier {
     made_.push_back(buffer);
   }
   void require_result(std::uint32_t buffer, const std::string& where) const {
-    if (place(buffer) != Place::Slot && place(buffer) != Place::Arena && place(buffer) != Place::Output) {
+    if (place(buffer) != Place::Slot && place(buffer) != Place::Arena &&
+        place(buffer) != Place::Output) {
       throw broken("it gives what cannot be written", where);
     }
   }
@@ -211,18 +238,28 @@ class Verifier {
       const Program::Step& step = program_.steps[k];
       const std::string where = concat("step ", k, " ('", step.name, "')");
       switch (step.kind) {
-        case Kind::Kernel: check_kernel(k, where); break;
-        case Kind::Host: check_operator(program_.operators[step.detail], where); break;
-        case Kind::Branch: k = check_branch(k, end, depth, where); break;
-        case Kind::Loop: k = check_loop(k, end, depth, where); break;
-        default: throw broken("a step of no kind", where);
+        case Kind::Kernel:
+          check_kernel(k, where);
+          break;
+        case Kind::Host:
+          check_operator(program_.operators[step.detail], where);
+          break;
+        case Kind::Branch:
+          k = check_branch(k, end, depth, where);
+          break;
+        case Kind::Loop:
+          k = check_loop(k, end, depth, where);
+          break;
+        default:
+          throw broken("a step of no kind", where);
       }
     }
   }
 
   // What a body makes is nobody else's.
-  void check_body(std::uint32_t begin, std::uint32_t end, int depth, std::span<const std::uint32_t> given,
-                  std::span<const std::uint32_t> outs, const std::string& where) {
+  void check_body(std::uint32_t begin, std::uint32_t end, int depth,
+                  std::span<const std::uint32_t> given, std::span<const std::uint32_t> outs,
+                  const std::string& where) {
     const std::size_t before = made_.size();
     for (const std::uint32_t id : given) set(id, where);
     check_steps(begin, end, depth + 1);
@@ -244,7 +281,8 @@ class Verifier {
     }
   }
 
-  std::uint32_t check_branch(std::uint32_t k, std::uint32_t end, int depth, const std::string& where) {
+  std::uint32_t check_branch(std::uint32_t k, std::uint32_t end, int depth,
+                             const std::string& where) {
     const BranchStep& made = program_.branches[program_.steps[k].detail];
     require_set(made.condition, where);
     if (made.then_end <= k || made.then_end > made.else_end || made.else_end > end) {
@@ -262,7 +300,8 @@ class Verifier {
     return made.else_end - 1;
   }
 
-  std::uint32_t check_loop(std::uint32_t k, std::uint32_t end, int depth, const std::string& where) {
+  std::uint32_t check_loop(std::uint32_t k, std::uint32_t end, int depth,
+                           const std::string& where) {
     const LoopStep& made = program_.loops[program_.steps[k].detail];
     if (made.end <= k || made.end > end) throw broken("a body that is not behind it", where);
     std::vector<std::uint32_t> given, outs;
@@ -276,7 +315,8 @@ class Verifier {
     for (const std::uint32_t id : {made.counter, made.goes_on}) {
       if (id != kNoBuffer) give(id);
     }
-    if (made.condition != kNoBuffer && made.next_condition == kNoBuffer) throw broken("a condition that stays", where);
+    if (made.condition != kNoBuffer && made.next_condition == kNoBuffer)
+      throw broken("a condition that stays", where);
     if (made.next_condition != kNoBuffer) outs.push_back(made.next_condition);
     for (const LoopStep::Carried& each : made.carried) {
       require_set(each.initial, where);
@@ -284,7 +324,8 @@ class Verifier {
       outs.push_back(each.out);
       if (each.is_direct) require_slot(each.out, where);
       if (each.result != kNoBuffer) require_result(each.result, where);
-      if (each.spare != kNoBuffer && place(each.spare) != Place::Arena) throw broken("a place that is none", where);
+      if (each.spare != kNoBuffer && place(each.spare) != Place::Arena)
+        throw broken("a place that is none", where);
     }
     for (const LoopStep::Scanned& each : made.scanned) {
       require_set(each.source, where);
@@ -307,12 +348,13 @@ class Verifier {
   void check_map(const Program::TensorMap& map, const std::string& where) const {
     check_extent(map.rows, where);
     const std::size_t inside = map.extents.size();
-    bool is_sound = inside >= 1 && inside <= 4 && map.pitches.size() == inside && map.box.size() == inside + 1 &&
-                    map.steps.size() == inside + 1;
+    bool is_sound = inside >= 1 && inside <= 4 && map.pitches.size() == inside &&
+                    map.box.size() == inside + 1 && map.steps.size() == inside + 1;
     std::uint64_t pitch = 1, least = 0;
     for (std::size_t k = 0; is_sound && k < inside; ++k) {
       const bool fits = !__builtin_mul_overflow(map.extents[k], pitch, &least);
-      is_sound = fits && map.extents[k] >= 1 && map.extents[k] <= UINT32_MAX && map.pitches[k] >= least;
+      is_sound =
+          fits && map.extents[k] >= 1 && map.extents[k] <= UINT32_MAX && map.pitches[k] >= least;
       pitch = map.pitches[k];
     }
     for (const std::uint64_t size : map.box) is_sound = is_sound && size >= 1 && size <= 256;
@@ -320,7 +362,8 @@ class Verifier {
     if (!is_sound || !has_sound_window(map)) throw broken("a map of no tensor", where);
   }
 
-  // Images of rows and columns; where a window's first and last place lie, from the edges, is told in a byte.
+  // Images of rows and columns; where a window's first and last place lie, from the edges, is told
+  // in a byte.
   static bool has_sound_window(const Program::TensorMap& map) {
     if (map.before.empty() && map.places.empty()) return true;
     if (map.before.size() != 2 || map.places.size() != 2 || map.extents.size() != 3) return false;
@@ -335,7 +378,8 @@ class Verifier {
   void check_kernel(std::uint32_t index, const std::string& where) {
     const Program::Step& step = program_.steps[index];
     for (const Program::Guard& guard : step.when) {
-      if (guard.symbol >= program_.symbols.size()) throw broken("a symbol that there is not", where);
+      if (guard.symbol >= program_.symbols.size())
+        throw broken("a symbol that there is not", where);
       require_told(Extent::symbol(guard.symbol), where);
     }
     check_call(step, index, where);
@@ -348,7 +392,8 @@ class Verifier {
     for (const Extent& extent : step.extents) require_told(extent, where);
     for (const std::uint32_t id : step.buffers) {
       for (const Extent& dim : program_.buffers[id].dims) require_told(dim, where);
-      const bool is_opaque = (place(id) == Place::Slot || place(id) == Place::Input) && program_.buffers[id].element_bytes == 0;
+      const bool is_opaque = (place(id) == Place::Slot || place(id) == Place::Input) &&
+                             program_.buffers[id].element_bytes == 0;
       if (place(id) == Place::View || is_opaque) throw broken("it uses what is no buffer", where);
       set(id, where);
     }
@@ -369,14 +414,15 @@ class Verifier {
     // How many of each a kernel reads stands only in its code; its calls at least agree.
     const Program::Call*& first = first_of_kernel_[call.kernel];
     if (first == nullptr) first = &call;
-    if (first->buffers.size() != call.buffers.size() || first->extents.size() != call.extents.size()) {
+    if (first->buffers.size() != call.buffers.size() ||
+        first->extents.size() != call.extents.size()) {
       throw broken("other operands than its kernel has elsewhere", where);
     }
   }
 
   const Program& program_;
   std::vector<const Program::Call*> first_of_kernel_;
-  std::vector<bool> is_set_;          // by buffer: a slot that holds something here
+  std::vector<bool> is_set_;         // by buffer: a slot that holds something here
   std::vector<std::uint32_t> made_;  // the slots that do, in the order in which they came to
 };
 

@@ -1,13 +1,13 @@
-#include <algorithm>
-#include <map>
-#include <type_traits>
-
 #include "ops/expr_names.h"
 #include "ops/scatters.h"
 #include "reference/block_math.h"
 #include "reference/block_program.h"
 #include "reference/evaluate.h"
 #include "reference/parallel.h"
+
+#include <algorithm>
+#include <map>
+#include <type_traits>
 
 namespace tenon::reference {
 namespace {
@@ -18,8 +18,10 @@ constexpr std::int64_t kParallelElements = 32768;
 // Every position of some axes of a space, the last one fastest.
 class Positions {
  public:
-  Positions(const Shape& space, std::vector<std::size_t> axes) : space_(space), axes_(std::move(axes)) {
-    count_ = std::ranges::any_of(axes_, [&](std::size_t axis) { return space_[axis] == 0; }) ? 0 : 1;
+  Positions(const Shape& space, std::vector<std::size_t> axes)
+      : space_(space), axes_(std::move(axes)) {
+    count_ =
+        std::ranges::any_of(axes_, [&](std::size_t axis) { return space_[axis] == 0; }) ? 0 : 1;
     for (std::size_t axis : axes_) count_ = count_ == 0 ? 0 : count_ * space_[axis];
   }
   std::int64_t count() const { return count_; }
@@ -42,7 +44,8 @@ class Positions {
   std::int64_t count_ = 1;
 };
 
-std::vector<std::size_t> axes_where(std::size_t rank, const std::function<bool(std::size_t)>& wanted) {
+std::vector<std::size_t> axes_where(std::size_t rank,
+                                    const std::function<bool(std::size_t)>& wanted) {
   std::vector<std::size_t> axes;
   for (std::size_t axis = 0; axis < rank; ++axis) {
     if (wanted(axis)) axes.push_back(axis);
@@ -60,7 +63,8 @@ std::int64_t dot(const std::vector<std::int64_t>& at, const std::vector<std::int
 template <class T>
 T plus(T a, T b) {
   if constexpr (std::is_integral_v<T>) {
-    return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) + static_cast<std::make_unsigned_t<T>>(b));
+    return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) +
+                          static_cast<std::make_unsigned_t<T>>(b));
   } else {
     return a + b;
   }
@@ -84,11 +88,12 @@ class BlockEvaluator {
     const ExprNode& node = expr.node();
     if (const auto found = made_.find(&node); found != made_.end()) return found->second;
     Buffer buffer;
-    // Of nothing there is nothing to compute, and its other extents may be beyond what loops can count. A scatter into
-    // nothing still refuses its indices.
+    // Of nothing there is nothing to compute, and its other extents may be beyond what loops can
+    // count. A scatter into nothing still refuses its indices.
     const bool is_made = node.kind != ExprKind::Operand && node.kind != ExprKind::Scatter;
     if (is_made && checked_element_count(constants(node.dims)) == 0) {
-      return made_.emplace(&node, make_buffer(lane_of(node.dtype), constants(node.dims))).first->second;
+      return made_.emplace(&node, make_buffer(lane_of(node.dtype), constants(node.dims)))
+          .first->second;
     }
     switch (node.kind) {
       case ExprKind::Operand:
@@ -96,11 +101,21 @@ class BlockEvaluator {
                      "an operand that is read is given");
         buffer = Buffer::of(*operands_[node.operand]);
         break;
-      case ExprKind::Reshape: buffer = buffer_of(node.args[0]).reshaped(constants(node.dims)); break;
-      case ExprKind::Concat: buffer = concatenated(node); break;
-      case ExprKind::Reduce: buffer = reduced(node); break;
-      case ExprKind::Scan: buffer = scanned(node); break;
-      case ExprKind::Scatter: buffer = scattered(node); break;
+      case ExprKind::Reshape:
+        buffer = buffer_of(node.args[0]).reshaped(constants(node.dims));
+        break;
+      case ExprKind::Concat:
+        buffer = concatenated(node);
+        break;
+      case ExprKind::Reduce:
+        buffer = reduced(node);
+        break;
+      case ExprKind::Scan:
+        buffer = scanned(node);
+        break;
+      case ExprKind::Scatter:
+        buffer = scattered(node);
+        break;
       default: {
         buffer = make_buffer(lane_of(node.dtype), constants(node.dims));
         fill(buffer, 0, buffer.strides, expr);
@@ -115,22 +130,26 @@ class BlockEvaluator {
     return [this](const Expr& expr) { return buffer_of(expr); };
   }
 
-  int threads_for(std::int64_t elements) const { return elements < kParallelElements ? 1 : thread_count_; }
+  int threads_for(std::int64_t elements) const {
+    return elements < kParallelElements ? 1 : thread_count_;
+  }
 
   // Computes `expr` into the part of `out` that starts at `offset` with the given strides.
   void fill(Buffer& out, std::int64_t offset, std::vector<std::int64_t> strides, const Expr& expr) {
     const Shape space = constants(expr.dims());
     const std::int64_t elements = checked_element_count(space);
     if (elements == 0) return;
-    const BlockProgram program(expr, space, std::vector<int>(space.size(), 0), std::move(strides), source());
+    const BlockProgram program(expr, space, std::vector<int>(space.size(), 0), std::move(strides),
+                               source());
     with_lane(program.lane(), [&](auto zero) {
       using T = decltype(zero);
       // Text is held as pointers in integer storage.
       T* to = reinterpret_cast<T*>(out.tensor.mutable_bytes().data()) + offset;
-      run_over(program, elements, [&](std::int64_t at, std::int64_t stride, std::int64_t count,
-                                      BlockProgram::Block block) {
-        for (std::int64_t i = 0; i < count; ++i) to[at + i * stride] = block.at<T>(i);
-      });
+      run_over(
+          program, elements,
+          [&](std::int64_t at, std::int64_t stride, std::int64_t count, BlockProgram::Block block) {
+            for (std::int64_t i = 0; i < count; ++i) to[at + i * stride] = block.at<T>(i);
+          });
     });
   }
 
@@ -147,7 +166,8 @@ class BlockEvaluator {
     for (std::size_t k = 0; k < space.size(); ++k) {
       if (program.cost_along(k) < program.cost_along(axis)) axis = k;
     }
-    const Positions outer(space, axes_where(space.size(), [&](std::size_t k) { return k != axis; }));
+    const Positions outer(space,
+                          axes_where(space.size(), [&](std::size_t k) { return k != axis; }));
     parallel_for(outer.count(), threads_for(elements), [&](std::int64_t begin, std::int64_t end) {
       BlockProgram::Scratch scratch(program);
       std::vector<std::int64_t> at(space.size(), 0);
@@ -207,8 +227,10 @@ class BlockEvaluator {
   void reduce_with(const ExprNode& node, const BlockProgram& program, Buffer& out) const {
     const Shape& space = program.space();
     const std::vector<int>& is_reduced = program.groups();
-    const std::vector<std::size_t> kept = axes_where(space.size(), [&](auto k) { return !is_reduced[k]; });
-    const std::vector<std::size_t> folded = axes_where(space.size(), [&](auto k) { return is_reduced[k]; });
+    const std::vector<std::size_t> kept =
+        axes_where(space.size(), [&](auto k) { return !is_reduced[k]; });
+    const std::vector<std::size_t> folded =
+        axes_where(space.size(), [&](auto k) { return is_reduced[k]; });
     // Blocks run along a kept axis, or along the last reduced one: both fold in row-major order, so
     // the sum does not depend on the choice.
     std::size_t axis = folded.empty() ? kept.back() : folded.back();
@@ -222,48 +244,57 @@ class BlockEvaluator {
     };
     const Positions results(space, others(kept));
     const Positions terms(space, others(folded));
-    const std::int64_t block_starts = along_kept ? space[axis] / BlockProgram::kBlock + (space[axis] % BlockProgram::kBlock != 0) : 1;
-    const std::int64_t elements = Positions(space, axes_where(space.size(), [](auto) { return true; })).count();
+    const std::int64_t block_starts =
+        along_kept ? space[axis] / BlockProgram::kBlock + (space[axis] % BlockProgram::kBlock != 0)
+                   : 1;
+    const std::int64_t elements =
+        Positions(space, axes_where(space.size(), [](auto) { return true; })).count();
     using Result = std::conditional_t<std::is_same_v<T, Text>, std::int64_t, T>;
-    Result* values = is_arg(node.reduction) ? nullptr : out.tensor.template as_mutable<Result>().data();
-    std::int64_t* indices = is_arg(node.reduction) ? out.tensor.template as_mutable<std::int64_t>().data() : nullptr;
+    Result* values =
+        is_arg(node.reduction) ? nullptr : out.tensor.template as_mutable<Result>().data();
+    std::int64_t* indices =
+        is_arg(node.reduction) ? out.tensor.template as_mutable<std::int64_t>().data() : nullptr;
     const std::int64_t stride = program.extra_strides()[axis];
 
-    parallel_for(results.count() * block_starts, threads_for(elements), [&](std::int64_t begin, std::int64_t end) {
-      BlockProgram::Scratch scratch(program);
-      std::vector<std::int64_t> at(space.size(), 0);
-      Folded<T> state;
-      for (std::int64_t k = begin; k < end; ++k) {
-        std::fill(at.begin(), at.end(), 0);
-        results.seek(k / block_starts, at);
-        std::int64_t width = 1;
-        if (along_kept) {
-          at[axis] = k % block_starts * BlockProgram::kBlock;
-          width = std::min(BlockProgram::kBlock, space[axis] - at[axis]);
-        }
-        start(node, state, width);
-        for (std::int64_t term = 0; term < terms.count(); ++term, terms.advance(at)) {
-          if (along_kept) {
-            fold_across(node.reduction, state, program.run(scratch, at, axis, width), width, term);
-          } else {
-            for (at[axis] = 0; at[axis] < space[axis]; at[axis] += BlockProgram::kBlock) {
-              const std::int64_t count = std::min(BlockProgram::kBlock, space[axis] - at[axis]);
-              fold_along(node.reduction, state, program.run(scratch, at, axis, count), count,
-                         term * space[axis] + at[axis]);
+    parallel_for(
+        results.count() * block_starts, threads_for(elements),
+        [&](std::int64_t begin, std::int64_t end) {
+          BlockProgram::Scratch scratch(program);
+          std::vector<std::int64_t> at(space.size(), 0);
+          Folded<T> state;
+          for (std::int64_t k = begin; k < end; ++k) {
+            std::fill(at.begin(), at.end(), 0);
+            results.seek(k / block_starts, at);
+            std::int64_t width = 1;
+            if (along_kept) {
+              at[axis] = k % block_starts * BlockProgram::kBlock;
+              width = std::min(BlockProgram::kBlock, space[axis] - at[axis]);
             }
-            at[axis] = 0;
+            start(node, state, width);
+            for (std::int64_t term = 0; term < terms.count(); ++term, terms.advance(at)) {
+              if (along_kept) {
+                fold_across(node.reduction, state, program.run(scratch, at, axis, width), width,
+                            term);
+              } else {
+                for (at[axis] = 0; at[axis] < space[axis]; at[axis] += BlockProgram::kBlock) {
+                  const std::int64_t count = std::min(BlockProgram::kBlock, space[axis] - at[axis]);
+                  fold_along(node.reduction, state, program.run(scratch, at, axis, count), count,
+                             term * space[axis] + at[axis]);
+                }
+                at[axis] = 0;
+              }
+            }
+            const std::int64_t first = dot(at, program.extra_strides());
+            for (std::int64_t i = 0; i < width; ++i) {
+              if (indices) {
+                indices[first + i * stride] = state.places[static_cast<std::size_t>(i)];
+              } else {
+                values[first + i * stride] =
+                    finish<T>(node.dtype, state.totals[static_cast<std::size_t>(i)]);
+              }
+            }
           }
-        }
-        const std::int64_t first = dot(at, program.extra_strides());
-        for (std::int64_t i = 0; i < width; ++i) {
-          if (indices) {
-            indices[first + i * stride] = state.places[static_cast<std::size_t>(i)];
-          } else {
-            values[first + i * stride] = finish<T>(node.dtype, state.totals[static_cast<std::size_t>(i)]);
-          }
-        }
-      }
-    });
+        });
   }
 
   template <class T>
@@ -283,11 +314,13 @@ class BlockEvaluator {
                           std::int64_t width, std::int64_t term) {
     using Accumulator = AccumulatorOf<T>;
     if (is_arg(reduction)) {
-      for (std::int64_t i = 0; i < width; ++i) keep_better(reduction, state, i, block.at<T>(i), term);
+      for (std::int64_t i = 0; i < width; ++i)
+        keep_better(reduction, state, i, block.at<T>(i), term);
     } else if (reduction == Reduction::Sum && !block.is_uniform) {
       const T* next = static_cast<const T*>(block.data);
       Accumulator* totals = state.totals.data();
-      for (std::int64_t i = 0; i < width; ++i) totals[i] = plus(totals[i], static_cast<Accumulator>(next[i]));
+      for (std::int64_t i = 0; i < width; ++i)
+        totals[i] = plus(totals[i], static_cast<Accumulator>(next[i]));
     } else {
       for (std::int64_t i = 0; i < width; ++i) {
         Accumulator& total = state.totals[static_cast<std::size_t>(i)];
@@ -302,12 +335,14 @@ class BlockEvaluator {
                          std::int64_t count, std::int64_t first_term) {
     using Accumulator = AccumulatorOf<T>;
     if (is_arg(reduction)) {
-      for (std::int64_t i = 0; i < count; ++i) keep_better(reduction, state, 0, block.at<T>(i), first_term + i);
+      for (std::int64_t i = 0; i < count; ++i)
+        keep_better(reduction, state, 0, block.at<T>(i), first_term + i);
     } else {
       Accumulator total = state.totals[0];
       if (reduction == Reduction::Sum && !block.is_uniform) {
         const T* next = static_cast<const T*>(block.data);
-        for (std::int64_t i = 0; i < count; ++i) total = plus(total, static_cast<Accumulator>(next[i]));
+        for (std::int64_t i = 0; i < count; ++i)
+          total = plus(total, static_cast<Accumulator>(next[i]));
       } else {
         for (std::int64_t i = 0; i < count; ++i) {
           total = combine(reduction, total, static_cast<Accumulator>(block.at<T>(i)));
@@ -338,7 +373,8 @@ class BlockEvaluator {
     Buffer out = make_buffer(lane_of(node.dtype), constants(node.dims));
     const std::size_t axis = node.axes.front();
     const std::int64_t extent = out.shape[axis], stride = out.strides[axis];
-    const Positions lines(out.shape, axes_where(out.shape.size(), [&](auto k) { return k != axis; }));
+    const Positions lines(out.shape,
+                          axes_where(out.shape.size(), [&](auto k) { return k != axis; }));
     const Loader load = loader_of(in);
     with_lane(lane_of(node.dtype), [&](auto zero) {
       using T = decltype(zero);
@@ -412,8 +448,8 @@ class BlockEvaluator {
 
 }  // namespace
 
-std::vector<Tensor> evaluate(const std::vector<Expr>& exprs, const std::vector<const Tensor*>& operands,
-                             int thread_count) {
+std::vector<Tensor> evaluate(const std::vector<Expr>& exprs,
+                             const std::vector<const Tensor*>& operands, int thread_count) {
   // One evaluator for all results: what they share is computed once.
   BlockEvaluator evaluator(operands, thread_count);
   std::vector<Tensor> tensors;
@@ -421,7 +457,8 @@ std::vector<Tensor> evaluate(const std::vector<Expr>& exprs, const std::vector<c
     if (expr.is_defined() && std::ranges::find(expr.dims(), Dim(0)) != expr.dims().end()) {
       for (const Expr& scatter : scatters_in(expr)) evaluator.buffer_of(scatter);
     }
-    tensors.push_back(expr.is_defined() ? to_tensor(evaluator.buffer_of(expr), expr.dtype()) : Tensor());
+    tensors.push_back(expr.is_defined() ? to_tensor(evaluator.buffer_of(expr), expr.dtype())
+                                        : Tensor());
   }
   return tensors;
 }

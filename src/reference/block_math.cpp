@@ -47,11 +47,16 @@ template <class T>
 bool arithmetic(BinaryOp op, Block a, Block b, std::int64_t count, std::byte* out) {
   if constexpr (is_real_lane<T>) {
     switch (op) {
-      case BinaryOp::Add: return map<T, T>(a, b, count, out, [](T x, T y) { return x + y; });
-      case BinaryOp::Subtract: return map<T, T>(a, b, count, out, [](T x, T y) { return x - y; });
-      case BinaryOp::Multiply: return map<T, T>(a, b, count, out, [](T x, T y) { return x * y; });
-      case BinaryOp::Divide: return map<T, T>(a, b, count, out, [](T x, T y) { return x / y; });
-      default: break;
+      case BinaryOp::Add:
+        return map<T, T>(a, b, count, out, [](T x, T y) { return x + y; });
+      case BinaryOp::Subtract:
+        return map<T, T>(a, b, count, out, [](T x, T y) { return x - y; });
+      case BinaryOp::Multiply:
+        return map<T, T>(a, b, count, out, [](T x, T y) { return x * y; });
+      case BinaryOp::Divide:
+        return map<T, T>(a, b, count, out, [](T x, T y) { return x / y; });
+      default:
+        break;
     }
   }
   return map<T, T>(a, b, count, out, [op](T x, T y) { return binary_element(op, x, y); });
@@ -78,8 +83,8 @@ bool run_unary(const ExprNode& node, Lane lane, Block x, std::int64_t count, std
   const bool is_uniform = with_lane(lane, [&](auto zero) {
     using T = decltype(zero);
     if (is_test(op)) {
-      return map<T, std::int64_t>(x, count, out,
-                                  [op](T e) { return static_cast<std::int64_t>(test_element(op, e)); });
+      return map<T, std::int64_t>(
+          x, count, out, [op](T e) { return static_cast<std::int64_t>(test_element(op, e)); });
     }
     return map<T, T>(x, count, out, [op](T e) { return unary_element(op, e); });
   });
@@ -118,10 +123,14 @@ bool run_select(Lane lane, Block condition, Block a, Block b, std::int64_t count
 
 float round_to(DType dtype, float value) {
   switch (dtype) {
-    case DType::F32: return value;
-    case DType::F16: return f16_to_f32(f32_to_f16(value));
-    case DType::BF16: return bf16_to_f32(f32_to_bf16(value));
-    default: return narrow_float_to_f32(dtype, f32_to_narrow_float(dtype, value));
+    case DType::F32:
+      return value;
+    case DType::F16:
+      return f16_to_f32(f32_to_f16(value));
+    case DType::BF16:
+      return bf16_to_f32(f32_to_bf16(value));
+    default:
+      return narrow_float_to_f32(dtype, f32_to_narrow_float(dtype, value));
   }
 }
 
@@ -130,8 +139,8 @@ bool run_cast(DType dtype, Lane from, Block x, std::int64_t count, std::byte* ou
     using From = decltype(from_zero);
     if (dtype == DType::Bool) {
       // Any part of a number makes it true; converting first would lose 0.5.
-      return map<From, std::int64_t>(
-          x, count, out, [](From e) { return static_cast<std::int64_t>(e != From{}); });
+      return map<From, std::int64_t>(x, count, out,
+                                     [](From e) { return static_cast<std::int64_t>(e != From{}); });
     }
     return with_lane(lane_of(dtype), [&](auto to_zero) {
       using To = decltype(to_zero);

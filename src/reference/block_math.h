@@ -4,8 +4,8 @@
 
 namespace tenon::reference {
 
-/// Elementwise steps over a block. Each writes `out` in the result's lane and gives true if it wrote
-/// one element that stands for all.
+/// Elementwise steps over a block. Each writes `out` in the result's lane and gives true if it
+/// wrote one element that stands for all.
 void store_literal(const ExprNode& node, Lane lane, std::byte* out);
 bool run_unary(const ExprNode& node, Lane lane, BlockProgram::Block x, std::int64_t count,
                std::byte* out);

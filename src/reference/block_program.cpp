@@ -1,8 +1,8 @@
 #include "reference/block_program.h"
 
-#include <algorithm>
-
 #include "reference/block_math.h"
+
+#include <algorithm>
 
 namespace tenon::reference {
 
@@ -19,8 +19,10 @@ bool is_inline(ExprKind kind) {
     case ExprKind::Binary:
     case ExprKind::Select:
     case ExprKind::Cast:
-    case ExprKind::Read: return true;
-    default: return false;
+    case ExprKind::Read:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -71,7 +73,8 @@ std::size_t BlockProgram::add_step(const Expr& expr, const BufferSource& buffers
       step.read_strides.assign(space_.size(), 0);
       for (std::size_t k = 0; k < rank; ++k) {
         for (std::size_t axis = 0; axis < space_.size(); ++axis) {
-          step.read_strides[axis] += step.coordinates[k].coefficients[axis] * step.buffer.strides[k];
+          step.read_strides[axis] +=
+              step.coordinates[k].coefficients[axis] * step.buffer.strides[k];
         }
       }
       if (node.has_fill) step.args.push_back(add_step(node.args.back(), buffers, seen));
@@ -102,7 +105,8 @@ std::optional<Affine> combined(Affine a, const Affine& b, std::int64_t factor) {
   bool wraps = false;
   const auto add = [&](std::int64_t& to, std::int64_t number) {
     std::int64_t product = 0;
-    wraps |= __builtin_mul_overflow(number, factor, &product) || __builtin_add_overflow(to, product, &to);
+    wraps |= __builtin_mul_overflow(number, factor, &product) ||
+             __builtin_add_overflow(to, product, &to);
   };
   add(a.constant, b.constant);
   for (std::size_t k = 0; k < a.coefficients.size(); ++k) add(a.coefficients[k], b.coefficients[k]);
@@ -141,7 +145,8 @@ std::optional<Affine> BlockProgram::found_affine(const ExprNode& node, Seen& see
       if (node.binary == BinaryOp::Add || node.binary == BinaryOp::Subtract) {
         return combined(*a, *b, node.binary == BinaryOp::Add ? 1 : -1);
       }
-      if (node.binary != BinaryOp::Multiply || (!is_number(*a) && !is_number(*b))) return std::nullopt;
+      if (node.binary != BinaryOp::Multiply || (!is_number(*a) && !is_number(*b)))
+        return std::nullopt;
       const Affine& form = is_number(*b) ? *a : *b;
       const std::int64_t factor = is_number(*b) ? b->constant : a->constant;
       return combined(affine, form, factor);
@@ -163,7 +168,8 @@ void BlockProgram::merge_axes() {
       return strides[outer] == strides[axis] * space_[axis];
     };
     bool fits = groups_[outer] == groups_[axis] && is_even(extra_strides_);
-    for (const Instruction& step : steps_) fits &= step.kind != ExprKind::Operand || is_even(step.strides);
+    for (const Instruction& step : steps_)
+      fits &= step.kind != ExprKind::Operand || is_even(step.strides);
     if (!fits) continue;
     const auto merge = [&](auto& list) {
       list[outer] = list[axis];
@@ -189,9 +195,9 @@ double BlockProgram::cost_along(std::size_t axis) const {
     if (step.kind == ExprKind::Operand) {
       cost += stride_cost(step.strides[axis]);
     } else if (step.kind == ExprKind::Read) {
-      cost += step.read_strides.empty() && !step.buffer.shape.empty()
-                  ? 4.0
-                  : step.read_strides.empty() ? 0.05 : stride_cost(step.read_strides[axis]);
+      cost += step.read_strides.empty() && !step.buffer.shape.empty() ? 4.0
+              : step.read_strides.empty()                             ? 0.05
+                                          : stride_cost(step.read_strides[axis]);
     } else {
       cost += 0.3;
     }
@@ -200,10 +206,11 @@ double BlockProgram::cost_along(std::size_t axis) const {
   return cost + 15.0 * static_cast<double>(steps_.size()) / length;
 }
 
-BlockProgram::Scratch::Scratch(const BlockProgram& program) : is_uniform_(program.steps_.size(), 0) {
+BlockProgram::Scratch::Scratch(const BlockProgram& program)
+    : is_uniform_(program.steps_.size(), 0) {
   for (const Instruction& step : program.steps_) {
-    slots_.push_back(std::make_unique<std::byte[]>(static_cast<std::size_t>(kBlock) *
-                                                   element_bytes(step.lane)));
+    slots_.push_back(
+        std::make_unique<std::byte[]>(static_cast<std::size_t>(kBlock) * element_bytes(step.lane)));
   }
 }
 
@@ -246,7 +253,8 @@ bool BlockProgram::run_step(const Instruction& step, std::size_t slot, const Cur
     }
     case ExprKind::Operand: {
       std::int64_t offset = 0;
-      for (std::size_t k = 0; k < step.strides.size(); ++k) offset += cursor.at[k] * step.strides[k];
+      for (std::size_t k = 0; k < step.strides.size(); ++k)
+        offset += cursor.at[k] * step.strides[k];
       const std::int64_t stride = cursor.at.empty() ? 0 : step.strides[cursor.axis];
       step.load(step.buffer, offset, stride, stride == 0 ? 1 : cursor.count, out);
       return stride == 0;
@@ -260,15 +268,17 @@ bool BlockProgram::run_step(const Instruction& step, std::size_t slot, const Cur
     case ExprKind::Cast:
       return run_cast(node.dtype, arg_lane(0), arg(0), cursor.count, out);
     case ExprKind::Read:
-      return step.coordinates.size() == step.buffer.shape.size() ? run_affine_read(step, slot, cursor)
-                                                                 : run_read(step, slot, cursor);
+      return step.coordinates.size() == step.buffer.shape.size()
+                 ? run_affine_read(step, slot, cursor)
+                 : run_read(step, slot, cursor);
     default:
       TENON_ASSERT(false, "a step is in line");
   }
 }
 
 namespace {
-[[noreturn]] void refuse_coordinate(std::size_t axis, std::int64_t coordinate, const Buffer& buffer) {
+[[noreturn]] void refuse_coordinate(std::size_t axis, std::int64_t coordinate,
+                                    const Buffer& buffer) {
   throw Error("an index lies outside its tensor")
       .expected("0 to ", buffer.shape[axis] - 1, " along axis ", axis)
       .got(coordinate);
@@ -286,7 +296,8 @@ void BlockProgram::fill_elements(const Instruction& step, const Cursor& cursor, 
   });
 }
 
-bool BlockProgram::run_affine_read(const Instruction& step, std::size_t slot, const Cursor& cursor) const {
+bool BlockProgram::run_affine_read(const Instruction& step, std::size_t slot,
+                                   const Cursor& cursor) const {
   std::byte* out = cursor.scratch.slots_[slot].get();
   std::int64_t offset = 0, stride = 0;
   // Each coordinate steps evenly, so the positions inside the source are one run [begin, end).

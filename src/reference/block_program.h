@@ -1,13 +1,13 @@
 #pragma once
 
+#include "reference/buffer.h"
+
 #include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
-
-#include "reference/buffer.h"
 
 namespace tenon::reference {
 
@@ -54,7 +54,8 @@ class BlockProgram {
 
   struct Block {
     const void* data;
-    bool is_uniform;  ///< one element stands for all
+    /// one element stands for all
+    bool is_uniform;
     template <class T>
     T at(std::int64_t i) const {
       return static_cast<const T*>(data)[is_uniform ? 0 : i];
@@ -69,13 +70,19 @@ class BlockProgram {
     const ExprNode* node = nullptr;
     ExprKind kind = ExprKind::Literal;
     Lane lane = Lane::F32;
-    std::vector<std::size_t> args;          ///< earlier steps
-    std::size_t index_axis = 0;             ///< Index: axis of the space
-    Buffer buffer;                          ///< Operand (any whole buffer) and Read
+    /// earlier steps
+    std::vector<std::size_t> args;
+    /// Index: axis of the space
+    std::size_t index_axis = 0;
+    /// Operand (any whole buffer) and Read
+    Buffer buffer;
     Loader load = nullptr;
-    std::vector<std::int64_t> strides;      ///< Operand: by axis of the space
-    std::vector<Affine> coordinates;        ///< Read: empty if some are not affine
-    std::vector<std::int64_t> read_strides; ///< affine Read: elements per step of each space axis
+    /// Operand: by axis of the space
+    std::vector<std::int64_t> strides;
+    /// Read: empty if some are not affine
+    std::vector<Affine> coordinates;
+    /// affine Read: elements per step of each space axis
+    std::vector<std::int64_t> read_strides;
   };
 
   /// Expressions share their parts: each is looked at once.
@@ -98,8 +105,8 @@ class BlockProgram {
   bool run_step(const Instruction& step, std::size_t slot, const Cursor& cursor) const;
   bool run_read(const Instruction& step, std::size_t slot, const Cursor& cursor) const;
   bool run_affine_read(const Instruction& step, std::size_t slot, const Cursor& cursor) const;
-  void fill_elements(const Instruction& step, const Cursor& cursor, std::byte* out, std::int64_t begin,
-                     std::int64_t end) const;
+  void fill_elements(const Instruction& step, const Cursor& cursor, std::byte* out,
+                     std::int64_t begin, std::int64_t end) const;
 
   Shape space_;
   std::vector<int> groups_;

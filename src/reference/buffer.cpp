@@ -63,38 +63,57 @@ Buffer Buffer::reshaped(Shape new_shape) const {
 Loader loader_of(const Buffer& buffer) {
   if (buffer.holds_pointers) return load_as<std::int64_t, std::int64_t>;
   switch (buffer.tensor.dtype()) {
-    case DType::F64: return load_as<double, double>;
-    case DType::F32: return load_as<float, float>;
+    case DType::F64:
+      return load_as<double, double>;
+    case DType::F32:
+      return load_as<float, float>;
     case DType::F16:
-      return [](const Buffer& b, std::int64_t offset, std::int64_t stride, std::int64_t count, void* out) {
-        load<std::uint16_t, float>(b, offset, stride, count, out, f16_to_f32);
-      };
+      return
+          [](const Buffer& b, std::int64_t offset, std::int64_t stride, std::int64_t count,
+             void* out) { load<std::uint16_t, float>(b, offset, stride, count, out, f16_to_f32); };
     case DType::BF16:
-      return [](const Buffer& b, std::int64_t offset, std::int64_t stride, std::int64_t count, void* out) {
-        load<std::uint16_t, float>(b, offset, stride, count, out, bf16_to_f32);
-      };
-    case DType::F8E4M3FN: return load_narrow<DType::F8E4M3FN>;
-    case DType::F8E4M3FNUZ: return load_narrow<DType::F8E4M3FNUZ>;
-    case DType::F8E5M2: return load_narrow<DType::F8E5M2>;
-    case DType::F8E5M2FNUZ: return load_narrow<DType::F8E5M2FNUZ>;
-    case DType::F8E8M0: return load_narrow<DType::F8E8M0>;
-    case DType::F4E2M1: return load_narrow<DType::F4E2M1>;
-    case DType::I64: return load_as<std::int64_t, std::int64_t>;
-    case DType::I32: return load_as<std::int32_t, std::int64_t>;
-    case DType::I16: return load_as<std::int16_t, std::int64_t>;
+      return
+          [](const Buffer& b, std::int64_t offset, std::int64_t stride, std::int64_t count,
+             void* out) { load<std::uint16_t, float>(b, offset, stride, count, out, bf16_to_f32); };
+    case DType::F8E4M3FN:
+      return load_narrow<DType::F8E4M3FN>;
+    case DType::F8E4M3FNUZ:
+      return load_narrow<DType::F8E4M3FNUZ>;
+    case DType::F8E5M2:
+      return load_narrow<DType::F8E5M2>;
+    case DType::F8E5M2FNUZ:
+      return load_narrow<DType::F8E5M2FNUZ>;
+    case DType::F8E8M0:
+      return load_narrow<DType::F8E8M0>;
+    case DType::F4E2M1:
+      return load_narrow<DType::F4E2M1>;
+    case DType::I64:
+      return load_as<std::int64_t, std::int64_t>;
+    case DType::I32:
+      return load_as<std::int32_t, std::int64_t>;
+    case DType::I16:
+      return load_as<std::int16_t, std::int64_t>;
     case DType::I8:
     case DType::I4:
-    case DType::I2: return load_as<std::int8_t, std::int64_t>;
-    case DType::U64: return load_as<std::uint64_t, std::uint64_t>;
-    case DType::U32: return load_as<std::uint32_t, std::int64_t>;
-    case DType::U16: return load_as<std::uint16_t, std::int64_t>;
+    case DType::I2:
+      return load_as<std::int8_t, std::int64_t>;
+    case DType::U64:
+      return load_as<std::uint64_t, std::uint64_t>;
+    case DType::U32:
+      return load_as<std::uint32_t, std::int64_t>;
+    case DType::U16:
+      return load_as<std::uint16_t, std::int64_t>;
     case DType::U8:
     case DType::U4:
     case DType::U2:
-    case DType::Bool: return load_as<std::uint8_t, std::int64_t>;
-    case DType::C64: return load_as<std::complex<float>, std::complex<double>>;
-    case DType::C128: return load_as<std::complex<double>, std::complex<double>>;
-    case DType::String: return load_text;
+    case DType::Bool:
+      return load_as<std::uint8_t, std::int64_t>;
+    case DType::C64:
+      return load_as<std::complex<float>, std::complex<double>>;
+    case DType::C128:
+      return load_as<std::complex<double>, std::complex<double>>;
+    case DType::String:
+      return load_text;
   }
   TENON_ASSERT(false, "every dtype can be loaded");
 }
@@ -104,7 +123,8 @@ Lane lane_of(const Buffer& buffer) {
 }
 
 Buffer make_buffer(Lane lane, Shape shape) {
-  constexpr DType kStorage[] = {DType::F32, DType::F64, DType::I64, DType::U64, DType::C128, DType::I64};
+  constexpr DType kStorage[] = {DType::F32, DType::F64,  DType::I64,
+                                DType::U64, DType::C128, DType::I64};
   return Buffer::of(Tensor(kStorage[static_cast<std::size_t>(lane)], std::move(shape)),
                     lane == Lane::Text);
 }

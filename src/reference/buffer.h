@@ -1,9 +1,9 @@
 #pragma once
 
-#include <memory>
-
 #include "ir/tensor.h"
 #include "reference/element_math.h"
+
+#include <memory>
 
 namespace tenon::reference {
 
@@ -11,9 +11,11 @@ namespace tenon::reference {
 /// its lane's type (text as pointers into the operands).
 struct Buffer {
   Tensor tensor;
-  bool holds_pointers = false;  ///< i64 elements that are really `Text`
+  /// i64 elements that are really `Text`
+  bool holds_pointers = false;
   Shape shape;
-  std::vector<std::int64_t> strides;  ///< in elements, row-major
+  /// in elements, row-major
+  std::vector<std::int64_t> strides;
 
   static Buffer of(Tensor tensor, bool holds_pointers = false);
   Buffer reshaped(Shape new_shape) const;

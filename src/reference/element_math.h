@@ -1,14 +1,14 @@
 #pragma once
 
+#include "base/error.h"
+#include "ops/expr.h"
+
 #include <cmath>
 #include <complex>
 #include <cstdint>
 #include <limits>
 #include <string>
 #include <type_traits>
-
-#include "base/error.h"
-#include "ops/expr.h"
 
 namespace tenon::reference {
 
@@ -24,12 +24,18 @@ Lane lane_of(DType dtype);
 template <class F>
 decltype(auto) with_lane(Lane lane, F&& f) {
   switch (lane) {
-    case Lane::F32: return f(float{});
-    case Lane::F64: return f(double{});
-    case Lane::I64: return f(std::int64_t{});
-    case Lane::U64: return f(std::uint64_t{});
-    case Lane::C128: return f(Complex{});
-    case Lane::Text: break;
+    case Lane::F32:
+      return f(float{});
+    case Lane::F64:
+      return f(double{});
+    case Lane::I64:
+      return f(std::int64_t{});
+    case Lane::U64:
+      return f(std::uint64_t{});
+    case Lane::C128:
+      return f(Complex{});
+    case Lane::Text:
+      break;
   }
   return f(Text{});
 }

@@ -11,8 +11,10 @@ namespace tenon::reference {
 void parallel_for(std::int64_t count, int thread_count,
                   const std::function<void(std::int64_t, std::int64_t)>& work) {
   const std::int64_t available =
-      thread_count > 0 ? thread_count : static_cast<std::int64_t>(std::thread::hardware_concurrency());
-  const std::int64_t parts = std::clamp<std::int64_t>(available, 1, std::max<std::int64_t>(count, 1));
+      thread_count > 0 ? thread_count
+                       : static_cast<std::int64_t>(std::thread::hardware_concurrency());
+  const std::int64_t parts =
+      std::clamp<std::int64_t>(available, 1, std::max<std::int64_t>(count, 1));
   if (parts == 1) {
     work(0, count);
     return;

@@ -1,8 +1,8 @@
-#include <unordered_map>
-
 #include "ops/expr_names.h"
 #include "reference/block_math.h"
 #include "reference/evaluate.h"
+
+#include <unordered_map>
 
 namespace tenon::reference {
 namespace {
@@ -18,12 +18,18 @@ struct Element {
 
   template <class T>
   T& get() {
-    if constexpr (std::is_same_v<T, float>) return f32;
-    else if constexpr (std::is_same_v<T, double>) return f64;
-    else if constexpr (std::is_same_v<T, std::int64_t>) return i64;
-    else if constexpr (std::is_same_v<T, std::uint64_t>) return u64;
-    else if constexpr (std::is_same_v<T, Complex>) return c128;
-    else return text;
+    if constexpr (std::is_same_v<T, float>)
+      return f32;
+    else if constexpr (std::is_same_v<T, double>)
+      return f64;
+    else if constexpr (std::is_same_v<T, std::int64_t>)
+      return i64;
+    else if constexpr (std::is_same_v<T, std::uint64_t>)
+      return u64;
+    else if constexpr (std::is_same_v<T, Complex>)
+      return c128;
+    else
+      return text;
   }
 };
 
@@ -32,7 +38,8 @@ using Position = std::vector<std::int64_t>;
 class PlainEvaluator {
  public:
   explicit PlainEvaluator(const std::vector<const Tensor*>& operands) {
-    for (const Tensor* operand : operands) operands_.push_back(operand ? Buffer::of(*operand) : Buffer());
+    for (const Tensor* operand : operands)
+      operands_.push_back(operand ? Buffer::of(*operand) : Buffer());
   }
 
   // `outer` is a position in a shape that the expression's own broadcasts to.
@@ -44,16 +51,23 @@ class PlainEvaluator {
     }
     Element out;
     switch (node.kind) {
-      case ExprKind::Operand: return load(operands_[node.operand], at);
+      case ExprKind::Operand:
+        return load(operands_[node.operand], at);
       case ExprKind::Literal: {
         with_lane(lane_of(node.dtype), [&](auto zero) {
-          store_literal(node, lane_of(node.dtype), reinterpret_cast<std::byte*>(&out.get<decltype(zero)>()));
+          store_literal(node, lane_of(node.dtype),
+                        reinterpret_cast<std::byte*>(&out.get<decltype(zero)>()));
         });
         return out;
       }
-      case ExprKind::Extent: out.i64 = node.extent.constant(); return out;
-      case ExprKind::Index: out.i64 = at[node.axes.front()]; return out;
-      default: break;
+      case ExprKind::Extent:
+        out.i64 = node.extent.constant();
+        return out;
+      case ExprKind::Index:
+        out.i64 = at[node.axes.front()];
+        return out;
+      default:
+        break;
     }
     // An element is computed once, however many others need it.
     auto& known = computed_[&node];
@@ -76,11 +90,16 @@ class PlainEvaluator {
  private:
   Element compute(const ExprNode& node, Position at) {
     switch (node.kind) {
-      case ExprKind::Unary: return unary(node, element(node.args[0], at));
-      case ExprKind::Binary: return binary(node, element(node.args[0], at), element(node.args[1], at));
-      case ExprKind::Select: return element(node.args[element(node.args[0], at).i64 != 0 ? 1 : 2], at);
-      case ExprKind::Cast: return cast_element(node, element(node.args[0], at));
-      case ExprKind::Read: return read(node, at);
+      case ExprKind::Unary:
+        return unary(node, element(node.args[0], at));
+      case ExprKind::Binary:
+        return binary(node, element(node.args[0], at), element(node.args[1], at));
+      case ExprKind::Select:
+        return element(node.args[element(node.args[0], at).i64 != 0 ? 1 : 2], at);
+      case ExprKind::Cast:
+        return cast_element(node, element(node.args[0], at));
+      case ExprKind::Read:
+        return read(node, at);
       case ExprKind::Reshape:
         return element(node.args[0], unflatten(node.args[0].dims(), flatten(node.dims, at)));
       case ExprKind::Concat: {
@@ -92,17 +111,22 @@ class PlainEvaluator {
         }
         break;
       }
-      case ExprKind::Reduce: return reduced(node, at);
-      case ExprKind::Scan: return scanned(node, at);
-      case ExprKind::Scatter: return scattered(node, at);
-      default: break;
+      case ExprKind::Reduce:
+        return reduced(node, at);
+      case ExprKind::Scan:
+        return scanned(node, at);
+      case ExprKind::Scatter:
+        return scattered(node, at);
+      default:
+        break;
     }
     TENON_ASSERT(false, "every kind of expression has elements");
   }
 
   static std::int64_t flatten(const Dims& dims, const Position& at) {
     std::int64_t flat = 0;
-    for (std::size_t axis = 0; axis < dims.size(); ++axis) flat = flat * dims[axis].constant() + at[axis];
+    for (std::size_t axis = 0; axis < dims.size(); ++axis)
+      flat = flat * dims[axis].constant() + at[axis];
     return flat;
   }
 

@@ -19,12 +19,15 @@ struct BoundShapes {
   explicit BoundShapes(const Program& program) : program_(program) {}
 
   std::vector<std::int64_t> symbols;
-  std::vector<bool> is_known;  ///< by symbol: those of inputs; others as the run tells them
-  std::vector<std::vector<std::int64_t>>
-      shapes;  ///< by buffer, where the symbols in them are known
+  /// by symbol: those of inputs; others as the run tells them
+  std::vector<bool> is_known;
+  /// by buffer, where the symbols in them are known
+  std::vector<std::vector<std::int64_t>> shapes;
   std::vector<std::vector<std::int64_t>> output_shapes;
-  std::vector<std::uint64_t> offsets;  ///< by buffer: in the arena, or as the program says
-  std::uint64_t planned_bytes = 0;     ///< of the arena
+  /// by buffer: in the arena, or as the program says
+  std::vector<std::uint64_t> offsets;
+  /// of the arena
+  std::uint64_t planned_bytes = 0;
 
   /// Throws Error, by name, axis and range, for a shape the program does not take.
   void bind(std::span<const std::vector<std::int64_t>> input_shapes);

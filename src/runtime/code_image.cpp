@@ -1,5 +1,8 @@
 #include "runtime/code_image.h"
 
+#include "base/error.h"
+#include "base/text.h"
+
 #include <elf.h>
 #include <sys/mman.h>
 
@@ -7,9 +10,6 @@
 #include <cstring>
 #include <utility>
 #include <vector>
-
-#include "base/error.h"
-#include "base/text.h"
 
 namespace tenon {
 namespace {
@@ -19,7 +19,8 @@ Error broken(std::string_view what) {
 }
 
 Error no_memory(std::size_t bytes) {
-  return Error("no memory for the program's code", ErrorKind::OutOfMemory).got(format_bytes(bytes), " wanted");
+  return Error("no memory for the program's code", ErrorKind::OutOfMemory)
+      .got(format_bytes(bytes), " wanted");
 }
 
 // What generated code may call. Everything else it has inside.
@@ -36,9 +37,21 @@ void* imported(std::string_view name) {
       {"memset", reinterpret_cast<void*>(&std::memset)},
       {"memmove", reinterpret_cast<void*>(&std::memmove)},
 #define TENON_IMPORT(f) {#f, reinterpret_cast<void*>(static_cast<Real>(&std::f))}
-      TENON_IMPORT(exp), TENON_IMPORT(log), TENON_IMPORT(log1p), TENON_IMPORT(sin), TENON_IMPORT(cos),
-      TENON_IMPORT(tan), TENON_IMPORT(asin), TENON_IMPORT(acos), TENON_IMPORT(atan), TENON_IMPORT(sinh),
-      TENON_IMPORT(cosh), TENON_IMPORT(tanh), TENON_IMPORT(asinh), TENON_IMPORT(acosh), TENON_IMPORT(atanh),
+      TENON_IMPORT(exp),
+      TENON_IMPORT(log),
+      TENON_IMPORT(log1p),
+      TENON_IMPORT(sin),
+      TENON_IMPORT(cos),
+      TENON_IMPORT(tan),
+      TENON_IMPORT(asin),
+      TENON_IMPORT(acos),
+      TENON_IMPORT(atan),
+      TENON_IMPORT(sinh),
+      TENON_IMPORT(cosh),
+      TENON_IMPORT(tanh),
+      TENON_IMPORT(asinh),
+      TENON_IMPORT(acosh),
+      TENON_IMPORT(atanh),
       TENON_IMPORT(erf),
 #undef TENON_IMPORT
       {"pow", reinterpret_cast<void*>(static_cast<RealPair>(&std::pow))},
@@ -85,7 +98,8 @@ class Object {
  private:
   template <class T>
   std::span<const T> list(std::uint64_t offset, std::uint64_t count) const {
-    if (offset % alignof(T) != 0 || offset > bytes_.size() || count > (bytes_.size() - offset) / sizeof(T)) {
+    if (offset % alignof(T) != 0 || offset > bytes_.size() ||
+        count > (bytes_.size() - offset) / sizeof(T)) {
       throw broken("a part past its end");
     }
     return {reinterpret_cast<const T*>(bytes_.data() + offset), count};
@@ -99,7 +113,9 @@ class Object {
   std::span<const Elf64_Shdr> sections_;
 };
 
-std::size_t round_up(std::size_t value, std::size_t step) { return (value + step - 1) / step * step; }
+std::size_t round_up(std::size_t value, std::size_t step) {
+  return (value + step - 1) / step * step;
+}
 
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kStubBytes = 16;  // jmp *[rip]; address
@@ -113,13 +129,16 @@ void write_stub(std::byte* stub, void* target) {
 }
 
 // `room`: bytes of the section from `place` on.
-void relocate(std::byte* place, std::uint64_t room, std::uint32_t type, const std::byte* target, std::int64_t addend) {
+void relocate(std::byte* place, std::uint64_t room, std::uint32_t type, const std::byte* target,
+              std::int64_t addend) {
   const bool is_absolute = type == R_X86_64_64;
   if (!is_absolute && type != R_X86_64_PC32 && type != R_X86_64_PLT32) {
     throw broken(concat("a relocation of kind ", type));
   }
-  if (room < (is_absolute ? sizeof(std::int64_t) : sizeof(std::int32_t))) throw broken("a relocation outside");
-  const std::uint64_t value = reinterpret_cast<std::uint64_t>(target) + static_cast<std::uint64_t>(addend);
+  if (room < (is_absolute ? sizeof(std::int64_t) : sizeof(std::int32_t)))
+    throw broken("a relocation outside");
+  const std::uint64_t value =
+      reinterpret_cast<std::uint64_t>(target) + static_cast<std::uint64_t>(addend);
   if (is_absolute) {
     std::memcpy(place, &value, sizeof(value));
     return;
@@ -141,7 +160,8 @@ CodeImage::CodeImage(std::span<const std::byte> object_bytes) {
     const Elf64_Shdr& section = object.section(k);
     if (section.sh_type == SHT_SYMTAB) symbol_table = &section;
     if ((section.sh_flags & SHF_ALLOC) == 0) continue;
-    if (section.sh_size > kMaxImage || section.sh_addralign > kPage) throw broken("a section too large");
+    if (section.sh_size > kMaxImage || section.sh_addralign > kPage)
+      throw broken("a section too large");
     size = round_up(size, std::max<std::size_t>(section.sh_addralign, 1));
     offsets[k] = size;
     size += section.sh_size;
@@ -174,10 +194,12 @@ CodeImage::CodeImage(std::span<const std::byte> object_bytes) {
         const Elf64_Shdr& section = object.section(symbol.st_shndx);
         if ((section.sh_flags & SHF_ALLOC) == 0) continue;  // it has no address
         const bool is_function = ELF64_ST_TYPE(symbol.st_info) == STT_FUNC;
-        if (symbol.st_value > section.sh_size || (is_function && symbol.st_value == section.sh_size)) {
+        if (symbol.st_value > section.sh_size ||
+            (is_function && symbol.st_value == section.sh_size)) {
           throw broken("a symbol outside");
         }
-        if (is_function && (section.sh_flags & SHF_EXECINSTR) == 0) throw broken("a function that is no code");
+        if (is_function && (section.sh_flags & SHF_EXECINSTR) == 0)
+          throw broken("a function that is no code");
         addresses[k] = memory_ + offsets[symbol.st_shndx] + symbol.st_value;
         if (is_function) functions_[name] = addresses[k];
       }
@@ -188,14 +210,18 @@ CodeImage::CodeImage(std::span<const std::byte> object_bytes) {
       if ((target.sh_flags & SHF_ALLOC) == 0) continue;
       for (const Elf64_Rela& entry : object.content<Elf64_Rela>(section)) {
         const std::size_t symbol = ELF64_R_SYM(entry.r_info);
-        if (symbol >= addresses.size() || addresses[symbol] == nullptr || entry.r_offset > target.sh_size) {
+        if (symbol >= addresses.size() || addresses[symbol] == nullptr ||
+            entry.r_offset > target.sh_size) {
           throw broken("a relocation outside");
         }
-        relocate(memory_ + offsets[section.sh_info] + entry.r_offset, target.sh_size - entry.r_offset,
-                 static_cast<std::uint32_t>(ELF64_R_TYPE(entry.r_info)), addresses[symbol], entry.r_addend);
+        relocate(memory_ + offsets[section.sh_info] + entry.r_offset,
+                 target.sh_size - entry.r_offset,
+                 static_cast<std::uint32_t>(ELF64_R_TYPE(entry.r_info)), addresses[symbol],
+                 entry.r_addend);
       }
     }
-    if (mprotect(memory_, size_, PROT_READ | PROT_EXEC) != 0) throw broken("the system forbids to run it");
+    if (mprotect(memory_, size_, PROT_READ | PROT_EXEC) != 0)
+      throw broken("the system forbids to run it");
   } catch (...) {
     munmap(memory_, size_);
     throw;

@@ -22,7 +22,8 @@ struct Feedback {
 struct TimedWays {
   std::size_t step = 0;
   std::vector<double> seconds;
-  std::int64_t runs = 0;  ///< of which each is the least
+  /// of which each is the least
+  std::int64_t runs = 0;
 };
 
 /// Runs bound shapes of a program on a device: its arena, its launches, its copies of inputs and

@@ -1,15 +1,15 @@
 #include "runtime/executable.h"
 
-#include <algorithm>
-#include <atomic>
-#include <optional>
-#include <utility>
-
 #include "base/error.h"
 #include "program/checksum.h"
 #include "program/target.h"
 #include "runtime/kernel_runner.h"
 #include "runtime/processors.h"
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+#include <utility>
 
 namespace tenon {
 namespace {
@@ -24,7 +24,8 @@ const std::vector<std::byte>& runnable_code(const Program& program) {
 
 Error altered_constants(const Program& program, std::optional<std::size_t> step) {
   return Error("the program file is damaged")
-      .at("program '", program.name, "'", step ? concat(", step '", program.steps[*step].name, "'") : "")
+      .at("program '", program.name, "'",
+          step ? concat(", step '", program.steps[*step].name, "'") : "")
       .got("altered constants")
       .hint("compile the model again");
 }
@@ -57,7 +58,8 @@ bool Executable::is_compared(std::uint64_t begin, std::uint64_t end) const {
   return true;
 }
 
-bool Executable::compare(std::uint64_t begin, std::uint64_t end, std::atomic<bool>& is_altered) const {
+bool Executable::compare(std::uint64_t begin, std::uint64_t end,
+                         std::atomic<bool>& is_altered) const {
   if (is_intact_.empty() || begin >= end) return false;
   bool has_compared = false;
   for (std::size_t block = begin / kChecksumBlock; block <= (end - 1) / kChecksumBlock; ++block) {
@@ -72,7 +74,8 @@ bool Executable::compare(std::uint64_t begin, std::uint64_t end, std::atomic<boo
 }
 
 struct Context::State {
-  State(std::shared_ptr<const Executable> model, int thread_count) : runner(std::move(model), thread_count) {}
+  State(std::shared_ptr<const Executable> model, int thread_count)
+      : runner(std::move(model), thread_count) {}
 
   KernelRunner runner;
   std::atomic_flag is_in_use;
@@ -105,9 +108,11 @@ ContextUse::ContextUse(std::atomic_flag& is_in_use) : is_in_use_(is_in_use) {
 
 Context::Context(std::shared_ptr<const Executable> model, int thread_count) {
   if (!model->program().is_kernels_alone()) {
-    throw Error("the program has steps that are no kernels", ErrorKind::Unsupported).at("program '", model->program().name, "'");
+    throw Error("the program has steps that are no kernels", ErrorKind::Unsupported)
+        .at("program '", model->program().name, "'");
   }
-  state_ = std::make_unique<State>(std::move(model), thread_count > 0 ? thread_count : usable_threads());
+  state_ =
+      std::make_unique<State>(std::move(model), thread_count > 0 ? thread_count : usable_threads());
   const Program& p = state_->runner.program();
   if (p.symbols.empty()) {
     std::vector<std::vector<std::int64_t>> shapes;
@@ -131,7 +136,8 @@ void Context::replace_constant(std::uint32_t buffer, const std::byte* data) {
   const ContextUse use(state_->is_in_use);
   state_->require_idle();
   TENON_ASSERT(program().buffers.at(buffer).is_weight, "only weights are replaced");
-  if (is_on_device()) throw Error("weights of a program on a device are not swapped", ErrorKind::Unsupported);
+  if (is_on_device())
+    throw Error("weights of a program on a device are not swapped", ErrorKind::Unsupported);
   state_->runner.replace_constant(buffer, data);
 }
 
@@ -213,14 +219,16 @@ void Context::run(std::span<const void* const> inputs, std::span<void* const> ou
   state_->runner.run(0);
 }
 
-void Context::run(std::span<const void* const> inputs, std::span<void* const> outputs, Watch& watch) {
+void Context::run(std::span<const void* const> inputs, std::span<void* const> outputs,
+                  Watch& watch) {
   const ContextUse use(state_->is_in_use);
   state_->require_idle();
   state_->place(inputs, outputs);
   state_->runner.run(0, watch);
 }
 
-void Context::run(std::span<const void* const> inputs, std::span<void* const> outputs, const Look& look) {
+void Context::run(std::span<const void* const> inputs, std::span<void* const> outputs,
+                  const Look& look) {
   const ContextUse use(state_->is_in_use);
   state_->require_idle();
   state_->place(inputs, outputs);

@@ -15,7 +15,8 @@ std::optional<GuardedEnd> guarded_end();
 
 /// Pages that nobody may touch from now on; both are multiples of a page.
 void forbid(std::byte* begin, std::uint64_t bytes);
-inline constexpr std::uint64_t kGuardBytes = 65536;  ///< a page, on every machine
+/// a page, on every machine
+inline constexpr std::uint64_t kGuardBytes = 65536;
 
 /// For finding kernels that read or write outside of their buffers, which no sanitizer sees inside
 /// generated code. While it lives, the arguments of a call are copies between pages that end the

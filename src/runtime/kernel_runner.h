@@ -31,7 +31,8 @@ class KernelRunner : public BoundShapes {
   int thread_count() const { return thread_count_; }
   std::uint64_t arena_bytes() const;
   std::uint64_t pinned_bytes() const;
-  std::uint64_t device_bytes() const;  ///< 0 on the processor
+  /// 0 on the processor
+  std::uint64_t device_bytes() const;
   std::uint64_t scratch_bytes() const;
   std::span<std::byte> arena() { return {arena_.data(), arena_.bytes()}; }
 

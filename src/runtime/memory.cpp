@@ -1,17 +1,18 @@
 #include "runtime/memory.h"
 
+#include "base/text.h"
+
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <utility>
 #include <vector>
 
-#include "base/text.h"
-
 namespace tenon {
 namespace {
 
-constexpr const char* kHint = "smaller extents need less; `ulimit -v` shows the limit of this process";
+constexpr const char* kHint =
+    "smaller extents need less; `ulimit -v` shows the limit of this process";
 constexpr std::size_t kNamed = 10;
 
 std::string step_text(const Program& program, std::size_t step) {
@@ -24,7 +25,8 @@ std::vector<std::uint64_t> taken_bytes(const Program& program, std::span<const s
   std::vector<std::vector<std::pair<std::uint64_t, std::uint64_t>>> ranges(program.steps.size());
   for (const std::size_t k : buffers) {
     const Program::Buffer& buffer = program.buffers[k];
-    for (std::size_t step = buffer.first_step; step <= buffer.last_step && step < ranges.size(); ++step)
+    for (std::size_t step = buffer.first_step; step <= buffer.last_step && step < ranges.size();
+         ++step)
       ranges[step].emplace_back(buffer.offset, buffer.offset + buffer_bytes[k]);
   }
   std::vector<std::uint64_t> taken;
@@ -79,14 +81,16 @@ void let_go(const std::byte* begin, std::uint64_t bytes) {
   madvise(pages, last - first, MADV_DONTNEED);
 }
 
-Error no_arena(const Program& program, std::span<const std::uint64_t> buffer_bytes, std::uint64_t arena_bytes) {
+Error no_arena(const Program& program, std::span<const std::uint64_t> buffer_bytes,
+               std::uint64_t arena_bytes) {
   std::vector<std::uint64_t> alive(program.steps.size(), 0);
   std::vector<std::size_t> planned;
   for (std::size_t k = 0; k < program.buffers.size(); ++k) {
     const Program::Buffer& buffer = program.buffers[k];
     if (buffer.place != Program::Place::Arena) continue;
     planned.push_back(k);
-    for (std::size_t step = buffer.first_step; step <= buffer.last_step && step < alive.size(); ++step) {
+    for (std::size_t step = buffer.first_step; step <= buffer.last_step && step < alive.size();
+         ++step) {
       alive[step] += buffer_bytes[k];
     }
   }
@@ -103,7 +107,8 @@ Error no_arena(const Program& program, std::span<const std::uint64_t> buffer_byt
   for (std::size_t k = 0; k < std::min(planned.size(), kNamed); ++k) {
     const Program::Buffer& buffer = program.buffers[planned[k]];
     // What a step keeps for itself has no name of its own.
-    const std::string& name = buffer.name.empty() ? program.steps[buffer.first_step].name : buffer.name;
+    const std::string& name =
+        buffer.name.empty() ? program.steps[buffer.first_step].name : buffer.name;
     largest += concat(k == 0 ? "" : ", ", "'", name, "' ", format_bytes(buffer_bytes[planned[k]]));
   }
   error.at(step_text(program, peak), ", where ", format_bytes(alive[peak]), " are alive");

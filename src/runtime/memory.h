@@ -1,11 +1,11 @@
 #pragma once
 
+#include "base/error.h"
+#include "program/program.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
-
-#include "base/error.h"
-#include "program/program.h"
 
 namespace tenon {
 
@@ -27,13 +27,14 @@ class Memory {
   std::uint64_t bytes_ = 0;
 };
 
-/// Gives back the large pages that lie inside bytes of a mapped file. They come back when they are read, in
-/// small pages: from now on a part here and there is wanted.
+/// Gives back the large pages that lie inside bytes of a mapped file. They come back when they are
+/// read, in small pages: from now on a part here and there is wanted.
 void let_go(const std::byte* begin, std::uint64_t bytes);
 
 /// What to say when there is no memory for the arena: how much it needs, the step at which most is
 /// alive, and the largest buffers there. `buffer_bytes`: by buffer of the program.
-Error no_arena(const Program& program, std::span<const std::uint64_t> buffer_bytes, std::uint64_t arena_bytes);
+Error no_arena(const Program& program, std::span<const std::uint64_t> buffer_bytes,
+               std::uint64_t arena_bytes);
 /// The same for what kernels need for themselves: the step that wants most.
 Error no_scratch(const Program& program, std::size_t step, std::uint64_t bytes, int thread_count);
 

@@ -18,12 +18,14 @@ constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 std::vector<double> positive_numbers(const std::string& path, std::size_t count) {
   std::ifstream file(path);
   std::vector<double> numbers;
-  for (double number = 0; numbers.size() < count && file >> number && number > 0;) numbers.push_back(number);
+  for (double number = 0; numbers.size() < count && file >> number && number > 0;)
+    numbers.push_back(number);
   return numbers.size() == count ? numbers : std::vector<double>();
 }
 
 double limit_of_group(const std::string& folder) {
-  if (const auto both = positive_numbers(folder + "/cpu.max", 2); !both.empty()) return both[0] / both[1];
+  if (const auto both = positive_numbers(folder + "/cpu.max", 2); !both.empty())
+    return both[0] / both[1];
   const auto quota = positive_numbers(folder + "/cpu.cfs_quota_us", 1);
   const auto period = positive_numbers(folder + "/cpu.cfs_period_us", 1);
   return quota.empty() || period.empty() ? kNoLimit : quota[0] / period[0];
@@ -63,11 +65,15 @@ double group_limit(const std::string& root) {
   for (std::string line; std::getline(groups, line);) {  // number:controllers:path
     std::istringstream parts(line);
     std::string number, controllers, path;
-    if (!std::getline(parts, number, ':') || !std::getline(parts, controllers, ':') || !std::getline(parts, path)) continue;
+    if (!std::getline(parts, number, ':') || !std::getline(parts, controllers, ':') ||
+        !std::getline(parts, path))
+      continue;
     if (controllers.empty()) {
-      limit = std::min({limit, limit_of_path(mounts, path), limit_of_path(mounts + "/unified", path)});
+      limit =
+          std::min({limit, limit_of_path(mounts, path), limit_of_path(mounts + "/unified", path)});
     } else if (("," + controllers + ",").find(",cpu,") != std::string::npos) {
-      limit = std::min({limit, limit_of_path(mounts + "/cpu", path), limit_of_path(mounts + "/" + controllers, path)});
+      limit = std::min({limit, limit_of_path(mounts + "/cpu", path),
+                        limit_of_path(mounts + "/" + controllers, path)});
     }
   }
   return limit;

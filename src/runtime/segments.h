@@ -10,10 +10,14 @@ namespace tenon {
 /// Kernels one behind another with nothing else between them. All that their calls are made of is
 /// known when the first of them begins.
 struct Segment {
-  std::uint32_t begin = 0, end = 0;          ///< steps
-  std::vector<std::uint32_t> reads, writes;  ///< buffers that it shares with what is outside of it
-  std::vector<std::uint32_t> slots;          ///< among those it uses: that it writes first
-  std::vector<std::uint32_t> symbols;        ///< that decide anything about it
+  /// steps
+  std::uint32_t begin = 0, end = 0;
+  /// buffers that it shares with what is outside of it
+  std::vector<std::uint32_t> reads, writes;
+  /// among those it uses: that it writes first
+  std::vector<std::uint32_t> slots;
+  /// that decide anything about it
+  std::vector<std::uint32_t> symbols;
 };
 
 /// The segments of a program, in the order of its steps. One of kernels alone is a single one,

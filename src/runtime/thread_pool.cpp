@@ -1,5 +1,7 @@
 #include "runtime/thread_pool.h"
 
+#include "runtime/processors.h"
+
 #include <immintrin.h>
 #include <pthread.h>
 #include <sched.h>
@@ -9,19 +11,18 @@
 #include <system_error>
 #include <thread>
 
-#include "runtime/processors.h"
-
 namespace tenon {
 namespace {
 
-// Under a millisecond: longer than the gap between two steps of a network or two runs of a busy server, far
-// shorter than what a user would call idle.
+// Under a millisecond: longer than the gap between two steps of a network or two runs of a busy
+// server, far shorter than what a user would call idle.
 constexpr int kSpins = 20000;
 
-// What a worker is asked for. A caller takes an Idle worker (Taken), writes its job and says Ready. The
-// worker starts (Running) and is Idle when done. A caller that has done all the work itself meanwhile takes
-// back what is only Ready: a worker that the system has not yet woken delays nobody. Above these bits the
-// word counts the jobs, so that nobody mistakes the job of another for its own.
+// What a worker is asked for. A caller takes an Idle worker (Taken), writes its job and says Ready.
+// The worker starts (Running) and is Idle when done. A caller that has done all the work itself
+// meanwhile takes back what is only Ready: a worker that the system has not yet woken delays
+// nobody. Above these bits the word counts the jobs, so that nobody mistakes the job of another for
+// its own.
 enum State : std::uint32_t { Idle, Taken, Ready, Running, Stop };
 constexpr std::uint32_t kStateMask = 7, kNextJob = 8;
 
@@ -31,9 +32,9 @@ bool is_called(std::uint32_t word) { return state_in(word) == Ready || state_in(
 
 }  // namespace
 
-// Every thread has a share of the chunks, side by side and the same from job to job: what it wrote in
-// one step of a network it finds in its own cache in the next. Who is done with his own takes from the
-// far end of another's.
+// Every thread has a share of the chunks, side by side and the same from job to job: what it wrote
+// in one step of a network it finds in its own cache in the next. Who is done with his own takes
+// from the far end of another's.
 struct ThreadPool::Job {
   Run run;
   void* state;
@@ -78,13 +79,14 @@ struct ThreadPool::Job {
     for (std::size_t k = 0; k < threads; ++k) {
       const std::size_t share = (thread + k) % threads;
       const bool from_end = (k > 0) == (order == Order::Forward);
-      for (std::int64_t index = take(share, from_end); index >= 0; index = take(share, from_end)) run_chunk(thread, index);
+      for (std::int64_t index = take(share, from_end); index >= 0; index = take(share, from_end))
+        run_chunk(thread, index);
     }
   }
 };
 
-// The first chunk of a worker's share stands beside the word that calls it: for small jobs, all that
-// it has to fetch from the caller's cache.
+// The first chunk of a worker's share stands beside the word that calls it: for small jobs, all
+// that it has to fetch from the caller's cache.
 struct alignas(64) ThreadPool::Worker {
   std::atomic<std::uint32_t> word{Idle};
   std::uint32_t number = 0;  // in the job
@@ -100,10 +102,10 @@ struct alignas(64) ThreadPool::Worker {
 };
 
 // A thread that is woken may be put on the processor of the one that wakes it, or of another that
-// was just woken, and waits there for its turn while others wait for it: several milliseconds, until
-// the system looks for processors that have less to do. So the threads of a job are kept apart while
-// they are woken: where there are as many as processors each gets one of its own, else any that
-// those who run do not have. Once awake a thread may go wherever it might before.
+// was just woken, and waits there for its turn while others wait for it: several milliseconds,
+// until the system looks for processors that have less to do. So the threads of a job are kept
+// apart while they are woken: where there are as many as processors each gets one of its own, else
+// any that those who run do not have. Once awake a thread may go wherever it might before.
 class ThreadPool::Places {
  public:
   explicit Places(std::size_t threads) : threads_(threads) {
@@ -115,7 +117,9 @@ class ThreadPool::Places {
   }
   void place(Worker& worker) {
     const pthread_t thread = worker.thread.native_handle();
-    if (!worker.is_placed && pthread_getaffinity_np(thread, sizeof worker.allowed, &worker.allowed) != 0) return;
+    if (!worker.is_placed &&
+        pthread_getaffinity_np(thread, sizeof worker.allowed, &worker.allowed) != 0)
+      return;
     cpu_set_t free;
     CPU_XOR(&free, &worker.allowed, &taken_);
     CPU_AND(&free, &free, &worker.allowed);
@@ -210,7 +214,8 @@ int ThreadPool::take_helpers(int wanted) {
     const bool is_alone = callers_.load(std::memory_order_relaxed) == 1;
     const int granted = is_alone ? wanted : std::clamp(capacity_ - busy, 0, wanted);
     if (granted == 0) return 0;
-    if (busy_.compare_exchange_weak(busy, busy + granted, std::memory_order_relaxed)) return granted;
+    if (busy_.compare_exchange_weak(busy, busy + granted, std::memory_order_relaxed))
+      return granted;
   }
 }
 
@@ -238,8 +243,10 @@ void ThreadPool::Caller::for_each(std::int64_t count, std::int64_t chunk, int th
   };
   std::array<Helper, kMaxWorkers> helpers;  // NOLINT: only what is filled is read
   std::size_t helper_count = 0;
-  const std::size_t worker_count = granted > 0 ? pool_.worker_count_.load(std::memory_order_acquire) : 0;
-  for (std::size_t k = 0; k < worker_count && helper_count < static_cast<std::size_t>(granted); ++k) {
+  const std::size_t worker_count =
+      granted > 0 ? pool_.worker_count_.load(std::memory_order_acquire) : 0;
+  for (std::size_t k = 0; k < worker_count && helper_count < static_cast<std::size_t>(granted);
+       ++k) {
     Worker& worker = *pool_.workers_[k];
     std::uint32_t word = worker.word.load(std::memory_order_relaxed);
     const std::uint32_t taken = with_state(word + kNextJob, Taken);
@@ -260,7 +267,9 @@ void ThreadPool::Caller::for_each(std::int64_t count, std::int64_t chunk, int th
     job.order = order;
     const bool has_more = chunks > static_cast<std::int64_t>(job.threads);
     for (std::size_t k = 0; k < job.threads; ++k) job.share_out(k, k == 0 ? 0 : 1);
-    const auto is_asleep = [](const Helper& helper) { return helper.worker->is_asleep.load(std::memory_order_relaxed); };
+    const auto is_asleep = [](const Helper& helper) {
+      return helper.worker->is_asleep.load(std::memory_order_relaxed);
+    };
     if (std::any_of(helpers.begin(), helpers.begin() + helper_count, is_asleep)) {
       Places places(job.threads);
       for (std::size_t k = 0; k < helper_count; ++k)
@@ -288,8 +297,10 @@ void ThreadPool::Caller::for_each(std::int64_t count, std::int64_t chunk, int th
         job.run_chunk(0, job.begins_with(k + 1));
         continue;
       }
-      for (int spin = 0; spin < kSpins && word.load(std::memory_order_acquire) == running; ++spin) _mm_pause();
-      while (word.load(std::memory_order_acquire) == running) word.wait(running, std::memory_order_acquire);
+      for (int spin = 0; spin < kSpins && word.load(std::memory_order_acquire) == running; ++spin)
+        _mm_pause();
+      while (word.load(std::memory_order_acquire) == running)
+        word.wait(running, std::memory_order_acquire);
     }
   }
   if (granted > 0) pool_.busy_.fetch_sub(granted, std::memory_order_relaxed);

@@ -8,8 +8,9 @@
 
 namespace tenon {
 
-/// Threads that help others: spinning shortly for the next piece of work, then asleep. One pool serves
-/// a whole process, so that several callers at once share the machine instead of crowding it.
+/// Threads that help others: spinning shortly for the next piece of work, then asleep. One pool
+/// serves a whole process, so that several callers at once share the machine instead of crowding
+/// it.
 class ThreadPool {
  public:
   /// Does the items from `begin` up to `end`, on a thread that has the number `thread` in its job.
@@ -36,9 +37,9 @@ class ThreadPool {
     Caller(Caller&&) = delete;
     ~Caller();
 
-    /// Calls `run` until all of [0, count) is done, `chunk` items at a time, on at most `thread_count`
-    /// threads, this one among them. Beside other callers it gets only helpers that the capacity leaves;
-    /// alone it gets those it asks for. Allocates nothing.
+    /// Calls `run` until all of [0, count) is done, `chunk` items at a time, on at most
+    /// `thread_count` threads, this one among them. Beside other callers it gets only helpers that
+    /// the capacity leaves; alone it gets those it asks for. Allocates nothing.
     void for_each(std::int64_t count, std::int64_t chunk, int thread_count, Run run, void* state,
                   Order order = Order::Forward);
 
@@ -48,8 +49,10 @@ class ThreadPool {
 
   struct Activity {
     int workers = 0;
-    int asleep = 0;            ///< of these, how many use no processor until they are called
-    std::uint64_t sleeps = 0;  ///< how often one of them fell asleep
+    /// of these, how many use no processor until they are called
+    int asleep = 0;
+    /// how often one of them fell asleep
+    std::uint64_t sleeps = 0;
   };
   Activity activity() const;
 

@@ -26,7 +26,8 @@ class Watch {
     bool is_there() const { return end != 0; }
   };
   struct Step {
-    std::uint32_t number = 0;  ///< of the program's steps
+    /// of the program's steps
+    std::uint32_t number = 0;
     std::uint64_t start = 0, end = 0;
   };
 
@@ -96,7 +97,8 @@ struct NoWatch {
 struct StepEvent {
   std::uint32_t step = 0;
   std::uint64_t start = 0, kern = 0, end = 0;
-  std::uint64_t inner = 0;  ///< ticks that steps of its bodies took, which are told by themselves
+  /// ticks that steps of its bodies took, which are told by themselves
+  std::uint64_t inner = 0;
   std::uint32_t first_piece = 0, piece_count = 0;
 };
 struct PieceEvent {

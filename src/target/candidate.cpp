@@ -1,11 +1,11 @@
 #include "target/candidate.h"
 
-#include <map>
-#include <set>
-
 #include "base/error.h"
 #include "base/text.h"
 #include "nests/index_map.h"
+
+#include <map>
+#include <set>
 
 namespace tenon {
 

@@ -14,8 +14,10 @@ namespace tenon {
 /// What a candidate says to a piece of work: yes, and what it would cost; or no, and why.
 struct Verdict {
   bool accepts = false;
-  double cost = 0;     ///< estimated, in cycles of one core
-  std::string reason;  ///< of a refusal
+  /// estimated, in cycles of one core
+  double cost = 0;
+  /// of a refusal
+  std::string reason;
 };
 Verdict yes(double cost);
 Verdict no(std::string reason);
@@ -24,7 +26,8 @@ Verdict no(std::string reason);
 struct KernelWork {
   const nests::NestSequence& sequence;
   const nests::NestSequence::Part& part;
-  const std::vector<bool>& is_constant;  ///< by the sequence's buffers
+  /// by the sequence's buffers
+  const std::vector<bool>& is_constant;
   bool allow_winograd = true;
 };
 
@@ -37,7 +40,8 @@ struct MadeKernel {
 
 /// A way to compute a piece of work.
 struct Candidate {
-  std::string name;  ///< "tiles 6x16", "winograd 4x4"
+  /// "tiles 6x16", "winograd 4x4"
+  std::string name;
   Verdict verdict;
   bool is_winograd = false;
   /// Asks that the verdict is yes. May add buffers to the sequence, those of role `Derived` with

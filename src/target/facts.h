@@ -12,15 +12,19 @@ namespace tenon {
 struct Rate {
   DType operand = DType::F32, sum = DType::F32;
   double flops_per_s = 0;
-  bool drops_digits = false;  ///< operands are rounded to fewer digits first: tf32
+  /// operands are rounded to fewer digits first: tf32
+  bool drops_digits = false;
 };
 
 /// A cache, or memory.
 struct MemoryLevel {
-  std::uint64_t bytes = 0;  ///< 0: as much as there is
+  /// 0: as much as there is
+  std::uint64_t bytes = 0;
   unsigned ways = 0;
-  double bytes_per_s = 0;  ///< that one unit reads
-  bool is_shared = false;  ///< by all units
+  /// that one unit reads
+  double bytes_per_s = 0;
+  /// by all units
+  bool is_shared = false;
 
   bool operator==(const MemoryLevel&) const = default;
 };
@@ -28,16 +32,23 @@ struct MemoryLevel {
 /// What a device is like, as data: all that passes and code generation count with. A unit is what
 /// works by itself: a core.
 struct TargetFacts {
-  std::string name;          ///< "zen4"
-  std::string instructions;  ///< that its code may use: "x86-64-v4"
+  /// "zen4"
+  std::string name;
+  /// that its code may use: "x86-64-v4"
+  std::string instructions;
   unsigned units = 1, registers = 16, vector_bits = 256, line_bytes = 64;
   double cycles_per_s = 0;
   std::vector<Rate> rates;
-  std::vector<MemoryLevel> levels;  ///< nearest first; the last is memory
-  double start_s = 0;               ///< to call units to work and wait for them
-  double flops_per_byte = 0;        ///< as dear as moving one from or to memory, all units at work
-  std::string image_layout;         ///< of a convolution's image: "NHWC"
-  double layout_loss_bytes_per_flop = 0;  ///< what computing in another layout costs
+  /// nearest first; the last is memory
+  std::vector<MemoryLevel> levels;
+  /// to call units to work and wait for them
+  double start_s = 0;
+  /// as dear as moving one from or to memory, all units at work
+  double flops_per_byte = 0;
+  /// of a convolution's image: "NHWC"
+  std::string image_layout;
+  /// what computing in another layout costs
+  double layout_loss_bytes_per_flop = 0;
   /// What a sum leaves in a unit's cache is there when the next one reads it, so that two may share
   /// a kernel.
   bool keeps_tiles = true;

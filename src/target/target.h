@@ -19,8 +19,10 @@ struct KernelSource {
 
 /// Machine code.
 struct Module {
-  std::vector<std::byte> code;  ///< a relocatable object file
-  std::string ir, assembly;     ///< where asked for, in place of the code
+  /// a relocatable object file
+  std::vector<std::byte> code;
+  /// where asked for, in place of the code
+  std::string ir, assembly;
 };
 
 /// What kernels are chosen and written for: `codegen/cpu` makes one.

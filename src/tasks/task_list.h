@@ -38,8 +38,8 @@ struct TaskList {
   struct Symbol {
     std::string name;
     std::int64_t lo = 0, hi = 0;
-    std::uint32_t buffer = kNoBuffer,
-                  axis = 0;  ///< where it is first read from; nothing: nobody tells it
+    /// where it is first read from; nothing: nobody tells it
+    std::uint32_t buffer = kNoBuffer, axis = 0;
     bool operator==(const Symbol&) const = default;
   };
   /// Another order or form of what a buffer holds. `text` is the same for the same form.
@@ -54,37 +54,52 @@ struct TaskList {
     Dims dims;
     Life life = Life::Value;
     MemorySpace space = {};
-    std::uint32_t port = 0;                     ///< which input or output
-    std::optional<Type> opaque = {};            ///< of what is no tensor of known rank
-    std::optional<std::uint32_t> view_of = {};  ///< the same bytes as another, under other extents
-    std::optional<Form> form = {};              ///< of a constant: made from another
-    bool is_looked_up = false;  ///< of a constant: the data says which of it is read
+    /// which input or output
+    std::uint32_t port = 0;
+    /// of what is no tensor of known rank
+    std::optional<Type> opaque = {};
+    /// the same bytes as another, under other extents
+    std::optional<std::uint32_t> view_of = {};
+    /// of a constant: made from another
+    std::optional<Form> form = {};
+    /// of a constant: the data says which of it is read
+    bool is_looked_up = false;
   };
   /// As the program has it (`Program::TensorMap`).
   struct TensorMap {
     std::uint32_t buffer = 0;
     Dim rows;
     std::vector<std::uint64_t> extents, pitches, box, steps;
-    std::vector<std::uint64_t> before = {}, places = {};  ///< of a window, as a program has it
+    /// of a window, as a program has it
+    std::vector<std::uint64_t> before = {}, places = {};
   };
   struct Kernel {
     std::string name;
-    nests::LoopNest nest;       ///< none of a library's function
-    Dim scratch_bytes = 0;      ///< of a thread, or of a block on a device
-    std::uint32_t threads = 0;  ///< of a block, on a device
-    std::string library =
-        "";  ///< in place of code: a library's function (`program/library_call.h`)
-    std::uint32_t shared_bytes = 0;    ///< of a block, beside what its code declares
-    std::vector<TensorMap> maps = {};  ///< its last parameters, on a device
+    /// none of a library's function
+    nests::LoopNest nest;
+    /// of a thread, or of a block on a device
+    Dim scratch_bytes = 0;
+    /// of a block, on a device
+    std::uint32_t threads = 0;
+    /// in place of code: a library's function (`program/library_call.h`)
+    std::string library = "";
+    /// of a block, beside what its code declares
+    std::uint32_t shared_bytes = 0;
+    /// its last parameters, on a device
+    std::vector<TensorMap> maps = {};
     /// So many blocks work together; 0: one for each multiprocessor goes through all work.
     std::uint32_t cluster = 1;
   };
   struct Call {
     std::uint32_t kernel = 0;
-    std::vector<std::uint32_t> buffers;  ///< those of the nest that are not scratch, in order
-    Dims extents;                        ///< that the kernel is told, in its nest's order
-    Dim work = 1;                        ///< items that threads may share
-    double flops = 0, bytes = 0;         ///< for reports; 0 where symbols decide
+    /// those of the nest that are not scratch, in order
+    std::vector<std::uint32_t> buffers;
+    /// that the kernel is told, in its nest's order
+    Dims extents;
+    /// items that threads may share
+    Dim work = 1;
+    /// for reports; 0 where symbols decide
+    double flops = 0, bytes = 0;
   };
   /// The values of a symbol that a way is for.
   struct Guard {
@@ -95,22 +110,28 @@ struct TaskList {
   /// One way to do a task: calls one after another. What they hand each other is their own.
   struct Way {
     std::string candidate;
-    std::vector<Guard> when;  ///< all hold; of the ways of a task at most one is for any values
+    /// all hold; of the ways of a task at most one is for any values
+    std::vector<Guard> when;
     std::vector<Call> calls;
   };
   /// An operator's own function, for what no kernel computes.
   struct Host {
     const OpDef* op = nullptr;
     Attributes attributes;
-    std::vector<std::uint32_t> operands, results;  ///< or `kNoBuffer`
-    std::vector<std::string> layouts;              ///< by operand, as far as they have one
-    std::string where;                             ///< for messages
+    /// or `kNoBuffer`
+    std::vector<std::uint32_t> operands, results;
+    /// by operand, as far as they have one
+    std::vector<std::string> layouts;
+    /// for messages
+    std::string where;
   };
   struct Task {
     enum class Kind : std::uint8_t { Compute, Form, Host, Copy, Branch, Loop };
     Kind kind = Kind::Compute;
-    std::string name;   ///< what it computes and where that comes from: "conv+relu conv1"
-    std::string value;  ///< what its node makes first
+    /// what it computes and where that comes from: "conv+relu conv1"
+    std::string name;
+    /// what its node makes first
+    std::string value;
     std::vector<std::uint32_t> reads, writes;
     std::vector<Way> ways;
     /// A result, and an operand that it may overwrite where nobody needs that any more.
@@ -123,7 +144,8 @@ struct TaskList {
 
   /// What must hold of extents wherever one of these tasks runs.
   struct Check : Constraint {
-    std::uint32_t begin = 0, end = kNoBuffer;  ///< of a body; else of all
+    /// of a body; else of all
+    std::uint32_t begin = 0, end = kNoBuffer;
   };
 
   std::string name;
@@ -132,8 +154,10 @@ struct TaskList {
   std::vector<Buffer> buffers;
   std::vector<std::uint32_t> inputs, outputs;
   std::vector<Kernel> kernels;
-  std::vector<Task> tasks;                      ///< in the order in which they run
-  std::map<std::uint32_t, Constant> constants;  ///< by buffer, of those that are no form of another
+  /// in the order in which they run
+  std::vector<Task> tasks;
+  /// by buffer, of those that are no form of another
+  std::map<std::uint32_t, Constant> constants;
 };
 
 std::string_view name_of(TaskList::Task::Kind kind);

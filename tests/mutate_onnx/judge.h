@@ -12,20 +12,28 @@ namespace tenon::testing {
 /// What became of a mutant.
 struct Verdict {
   enum class Kind : std::uint8_t {
-    NotImported,  ///< refused when it was read
-    Refused,      ///< refused in every run, by both
-    Agreed,       ///< ran at least once, with equal results
-    NotCompiled,  ///< runs by definition only, or is too large to try
+    /// refused when it was read
+    NotImported,
+    /// refused in every run, by both
+    Refused,
+    /// ran at least once, with equal results
+    Agreed,
+    /// runs by definition only, or is too large to try
+    NotCompiled,
     Failed,
   };
   Kind kind = Kind::Agreed;
-  std::string what;  ///< of a failure
+  /// of a failure
+  std::string what;
 };
 
 struct Mutant {
-  std::string name;                  ///< of the model that it was made of
-  std::string bytes;                 ///< of the ONNX file
-  std::vector<std::string> changes;  ///< a line each
+  /// of the model that it was made of
+  std::string name;
+  /// of the ONNX file
+  std::string bytes;
+  /// a line each
+  std::vector<std::string> changes;
 };
 
 /// The mutant of that number; the same for the same seeds.

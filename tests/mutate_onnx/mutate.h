@@ -16,8 +16,10 @@ namespace tenon::testing {
 /// What the models that mutants are made of hold, to be put into others.
 struct GenePool {
   std::vector<std::string> op_types;
-  std::map<std::string, std::vector<std::string>> attributes;  ///< by operator, as messages
-  std::map<std::string, std::vector<std::string>> words;       ///< by attribute
+  /// by operator, as messages
+  std::map<std::string, std::vector<std::string>> attributes;
+  /// by attribute
+  std::map<std::string, std::vector<std::string>> words;
   void add(const onnx_schema::GraphProto& graph);
 };
 

@@ -16,7 +16,8 @@ struct Seeds {
   };
   std::vector<Model> in_folders, networks;
   GenePool pool;
-  bool keeps_symbols = false;  ///< else extents of inputs are numbers
+  /// else extents of inputs are numbers
+  bool keeps_symbols = false;
 
   /// Reads `*/model.onnx` beneath the folders. Throws Error for one that is none.
   explicit Seeds(const std::vector<std::string>& folders);

@@ -9,15 +9,19 @@ namespace tenon::testing {
 struct WorkerOptions {
   std::uint64_t first = 1, count = 1000;
   unsigned jobs = 2;
-  double limit_s = 20;     ///< of processor time for one piece of work
-  std::string log_folder;  ///< what workers print goes to a file each
+  /// of processor time for one piece of work
+  double limit_s = 20;
+  /// what workers print goes to a file each
+  std::string log_folder;
 };
 
 /// How a piece of work ended the process that did it.
 struct Accident {
   std::uint64_t number = 0;
-  std::string what;  ///< "crashed (signal 11)", "took more than 20 s"
-  std::string log;   ///< what was printed
+  /// "crashed (signal 11)", "took more than 20 s"
+  std::string what;
+  /// what was printed
+  std::string log;
 };
 
 /// Does `work(number)` for each number in processes of their own, several at a time. A process that

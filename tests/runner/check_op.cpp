@@ -1,10 +1,8 @@
-#include <cmath>
-
 #include "base/error.h"
 #include "base/text.h"
+#include "compiled.h"
 #include "ir/text.h"
 #include "ir/verify.h"
-#include "compiled.h"
 #include "numbers.h"
 #include "ops/analysis.h"
 #include "ops/gradient.h"
@@ -12,6 +10,8 @@
 #include "ops/registry.h"
 #include "reference/evaluate.h"
 #include "test_file.h"
+
+#include <cmath>
 
 namespace tenon::testing {
 namespace {
@@ -53,9 +53,12 @@ class CheckReader {
     }
     for (const std::string& part : split(text_.substr(at_), ';')) {
       const std::string_view option = trim(part);
-      if (option == "f32 only") check.only_this_dtype = true;
-      else if (option == "no gradient") check.skip_gradient = true;
-      else if (!option.empty()) throw Error(concat("no such option of a check: ", option));
+      if (option == "f32 only")
+        check.only_this_dtype = true;
+      else if (option == "no gradient")
+        check.skip_gradient = true;
+      else if (!option.empty())
+        throw Error(concat("no such option of a check: ", option));
     }
     return check;
   }
@@ -74,7 +77,8 @@ class CheckReader {
     const std::size_t begin = at_;
     int depth = 0;
     do {
-      if (at_ >= text_.size()) throw Error(concat("a bracket is not closed: ", text_.substr(begin)));
+      if (at_ >= text_.size())
+        throw Error(concat("a bracket is not closed: ", text_.substr(begin)));
       depth += peek() == open ? 1 : peek() == close ? -1 : 0;
       ++at_;
     } while (depth > 0);
@@ -103,7 +107,8 @@ class CheckReader {
     if (text_.substr(at_, 3) == "in ") {
       at_ += 3;
       const std::string range = bracketed('[', ']');
-      const std::vector<std::string> ends = split(std::string_view(range).substr(1, range.size() - 2), ',');
+      const std::vector<std::string> ends =
+          split(std::string_view(range).substr(1, range.size() - 2), ',');
       if (ends.size() != 2) throw Error(concat("expected a range [low, high], got ", range));
       given.low = parse_real(trim(ends[0])).value();
       given.high = parse_real(trim(ends[1])).value();
@@ -126,11 +131,13 @@ class CheckReader {
 };
 
 // The operands by position, missing ones empty; repeated names go to a variadic operand.
-std::vector<std::optional<Datum>> by_position(const Check& check, const std::vector<Tensor>& tensors) {
+std::vector<std::optional<Datum>> by_position(const Check& check,
+                                              const std::vector<Tensor>& tensors) {
   std::vector<std::optional<Datum>> operands;
   for (std::size_t k = 0; k < tensors.size(); ++k) {
     const auto position = check.op->operand_index(check.operands[k].name);
-    if (!position) throw Error(concat(check.op->name, " has no operand '", check.operands[k].name, "'"));
+    if (!position)
+      throw Error(concat(check.op->name, " has no operand '", check.operands[k].name, "'"));
     std::size_t place = *position;
     if (check.op->operands[place].is_variadic) place = std::max(place, operands.size());
     if (operands.size() <= place) operands.resize(place + 1);
@@ -194,7 +201,8 @@ std::vector<Datum> inputs_of(const Check& check, const std::vector<Tensor>& tens
   return inputs;
 }
 
-std::vector<Tensor> run(const Check& check, const std::vector<Tensor>& tensors, int thread_count = 2) {
+std::vector<Tensor> run(const Check& check, const std::vector<Tensor>& tensors,
+                        int thread_count = 2) {
   const Graph graph = make_graph(check, tensors);
   reference::Options options;
   options.thread_count = thread_count;
@@ -249,7 +257,8 @@ std::string check_dtypes(const Check& check, const std::vector<Tensor>& tensors)
     const std::vector<Tensor> results = run(check, narrow);
     std::vector<Tensor> expected = run(check, with_dtype(narrow, dtype, DType::F64));
     for (std::size_t k = 0; k < expected.size(); ++k) {
-      if (expected[k].dtype() == DType::F64) expected[k] = expected[k].converted(results[k].dtype());
+      if (expected[k].dtype() == DType::F64)
+        expected[k] = expected[k].converted(results[k].dtype());
     }
     const std::string failure =
         compare(concat(to_string(dtype), " against f64"), results, expected, tolerance_of(dtype));
@@ -271,11 +280,12 @@ bool has_gradient(const Check& check) {
   return false;
 }
 
-// The gradients of a check's operands. The loss is the results' elements weighted by fixed random numbers.
+// The gradients of a check's operands. The loss is the results' elements weighted by fixed random
+// numbers.
 struct Gradients {
-  Graph graph;                // without outputs
+  Graph graph;                  // without outputs
   std::vector<Tensor> weights;  // by result
-  std::vector<Var> found;     // by position of the operand
+  std::vector<Var> found;       // by position of the operand
 
   // Those that are asked for, computed from the node's operands.
   Graph graph_of(const std::vector<ValueId>& outputs) const {
@@ -299,8 +309,8 @@ Gradients gradients_of(const Check& check, const std::vector<Tensor>& tensors, D
     made.weights.push_back(random_tensor(dtype, results[k].shape(), 991 + k, -1, 1));
     const bool flows = results[k].dtype() == dtype;
     upstream.push_back(flows ? builder.constant(made.weights.back()) : Var());
-    // A constant has no layout of its own; the gradient has that of the result. Extents are its own, which only a run
-    // may tell of the result.
+    // A constant has no layout of its own; the gradient has that of the result. Extents are its
+    // own, which only a run may tell of the result.
     if (flows) {
       TensorType type = made.weights.back().type();
       type.layout = graph.value(graph.node(id).results[k]).type.tensor().layout;
@@ -323,7 +333,8 @@ std::string check_gradient(const Check& check, const std::vector<Tensor>& given)
     const std::vector<Tensor> values = run(check, at, 1);
     for (std::size_t k = 0; k < values.size(); ++k) {
       if (values[k].dtype() != DType::F64) continue;
-      for (std::int64_t i = 0; i < values[k].size(); ++i) total += values[k].real_at(i) * weights[k].real_at(i);
+      for (std::int64_t i = 0; i < values[k].size(); ++i)
+        total += values[k].real_at(i) * weights[k].real_at(i);
     }
     return total;
   };
@@ -341,7 +352,8 @@ std::string check_gradient(const Check& check, const std::vector<Tensor>& given)
       const Graph graph = gradients.graph_of({ValueId(found.id())});
       slopes = reference::evaluate(graph, inputs_of(check, tensors)).front().tensor();
       if (slopes.shape() != x.shape()) {
-        return concat("gradient of operand ", position, " has type ", slopes.type(), " for ", x.type());
+        return concat("gradient of operand ", position, " has type ", slopes.type(), " for ",
+                      x.type());
       }
     }
     // `tensors` is in the order of the check's line, `operands` by position.

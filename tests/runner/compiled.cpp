@@ -1,12 +1,12 @@
 #include "compiled.h"
 
-#include <cstdlib>
-
 #include "base/error.h"
 #include "driver/compile.h"
 #include "driver/compiled.h"
 #include "numbers.h"
 #include "program/verify.h"
+
+#include <cstdlib>
 
 namespace tenon::testing {
 namespace {
@@ -15,7 +15,8 @@ std::size_t compared = 0;
 
 // Sequences and optionals item by item.
 std::string difference_of(const Datum& actual, const Datum& expected) {
-  if (actual.kind() != expected.kind()) return concat("got ", actual.type(), " for ", expected.type());
+  if (actual.kind() != expected.kind())
+    return concat("got ", actual.type(), " for ", expected.type());
   if (expected.is_tensor()) {
     return difference(actual.tensor(), expected.tensor(), tolerance_of(expected.tensor().dtype()));
   }
@@ -33,7 +34,8 @@ std::string difference_of(const Datum& actual, const Datum& expected) {
 
 std::size_t compiled_count() { return compared; }
 
-std::string compare_compiled(const Graph& graph, const std::vector<Datum>& inputs, const std::vector<Datum>& expected) {
+std::string compare_compiled(const Graph& graph, const std::vector<Datum>& inputs,
+                             const std::vector<Datum>& expected) {
   std::unique_ptr<CompiledModel> compiled;
   try {
     Program program = codegen::compile(graph, cpu_options());
@@ -46,7 +48,8 @@ std::string compare_compiled(const Graph& graph, const std::vector<Datum>& input
   const std::vector<Datum> outputs = compiled->run(inputs);
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     const std::string differs = difference_of(outputs[k], expected[k]);
-    if (!differs.empty()) return concat("compiled against the reference, result ", k, ": ", differs);
+    if (!differs.empty())
+      return concat("compiled against the reference, result ", k, ": ", differs);
   }
   ++compared;
   return "";

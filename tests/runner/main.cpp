@@ -1,14 +1,7 @@
-// tenon-test [--filter=X] [--update] [--round-trip] [--compiled] PATH: runs a `.test` file, or all under a folder.
-// tenon-test --random-gradients=COUNT [--compiled] [--seed=N]: holds gradients of random graphs to finite differences,
+// tenon-test [--filter=X] [--update] [--round-trip] [--compiled] PATH: runs a `.test` file, or all
+// under a folder. tenon-test --random-gradients=COUNT [--compiled] [--seed=N]: holds gradients of
+// random graphs to finite differences,
 //   and of every tenth or of all compiled ones to the reference.
-
-#include <algorithm>
-#include <chrono>
-#include <filesystem>
-#include <fstream>
-#include <iostream>
-#include <map>
-#include <optional>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -17,6 +10,14 @@
 #include "ops/registry.h"
 #include "random_gradients.h"
 #include "test_file.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <optional>
 
 namespace tenon::testing {
 namespace {
@@ -64,9 +65,11 @@ void rewrite(const std::string& path, const std::vector<std::pair<TestCase, Outc
 
 int run(const Settings& settings) {
   int passed = 0, failed = 0;
-  const auto report = [&](const std::string& where, const std::string& comment, const std::string& failure) {
+  const auto report = [&](const std::string& where, const std::string& comment,
+                          const std::string& failure) {
     ++(failure.empty() ? passed : failed);
-    if (!failure.empty()) std::cout << "FAILED " << where << "  " << comment << "\n" << failure << "\n";
+    if (!failure.empty())
+      std::cout << "FAILED " << where << "  " << comment << "\n" << failure << "\n";
   };
   for (const std::string& path : test_files(settings)) {
     std::vector<TestCase> cases;
@@ -91,7 +94,8 @@ int run(const Settings& settings) {
       if (settings.compiled) {
         const std::size_t before = compiled_count();
         const std::string failure = run_compiled_case(test);
-        if (!failure.empty() || compiled_count() > before) report(test.where(), test.comment, failure);
+        if (!failure.empty() || compiled_count() > before)
+          report(test.where(), test.comment, failure);
         continue;
       }
       const auto begin = std::chrono::steady_clock::now();
@@ -130,20 +134,28 @@ int main(int argc, char** argv) {
   tenon::testing::Settings settings;
   for (int k = 1; k < argc; ++k) {
     const std::string word = argv[k];
-    if (word == "--update") settings.update = true;
-    else if (word == "--round-trip") settings.round_trip = true;
-    else if (word == "--compiled") settings.compiled = true;
-    else if (const auto count = number_behind(word, "--random-gradients=")) settings.random_gradients = *count;
-    else if (const auto seed = number_behind(word, "--seed=")) settings.seed = *seed;
-    else if (word.rfind("--filter=", 0) == 0) settings.filter = word.substr(9);
+    if (word == "--update")
+      settings.update = true;
+    else if (word == "--round-trip")
+      settings.round_trip = true;
+    else if (word == "--compiled")
+      settings.compiled = true;
+    else if (const auto count = number_behind(word, "--random-gradients="))
+      settings.random_gradients = *count;
+    else if (const auto seed = number_behind(word, "--seed="))
+      settings.seed = *seed;
+    else if (word.rfind("--filter=", 0) == 0)
+      settings.filter = word.substr(9);
     else if (word.rfind("--", 0) == 0) {
       std::cerr << "tenon-test [--filter=X] [--update] [--round-trip] [--compiled] PATH\n"
                    "tenon-test --random-gradients=COUNT [--compiled] [--seed=N]\n";
       return 2;
-    } else settings.path = word;
+    } else
+      settings.path = word;
   }
   if (settings.random_gradients > 0)
-    return tenon::testing::check_random_gradients(settings.seed, settings.random_gradients, settings.compiled);
+    return tenon::testing::check_random_gradients(settings.seed, settings.random_gradients,
+                                                  settings.compiled);
   if (std::error_code unreadable; !std::filesystem::exists(settings.path, unreadable)) {
     std::cerr << "tenon-test: there is no file or folder '" << settings.path << "'\n";
     return 2;

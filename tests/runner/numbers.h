@@ -1,9 +1,9 @@
 #pragma once
 
+#include "ir/tensor.h"
+
 #include <cstdint>
 #include <string>
-
-#include "ir/tensor.h"
 
 namespace tenon::testing {
 

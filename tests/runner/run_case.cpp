@@ -1,17 +1,17 @@
-#include <map>
-
 #include "base/error.h"
 #include "base/text.h"
-#include "ir/text.h"
-#include "ir/verify.h"
 #include "check_gradient.h"
 #include "compiled.h"
+#include "ir/text.h"
+#include "ir/verify.h"
 #include "numbers.h"
 #include "ops/analysis.h"
 #include "ops/registry.h"
 #include "passes/pass.h"
 #include "reference/evaluate.h"
 #include "test_file.h"
+
+#include <map>
 
 namespace tenon::testing {
 namespace {
@@ -98,7 +98,8 @@ std::vector<std::string> types_of(const Graph& graph) {
   for (NodeId id : graph.nodes_in_order()) {
     for (ValueId result : graph.node(id).results) {
       if (!result) continue;
-      std::string line = concat(print_name(graph.value(result).name), ": ", graph.value(result).type);
+      std::string line =
+          concat(print_name(graph.value(result).name), ": ", graph.value(result).type);
       if (const Dims* known = graph.known_elements(result)) line += concat(" = ", *known);
       lines.push_back(std::move(line));
     }
@@ -152,8 +153,8 @@ Outcome run_directive(const TestCase& test) {
     const Body body = read_body(test);
     return {gradient_failure(body.graph, inputs_of(body)), {}};
   }
-  const std::vector<std::string> known = {"check",     "eval", "gradient", "parse", "types",
-                                          "footprint", "run"};
+  const std::vector<std::string> known = {"check", "eval",      "gradient", "parse",
+                                          "types", "footprint", "run"};
   throw Error(concat("no directive is called '", test.directive, "'"))
       .hint(suggest_name(test.directive, known));
 }

@@ -1,10 +1,10 @@
 #include "test_file.h"
 
-#include <fstream>
-#include <sstream>
-
 #include "base/error.h"
 #include "base/text.h"
+
+#include <fstream>
+#include <sstream>
 
 namespace tenon::testing {
 namespace {

@@ -8,25 +8,31 @@ namespace tenon::testing {
 /// One case of a `.test` file: a directive, its body, and what is expected after `----`.
 struct TestCase {
   std::string file;
-  int line = 0;                       ///< of the directive, counted from 1
-  std::string directive;              ///< "check", "eval", …
-  std::string arguments;              ///< the rest of the directive's line
-  std::string comment;                ///< the sentence above it
+  /// of the directive, counted from 1
+  int line = 0;
+  /// "check", "eval", …
+  std::string directive;
+  /// the rest of the directive's line
+  std::string arguments;
+  /// the sentence above it
+  std::string comment;
   std::vector<std::string> body;
-  std::string separator;              ///< "", "error" or "same as": what follows `----`
+  /// "", "error" or "same as": what follows `----`
+  std::string separator;
   bool has_expectation = false;
   std::vector<std::string> expected;
-  int expected_begin = 0, expected_end = 0;  ///< lines [begin, end) of the file, for --update
+  /// lines [begin, end) of the file, for --update
+  int expected_begin = 0, expected_end = 0;
 
   std::string where() const { return file + ":" + std::to_string(line); }
 };
 
-/// Cases start with a directive at the start of a line; a case with a body ends at a blank line after
-/// its expectation, or at the end of the file.
+/// Cases start with a directive at the start of a line; a case with a body ends at a blank line
+/// after its expectation, or at the end of the file.
 std::vector<TestCase> read_test_file(const std::string& path);
 
-/// What a case came to: nothing if it passed, otherwise what went wrong. `actual` is what `--update`
-/// writes in place of the expectation.
+/// What a case came to: nothing if it passed, otherwise what went wrong. `actual` is what
+/// `--update` writes in place of the expectation.
 struct Outcome {
   std::string failure;
   std::vector<std::string> actual;

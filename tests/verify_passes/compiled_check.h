@@ -10,8 +10,10 @@ namespace tenon::testing {
 
 /// What became of a graph that was optimised, compiled, run and compared.
 struct CompiledCheck {
-  std::string failure;               ///< empty, or what went wrong with the smallest graph of it
-  std::vector<std::string> refused;  ///< why it was not compiled: one for each node
+  /// empty, or what went wrong with the smallest graph of it
+  std::string failure;
+  /// why it was not compiled: one for each node
+  std::vector<std::string> refused;
 };
 
 /// Runs the standard passes over the graph, compiles it for the processor and compares what it

@@ -1,8 +1,5 @@
 #include "codegen/cpu/candidates.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "base/error.h"
 #include "codegen/cpu/integer_candidates.h"
 #include "codegen/cpu/packed_in_run.h"
@@ -16,6 +13,9 @@
 #include "nests/schedule/skip_padding.h"
 #include "ops/access.h"
 #include "target/bf16.h"
+
+#include <algorithm>
+#include <cmath>
 
 namespace tenon::codegen::cpu {
 namespace {
@@ -40,7 +40,8 @@ struct RowTiles {
 };
 RowTiles row_tiles(std::optional<std::int64_t> row_count, std::int64_t most) {
   if (!row_count) return {most, 10, 1, most / 2};
-  const std::int64_t count = std::max<std::int64_t>(*row_count, 1), tiles = (count + most - 1) / most;
+  const std::int64_t count = std::max<std::int64_t>(*row_count, 1),
+                     tiles = (count + most - 1) / most;
   RowTiles split;
   split.large = (count + tiles - 1) / tiles;
   split.small = split.large - 1;
@@ -58,8 +59,10 @@ std::int64_t column_width(std::int64_t column_count, std::int64_t columns) {
 double tiled_cycles(const TileFacts& facts, const TileShape& shape, std::int64_t lanes) {
   const RowTiles rows = row_tiles(facts.row_count, std::min(shape.rows, facts.most_rows));
   const auto cycles = [&](double vectors) {
-    return static_cast<double>(rows.large_count) * step_cycles(static_cast<double>(rows.large), vectors) +
-           static_cast<double>(rows.small_count) * step_cycles(static_cast<double>(rows.small), vectors);
+    return static_cast<double>(rows.large_count) *
+               step_cycles(static_cast<double>(rows.large), vectors) +
+           static_cast<double>(rows.small_count) *
+               step_cycles(static_cast<double>(rows.small), vectors);
   };
   const std::int64_t width = column_width(facts.column_count, shape.columns);
   const std::int64_t whole = facts.column_count / width, left = facts.column_count % width;
@@ -69,7 +72,8 @@ double tiled_cycles(const TileFacts& facts, const TileShape& shape, std::int64_t
 }
 
 std::string tile_name(const TileShape& shape) {
-  return concat(shape.is_paired ? "pairs " : "tiles ", shape.rows, "x", shape.columns, shape.depth > 0 ? concat(" by ", shape.depth) : "",
+  return concat(shape.is_paired ? "pairs " : "tiles ", shape.rows, "x", shape.columns,
+                shape.depth > 0 ? concat(" by ", shape.depth) : "",
                 shape.is_reordered ? " reordered" : "");
 }
 
@@ -86,7 +90,8 @@ double products_in(const Block& block) {
   double count = 0;
   for (const Statement& statement : block) {
     count += statement.kind == Statement::Kind::Fold ? 1 : 0;
-    if (statement.kind == Statement::Kind::Loop) count += size_hint(statement.extent) * products_in(statement.body);
+    if (statement.kind == Statement::Kind::Loop)
+      count += size_hint(statement.extent) * products_in(statement.body);
   }
   return count;
 }
@@ -124,8 +129,8 @@ class Lister {
     if (found.window) {
       const WinogradWeights& w = found.window->weights;
       if (std::min(w.channels, w.outputs) < kFewestChannels) {
-        refusal = concat("transforms outweigh the products of fewer than ", kFewestChannels, " channels or outputs; here ",
-                         w.channels, " and ", w.outputs);
+        refusal = concat("transforms outweigh the products of fewer than ", kFewestChannels,
+                         " channels or outputs; here ", w.channels, " and ", w.outputs);
       }
     }
     if (!work_.allow_winograd) refusal = "it is forbidden: larger errors of rounding";
@@ -147,7 +152,8 @@ class Lister {
     const std::int64_t usual = tiles_in_block(window);
     add_block(name, window, cost, usual);
     for (const std::int64_t wanted : {0, 12, 24, 48, 96}) {
-      const std::string full_name = wanted == 0 ? name + " all at once" : concat(name, " by ", wanted);
+      const std::string full_name =
+          wanted == 0 ? name + " all at once" : concat(name, " by ", wanted);
       const std::int64_t blocks = wanted == 0 ? 1 : (window.tiles_hint() + wanted - 1) / wanted;
       const std::int64_t block = wanted == 0 ? 0 : (window.tiles_hint() + blocks - 1) / blocks;
       if (block == usual) {
@@ -160,23 +166,29 @@ class Lister {
     }
   }
 
-  void add_block(const std::string& name, const WindowSum& window, double cost, std::int64_t block) {
-    add(name, yes(cost), [window, block, part = &work_.part, &target = target_](NestSequence& sequence, std::vector<WinogradWeights>& derived) {
-      const bool is_constant = window.has_constant_weights;
-      const std::size_t weights = sequence.buffers.size();
-      sequence.buffers.push_back({is_constant ? NestSequence::BufferRole::Derived : NestSequence::BufferRole::Temporary,
-                                  is_constant ? derived.size() : 0, DType::F32, window.weights.dims()});
-      std::vector<MadeKernel> made;
-      if (is_constant) {
-        derived.push_back(window.weights);
-      } else {
-        made.push_back({weight_nest(sequence, part->nest.name, window.weights, weights), {}});
-      }
-      for (NestSequence::Part& nest : winograd_nests(sequence, *part, window, weights, block, target)) {
-        made.push_back({std::move(nest), {}});
-      }
-      return made;
-    });
+  void add_block(const std::string& name, const WindowSum& window, double cost,
+                 std::int64_t block) {
+    add(name, yes(cost),
+        [window, block, part = &work_.part, &target = target_](
+            NestSequence& sequence, std::vector<WinogradWeights>& derived) {
+          const bool is_constant = window.has_constant_weights;
+          const std::size_t weights = sequence.buffers.size();
+          sequence.buffers.push_back({is_constant ? NestSequence::BufferRole::Derived
+                                                  : NestSequence::BufferRole::Temporary,
+                                      is_constant ? derived.size() : 0, DType::F32,
+                                      window.weights.dims()});
+          std::vector<MadeKernel> made;
+          if (is_constant) {
+            derived.push_back(window.weights);
+          } else {
+            made.push_back({weight_nest(sequence, part->nest.name, window.weights, weights), {}});
+          }
+          for (NestSequence::Part& nest :
+               winograd_nests(sequence, *part, window, weights, block, target)) {
+            made.push_back({std::move(nest), {}});
+          }
+          return made;
+        });
     list_.back().is_winograd = true;
   }
 
@@ -187,13 +199,14 @@ class Lister {
     return at_size_hint(winograd_cost(window, target_) / kPays, window);
   }
 
-  // Of a batch that is a symbol, others count as many images as its size hint says, and this as many as there are at
-  // least: there they are to be compared.
+  // Of a batch that is a symbol, others count as many images as its size hint says, and this as
+  // many as there are at least: there they are to be compared.
   double at_size_hint(double cost, const WindowSum& window) const {
     if (window.batches.is_constant()) return cost;
     const double products = product_count(*sum_) / products_;
     const double weights = weight_bytes(may_pack(work_.part, work_.is_constant)) / bytes_;
-    return cost * std::max(products, weights) / std::max(products / size_hint(window.batches), weights);
+    return cost * std::max(products, weights) /
+           std::max(products / size_hint(window.batches), weights);
   }
 
   // Constants, which every candidate reads.
@@ -201,7 +214,9 @@ class Lister {
     double bytes = 0;
     for (std::size_t k = 0; k < packs.size(); ++k) {
       const NestBuffer& buffer = work_.part.nest.buffers[k];
-      if (packs[k]) bytes += static_cast<double>(info(buffer.dtype).storage_bytes) * size_hint(product(buffer.dims));
+      if (packs[k])
+        bytes +=
+            static_cast<double>(info(buffer.dtype).storage_bytes) * size_hint(product(buffer.dims));
     }
     return bytes;
   }
@@ -213,17 +228,20 @@ class Lister {
     // Weights come from memory while others are in use.
     const double cost = std::max(products / products_, weight_bytes(packs) / bytes_);
     const double usual = facts.refusal.empty() ? tiled_cycles(facts, shapes.front(), lanes) : 1;
-    const bool has_parts = facts.refusal.empty() && facts.depth_refusal.empty() && gains_by_depth(shapes.front(), target_);
+    const bool has_parts = facts.refusal.empty() && facts.depth_refusal.empty() &&
+                           gains_by_depth(shapes.front(), target_);
     for (const bool is_reordered : {false, true}) {
       for (TileShape shape : shapes) {
         shape.is_reordered = is_reordered;
-        const std::string refusal = facts.refusal.empty() ? refusal_of(shape, facts, shapes) : facts.refusal;
+        const std::string refusal =
+            facts.refusal.empty() ? refusal_of(shape, facts, shapes) : facts.refusal;
         if (!refusal.empty()) {
           add(tile_name(shape), no(refusal));
           continue;
         }
         const bool is_first = is_same(shape, shapes.front()) && !is_reordered;
-        const double share = is_first ? 1 : kUntimed * std::max(tiled_cycles(facts, shape, lanes) / usual, 1.0);
+        const double share =
+            is_first ? 1 : kUntimed * std::max(tiled_cycles(facts, shape, lanes) / usual, 1.0);
         add(tile_name(shape), yes(cost * share * (has_parts ? kLostWhole : 1)), tiles(shape));
       }
     }
@@ -236,9 +254,12 @@ class Lister {
   void add_pairs(const TileFacts& facts, TileShape shape, double cost) {
     shape.is_paired = true;
     const std::string& refusal = facts.refusal.empty() ? facts.pair_refusal : facts.refusal;
-    // The rate of a processor that has tiles is theirs; its vectors of pairs are no faster than those of f32.
+    // The rate of a processor that has tiles is theirs; its vectors of pairs are no faster than
+    // those of f32.
     const double pairs = target_.products_per_cycle(DType::BF16);
-    const double share = facts.has_own_tiles || bf16_instructions(target_) != "amx-bf16" ? products_ / pairs : kUntimed;
+    const double share = facts.has_own_tiles || bf16_instructions(target_) != "amx-bf16"
+                             ? products_ / pairs
+                             : kUntimed;
     if (!refusal.empty()) {
       add(tile_name(shape), no(refusal));
     } else {
@@ -246,8 +267,8 @@ class Lister {
     }
   }
 
-  // Sums in parts whose columns stay in the first cache. Where a core's second cache is quick enough to read them for
-  // every tile of rows only the clock can tell.
+  // Sums in parts whose columns stay in the first cache. Where a core's second cache is quick
+  // enough to read them for every tile of rows only the clock can tell.
   void add_depths(const TileFacts& facts, TileShape shape, double cost) {
     const unsigned most = depth_for(shape, target_);
     for (const unsigned depth : {most, most / 2}) {
@@ -262,8 +283,8 @@ class Lister {
     }
   }
 
-  // A vector of every row and of what rows share is read for each multiply-add, and lanes have to be
-  // added up in the end.
+  // A vector of every row and of what rows share is read for each multiply-add, and lanes have to
+  // be added up in the end.
   void add_reduction_vectors(const TileFacts& facts, const TileShape& shape, double cost) {
     constexpr double kDots = 1.25, kFold = 8;
     const std::string name = concat("dots ", shape.rows);
@@ -272,20 +293,23 @@ class Lister {
       return;
     }
     double results = 1;
-    for (const Statement* loop : sum_ ? sum_->parallel : std::vector<const Statement*>()) results *= size_hint(loop->extent);
+    for (const Statement* loop : sum_ ? sum_->parallel : std::vector<const Statement*>())
+      results *= size_hint(loop->extent);
     double cycles = cost * kDots + results * kFold;
     TileShape along = shape;
     along.along_sum = true;
     if (facts.refusal.empty()) {
-      const auto lanes = static_cast<double>(target_.vector_bits / 32), columns = static_cast<double>(facts.column_count);
-      const double half = lanes / 2, vectors = std::floor(columns / half), left = columns - vectors * half;
+      const auto lanes = static_cast<double>(target_.vector_bits / 32),
+                 columns = static_cast<double>(facts.column_count);
+      const double half = lanes / 2, vectors = std::floor(columns / half),
+                   left = columns - vectors * half;
       cycles /= (vectors + left) * lanes / columns;  // as much quicker than tiles as it is
     }
     add(name, yes(cycles), tiles(along));
   }
 
-  // The usual one, then others whose sums, with a vector of each column and one number of a row, fit
-  // the registers.
+  // The usual one, then others whose sums, with a vector of each column and one number of a row,
+  // fit the registers.
   std::vector<TileShape> tile_shapes() const {
     const unsigned lanes = target_.vector_bits / 32;
     std::vector<TileShape> shapes = {tile_for(target_.registers, target_.vector_bits)};
@@ -298,7 +322,9 @@ class Lister {
     return shapes;
   }
 
-  static bool is_same(const TileShape& a, const TileShape& b) { return a.rows == b.rows && a.columns == b.columns; }
+  static bool is_same(const TileShape& a, const TileShape& b) {
+    return a.rows == b.rows && a.columns == b.columns;
+  }
 
   // Shapes that come out as one before them need not be timed twice.
   static std::string refusal_of(const TileShape& shape, const TileFacts& facts,
@@ -310,7 +336,8 @@ class Lister {
     for (const TileShape& other : shapes) {
       if (is_same(other, shape)) break;
       if (outcome(other) == outcome(shape)) {
-        return concat("here it is the same as ", tile_name({other.rows, other.columns, shape.is_reordered}));
+        return concat("here it is the same as ",
+                      tile_name({other.rows, other.columns, shape.is_reordered}));
       }
     }
     if (!shape.is_reordered) return "";
@@ -320,17 +347,22 @@ class Lister {
   }
 
   decltype(Candidate::make) tiles(const TileShape& shape) {
-    return [shape, part = &work_.part, &is_constant = work_.is_constant, &target = target_](NestSequence& sequence, std::vector<WinogradWeights>&) {
+    return [shape, part = &work_.part, &is_constant = work_.is_constant, &target = target_](
+               NestSequence& sequence, std::vector<WinogradWeights>&) {
       std::vector<MadeKernel> made;
-      std::vector<NestSequence::Part> parts = split_padding(sequence, *part, is_constant, shape.is_paired, target.bytes_kept());
-      const auto border = parts.size() == 2 && !shape.is_paired ? nests::zero_border(parts[0], parts[1]) : std::nullopt;
+      std::vector<NestSequence::Part> parts =
+          split_padding(sequence, *part, is_constant, shape.is_paired, target.bytes_kept());
+      const auto border = parts.size() == 2 && !shape.is_paired
+                              ? nests::zero_border(parts[0], parts[1])
+                              : std::nullopt;
       for (NestSequence::Part& nest : parts) {
         materialise_subexpressions(nest.nest);
         std::vector<bool> packs = may_pack(nest, is_constant);
         add_worth_packing(packs, nest, shape, target);
         auto packings = tile_contraction(nest.nest, packs, shape, target);
         if (packings) {
-          for (NestSequence::Part& copy : pack_in_run(sequence, nest, *packings, is_constant)) made.push_back({std::move(copy), {}});
+          for (NestSequence::Part& copy : pack_in_run(sequence, nest, *packings, is_constant))
+            made.push_back({std::move(copy), {}});
         }
         if (packings) nests::skip_hidden(nest.nest);
         if (packings && border) nests::skip_padding(nest.nest, *border);
@@ -364,8 +396,8 @@ class Lister {
       for (const LoopCost& other : other_vectors(base)) {
         LoopShape shape;
         shape.along = other.loop;
-        add(concat("loops along ", base.loop_names[other.loop]), yes(std::max(other.cost, cost) * kUntimed),
-            loops(shape));
+        add(concat("loops along ", base.loop_names[other.loop]),
+            yes(std::max(other.cost, cost) * kUntimed), loops(shape));
       }
     }
     add("loops", yes(cost), loops({}));
@@ -374,7 +406,8 @@ class Lister {
   // Schedules count every extent that is no number alike; other candidates count its size hint.
   static double size_hint_share(const Block& body) {
     double share = 1;
-    for (const Block* block = &body; block->size() == 1 && block->front().kind == Statement::Kind::Loop;
+    for (const Block* block = &body;
+         block->size() == 1 && block->front().kind == Statement::Kind::Loop;
          block = &block->front().body) {
       const Dim& extent = block->front().extent;
       if (!extent.is_constant()) share *= size_hint(extent) / kUnknownExtent;

@@ -1,10 +1,10 @@
 #include "codegen/cpu/collapsed_loops.h"
 
-#include <algorithm>
-
 #include "nests/contraction.h"
 #include "nests/schedule/collapse.h"
 #include "nests/stride.h"
+
+#include <algorithm>
 
 namespace tenon::codegen::cpu {
 namespace {
@@ -16,7 +16,9 @@ constexpr std::int64_t kEnoughRows = 8;
 // Rows share one operand, and the inner loop has too few of them.
 bool may_gain(const Contraction& sum, const Statement& outer, const Statement& inner, bool all) {
   if (!all && inner.extent.is_constant() && inner.extent.constant() >= kEnoughRows) return false;
-  const auto is_read_by = [&](const Scalar& load) { return depends_on(load, outer.id) || depends_on(load, inner.id); };
+  const auto is_read_by = [&](const Scalar& load) {
+    return depends_on(load, outer.id) || depends_on(load, inner.id);
+  };
   if (is_read_by(sum.a) == is_read_by(sum.b)) return false;
   return std::all_of(sum.inner->begin() + 2, sum.inner->end(), [&](const Statement& statement) {
     if (statement.kind != Statement::Kind::Store) return true;

@@ -1,5 +1,11 @@
 #include "codegen/cpu/emit.h"
 
+#include "base/error.h"
+#include "base/text.h"
+#include "codegen/cpu/kernel_emitter.h"
+#include "nests/pairs.h"
+#include "target/bf16.h"
+
 #include <llvm/Analysis/CGSCCPassManager.h>
 #include <llvm/Analysis/LoopAnalysisManager.h>
 #include <llvm/IR/LegacyPassManager.h>
@@ -25,14 +31,8 @@
 #include <mutex>
 #include <new>
 
-#include "base/error.h"
-#include "base/text.h"
-#include "codegen/cpu/kernel_emitter.h"
-#include "nests/pairs.h"
-#include "target/bf16.h"
-
-// The constructors of LLVM's globals, where cmake/start_up.ld keeps them from running when the process starts.
-// Linked without it both are null, and they have run.
+// The constructors of LLVM's globals, where cmake/start_up.ld keeps them from running when the
+// process starts. Linked without it both are null, and they have run.
 extern "C" {
 [[gnu::weak]] extern void (*const tenon_late_constructors_begin[])();
 [[gnu::weak]] extern void (*const tenon_late_constructors_end[])();
@@ -49,10 +49,12 @@ std::string features_of(const TargetFacts& facts) {
 std::unique_ptr<llvm::TargetMachine> target_machine(const TargetFacts& facts, bool has_pairs) {
   static std::once_flag once;
   std::call_once(once, [] {
-    for (auto constructor = tenon_late_constructors_begin; constructor != tenon_late_constructors_end; ++constructor) {
+    for (auto constructor = tenon_late_constructors_begin;
+         constructor != tenon_late_constructors_end; ++constructor) {
       (*constructor)();
     }
-    // Rather than to abort; its code is left as it stands, which is what a process that ends can bear.
+    // Rather than to abort; its code is left as it stands, which is what a process that ends can
+    // bear.
     llvm::install_bad_alloc_error_handler([](void*, const char*, bool) { throw std::bad_alloc(); });
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
@@ -60,12 +62,14 @@ std::unique_ptr<llvm::TargetMachine> target_machine(const TargetFacts& facts, bo
   const std::string triple = "x86_64-unknown-linux-gnu";
   std::string problem;
   const llvm::Target* found = llvm::TargetRegistry::lookupTarget(triple, problem);
-  if (found == nullptr) throw Error("no code generator for this machine", ErrorKind::Device).got(problem);
+  if (found == nullptr)
+    throw Error("no code generator for this machine", ErrorKind::Device).got(problem);
   // Also natively only what the level has: the program says no more than that of what it needs.
   const std::string& cpu = facts.instructions;
   llvm::TargetOptions options;
   std::unique_ptr<llvm::TargetMachine> machine(found->createTargetMachine(
-      triple, cpu, has_pairs ? features_of(facts) : "", options, llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
+      triple, cpu, has_pairs ? features_of(facts) : "", options, llvm::Reloc::PIC_,
+      llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
   if (!machine) throw Error("no code generator for this processor", ErrorKind::Device).got(cpu);
   return machine;
 }
@@ -117,28 +121,35 @@ void write(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFile
 std::string machine_name(const TargetFacts& facts) {
   std::uint64_t hash = 0xcbf29ce484222325U;
   std::map<std::string, bool> features;
-  for (const auto& [feature, is_there] : llvm::sys::getHostCPUFeatures()) features[feature.str()] = is_there;
+  for (const auto& [feature, is_there] : llvm::sys::getHostCPUFeatures())
+    features[feature.str()] = is_there;
   for (const auto& [feature, is_there] : features) {
     if (!is_there) continue;
-    for (const char letter : feature + ",") hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3U;
+    for (const char letter : feature + ",")
+      hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3U;
   }
   std::array<char, 9> digits{};
   std::snprintf(digits.data(), digits.size(), "%08x", static_cast<unsigned>(hash ^ (hash >> 32)));
-  return concat(llvm::sys::getHostCPUName().str(), " ", digits.data(), facts.name == "native" ? "" : concat(" as ", facts.name));
+  return concat(llvm::sys::getHostCPUName().str(), " ", digits.data(),
+                facts.name == "native" ? "" : concat(" as ", facts.name));
 }
 
-Module compile_nests(std::span<const KernelSource> kernels, const TargetFacts& facts, bool keeps_text) {
-  const bool uses_pairs = std::ranges::any_of(kernels, [](const KernelSource& kernel) { return nests::has_pairs(kernel.nest->body); });
+Module compile_nests(std::span<const KernelSource> kernels, const TargetFacts& facts,
+                     bool keeps_text) {
+  const bool uses_pairs = std::ranges::any_of(
+      kernels, [](const KernelSource& kernel) { return nests::has_pairs(kernel.nest->body); });
   const auto machine = target_machine(facts, uses_pairs);
   llvm::LLVMContext context;
   llvm::Module module("tenon", context);
   module.setTargetTriple(machine->getTargetTriple().str());
   module.setDataLayout(machine->createDataLayout());
-  for (const KernelSource& kernel : kernels) KernelEmitter(module, *kernel.nest, kernel.symbol, facts).run();
+  for (const KernelSource& kernel : kernels)
+    KernelEmitter(module, *kernel.nest, kernel.symbol, facts).run();
   std::string problem;
   llvm::raw_string_ostream problems(problem);
   if (llvm::verifyModule(module, &problems)) {
-    throw InternalError("verifyModule", concat("generated code is well formed: ", problem), __FILE__, __LINE__);
+    throw InternalError("verifyModule", concat("generated code is well formed: ", problem),
+                        __FILE__, __LINE__);
   }
   if (const std::string tuned_for = llvm_name(facts); !tuned_for.empty()) {
     for (llvm::Function& function : module) {

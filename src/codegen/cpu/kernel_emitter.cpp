@@ -1,21 +1,21 @@
 #include "codegen/cpu/kernel_emitter.h"
 
-#include <llvm/IR/Intrinsics.h>
-#include <llvm/IR/IntrinsicsX86.h>
-
-#include <bit>
-#include <algorithm>
-#include <cmath>
-#include <unordered_set>
-
 #include "base/error.h"
-#include "nests/loop_extents.h"
 #include "nests/in_place.h"
 #include "nests/integer_contraction.h"
+#include "nests/loop_extents.h"
 #include "nests/pairs.h"
 #include "nests/reports.h"
 #include "target/bf16.h"
 #include "target/dot_instructions.h"
+
+#include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsX86.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <unordered_set>
 
 namespace tenon::codegen::cpu {
 
@@ -35,7 +35,9 @@ bool may_be_zero(const Scalar& scalar) {
     const ScalarNode* node = work.back();
     work.pop_back();
     if (!seen.insert(node).second) continue;
-    if (node->kind == ScalarKind::Load || node->kind == ScalarKind::Local || node->kind == ScalarKind::Loop) return true;
+    if (node->kind == ScalarKind::Load || node->kind == ScalarKind::Local ||
+        node->kind == ScalarKind::Loop)
+      return true;
     for (const Scalar& arg : node->args) work.push_back(&arg.node());
   }
   return false;
@@ -61,7 +63,7 @@ KernelEmitter::KernelEmitter(llvm::Module& module, const LoopNest& nest, const s
   function_->addFnAttr("prefer-vector-width", std::to_string(facts.vector_bits));
   // Nowhere else: given them, LLVM 19 makes wrong dots of sums of products that are none.
   if (has_dot_instructions(facts) && nests::has_dots(nest.body)) {
-    function_->addFnAttr("target-features", has_tiles_                  ? "+avx512vnni,+amx-tile,+amx-int8"
+    function_->addFnAttr("target-features", has_tiles_ ? "+avx512vnni,+amx-tile,+amx-int8"
                                             : facts.vector_bits > 256 ? "+avx512vnni"
                                                                       : "+avxvnni");
   }
@@ -116,7 +118,8 @@ void KernelEmitter::load_arguments() {
   llvm::Value* scratch = member(kScratch);
   error_ = member(kError);
   for (std::size_t k = 0; k < nest_.extents.size(); ++k) {
-    extents_.push_back(ir_.CreateLoad(ir_.getInt64Ty(), ir_.CreateConstInBoundsGEP1_64(ir_.getInt64Ty(), numbers, k)));
+    extents_.push_back(ir_.CreateLoad(
+        ir_.getInt64Ty(), ir_.CreateConstInBoundsGEP1_64(ir_.getInt64Ty(), numbers, k)));
   }
   std::uint64_t given = 0;
   for (const NestBuffer& buffer : nest_.buffers) {
@@ -124,7 +127,8 @@ void KernelEmitter::load_arguments() {
       buffers_.push_back(scratch);
       scratch = ir_.CreateInBoundsGEP(ir_.getInt8Ty(), scratch, extent(scratch_size(buffer)));
     } else {
-      buffers_.push_back(ir_.CreateLoad(pointer, ir_.CreateConstInBoundsGEP1_64(pointer, list, given++)));
+      buffers_.push_back(
+          ir_.CreateLoad(pointer, ir_.CreateConstInBoundsGEP1_64(pointer, list, given++)));
     }
   }
 }
@@ -144,9 +148,9 @@ void KernelEmitter::run() {
   if (has_tiles_) configure_tiles(2 * kTileRows);
   llvm::Value* begin = function_->getArg(1);
   llvm::Value* end = function_->getArg(2);
-  const bool is_one_vector =
-      nest_.body.size() == 1 && nest_.body.front().kind == Statement::Kind::Loop &&
-      nest_.body.front().loop == LoopKind::ParallelVector;
+  const bool is_one_vector = nest_.body.size() == 1 &&
+                             nest_.body.front().kind == Statement::Kind::Loop &&
+                             nest_.body.front().loop == LoopKind::ParallelVector;
   if (is_one_vector) {
     const Statement& loop = nest_.body.front();
     llvm::Value* block = ir_.getInt64(static_cast<std::uint64_t>(nests::kVectorBlock));
@@ -185,11 +189,21 @@ void KernelEmitter::emit_parallel(const Block& block, llvm::Value* item) {
 void KernelEmitter::emit(const Block& block) {
   for (const Statement& statement : block) {
     switch (statement.kind) {
-      case Statement::Kind::Loop: emit_loop(statement); break;
-      case Statement::Kind::Define: emit_define(statement); break;
-      case Statement::Kind::Fold: emit_fold(statement); break;
-      case Statement::Kind::Store: emit_store(statement); break;
-      case Statement::Kind::Update: emit_update(statement); break;
+      case Statement::Kind::Loop:
+        emit_loop(statement);
+        break;
+      case Statement::Kind::Define:
+        emit_define(statement);
+        break;
+      case Statement::Kind::Fold:
+        emit_fold(statement);
+        break;
+      case Statement::Kind::Store:
+        emit_store(statement);
+        break;
+      case Statement::Kind::Update:
+        emit_update(statement);
+        break;
     }
   }
 }
@@ -226,9 +240,12 @@ void KernelEmitter::emit_jam(const Statement& loop, llvm::Value* count) {
     row_fetch_.reset();
   };
   const auto tiles = [&](llvm::Value* from, llvm::Value* to, unsigned size) {
-    counted(from, to, size, nest_.loop_names[loop.id], [&](llvm::Value* first) { one_tile(first, size); });
+    counted(from, to, size, nest_.loop_names[loop.id],
+            [&](llvm::Value* first) { one_tile(first, size); });
   };
-  const auto number = [&](std::int64_t value) { return ir_.getInt64(static_cast<std::uint64_t>(value)); };
+  const auto number = [&](std::int64_t value) {
+    return ir_.getInt64(static_cast<std::uint64_t>(value));
+  };
   // Those at edges one by one, those between them in a loop.
   const auto numbered_tiles = [&](std::int64_t from, std::int64_t to, unsigned size) {
     const EdgeTiles edges = edge_tiles(loop, from, to, size);
@@ -254,7 +271,8 @@ void KernelEmitter::emit_jam(const Statement& loop, llvm::Value* count) {
     const std::int64_t large = (rows + tile_count - 1) / tile_count, small = large - 1;
     const std::int64_t large_count = rows - small * tile_count;
     numbered_tiles(0, large * large_count, static_cast<unsigned>(large));
-    if (large * large_count < rows) numbered_tiles(large * large_count, rows, static_cast<unsigned>(small));
+    if (large * large_count < rows)
+      numbered_tiles(large * large_count, rows, static_cast<unsigned>(small));
     return;
   }
   llvm::Value* whole = ir_.CreateMul(ir_.CreateUDiv(count, number(width)), number(width));
@@ -268,7 +286,8 @@ void KernelEmitter::emit_jam(const Statement& loop, llvm::Value* count) {
   }
 }
 
-void KernelEmitter::emit_jammed(const Block& block, std::size_t loop, llvm::Value* first, unsigned count) {
+void KernelEmitter::emit_jammed(const Block& block, std::size_t loop, llvm::Value* first,
+                                unsigned count) {
   while (locals_.size() < count) locals_.emplace_back(nest_.locals.size());
   if (jammed_ != loop) varies_.clear();
   jammed_ = loop;
@@ -300,7 +319,8 @@ void KernelEmitter::emit_jammed(const Block& block, std::size_t loop, llvm::Valu
     }
     if (statement.kind == Statement::Kind::Loop) {
       const std::optional<EdgeAxis> edge = edge_across(statement, loop);
-      llvm::Value* end = statement.limit.is_defined() ? emit(statement.limit).value : extent(statement.extent);
+      llvm::Value* end =
+          statement.limit.is_defined() ? emit(statement.limit).value : extent(statement.extent);
       if (!edge && is_unrolled(statement)) {
         emit_unrolled_sum(statement, loop, first, count);
         continue;
@@ -308,7 +328,8 @@ void KernelEmitter::emit_jammed(const Block& block, std::size_t loop, llvm::Valu
       counted(ir_.getInt64(0), end, 1, nest_.loop_names[statement.id], [&](llvm::Value* counter) {
         loops_[statement.id] = math_.uniform(counter);
         if (panel_) panel_->steps.emplace_back(&statement, counter);
-        if (statement.body.front().kind == Statement::Kind::Fold) fetch_ahead(statement, counter, 1);
+        if (statement.body.front().kind == Statement::Kind::Fold)
+          fetch_ahead(statement, counter, 1);
         if (edge) {
           emit_decided(*edge, [&] { emit_jammed(statement.body, loop, first, count); });
         } else {
@@ -333,11 +354,12 @@ constexpr std::int64_t kUnrolled = 4;
 }  // namespace
 
 bool KernelEmitter::is_plain_sum(const Statement& loop) const {
-  return math_.width() > 1 && loop.extent.is_constant() && !loop.limit.is_defined() && loop.body.size() == 1 &&
-         loop.body.front().kind == Statement::Kind::Fold;
+  return math_.width() > 1 && loop.extent.is_constant() && !loop.limit.is_defined() &&
+         loop.body.size() == 1 && loop.body.front().kind == Statement::Kind::Fold;
 }
 
-// A few neighbours, as in a window or between two pixels: what weighs them is then found out outside of the loop around.
+// A few neighbours, as in a window or between two pixels: what weighs them is then found out
+// outside of the loop around.
 bool KernelEmitter::is_short_sum(const Statement& sum) const {
   return is_plain_sum(sum) && sum.extent.constant() <= kUnrolled;
 }
@@ -346,11 +368,14 @@ bool KernelEmitter::is_unrolled(const Statement& sum) const {
   return is_plain_sum(sum) && sum.extent.constant() >= 2 * kUnrolled;
 }
 
-// Several steps of a sum in each turn, in their order: what is fetched ahead is asked for by whole lines then, and with vectors
-// of 256 bits counting and jumping take a part of the time.
-void KernelEmitter::emit_unrolled_sum(const Statement& sum, std::size_t loop, llvm::Value* first, unsigned count) {
+// Several steps of a sum in each turn, in their order: what is fetched ahead is asked for by whole
+// lines then, and with vectors of 256 bits counting and jumping take a part of the time.
+void KernelEmitter::emit_unrolled_sum(const Statement& sum, std::size_t loop, llvm::Value* first,
+                                      unsigned count) {
   const std::int64_t extent = sum.extent.constant(), whole = extent / kUnrolled * kUnrolled;
-  const auto number = [&](std::int64_t value) { return ir_.getInt64(static_cast<std::uint64_t>(value)); };
+  const auto number = [&](std::int64_t value) {
+    return ir_.getInt64(static_cast<std::uint64_t>(value));
+  };
   const auto step = [&](llvm::Value* position) {
     const Scope scope(*this);
     loops_[sum.id] = math_.uniform(position);
@@ -360,12 +385,14 @@ void KernelEmitter::emit_unrolled_sum(const Statement& sum, std::size_t loop, ll
     if (panel_) panel_->steps.emplace_back(&sum, counter);
     fetch_ahead(sum, counter, kUnrolled);
     if (panel_) panel_->steps.pop_back();
-    for (std::int64_t k = 0; k < kUnrolled; ++k) step(ir_.CreateAdd(counter, number(k), "", true, true));
+    for (std::int64_t k = 0; k < kUnrolled; ++k)
+      step(ir_.CreateAdd(counter, number(k), "", true, true));
   });
   for (std::int64_t k = whole; k < extent; ++k) step(number(k));
 }
 
-void KernelEmitter::emit_jammed_lanes(const Statement& lanes, std::size_t loop, llvm::Value* first, unsigned count) {
+void KernelEmitter::emit_jammed_lanes(const Statement& lanes, std::size_t loop, llvm::Value* first,
+                                      unsigned count) {
   const Statement* fold = &lanes.body.front();
   while (fold->kind == Statement::Kind::Loop) fold = &fold->body.front();
   TENON_ASSERT(lanes.extent == Dim(lanes.width), "jammed lanes are one vector");
@@ -389,28 +416,34 @@ llvm::Value* KernelEmitter::start_lanes(const Statement& fold) {
   llvm::IRBuilder<> start(&function_->getEntryBlock(), function_->getEntryBlock().begin());
   state.slot = start.CreateAlloca(math_.lanes_of(math_.type(dtype)));
   const Scalar start_value = nests::identity_scalar(fold.reduction, dtype);
-  ir_.CreateStore(math_.vector(math_.literal(dtype, start_value->real, start_value->integer)), state.slot);
+  ir_.CreateStore(math_.vector(math_.literal(dtype, start_value->real, start_value->integer)),
+                  state.slot);
   state.is_vector = true;
   return number_slot;
 }
 
 llvm::Value* KernelEmitter::folded_lanes(const Statement& fold) {
   const DType dtype = nest_.locals[fold.id];
-  return math_.fold(fold.reduction, dtype, ir_.CreateLoad(math_.lanes_of(math_.type(dtype)), local(fold.id).slot));
+  return math_.fold(fold.reduction, dtype,
+                    ir_.CreateLoad(math_.lanes_of(math_.type(dtype)), local(fold.id).slot));
 }
 
-void KernelEmitter::end_lanes(const Statement& fold, llvm::Value* number_slot, llvm::Value* partial) {
+void KernelEmitter::end_lanes(const Statement& fold, llvm::Value* number_slot,
+                              llvm::Value* partial) {
   LocalState& state = local(fold.id);
   const DType dtype = nest_.locals[fold.id];
   state.is_vector = false;
   state.slot = number_slot;
   const Lanes total = math_.uniform(ir_.CreateLoad(math_.type(dtype), state.slot));
-  ir_.CreateStore(math_.combine(fold.reduction, dtype, total, math_.uniform(partial)).value, state.slot);
+  ir_.CreateStore(math_.combine(fold.reduction, dtype, total, math_.uniform(partial)).value,
+                  state.slot);
 }
 
-void KernelEmitter::emit_serial(const Statement& loop, llvm::Value* from, llvm::Value* to, unsigned step) {
+void KernelEmitter::emit_serial(const Statement& loop, llvm::Value* from, llvm::Value* to,
+                                unsigned step) {
   counted(from, to, step, nest_.loop_names[loop.id], [&](llvm::Value* counter) {
-    loops_[loop.id] = math_.width() > 1 && step > 1 ? Lanes{counter, Lanes::Form::Ramp, 1} : math_.uniform(counter);
+    loops_[loop.id] = math_.width() > 1 && step > 1 ? Lanes{counter, Lanes::Form::Ramp, 1}
+                                                    : math_.uniform(counter);
     around_.push_back(&loop);
     emit(loop.body);
     around_.pop_back();
@@ -463,7 +496,8 @@ void KernelEmitter::emit_fold(const Statement& statement) {
   const DType dtype = nest_.locals[statement.id];
   llvm::Type* type = math_.lanes_of(math_.type(dtype));
   const Scalar& value = statement.value;
-  const bool is_product = statement.reduction == Reduction::Sum && value->kind == ScalarKind::Binary &&
+  const bool is_product = statement.reduction == Reduction::Sum &&
+                          value->kind == ScalarKind::Binary &&
                           value->binary == BinaryOp::Multiply && is_float(value->dtype);
   Lanes next;
   if (!is_product) next = emit(value);
@@ -477,7 +511,8 @@ void KernelEmitter::emit_fold(const Statement& statement) {
     return;
   }
   if (!statement.place.is_defined()) {
-    ir_.CreateStore(math_.vector(math_.combine(statement.reduction, dtype, total, next)), state.slot);
+    ir_.CreateStore(math_.vector(math_.combine(statement.reduction, dtype, total, next)),
+                    state.slot);
     return;
   }
   const Reduction reduction = statement.reduction;
@@ -513,9 +548,12 @@ Lanes KernelEmitter::emit_new(const Scalar& scalar) {
   const ScalarNode& node = scalar.node();
   switch (node.kind) {
     case ScalarKind::Integer:
-    case ScalarKind::Real: return math_.literal(node.dtype, node.real, node.integer);
-    case ScalarKind::Loop: return loops_[node.id];
-    case ScalarKind::Extent: return math_.uniform(extents_[node.id]);
+    case ScalarKind::Real:
+      return math_.literal(node.dtype, node.real, node.integer);
+    case ScalarKind::Loop:
+      return loops_[node.id];
+    case ScalarKind::Extent:
+      return math_.uniform(extents_[node.id]);
     case ScalarKind::Local: {
       const LocalState& state = local(node.id);
       llvm::Type* type = math_.type(nest_.locals[node.id]);
@@ -524,13 +562,17 @@ Lanes KernelEmitter::emit_new(const Scalar& scalar) {
     }
     case ScalarKind::Place: {  // of nothing it is 0
       llvm::Value* place = ir_.CreateLoad(ir_.getInt64Ty(), local(node.id).place_slot);
-      return math_.uniform(ir_.CreateSelect(ir_.CreateICmpSLT(place, ir_.getInt64(0)), ir_.getInt64(0), place));
+      return math_.uniform(
+          ir_.CreateSelect(ir_.CreateICmpSLT(place, ir_.getInt64(0)), ir_.getInt64(0), place));
     }
-    case ScalarKind::Load: return emit_load(scalar);
-    case ScalarKind::Unary: return math_.unary(node.unary, node.args[0]->dtype, emit(node.args[0]));
+    case ScalarKind::Load:
+      return emit_load(scalar);
+    case ScalarKind::Unary:
+      return math_.unary(node.unary, node.args[0]->dtype, emit(node.args[0]));
     case ScalarKind::Binary: {
       if (const std::optional<Lanes> dot = emit_dp4a(node)) return *dot;
-      if (const std::optional<Scalar> under = nests::under_one_plus_erf(node)) return math_.one_plus_erf(emit(*under));
+      if (const std::optional<Scalar> under = nests::under_one_plus_erf(node))
+        return math_.one_plus_erf(emit(*under));
       const Lanes a = emit(node.args[0]), b = emit(node.args[1]);
       if (divides_integers(node) && may_be_zero(node.args[1])) report_if_zero(b);
       if (nests::divides_by_one_plus_exp(node)) return math_.divide_by_large(a, b);

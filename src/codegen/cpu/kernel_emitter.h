@@ -1,5 +1,10 @@
 #pragma once
 
+#include "codegen/cpu/lanes.h"
+#include "codegen/cpu/tiles.h"
+#include "codegen/nest_names.h"
+#include "target/facts.h"
+
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
 
@@ -10,17 +15,13 @@
 #include <unordered_map>
 #include <vector>
 
-#include "codegen/cpu/lanes.h"
-#include "codegen/cpu/tiles.h"
-#include "codegen/nest_names.h"
-#include "target/facts.h"
-
 namespace tenon::codegen::cpu {
 
 /// Writes one nest as a function `void(const KernelArguments*, i64 begin, i64 end)`.
 class KernelEmitter {
  public:
-  KernelEmitter(llvm::Module& module, const LoopNest& nest, const std::string& symbol, const TargetFacts& facts);
+  KernelEmitter(llvm::Module& module, const LoopNest& nest, const std::string& symbol,
+                const TargetFacts& facts);
   void run();
 
   static constexpr unsigned kTileRows = kOwnTileRows;
@@ -33,7 +34,9 @@ class KernelEmitter {
     bool operator==(const Key&) const = default;
   };
   struct HashKey {
-    std::size_t operator()(const Key& key) const { return std::hash<const void*>()(key.node) * 31 + key.copy; }
+    std::size_t operator()(const Key& key) const {
+      return std::hash<const void*>()(key.node) * 31 + key.copy;
+    }
   };
   struct LocalState {
     llvm::Value* slot = nullptr;
@@ -54,19 +57,24 @@ class KernelEmitter {
   bool is_plain_sum(const Statement& loop) const;
   bool is_short_sum(const Statement& sum) const;
   bool is_unrolled(const Statement& sum) const;
-  void emit_unrolled_sum(const Statement& sum, std::size_t loop, llvm::Value* first, unsigned count);
-  void emit_jammed_lanes(const Statement& lanes, std::size_t loop, llvm::Value* first, unsigned count);
-  // A loop of lanes around one whose passes write what lies side by side: squares are turned in registers
-  // (kernel_squares.cpp). Gives where it ended; nothing where the loop is none of that kind.
+  void emit_unrolled_sum(const Statement& sum, std::size_t loop, llvm::Value* first,
+                         unsigned count);
+  void emit_jammed_lanes(const Statement& lanes, std::size_t loop, llvm::Value* first,
+                         unsigned count);
+  // A loop of lanes around one whose passes write what lies side by side: squares are turned in
+  // registers (kernel_squares.cpp). Gives where it ended; nothing where the loop is none of that
+  // kind.
   llvm::Value* emit_squares(const Statement& loop, llvm::Value* from, llvm::Value* to);
-  void emit_square(const Statement& lanes, const Statement& across, llvm::Value* lane, llvm::Value* pass, unsigned size);
+  void emit_square(const Statement& lanes, const Statement& across, llvm::Value* lane,
+                   llvm::Value* pass, unsigned size);
   // Two products of bf16 added to each sum (kernel_pairs.cpp).
   struct Factors {
     Scalar row, column;
   };
   Factors factors_of(const Statement& pair);
   void emit_pair(const Statement& pair, std::size_t loop, llvm::Value* first, unsigned count);
-  // The loops of a sum of pairs or of dots, all of which tiles of the processor's own can add up (kernel_tiles.cpp).
+  // The loops of a sum of pairs or of dots, all of which tiles of the processor's own can add up
+  // (kernel_tiles.cpp).
   struct TileSum {
     std::vector<const Statement*> around;  // outermost first
     const Statement* inner = nullptr;      // along which a tile has sixteen pairs or dots
@@ -76,7 +84,8 @@ class KernelEmitter {
   void emit_tiles(const TileSum& sum, std::size_t loop, llvm::Value* first, unsigned count);
   void configure_tiles(unsigned rows);
   // Four products of bytes added to each position's sum.
-  void emit_dots(const Statement& dots, std::optional<std::size_t> loop, llvm::Value* first, unsigned count);
+  void emit_dots(const Statement& dots, std::optional<std::size_t> loop, llvm::Value* first,
+                 unsigned count);
   struct DotBytes {
     bool is_unsigned = false;  // those of a
     bool is_signed = false;    // those of b
@@ -85,8 +94,8 @@ class KernelEmitter {
   llvm::Value* dot(llvm::Value* total, llvm::Value* a, llvm::Value* b, const DotBytes& bytes);
   llvm::Value* dots(llvm::Value* total, llvm::Value* a, llvm::Value* b, const DotBytes& bytes);
   std::optional<Lanes> emit_dp4a(const ScalarNode& node);
-  // Floats that are held to a range of 32 bits need no care as they become integers, and none at all where they come
-  // back as floats (kernel_held.cpp).
+  // Floats that are held to a range of 32 bits need no care as they become integers, and none at
+  // all where they come back as floats (kernel_held.cpp).
   std::optional<Lanes> emit_held_cast(const Scalar& cast);
   // To nearest, ties to even; -2^31 where that is out of range and one instruction does it.
   llvm::Value* rounded_to_i32(llvm::Value* value);
@@ -100,8 +109,8 @@ class KernelEmitter {
   Lanes emit(const Scalar& scalar);
   Lanes emit_new(const Scalar& scalar);
   Lanes emit_load(const Scalar& scalar);
-  // The flat position in a buffer, and whether it lies inside where that is not certain: what is the
-  // same for all lanes, and what is not.
+  // The flat position in a buffer, and whether it lies inside where that is not certain: what is
+  // the same for all lanes, and what is not.
   struct Address {
     Lanes offset;
     std::optional<Lanes> for_all, for_each;
@@ -110,13 +119,15 @@ class KernelEmitter {
   Lanes guarded_load(const Scalar& scalar, const Address& at);
   // Whether the coordinate lies inside wherever the loops stand.
   bool is_surely_inside(const Scalar& index, const Dim& extent) const;
-  // Windows that reach over an edge (kernel_edges.cpp). Tiles of rows that do are written by themselves, so that what is
-  // outside is known as the code is; along other axes both answers get code of their own.
+  // Windows that reach over an edge (kernel_edges.cpp). Tiles of rows that do are written by
+  // themselves, so that what is outside is known as the code is; along other axes both answers get
+  // code of their own.
   std::optional<Range> range_here(const Scalar& index) const;
   struct EdgeTiles {
     std::int64_t first = 0, last = 0;  // of so many tiles at the beginning and at the end
   };
-  EdgeTiles edge_tiles(const Statement& rows, std::int64_t from, std::int64_t to, unsigned size) const;
+  EdgeTiles edge_tiles(const Statement& rows, std::int64_t from, std::int64_t to,
+                       unsigned size) const;
   bool is_along_edge(const Statement& loop, std::size_t rows) const;
   struct EdgeAxis {
     Scalar index;
@@ -129,19 +140,23 @@ class KernelEmitter {
   llvm::Value* extent(const Dim& dim);
   llvm::Value* element_pointer(std::size_t buffer, llvm::Value* offset);
   Lanes gather(std::size_t buffer, const Lanes& offset, llvm::Value* mask, llvm::Value* otherwise);
-  void prefetch(std::size_t buffer, llvm::Value* offset, std::int64_t distance, bool is_written = false);
-  // What a tile reads and writes behind its sum, row by row of large tensors, comes closer while it is added up.
+  void prefetch(std::size_t buffer, llvm::Value* offset, std::int64_t distance,
+                bool is_written = false);
+  // What a tile reads and writes behind its sum, row by row of large tensors, comes closer while it
+  // is added up.
   void fetch_what_follows(const Block& block, std::size_t loop, llvm::Value* first, unsigned count);
   void prefetch_line(llvm::Value* place, bool is_written);
-  // Where what is fetched ahead is the panel behind the one that all rows read (kernel_fetch.cpp): each tile of rows
-  // fetches its share of it, a little in every step of its sum.
+  // Where what is fetched ahead is the panel behind the one that all rows read (kernel_fetch.cpp):
+  // each tile of rows fetches its share of it, a little in every step of its sum.
   struct PanelFetch {
     std::size_t buffer = 0;
     llvm::Value* start = nullptr;  // of the share
     llvm::Value* step_bytes = nullptr;
-    std::vector<std::pair<const Statement*, llvm::Value*>> steps;  // loops of the sum that are being written, and their counters
+    std::vector<std::pair<const Statement*, llvm::Value*>>
+        steps;  // loops of the sum that are being written, and their counters
   };
-  std::optional<PanelFetch> share_of_panel(const Statement& rows, llvm::Value* first, unsigned count);
+  std::optional<PanelFetch> share_of_panel(const Statement& rows, llvm::Value* first,
+                                           unsigned count);
   void fetch_panel(unsigned steps);
   // What rows of the next tile read, of which each step of the sum fetches a share.
   struct RowFetch {
@@ -151,7 +166,8 @@ class KernelEmitter {
     llvm::Value* first;
     unsigned count;
   };
-  std::optional<RowFetch> rows_behind(const Statement& rows, llvm::Value* first, unsigned count) const;
+  std::optional<RowFetch> rows_behind(const Statement& rows, llvm::Value* first,
+                                      unsigned count) const;
   void fetch_rows(llvm::Value* step);
   // What so many steps of a sum, from this one on, have fetched.
   void fetch_ahead(const Statement& sum, llvm::Value* step, unsigned steps);
@@ -160,7 +176,8 @@ class KernelEmitter {
 
   // A loop counted in i64 from `from` below `to`; `body` gets the counter.
   template <class Body>
-  void counted(llvm::Value* from, llvm::Value* to, std::int64_t step, const std::string& name, const Body& body);
+  void counted(llvm::Value* from, llvm::Value* to, std::int64_t step, const std::string& name,
+               const Body& body);
 
   // What was computed so far, dropped when its block of code ends.
   struct Scope {
@@ -172,7 +189,8 @@ class KernelEmitter {
   void remember(const Key& key, const Lanes& lanes);
   Key key_of(const Scalar& scalar);
   LocalState& local(std::size_t id) { return locals_[copy_][id]; }
-  // A sum (or another fold) in lanes: starts them, and combines them into the number that was there.
+  // A sum (or another fold) in lanes: starts them, and combines them into the number that was
+  // there.
   llvm::Value* start_lanes(const Statement& fold);
   void end_lanes(const Statement& fold, llvm::Value* number_slot, llvm::Value* partial);
   llvm::Value* folded_lanes(const Statement& fold);
@@ -189,19 +207,20 @@ class KernelEmitter {
   std::vector<Lanes> loops_;
   std::map<std::size_t, Dim> loop_dims_;
   std::map<std::size_t, std::int64_t> loop_extents_;  // those that are numbers
-  std::vector<std::vector<LocalState>> locals_;  // by jammed position and id
+  std::vector<std::vector<LocalState>> locals_;       // by jammed position and id
   std::unordered_map<Key, Lanes, HashKey> values_;
   std::vector<Key> known_;  // in the order they were computed
   unsigned copy_ = 0;       // which jammed position is being written
   std::optional<std::size_t> jammed_;
   llvm::Value* jam_first_ = nullptr;  // where the loop that is jammed stands for its first copy
   std::unordered_map<const ScalarNode*, bool> varies_;
-  std::optional<Range> rows_here_;        // where jammed rows stand, while tiles away from edges are written
+  std::optional<Range>
+      rows_here_;  // where jammed rows stand, while tiles away from edges are written
   struct Decided {
     const ScalarNode* index;
     bool is_inside;
   };
-  std::vector<Decided> decided_;          // coordinates of which the code around says where they lie
+  std::vector<Decided> decided_;  // coordinates of which the code around says where they lie
   std::vector<const Statement*> around_;  // serial loops that are being written, outermost first
   std::optional<PanelFetch> panel_;
   std::optional<RowFetch> row_fetch_;
@@ -210,8 +229,8 @@ class KernelEmitter {
 };
 
 template <class Body>
-void KernelEmitter::counted(llvm::Value* from, llvm::Value* to, std::int64_t step, const std::string& name,
-                            const Body& body) {
+void KernelEmitter::counted(llvm::Value* from, llvm::Value* to, std::int64_t step,
+                            const std::string& name, const Body& body) {
   llvm::BasicBlock* before = ir_.GetInsertBlock();
   llvm::BasicBlock* head = llvm::BasicBlock::Create(context_, name, function_);
   llvm::BasicBlock* after = llvm::BasicBlock::Create(context_, name + ".end", function_);
@@ -223,7 +242,8 @@ void KernelEmitter::counted(llvm::Value* from, llvm::Value* to, std::int64_t ste
     Scope scope(*this);
     body(counter);
   }
-  llvm::Value* next = ir_.CreateAdd(counter, ir_.getInt64(static_cast<std::uint64_t>(step)), "", true, true);
+  llvm::Value* next =
+      ir_.CreateAdd(counter, ir_.getInt64(static_cast<std::uint64_t>(step)), "", true, true);
   counter->addIncoming(next, ir_.GetInsertBlock());
   ir_.CreateCondBr(ir_.CreateICmpSLT(next, to), head, after);
   ir_.SetInsertPoint(after);

@@ -1,13 +1,13 @@
 // How a kernel reads and writes buffers.
-#include <llvm/IR/Intrinsics.h>
-
-#include <algorithm>
-
 #include "base/error.h"
 #include "codegen/cpu/kernel_emitter.h"
 #include "codegen/cpu/tile_roles.h"
 #include "nests/index_map.h"
 #include "ops/access.h"
+
+#include <llvm/IR/Intrinsics.h>
+
+#include <algorithm>
 
 namespace tenon::codegen::cpu {
 
@@ -15,7 +15,8 @@ namespace Intrinsic = llvm::Intrinsic;
 
 bool KernelEmitter::is_surely_inside(const Scalar& index, const Dim& extent) const {
   if (!extent.is_constant()) {
-    const auto loop = index->kind == ScalarKind::Loop ? loop_dims_.find(index->id) : loop_dims_.end();
+    const auto loop =
+        index->kind == ScalarKind::Loop ? loop_dims_.find(index->id) : loop_dims_.end();
     return loop != loop_dims_.end() && loop->second == extent;
   }
   const auto is_within = [&](const std::optional<Range>& range) {
@@ -24,7 +25,8 @@ bool KernelEmitter::is_surely_inside(const Scalar& index, const Dim& extent) con
   return is_within(range_of(index, loop_extents_)) || is_within(range_here(index));
 }
 
-KernelEmitter::Address KernelEmitter::address(const std::vector<Scalar>& indices, const Dims& view, bool checks) {
+KernelEmitter::Address KernelEmitter::address(const std::vector<Scalar>& indices, const Dims& view,
+                                              bool checks) {
   Address address;
   address.offset = math_.integer(0);
   for (std::size_t axis = 0; axis < view.size(); ++axis) {
@@ -41,14 +43,16 @@ KernelEmitter::Address KernelEmitter::address(const std::vector<Scalar>& indices
       std::optional<Lanes>& known = is_inside.is_uniform() ? address.for_all : address.for_each;
       known = known ? math_.binary(BinaryOp::And, DType::Bool, *known, is_inside) : is_inside;
     }
-    if (view[axis] != Dim(1)) address.offset = math_.binary(BinaryOp::Multiply, DType::I64, address.offset, count);
+    if (view[axis] != Dim(1))
+      address.offset = math_.binary(BinaryOp::Multiply, DType::I64, address.offset, count);
     address.offset = math_.binary(BinaryOp::Add, DType::I64, address.offset, index);
   }
   return address;
 }
 
-// Of jammed rows that lie evenly apart all but the first are so many elements further on, which takes no register and no
-// arithmetic. LLVM finds that out by itself only where what is around is simple.
+// Of jammed rows that lie evenly apart all but the first are so many elements further on, which
+// takes no register and no arithmetic. LLVM finds that out by itself only where what is around is
+// simple.
 KernelEmitter::Address KernelEmitter::row_address(const Scalar& load) {
   const ScalarNode& node = load.node();
   const bool is_inside = node.bounds == Bounds::Inside;
@@ -62,7 +66,8 @@ KernelEmitter::Address KernelEmitter::row_address(const Scalar& load) {
       copy_ = copy;
       loops_[*jammed_] = here;
       if (at.offset.form != Lanes::Form::Vector) {
-        const auto further = static_cast<std::uint64_t>(*distance * static_cast<std::int64_t>(copy));
+        const auto further =
+            static_cast<std::uint64_t>(*distance * static_cast<std::int64_t>(copy));
         at.offset.value = ir_.CreateAdd(at.offset.value, ir_.getInt64(further));
         return at;
       }
@@ -72,7 +77,8 @@ KernelEmitter::Address KernelEmitter::row_address(const Scalar& load) {
 }
 
 llvm::Value* KernelEmitter::element_pointer(std::size_t buffer, llvm::Value* offset) {
-  return ir_.CreateInBoundsGEP(math_.stored_type(nest_.buffers[buffer].dtype), buffers_[buffer], offset);
+  return ir_.CreateInBoundsGEP(math_.stored_type(nest_.buffers[buffer].dtype), buffers_[buffer],
+                               offset);
 }
 
 void KernelEmitter::report_unless(llvm::Value* condition, Check check) {
@@ -91,16 +97,19 @@ void KernelEmitter::report_if_zero(const Lanes& divisor) {
   report_unless(divisor.is_uniform() ? is_right : ir_.CreateAndReduce(is_right), Check::NotZero);
 }
 
-Lanes KernelEmitter::gather(std::size_t buffer, const Lanes& offset, llvm::Value* mask, llvm::Value* otherwise) {
+Lanes KernelEmitter::gather(std::size_t buffer, const Lanes& offset, llvm::Value* mask,
+                            llvm::Value* otherwise) {
   const NestBuffer& from = nest_.buffers[buffer];
   llvm::Type* stored = math_.lanes_of(math_.stored_type(from.dtype));
   const llvm::Align alignment(info(from.dtype).storage_bytes);
   llvm::CallInst* load = nullptr;
   const bool is_contiguous = offset.form == Lanes::Form::Ramp && offset.step == 1;
   if (is_contiguous) {
-    load = ir_.CreateMaskedLoad(stored, element_pointer(buffer, offset.value), alignment, mask, otherwise);
+    load = ir_.CreateMaskedLoad(stored, element_pointer(buffer, offset.value), alignment, mask,
+                                otherwise);
   } else {
-    llvm::Value* pointers = ir_.CreateInBoundsGEP(math_.stored_type(from.dtype), buffers_[buffer], math_.vector(offset));
+    llvm::Value* pointers = ir_.CreateInBoundsGEP(math_.stored_type(from.dtype), buffers_[buffer],
+                                                  math_.vector(offset));
     load = ir_.CreateMaskedGather(stored, pointers, alignment, mask, otherwise);
   }
   return {load, Lanes::Form::Vector, 0};
@@ -122,18 +131,20 @@ Lanes KernelEmitter::emit_load(const Scalar& scalar) {
   if (at.is_outside && node.bounds == Bounds::Fill) return emit(node.args.back());
   if (at.for_all || at.for_each) return guarded_load(scalar, at);
   if (at.offset.is_uniform()) {
-    llvm::Value* value = constant_content(ir_.CreateAlignedLoad(stored, element_pointer(node.id, at.offset.value), alignment));
+    llvm::Value* value = constant_content(
+        ir_.CreateAlignedLoad(stored, element_pointer(node.id, at.offset.value), alignment));
     return math_.uniform(math_.from_stored(from.dtype, value));
   }
   if (at.offset.form == Lanes::Form::Ramp && at.offset.step == 1) {
     const bool is_shared = panel_ && panel_->buffer == node.id;
     if (from.ahead != 0 && !is_shared) prefetch(node.id, at.offset.value, from.ahead);
-    llvm::Value* value = constant_content(
-        ir_.CreateAlignedLoad(math_.lanes_of(stored), element_pointer(node.id, at.offset.value), alignment));
+    llvm::Value* value = constant_content(ir_.CreateAlignedLoad(
+        math_.lanes_of(stored), element_pointer(node.id, at.offset.value), alignment));
     return {math_.from_stored(from.dtype, value), Lanes::Form::Vector, 0};
   }
   llvm::Value* everywhere = llvm::ConstantInt::getTrue(math_.lanes_of(ir_.getInt1Ty()));
-  const Lanes value = gather(node.id, at.offset, everywhere, llvm::PoisonValue::get(math_.lanes_of(stored)));
+  const Lanes value =
+      gather(node.id, at.offset, everywhere, llvm::PoisonValue::get(math_.lanes_of(stored)));
   return {math_.from_stored(from.dtype, value.value), Lanes::Form::Vector, 0};
 }
 
@@ -152,7 +163,9 @@ Lanes KernelEmitter::guarded_load(const Scalar& scalar, const Address& at) {
   if (node.bounds == Bounds::Fill) fill = emit(node.args.back());
   const bool is_one = at.offset.is_uniform() && !at.for_each;
   const bool is_uniform = is_one && fill.is_uniform();
-  const auto whole = [&](const Lanes& lanes) { return is_uniform ? lanes.value : math_.vector(lanes); };
+  const auto whole = [&](const Lanes& lanes) {
+    return is_uniform ? lanes.value : math_.vector(lanes);
+  };
   llvm::Value* otherwise = whole(fill);
   llvm::BasicBlock* before = ir_.GetInsertBlock();
   llvm::BasicBlock* after = nullptr;
@@ -166,12 +179,15 @@ Lanes KernelEmitter::guarded_load(const Scalar& scalar, const Address& at) {
   Lanes value;
   if (is_one || is_run) {
     llvm::Type* type = is_run ? math_.lanes_of(stored) : stored;
-    llvm::Value* read = ir_.CreateAlignedLoad(type, element_pointer(node.id, at.offset.value), alignment);
-    value = {math_.from_stored(from.dtype, read), is_run ? Lanes::Form::Vector : Lanes::Form::Uniform, 0};
+    llvm::Value* read =
+        ir_.CreateAlignedLoad(type, element_pointer(node.id, at.offset.value), alignment);
+    value = {math_.from_stored(from.dtype, read),
+             is_run ? Lanes::Form::Vector : Lanes::Form::Uniform, 0};
   } else {
     llvm::Value* mask = at.for_each ? math_.vector(*at.for_each)
                                     : llvm::ConstantInt::getTrue(math_.lanes_of(ir_.getInt1Ty()));
-    const Lanes read = gather(node.id, at.offset, mask, llvm::Constant::getNullValue(math_.lanes_of(stored)));
+    const Lanes read =
+        gather(node.id, at.offset, mask, llvm::Constant::getNullValue(math_.lanes_of(stored)));
     value = {math_.from_stored(from.dtype, read.value), Lanes::Form::Vector, 0};
     if (at.for_each && node.bounds == Bounds::Fill) value = math_.select(*at.for_each, value, fill);
   }
@@ -193,17 +209,18 @@ void KernelEmitter::emit_store(const Statement& statement) {
   const Address at = address(statement.indices, statement.view, false);
   if (at.offset.is_uniform()) {
     TENON_ASSERT(value.is_uniform(), "one element takes one number");
-    ir_.CreateAlignedStore(math_.to_stored(to.dtype, value.value), element_pointer(statement.id, at.offset.value), alignment);
+    ir_.CreateAlignedStore(math_.to_stored(to.dtype, value.value),
+                           element_pointer(statement.id, at.offset.value), alignment);
   } else if (at.offset.form == Lanes::Form::Ramp && at.offset.step == 1) {
-    ir_.CreateAlignedStore(math_.to_stored(to.dtype, math_.vector(value)), element_pointer(statement.id, at.offset.value),
-                           alignment);
+    ir_.CreateAlignedStore(math_.to_stored(to.dtype, math_.vector(value)),
+                           element_pointer(statement.id, at.offset.value), alignment);
   } else {
     llvm::Value* stored = math_.to_stored(to.dtype, math_.vector(value));
     llvm::Value* offsets = math_.vector(at.offset);
     for (unsigned k = 0; k < math_.width(); ++k) {
       llvm::Value* offset = ir_.CreateExtractElement(offsets, std::uint64_t{k});
-      ir_.CreateAlignedStore(ir_.CreateExtractElement(stored, std::uint64_t{k}), element_pointer(statement.id, offset),
-                             alignment);
+      ir_.CreateAlignedStore(ir_.CreateExtractElement(stored, std::uint64_t{k}),
+                             element_pointer(statement.id, offset), alignment);
     }
   }
 }
@@ -221,8 +238,8 @@ void KernelEmitter::emit_update(const Statement& statement) {
   ir_.CreateCondBr(is_inside, inside, after);
   ir_.SetInsertPoint(inside);
   llvm::Value* place = element_pointer(statement.id, at.offset.value);
-  const Lanes before = math_.uniform(
-      math_.from_stored(to.dtype, ir_.CreateAlignedLoad(math_.stored_type(to.dtype), place, alignment)));
+  const Lanes before = math_.uniform(math_.from_stored(
+      to.dtype, ir_.CreateAlignedLoad(math_.stored_type(to.dtype), place, alignment)));
   const Lanes combined = math_.combine(statement.reduction, to.dtype, before, value);
   ir_.CreateAlignedStore(math_.to_stored(to.dtype, combined.value), place, alignment);
   ir_.CreateBr(after);

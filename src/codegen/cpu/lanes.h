@@ -1,10 +1,10 @@
 #pragma once
 
+#include "ops/expr.h"
+
 #include <llvm/IR/IRBuilder.h>
 
 #include <functional>
-
-#include "ops/expr.h"
 
 namespace tenon::codegen::cpu {
 
@@ -14,19 +14,22 @@ bool is_narrow_float(DType dtype);
 /// A number in every lane of a vector: the same in each, evenly rising, or any.
 struct Lanes {
   enum class Form : std::uint8_t { Uniform, Ramp, Vector };
-  llvm::Value* value = nullptr;  ///< one number (Ramp: that of lane 0), or a vector
+  /// one number (Ramp: that of lane 0), or a vector
+  llvm::Value* value = nullptr;
   Form form = Form::Uniform;
-  std::int64_t step = 0;         ///< Ramp: from one lane to the next
+  /// Ramp: from one lane to the next
+  std::int64_t step = 0;
 
   bool is_uniform() const { return form == Form::Uniform; }
 };
 
-/// Writes arithmetic on lanes, with the meaning it has in the reference: integers wrap, narrow floats
-/// are computed in f32 and rounded when they are stored or cast to.
+/// Writes arithmetic on lanes, with the meaning it has in the reference: integers wrap, narrow
+/// floats are computed in f32 and rounded when they are stored or cast to.
 class LaneMath {
  public:
   /// `has_avx512`: the code may use AVX-512's instructions for powers of two and reciprocals.
-  LaneMath(llvm::IRBuilder<>& ir, llvm::Module& module, bool has_avx512) : ir_(ir), module_(module), has_avx512_(has_avx512) {}
+  LaneMath(llvm::IRBuilder<>& ir, llvm::Module& module, bool has_avx512)
+      : ir_(ir), module_(module), has_avx512_(has_avx512) {}
 
   /// How many lanes there are from here on; 1 makes everything uniform.
   void set_width(unsigned width) { width_ = width; }
@@ -39,14 +42,17 @@ class LaneMath {
   llvm::Type* lanes_of(llvm::Type* scalar) const;
 
   Lanes uniform(llvm::Value* value) const { return {value, Lanes::Form::Uniform, 0}; }
-  Lanes integer(std::int64_t value) const { return uniform(ir_.getInt64(static_cast<std::uint64_t>(value))); }
+  Lanes integer(std::int64_t value) const {
+    return uniform(ir_.getInt64(static_cast<std::uint64_t>(value)));
+  }
   Lanes literal(DType dtype, double real, std::int64_t integer) const;
   /// As a vector (as one number where there is one lane).
   llvm::Value* vector(const Lanes& lanes);
 
   Lanes unary(UnaryOp op, DType dtype, const Lanes& x);
   Lanes binary(BinaryOp op, DType dtype, const Lanes& a, const Lanes& b);
-  Lanes one_plus_erf(const Lanes& x);  ///< of f32
+  /// of f32
+  Lanes one_plus_erf(const Lanes& x);
   /// a / b of f32, within a unit in the last place and a bit, where b is no less than 1, or NaN.
   Lanes divide_by_large(const Lanes& a, const Lanes& b);
   Lanes select(const Lanes& condition, const Lanes& a, const Lanes& b);
@@ -59,7 +65,8 @@ class LaneMath {
 
   /// Between what is computed and what is in memory.
   llvm::Value* from_stored(DType dtype, llvm::Value* stored);
-  /// What is too large for eight bits becomes infinite (NaN where there is none), or the greatest number.
+  /// What is too large for eight bits becomes infinite (NaN where there is none), or the greatest
+  /// number.
   llvm::Value* to_stored(DType dtype, llvm::Value* value, bool saturates = false);
 
  private:
@@ -90,7 +97,8 @@ class LaneMath {
   llvm::Value* exp32(llvm::Value* x);
   llvm::Value* exp_within(llvm::Value* x, bool is_normal = false);
   llvm::Value* quotient(llvm::Value* a, llvm::Value* b);
-  llvm::Value* by_registers(std::initializer_list<llvm::Value*> args, const std::function<llvm::Value*(llvm::ArrayRef<llvm::Value*>)>& one);
+  llvm::Value* by_registers(std::initializer_list<llvm::Value*> args,
+                            const std::function<llvm::Value*(llvm::ArrayRef<llvm::Value*>)>& one);
   llvm::Value* log32(llvm::Value* x);
   llvm::Value* tanh32(llvm::Value* x);
   llvm::Value* erf32(llvm::Value* x);

@@ -1,5 +1,9 @@
-// Functions of real numbers on f32 lanes. Each reduces its argument to where a short series is exact
-// to a fraction of the last place; coefficients are those of the series or were fitted to erfc.
+// Functions of real numbers on f32 lanes. Each reduces its argument to where a short series is
+// exact to a fraction of the last place; coefficients are those of the series or were fitted to
+// erfc.
+#include "codegen/cpu/lane_parts.h"
+#include "codegen/cpu/lanes.h"
+
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/Module.h>
@@ -7,9 +11,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-
-#include "codegen/cpu/lane_parts.h"
-#include "codegen/cpu/lanes.h"
 
 namespace tenon::codegen::cpu {
 
@@ -44,8 +45,9 @@ llvm::Value* LaneMath::polynomial(llvm::Value* x, std::initializer_list<double> 
 }
 
 // Calls `one` with registers of what is several wide; a number is the first lane of one.
-llvm::Value* LaneMath::by_registers(std::initializer_list<llvm::Value*> args,
-                                    const std::function<llvm::Value*(llvm::ArrayRef<llvm::Value*>)>& one) {
+llvm::Value* LaneMath::by_registers(
+    std::initializer_list<llvm::Value*> args,
+    const std::function<llvm::Value*(llvm::ArrayRef<llvm::Value*>)>& one) {
   constexpr unsigned kLeast = 4, kMost = 16;
   const unsigned count = lane_count(*args.begin()), part = std::min(count, kMost);
   llvm::SmallVector<llvm::Value*, 2> values;
@@ -74,22 +76,26 @@ bool fills_registers(llvm::Value* x) {
 // Of what lies between kLeastExponent and 89, above which it is infinity. Up to 88 it is not.
 // The series is fitted: within 3e-9 of it.
 llvm::Value* LaneMath::exp_within(llvm::Value* x, bool is_normal) {
-  llvm::Value* power = ir_.CreateUnaryIntrinsic(Intrinsic::roundeven, ir_.CreateFMul(x, real(x, 1.44269504088896341)));
+  llvm::Value* power = ir_.CreateUnaryIntrinsic(Intrinsic::roundeven,
+                                                ir_.CreateFMul(x, real(x, 1.44269504088896341)));
   llvm::Value* rest = fused_multiply_add(power, real(x, -kLog2High), x);
   rest = fused_multiply_add(power, real(x, -kLog2Low), rest);
-  llvm::Value* series = polynomial(rest, {1.0, 1.0, 0.49999993432119433, 0.16666520399019463, 0.04166839078545139,
-                                          0.008368745111050785, 0.0013814540086585984});
+  llvm::Value* series =
+      polynomial(rest, {1.0, 1.0, 0.49999993432119433, 0.16666520399019463, 0.04166839078545139,
+                        0.008368745111050785, 0.0013814540086585984});
   if (has_avx512_ && fills_registers(x)) {
     return by_registers({series, power}, [&](llvm::ArrayRef<llvm::Value*> parts) -> llvm::Value* {
       constexpr std::uint32_t kAsSet = 4;  // the rounding that every thread starts with
       const unsigned lanes = lane_count(parts[0]);
       llvm::Value* nothing = llvm::Constant::getNullValue(parts[0]->getType());
       if (lanes == 16) {
-        return ir_.CreateIntrinsic(Intrinsic::x86_avx512_mask_scalef_ps_512, {},
-                                   {parts[0], parts[1], nothing, ir_.getInt16(0xffff), ir_.getInt32(kAsSet)});
+        return ir_.CreateIntrinsic(
+            Intrinsic::x86_avx512_mask_scalef_ps_512, {},
+            {parts[0], parts[1], nothing, ir_.getInt16(0xffff), ir_.getInt32(kAsSet)});
       }
-      return ir_.CreateIntrinsic(lanes == 8 ? Intrinsic::x86_avx512_mask_scalef_ps_256 : Intrinsic::x86_avx512_mask_scalef_ps_128, {},
-                                 {parts[0], parts[1], nothing, ir_.getInt8(0xff)});
+      return ir_.CreateIntrinsic(lanes == 8 ? Intrinsic::x86_avx512_mask_scalef_ps_256
+                                            : Intrinsic::x86_avx512_mask_scalef_ps_128,
+                                 {}, {parts[0], parts[1], nothing, ir_.getInt8(0xff)});
     });
   }
   llvm::Value* exponent = ir_.CreateFPToSI(power, integers_like(ir_, x));
@@ -107,8 +113,8 @@ llvm::Value* LaneMath::exp_within(llvm::Value* x, bool is_normal) {
 
 llvm::Value* LaneMath::exp32(llvm::Value* x) {
   llvm::Value* bounded = ir_.CreateSelect(ir_.CreateFCmpOGT(x, real(x, 89)), real(x, 89), x);
-  // What would be denormal is 0: it costs a hundred cycles to make and as many wherever it is used, and so does a
-  // result below that: attention that hides keys makes nothing else of them.
+  // What would be denormal is 0: it costs a hundred cycles to make and as many wherever it is used,
+  // and so does a result below that: attention that hides keys makes nothing else of them.
   llvm::Value* is_small = ir_.CreateFCmpOLT(x, real(x, kLeastExponent));
   bounded = ir_.CreateSelect(is_small, real(x, kLeastExponent), bounded);
   return ir_.CreateSelect(is_small, real(x, 0), exp_within(bounded));
@@ -119,20 +125,24 @@ Lanes LaneMath::divide_by_large(const Lanes& a, const Lanes& b) {
   return made(quotient(pair.a, pair.b), pair.is_uniform);
 }
 
-// A reciprocal of 14 bits and one step of Newton's, in a third of the time that a division takes; of infinity it is 0 as it
-// is. b is no less than 1.
+// A reciprocal of 14 bits and one step of Newton's, in a third of the time that a division takes;
+// of infinity it is 0 as it is. b is no less than 1.
 llvm::Value* LaneMath::quotient(llvm::Value* a, llvm::Value* b) {
   if (!has_avx512_ || !fills_registers(b)) return ir_.CreateFDiv(a, b);
   llvm::Value* rough = by_registers({b}, [&](llvm::ArrayRef<llvm::Value*> parts) -> llvm::Value* {
     const unsigned lanes = lane_count(parts[0]);
     llvm::Value* nothing = llvm::Constant::getNullValue(parts[0]->getType());
-    if (lanes == 16) return ir_.CreateIntrinsic(Intrinsic::x86_avx512_rcp14_ps_512, {}, {parts[0], nothing, ir_.getInt16(0xffff)});
-    return ir_.CreateIntrinsic(lanes == 8 ? Intrinsic::x86_avx512_rcp14_ps_256 : Intrinsic::x86_avx512_rcp14_ps_128, {},
-                               {parts[0], nothing, ir_.getInt8(0xff)});
+    if (lanes == 16)
+      return ir_.CreateIntrinsic(Intrinsic::x86_avx512_rcp14_ps_512, {},
+                                 {parts[0], nothing, ir_.getInt16(0xffff)});
+    return ir_.CreateIntrinsic(
+        lanes == 8 ? Intrinsic::x86_avx512_rcp14_ps_256 : Intrinsic::x86_avx512_rcp14_ps_128, {},
+        {parts[0], nothing, ir_.getInt8(0xff)});
   });
   llvm::Value* lacking = fused_multiply_add(ir_.CreateFNeg(b), rough, real(b, 1));
   llvm::Value* better = fused_multiply_add(rough, lacking, rough);
-  return ir_.CreateFMul(a, ir_.CreateSelect(ir_.CreateFCmpOEQ(b, real(b, INFINITY)), rough, better));
+  return ir_.CreateFMul(a,
+                        ir_.CreateSelect(ir_.CreateFCmpOEQ(b, real(b, INFINITY)), rough, better));
 }
 
 llvm::Value* LaneMath::log32(llvm::Value* x) {
@@ -150,9 +160,11 @@ llvm::Value* LaneMath::log32(llvm::Value* x) {
   // log(1 + f) = f - f²/2 + s (f²/2 + R), with s = f / (2 + f) and R the rest of 2 atanh(s).
   llvm::Value* s = ir_.CreateFDiv(f, ir_.CreateFAdd(f, real(x, 2)));
   llvm::Value* z = ir_.CreateFMul(s, s);
-  llvm::Value* rest = ir_.CreateFMul(z, polynomial(z, {2.0 / 3, 2.0 / 5, 2.0 / 7, 2.0 / 9, 2.0 / 11}));
+  llvm::Value* rest =
+      ir_.CreateFMul(z, polynomial(z, {2.0 / 3, 2.0 / 5, 2.0 / 7, 2.0 / 9, 2.0 / 11}));
   llvm::Value* half_square = ir_.CreateFMul(real(x, 0.5), ir_.CreateFMul(f, f));
-  llvm::Value* low = fused_multiply_add(s, ir_.CreateFAdd(half_square, rest), ir_.CreateFMul(power, real(x, kLog2Low)));
+  llvm::Value* low = fused_multiply_add(s, ir_.CreateFAdd(half_square, rest),
+                                        ir_.CreateFMul(power, real(x, kLog2Low)));
   llvm::Value* result = ir_.CreateFSub(f, ir_.CreateFSub(half_square, low));
   result = fused_multiply_add(power, real(x, kLog2High), result);
   result = ir_.CreateSelect(ir_.CreateFCmpOEQ(x, real(x, INFINITY)), x, result);
@@ -163,13 +175,14 @@ llvm::Value* LaneMath::log32(llvm::Value* x) {
 llvm::Value* LaneMath::tanh32(llvm::Value* x) {
   llvm::Value* size = ir_.CreateUnaryIntrinsic(Intrinsic::fabs, x);
   llvm::Value* square = ir_.CreateFMul(x, x);
-  llvm::Value* series = polynomial(
-      square, {1.0, -0.3333333333333333, 0.13333333333333333, -0.05396825396825397, 0.021869488536155203,
-               -0.008863235529902197, 0.003592128036572481, -0.0014558343870513183, 0.000590027440945586,
-               -0.00023912911424355248});
+  llvm::Value* series =
+      polynomial(square, {1.0, -0.3333333333333333, 0.13333333333333333, -0.05396825396825397,
+                          0.021869488536155203, -0.008863235529902197, 0.003592128036572481,
+                          -0.0014558343870513183, 0.000590027440945586, -0.00023912911424355248});
   llvm::Value* near = ir_.CreateFMul(x, series);
   llvm::Value* power = exp32(ir_.CreateFMul(size, real(x, 2)));
-  llvm::Value* far = ir_.CreateFSub(real(x, 1), quotient(real(x, 2), ir_.CreateFAdd(power, real(x, 1))));
+  llvm::Value* far =
+      ir_.CreateFSub(real(x, 1), quotient(real(x, 2), ir_.CreateFAdd(power, real(x, 1))));
   far = ir_.CreateBinaryIntrinsic(Intrinsic::copysign, far, x);
   return ir_.CreateSelect(ir_.CreateFCmpOGT(size, real(x, 0.55)), far, near);
 }
@@ -177,18 +190,20 @@ llvm::Value* LaneMath::tanh32(llvm::Value* x) {
 llvm::Value* LaneMath::erf32(llvm::Value* x) {
   llvm::Value* size = ir_.CreateUnaryIntrinsic(Intrinsic::fabs, x);
   llvm::Value* square = ir_.CreateFMul(x, x);
-  llvm::Value* series = polynomial(
-      square, {0.1283791670955126, -0.37612638903183754, 0.11283791670955126, -0.026866170645131252,
-               0.005223977625442188, -0.0008548327023450852, 0.00012055332981789664, -1.492565035840625e-05,
-               1.6462114365889246e-06, -1.6365844691234924e-07, 1.4807192815879218e-08});
+  llvm::Value* series =
+      polynomial(square, {0.1283791670955126, -0.37612638903183754, 0.11283791670955126,
+                          -0.026866170645131252, 0.005223977625442188, -0.0008548327023450852,
+                          0.00012055332981789664, -1.492565035840625e-05, 1.6462114365889246e-06,
+                          -1.6365844691234924e-07, 1.4807192815879218e-08});
   llvm::Value* near = fused_multiply_add(x, series, x);  // 2/sqrt(pi) is 1 and a little
   // Past 0.92: 1 - exp(-x²) g(1 / (1 + x/2)), g fitted on [0.9, 4.1]; past 4 it is 1.
   llvm::Value* bounded = ir_.CreateSelect(ir_.CreateFCmpOGT(size, real(x, 4)), real(x, 4), size);
   llvm::Value* t = quotient(real(x, 1), fused_multiply_add(bounded, real(x, 0.5), real(x, 1)));
   llvm::Value* fitted = polynomial(
-      t, {-0.00016293598945204283, 0.2850436263560556, 0.258857436783907, 0.35068464014435186, -0.10953493281431013,
-          0.5704804903373992, -0.47601839408518853, 0.12071235015689054});
-  llvm::Value* tail = ir_.CreateFMul(exp32(ir_.CreateFNeg(ir_.CreateFMul(bounded, bounded))), fitted);
+      t, {-0.00016293598945204283, 0.2850436263560556, 0.258857436783907, 0.35068464014435186,
+          -0.10953493281431013, 0.5704804903373992, -0.47601839408518853, 0.12071235015689054});
+  llvm::Value* tail =
+      ir_.CreateFMul(exp32(ir_.CreateFNeg(ir_.CreateFMul(bounded, bounded))), fitted);
   llvm::Value* far = ir_.CreateFSub(real(x, 1), tail);
   far = ir_.CreateBinaryIntrinsic(Intrinsic::copysign, far, x);
   llvm::Value* result = ir_.CreateSelect(ir_.CreateFCmpOGT(size, real(x, 0.92)), far, near);
@@ -199,12 +214,13 @@ Lanes LaneMath::one_plus_erf(const Lanes& x) {
   return x.is_uniform() ? uniform(one_plus_erf32(x.value)) : made(one_plus_erf32(vector(x)), false);
 }
 
-// As gelu has it: erfc(a) = t p(t) exp(-a²) with t = 1 / (1 + 0.33 a), p fitted to 2e-7 of it. Half of what 1 and erf32
-// take, and right where that has lost its digits, far below zero.
+// As gelu has it: erfc(a) = t p(t) exp(-a²) with t = 1 / (1 + 0.33 a), p fitted to 2e-7 of it. Half
+// of what 1 and erf32 take, and right where that has lost its digits, far below zero.
 llvm::Value* LaneMath::one_plus_erf32(llvm::Value* x) {
   llvm::Value* a = ir_.CreateUnaryIntrinsic(Intrinsic::fabs, x);
   llvm::Value* t = quotient(real(x, 1), fused_multiply_add(a, real(x, 0.33), real(x, 1)));
-  llvm::Value* fitted = polynomial(t, {0.186392605, 0.182464033, 0.204078406, 0.038392015, 0.424254954, -0.367418379, 0.469265133, -0.137428880});
+  llvm::Value* fitted = polynomial(t, {0.186392605, 0.182464033, 0.204078406, 0.038392015,
+                                       0.424254954, -0.367418379, 0.469265133, -0.137428880});
   // exp(-a²), below which nothing is left before it loses digits of its own.
   llvm::Value* square = ir_.CreateFNeg(ir_.CreateFMul(a, a));
   square = ir_.CreateSelect(ir_.CreateFCmpOLT(square, real(x, -87)), real(x, -87), square);
@@ -215,7 +231,8 @@ llvm::Value* LaneMath::one_plus_erf32(llvm::Value* x) {
 llvm::Value* LaneMath::library(std::string_view name, std::initializer_list<llvm::Value*> args) {
   llvm::Type* wide = ir_.getDoubleTy();
   llvm::SmallVector<llvm::Type*, 2> types(args.size(), wide);
-  llvm::FunctionCallee function = module_.getOrInsertFunction(llvm::StringRef(name.data(), name.size()), llvm::FunctionType::get(wide, types, false));
+  llvm::FunctionCallee function = module_.getOrInsertFunction(
+      llvm::StringRef(name.data(), name.size()), llvm::FunctionType::get(wide, types, false));
   llvm::Value* first = *args.begin();
   llvm::Type* scalar = first->getType()->getScalarType();
   const auto call = [&](const llvm::SmallVector<llvm::Value*, 2>& values) {
@@ -226,7 +243,8 @@ llvm::Value* LaneMath::library(std::string_view name, std::initializer_list<llvm
     llvm::CallInst* result = ir_.CreateCall(function, converted);
     result->setDoesNotThrow();
     result->setDoesNotAccessMemory();
-    return scalar->isDoubleTy() ? static_cast<llvm::Value*>(result) : ir_.CreateFPTrunc(result, scalar);
+    return scalar->isDoubleTy() ? static_cast<llvm::Value*>(result)
+                                : ir_.CreateFPTrunc(result, scalar);
   };
   const auto* lanes = llvm::dyn_cast<llvm::FixedVectorType>(first->getType());
   if (lanes == nullptr) return call(llvm::SmallVector<llvm::Value*, 2>(args));

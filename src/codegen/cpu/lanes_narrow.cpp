@@ -1,12 +1,12 @@
 // Floats of eight bits and fewer, between what is in memory and the f32 they are computed in.
+#include "codegen/cpu/lanes.h"
+#include "ir/float_formats.h"
+
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/Module.h>
 
 #include <limits>
-
-#include "codegen/cpu/lanes.h"
-#include "ir/float_formats.h"
 
 namespace tenon::codegen::cpu {
 
@@ -21,11 +21,16 @@ struct Format {
 
 Format format_of(DType dtype) {
   switch (dtype) {
-    case DType::F8E4M3FN: return {3, -6, 7};
-    case DType::F8E4M3FNUZ: return {3, -7, 7};
-    case DType::F8E5M2: return {2, -14, 7};
-    case DType::F8E5M2FNUZ: return {2, -15, 7};
-    default: return {1, 0, 3};  // f4e2m1
+    case DType::F8E4M3FN:
+      return {3, -6, 7};
+    case DType::F8E4M3FNUZ:
+      return {3, -7, 7};
+    case DType::F8E5M2:
+      return {2, -14, 7};
+    case DType::F8E5M2FNUZ:
+      return {2, -15, 7};
+    default:
+      return {1, 0, 3};  // f4e2m1
   }
 }
 
@@ -44,7 +49,8 @@ llvm::Value* LaneMath::from_narrow_float(DType dtype, llvm::Value* stored) {
   if (table == nullptr) {
     std::vector<llvm::Constant*> values;
     for (unsigned code = 0; code < 256; ++code) {
-      values.push_back(llvm::ConstantFP::get(number, narrow_float_to_f32(dtype, static_cast<std::uint8_t>(code))));
+      values.push_back(llvm::ConstantFP::get(
+          number, narrow_float_to_f32(dtype, static_cast<std::uint8_t>(code))));
     }
     auto* type = llvm::ArrayType::get(number, values.size());
     table = new llvm::GlobalVariable(module_, type, true, llvm::GlobalValue::PrivateLinkage,
@@ -52,11 +58,13 @@ llvm::Value* LaneMath::from_narrow_float(DType dtype, llvm::Value* stored) {
   }
   const auto* lanes = llvm::dyn_cast<llvm::FixedVectorType>(stored->getType());
   llvm::Type* wide = ir_.getInt64Ty();
-  if (lanes == nullptr) return ir_.CreateLoad(number, ir_.CreateInBoundsGEP(number, table, ir_.CreateZExt(stored, wide)));
+  if (lanes == nullptr)
+    return ir_.CreateLoad(number,
+                          ir_.CreateInBoundsGEP(number, table, ir_.CreateZExt(stored, wide)));
   const unsigned count = lanes->getNumElements();
   llvm::Value* places = ir_.CreateZExt(stored, llvm::FixedVectorType::get(wide, count));
-  return ir_.CreateMaskedGather(llvm::FixedVectorType::get(number, count), ir_.CreateInBoundsGEP(number, table, places),
-                                llvm::Align(4));
+  return ir_.CreateMaskedGather(llvm::FixedVectorType::get(number, count),
+                                ir_.CreateInBoundsGEP(number, table, places), llvm::Align(4));
 }
 
 // To nearest, ties to even.
@@ -74,18 +82,24 @@ llvm::Value* LaneMath::to_narrow_float(DType dtype, llvm::Value* value, bool sat
   const std::int64_t nan = f32_to_narrow_float(dtype, kNaN);
   if (dtype == DType::F8E8M0) {  // the exponent alone, rounded up
     llvm::Value* exponent = ir_.CreateAnd(ir_.CreateLShr(bits, whole(bits, 23)), whole(bits, 0xff));
-    llvm::Value* is_between = ir_.CreateICmpNE(ir_.CreateAnd(bits, whole(bits, 0x7fffff)), whole(bits, 0));
+    llvm::Value* is_between =
+        ir_.CreateICmpNE(ir_.CreateAnd(bits, whole(bits, 0x7fffff)), whole(bits, 0));
     llvm::Value* code = ir_.CreateAdd(exponent, ir_.CreateZExt(is_between, word));
-    code = ir_.CreateSelect(ir_.CreateICmpUGT(code, whole(code, 0xfe)), whole(code, too_large), code);
-    code = ir_.CreateSelect(ir_.CreateFCmpOLE(magnitude, real(value, 0x1p-127)), whole(code, 0), code);
-    return ir_.CreateTrunc(ir_.CreateSelect(is_nan, whole(code, nan), code), shaped(ir_.getInt8Ty()));
+    code =
+        ir_.CreateSelect(ir_.CreateICmpUGT(code, whole(code, 0xfe)), whole(code, too_large), code);
+    code =
+        ir_.CreateSelect(ir_.CreateFCmpOLE(magnitude, real(value, 0x1p-127)), whole(code, 0), code);
+    return ir_.CreateTrunc(ir_.CreateSelect(is_nan, whole(code, nan), code),
+                           shaped(ir_.getInt8Ty()));
   }
   const Format format = format_of(dtype);
   const std::int64_t sign_bit = std::int64_t{1} << format.sign_position;
   const bool has_negative_zero = f32_to_narrow_float(dtype, -0.0F) != 0;
   const bool nan_has_sign = f32_to_narrow_float(dtype, -kNaN) != nan;
-  llvm::Value* sign = ir_.CreateAnd(ir_.CreateLShr(bits, whole(bits, 31 - format.sign_position)), whole(bits, sign_bit));
-  // Twice the greatest number is too large whatever is done to it, and small enough to be computed with.
+  llvm::Value* sign = ir_.CreateAnd(ir_.CreateLShr(bits, whole(bits, 31 - format.sign_position)),
+                                    whole(bits, sign_bit));
+  // Twice the greatest number is too large whatever is done to it, and small enough to be computed
+  // with.
   llvm::Value* bound = real(value, 2 * highest_finite(dtype));
   llvm::Value* limited = ir_.CreateSelect(ir_.CreateFCmpOLT(magnitude, bound), magnitude, bound);
   // Numbers of one exponent lie evenly; those below the least exponent as far apart as at it.
@@ -93,15 +107,22 @@ llvm::Value* LaneMath::to_narrow_float(DType dtype, llvm::Value* value, bool sat
   llvm::Value* exponent = ir_.CreateLShr(ir_.CreateBitCast(limited, word), whole(bits, 23));
   exponent = ir_.CreateBinaryIntrinsic(Intrinsic::umax, exponent, whole(exponent, least));
   llvm::Value* scale = ir_.CreateBitCast(
-      ir_.CreateShl(ir_.CreateSub(whole(bits, 254 + format.mantissa_bits), exponent), whole(bits, 23)), value->getType());
-  llvm::Value* steps = ir_.CreateUnaryIntrinsic(Intrinsic::roundeven, ir_.CreateFMul(limited, scale));
+      ir_.CreateShl(ir_.CreateSub(whole(bits, 254 + format.mantissa_bits), exponent),
+                    whole(bits, 23)),
+      value->getType());
+  llvm::Value* steps =
+      ir_.CreateUnaryIntrinsic(Intrinsic::roundeven, ir_.CreateFMul(limited, scale));
   llvm::Value* code = ir_.CreateAdd(
-      ir_.CreateShl(ir_.CreateSub(exponent, whole(bits, least)), whole(bits, format.mantissa_bits)), ir_.CreateFPToSI(steps, word));
-  llvm::Value* is_large = ir_.CreateICmpUGT(code, whole(code, f32_to_narrow_float(dtype, kInfinity)));
+      ir_.CreateShl(ir_.CreateSub(exponent, whole(bits, least)), whole(bits, format.mantissa_bits)),
+      ir_.CreateFPToSI(steps, word));
+  llvm::Value* is_large =
+      ir_.CreateICmpUGT(code, whole(code, f32_to_narrow_float(dtype, kInfinity)));
   llvm::Value* large = whole(code, too_large);
-  if (f32_to_narrow_float(dtype, -kInfinity, overflow) != too_large) large = ir_.CreateOr(large, sign);
+  if (f32_to_narrow_float(dtype, -kInfinity, overflow) != too_large)
+    large = ir_.CreateOr(large, sign);
   llvm::Value* result = ir_.CreateSelect(is_large, large, ir_.CreateOr(code, sign));
-  if (!has_negative_zero) result = ir_.CreateSelect(ir_.CreateICmpEQ(code, whole(code, 0)), whole(code, 0), result);
+  if (!has_negative_zero)
+    result = ir_.CreateSelect(ir_.CreateICmpEQ(code, whole(code, 0)), whole(code, 0), result);
   llvm::Value* special = whole(code, nan);
   if (nan_has_sign) special = ir_.CreateOr(special, sign);
   return ir_.CreateTrunc(ir_.CreateSelect(is_nan, special, result), shaped(ir_.getInt8Ty()));

@@ -1,7 +1,5 @@
 #include "codegen/cpu/reduction_vectors.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "codegen/cpu/row_blocks.h"
 #include "nests/affine.h"
@@ -10,6 +8,8 @@
 #include "nests/schedule/reorder.h"
 #include "nests/schedule/split.h"
 #include "nests/stride.h"
+
+#include <algorithm>
 
 namespace tenon::codegen::cpu {
 namespace {
@@ -20,20 +20,26 @@ using nests::Stride;
 
 constexpr std::int64_t kFewestLanes = 8;
 
-bool is_read_along(const Scalar& load, std::size_t loop) { return stride_along(load, loop) != Stride::Zero; }
+bool is_read_along(const Scalar& load, std::size_t loop) {
+  return stride_along(load, loop) != Stride::Zero;
+}
 
 // Whether a constant can be laid out anew as loops read it.
 bool can_be_laid(const Scalar& load, const std::vector<bool>& may_pack) {
   if (!may_pack[load->id] || !can_be_laid_anew(load)) return false;
-  return std::all_of(load->args.begin(), load->args.begin() + static_cast<std::ptrdiff_t>(load->view.size()),
+  return std::all_of(load->args.begin(),
+                     load->args.begin() + static_cast<std::ptrdiff_t>(load->view.size()),
                      [](const Scalar& coordinate) { return affine_of(coordinate).has_value(); });
 }
 
-// The loops that b runs along, lanes last: each an axis where it is laid out anew. There are always two.
-std::vector<PackedLoop> packed_loops(LoopNest& nest, const ReductionRoles& roles, const std::vector<Statement>& around_it) {
+// The loops that b runs along, lanes last: each an axis where it is laid out anew. There are always
+// two.
+std::vector<PackedLoop> packed_loops(LoopNest& nest, const ReductionRoles& roles,
+                                     const std::vector<Statement>& around_it) {
   std::vector<PackedLoop> loops;
   const auto add = [&](const Statement& loop) {
-    if (&loop != roles.lanes && is_read_along(roles.sum.b, loop.id)) loops.push_back({loop.id, loop.extent});
+    if (&loop != roles.lanes && is_read_along(roles.sum.b, loop.id))
+      loops.push_back({loop.id, loop.extent});
   };
   for (const Statement& loop : around_it) add(loop);
   for (const auto* list : {&roles.sum.parallel, &roles.sum.reduction}) {
@@ -61,8 +67,8 @@ ReductionRoles find_reduction_roles(const Block& body, const std::vector<bool>& 
   for (const Statement* loop : found->reduction) {
     if (loop->limit.is_defined()) return roles;
   }
-  roles.refusal = concat("no operand lies along a loop of the sum whose extent is a number of ", kFewestLanes,
-                         " or more, with the other alike or constant");
+  roles.refusal = concat("no operand lies along a loop of the sum whose extent is a number of ",
+                         kFewestLanes, " or more, with the other alike or constant");
   for (const bool swaps : {false, true}) {
     Contraction& c = roles.sum = *found;
     if (swaps) std::swap(c.a, c.b);
@@ -70,7 +76,8 @@ ReductionRoles find_reduction_roles(const Block& body, const std::vector<bool>& 
       const bool is_long = loop->extent.is_constant() && loop->extent.constant() >= kFewestLanes;
       const bool lies = is_long && stride_along(c.a, loop->id) == Stride::Unit &&
                         (stride_along(c.b, loop->id) == Stride::Unit || can_be_laid(c.b, may_pack));
-      const bool is_longer = roles.lanes == nullptr || loop->extent.constant() > roles.lanes->extent.constant();
+      const bool is_longer =
+          roles.lanes == nullptr || loop->extent.constant() > roles.lanes->extent.constant();
       if (lies && is_longer) roles.lanes = loop;
     }
     if (roles.lanes == nullptr) continue;
@@ -87,8 +94,10 @@ ReductionRoles find_reduction_roles(const Block& body, const std::vector<bool>& 
   return roles;
 }
 
-std::vector<Packing> vectorise_reduction(LoopNest& nest, Block& whole, const std::vector<Statement>& around_it,
-                                         const std::vector<bool>& may_pack, const TileShape& shape, LoopKind outermost) {
+std::vector<Packing> vectorise_reduction(LoopNest& nest, Block& whole,
+                                         const std::vector<Statement>& around_it,
+                                         const std::vector<bool>& may_pack, const TileShape& shape,
+                                         LoopKind outermost) {
   const ReductionRoles roles = find_reduction_roles(whole, may_pack);
   TENON_ASSERT(roles.refusal.empty(), "the sum can be computed as dots");
   const Contraction& c = roles.sum;
@@ -108,12 +117,14 @@ std::vector<Packing> vectorise_reduction(LoopNest& nest, Block& whole, const std
                          ? rows_in_block(roles.rows->extent, shape.rows, items)
                          : std::nullopt;
   const bool packs = can_be_laid(c.b, may_pack);
-  const std::vector<PackedLoop> loops = packs ? packed_loops(nest, roles, around_it) : std::vector<PackedLoop>();
+  const std::vector<PackedLoop> loops =
+      packs ? packed_loops(nest, roles, around_it) : std::vector<PackedLoop>();
   std::vector<Packing> packings;
   if (packs && !lies_so(c.b, loops)) {
     // Nothing is left over: every position of the first loop and the lanes is one of b.
     const std::int64_t limit = (loops.front().extent.value().value_or(0) + 1) * count;
-    if (auto packing = pack(nest, whole, c.b->id, loops, limit)) packings.push_back(std::move(*packing));
+    if (auto packing = pack(nest, whole, c.b->id, loops, limit))
+      packings.push_back(std::move(*packing));
   }
 
   // Vectors as wide as they fit in what is left, then single numbers.
@@ -126,7 +137,8 @@ std::vector<Packing> vectorise_reduction(LoopNest& nest, Block& whole, const std
   reorder(whole, with_lanes(lanes, std::nullopt));
   std::int64_t left = count;
   const bool is_even = count % shape.columns == 0;
-  for (unsigned width = is_even ? shape.columns : shape.columns / 2; left > 0; width = width > 4 ? width / 2 : 1) {
+  for (unsigned width = is_even ? shape.columns : shape.columns / 2; left > 0;
+       width = width > 4 ? width / 2 : 1) {
     const std::int64_t part = left / width * width;
     if (part == 0) continue;
     const std::size_t here = lanes;

@@ -6,7 +6,8 @@
 
 namespace tenon::codegen::cpu {
 
-std::optional<std::int64_t> rows_in_block(const Dim& rows, unsigned rows_at_once, const std::vector<Dim>& around) {
+std::optional<std::int64_t> rows_in_block(const Dim& rows, unsigned rows_at_once,
+                                          const std::vector<Dim>& around) {
   constexpr std::int64_t kEnoughItems = 8, kUsualTiles = 8;
   std::int64_t items = 1;
   for (const Dim& extent : around) {
@@ -24,10 +25,12 @@ std::optional<std::int64_t> rows_in_block(const Dim& rows, unsigned rows_at_once
   return tiles_in_block * width;
 }
 
-std::optional<std::int64_t> rows_outermost(const Dim& rows, unsigned rows_at_once, std::int64_t result_bytes, std::int64_t cache_bytes) {
+std::optional<std::int64_t> rows_outermost(const Dim& rows, unsigned rows_at_once,
+                                           std::int64_t result_bytes, std::int64_t cache_bytes) {
   constexpr std::int64_t kTiles = 2;
   const std::int64_t block = kTiles * static_cast<std::int64_t>(rows_at_once);
-  if (!rows.is_constant() || rows.constant() < 4 * block || result_bytes <= cache_bytes) return std::nullopt;
+  if (!rows.is_constant() || rows.constant() < 4 * block || result_bytes <= cache_bytes)
+    return std::nullopt;
   return block;
 }
 
@@ -42,7 +45,8 @@ unsigned rows_in_cache(std::int64_t distance, const TargetFacts& target) {
   const MemoryLevel& cache = target.nearest();
   const auto places = static_cast<std::int64_t>(cache.bytes / cache.ways / target.line_bytes);
   const bool is_even = distance == 0 || distance % (target.line_bytes / 4) != 0;
-  return static_cast<unsigned>(is_even ? places : lines_in_cache(distance, cache, target.line_bytes));
+  return static_cast<unsigned>(is_even ? places
+                                       : lines_in_cache(distance, cache, target.line_bytes));
 }
 
 namespace {
@@ -51,7 +55,8 @@ namespace {
 constexpr double kHeld = 0.75, kKept = 0.5;
 constexpr double kEvenEnough = 0.9, kClearly = 1.1;
 
-// What part of the time units have something to do, where each takes one of so many items after the other.
+// What part of the time units have something to do, where each takes one of so many items after the
+// other.
 double evenness(std::int64_t items, const TargetFacts& target) {
   const auto units = static_cast<std::int64_t>(target.units);
   return static_cast<double>(items) / static_cast<double>((items + units - 1) / units * units);
@@ -59,7 +64,8 @@ double evenness(std::int64_t items, const TargetFacts& target) {
 
 }  // namespace
 
-RowBlocks blocks_of_rows(std::int64_t rows, std::int64_t fewest, std::int64_t tile_rows, double row_bytes, std::int64_t items, const TargetFacts& target) {
+RowBlocks blocks_of_rows(std::int64_t rows, std::int64_t fewest, std::int64_t tile_rows,
+                         double row_bytes, std::int64_t items, const TargetFacts& target) {
   constexpr std::int64_t kMostParts = 64;
   const auto own = static_cast<double>(target.own_cache().bytes);
   RowBlocks blocks{rows, row_bytes * static_cast<double>(rows) <= kHeld * own};
@@ -79,9 +85,12 @@ RowBlocks blocks_of_rows(std::int64_t rows, std::int64_t fewest, std::int64_t ti
   if (tile_rows == 0 || !blocks.is_columns_first || best >= kEvenEnough) return blocks;
   // 13 x 13 rows have no halves: whole tiles, of which the last block has fewer.
   const auto units = static_cast<double>(target.units);
-  for (std::int64_t block = (fewest + tile_rows - 1) / tile_rows * tile_rows; block < rows; block += tile_rows) {
-    const double turns = std::ceil(static_cast<double>(items * ((rows + block - 1) / block)) / units);
-    const double even = static_cast<double>(items * rows) / (units * turns * static_cast<double>(block));
+  for (std::int64_t block = (fewest + tile_rows - 1) / tile_rows * tile_rows; block < rows;
+       block += tile_rows) {
+    const double turns =
+        std::ceil(static_cast<double>(items * ((rows + block - 1) / block)) / units);
+    const double even =
+        static_cast<double>(items * rows) / (units * turns * static_cast<double>(block));
     if (even <= kClearly * best) continue;
     best = even;
     blocks.rows = block;
@@ -89,24 +98,28 @@ RowBlocks blocks_of_rows(std::int64_t rows, std::int64_t fewest, std::int64_t ti
   return blocks;
 }
 
-std::int64_t columns_together(std::int64_t column_blocks, std::int64_t around, double rows_bytes, const TargetFacts& target) {
+std::int64_t columns_together(std::int64_t column_blocks, std::int64_t around, double rows_bytes,
+                              const TargetFacts& target) {
   constexpr std::int64_t kMost = 4;  // their sums wait in the same cache
   if (rows_bytes <= kKept * static_cast<double>(target.own_cache().bytes)) return 1;
   const double enough = std::min(kEvenEnough, evenness(column_blocks * around, target));
   std::int64_t together = 1;
   for (std::int64_t count = 2; count <= kMost; ++count) {
-    if (column_blocks % count == 0 && evenness(column_blocks / count * around, target) >= enough) together = count;
+    if (column_blocks % count == 0 && evenness(column_blocks / count * around, target) >= enough)
+      together = count;
   }
   return together;
 }
 
-std::int64_t images_together(std::int64_t images, double image_bytes, double weight_bytes, std::int64_t column_blocks, const TargetFacts& target) {
+std::int64_t images_together(std::int64_t images, double image_bytes, double weight_bytes,
+                             std::int64_t column_blocks, const TargetFacts& target) {
   const auto own = static_cast<double>(target.own_cache().bytes);
   const double all = image_bytes * static_cast<double>(images);
   if (all <= kHeld * own) return 0;
   std::int64_t together = 1;
   for (std::int64_t count = 2; count < images; ++count) {
-    if (images % count == 0 && image_bytes * static_cast<double>(count) <= kKept * own) together = count;
+    if (images % count == 0 && image_bytes * static_cast<double>(count) <= kKept * own)
+      together = count;
   }
   const double by_images = weight_bytes * static_cast<double>(images / together) + all;
   return by_images < all * static_cast<double>(column_blocks) ? together : 0;

@@ -1,15 +1,15 @@
 #include "codegen/cpu/schedule.h"
 
-#include <algorithm>
-#include <cmath>
-#include <optional>
-#include <set>
-
 #include "base/error.h"
 #include "nests/index_map.h"
 #include "nests/integer_contraction.h"
 #include "nests/stride.h"
 #include "ops/expr_names.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <set>
 
 namespace tenon::codegen::cpu {
 namespace {
@@ -46,10 +46,11 @@ class Cost {
   }
 
  private:
-  static double access(const std::vector<Scalar>& indices, const Dims& view, std::optional<std::size_t> vector,
-                       double lanes) {
+  static double access(const std::vector<Scalar>& indices, const Dims& view,
+                       std::optional<std::size_t> vector, double lanes) {
     if (!vector) return 1;
-    const std::vector<Scalar> coordinates(indices.begin(), indices.begin() + static_cast<std::ptrdiff_t>(view.size()));
+    const std::vector<Scalar> coordinates(
+        indices.begin(), indices.begin() + static_cast<std::ptrdiff_t>(view.size()));
     return stride_along(coordinates, view, *vector) == Stride::Other ? 1.5 * lanes : 1;
   }
 
@@ -91,7 +92,8 @@ bool may_be_vector(const Statement& loop) {
 
 std::size_t widest_bytes(const LoopNest& nest) {
   std::size_t bytes = 1;
-  for (const NestBuffer& buffer : nest.buffers) bytes = std::max(bytes, info(buffer.dtype).storage_bytes);
+  for (const NestBuffer& buffer : nest.buffers)
+    bytes = std::max(bytes, info(buffer.dtype).storage_bytes);
   for (const DType local : nest.locals) bytes = std::max(bytes, info(local).storage_bytes);
   return std::max<std::size_t>(bytes, 4);
 }
@@ -108,7 +110,9 @@ bool has_loop(const Block& block, std::size_t loop) {
   });
 }
 
-bool is_long_enough(const Statement& loop) { return trips(loop.extent) >= 4 && may_be_vector(loop); }
+bool is_long_enough(const Statement& loop) {
+  return trips(loop.extent) >= 4 && may_be_vector(loop);
+}
 
 // The cheapest choice of one vector loop on every way down; `along` is taken where it is met.
 Choice best(const Block& block, double lanes, std::optional<std::size_t> along) {
@@ -132,8 +136,8 @@ Choice best(const Block& block, double lanes, std::optional<std::size_t> along) 
   return choice;
 }
 
-// Whether so little is done at each position that several vectors at once find room in registers, and
-// one alone would wait for its own results.
+// Whether so little is done at each position that several vectors at once find room in registers,
+// and one alone would wait for its own results.
 bool is_small(const Block& block, int& statements) {
   constexpr int kMostStatements = 9;  // a sum of two sums, and what is done with it
   constexpr double kMostCost = 8, kMostCostOfFold = 12;  // a fold waits for itself
@@ -143,21 +147,26 @@ bool is_small(const Block& block, int& statements) {
       if (!is_small(statement.body, statements)) return false;
     } else {
       const double most = statement.kind == Statement::Kind::Fold ? kMostCostOfFold : kMostCost;
-      if (statement.place.is_defined() || Cost::of({statement}, std::nullopt, 1) > most) return false;
+      if (statement.place.is_defined() || Cost::of({statement}, std::nullopt, 1) > most)
+        return false;
     }
   }
   return true;
 }
 
-void mark_vectors(Block& block, const std::set<const Statement*>& chosen, unsigned lanes, unsigned interleave) {
+void mark_vectors(Block& block, const std::set<const Statement*>& chosen, unsigned lanes,
+                  unsigned interleave) {
   for (Statement& statement : block) {
     if (statement.kind != Statement::Kind::Loop) continue;
     if (chosen.contains(&statement)) {
       statement.loop = LoopKind::Vector;
       int statements = 0;
-      const bool is_alone = statement.body.size() == 1 && statement.body.front().kind != Statement::Kind::Loop;
+      const bool is_alone =
+          statement.body.size() == 1 && statement.body.front().kind != Statement::Kind::Loop;
       // Sums of dots take many instructions and few registers, and each waits for the one before.
-      const bool is_simple = is_alone || (statement.is_independent && (is_small(statement.body, statements) || nests::has_dp4a(statement.body)));
+      const bool is_simple =
+          is_alone || (statement.is_independent &&
+                       (is_small(statement.body, statements) || nests::has_dp4a(statement.body)));
       const double limit = trips(statement.extent);
       unsigned width = lanes * (is_simple ? interleave : 1);
       while (width > 2 && width > limit) width /= 2;
@@ -176,22 +185,28 @@ void collect_vectors(const Block& block, std::set<std::size_t>& loops) {
   }
 }
 
-unsigned lanes_of(const LoopNest& nest) { return static_cast<unsigned>(kVectorBytes / widest_bytes(nest)); }
+unsigned lanes_of(const LoopNest& nest) {
+  return static_cast<unsigned>(kVectorBytes / widest_bytes(nest));
+}
 
 void mark_parallel(Block& block, double positions) {
-  if (block.size() != 1 || block.front().kind != Statement::Kind::Loop || !block.front().is_independent) return;
+  if (block.size() != 1 || block.front().kind != Statement::Kind::Loop ||
+      !block.front().is_independent)
+    return;
   Statement& loop = block.front();
   const double count = trips(loop.extent);
   if (loop.loop == LoopKind::Vector) {
-    if (positions == 1 && count > static_cast<double>(nests::kVectorBlock)) loop.loop = LoopKind::ParallelVector;
+    if (positions == 1 && count > static_cast<double>(nests::kVectorBlock))
+      loop.loop = LoopKind::ParallelVector;
     return;
   }
   loop.loop = LoopKind::Parallel;
-  // Enough items to share out evenly, each with enough to do. An extent that only the run knows is often
-  // that of a batch of one.
+  // Enough items to share out evenly, each with enough to do. An extent that only the run knows is
+  // often that of a batch of one.
   const double inside = Cost::of(loop.body, std::nullopt, 1);
   const double sure = loop.extent.is_constant() ? count : 1;
-  if (positions * sure < kEnoughItems && inside > kMinItemCost) mark_parallel(loop.body, positions * sure);
+  if (positions * sure < kEnoughItems && inside > kMinItemCost)
+    mark_parallel(loop.body, positions * sure);
 }
 
 }  // namespace
@@ -214,7 +229,8 @@ std::vector<LoopCost> other_vectors(const LoopNest& nest) {
   const unsigned lanes = lanes_of(nest);
   std::set<std::size_t> loops;
   collect_vectors(nest.body, loops);
-  for (const Statement* chosen : best(nest.body, lanes, std::nullopt).loops) loops.erase(chosen->id);
+  for (const Statement* chosen : best(nest.body, lanes, std::nullopt).loops)
+    loops.erase(chosen->id);
   std::vector<LoopCost> others;
   for (const std::size_t loop : loops) others.push_back({loop, best(nest.body, lanes, loop).cost});
   return others;

@@ -1,16 +1,18 @@
 #pragma once
 
+#include "codegen/nest_names.h"
+
 #include <optional>
 #include <vector>
-
-#include "codegen/nest_names.h"
 
 namespace tenon::codegen::cpu {
 
 /// How loops are turned where they are not tiles.
 struct LoopShape {
-  unsigned interleave = 4;           ///< vectors in flight at once, in the simplest loops
-  std::optional<std::size_t> along;  ///< the loop that becomes lanes; nothing: the cheapest
+  /// vectors in flight at once, in the simplest loops
+  unsigned interleave = 4;
+  /// the loop that becomes lanes; nothing: the cheapest
+  std::optional<std::size_t> along;
 };
 /// Decides which loops are shared out among threads and which become vectors. Gives what running it
 /// costs, roughly in vector instructions.

@@ -11,7 +11,8 @@ namespace tenon::codegen::cpu {
 /// where all cores together hold b, there are halves of the rows for that.
 struct Sharing {
   bool keeps_rows = false, halves = false;
-  bool is_close = false;  ///< all of b stays in a core's cache
+  /// all of b stays in a core's cache
+  bool is_close = false;
 };
 Sharing sharing_of(const Dims& b_view, const TileShape& shape, bool is_alone,
                    const TargetFacts& target);

@@ -23,34 +23,50 @@ struct TilePlan {
   Dim row_count;
   bool has_row_limit = false;
   unsigned rows_at_once = 1;
-  std::vector<std::size_t> others;  ///< the loops around rows and columns, outermost first
+  /// the loops around rows and columns, outermost first
+  std::vector<std::size_t> others;
   std::vector<Dim> other_extents;
-  std::vector<std::size_t> reduction;     ///< outermost first
-  std::vector<nests::PackedLoop> packed;  ///< that b runs along, besides columns
-  std::optional<std::size_t> halved;      ///< of rows and others
+  /// outermost first
+  std::vector<std::size_t> reduction;
+  /// that b runs along, besides columns
+  std::vector<nests::PackedLoop> packed;
+  /// of rows and others
+  std::optional<std::size_t> halved;
   Dim halved_extent;
-  std::size_t b = 0;  ///< the buffer along columns
+  /// the buffer along columns
+  std::size_t b = 0;
   Dims b_view;
-  std::int64_t sum_length = 0;    ///< 0 where it is no number
-  std::int64_t depth = 0;         ///< positions of a loop of the sum at a time; 0: all
-  std::size_t depth_level = 0;    ///< of which loop
-  std::int64_t depth_length = 0;  ///< of the sum, so many at a time
-  std::optional<std::size_t>
-      lines;  ///< the loop around the rows, where parts of the sum run around both
+  /// 0 where it is no number
+  std::int64_t sum_length = 0;
+  /// positions of a loop of the sum at a time; 0: all
+  std::int64_t depth = 0;
+  /// of which loop
+  std::size_t depth_level = 0;
+  /// of the sum, so many at a time
+  std::int64_t depth_length = 0;
+  /// the loop around the rows, where parts of the sum run around both
+  std::optional<std::size_t> lines;
   std::int64_t line_count = 0;
-  std::optional<std::size_t> images;  ///< the loop around the lines, where it counts images
+  /// the loop around the lines, where it counts images
+  std::optional<std::size_t> images;
   std::int64_t image_count = 0;
-  bool is_paired = false;  ///< along the innermost loop of the sum
-  bool is_shared_by_rows =
-      false;  ///< a product in tiles of the processor's own: nothing but rows and columns
+  /// along the innermost loop of the sum
+  bool is_paired = false;
+  /// a product in tiles of the processor's own: nothing but rows and columns
+  bool is_shared_by_rows = false;
   Dim pair_extent;
-  double row_bytes = 0;           ///< that one row reads
-  std::int64_t ahead = 0;         ///< elements of b, where it is large and not laid out anew
-  std::int64_t rows_ahead = 0;    ///< elements of a to the next tile of rows, where it is large
-  std::int64_t result_bytes = 0;  ///< of a short sum; else 0
-  std::size_t a = 0;              ///< the buffer along rows
-  std::vector<nests::PackedLoop>
-      packed_rows;  ///< that a runs along, besides rows, where it is laid out anew; else none
+  /// that one row reads
+  double row_bytes = 0;
+  /// elements of b, where it is large and not laid out anew
+  std::int64_t ahead = 0;
+  /// elements of a to the next tile of rows, where it is large
+  std::int64_t rows_ahead = 0;
+  /// of a short sum; else 0
+  std::int64_t result_bytes = 0;
+  /// the buffer along rows
+  std::size_t a = 0;
+  /// that a runs along, besides rows, where it is laid out anew; else none
+  std::vector<nests::PackedLoop> packed_rows;
 };
 /// `around_it` are loops that stand around the nest the sum is in; `is_alone`: there are none that
 /// it shares.

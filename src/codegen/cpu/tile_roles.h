@@ -23,10 +23,13 @@ std::vector<const Statement*> closest_last(std::vector<const Statement*> loops, 
 /// Which loops of a sum of products become rows and columns of tiles; they belong to the block it
 /// was found in.
 struct Roles {
-  Contraction sum;  ///< b runs along the columns
+  /// b runs along the columns
+  Contraction sum;
   const Statement* columns = nullptr;
-  const Statement* rows = nullptr;  ///< none where nothing is shared
-  std::string refusal;              ///< why there are none; empty where there are
+  /// none where nothing is shared
+  const Statement* rows = nullptr;
+  /// why there are none; empty where there are
+  std::string refusal;
 };
 Roles find_roles(const Block& body, const std::vector<bool>& may_pack);
 

@@ -1,7 +1,5 @@
 #include "codegen/cpu/tiles.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "codegen/cpu/collapsed_loops.h"
 #include "codegen/cpu/reduction_vectors.h"
@@ -15,6 +13,8 @@
 #include "nests/schedule/stage_sum.h"
 #include "ops/access.h"
 
+#include <algorithm>
+
 namespace tenon::codegen::cpu {
 
 using nests::PackedLoop;
@@ -22,9 +22,10 @@ using nests::SplitLoop;
 
 namespace {
 
-// Has rows laid out tile by tile, each step of the sum behind the last: the loop over the tiles is then what there is of
-// rows to share out. Gives the loop of one tile.
-std::size_t pack_rows(LoopNest& nest, Block& whole, TilePlan& plan, std::vector<Packing>& packings) {
+// Has rows laid out tile by tile, each step of the sum behind the last: the loop over the tiles is
+// then what there is of rows to share out. Gives the loop of one tile.
+std::size_t pack_rows(LoopNest& nest, Block& whole, TilePlan& plan,
+                      std::vector<Packing>& packings) {
   const std::int64_t count = plan.row_count.constant(), tiles = count / plan.rows_at_once;
   const SplitLoop rows = split(nest, whole, *plan.rows, plan.rows_at_once, "t");
   std::vector<PackedLoop> order = plan.packed_rows;
@@ -43,9 +44,10 @@ std::size_t pack_rows(LoopNest& nest, Block& whole, TilePlan& plan, std::vector<
   return rows.inner;
 }
 
-// Turns the loops of `whole`, which stands in the loops `around_it` of `nest`; those outside of a tile are
-// run as `outermost`.
-std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std::vector<Statement>& around_it,
+// Turns the loops of `whole`, which stands in the loops `around_it` of `nest`; those outside of a
+// tile are run as `outermost`.
+std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole,
+                                         const std::vector<Statement>& around_it,
                                          const std::vector<bool>& may_pack, const TileShape& shape,
                                          LoopKind outermost, const TargetFacts& target) {
   const Roles roles = find_roles(whole, may_pack);
@@ -61,18 +63,21 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
   std::optional<std::size_t> grouped;  // the loop over the blocks of columns of a group
   if (group > 1) {
     const std::size_t sum = plan.reduction[plan.depth_level];
-    const SplitLoop groups = split(nest, whole, columns.outer, group, "g"), parts = split(nest, whole, sum, plan.depth);
+    const SplitLoop groups = split(nest, whole, columns.outer, group, "g"),
+                    parts = split(nest, whole, sum, plan.depth);
     columns.outer = groups.outer;
     grouped = groups.inner;
     plan.reduction[plan.depth_level] = parts.outer;
-    plan.reduction.insert(plan.reduction.begin() + static_cast<std::ptrdiff_t>(plan.depth_level) + 1, parts.inner);
+    plan.reduction.insert(
+        plan.reduction.begin() + static_cast<std::ptrdiff_t>(plan.depth_level) + 1, parts.inner);
     const auto at = std::ranges::find(plan.packed, sum, &PackedLoop::id);
     const Dim count = floor_div(at->extent, plan.depth);
     *at = {parts.inner, plan.depth};
     plan.packed.insert(plan.packed.insert(at, {groups.inner, group}), {parts.outer, count});
   }
 
-  std::optional<std::size_t> streams;  // the loop over blocks of columns that one row goes through at once
+  std::optional<std::size_t>
+      streams;  // the loop over blocks of columns that one row goes through at once
   if (const std::int64_t count = may_pack[plan.b] ? weight_streams(plan, target) : 1; count > 1) {
     const SplitLoop groups = split(nest, whole, columns.outer, count, "g");
     columns.outer = groups.outer;
@@ -93,11 +98,13 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
   // b laid out as it is read: each step of the innermost sum finds the next vector behind the last.
   std::vector<Packing> packings;
   if (may_pack[plan.b] && plan.column_count.is_constant()) {
-    plan.packed.insert(plan.packed.begin(), {columns.outer, ceil_div(plan.column_count, plan.width * group)});
+    plan.packed.insert(plan.packed.begin(),
+                       {columns.outer, ceil_div(plan.column_count, plan.width * group)});
     plan.packed.push_back({columns.inner, plan.width});
     if (plan.is_paired) plan.packed.push_back({pairs.inner, 2});
     // Where columns come out even nothing is left over.
-    const std::int64_t limit = plan.is_paired ? 2 * plan.packed.front().extent.constant() : plan.column_count.constant() / group;
+    const std::int64_t limit = plan.is_paired ? 2 * plan.packed.front().extent.constant()
+                                              : plan.column_count.constant() / group;
     if (auto packing = pack(nest, whole, plan.b, plan.packed, limit)) {
       plan.b_view = nest.buffers[plan.b].dims;
       packings.push_back(std::move(*packing));
@@ -105,9 +112,11 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
   }
 
   const bool has_parts = plan.depth > 0 && !packings.empty();
-  const bool has_blocks = has_parts || (plan.is_shared_by_rows && !packings.empty());  // of rows, by what caches hold
+  const bool has_blocks =
+      has_parts || (plan.is_shared_by_rows && !packings.empty());  // of rows, by what caches hold
   const Sharing sharing = sharing_of(plan.b_view, shape, is_alone && !has_blocks, target);
-  if (packings.empty() && !sharing.is_close && plan.ahead > 0) nest.buffers[plan.b].ahead = plan.ahead;
+  if (packings.empty() && !sharing.is_close && plan.ahead > 0)
+    nest.buffers[plan.b].ahead = plan.ahead;
   const unsigned tile_rows = plan.rows_at_once;
   std::optional<std::size_t> tile_loop;  // of rows, where the loop over tiles is another
   if (!plan.packed_rows.empty()) tile_loop = pack_rows(nest, whole, plan, packings);
@@ -130,9 +139,12 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
       around.insert(blocks.is_columns_first ? around.end() : around.begin(), parts.outer);
     }
     if (plan.images) {
-      const double weights = 4 * size_hint(product(plan.b_view)), image = plan.row_bytes * size_hint(plan.row_count * count);
-      const auto column_blocks = static_cast<std::int64_t>(size_hint(ceil_div(plan.column_count, plan.width)));
-      if (const std::int64_t together = images_together(plan.image_count, image, weights, column_blocks, target)) {
+      const double weights = 4 * size_hint(product(plan.b_view)),
+                   image = plan.row_bytes * size_hint(plan.row_count * count);
+      const auto column_blocks =
+          static_cast<std::int64_t>(size_hint(ceil_div(plan.column_count, plan.width)));
+      if (const std::int64_t together =
+              images_together(plan.image_count, image, weights, column_blocks, target)) {
         const auto images = std::find(around.begin(), around.end(), *plan.images);
         std::size_t outer = *plan.images;
         if (together > 1) {
@@ -151,7 +163,8 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
     std::replace(around.begin(), around.end(), *plan.halved, halves.inner);
     around.insert(around.begin(), halves.outer);
   } else if (is_alone && plan.rows && !plan.has_row_limit) {
-    if (const auto block = rows_outermost(plan.row_count, plan.rows_at_once, plan.result_bytes, static_cast<std::int64_t>(target.bytes_kept()))) {
+    if (const auto block = rows_outermost(plan.row_count, plan.rows_at_once, plan.result_bytes,
+                                          static_cast<std::int64_t>(target.bytes_kept()))) {
       const SplitLoop blocks = split(nest, whole, *plan.rows, *block, "b");
       plan.has_row_limit = !(mod(plan.row_count, *block) == Dim(0));
       items.push_back(ceil_div(plan.row_count, *block));
@@ -159,7 +172,8 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
       plan.rows = blocks.inner;
       around.insert(around.begin(), blocks.outer);
     }
-    const auto block = plan.has_row_limit ? std::nullopt : rows_in_block(plan.row_count, plan.rows_at_once, items);
+    const auto block =
+        plan.has_row_limit ? std::nullopt : rows_in_block(plan.row_count, plan.rows_at_once, items);
     if (block) {
       const SplitLoop blocks = split(nest, whole, *plan.rows, *block, "b");
       plan.rows = blocks.inner;
@@ -198,9 +212,11 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole, const std
   } else if (plan.is_shared_by_rows && !packings.empty()) {
     nest.buffers[plan.b].ahead = plan.sum_length * plan.width;
   } else if (!packings.empty() && !plan.is_paired && !tile_loop && gains_by_depth(shape, target)) {
-    nest.buffers[plan.b].ahead = panel_ahead(plan, plan.rows ? nests::find_loop(whole, *plan.rows) : nullptr, tile_rows, target);
+    nest.buffers[plan.b].ahead = panel_ahead(
+        plan, plan.rows ? nests::find_loop(whole, *plan.rows) : nullptr, tile_rows, target);
   }
-  if (is_alone && !plan.is_paired && !plan.lines && !tile_loop && gains_by_depth(shape, target)) nest.buffers[plan.a].ahead = plan.rows_ahead;
+  if (is_alone && !plan.is_paired && !plan.lines && !tile_loop && gains_by_depth(shape, target))
+    nest.buffers[plan.a].ahead = plan.rows_ahead;
   return packings;
 }
 
@@ -209,10 +225,12 @@ TileFacts facts_of(const Roles& roles, bool is_stage, const TargetFacts& target)
   TileFacts facts;
   facts.refusal = roles.refusal;
   if (!facts.refusal.empty()) return facts;
-  facts.row_count = roles.rows == nullptr ? std::optional<std::int64_t>(1) : roles.rows->extent.value();
+  facts.row_count =
+      roles.rows == nullptr ? std::optional<std::int64_t>(1) : roles.rows->extent.value();
   facts.column_count = static_cast<std::int64_t>(size_hint(roles.columns->extent));
   if (roles.rows != nullptr) facts.most_rows = rows_in_cache(roles.sum.a, roles.rows->id, target);
-  facts.has_other_loops = !is_stage && roles.sum.parallel.size() > (roles.rows == nullptr ? 1U : 2U);
+  facts.has_other_loops =
+      !is_stage && roles.sum.parallel.size() > (roles.rows == nullptr ? 1U : 2U);
   return facts;
 }
 
@@ -220,7 +238,8 @@ TileFacts facts_of(const Roles& roles, bool is_stage, const TargetFacts& target)
 
 Block* stages_of(LoopNest& nest) {
   Block* block = &nest.body;
-  while (block->size() == 1 && block->front().kind == Statement::Kind::Loop && block->front().is_independent) {
+  while (block->size() == 1 && block->front().kind == Statement::Kind::Loop &&
+         block->front().is_independent) {
     block = &block->front().body;
   }
   const bool are_loops = std::all_of(block->begin(), block->end(), [](const Statement& statement) {
@@ -232,7 +251,8 @@ Block* stages_of(LoopNest& nest) {
 namespace {
 
 // Where the sum can run in parts, of the nest itself or of its first stage that is a sum.
-void note_depth(LoopNest nest, const std::vector<bool>& may_pack, const TargetFacts& target, TileFacts& facts) {
+void note_depth(LoopNest nest, const std::vector<bool>& may_pack, const TargetFacts& target,
+                TileFacts& facts) {
   TileShape shape = tile_for(target.registers, target.vector_bits);
   shape.depth = depth_for(shape, target);
   const Block* stages = stages_of(nest);
@@ -276,7 +296,8 @@ TileFacts tile_facts(LoopNest nest, const std::vector<bool>& may_pack, const Tar
   return facts;
 }
 
-std::optional<std::size_t> rows_to_pack(LoopNest nest, const std::vector<bool>& may_pack, const TileShape& shape, const TargetFacts& target) {
+std::optional<std::size_t> rows_to_pack(LoopNest nest, const std::vector<bool>& may_pack,
+                                        const TileShape& shape, const TargetFacts& target) {
   if (stages_of(nest) != nullptr || shape.depth > 0 || shape.is_paired) return std::nullopt;
   collapse_rows(nest);
   const Roles roles = find_roles(nest.body, may_pack);
@@ -309,18 +330,22 @@ std::optional<std::vector<Packing>> turn_stages(LoopNest& nest, const StageTurn&
   }
   if (!has_tiles) return std::nullopt;
   *stages = std::move(turned);
-  for (Block* block = &nest.body; block->front().is_independent && block != stages; block = &block->front().body) {
+  for (Block* block = &nest.body; block->front().is_independent && block != stages;
+       block = &block->front().body) {
     block->front().loop = LoopKind::Parallel;
   }
   return packings;
 }
 
-std::optional<std::vector<Packing>> tile_contraction(LoopNest& nest, const std::vector<bool>& may_pack,
-                                                     const TileShape& shape, const TargetFacts& target) {
+std::optional<std::vector<Packing>> tile_contraction(LoopNest& nest,
+                                                     const std::vector<bool>& may_pack,
+                                                     const TileShape& shape,
+                                                     const TargetFacts& target) {
   if (stages_of(nest) == nullptr) collapse_rows(nest, shape.depth > 0);
-  return turn_stages(nest, [&](Block& stage, const std::vector<Statement>& around, LoopKind outermost) {
-    return tile(nest, stage, around, may_pack, shape, outermost, target);
-  });
+  return turn_stages(nest,
+                     [&](Block& stage, const std::vector<Statement>& around, LoopKind outermost) {
+                       return tile(nest, stage, around, may_pack, shape, outermost, target);
+                     });
 }
 
 }  // namespace tenon::codegen::cpu

@@ -1,11 +1,11 @@
-#include <algorithm>
-#include <map>
-
 #include "base/error.h"
 #include "codegen/cpu/winograd_nests.h"
 #include "nests/affine.h"
 #include "nests/stride.h"
 #include "ops/access.h"
+
+#include <algorithm>
+#include <map>
 
 namespace tenon::codegen::cpu {
 namespace {
@@ -34,7 +34,8 @@ class Finder {
 
   FoundWindow run() {
     const auto sum = find_contraction(part_.nest);
-    if (!sum || sum->reduction.size() != 3) return no("it is not a sum over channels and windows of two axes");
+    if (!sum || sum->reduction.size() != 3)
+      return no("it is not a sum over channels and windows of two axes");
     for (const NestBuffer& buffer : part_.nest.buffers) {
       if (buffer.storage == Storage::Scratch) return no("more than the sum is done in its loops");
     }
@@ -51,7 +52,8 @@ class Finder {
       if (!is_weight(swaps ? sum->a : sum->b)) continue;
       reason = "its windows are not 3x3, or do not move by one";
       if (!is_image()) continue;
-      reason = "channels do not lie side by side in its image and its result, or do not fill vectors";
+      reason =
+          "channels do not lie side by side in its image and its result, or do not fill vectors";
       if (is_channels_last()) return {found_, ""};
     }
     return no(reason);
@@ -70,7 +72,8 @@ class Finder {
     const std::size_t buffer = part_.buffers[load->id];
     const auto place = place_of(load);
     const bool is_constant = buffer < is_constant_.size() && is_constant_[buffer];
-    if (load->bounds != Bounds::Inside || !place || (!is_constant && load->dtype != DType::F32)) return false;
+    if (load->bounds != Bounds::Inside || !place || (!is_constant && load->dtype != DType::F32))
+      return false;
     found_.has_constant_weights = is_constant;
     weight_ = *place;
     found_.weights.source = buffer;
@@ -185,8 +188,8 @@ FoundWindow find_window(const NestSequence::Part& part, const std::vector<bool>&
 
 namespace {
 
-// In cycles, for each channel or output of a tile. Weights come from memory: those of the layers between two
-// runs are more than caches hold.
+// In cycles, for each channel or output of a tile. Weights come from memory: those of the layers
+// between two runs are more than caches hold.
 constexpr double kImageCost = 20, kResultCost = 16, kWeightCost = 20;
 constexpr std::int64_t kEnoughBlocks = 8;
 
@@ -200,9 +203,11 @@ double winograd_cost(const WindowSum& window, const TargetFacts& facts) {
   const auto products = static_cast<double>(w.channels * window.blocked_outputs());
   const double share = kinds / 36;
   // Weights that are no constant are transformed first: read, computed, written.
-  const double making = window.has_constant_weights ? 0 : products * (share * kWeightCost + kinds * 4 / weight_bytes);
+  const double making =
+      window.has_constant_weights ? 0 : products * (share * kWeightCost + kinds * 4 / weight_bytes);
   // While one block of columns is in use the next comes from memory.
-  return making + kinds * products * std::max(tiles / facts.products_per_cycle(), 4 / weight_bytes) +
+  return making +
+         kinds * products * std::max(tiles / facts.products_per_cycle(), 4 / weight_bytes) +
          tiles * share *
              (kImageCost * static_cast<double>(w.channels) +
               kResultCost * static_cast<double>(w.outputs));

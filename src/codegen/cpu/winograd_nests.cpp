@@ -101,7 +101,13 @@ class Nests {
  public:
   Nests(NestSequence& sequence, const NestSequence::Part& part, const WindowSum& window,
         std::size_t derived, std::int64_t block, unsigned rows, unsigned lanes)
-      : sequence_(sequence), from_(part), w_(window), derived_(derived), block_(block), rows_(rows), lanes_(lanes) {}
+      : sequence_(sequence),
+        from_(part),
+        w_(window),
+        derived_(derived),
+        block_(block),
+        rows_(rows),
+        lanes_(lanes) {}
 
   std::vector<NestSequence::Part> run() {
     const std::int64_t kinds = w_.edge() * w_.edge();
@@ -231,9 +237,11 @@ class Nests {
     const Scalar number = integers(BinaryOp::Add, first_tile_, at.held);
     const Scalar columns = nest().extent(w_.tile_columns()), rows = nest().extent(w_.tile_rows());
     const Scalar line = integers(BinaryOp::Divide, number, columns);
-    at.column = beginning(minus(number, integers(BinaryOp::Multiply, line, columns)), w_.columns, w_.column_step);
+    at.column = beginning(minus(number, integers(BinaryOp::Multiply, line, columns)), w_.columns,
+                          w_.column_step);
     at.batch = w_.batches == Dim(1) ? integer_scalar(0) : integers(BinaryOp::Divide, line, rows);
-    at.row = beginning(minus(line, integers(BinaryOp::Multiply, at.batch, rows)), w_.rows, w_.row_step);
+    at.row =
+        beginning(minus(line, integers(BinaryOp::Multiply, at.batch, rows)), w_.rows, w_.row_step);
     return at;
   }
   // Tiles of all phases take turns.
@@ -241,7 +249,8 @@ class Nests {
     const std::int64_t phases = WindowSum::phases(extent, step);
     if (phases == 1) return times(number, w_.weights.tile * step);
     const Scalar turn = integers(BinaryOp::Divide, number, integer_scalar(phases));
-    return integers(BinaryOp::Add, times(turn, w_.weights.tile * step), minus(number, times(turn, phases)));
+    return integers(BinaryOp::Add, times(turn, w_.weights.tile * step),
+                    minus(number, times(turn, phases)));
   }
   Block tile_loop(std::size_t id, Block body) {
     Statement statement = loop(
@@ -259,7 +268,8 @@ class Nests {
     const std::int64_t edge = w_.edge();
     // How far the tile is from the nearest edge of the image; negative if it reaches over.
     const Scalar row = plus(at.row, w_.first_row), column = plus(at.column, w_.first_column);
-    const std::int64_t row_reach = (edge - 1) * w_.row_step + 1, column_reach = (edge - 1) * w_.column_step + 1;
+    const std::int64_t row_reach = (edge - 1) * w_.row_step + 1,
+                       column_reach = (edge - 1) * w_.column_step + 1;
     const Scalar distance =
         least(least(row, minus(plus(nest().extent(w_.image_rows), -row_reach), row)),
               least(column, minus(plus(nest().extent(w_.image_columns), -column_reach), column)));
@@ -334,7 +344,8 @@ class Nests {
                      local_scalar(total, DType::F32))};
     const LoopKind shared = block_ > 0 ? LoopKind::Serial : LoopKind::Parallel;
     body = {loop(row, image_dims_[0], LoopKind::Jam, rows_, std::move(body))};
-    body = {loop(inner, w_.weights.columns, LoopKind::Vector, static_cast<unsigned>(w_.weights.columns), std::move(body))};
+    body = {loop(inner, w_.weights.columns, LoopKind::Vector,
+                 static_cast<unsigned>(w_.weights.columns), std::move(body))};
     body = {loop(outer, w_.weights.blocks(), shared, 1, std::move(body))};
     return {loop(kind, image_dims_[1], shared, 1, std::move(body))};
   }
@@ -355,8 +366,8 @@ class Nests {
       for (std::size_t i = 0; i < values.size(); ++i) half[i].push_back(named(body, values[i]));
     }
     // Tiles at the far edges hold results that are not wanted.
-    const auto guarded = [&](Block& block, const Scalar& position, const Dim& extent, std::int64_t step,
-                             std::int64_t k, Block inside) {
+    const auto guarded = [&](Block& block, const Scalar& position, const Dim& extent,
+                             std::int64_t step, std::int64_t k, Block inside) {
       const Dim last_tile = Dim(w_.weights.tile) * (w_.phase_tiles(extent, step) - Dim(1));
       const Dim last = Dim(WindowSum::phases(extent, step) - 1) + Dim(step) * (last_tile + Dim(k));
       if (provably_at_most(last + Dim(1), extent)) {
@@ -435,17 +446,15 @@ std::int64_t WindowSum::tiles_hint() const {
   return batches_hint() * static_cast<std::int64_t>(size_hint(tile_rows() * tile_columns()));
 }
 
-std::int64_t WindowSum::blocked_outputs() const {
-  return weights.blocks() * weights.columns;
-}
+std::int64_t WindowSum::blocked_outputs() const { return weights.blocks() * weights.columns; }
 
 std::int64_t winograd_columns(const WindowSum& window, const TargetFacts& facts) {
   const std::int64_t wide = tile_for(facts.registers, facts.vector_bits).columns;
   return window.weights.outputs % wide == 0 ? wide : window.weights.columns;
 }
 
-// Narrow tiles: sums in flight should be half as many again as multiply-adds take cycles, on all units of a core. Rows
-// that lie at the same places of the first cache find room there together.
+// Narrow tiles: sums in flight should be half as many again as multiply-adds take cycles, on all
+// units of a core. Rows that lie at the same places of the first cache find room there together.
 unsigned product_rows(const WindowSum& window, const TargetFacts& facts) {
   constexpr double kLatency = 4;
   const std::int64_t distance = window.edge() * window.edge() * window.weights.channels;
@@ -463,7 +472,9 @@ std::vector<NestSequence::Part> winograd_nests(NestSequence& sequence,
                                                const NestSequence::Part& part,
                                                const WindowSum& window, std::size_t derived,
                                                std::int64_t block, const TargetFacts& facts) {
-  return Nests(sequence, part, window, derived, block, product_rows(window, facts), facts.vector_bits / 32).run();
+  return Nests(sequence, part, window, derived, block, product_rows(window, facts),
+               facts.vector_bits / 32)
+      .run();
 }
 
 }  // namespace tenon::codegen::cpu

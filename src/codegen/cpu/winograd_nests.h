@@ -1,13 +1,13 @@
 #pragma once
 
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "codegen/nest_names.h"
 #include "nests/contraction.h"
 #include "nests/winograd_weights.h"
 #include "target/facts.h"
+
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace tenon::codegen::cpu {
 
@@ -17,20 +17,26 @@ using nests::WinogradWeights;
 /// A convolution of 3×3 windows that move by one, found in a nest; their elements may lie apart.
 struct WindowSum {
   Contraction sum;
-  Scalar image;                      ///< the load
-  std::optional<std::size_t> batch;  ///< loops
-  std::size_t row = 0, column = 0;   ///< of the result: loops
+  /// the load
+  Scalar image;
+  /// loops
+  std::optional<std::size_t> batch;
+  /// of the result: loops
+  std::size_t row = 0, column = 0;
   std::size_t output = 0, channel = 0;
   std::size_t window_row = 0, window_column = 0;
-  Dim batches = 1, rows = 0, columns = 0;           ///< extents of the result
-  std::int64_t first_row = 0, first_column = 0;     ///< of the image: where the first window begins
+  /// extents of the result
+  Dim batches = 1, rows = 0, columns = 0;
+  /// of the image: where the first window begins
+  std::int64_t first_row = 0, first_column = 0;
   Dim image_rows = 0, image_columns = 0;
   /// Between the elements of a window. Pixels that lie so far apart are an image by themselves, of
   /// which there are as many as steps: one phase each, with its own tiles.
   std::int64_t row_step = 1, column_step = 1;
   /// Windows that are read from their last element on, as a convolution's gradient reads them.
   bool flips_rows = false, flips_columns = false;
-  bool has_constant_weights = true;  ///< else they are transformed in every run
+  /// else they are transformed in every run
+  bool has_constant_weights = true;
   WinogradWeights weights;
 
   std::int64_t edge() const { return weights.tile + 2; }
@@ -38,14 +44,17 @@ struct WindowSum {
   static std::int64_t phases(const Dim& extent, std::int64_t step);
   Dim phase_tiles(const Dim& extent, std::int64_t step) const;
   Dim tile_rows() const { return Dim(phases(rows, row_step)) * phase_tiles(rows, row_step); }
-  Dim tile_columns() const { return Dim(phases(columns, column_step)) * phase_tiles(columns, column_step); }
+  Dim tile_columns() const {
+    return Dim(phases(columns, column_step)) * phase_tiles(columns, column_step);
+  }
   Dim tiles() const { return batches * tile_rows() * tile_columns(); }
   bool has_fixed_images() const { return rows.is_constant() && columns.is_constant(); }
-  /// As many as there are at least where the batch is known only when it runs, and as many as images
-  /// usually have.
+  /// As many as there are at least where the batch is known only when it runs, and as many as
+  /// images usually have.
   std::int64_t tiles_hint() const;
   std::int64_t batches_hint() const { return batches.is_constant() ? batches.constant() : 1; }
-  std::int64_t blocked_outputs() const;  ///< outputs, rounded up to whole vectors
+  /// outputs, rounded up to whole vectors
+  std::int64_t blocked_outputs() const;
 };
 
 /// A sum that Winograd's algorithm computes: windows of 3×3 that move by one, image and result with
@@ -67,8 +76,8 @@ std::int64_t winograd_columns(const WindowSum& window, const TargetFacts& facts)
 std::int64_t tiles_in_block(const WindowSum& window);
 
 /// A nest that writes the weights to `made` as the products want them: `transform_weights` in f32.
-NestSequence::Part weight_nest(const NestSequence& sequence, const std::string& name, const WinogradWeights& weights,
-                               std::size_t made);
+NestSequence::Part weight_nest(const NestSequence& sequence, const std::string& name,
+                               const WinogradWeights& weights, std::size_t made);
 
 /// Nests that compute what `part` does. `block` tiles at a time go through transform, products and
 /// transform back within one nest, in buffers of the thread; 0: three nests after one another, with

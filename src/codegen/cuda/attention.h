@@ -12,20 +12,28 @@ namespace tenon::codegen::cuda {
 /// the sum of values by it. One kernel does it on tensor cores without writing the scores down.
 /// Points into the nest.
 struct AttentionTile {
-  std::vector<const Statement*> outer;  ///< loops around it, but for that over queries
+  /// loops around it, but for that over queries
+  std::vector<const Statement*> outer;
   const Statement* queries = nullptr;
   Dim keys;
   std::int64_t head_size = 0, value_size = 0;
-  DType dtype = DType::F16;  ///< of queries, keys, values and results
-  Scalar q, k, v;            ///< loads
+  /// of queries, keys, values and results
+  DType dtype = DType::F16;
+  /// loads
+  Scalar q, k, v;
   const Statement* store = nullptr;
-  Dim q_row, k_row, v_row, y_row;  ///< elements from one to the next
+  /// elements from one to the next
+  Dim q_row, k_row, v_row, y_row;
   /// Loops of the loads and the store that are those inside a row: all begin at 0.
   std::vector<std::size_t> inner_loops;
-  Scalar score;                    ///< what becomes of a product before the softmax
-  std::size_t score_buffer = 0;    ///< where products are read from in it
-  std::size_t key_loop = 0;        ///< of the score
-  bool is_zero_if_masked = false;  ///< a row without any score above -inf is 0, else NaN
+  /// what becomes of a product before the softmax
+  Scalar score;
+  /// where products are read from in it
+  std::size_t score_buffer = 0;
+  /// of the score
+  std::size_t key_loop = 0;
+  /// a row without any score above -inf is 0, else NaN
+  bool is_zero_if_masked = false;
 };
 
 /// Nothing where the nest is anything else.

@@ -17,12 +17,16 @@ namespace tenon::codegen::cuda {
 /// How the positions of a nest are spread over a device. The outermost independent loops are its
 /// items; a group of threads does one item, or one thread does `lanes` neighbouring ones.
 struct Binding {
-  std::vector<const Statement*> items;  ///< loops, outermost first
-  const Block* inner = nullptr;         ///< what is done for each
+  /// loops, outermost first
+  std::vector<const Statement*> items;
+  /// what is done for each
+  const Block* inner = nullptr;
   /// Threads that do one item: 1, a quarter of a warp to all of it, or a whole block.
   unsigned group = 1;
-  unsigned threads = 256;  ///< of a block
-  unsigned lanes = 1;      ///< neighbours along the last of `items` that one thread does
+  /// of a block
+  unsigned threads = 256;
+  /// neighbours along the last of `items` that one thread does
+  unsigned lanes = 1;
   /// Buffers of the nest's own that lie in the memory of the device, one for each group; others are
   /// small enough for shared memory or registers.
   bool has_global_scratch = false;

@@ -10,9 +10,12 @@ namespace tenon::codegen::cuda {
 
 /// A way to compute a nest on a device, by one kernel or by several one after another.
 struct DeviceCandidate {
-  std::string name;  ///< what does most of the work: `kWgmma`, `kMma`, "cudnn", "cublaslt", "loops"
-  Verdict verdict;   ///< its cost is only a place in their order; `reason` also of a yes
-  Target target;     ///< for which `select_kernels` makes it
+  /// what does most of the work: `kWgmma`, `kMma`, "cudnn", "cublaslt", "loops"
+  std::string name;
+  /// its cost is only a place in their order; `reason` also of a yes
+  Verdict verdict;
+  /// for which `select_kernels` makes it
+  Target target;
 };
 
 /// What may compute a part, in the order of what is thought to be fastest: what is taken untimed

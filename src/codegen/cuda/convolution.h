@@ -15,9 +15,11 @@ namespace tenon::codegen::cuda {
 struct ConvolutionTile {
   /// Pixels (batch, row, column as one), outputs and what becomes of a sum, as a product has them.
   ProductTile product;
-  Scalar image, weights;  ///< loads; weights lie as output, row, column, channel
+  /// loads; weights lie as output, row, column, channel
+  Scalar image, weights;
   Dim batch = 1;
-  std::int64_t rows = 1, columns = 1, outputs = 1, channels = 1;  ///< rows …: of the result
+  /// rows …: of the result
+  std::int64_t rows = 1, columns = 1, outputs = 1, channels = 1;
   std::int64_t window_rows = 1, window_columns = 1, rows_before = 0, columns_before = 0;
   std::int64_t row_stride = 1, column_stride = 1, row_dilation = 1, column_dilation = 1;
   /// Tiles of 128 pixels, not 64, on from row to row and from image to image.

@@ -11,7 +11,8 @@ namespace tenon::codegen::cuda {
 /// that have no other.
 struct OneGroup {
   LoopNest nest;
-  const Statement* groups = nullptr;  ///< the loop over them, of the nest as it was
+  /// the loop over them, of the nest as it was
+  const Statement* groups = nullptr;
 };
 
 /// Nothing where no loop, or more than one, moves both factors of a sum.

@@ -15,10 +15,14 @@ namespace tenon::codegen::cuda {
 struct LibraryMatch {
   LibraryCall call;
   std::vector<Dim> extents;
-  std::vector<std::size_t> buffers;       ///< of the nest, in the order of the call's
-  std::optional<nests::Packing> packing;  ///< of the weights; `buffer` is one of the nest
-  std::string refusal;                    ///< why there is none; empty where there is
-  bool is_split = false;                  ///< a matrix product in many small ones
+  /// of the nest, in the order of the call's
+  std::vector<std::size_t> buffers;
+  /// of the weights; `buffer` is one of the nest
+  std::optional<nests::Packing> packing;
+  /// why there is none; empty where there is
+  std::string refusal;
+  /// a matrix product in many small ones
+  bool is_split = false;
   /// Of a refusal: what would be a convolution, or a faster one, if this load read a copy with its
   /// axes in this order and, unless 0, zeros up to so many channels.
   Scalar image;

@@ -15,8 +15,10 @@ struct MmaTile {
   ProductTile product;
   /// Where rows are pixels that a window is moved to; its `product` is the one above.
   std::optional<ConvolutionTile> convolution;
-  std::int64_t groups = 1;                 ///< of channels; their loop is the last of the rows'
-  std::int64_t rows = 128, columns = 128;  ///< of a tile
+  /// of channels; their loop is the last of the rows'
+  std::int64_t groups = 1;
+  /// of a tile
+  std::int64_t rows = 128, columns = 128;
 
   Dim row_count() const { return convolution ? convolution->pixel_count() : product.row_count; }
   /// One block to each.

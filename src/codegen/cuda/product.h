@@ -14,17 +14,24 @@ namespace tenon::codegen::cuda {
 /// kernel does it on tensor cores: what follows the sums of one tile is computed while those of the
 /// next are summed. Points into the nest, but for the store.
 struct ProductTile {
-  std::vector<const Statement*> rows;  ///< loops that run as one, outermost first
+  /// loops that run as one, outermost first
+  std::vector<const Statement*> rows;
   const Statement* columns = nullptr;
   Dim row_count;
   std::int64_t column_count = 0, inner_count = 0;
-  DType dtype = DType::F16, b_dtype = DType::F16;  ///< of the matrices
+  /// of the matrices
+  DType dtype = DType::F16, b_dtype = DType::F16;
   DType result_dtype = DType::F16;
-  Scalar a, b;                            ///< loads
-  std::int64_t a_pitch = 0, b_pitch = 0;  ///< elements from one row to the next
-  bool is_b_turned = false;               ///< its columns lie side by side, not what is summed over
-  std::size_t sum = 0;                    ///< the local that holds the sum
-  Statement store;                        ///< its value told from the sum alone
+  /// loads
+  Scalar a, b;
+  /// elements from one row to the next
+  std::int64_t a_pitch = 0, b_pitch = 0;
+  /// its columns lie side by side, not what is summed over
+  bool is_b_turned = false;
+  /// the local that holds the sum
+  std::size_t sum = 0;
+  /// its value told from the sum alone
+  Statement store;
 
   bool has_bytes() const { return is_integer(dtype); }
   /// What follows sums of bytes takes longer than they do: none is computed beyond the edge.

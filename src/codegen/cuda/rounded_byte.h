@@ -10,7 +10,8 @@ namespace tenon::codegen::cuda {
 /// byte can be; 0 of NaN. Zeros of both signs become one.
 struct RoundedByte {
   Scalar x;
-  Scalar zero;  ///< an f32, no larger than a byte
+  /// an f32, no larger than a byte
+  Scalar zero;
 
   bool is_from_zero() const;
 };
@@ -18,8 +19,10 @@ std::optional<RoundedByte> find_rounded_byte(const ScalarNode& node);
 
 /// A byte, without a sign, less a zero point, in f32: x - zero.
 struct ByteDistance {
-  Scalar x;     ///< the byte
-  Scalar zero;  ///< as above
+  /// the byte
+  Scalar x;
+  /// as above
+  Scalar zero;
 };
 std::optional<ByteDistance> find_byte_distance(const ScalarNode& node);
 
@@ -28,7 +31,8 @@ std::optional<ByteDistance> find_byte_distance(const ScalarNode& node);
 struct RoundedQuotient {
   Scalar x;
   float lowest = 0, highest = 0;
-  float divisor = 1, inverse = 1, rest = 0;  ///< 1 / divisor, to nearest, and what is left of it
+  /// 1 / divisor, to nearest, and what is left of it
+  float divisor = 1, inverse = 1, rest = 0;
 };
 std::optional<RoundedQuotient> find_rounded_quotient(const Scalar& scalar);
 

@@ -12,14 +12,17 @@
 namespace tenon::codegen::cuda {
 
 struct Target {
-  std::string architecture;  ///< "sm_90a"
-  bool allows_tf32 = false;  ///< f32 products may drop digits
-  bool multiplies_bytes =
-      false;  ///< … of bytes are on tensor cores, where there are such instructions
+  /// "sm_90a"
+  std::string architecture;
+  /// f32 products may drop digits
+  bool allows_tf32 = false;
+  /// … of bytes are on tensor cores, where there are such instructions
+  bool multiplies_bytes = false;
   bool uses_libraries = true;
-  bool is_emulated =
-      false;  ///< C++ for the processor that does what the device would, to be tried without one
-  bool uses_tensor_cores = true;  ///< by kernels of our own
+  /// C++ for the processor that does what the device would, to be tried without one
+  bool is_emulated = false;
+  /// by kernels of our own
+  bool uses_tensor_cores = true;
   /// … also for what a library is thought to be faster at.
   bool prefers_tensor_cores = false;
 
@@ -40,12 +43,16 @@ std::optional<Target> parse_target(const std::string& text);
 
 /// What computes one nest of a sequence on a device: loops of our own, or a library.
 struct DeviceKernel {
-  NestSequence::Part part;  ///< its buffers are those of the call, in order
-  std::string candidate;    ///< "loops", "attention", `kWgmma`, `kMma`, "cublaslt", "cudnn"
-  std::string refusal;      ///< why no library: for `explain`
+  /// its buffers are those of the call, in order
+  NestSequence::Part part;
+  /// "loops", "attention", `kWgmma`, `kMma`, "cublaslt", "cudnn"
+  std::string candidate;
+  /// why no library: for `explain`
+  std::string refusal;
   std::optional<LibraryCall> library;
   std::vector<Dim> library_extents;
-  std::vector<nests::Packing> packings;  ///< of constants; `buffer` is a place in `part.buffers`
+  /// of constants; `buffer` is a place in `part.buffers`
+  std::vector<nests::Packing> packings;
 };
 
 /// Puts nests together, or makes some needless, where that suits the device.

@@ -14,9 +14,11 @@ namespace tenon::codegen::cuda {
 /// (space-to-depth), or, where it does not stride, all positions of the window (im2col). Libraries
 /// are slow with few channels, tensor cores idle. Of floats, or of bytes with any number around.
 struct SpaceToDepth {
-  std::vector<NestSequence::Part> copies;  ///< of the image, then of the weights if it reads them
+  /// of the image, then of the weights if it reads them
+  std::vector<NestSequence::Part> copies;
   NestSequence::Part sum;
-  std::optional<NestSequence::Part> rest;  ///< of a gradient: what becomes of the sum
+  /// of a gradient: what becomes of the sum
+  std::optional<NestSequence::Part> rest;
   /// Weights that are read laid out anew: the buffers of the sequence from which and to which; how,
   /// for those that are constants.
   std::optional<std::size_t> weights, laid_weights;

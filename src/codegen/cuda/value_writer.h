@@ -50,11 +50,14 @@ class ValueWriter {
  public:
   /// A load that was made for all lanes at once.
   struct PackedLoad {
-    std::string pack, guard;  ///< no guard: it lies inside
-    std::string index = "v";  ///< in the pack
+    /// no guard: it lies inside
+    std::string pack, guard;
+    /// in the pack
+    std::string index = "v";
   };
   struct Place {
-    std::string offset, inside;  ///< empty: surely inside
+    /// empty: surely inside
+    std::string offset, inside;
   };
 
   ValueWriter(const LoopNest& nest, Lines& lines);

@@ -15,11 +15,15 @@ namespace tenon::codegen::cuda {
 struct WeightGradientTile {
   /// Pieces: groups of images, bands of rows. Null before a sum is cut.
   const Statement *groups = nullptr, *bands = nullptr;
-  const Statement *images = nullptr, *lines = nullptr, *along = nullptr;  ///< summed over
+  /// summed over
+  const Statement *images = nullptr, *lines = nullptr, *along = nullptr;
   const Statement *outputs = nullptr, *rows = nullptr, *columns = nullptr, *channels = nullptr;
-  Scalar image, gradient;                            ///< loads
-  std::int64_t rows_before = 0, columns_before = 0;  ///< zeros before the image
-  std::size_t result = 0;                            ///< buffer of the sums of pieces
+  /// loads
+  Scalar image, gradient;
+  /// zeros before the image
+  std::int64_t rows_before = 0, columns_before = 0;
+  /// buffer of the sums of pieces
+  std::size_t result = 0;
 };
 
 /// Cuts the sum of a gradient that this kernel is for: the first part sums pieces, the second adds
@@ -36,9 +40,11 @@ std::optional<WeightGradientTile> match_weight_gradient_tile(const LoopNest& nes
 
 /// What is summed over at once: columns of a row, or whole rows of several images side by side.
 struct GradientStrip {
-  std::int64_t columns = 0;  ///< 8 to 64
+  /// 8 to 64
+  std::int64_t columns = 0;
   std::int64_t images = 1;
-  std::int64_t pitch = 0;  ///< columns from one image to the next, unless it is one
+  /// columns from one image to the next, unless it is one
+  std::int64_t pitch = 0;
 
   /// Of a row of the image, and of the result's gradient, that one copy fetches.
   std::int64_t image_columns() const { return images == 1 ? columns : pitch; }

@@ -12,14 +12,17 @@ namespace tenon {
 /// A model run over shards: files with an array for each of its inputs, samples along the first
 /// axis.
 struct BatchRunOptions {
-  std::int64_t batch = 0;  ///< samples a run; 0: as the model says, or 32
+  /// samples a run; 0: as the model says, or 32
+  std::int64_t batch = 0;
   int thread_count = 0;
   std::string target = "native";
 };
 
 struct BatchRunResult {
-  std::int64_t shards = 0, samples = 0;  ///< that this process did
-  bool is_complete = false;              ///< all shards of all processes
+  /// that this process did
+  std::int64_t shards = 0, samples = 0;
+  /// all shards of all processes
+  bool is_complete = false;
 };
 
 /// Works shards off until none is left; the result of each has an array for each output, samples in

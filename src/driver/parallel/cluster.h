@@ -15,16 +15,20 @@ struct Cluster {
   struct Tier {
     std::string name;
     std::int64_t ranks = 1;
-    double bytes_per_s = 0, latency_s = 0;  ///< of one rank, in one direction
+    /// of one rank, in one direction
+    double bytes_per_s = 0, latency_s = 0;
   };
   std::string name;
-  std::int64_t ranks = 1;  ///< as many as there are
+  /// as many as there are
+  std::int64_t ranks = 1;
   memory::Device device;
-  double start_s = 0;  ///< what a kernel takes before it begins
+  /// what a kernel takes before it begins
+  double start_s = 0;
   /// Whether sums are made group by group, as NCCL does, or every rank exchanges with every other,
   /// as Tenon's sums in rank order do.
   bool is_hierarchical = false;
-  std::vector<Tier> tiers;  ///< the innermost first
+  /// the innermost first
+  std::vector<Tier> tiers;
   /// Of ranks that share the cores of one machine, how many compute at the same time; what carries
   /// their messages then takes the same cores. 0: every rank has its own, and messages too.
   double ranks_at_once = 0;
@@ -32,7 +36,8 @@ struct Cluster {
   /// What all ranks exchanging pieces of `bytes` takes, once: half of an all_reduce.
   struct Exchange {
     double seconds = 0;
-    std::vector<double> bytes;  ///< that a rank sends, by tier
+    /// that a rank sends, by tier
+    std::vector<double> bytes;
   };
   Exchange exchange(std::int64_t rank_count, double bytes) const;
 };

@@ -11,7 +11,8 @@ namespace tenon {
 /// Parts of a tensor, of one size, that ranks `stride` apart hold one behind another, and where the
 /// whole of it goes on each. What fills up the last parts does not travel.
 struct JoinedParts {
-  const std::byte* from = nullptr;  ///< this rank's part; may lie where it belongs
+  /// this rank's part; may lie where it belongs
+  const std::byte* from = nullptr;
   std::byte* to = nullptr;
   std::size_t part_bytes = 0, whole_bytes = 0;
   int ranks = 1, stride = 1;

@@ -9,8 +9,10 @@ namespace tenon {
 
 /// What a rank holds while it trains, in bytes.
 struct RankNeeds {
-  std::uint64_t states = 0;     ///< with the place that a step writes them to
-  std::uint64_t exchanged = 0;  ///< gradients, parameters put together, what stages hand on
+  /// with the place that a step writes them to
+  std::uint64_t states = 0;
+  /// gradients, parameters put together, what stages hand on
+  std::uint64_t exchanged = 0;
   std::uint64_t arena = 0;
 
   std::uint64_t outside_arena() const { return states + exchanged; }
@@ -20,7 +22,8 @@ struct RankNeeds {
 /// How ranks share the work that has to fit.
 struct RankShares {
   std::int64_t ranks = 1;
-  std::int64_t parts = 1, part_size = 1;  ///< of a batch; samples of each
+  /// of a batch; samples of each
+  std::int64_t parts = 1, part_size = 1;
   bool splits_parameters = false;
 };
 

@@ -13,15 +13,19 @@ namespace tenon {
 
 /// Where the time of communication went.
 struct CommunicationTimes {
-  double busy_s = 0;        ///< exchanging and adding up
-  double waited_s = 0;      ///< of that, while nothing was computed
-  std::uint64_t bytes = 0;  ///< that this rank sent
+  /// exchanging and adding up
+  double busy_s = 0;
+  /// of that, while nothing was computed
+  double waited_s = 0;
+  /// that this rank sent
+  std::uint64_t bytes = 0;
   double hidden_share() const { return waited_s < busy_s ? 1 - waited_s / busy_s : 0; }
 };
 
 /// How a step over ranks is run.
 struct RankedStepOptions {
-  std::int64_t part_count = 1;  ///< a multiple of the number of groups of `tensor_ranks`
+  /// a multiple of the number of groups of `tensor_ranks`
+  std::int64_t part_count = 1;
   int thread_count = 0;
   std::size_t bucket_bytes = std::size_t{4} << 20;
   std::int64_t tensor_ranks = 1;
@@ -57,7 +61,8 @@ class RankedStep {
   const StepPlace& place() const;
   const Program& program() const;
   std::uint64_t arena_bytes() const;
-  std::uint64_t largest_arena_bytes() const;  ///< of a stage
+  /// of a stage
+  std::uint64_t largest_arena_bytes() const;
   std::size_t bucket_count() const;
   /// What it holds beside the stages' arenas: gradients, parameters while they are whole, and what
   /// stages hand on.

@@ -10,9 +10,12 @@ namespace tenon {
 /// of their own, and the collectives that they lead to.
 struct Stage {
   Graph graph;
-  std::vector<ValueId> inputs, outputs;  ///< of `graph`, as values of the whole one
-  std::vector<NodeId> collectives;  ///< of the whole graph, in its order; they follow the nodes
-  bool is_behind_sums = false;  ///< over the parts of a batch: it runs once a step, not for each
+  /// of `graph`, as values of the whole one
+  std::vector<ValueId> inputs, outputs;
+  /// of the whole graph, in its order; they follow the nodes
+  std::vector<NodeId> collectives;
+  /// over the parts of a batch: it runs once a step, not for each
+  bool is_behind_sums = false;
 };
 
 /// Whether a collective adds up what parts of a batch lead to, rather than what ranks compute of

@@ -15,11 +15,13 @@ namespace tenon {
 /// there from rank to rank.
 struct StepPlace {
   std::function<Program(Graph graph)> compile;
-  Executable::MakeDevice make_device = nullptr;  ///< null: programs find theirs
+  /// null: programs find theirs
+  Executable::MakeDevice make_device = nullptr;
   std::shared_ptr<RankMemory> memory;
   std::shared_ptr<Communicator> ranks;
   bool is_device = false;
-  std::string words;  ///< about a device, for users: "NCCL 2.27.3 on NVIDIA H200"
+  /// about a device, for users: "NCCL 2.27.3 on NVIDIA H200"
+  std::string words;
 
   std::shared_ptr<const Executable> load(Program program) const;
 };

@@ -15,14 +15,20 @@ class StepCosts {
   StepCosts(const Graph& model, TrainOptions options, const Cluster& cluster);
 
   struct Gradient {
-    double bytes = 0, made_at_s = 0;  ///< from the beginning of the step
+    /// from the beginning of the step
+    double bytes = 0, made_at_s = 0;
   };
-  double compute_s = 0;             ///< forward and backward
-  double update_s = 0;              ///< of all parameters, without
-  double update_start_s = 0;        ///< what its kernels take before they begin
-  std::vector<Gradient> gradients;  ///< in the order in which they are made
+  /// forward and backward
+  double compute_s = 0;
+  /// of all parameters, without
+  double update_s = 0;
+  /// what its kernels take before they begin
+  double update_start_s = 0;
+  /// in the order in which they are made
+  std::vector<Gradient> gradients;
   double gradient_bytes = 0, parameter_bytes = 0, other_state_bytes = 0;
-  double arena_bytes = 0;  ///< of forward and backward, without a budget
+  /// of forward and backward, without a budget
+  double arena_bytes = 0;
   /// What whole steps took beyond all that where they were measured: between them (data, calls),
   /// and where ranks meet. Nothing in an estimate.
   double between_s = 0, meeting_s = 0;
@@ -34,9 +40,12 @@ struct StepPlan {
   bool splits_states = false;
   double bucket_bytes = 0;
   double step_s = 0, compute_s = 0, communication_s = 0, waited_s = 0;
-  double bytes_per_rank = 0;       ///< of memory
-  std::vector<double> link_bytes;  ///< that a rank sends, by tier
-  bool fits = true;                ///< in the device's memory, as far as that is said
+  /// of memory
+  double bytes_per_rank = 0;
+  /// that a rank sends, by tier
+  std::vector<double> link_bytes;
+  /// in the device's memory, as far as that is said
+  bool fits = true;
 };
 
 /// The fastest of whole or split states and of several sizes of buckets, among those that fit;

@@ -23,8 +23,10 @@ class TaskThread {
   void wait();
   /// The same for tasks up to one.
   void wait(std::uint64_t number);
-  std::uint64_t last() const { return added_; }  ///< task that was added
-  double busy_s() const { return busy_s_; }      ///< asked when nothing is under way
+  /// task that was added
+  std::uint64_t last() const { return added_; }
+  /// asked when nothing is under way
+  double busy_s() const { return busy_s_; }
 
  private:
   void work();

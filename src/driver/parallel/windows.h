@@ -18,7 +18,8 @@ struct WindowedValue {
 
 /// Where values lie whose intervals do not overlap share memory.
 struct WindowPlan {
-  std::vector<std::size_t> offsets;  ///< by value
+  /// by value
+  std::vector<std::size_t> offsets;
   std::size_t bytes = 0;
 };
 /// Large ones first, each at the first place that is free whenever it is there.

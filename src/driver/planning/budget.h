@@ -18,25 +18,38 @@ struct BudgetRequest {
   /// "60%": of the arena that the program takes without a budget. "1GiB": of all that a run holds:
   /// arena, inputs, outputs, constants, code, what kernels keep for themselves.
   std::string budget;
-  std::optional<std::uint64_t> arena_bytes = {};  ///< of the arena, whatever `budget` says
+  /// of the arena, whatever `budget` says
+  std::optional<std::uint64_t> arena_bytes = {};
   /// To a file, from a device to the host's memory; running steps again always may be.
   bool may_swap = false;
-  int threads = 0;         ///< 0: as many as the process may use
-  bool may_split = false;  ///< the batch of a training step may be worked off in parts
+  /// 0: as many as the process may use
+  int threads = 0;
+  /// the batch of a training step may be worked off in parts
+  bool may_split = false;
 };
 
 struct BudgetReport {
-  std::uint64_t budget_bytes = 0;         ///< of the arena
-  std::uint64_t plain_arena_bytes = 0;    ///< without a budget
-  std::uint64_t arena_bytes = 0;          ///< as planned
-  std::uint64_t outside_bytes = 0;        ///< what a run holds beside the arena
-  double plain_seconds = 0, seconds = 0;  ///< of a run, as the plan counts
-  bool is_measured = false;               ///< these were measured, not estimated
+  /// of the arena
+  std::uint64_t budget_bytes = 0;
+  /// without a budget
+  std::uint64_t plain_arena_bytes = 0;
+  /// as planned
+  std::uint64_t arena_bytes = 0;
+  /// what a run holds beside the arena
+  std::uint64_t outside_bytes = 0;
+  /// of a run, as the plan counts
+  double plain_seconds = 0, seconds = 0;
+  /// these were measured, not estimated
+  bool is_measured = false;
   std::size_t step_count = 0, repeated_count = 0;
-  std::uint64_t swapped_bytes = 0;     ///< each run
-  std::uint64_t swap_place_bytes = 0;  ///< of the file, or of the host's memory, which is pinned
-  std::string swap_place;              ///< "a file"
-  std::int64_t parts = 1;              ///< of the batch, one after another
+  /// each run
+  std::uint64_t swapped_bytes = 0;
+  /// of the file, or of the host's memory, which is pinned
+  std::uint64_t swap_place_bytes = 0;
+  /// "a file"
+  std::string swap_place;
+  /// of the batch, one after another
+  std::int64_t parts = 1;
 
   double extra_time() const { return plain_seconds > 0 ? seconds / plain_seconds - 1 : 0; }
 };

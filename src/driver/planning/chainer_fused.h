@@ -9,8 +9,10 @@ namespace tenon {
 /// A function of a training step, and what its backward computes.
 struct ChainerStep {
   chainer::TrainingGraph::Step step;
-  double products = 0;          ///< that its forward half sums up
-  double factor_gradients = 0;  ///< of how many factors of its products there is a gradient
+  /// that its forward half sums up
+  double products = 0;
+  /// of how many factors of its products there is a gradient
+  double factor_gradients = 0;
   /// Readers see the operand itself, with an offset; only the gradient is a tensor of its own.
   bool is_view = false;
   /// The gradients of the two factors are computed one after the other.

@@ -32,7 +32,8 @@ memory::Problem problem_of(const Graph& graph, const memory::Device& device);
 /// The problem of what a command line names; `reading` is of Chainer's documents.
 struct PlanSource {
   memory::Problem problem;
-  std::string note;  ///< how it was read
+  /// how it was read
+  std::string note;
   /// The same for parts of the batch, fewest parts first, made when they are asked for. They are
   /// of one part; or, where the parts follow one another in the problem, of all.
   std::vector<std::pair<int, std::function<memory::Problem()>>> split;

@@ -11,7 +11,8 @@ namespace tenon {
 
 /// How a training step is made in parts of its batch.
 struct SplitStep {
-  std::int64_t batch = 0;  ///< samples; parts divide it
+  /// samples; parts divide it
+  std::int64_t batch = 0;
   /// Throws Error (Unsupported) where the parts would not learn what the batch does.
   std::function<StatefulGraph(std::int64_t parts)> in_parts = {};
 };
@@ -20,7 +21,8 @@ SplitStep split_of(Graph model, TrainOptions options);
 
 /// A step and the planner that keeps its memory within a budget.
 struct StepWithin {
-  StatefulGraph step;  ///< with inputs, outputs and states as it was given, perhaps in parts
+  /// with inputs, outputs and states as it was given, perhaps in parts
+  StatefulGraph step;
   std::unique_ptr<BudgetPlanner> planner;
 };
 

@@ -23,7 +23,8 @@ struct WatchedRun {
 class StepSamples {
  public:
   enum class What : std::uint8_t { Step, Output, Input };
-  using Key = std::pair<What, std::uint32_t>;  ///< and which
+  /// and which
+  using Key = std::pair<What, std::uint32_t>;
 
   /// `asking` is how many ticks of each step went into asking the clock.
   void add(const WatchedRun& run, std::uint64_t asking = 0);

@@ -12,7 +12,8 @@ namespace tenon {
 
 /// What was told while a model was compiled, for whoever wants to know why.
 struct CompileRecord {
-  Graph graph;  ///< behind the passes
+  /// behind the passes
+  Graph graph;
   std::vector<codegen::Decision> decisions;
   std::vector<PassReport> passes;
   Remarks remarks;
@@ -21,15 +22,19 @@ struct CompileRecord {
 struct RecordOptions {
   int warm_up_runs = 3;
   int least_runs = 10, most_runs = 100000;
-  double duration_s = 1;       ///< runs go on for so long, within those bounds
-  bool with_ceilings = true;   ///< measured once for a machine, then remembered
-  bool with_counters = true;   ///< where the system allows
-  bool with_overhead = false;  ///< also runs that are not watched, in turns with some that are: a
-                               ///< note says the ratio
+  /// runs go on for so long, within those bounds
+  double duration_s = 1;
+  /// measured once for a machine, then remembered
+  bool with_ceilings = true;
+  /// where the system allows
+  bool with_counters = true;
+  /// also runs that are not watched, in turns with some that are: a note says the ratio
+  bool with_overhead = false;
   /// Ports that hold states: whoever trains leaves them where they are from run to run, so that
   /// nothing is copied.
   std::vector<std::size_t> state_inputs = {}, state_outputs = {};
-  std::uint64_t budget_bytes = 0;  ///< of the arena, that its memory was planned within
+  /// of the arena, that its memory was planned within
+  std::uint64_t budget_bytes = 0;
 };
 
 /// Runs a model and tells what was seen: a warm-up, then runs that are all watched; the last one is

@@ -13,7 +13,8 @@ namespace tenon {
 /// Relay's int8 quantization from end to end.
 struct RelayQuantizeRequest {
   relay_quantize::Config config;
-  std::string stop_after;  ///< a stage; empty: all of them
+  /// a stage; empty: all of them
+  std::string stop_after;
   int threads = 0;
   std::function<void(std::string_view stage, const Graph& after)> on_stage = {};
   std::function<void(std::size_t done, std::size_t total)> on_sample = {};
@@ -26,7 +27,8 @@ const std::vector<std::string>& relay_quantize_stages();
 struct RelayQuantizeResult {
   Graph graph;
   std::size_t input_quantizers = 0, weight_quantizers = 0;
-  std::vector<std::pair<std::string, float>> scales;  ///< of each quantizer, in the order of visits
+  /// of each quantizer, in the order of visits
+  std::vector<std::pair<std::string, float>> scales;
 };
 
 /// Runs the stages. Samples are looked at where `calibrate_mode` asks for more than a global scale;

@@ -27,7 +27,8 @@ class GraphMaker {
   const std::vector<ValueId>& usable() const { return usable_; }
   std::size_t usable_node_count() const { return usable_node_count_; }
   const Datum& sample(ValueId value) const { return *sample_[value]; }
-  const TensorType* tensor_type(ValueId value) const;  ///< null where it is none, or not known
+  /// null where it is none, or not known
+  const TensorType* tensor_type(ValueId value) const;
 
   /// A dtype that graphs often or sometimes have; floats only if asked for.
   DType any_dtype();

@@ -9,8 +9,10 @@ namespace tenon {
 
 struct RandomGraphOptions {
   std::uint64_t seed = 0;
-  int node_count = 12;   ///< about; dead nodes go
-  bool is_wide = false;  ///< starts with a convolution of many channels
+  /// about; dead nodes go
+  int node_count = 12;
+  /// starts with a convolution of many channels
+  bool is_wide = false;
 };
 
 /// A small valid graph of random operators, made of what the operators' own definitions allow:

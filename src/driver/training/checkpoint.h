@@ -18,12 +18,15 @@ struct CurvePoint {
 /// All that training needs to go on as if it had not stopped.
 struct Checkpoint {
   States states;
-  std::int64_t step = 0;  ///< done so far
+  /// done so far
+  std::int64_t step = 0;
   std::int64_t batch_size = 0;
   std::uint64_t seed = 0;
   std::int64_t sample_count = 0;
-  std::int64_t parts = 1;  ///< that a batch comes in
-  std::string step_hash;   ///< of the graph of a step
+  /// that a batch comes in
+  std::int64_t parts = 1;
+  /// of the graph of a step
+  std::string step_hash;
   std::vector<CurvePoint> curve;
 };
 

@@ -14,8 +14,10 @@ namespace tenon {
 
 /// What labels may be.
 struct LabelRules {
-  std::int64_t class_count = 0;         ///< 0: they are not looked at
-  std::optional<std::int64_t> ignored;  ///< a label that is no class
+  /// 0: they are not looked at
+  std::int64_t class_count = 0;
+  /// a label that is no class
+  std::optional<std::int64_t> ignored;
   /// Of sequences: labels, none of them `blank`, then negative numbers; `step_count` steps are
   /// enough for them, with one more between two that are alike.
   struct Sequence {
@@ -54,8 +56,10 @@ class DataSet {
   struct Array {
     std::string name;
     numpy::StoredArray samples;
-    std::size_t axis = 0;      ///< of the samples
-    DType dtype = DType::F32;  ///< that the graph takes them in
+    /// of the samples
+    std::size_t axis = 0;
+    /// that the graph takes them in
+    DType dtype = DType::F32;
   };
   void add(std::string name, Tensor samples, std::size_t axis);
   void check(const Graph& step, const LabelRules& rules);

@@ -21,26 +21,34 @@ using States = std::vector<std::pair<std::string, Tensor>>;
 
 /// What a session computes on.
 struct SessionOptions {
-  int thread_count = 0;  ///< 0: as many as the process may use; results do not depend on it
-  std::string target = "native";  ///< as CompileRequest::cpu
-  std::string precision = "";     ///< "f16", "bf16", "tf32": products; states stay as they are
+  /// 0: as many as the process may use; results do not depend on it
+  int thread_count = 0;
+  /// as CompileRequest::cpu
+  std::string target = "native";
+  /// "f16", "bf16", "tf32": products; states stay as they are
+  std::string precision = "";
   /// The memory of a run stays within it; its text empty: there is none. The first runs are timed,
   /// and the plan is made again with what they took.
   BudgetRequest budget = {};
   /// How the step is made in parts of its batch, where the budget allows that.
   SplitStep split = {};
-  CompileStep compile = {};  ///< in place of compiling for the target
+  /// in place of compiling for the target
+  CompileStep compile = {};
 };
 
 /// Over which ranks a session runs, in how many parts of the batch.
 struct SessionRanks {
-  Communicator* ranks = nullptr;  ///< outlives the session; null: this process alone
-  std::int64_t parts = 1;         ///< as the graph was made for
+  /// outlives the session; null: this process alone
+  Communicator* ranks = nullptr;
+  /// as the graph was made for
+  std::int64_t parts = 1;
   std::size_t bucket_bytes = RankedStepOptions{}.bucket_bytes;
-  std::int64_t tensor_ranks =
-      1;  ///< that share out the tensors of a part, as `shard` has split them
-  bool splits_gradients = false;  ///< as RankedStepOptions has it
-  std::int64_t part_size = 1;     ///< samples of a part
+  /// that share out the tensors of a part, as `shard` has split them
+  std::int64_t tensor_ranks = 1;
+  /// as RankedStepOptions has it
+  bool splits_gradients = false;
+  /// samples of a part
+  std::int64_t part_size = 1;
 };
 
 /// What a rank has of a state that is split.

@@ -18,20 +18,28 @@ enum class RankSplit : std::uint8_t { Fastest, Nothing, Moments, Gradients, Para
 
 struct TrainerOptions {
   TrainOptions train;
-  std::string data = "synthetic";  ///< or `@file.npz`: an array for each input, and `target`
-  std::string validation_data;  ///< likewise; empty: `validation_share` of the data's last samples
+  /// or `@file.npz`: an array for each input, and `target`
+  std::string data = "synthetic";
+  /// likewise; empty: `validation_share` of the data's last samples
+  std::string validation_data;
   double validation_share = 0.1;
   std::int64_t synthetic_samples = 1024;
   std::int64_t batch_size = 32, epochs = 1;
-  std::int64_t max_steps = 0;         ///< stops after so many; 0: as many as the epochs have
-  std::string checkpoint;             ///< a folder; empty: none are written
-  std::int64_t checkpoint_every = 0;  ///< steps; 0: once an epoch
+  /// stops after so many; 0: as many as the epochs have
+  std::int64_t max_steps = 0;
+  /// a folder; empty: none are written
+  std::string checkpoint;
+  /// steps; 0: once an epoch
+  std::int64_t checkpoint_every = 0;
   bool resume = false;
-  bool resume_if_any = false;  ///< from the beginning where there is no checkpoint yet
+  /// from the beginning where there is no checkpoint yet
+  bool resume_if_any = false;
   std::uint64_t seed = 1;
   int thread_count = 0;
-  BudgetRequest budget = {};                 ///< of a step's memory; its text empty: none
-  std::string target = "native", precision;  ///< as SessionOptions has them
+  /// of a step's memory; its text empty: none
+  BudgetRequest budget = {};
+  /// as SessionOptions has them
+  std::string target = "native", precision;
 
   /// The ranks that train together, each a trainer with the same options; they outlive it. Null:
   /// this one alone.
@@ -54,14 +62,17 @@ Graph with_batch(Graph model, std::int64_t batch_size);
 /// What can be shown while it trains.
 struct TrainProgress {
   std::int64_t epoch = 0, step = 0, step_count = 0;
-  double loss = 0, accuracy = 0;  ///< means since the last point of the curve
+  /// means since the last point of the curve
+  double loss = 0, accuracy = 0;
   double samples_per_s = 0, seconds_left = 0;
 };
 
 struct TrainResult {
-  Graph model;  ///< with what was learnt, as it was given otherwise
+  /// with what was learnt, as it was given otherwise
+  Graph model;
   std::vector<CurvePoint> curve;
-  std::optional<CurvePoint> validation;  ///< the last
+  /// the last
+  std::optional<CurvePoint> validation;
   std::int64_t steps = 0;
   bool has_accuracy = false, was_stopped = false;
   double samples_per_s = 0;

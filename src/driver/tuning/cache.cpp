@@ -44,7 +44,8 @@ class Statement {
 
   bool is_valid() const { return handle_ != nullptr; }
   Statement& bind(const std::string& text) {
-    sqlite3_bind_text(handle_, ++bound_, text.data(), static_cast<int>(text.size()), SQLITE_TRANSIENT);
+    sqlite3_bind_text(handle_, ++bound_, text.data(), static_cast<int>(text.size()),
+                      SQLITE_TRANSIENT);
     return *this;
   }
   Statement& bind(std::int64_t number) {
@@ -62,7 +63,9 @@ class Statement {
   }
   std::string text(int column) const {
     const auto* data = reinterpret_cast<const char*>(sqlite3_column_text(handle_, column));
-    return data == nullptr ? "" : std::string(data, static_cast<std::size_t>(sqlite3_column_bytes(handle_, column)));
+    return data == nullptr
+               ? ""
+               : std::string(data, static_cast<std::size_t>(sqlite3_column_bytes(handle_, column)));
   }
   std::int64_t number(int column) const { return sqlite3_column_int64(handle_, column); }
   double real(int column) const { return sqlite3_column_double(handle_, column); }
@@ -90,7 +93,8 @@ struct TuningCache::Database {
   }
 
   void run(const char* statements) const {
-    if (sqlite3_exec(handle, statements, nullptr, nullptr, nullptr) != SQLITE_OK) throw problem("it refused a statement");
+    if (sqlite3_exec(handle, statements, nullptr, nullptr, nullptr) != SQLITE_OK)
+      throw problem("it refused a statement");
   }
 
   std::int64_t number(const char* query) const;
@@ -109,7 +113,8 @@ std::int64_t TuningCache::Database::number(const char* query) const {
 }
 
 void TuningCache::Database::open(int flags) {
-  if (sqlite3_open_v2(path.c_str(), &handle, flags, nullptr) != SQLITE_OK) throw problem("it cannot be opened");
+  if (sqlite3_open_v2(path.c_str(), &handle, flags, nullptr) != SQLITE_OK)
+    throw problem("it cannot be opened");
   sqlite3_busy_timeout(handle, kPatienceMs);
   // The file is data from outside: no functions or triggers of its own.
   sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
@@ -127,7 +132,8 @@ void TuningCache::Database::make_tables() {
   run("commit");
 }
 
-TuningCache::TuningCache(const std::string& path, Mode mode) : database_(std::make_unique<Database>(path)) {
+TuningCache::TuningCache(const std::string& path, Mode mode)
+    : database_(std::make_unique<Database>(path)) {
   const bool writes = mode == Mode::Write;
   if (writes) {
     std::error_code failed;
@@ -137,10 +143,12 @@ TuningCache::TuningCache(const std::string& path, Mode mode) : database_(std::ma
   }
   database_->open(writes ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY);
   if (writes) {
-    sqlite3_exec(database_->handle, "pragma journal_mode = wal", nullptr, nullptr, nullptr);  // else as it is
+    sqlite3_exec(database_->handle, "pragma journal_mode = wal", nullptr, nullptr,
+                 nullptr);  // else as it is
     database_->make_tables();
   }
-  if (database_->number("pragma application_id") != kApplication) throw database_->problem("it is something else");
+  if (database_->number("pragma application_id") != kApplication)
+    throw database_->problem("it is something else");
   const std::int64_t version = database_->number("pragma user_version");
   if (version != kCacheVersion) {
     throw Error("the tuning cache is of another version of Tenon", ErrorKind::Device)
@@ -161,7 +169,8 @@ TuningCache::~TuningCache() = default;
 
 namespace {
 
-constexpr const char* kColumns = "select id, machine, generator, threads, work, name, symbol, flops from kernels ";
+constexpr const char* kColumns =
+    "select id, machine, generator, threads, work, name, symbol, flops from kernels ";
 
 TunedKernel read_kernel(sqlite3* database, const Statement& row) {
   TunedKernel kernel;
@@ -170,28 +179,34 @@ TunedKernel read_kernel(sqlite3* database, const Statement& row) {
   kernel.name = row.text(5);
   kernel.symbol = row.text(6);
   kernel.flops = row.real(7);
-  Statement timings(database, "select candidate, at, seconds, runs from timings where kernel = ? order by at, seconds, candidate");
+  Statement timings(database,
+                    "select candidate, at, seconds, runs from timings where kernel = ? order by "
+                    "at, seconds, candidate");
   if (timings.is_valid()) {
     timings.bind(row.number(0));
     while (timings.step() == SQLITE_ROW) {
-      kernel.timings.push_back({timings.text(0), timings.number(1), timings.real(2), timings.number(3)});
+      kernel.timings.push_back(
+          {timings.text(0), timings.number(1), timings.real(2), timings.number(3)});
     }
   }
   Statement ranges(database, "select lo, hi, candidate from ranges where kernel = ? order by lo");
   if (ranges.is_valid()) {
     ranges.bind(row.number(0));
-    while (ranges.step() == SQLITE_ROW) kernel.ranges.push_back({ranges.number(0), ranges.number(1), ranges.text(2)});
+    while (ranges.step() == SQLITE_ROW)
+      kernel.ranges.push_back({ranges.number(0), ranges.number(1), ranges.text(2)});
   }
   return kernel;
 }
 
 }  // namespace
 
-std::optional<TunedKernel> TuningCache::find(const TuningPlace& place, const std::string& work) const {
+std::optional<TunedKernel> TuningCache::find(const TuningPlace& place,
+                                             const std::string& work) const {
   if (!database_->lookup) {
     database_->lookup = std::make_unique<Statement>(
         database_->handle,
-        concat(kColumns, "where machine = ? and generator = ? and threads = ? and work = ?").c_str());
+        concat(kColumns, "where machine = ? and generator = ? and threads = ? and work = ?")
+            .c_str());
   }
   Statement& query = *database_->lookup;
   if (!query.is_valid()) throw database_->problem("it cannot be read");
@@ -207,11 +222,13 @@ std::optional<TunedKernel> TuningCache::find(const TuningPlace& place, const std
 }
 
 std::vector<TunedKernel> TuningCache::all() const {
-  Statement query(database_->handle, concat(kColumns, "order by machine, generator, threads, name, work").c_str());
+  Statement query(database_->handle,
+                  concat(kColumns, "order by machine, generator, threads, name, work").c_str());
   if (!query.is_valid()) throw database_->problem("it cannot be read");
   std::vector<TunedKernel> kernels;
   int status = query.step();
-  for (; status == SQLITE_ROW; status = query.step()) kernels.push_back(read_kernel(database_->handle, query));
+  for (; status == SQLITE_ROW; status = query.step())
+    kernels.push_back(read_kernel(database_->handle, query));
   if (status != SQLITE_DONE) throw database_->problem("it cannot be read");
   return kernels;
 }
@@ -225,15 +242,26 @@ void TuningCache::store(const TunedKernel& kernel) {
     sqlite3_exec(handle, "rollback", nullptr, nullptr, nullptr);
     throw error;
   };
-  Statement remove(handle, "delete from kernels where machine = ? and generator = ? and threads = ? and work = ?");
-  remove.bind(kernel.place.machine).bind(kernel.place.generator).bind(std::int64_t{kernel.place.threads}).bind(kernel.work);
+  Statement remove(
+      handle,
+      "delete from kernels where machine = ? and generator = ? and threads = ? and work = ?");
+  remove.bind(kernel.place.machine)
+      .bind(kernel.place.generator)
+      .bind(std::int64_t{kernel.place.threads})
+      .bind(kernel.work);
   done(remove);
-  Statement add(handle, "insert into kernels (machine, generator, threads, work, name, symbol, flops) values (?, ?, ?, ?, ?, ?, ?)");
-  add.bind(kernel.place.machine).bind(kernel.place.generator).bind(std::int64_t{kernel.place.threads}).bind(kernel.work);
+  Statement add(handle,
+                "insert into kernels (machine, generator, threads, work, name, symbol, flops) "
+                "values (?, ?, ?, ?, ?, ?, ?)");
+  add.bind(kernel.place.machine)
+      .bind(kernel.place.generator)
+      .bind(std::int64_t{kernel.place.threads})
+      .bind(kernel.work);
   add.bind(kernel.name).bind(kernel.symbol).bind(kernel.flops);
   done(add);
   const std::int64_t id = sqlite3_last_insert_rowid(handle);
-  Statement timing(handle, "insert into timings (kernel, at, candidate, seconds, runs) values (?, ?, ?, ?, ?)");
+  Statement timing(
+      handle, "insert into timings (kernel, at, candidate, seconds, runs) values (?, ?, ?, ?, ?)");
   for (const TunedKernel::Timing& entry : kernel.timings) {
     timing.reset();
     timing.bind(id).bind(entry.at).bind(entry.candidate).bind(entry.seconds).bind(entry.runs);
@@ -256,18 +284,22 @@ std::optional<std::string> problem_of(const TunedKernel& kernel) {
   if (kernel.ranges.empty()) return "ranges: none";
   for (std::size_t k = 0; k < kernel.timings.size(); ++k) {
     const TunedKernel::Timing& timing = kernel.timings[k];
-    if (!std::isfinite(timing.seconds) || timing.seconds <= 0) return concat("timings/", k, "/seconds: not above 0");
+    if (!std::isfinite(timing.seconds) || timing.seconds <= 0)
+      return concat("timings/", k, "/seconds: not above 0");
   }
   for (std::size_t k = 0; k < kernel.ranges.size(); ++k) {
     const TunedKernel::Range& range = kernel.ranges[k];
     if (range.lo > range.hi) return concat("ranges/", k, ": ends before it begins");
-    if (k > 0 && range.lo != kernel.ranges[k - 1].hi + 1) return concat("ranges/", k, ": does not follow the one before");
+    if (k > 0 && range.lo != kernel.ranges[k - 1].hi + 1)
+      return concat("ranges/", k, ": does not follow the one before");
   }
-  if (kernel.symbol.empty() && kernel.ranges.size() > 1) return "ranges: more than one, but no symbol decides";
+  if (kernel.symbol.empty() && kernel.ranges.size() > 1)
+    return "ranges: more than one, but no symbol decides";
   return std::nullopt;
 }
 
-std::optional<std::string> tuning_cache_path(const char* cache_home, const char* home, const char* home_of_user) {
+std::optional<std::string> tuning_cache_path(const char* cache_home, const char* home,
+                                             const char* home_of_user) {
   // A relative path would be another cache in every folder; the standard says to ignore it.
   const auto is_given = [](const char* path) { return path != nullptr && *path == '/'; };
   std::filesystem::path folder;
@@ -288,7 +320,8 @@ std::optional<std::string> tuning_cache_path() {
   passwd* found = nullptr;
   std::array<char, 16384> text{};
   getpwuid_r(getuid(), &user, text.data(), text.size(), &found);
-  return tuning_cache_path(std::getenv("XDG_CACHE_HOME"), std::getenv("HOME"), found == nullptr ? nullptr : found->pw_dir);
+  return tuning_cache_path(std::getenv("XDG_CACHE_HOME"), std::getenv("HOME"),
+                           found == nullptr ? nullptr : found->pw_dir);
 }
 
 bool clear_tuning_cache(const std::string& path) {
@@ -296,7 +329,10 @@ bool clear_tuning_cache(const std::string& path) {
   for (const char* suffix : {"", "-wal", "-shm", "-journal"}) {
     std::error_code failed;
     const bool is_removed = std::filesystem::remove(path + suffix, failed);
-    if (failed) throw Error("the tuning cache cannot be removed", ErrorKind::Device).at(path + suffix).got(failed.message());
+    if (failed)
+      throw Error("the tuning cache cannot be removed", ErrorKind::Device)
+          .at(path + suffix)
+          .got(failed.message());
     if (*suffix == '\0') was_there = is_removed;
   }
   return was_there;

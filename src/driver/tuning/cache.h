@@ -20,26 +20,35 @@ struct TuningPlace {
 /// One kernel that was timed, in full: no kernel is kept of which only some candidates were.
 struct TunedKernel {
   TuningPlace place;
-  std::string work;    ///< canonical text of the nest
-  std::string name;    ///< of the node it was met at first, for people
-  std::string symbol;  ///< the one whose values decide; empty where none does
-  double flops = 0;    ///< 0 where symbols decide
+  /// canonical text of the nest
+  std::string work;
+  /// of the node it was met at first, for people
+  std::string name;
+  /// the one whose values decide; empty where none does
+  std::string symbol;
+  /// 0 where symbols decide
+  double flops = 0;
   struct Timing {
     std::string candidate;
-    std::int64_t at = 0;  ///< the symbol's value; 0 where there is none
-    double seconds = 0;   ///< the least
+    /// the symbol's value; 0 where there is none
+    std::int64_t at = 0;
+    /// the least
+    double seconds = 0;
     std::int64_t runs = 0;
   };
   struct Range {
-    std::int64_t lo = 0, hi = 0;  ///< of the symbol; 0 and 0 where there is none
-    std::string candidate;        ///< the fastest
+    /// of the symbol; 0 and 0 where there is none
+    std::int64_t lo = 0, hi = 0;
+    /// the fastest
+    std::string candidate;
   };
   std::vector<Timing> timings;
-  std::vector<Range> ranges;  ///< in order, without gaps
+  /// in order, without gaps
+  std::vector<Range> ranges;
 };
 
-/// Timed kernels in a file that several processes may read and write at once. Each kernel is written
-/// in one transaction: whoever is interrupted loses the one being timed and no other.
+/// Timed kernels in a file that several processes may read and write at once. Each kernel is
+/// written in one transaction: whoever is interrupted loses the one being timed and no other.
 class TuningCache {
  public:
   enum class Mode : std::uint8_t { Read, Write };
@@ -62,18 +71,20 @@ class TuningCache {
   std::unique_ptr<Database> database_;
 };
 
-/// The user's cache: `tenon/tuning.sqlite` in $XDG_CACHE_HOME, or else in .cache of $HOME, or else of the home folder
-/// that the system has for this user. Nothing where there is none of these.
+/// The user's cache: `tenon/tuning.sqlite` in $XDG_CACHE_HOME, or else in .cache of $HOME, or else
+/// of the home folder that the system has for this user. Nothing where there is none of these.
 std::optional<std::string> tuning_cache_path();
 /// The same, told where these are; null, empty or relative paths are none.
-std::optional<std::string> tuning_cache_path(const char* cache_home, const char* home, const char* home_of_user);
+std::optional<std::string> tuning_cache_path(const char* cache_home, const char* home,
+                                             const char* home_of_user);
 
 /// Removes the cache, whatever state it is in. Gives whether there was one. Throws Error (Device).
 bool clear_tuning_cache(const std::string& path);
 
 /// Kernels as a JSON text, and back. Throws Error that says where in the text something is wrong.
 std::string to_json(const std::vector<TunedKernel>& kernels);
-std::vector<TunedKernel> tuned_kernels_from_json(const std::string& text, const std::string& source);
+std::vector<TunedKernel> tuned_kernels_from_json(const std::string& text,
+                                                 const std::string& source);
 
 /// Whether a kernel's ranges and timings make sense; the reason where they do not.
 std::optional<std::string> problem_of(const TunedKernel& kernel);

@@ -13,9 +13,12 @@ namespace tenon {
 /// names kernels writes them from.
 struct DeviceKernels {
   Graph graph;
-  std::size_t timed = 0;    ///< nodes whose kernels were timed on the device, at every extent
-  std::size_t untuned = 0;  ///< nodes that have what is taken untimed; such a name says so
-  std::string device;       ///< whose timings they are; empty where there are none
+  /// nodes whose kernels were timed on the device, at every extent
+  std::size_t timed = 0;
+  /// nodes that have what is taken untimed; such a name says so
+  std::size_t untuned = 0;
+  /// whose timings they are; empty where there are none
+  std::string device;
 };
 
 /// Notes what the cache says is fastest for the convolutions and products of a graph as they are,

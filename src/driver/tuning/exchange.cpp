@@ -19,14 +19,19 @@ class Reader {
   explicit Reader(std::string source) : source_(std::move(source)) {}
 
   Error wrong(const std::string& place, const std::string& expected, const Json* found) const {
-    std::string got = found == nullptr ? "nothing" : found->dump(-1, ' ', false, Json::error_handler_t::replace);
+    std::string got =
+        found == nullptr ? "nothing" : found->dump(-1, ' ', false, Json::error_handler_t::replace);
     if (got.size() > 60) got = got.substr(0, 60) + "…";
-    return Error("this is no list of timed kernels").at(source_, place.empty() ? "" : ", ", place).expected(expected).got(got);
+    return Error("this is no list of timed kernels")
+        .at(source_, place.empty() ? "" : ", ", place)
+        .expected(expected)
+        .got(got);
   }
   const Json& member(const Json& object, const std::string& place, const char* name) const {
     if (!object.is_object()) throw wrong(place, "an object", &object);
     const auto found = object.find(name);
-    if (found == object.end()) throw wrong(concat(place, place.empty() ? "" : "/", name), "a member of this name", nullptr);
+    if (found == object.end())
+      throw wrong(concat(place, place.empty() ? "" : "/", name), "a member of this name", nullptr);
     return *found;
   }
   std::string text(const Json& object, const std::string& place, const char* name) const {
@@ -37,7 +42,8 @@ class Reader {
   std::int64_t integer(const Json& object, const std::string& place, const char* name) const {
     const Json& value = member(object, place, name);
     const bool fits = value.is_number_integer() &&
-                      (!value.is_number_unsigned() || value.get<std::uint64_t>() <= static_cast<std::uint64_t>(INT64_MAX));
+                      (!value.is_number_unsigned() ||
+                       value.get<std::uint64_t>() <= static_cast<std::uint64_t>(INT64_MAX));
     if (!fits) throw wrong(concat(place, "/", name), "a whole number", &value);
     return value.get<std::int64_t>();
   }
@@ -48,7 +54,8 @@ class Reader {
   }
   const Json& list(const Json& object, const std::string& place, const char* name) const {
     const Json& value = member(object, place, name);
-    if (!value.is_array()) throw wrong(concat(place, place.empty() ? "" : "/", name), "a list", &value);
+    if (!value.is_array())
+      throw wrong(concat(place, place.empty() ? "" : "/", name), "a list", &value);
     return value;
   }
 
@@ -57,7 +64,8 @@ class Reader {
     kernel.place.machine = text(json, place, "machine");
     kernel.place.generator = text(json, place, "generator");
     const std::int64_t threads = integer(json, place, "threads");
-    if (threads < 1 || threads > 1'000'000) throw wrong(place + "/threads", "1 or more", &json["threads"]);
+    if (threads < 1 || threads > 1'000'000)
+      throw wrong(place + "/threads", "1 or more", &json["threads"]);
     kernel.place.threads = static_cast<int>(threads);
     kernel.name = text(json, place, "name");
     kernel.work = text(json, place, "work");
@@ -76,7 +84,8 @@ class Reader {
     const Json& ranges = list(json, place, "ranges");
     for (std::size_t k = 0; k < ranges.size(); ++k) {
       const std::string at = concat(place, "/ranges/", k);
-      kernel.ranges.push_back({integer(ranges[k], at, "lo"), integer(ranges[k], at, "hi"), text(ranges[k], at, "candidate")});
+      kernel.ranges.push_back({integer(ranges[k], at, "lo"), integer(ranges[k], at, "hi"),
+                               text(ranges[k], at, "candidate")});
     }
     if (const auto problem = problem_of(kernel)) {
       throw Error("this is no list of timed kernels").at(source_, ", ", place).got(*problem);
@@ -95,7 +104,8 @@ std::string to_json(const std::vector<TunedKernel>& kernels) {
   for (const TunedKernel& kernel : kernels) {
     Json timings = Json::array(), ranges = Json::array();
     for (const auto& [candidate, at, seconds, runs] : kernel.timings) {
-      timings.push_back({{"candidate", candidate}, {"at", at}, {"seconds", seconds}, {"runs", runs}});
+      timings.push_back(
+          {{"candidate", candidate}, {"at", at}, {"seconds", seconds}, {"runs", runs}});
     }
     for (const auto& [lo, hi, candidate] : kernel.ranges) {
       ranges.push_back({{"lo", lo}, {"hi", hi}, {"candidate", candidate}});
@@ -110,12 +120,13 @@ std::string to_json(const std::vector<TunedKernel>& kernels) {
                     {"timings", std::move(timings)},
                     {"ranges", std::move(ranges)}});
   }
-  return Json{{"format", kFormat}, {"version", kExchangeVersion}, {"kernels", std::move(list)}}.dump(
-             2, ' ', false, Json::error_handler_t::replace) +
+  return Json{{"format", kFormat}, {"version", kExchangeVersion}, {"kernels", std::move(list)}}
+             .dump(2, ' ', false, Json::error_handler_t::replace) +
          "\n";
 }
 
-std::vector<TunedKernel> tuned_kernels_from_json(const std::string& text, const std::string& source) {
+std::vector<TunedKernel> tuned_kernels_from_json(const std::string& text,
+                                                 const std::string& source) {
   const Reader reader(source);
   Json json;
   try {
@@ -123,13 +134,15 @@ std::vector<TunedKernel> tuned_kernels_from_json(const std::string& text, const 
   } catch (const Json::exception& problem) {
     throw Error("this is no list of timed kernels").at(source).expected("JSON").got(problem.what());
   }
-  if (reader.text(json, "", "format") != kFormat) throw reader.wrong("format", concat("\"", kFormat, "\""), &json["format"]);
+  if (reader.text(json, "", "format") != kFormat)
+    throw reader.wrong("format", concat("\"", kFormat, "\""), &json["format"]);
   if (reader.integer(json, "", "version") != kExchangeVersion) {
     throw reader.wrong("version", concat("version ", kExchangeVersion), &json["version"]);
   }
   std::vector<TunedKernel> kernels;
   const Json& list = reader.list(json, "", "kernels");
-  for (std::size_t k = 0; k < list.size(); ++k) kernels.push_back(reader.kernel(list[k], concat("kernels/", k)));
+  for (std::size_t k = 0; k < list.size(); ++k)
+    kernels.push_back(reader.kernel(list[k], concat("kernels/", k)));
   return kernels;
 }
 

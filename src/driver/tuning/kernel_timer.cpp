@@ -20,12 +20,13 @@ constexpr int kMostRuns = 8, kFewestRuns = 3;
 constexpr double kEnoughSeconds = 0.06;  // of runs of one candidate
 constexpr double kClearlySlower = 1.25;
 constexpr std::size_t kCacheLine = 64;
-constexpr double kMostBytes = 128e6;               // of operands and results
+constexpr double kMostBytes = 128e6;                 // of operands and results
 constexpr std::uint64_t kMostConstants = 512 << 20;  // of candidates that are held ready at once
 
 std::size_t cache_bytes() {
   const long found = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  return std::clamp<std::size_t>(found > 0 ? static_cast<std::size_t>(found) : 0, 8 << 20, 48 << 20);
+  return std::clamp<std::size_t>(found > 0 ? static_cast<std::size_t>(found) : 0, 8 << 20,
+                                 48 << 20);
 }
 
 // Reads one number of each line, so that the lines are in the cache.
@@ -38,7 +39,8 @@ char touch(const void* data, std::size_t bytes) {
 
 // Made-up inputs of which large ones are the same numbers over and over: a device's clock does not
 // tell, and hundreds of megabytes of others would take longer than what is timed.
-std::vector<Datum> repeating_inputs(const Graph& graph, const std::map<std::string, Shape>& shapes) {
+std::vector<Datum> repeating_inputs(const Graph& graph,
+                                    const std::map<std::string, Shape>& shapes) {
   constexpr std::int64_t kMostNumbers = 1 << 18;
   Graph small(graph.name);
   std::map<std::string, Shape> small_shapes;
@@ -77,7 +79,9 @@ struct KernelTimer::Prepared {
 };
 
 KernelTimer::KernelTimer(const Graph& graph, const codegen::Decision& decision, Settings settings)
-    : alone_(node_alone(graph, decision.node)), work_(decision.work), settings_(std::move(settings)) {
+    : alone_(node_alone(graph, decision.node)),
+      work_(decision.work),
+      settings_(std::move(settings)) {
   if (!is_for_device()) other_data_.resize(std::min(settings_.constant_bytes, cache_bytes()), 1);
 }
 KernelTimer::~KernelTimer() = default;
@@ -97,7 +101,8 @@ DimBindings KernelTimer::values(const std::string& symbol, std::int64_t at) cons
   return bindings;
 }
 
-std::int64_t KernelTimer::greatest_value(const std::string& symbol, std::int64_t least, std::int64_t most) const {
+std::int64_t KernelTimer::greatest_value(const std::string& symbol, std::int64_t least,
+                                         std::int64_t most) const {
   const auto bytes_at = [&](std::int64_t at) {
     const DimBindings bound = values(symbol, at);
     double bytes = 0;
@@ -113,7 +118,8 @@ std::int64_t KernelTimer::greatest_value(const std::string& symbol, std::int64_t
     return bytes;
   };
   std::int64_t greatest = std::min<std::int64_t>(most, 4096);
-  while (greatest > least && bytes_at(greatest) > kMostBytes) greatest = std::max(least, greatest / 2);
+  while (greatest > least && bytes_at(greatest) > kMostBytes)
+    greatest = std::max(least, greatest / 2);
   return std::max(greatest, least);
 }
 
@@ -133,12 +139,12 @@ KernelTimer::Prepared& KernelTimer::prepared(std::size_t candidate) {
   TuneReport counted;
   if (is_for_device())
     made->open_ways = use_known_ways(*settings_.cache, device_place(), program, counted);
-  const auto found = std::find_if(decisions.begin(), decisions.end(),
-                                  [&](const codegen::Decision& decision) {
-                                    return decision.work == work_;
-                                  });
+  const auto found =
+      std::find_if(decisions.begin(), decisions.end(),
+                   [&](const codegen::Decision& decision) { return decision.work == work_; });
   if (found == decisions.end()) {
-    throw Error("a node alone is computed in another way than in its graph", ErrorKind::Unsupported);
+    throw Error("a node alone is computed in another way than in its graph",
+                ErrorKind::Unsupported);
   }
   made->first_step = found->first_step;
   made->step_count = found->step_count;
@@ -171,17 +177,19 @@ double KernelTimer::run_once(Prepared& candidate) {
   if (is_for_device())
     return candidate.model->time_steps(candidate.first_step, candidate.step_count);
   touch(other_data_.data(), other_data_.size());
-  for (const Datum& input : inputs_) touch(input.tensor().bytes().data(), input.tensor().byte_size());
+  for (const Datum& input : inputs_)
+    touch(input.tensor().bytes().data(), input.tensor().byte_size());
   candidate.seconds.assign(candidate.model->program().steps.size(), 0);
   candidate.model->run_prepared(candidate.seconds);
   double sum = 0;
-  for (std::size_t k = 0; k < candidate.step_count; ++k) sum += candidate.seconds[candidate.first_step + k];
+  for (std::size_t k = 0; k < candidate.step_count; ++k)
+    sum += candidate.seconds[candidate.first_step + k];
   return sum;
 }
 
-std::map<std::size_t, KernelTimer::Measure> KernelTimer::measure(const std::vector<std::size_t>& candidates,
-                                                                 const std::string& symbol, std::int64_t at,
-                                                                 const std::function<bool()>& is_interrupted) {
+std::map<std::size_t, KernelTimer::Measure> KernelTimer::measure(
+    const std::vector<std::size_t>& candidates, const std::string& symbol, std::int64_t at,
+    const std::function<bool()>& is_interrupted) {
   std::map<std::size_t, Measure> measures;
   double best = 0;
   std::vector<std::size_t> waiting = candidates;
@@ -201,7 +209,9 @@ std::map<std::size_t, KernelTimer::Measure> KernelTimer::measure(const std::vect
       } catch (const Error&) {
         // A library may have nothing for it; if nothing else does it either, that is told.
         const bool has_other = !waiting.empty() || !group.empty() ||
-                               std::ranges::any_of(measures, [](const auto& each) { return std::isfinite(each.second.seconds); });
+                               std::ranges::any_of(measures, [](const auto& each) {
+                                 return std::isfinite(each.second.seconds);
+                               });
         if (!is_for_device() || !has_other) throw;
         measures[next] = {std::numeric_limits<double>::infinity(), 1};
         prepared_.erase(next);
@@ -212,7 +222,9 @@ std::map<std::size_t, KernelTimer::Measure> KernelTimer::measure(const std::vect
         if (is_interrupted && is_interrupted()) return measures;
         Measure& measure = measures[candidate];
         if (measure.runs > 0 && measure.seconds > kClearlySlower * best) continue;
-        if (measure.runs >= kFewestRuns && static_cast<double>(measure.runs) * measure.seconds > kEnoughSeconds) continue;
+        if (measure.runs >= kFewestRuns &&
+            static_cast<double>(measure.runs) * measure.seconds > kEnoughSeconds)
+          continue;
         const double seconds = std::max(run_once(*prepared_.at(candidate)), 1e-9);
         measure.seconds = measure.runs == 0 ? seconds : std::min(measure.seconds, seconds);
         ++measure.runs;

@@ -17,26 +17,32 @@ class KernelTimer {
   struct Settings {
     codegen::CompileOptions compile;
     int threads = 1;
-    std::size_t constant_bytes = 0;  ///< of the whole network: so much passes the caches between two runs
-    TuningCache* cache = nullptr;    ///< of the ways that a device's libraries know
-    std::function<Program(Program)> ready = {};  ///< as in TuneOptions
+    /// of the whole network: so much passes the caches between two runs
+    std::size_t constant_bytes = 0;
+    /// of the ways that a device's libraries know
+    TuningCache* cache = nullptr;
+    /// as in TuneOptions
+    std::function<Program(Program)> ready = {};
   };
   KernelTimer(const Graph& graph, const codegen::Decision& decision, Settings settings);
   ~KernelTimer();
 
   struct Measure {
-    double seconds = 0;  ///< the least; infinity: a device does not run it
+    /// the least; infinity: a device does not run it
+    double seconds = 0;
     std::int64_t runs = 0;
   };
   /// How long the candidates take where the symbol has this value. They take turns, so that a
   /// machine that is busy for a while is so for all; who is clearly slower than another drops out.
   /// `is_interrupted` is asked between runs; after a yes what comes back is not to be used.
-  std::map<std::size_t, Measure> measure(const std::vector<std::size_t>& candidates, const std::string& symbol,
-                                         std::int64_t at, const std::function<bool()>& is_interrupted);
+  std::map<std::size_t, Measure> measure(const std::vector<std::size_t>& candidates,
+                                         const std::string& symbol, std::int64_t at,
+                                         const std::function<bool()>& is_interrupted);
 
-  /// The greatest value of the symbol, up to `most`, at which operands and results are of a size that
-  /// is good to time.
-  std::int64_t greatest_value(const std::string& symbol, std::int64_t least, std::int64_t most) const;
+  /// The greatest value of the symbol, up to `most`, at which operands and results are of a size
+  /// that is good to time.
+  std::int64_t greatest_value(const std::string& symbol, std::int64_t least,
+                              std::int64_t most) const;
 
  private:
   struct Prepared;
@@ -51,7 +57,8 @@ class KernelTimer {
   Settings settings_;
   std::map<std::size_t, std::unique_ptr<Prepared>> prepared_;
   std::map<std::string, Shape> shapes_;
-  std::vector<Datum> inputs_;  ///< of those shapes
+  /// of those shapes
+  std::vector<Datum> inputs_;
   std::vector<char> other_data_;
 };
 

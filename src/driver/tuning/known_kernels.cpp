@@ -17,7 +17,8 @@ Graph with_known_kernels(Graph graph, const TuningCache& cache, int threads) {
     const std::optional<TunedKernel> kernel = cache.find(place, decision.work);
     if (!kernel) continue;
     aitemplate::KernelChoices choices{kernel->symbol, {}};
-    for (const auto& [lo, hi, candidate] : kernel->ranges) choices.choices.push_back({lo, hi, candidate});
+    for (const auto& [lo, hi, candidate] : kernel->ranges)
+      choices.choices.push_back({lo, hi, candidate});
     aitemplate::note_choices(graph, graph.node(decision.node).results.front(), choices);
     done.insert(decision.node);
   }

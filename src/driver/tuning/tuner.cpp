@@ -56,7 +56,8 @@ bool is_known(const TuningCache& cache, const TuningPlace& place, const Decision
 // Finds what is fastest for one nest; nothing where it was interrupted.
 class Search {
  public:
-  Search(const Graph& graph, const Decision& decision, const TuneOptions& options, KernelTimer::Settings settings)
+  Search(const Graph& graph, const Decision& decision, const TuneOptions& options,
+         KernelTimer::Settings settings)
       : decision_(decision), options_(options), timer_(graph, decision, std::move(settings)) {
     kernel_.work = decision.work;
     kernel_.name = decision.name;
@@ -81,7 +82,8 @@ class Search {
   void find_ranges() {
     const Range range = decision_.symbols.at(kernel_.symbol);
     const std::int64_t least = std::max<std::int64_t>(range.lo, 1);
-    const std::int64_t most = timer_.greatest_value(kernel_.symbol, least, std::max(range.hi, least));
+    const std::int64_t most =
+        timer_.greatest_value(kernel_.symbol, least, std::max(range.hi, least));
     std::vector<std::int64_t> points{least};
     for (const std::int64_t middle : {least * 8, most / 8}) {
       if (middle > points.back() && middle < most) points.push_back(middle);
@@ -100,7 +102,8 @@ class Search {
   }
 
   // The first value from which on `after` is as fast as `before`.
-  std::int64_t switch_point(std::int64_t lo, std::int64_t hi, std::size_t before, std::size_t after) {
+  std::int64_t switch_point(std::int64_t lo, std::int64_t hi, std::size_t before,
+                            std::size_t after) {
     while (hi - lo > std::max<std::int64_t>(1, lo / 16) && !was_interrupted_) {
       const std::int64_t middle = lo + (hi - lo) / 2;
       (winner(middle, {before, after}) == after ? hi : lo) = middle;
@@ -116,11 +119,13 @@ class Search {
     for (const std::size_t candidate : candidates) {
       const KernelTimer::Measure& measure = measures.at(candidate);
       if (std::isfinite(measure.seconds))
-        kernel_.timings.push_back({decision_.candidates[candidate].name, at, measure.seconds, measure.runs});
+        kernel_.timings.push_back(
+            {decision_.candidates[candidate].name, at, measure.seconds, measure.runs});
     }
     const auto cost = [&](std::size_t k) { return decision_.candidates[k].verdict.cost; };
-    std::size_t best = *std::min_element(candidates.begin(), candidates.end(),
-                                         [&](std::size_t a, std::size_t b) { return cost(a) < cost(b); });
+    std::size_t best =
+        *std::min_element(candidates.begin(), candidates.end(),
+                          [&](std::size_t a, std::size_t b) { return cost(a) < cost(b); });
     const double usual = measures.at(best).seconds;
     for (const std::size_t candidate : candidates) {
       const double least = std::min(measures.at(best).seconds, usual * kFaster);
@@ -193,16 +198,19 @@ TuneReport tune(const Graph& graph, TuningCache& cache, const TuneOptions& optio
   for (const Decision& decision : decisions) {
     if (accepting(decision).size() < 2) continue;
     const auto [found, is_new] = weights.try_emplace(decision.work, 0);
-    found->second += decision.has_estimates
-                         ? decision.candidates[decision.selection.versions.front().candidate].verdict.cost
-                         : decision.flops;
+    found->second +=
+        decision.has_estimates
+            ? decision.candidates[decision.selection.versions.front().candidate].verdict.cost
+            : decision.flops;
     if (is_new) works.push_back(&decision);
   }
-  std::stable_sort(works.begin(), works.end(),
-                   [&](const Decision* a, const Decision* b) { return weights[a->work] > weights[b->work]; });
+  std::stable_sort(works.begin(), works.end(), [&](const Decision* a, const Decision* b) {
+    return weights[a->work] > weights[b->work];
+  });
   TuneReport report;
   report.kernels = works.size();
-  const KernelTimer::Settings settings{compile, place.threads, constant_bytes(graph), &cache, options.ready};
+  const KernelTimer::Settings settings{compile, place.threads, constant_bytes(graph), &cache,
+                                       options.ready};
   for (const Decision* decision : works) {
     if (is_known(cache, place, *decision)) {
       ++report.known;
@@ -210,9 +218,11 @@ TuneReport tune(const Graph& graph, TuningCache& cache, const TuneOptions& optio
     }
     const std::chrono::duration<double> elapsed = Clock::now() - begin;
     if (elapsed.count() > options.seconds) continue;  // those that are known are still counted
-    report.was_interrupted = report.was_interrupted || (options.is_interrupted && options.is_interrupted());
+    report.was_interrupted =
+        report.was_interrupted || (options.is_interrupted && options.is_interrupted());
     if (report.was_interrupted) continue;
-    if (options.on_kernel) options.on_kernel(report.known + report.timed + report.failed, works.size(), decision->name);
+    if (options.on_kernel)
+      options.on_kernel(report.known + report.timed + report.failed, works.size(), decision->name);
     try {
       std::optional<TunedKernel> kernel = Search(graph, *decision, options, settings).run();
       if (!kernel) {
@@ -227,7 +237,8 @@ TuneReport tune(const Graph& graph, TuningCache& cache, const TuneOptions& optio
       ++report.failed;  // the estimate decides
     }
   }
-  if (options.on_kernel) options.on_kernel(report.known + report.timed + report.failed, works.size(), "");
+  if (options.on_kernel)
+    options.on_kernel(report.known + report.timed + report.failed, works.size(), "");
   return report;
 }
 
@@ -256,9 +267,10 @@ std::string timed_text(const TunedKernel& kernel) {
 
 }  // namespace
 
-std::function<std::optional<codegen::Selection>(const Decision&)> tuned_choice(const TuningCache& cache,
-                                                                               TuningPlace place) {
-  return [&cache, place = std::move(place)](const Decision& decision) -> std::optional<codegen::Selection> {
+std::function<std::optional<codegen::Selection>(const Decision&)> tuned_choice(
+    const TuningCache& cache, TuningPlace place) {
+  return [&cache,
+          place = std::move(place)](const Decision& decision) -> std::optional<codegen::Selection> {
     const std::optional<TunedKernel> kernel = cache.find(place, decision.work);
     if (!kernel) return std::nullopt;
     const auto candidate_named = [&](const std::string& name) -> std::optional<std::size_t> {

@@ -10,7 +10,8 @@ namespace tenon {
 
 struct TuneOptions {
   codegen::CompileOptions compile;
-  int threads = 0;  ///< that kernels are timed with; 0: as many as the process may use
+  /// that kernels are timed with; 0: as many as the process may use
+  int threads = 0;
   /// After so long no further kernel is begun.
   double seconds = std::numeric_limits<double>::infinity();
   /// Asked between timings; on yes, what is known is kept and the rest is left.
@@ -22,10 +23,13 @@ struct TuneOptions {
 };
 
 struct TuneReport {
-  std::size_t kernels = 0;  ///< of different work, with more than one candidate
-  std::size_t known = 0;    ///< of these, were in the cache
+  /// of different work, with more than one candidate
+  std::size_t kernels = 0;
+  /// of these, were in the cache
+  std::size_t known = 0;
   std::size_t timed = 0;
-  std::size_t failed = 0;   ///< whose code could not be run on made-up data
+  /// whose code could not be run on made-up data
+  std::size_t failed = 0;
   bool was_interrupted = false;
   std::size_t left() const { return kernels - known - timed - failed; }
 };
@@ -34,8 +38,10 @@ struct TuneReport {
 /// estimate, and keeps the results in the cache. What the cache knows is not timed again.
 TuneReport tune(const Graph& graph, TuningCache& cache, const TuneOptions& options);
 
-/// What would compute the nodes of a graph, each by itself; those that no kernel computes are left out.
-std::vector<codegen::Decision> decide_nodes(const Graph& graph, const codegen::CompileOptions& options);
+/// What would compute the nodes of a graph, each by itself; those that no kernel computes are left
+/// out.
+std::vector<codegen::Decision> decide_nodes(const Graph& graph,
+                                            const codegen::CompileOptions& options);
 
 /// What timings of code for this target hold for.
 TuningPlace tuning_place(const Target& target, int threads);

@@ -13,7 +13,8 @@ namespace tenon {
 
 /// Values of a run by name, in the order they were made.
 struct ValueList {
-  std::string what;  ///< "zoo:resnet18, reference"
+  /// "zoo:resnet18, reference"
+  std::string what;
   std::vector<std::pair<std::string, Tensor>> values;
 };
 
@@ -23,9 +24,12 @@ struct ValueDifference {
   Comparison comparison;
 };
 struct ValuesDiff {
-  std::vector<ValueDifference> values;      ///< that both have, in the order of the first
-  std::vector<std::string> only_a, only_b;  ///< names
-  const ValueDifference* first() const;     ///< that differs; null where none does
+  /// that both have, in the order of the first
+  std::vector<ValueDifference> values;
+  /// names
+  std::vector<std::string> only_a, only_b;
+  /// that differs; null where none does
+  const ValueDifference* first() const;
 };
 /// Compares what has the same name. Dumps have file names for names.
 ValuesDiff diff_values(const ValueList& a, const ValueList& b, const Tolerance& tolerance);

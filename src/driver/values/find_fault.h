@@ -15,11 +15,16 @@ namespace tenon {
 /// Where a value first breaks a rule, and what went into the node that made it.
 struct FoundFault {
   std::string value, op;
-  std::string what;      ///< "element [0] is nan"
-  std::string inside;    ///< of a group, the member that does it: "l (log)"; empty otherwise
-  std::string pass;      ///< behind which it first shows; empty where the model itself has it
-  std::string at_input;  ///< the input that has it already; then there is no node
-  std::vector<std::pair<std::string, Tensor>> inputs;  ///< of the node, by name
+  /// "element [0] is nan"
+  std::string what;
+  /// of a group, the member that does it: "l (log)"; empty otherwise
+  std::string inside;
+  /// behind which it first shows; empty where the model itself has it
+  std::string pass;
+  /// the input that has it already; then there is no node
+  std::string at_input;
+  /// of the node, by name
+  std::vector<std::pair<std::string, Tensor>> inputs;
 };
 
 /// Runs the graph that came out of `passes`, compiled or by definition, and finds the first value

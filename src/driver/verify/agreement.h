@@ -14,9 +14,12 @@ std::string exact_difference(const Datum& actual, const Datum& expected);
 /// How far a graph's outputs may move when it is written in another way.
 struct Leeway {
   bool is_exact = true;
-  double epsilon = 0;                     ///< of the coarsest element type that is rounded to
-  double reduction = 1;                   ///< the most elements that one sum takes
-  static constexpr double roundings = 8;  ///< that one number is allowed
+  /// of the coarsest element type that is rounded to
+  double epsilon = 0;
+  /// the most elements that one sum takes
+  double reduction = 1;
+  /// that one number is allowed
+  static constexpr double roundings = 8;
 };
 /// The leeway between two graphs, none of them too precise.
 Leeway leeway_between(const Graph& before, const Graph& after);

@@ -22,8 +22,10 @@ struct PassFailure {
     ChangesResult
   };
   Kind kind = Kind::ChangesResult;
-  std::string where;  ///< "output 'y'"
-  std::string what;   ///< "element 3 is 1.0 instead of 2.0"
+  /// "output 'y'"
+  std::string where;
+  /// "element 3 is 1.0 instead of 2.0"
+  std::string what;
 };
 
 struct PassCheckOptions {
@@ -32,8 +34,8 @@ struct PassCheckOptions {
   int thread_count = 0;
   /// Inputs on which more nodes would run, those in loops too, are replaced by others.
   std::int64_t max_node_runs = 200000;
-  std::int64_t max_result_bytes = std::int64_t{4}
-                                  << 30;  ///< likewise, on which a tensor would be larger
+  std::int64_t max_result_bytes = std::int64_t{4}  /// likewise, on which a tensor would be larger
+                                  << 30;
   PassOptions pass_options;
   /// Called with the number of trials done of the graph a pass made.
   std::function<void(std::size_t done, std::size_t total)> on_progress;

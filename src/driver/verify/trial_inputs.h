@@ -9,10 +9,14 @@ namespace tenon {
 
 /// What the elements of trial inputs are like.
 enum class TrialKind : std::uint8_t {
-  Ordinary,  ///< floats around 0, integers 0 and 1: fit for indices
-  Quiet,     ///< zeros of both signs, denormals, halves, small integers of both signs
-  Sparse,    ///< ordinary, but for a few NaNs and infinities
-  Edges,     ///< ordinary, NaN, infinite, zero and denormal floats; extreme integers
+  /// floats around 0, integers 0 and 1: fit for indices
+  Ordinary,
+  /// zeros of both signs, denormals, halves, small integers of both signs
+  Quiet,
+  /// ordinary, but for a few NaNs and infinities
+  Sparse,
+  /// ordinary, NaN, infinite, zero and denormal floats; extreme integers
+  Edges,
 };
 
 struct TrialSettings {

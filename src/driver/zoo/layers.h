@@ -14,13 +14,16 @@ struct Convolution {
   bool has_bias = false;
   /// Weights have variance gain / fan-in: 2 keeps the scale through a relu behind, 1 without.
   double gain = 2;
-  Attr::Integers pads = {};  ///< beginnings, then ends; instead of `pad`
-  std::string result = {};   ///< name of the result, where it is not the layer's
+  /// beginnings, then ends; instead of `pad`
+  Attr::Integers pads = {};
+  /// name of the result, where it is not the layer's
+  std::string result = {};
 };
 
 struct Pool {
   std::int64_t kernel = 2, stride = 2, pad = 0;
-  Attr::Integers pads = {};  ///< beginnings, then ends; instead of `pad`
+  /// beginnings, then ends; instead of `pad`
+  Attr::Integers pads = {};
   bool ceil_mode = false;
 };
 

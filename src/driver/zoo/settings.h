@@ -17,7 +17,8 @@ class Settings {
   const std::string& network_name() const { return network_.name; }
   /// Text of an extent: a number from 1 ("4") or a symbol ("N").
   std::string extent(std::string_view name) const;
-  std::string extent_or_zero(std::string_view name) const;  ///< likewise, or "0"
+  /// likewise, or "0"
+  std::string extent_or_zero(std::string_view name) const;
   std::int64_t number(std::string_view name, std::int64_t lowest, std::int64_t highest) const;
   bool flag(std::string_view name) const;
   /// A flag that is `automatic` where the value is "auto".

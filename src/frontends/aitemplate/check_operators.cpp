@@ -114,7 +114,9 @@ void Checker::check_names(const OperatorRow& row, const Path& path) {
     return std::nullopt;
   };
   const std::string name = row.name.value_or("None");
-  findings_.require(counter_of(name).has_value(), "names", [&] { return place(path / "name"); }, name, concat(row.op, "_ and a number"));
+  findings_.require(
+      counter_of(name).has_value(), "names", [&] { return place(path / "name"); }, name,
+      concat(row.op, "_ and a number"));
   if (!row.original_name || *row.original_name == name) {
     if (row.original_name) findings_.hold("names");
     return;
@@ -281,8 +283,7 @@ static std::string dims_text(const Dims& dims) {
   SymbolRanges symbols;
   for (const Dim& dim : dims) dim.collect_symbols(symbols);
   DimBindings safe;
-  for (const auto& [name, range] : symbols)
-    safe.emplace(name, Dim::symbol(c_safe(name), range));
+  for (const auto& [name, range] : symbols) safe.emplace(name, Dim::symbol(c_safe(name), range));
   return to_string(substitute(dims, safe));
 }
 

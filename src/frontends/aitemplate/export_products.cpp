@@ -181,9 +181,10 @@ bool Exporter::try_convolution(const Node& node) {
   std::vector<std::size_t> further;
   for (std::size_t k = 2; k < node.operands.size(); ++k)
     further.push_back(tensor_of(node.operands[k]));
-  add_convolution(*parts, tensor_of(node.operands[0]), tensor_of(node.operands[1]), further,
-                  further.empty() ? std::vector<EpilogueStep>() : std::vector<EpilogueStep>{EpilogueStep::Bias},
-                  node.results[0]);
+  add_convolution(
+      *parts, tensor_of(node.operands[0]), tensor_of(node.operands[1]), further,
+      further.empty() ? std::vector<EpilogueStep>() : std::vector<EpilogueStep>{EpilogueStep::Bias},
+      node.results[0]);
   return true;
 }
 
@@ -246,27 +247,29 @@ std::optional<std::string> Exporter::product_base(const Graph& graph, const Node
                    : b.rank() != 2 || (product.layout[0] == 'c' && a.rank() != 2)) {
       continue;
     }
-    if (plain_equation(product_equation(product, a.rank())) == equation)
-      return std::string(base);
+    if (plain_equation(product_equation(product, a.rank())) == equation) return std::string(base);
   }
   return std::nullopt;
 }
 
 ProductExtents Exporter::product_extents(const Composite& composite,
                                          const std::vector<std::size_t>& operands) const {
-  const auto extent_of = [&](const char* name, std::size_t operand, std::size_t from, std::size_t to) {
+  const auto extent_of = [&](const char* name, std::size_t operand, std::size_t from,
+                             std::size_t to) {
     ProductExtents::Extent made{name, 1, 1, ""};
     for (std::size_t axis = from; axis < to; ++axis) {
       const DimRow& dim = extent(operands[operand], axis);
       // Too large for an extent stays as large as one can be.
       if (__builtin_mul_overflow(made.least, dim.least(), &made.least)) made.least = kMaxExtent;
-      if (__builtin_mul_overflow(made.greatest, dim.greatest(), &made.greatest)) made.greatest = kMaxExtent;
+      if (__builtin_mul_overflow(made.greatest, dim.greatest(), &made.greatest))
+        made.greatest = kMaxExtent;
       const auto* symbol = std::get_if<std::string>(&dim.symbolic_value);
       if (to == from + 1 && symbol != nullptr) made.symbol = *symbol;
     }
     return made;
   };
-  const std::size_t a = tensors_[operands[0]].extents.size(), b = tensors_[operands[1]].extents.size();
+  const std::size_t a = tensors_[operands[0]].extents.size(),
+                    b = tensors_[operands[1]].extents.size();
   const std::size_t lead = composite.base == Composite::Base::Bmm ? 1 : 0;
   const bool is_row = composite.layout[0] == 'r';
   ProductExtents product;
@@ -354,9 +357,11 @@ bool Exporter::try_composite(const Node& node) {
     const std::string attrs = attributes_text(inner);
     std::optional<EpilogueStep> step;
     for (const EpilogueStep each :
-         {EpilogueStep::Bias, EpilogueStep::Add, EpilogueStep::Mul, EpilogueStep::Relu, EpilogueStep::Sigmoid, EpilogueStep::Tanh, EpilogueStep::Gelu,
-          EpilogueStep::FastGelu, EpilogueStep::HardSwish, EpilogueStep::Swish, EpilogueStep::Softmax}) {
-      const bool fits_bias = each != EpilogueStep::Bias || (steps.empty() && is_row && !convolution);
+         {EpilogueStep::Bias, EpilogueStep::Add, EpilogueStep::Mul, EpilogueStep::Relu,
+          EpilogueStep::Sigmoid, EpilogueStep::Tanh, EpilogueStep::Gelu, EpilogueStep::FastGelu,
+          EpilogueStep::HardSwish, EpilogueStep::Swish, EpilogueStep::Softmax}) {
+      const bool fits_bias =
+          each != EpilogueStep::Bias || (steps.empty() && is_row && !convolution);
       if (!step && op_of(each) == inner.op->name && attributes_of(each) == attrs && fits_bias &&
           takes_operand(each) == has_operand) {
         step = each;

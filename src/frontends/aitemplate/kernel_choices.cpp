@@ -9,14 +9,17 @@
 namespace tenon::aitemplate {
 namespace {
 
-std::string note_key(const Graph& graph, ValueId result) { return concat("kernels of ", graph.value(result).name); }
+std::string note_key(const Graph& graph, ValueId result) {
+  return concat("kernels of ", graph.value(result).name);
+}
 
 std::string condition_on(const std::string& name, std::int64_t lo, std::int64_t hi) {
   return lo == hi ? concat(name, " == ", lo) : concat(name, " >= ", lo, " && ", name, " <= ", hi);
 }
 
 // The choices that hold somewhere between two values, cut to them.
-std::vector<KernelChoices::Choice> between(const KernelChoices& choices, std::int64_t least, std::int64_t greatest) {
+std::vector<KernelChoices::Choice> between(const KernelChoices& choices, std::int64_t least,
+                                           std::int64_t greatest) {
   std::vector<KernelChoices::Choice> list;
   for (KernelChoices::Choice choice : choices.choices) {
     choice.lo = std::max(choice.lo, least);
@@ -30,7 +33,8 @@ std::vector<KernelChoices::Choice> between(const KernelChoices& choices, std::in
 
 void note_choices(Graph& graph, ValueId result, const KernelChoices& choices) {
   std::string text = choices.symbol;
-  for (const auto& [lo, hi, kernel] : choices.choices) text += concat("\n", lo, " ", hi, " ", kernel);
+  for (const auto& [lo, hi, kernel] : choices.choices)
+    text += concat("\n", lo, " ", hi, " ", kernel);
   graph.metadata[note_key(graph, result)] = std::move(text);
 }
 
@@ -71,23 +75,27 @@ std::optional<ExecPath> profiled_convolution(const std::vector<DimRow>& image, c
   if (list.empty()) return std::nullopt;
   ExecPath path;
   for (const auto& [lo, hi, kernel] : list) {
-    path.entries.push_back({concat(condition_on("NI", lo, hi), " && HI == ", image[1].greatest(), " && WI == ",
-                                   image[2].greatest(), " && CI == ", image[3].greatest()),
-                            PythonValue::string(algorithm_name(kernel))});
+    path.entries.push_back(
+        {concat(condition_on("NI", lo, hi), " && HI == ", image[1].greatest(),
+                " && WI == ", image[2].greatest(), " && CI == ", image[3].greatest()),
+         PythonValue::string(algorithm_name(kernel))});
   }
   return path;
 }
 
-std::optional<ExecPath> profiled_product(const ProductExtents& product, const KernelChoices& choices) {
-  const auto varies = std::find_if(product.extents.begin(), product.extents.end(),
-                                   [](const auto& extent) { return extent.least != extent.greatest; });
+std::optional<ExecPath> profiled_product(const ProductExtents& product,
+                                         const KernelChoices& choices) {
+  const auto varies =
+      std::find_if(product.extents.begin(), product.extents.end(),
+                   [](const auto& extent) { return extent.least != extent.greatest; });
   std::vector<KernelChoices::Choice> list;
   if (varies == product.extents.end()) {
     if (!choices.symbol.empty()) return std::nullopt;
     list = {choices.choices.front()};
   } else {
-    const bool is_only = std::none_of(varies + 1, product.extents.end(),
-                                      [](const auto& extent) { return extent.least != extent.greatest; });
+    const bool is_only = std::none_of(varies + 1, product.extents.end(), [](const auto& extent) {
+      return extent.least != extent.greatest;
+    });
     if (!is_only || choices.symbol.empty() || varies->symbol != choices.symbol) return std::nullopt;
     list = between(choices, varies->least, varies->greatest);
   }
@@ -128,7 +136,8 @@ bool is_profiled(const ExecPath& path) {
 
 Dump with_kernels(Dump dump, const Graph& noted) {
   for (OperatorRow& row : dump.operators) {
-    if (!row.exec_path || is_profiled(*row.exec_path) || row.outputs.empty() || row.inputs.empty()) continue;
+    if (!row.exec_path || is_profiled(*row.exec_path) || row.outputs.empty() || row.inputs.empty())
+      continue;
     const ValueId result = noted.find(row.outputs.front());
     const TensorRow* image = tensor_named(dump, row.inputs.front());
     if (!result || image == nullptr || image->shape.size() != 4) continue;

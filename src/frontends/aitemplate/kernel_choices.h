@@ -13,17 +13,19 @@ namespace tenon::aitemplate {
 /// Which kernels were found to be fastest for a node of a graph. Travels in the graph's metadata.
 struct KernelChoices {
   struct Choice {
-    std::int64_t lo = 0, hi = 0;  ///< values of the symbol
+    /// values of the symbol
+    std::int64_t lo = 0, hi = 0;
     std::string kernel;
   };
-  std::string symbol;  ///< empty: one choice, whatever the extents
+  /// empty: one choice, whatever the extents
+  std::string symbol;
   std::vector<Choice> choices;
 };
 void note_choices(Graph& graph, ValueId result, const KernelChoices& choices);
 std::optional<KernelChoices> noted_choices(const Graph& graph, ValueId result);
 
-/// The conditions and kernels of a convolution after they were profiled: the batch in ranges. Nothing
-/// where the choices are about something else; `batch` is the graph's own extent.
+/// The conditions and kernels of a convolution after they were profiled: the batch in ranges.
+/// Nothing where the choices are about something else; `batch` is the graph's own extent.
 std::optional<ExecPath> profiled_convolution(const std::vector<DimRow>& image, const Dim& batch,
                                              const KernelChoices& choices);
 
@@ -32,11 +34,13 @@ struct ProductExtents {
   struct Extent {
     std::string name;
     std::int64_t least = 0, greatest = 0;
-    std::string symbol;  ///< that it is, and nothing else
+    /// that it is, and nothing else
+    std::string symbol;
   };
   std::vector<Extent> extents;
 };
-std::optional<ExecPath> profiled_product(const ProductExtents& product, const KernelChoices& choices);
+std::optional<ExecPath> profiled_product(const ProductExtents& product,
+                                         const KernelChoices& choices);
 
 /// A dump with the kernels that a graph's notes know, where the dump has none yet.
 Dump with_kernels(Dump dump, const Graph& noted);

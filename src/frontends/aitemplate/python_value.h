@@ -22,19 +22,28 @@ struct PythonValue {
     FrozenSet,
     Dict,
     OrderedDict,
-    Object,      ///< the attributes of an object that prints itself, whatever stands around it
-    JaggedDim,   ///< the same of an object that prints them on one line, in their own order
-    Call,        ///< Name(key=value, …), as a data class prints
-    Expression,  ///< a symbol or a formula, as sympy prints it
-    Opaque,      ///< <…>: an enumerator, a function, an object without a text form
+    /// the attributes of an object that prints itself, whatever stands around it
+    Object,
+    /// the same of an object that prints them on one line, in their own order
+    JaggedDim,
+    /// Name(key=value, …), as a data class prints
+    Call,
+    /// a symbol or a formula, as sympy prints it
+    Expression,
+    /// <…>: an enumerator, a function, an object without a text form
+    Opaque,
   };
   Kind kind = Kind::None;
-  std::int64_t integer = 0;  ///< of a Bool too
+  /// of a Bool too
+  std::int64_t integer = 0;
   double real = 0;
-  std::string text;  ///< of a Text, Expression or Opaque; the name of a Call
+  /// of a Text, Expression or Opaque; the name of a Call
+  std::string text;
   std::vector<PythonValue> items;
-  std::vector<PythonValue> keys;  ///< one for each item of a dict, object or call
-  std::size_t offset = 0;         ///< where it stands in the text it was read from
+  /// one for each item of a dict, object or call
+  std::vector<PythonValue> keys;
+  /// where it stands in the text it was read from
+  std::size_t offset = 0;
 
   PythonValue() = default;
   PythonValue(const PythonValue&);
@@ -65,8 +74,10 @@ using Member = std::pair<std::string, PythonValue>;
 
 /// What the version of Python that prints does in its own way.
 struct PythonStyle {
-  bool wraps_calls = true;         ///< since 3.10: a data class too wide for a line is broken up
-  bool braces_in_ordered = false;  ///< since 3.12: OrderedDict({…}) where that fits on a line
+  /// since 3.10: a data class too wide for a line is broken up
+  bool wraps_calls = true;
+  /// since 3.12: OrderedDict({…}) where that fits on a line
+  bool braces_in_ordered = false;
 };
 
 /// A text in quotes, a number: as `repr` gives them.

@@ -8,16 +8,20 @@ namespace tenon::aitemplate {
 /// Tensors and operators by number: what AITemplate sorts.
 struct SortGraph {
   struct Tensor {
-    std::vector<std::size_t> writers, readers;  ///< operators
+    /// operators
+    std::vector<std::size_t> writers, readers;
     std::int64_t depth = 0;
-    std::uint64_t bytes = 0;  ///< at its largest
+    /// at its largest
+    std::uint64_t bytes = 0;
   };
   struct Operator {
-    std::vector<std::size_t> inputs, outputs;  ///< tensors
+    /// tensors
+    std::vector<std::size_t> inputs, outputs;
   };
   std::vector<Tensor> tensors;
   std::vector<Operator> operators;
-  std::vector<std::size_t> outputs;  ///< of the network
+  /// of the network
+  std::vector<std::size_t> outputs;
 };
 
 /// AITemplate's order of the tensors that the outputs need: first those that no operator writes, as

@@ -18,10 +18,12 @@ struct DimRow {
   std::int64_t depth = 0;
   std::optional<std::string> name;
   bool is_nop = false;
-  std::variant<std::int64_t, std::string> symbolic_value;  ///< a number or a formula
+  /// a number or a formula
+  std::variant<std::int64_t, std::string> symbolic_value;
   std::vector<std::int64_t> values;
   std::vector<std::string> absent;
-  std::vector<Member> further;  ///< what a JaggedIntVar adds
+  /// what a JaggedIntVar adds
+  std::vector<Member> further;
 
   bool is_static() const { return values.size() == 1; }
   std::int64_t least() const { return values.front(); }
@@ -38,9 +40,12 @@ struct TensorRow {
   bool is_input = false, is_output = false, is_param = false, is_internal_constant = false;
   bool has_output_aliases = false;
   bool check_nan_and_inf = false, check_outputs = false, skip_constant_folding = false;
-  std::vector<TensorRow> is_view_of, external_tensor;  ///< none or one
-  PythonValue value;                                   ///< of a number
-  std::optional<std::string> data;                     ///< what Python prints of bound bytes
+  /// none or one
+  std::vector<TensorRow> is_view_of, external_tensor;
+  /// of a number
+  PythonValue value;
+  /// what Python prints of bound bytes
+  std::optional<std::string> data;
   std::optional<std::int64_t> offset, constant_folding_output_idx;
   std::vector<std::string> absent;
   std::vector<Member> further;
@@ -54,8 +59,8 @@ struct AccessorRow {
   std::optional<std::vector<DimRow>> actual_shapes;
   std::int64_t offset = 0;
   std::optional<std::int64_t> stride_dim;
-  std::optional<std::int64_t> original_total_elements,
-      actual_total_elements;  ///< from stride_dim on
+  /// from stride_dim on
+  std::optional<std::int64_t> original_total_elements, actual_total_elements;
   bool is_contiguous = true, is_from_strided_tensor = false;
   std::string tensor_dtype;
   std::vector<std::string> absent;
@@ -93,7 +98,8 @@ struct OperatorRow {
   std::optional<FuncRow> func;
   std::vector<OperatorRow> elementwise_ops;
   std::optional<ExecPath> exec_path;
-  std::vector<Member> further;  ///< stride, pad, …: what each kind of operator adds
+  /// stride, pad, …: what each kind of operator adds
+  std::vector<Member> further;
 
   const PythonValue* find(std::string_view attribute) const;
 };

@@ -24,10 +24,13 @@ inline constexpr std::string_view kConstantMark = "<tenon.Constant ";
 struct FuncInfo {
   std::string_view name;
   std::int64_t number = 0;
-  std::string_view op = "";  ///< Tenon's operator; "" where it takes several
+  /// Tenon's operator; "" where it takes several
+  std::string_view op = "";
   std::size_t operand_count = 1;
-  std::size_t number_count = 0;  ///< further arguments, which are numbers
-  std::string_view words = "";   ///< attributes of the operator, in its text form
+  /// further arguments, which are numbers
+  std::size_t number_count = 0;
+  /// attributes of the operator, in its text form
+  std::string_view words = "";
 };
 const FuncInfo* find_func(std::string_view name);
 /// The function that is an operator with these attributes (in text form), or null.
@@ -62,8 +65,10 @@ std::string_view attributes_of(EpilogueStep step);
 struct Composite {
   enum class Base : std::uint8_t { Conv, TransposedConv, Gemm, Bmm };
   Base base = Base::Conv;
-  std::string base_name;  ///< conv2d, gemm_rcr
-  std::string layout;     ///< of a matrix product: "rcr"
+  /// conv2d, gemm_rcr
+  std::string base_name;
+  /// of a matrix product: "rcr"
+  std::string layout;
   std::vector<EpilogueStep> steps;
   bool is_convolution() const { return base == Base::Conv || base == Base::TransposedConv; }
 };

@@ -28,7 +28,8 @@ class FunctionView {
   std::size_t output(std::size_t k = 0) const { return function().outputs[k]; }
   std::int64_t bytes(std::size_t variable) const { return tables_->variables[variable].bytes; }
 
-  bool has(std::string_view attribute) const;  ///< and it is not null
+  /// and it is not null
+  bool has(std::string_view attribute) const;
   std::int64_t integer(std::string_view attribute, std::int64_t low, std::int64_t high,
                        std::optional<std::int64_t> otherwise = {}) const;
   double real(std::string_view attribute, std::optional<double> otherwise = {}) const;
@@ -72,12 +73,14 @@ struct FunctionRule {
   std::vector<Var> (*build)(const FunctionView&, Builder&, const std::vector<Var>&) = nullptr;
   /// What Chainer keeps; several where that depends on the device. The first is what a GPU does.
   std::vector<Retained> (*retained)(const FunctionView&) = nullptr;
-  std::size_t integer_input = kNone;  ///< the input that holds class numbers
+  /// the input that holds class numbers
+  std::size_t integer_input = kNone;
   /// Bytes that the function object keeps beside the variables of the file (masks, statistics).
   std::int64_t (*hidden_bytes)(const FunctionView&) = nullptr;
   /// Products that it sums up, from the shapes by variable.
   double (*multiply_adds)(const FunctionView&, const std::vector<Shape>&) = nullptr;
-  std::string_view op = "";  ///< Tenon's operator, where it is that one without attributes
+  /// Tenon's operator, where it is that one without attributes
+  std::string_view op = "";
   Number number = Number::None;
 };
 
@@ -96,7 +99,8 @@ std::span<const FunctionRule> reduction_functions();
 /// Where an axis of windows of one length ends up: Chainer's rule for convolution and pooling.
 struct WindowAxis {
   std::int64_t stride = 1, pad = 0, dilation = 1;
-  bool covers_all = false;  ///< a last window may hang over the end
+  /// a last window may hang over the end
+  bool covers_all = false;
   std::int64_t reach(std::int64_t kernel) const { return (kernel - 1) * dilation + 1; }
   /// Zero or less where no window fits.
   std::int64_t count(std::int64_t extent, std::int64_t kernel) const;
@@ -105,7 +109,8 @@ struct WindowAxis {
 /// One axis of a subscript, as Python writes it: `slice(4, -4, None)`, `2` or `None`.
 struct Subscript {
   enum class Kind : std::uint8_t { Slice, Index, NewAxis, Ellipsis } kind = Kind::Slice;
-  std::optional<std::int64_t> start, stop, step;  ///< start is the index of Kind::Index
+  /// start is the index of Kind::Index
+  std::optional<std::int64_t> start, stop, step;
   bool is_whole() const { return kind == Kind::Slice && !start && !stop && !step; }
   /// Elements that a slice leaves of `extent`.
   std::int64_t count(std::int64_t extent) const;

@@ -30,8 +30,10 @@ struct ShapeSolution {
   bool is_ambiguous = false;
   /// The search was cut off before all was tried.
   bool is_cut_off = false;
-  std::size_t attempts = 0;  ///< shapes that were tried and followed up
-  std::size_t work = 0;      ///< functions asked and shapes listed
+  /// shapes that were tried and followed up
+  std::size_t attempts = 0;
+  /// functions asked and shapes listed
+  std::size_t work = 0;
 
   /// Where the most promising attempt failed, if nothing was found.
   std::size_t contradicting_variable = kNone, contradicting_function = kNone;

@@ -31,14 +31,19 @@ const T* held_by(const Json& json) {
 
 /// What a function reads of a variable.
 enum class Tag : std::uint8_t {
-  Value,     ///< "_": forward functions read values
-  Gradient,  ///< the gradient that flows in
-  Input,     ///< the value of an input of the forward function
-  Output,    ///< the value of an output of the forward function, which was kept
+  /// "_": forward functions read values
+  Value,
+  /// the gradient that flows in
+  Gradient,
+  /// the value of an input of the forward function
+  Input,
+  /// the value of an output of the forward function, which was kept
+  Output,
 };
 
 struct Input {
-  std::size_t variable = 0;  ///< its position in Tables::variables
+  /// its position in Tables::variables
+  std::size_t variable = 0;
   Tag tag = Tag::Value;
 };
 
@@ -46,16 +51,19 @@ struct Input {
 struct Attribute {
   std::string name;
   Json value;
-  std::size_t column = 0;  ///< of the value, from 1; 0 where nobody read it from a text
+  /// of the value, from 1; 0 where nobody read it from a text
+  std::size_t column = 0;
 };
 
 /// One record: a forward function or the backward of one.
 struct Function {
   std::vector<Input> inputs;
-  std::vector<std::size_t> outputs;  ///< positions in Tables::variables
+  /// positions in Tables::variables
+  std::vector<std::size_t> outputs;
   std::string name;
   std::vector<Attribute> attributes;
-  std::size_t line = 0;  ///< of the record's first line, from 1
+  /// of the record's first line, from 1
+  std::size_t line = 0;
 
   const Attribute* find(std::string_view attribute) const;
 };

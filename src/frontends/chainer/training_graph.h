@@ -20,7 +20,8 @@ struct TrainingGraph {
   struct Tensor {
     std::int64_t id = 0, bytes = 0;
     TensorRole role = TensorRole::Intermediate;
-    std::size_t producer = kNone;  ///< the step that makes it
+    /// the step that makes it
+    std::size_t producer = kNone;
   };
   /// Values that a backward function reads beside gradients, by position in `tensors`.
   struct Needs {
@@ -30,7 +31,8 @@ struct TrainingGraph {
   /// `reads`.
   struct Step {
     std::string function;
-    std::size_t record = 0;  ///< its position in the file
+    /// its position in the file
+    std::size_t record = 0;
     std::vector<std::size_t> reads, makes;
     Needs tagged, retained;
     /// Kept by the function object itself from forward to backward (masks, scores, statistics); not
@@ -42,8 +44,10 @@ struct TrainingGraph {
     }
   };
 
-  std::vector<Tensor> tensors;  ///< as the file has its variables
-  std::vector<Step> steps;      ///< in forward order; backward runs the other way
+  /// as the file has its variables
+  std::vector<Tensor> tensors;
+  /// in forward order; backward runs the other way
+  std::vector<Step> steps;
 
   std::int64_t bytes_of(TensorRole role) const;
   std::size_t count_of(TensorRole role) const;

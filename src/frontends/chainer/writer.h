@@ -17,11 +17,16 @@ Tables tables_of(const Graph& graph, const OwnNodes& own = {});
 /// A node, or a few, as one of Chainer's functions.
 struct NativeFunction {
   std::string name;
-  std::vector<Attribute> attributes;  ///< those of the function itself, in Chainer's order
-  std::vector<Attribute> behind;  ///< those that Chainer sets after the lists of retained indexes
-  std::vector<ValueId> inputs;    ///< as the function is called
-  std::vector<NodeId> absorbed;   ///< nodes before this one that the function computes too
-  std::size_t output_count = 1;   ///< results of the node that the function gives
+  /// those of the function itself, in Chainer's order
+  std::vector<Attribute> attributes;
+  /// those that Chainer sets after the lists of retained indexes
+  std::vector<Attribute> behind;
+  /// as the function is called
+  std::vector<ValueId> inputs;
+  /// nodes before this one that the function computes too
+  std::vector<NodeId> absorbed;
+  /// results of the node that the function gives
+  std::size_t output_count = 1;
 };
 /// Nothing where Chainer has no function for it.
 std::optional<NativeFunction> native_function(const Graph& graph, NodeId node);

@@ -19,12 +19,16 @@ struct CheckContext {
   const std::vector<VarNode>& vars() const { return profile.graph_exec.vars; }
 };
 
-void check_footprints(const CheckContext& context);  ///< memory, computation, shapes, parameters
-void check_order(
-    const CheckContext& context);  ///< comp_seq, times of update, walk, numbers, waiting
+/// memory, computation, shapes, parameters
+void check_footprints(const CheckContext& context);
+/// comp_seq, times of update, walk, numbers, waiting
+void check_order(const CheckContext& context);
 void check_names(const CheckContext& context);
-void check_inference(const CheckContext& context);  ///< static_infer_tags
-void check_memory(const CheckContext& context);     ///< plans, chunks, addresses, overlap, peak
-void check_times(const CheckContext& context);      ///< host and device
+/// static_infer_tags
+void check_inference(const CheckContext& context);
+/// plans, chunks, addresses, overlap, peak
+void check_memory(const CheckContext& context);
+/// host and device
+void check_times(const CheckContext& context);
 
 }  // namespace tenon::megengine

@@ -16,7 +16,8 @@ Graph import_graph(const Profile& profile, const Index& index);
 /// the document's own word on its results.
 struct Inference {
   Graph graph;
-  std::vector<ValueId> value;  ///< by var; invalid where it is no value (workspace, empty outputs)
+  /// by var; invalid where it is no value (workspace, empty outputs)
+  std::vector<ValueId> value;
   struct Problem {
     std::size_t opr;
     std::string message;

@@ -67,8 +67,8 @@ Var Importer::filter(std::size_t k, std::int64_t& groups) {
   }
   groups = is_grouped ? shape[0] : 1;
   if (is_grouped) {
-    weights = in_shape(
-        weights, {saturating_product(shape[0], shape[1]), shape[2], shape[3], shape[4]});
+    weights =
+        in_shape(weights, {saturating_product(shape[0], shape[1]), shape[2], shape[3], shape[4]});
   }
   if (is_channels_last())
     weights = builder_.call("transpose", {weights}, {{"perm", Integers{0, 3, 1, 2}}});
@@ -143,8 +143,9 @@ void Importer::convolution_backward_data() {
   if (to.size() == kDenseRank && from.size() == kDenseRank) {
     Integers more(2);
     for (std::size_t k = 0; k < 2; ++k) {
-      const std::int64_t reach = saturating_sum(saturating_product(from[2 + k] - 1, strides[k]),
-                                                saturating_product(dilations[k], kernel[2 + k] - 1));
+      const std::int64_t reach =
+          saturating_sum(saturating_product(from[2 + k] - 1, strides[k]),
+                         saturating_product(dilations[k], kernel[2 + k] - 1));
       const std::int64_t shortest = saturating_sum(reach, 1 - 2 * pads[k]);
       more[k] = to[2 + k] - shortest;
       if (more[k] < 0 || more[k] >= strides[k]) {

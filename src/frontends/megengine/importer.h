@@ -120,7 +120,8 @@ class Importer {
   struct Output {
     ItemId opr;
     ValueId value;
-    std::string name;  ///< the user's own, if there is one
+    /// the user's own, if there is one
+    std::string name;
   };
   std::vector<Output> outputs_;
 };

@@ -14,17 +14,26 @@ namespace tenon::megengine {
 /// What refers to what in a profile, by positions in its tables. Refers to the profile it was made
 /// of.
 struct Index {
-  std::vector<std::vector<std::size_t>> inputs;  ///< by operator: positions of vars
+  /// by operator: positions of vars
+  std::vector<std::vector<std::size_t>> inputs;
   std::vector<std::vector<std::size_t>> outputs;
-  std::vector<std::optional<std::size_t>> step;  ///< by operator: its place in comp_seq
-  std::vector<std::size_t> sequence;             ///< comp_seq as positions of operators
-  std::vector<const OprFootprint*> footprint;    ///< by operator; null where there is none
+  /// by operator: its place in comp_seq
+  std::vector<std::optional<std::size_t>> step;
+  /// comp_seq as positions of operators
+  std::vector<std::size_t> sequence;
+  /// by operator; null where there is none
+  std::vector<const OprFootprint*> footprint;
   std::vector<const Measured*> host, device;
-  std::vector<std::size_t> producer;              ///< by var: the operator
-  std::vector<std::vector<std::size_t>> readers;  ///< by var: operators, once per use
-  std::vector<std::vector<std::size_t>> read_as;  ///< beside `readers`: which input it is
-  std::vector<std::optional<std::size_t>> chunk;  ///< by var: the chunk its plan is in
-  std::vector<std::size_t> order;                 ///< all operators, each behind its inputs' makers
+  /// by var: the operator
+  std::vector<std::size_t> producer;
+  /// by var: operators, once per use
+  std::vector<std::vector<std::size_t>> readers;
+  /// beside `readers`: which input it is
+  std::vector<std::vector<std::size_t>> read_as;
+  /// by var: the chunk its plan is in
+  std::vector<std::optional<std::size_t>> chunk;
+  /// all operators, each behind its inputs' makers
+  std::vector<std::size_t> order;
 
   std::unordered_map<ItemId, std::size_t> operators, vars;
   std::unordered_map<std::string, std::size_t> chunks;
@@ -40,9 +49,12 @@ Index index_of(const Profile& profile, std::string_view source);
 /// it.
 std::vector<ReadyTask> tasks_of(const Profile& profile, const Index& index);
 
-std::string operator_path(const Operator& opr);   ///< "$.graph_exec.operator.12"
-std::string var_path(const VarNode& var);         ///< "$.graph_exec.var.13"
-std::string footprint_path(const Operator& opr);  ///< "$.profiler.opr_footprint.12"
+/// "$.graph_exec.operator.12"
+std::string operator_path(const Operator& opr);
+/// "$.graph_exec.var.13"
+std::string var_path(const VarNode& var);
+/// "$.profiler.opr_footprint.12"
+std::string footprint_path(const Operator& opr);
 
 bool has_flag(const VarNode& var, std::string_view flag);
 /// Memory that lives for one operator only and that nobody reads.

@@ -10,9 +10,11 @@ namespace tenon::megengine {
 
 /// The shapes and sizes of vars as Tenon infers them; the document's word where it cannot.
 struct VarFacts {
-  Extents shape;  ///< empty where not known
+  /// empty where not known
+  Extents shape;
   std::int64_t element_bits = 32;
-  bool is_inferred = false;  ///< rather than taken from the document
+  /// rather than taken from the document
+  bool is_inferred = false;
 
   std::int64_t byte_count() const;
 };
@@ -21,9 +23,12 @@ std::vector<VarFacts> facts_of(const Profile& profile, const Index& index,
 
 /// Memory that one or several vars live in, and the steps of comp_seq it is needed for.
 struct Storage {
-  std::size_t owner = 0;           ///< the var that it was made for
-  std::int64_t byte_count = 0;     ///< by shapes
-  std::size_t begin = 0, end = 0;  ///< first and last step
+  /// the var that it was made for
+  std::size_t owner = 0;
+  /// by shapes
+  std::int64_t byte_count = 0;
+  /// first and last step
+  std::size_t begin = 0, end = 0;
   /// Neither a constant nor memory that somebody else gave: what the run itself has to find room
   /// for.
   bool is_dynamic = false;

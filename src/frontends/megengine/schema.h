@@ -10,22 +10,28 @@ namespace tenon::megengine {
 
 /// How a value stands in the file.
 struct Text {};
-struct Id {};  ///< of an operator or a var, as a text
+/// of an operator or a var, as a text
+struct Id {};
 struct Count {};
 struct Int32 {};
 struct Integer {};
 struct Extent {};
-struct Real {};      ///< infinities and NaN are texts
-struct AnyJson {};   ///< kept as it is
-struct Inferred {};  ///< null, numbers, or a text in their place
-struct Record {};    ///< an object, whose members `fields` lists
+/// infinities and NaN are texts
+struct Real {};
+/// kept as it is
+struct AnyJson {};
+/// null, numbers, or a text in their place
+struct Inferred {};
+/// an object, whose members `fields` lists
+struct Record {};
 /// The name that the object stands under, again.
 template <class Key>
 struct Again {
   const Key& key;
 };
 struct Kind {
-  std::string_view word;  ///< always this
+  /// always this
+  std::string_view word;
 };
 template <class Value>
 struct OrNull {};

@@ -20,8 +20,10 @@ using ItemId = std::int64_t;
 /// What every object of the file remembers. MegEngine writes members in hash order, and leaves some
 /// out: which ones are there, and where, nothing else tells.
 struct Object {
-  std::uint32_t order = 0;  ///< into Profile::orders
-  Json::Object other;       ///< members that have no field here
+  /// into Profile::orders
+  std::uint32_t order = 0;
+  /// members that have no field here
+  Json::Object other;
 };
 
 /// The lists of member names that occur, each once.
@@ -48,11 +50,16 @@ struct Measured {
 /// What an operator has to move and to compute.
 struct OprFootprint : Object {
   ItemId opr = 0;
-  std::int64_t memory = 0;                  ///< bytes
-  std::optional<std::int64_t> computation;  ///< operations; null in the file where none are counted
-  std::vector<Extents> in_shapes, out_shapes;      ///< empty where not known; no volatile outputs
-  std::vector<std::optional<Extents>> in_layouts;  ///< strides of inputs that are not contiguous
-  Json param;                                      ///< the operator's parameters
+  /// bytes
+  std::int64_t memory = 0;
+  /// operations; null in the file where none are counted
+  std::optional<std::int64_t> computation;
+  /// empty where not known; no volatile outputs
+  std::vector<Extents> in_shapes, out_shapes;
+  /// strides of inputs that are not contiguous
+  std::vector<std::optional<Extents>> in_layouts;
+  /// the operator's parameters
+  Json param;
 };
 
 struct Profiler : Object {
@@ -82,9 +89,11 @@ struct Operator : Object {
 struct InferTag : Object {
   struct Dep : Object {
     ItemId var = 0;
-    std::string dep_type;  ///< SHAPE or VALUE
+    /// SHAPE or VALUE
+    std::string dep_type;
   };
-  std::string infer_type;  ///< NO_DESC, CONST, RT_STATIC, MISSING_INP
+  /// NO_DESC, CONST, RT_STATIC, MISSING_INP
+  std::string infer_type;
   std::vector<Dep> deps;
   /// Null, extents or elements, or a text in their place ("Large Array").
   std::variant<std::nullptr_t, std::vector<double>, std::string> inferred_result;
@@ -108,16 +117,20 @@ struct VarNode : Object {
   std::string name, comp_node;
   std::vector<std::string> flag;
   std::optional<MemPlan> mem_plan;
-  std::optional<std::int64_t> dev_ptr;           ///< null once released
-  std::optional<std::int64_t> prev_dev_ptr;      ///< the last address it had; 0: none
-  std::optional<std::int64_t> prev_dev_ptr_end;  ///< absent where that is 0
+  /// null once released
+  std::optional<std::int64_t> dev_ptr;
+  /// the last address it had; 0: none
+  std::optional<std::int64_t> prev_dev_ptr;
+  /// absent where that is 0
+  std::optional<std::int64_t> prev_dev_ptr_end;
   std::optional<ItemId> mem_readonly_fwd_src, force_update_src;
   StaticInferTags static_infer_tags;
 };
 
 /// One allocation.
 struct MemChunk : Object {
-  std::string key, id;  ///< "chk" and the owner's number
+  /// "chk" and the owner's number
+  std::string key, id;
   ItemId owner_var = 0;
   std::int64_t size = 0;
   std::optional<std::int64_t> dev_ptr;

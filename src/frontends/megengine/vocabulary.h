@@ -66,8 +66,10 @@ std::int64_t saturating_product(std::int64_t a, std::int64_t b);
 std::int64_t saturating_sum(std::int64_t a, std::int64_t b);
 /// Strides of a contiguous tensor; an axis of extent 1 has the stride its place gives it.
 Extents contiguous_strides(const Extents& shape);
-std::string to_text(const Extents& extents);  ///< "[2, 3]"
-std::string fifteen_digits(double value);     ///< as the document has reals
+/// "[2, 3]"
+std::string to_text(const Extents& extents);
+/// as the document has reals
+std::string fifteen_digits(double value);
 
 /// The parameter that holds an operator of Tenon's own, as `own_node` writes it.
 inline constexpr std::string_view kOwnParam = "tenon";

@@ -22,17 +22,23 @@ Graph with_least_symbols(const Graph& graph, DimBindings bindings);
 /// What a run adds to a graph's profile. Values go by their names.
 struct RunFacts {
   struct Times {
-    std::string place;  ///< a thread or a comp node
+    /// a thread or a comp node
+    std::string place;
     double start = 0, kern = 0, end = 0;
   };
   struct Ran {
     std::vector<Times> host, device;
-    double begin = 0;  ///< orders operators
+    /// orders operators
+    double begin = 0;
   };
-  std::map<std::string, Ran> nodes;               ///< by the first result
-  std::map<std::string, Ran> inputs;              ///< that were copied in
-  std::map<std::string, Ran> outputs;             ///< that were copied out
-  std::map<std::string, std::int64_t> addresses;  ///< of values while they are alive
+  /// by the first result
+  std::map<std::string, Ran> nodes;
+  /// that were copied in
+  std::map<std::string, Ran> inputs;
+  /// that were copied out
+  std::map<std::string, Ran> outputs;
+  /// of values while they are alive
+  std::map<std::string, std::int64_t> addresses;
   DimBindings symbols;
 };
 /// What MegEngine would have put down behind a run: the operators in the order they ran in, with

@@ -32,19 +32,26 @@ class Writer {
   // One operator to be put down.
   struct Plan {
     std::string type;
-    std::string start;  ///< of the name, where it is none that the type has by default
+    /// of the name, where it is none that the type has by default
+    std::string start;
     std::vector<ItemId> inputs;
     Json::Object param;
-    std::optional<Json::Array> param_list;  ///< in place of `param`
-    std::vector<std::string> before;  ///< results that only MegEngine has, in front of the node's
+    /// in place of `param`
+    std::optional<Json::Array> param_list;
+    /// results that only MegEngine has, in front of the node's
+    std::vector<std::string> before;
     bool has_workspace = false;
-    bool is_view = false;                     ///< the result lies where the first input does
-    std::optional<std::int64_t> computation;  ///< where MegEngine has no formula of its own
+    /// the result lies where the first input does
+    bool is_view = false;
+    /// where MegEngine has no formula of its own
+    std::optional<std::int64_t> computation;
   };
   struct Made {
-    Extents shape;  ///< empty where not known
+    /// empty where not known
+    Extents shape;
     std::optional<DType> dtype;
-    std::string format;  ///< the layout of Tenon's, where there is one
+    /// the layout of Tenon's, where there is one
+    std::string format;
   };
 
   // Translates a node; gives nothing where MegEngine has no word for it.

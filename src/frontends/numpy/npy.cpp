@@ -13,9 +13,7 @@
 namespace tenon::numpy {
 namespace {
 
-bool is_character(char32_t code) {
-  return code < 0xd800 || (code >= 0xe000 && code <= 0x10ffff);
-}
+bool is_character(char32_t code) { return code < 0xd800 || (code >= 0xe000 && code <= 0x10ffff); }
 
 // Of a text in UTF-8, the shortest form of each; nothing if it is none.
 std::optional<std::u32string> characters_of(std::string_view text) {
@@ -94,7 +92,8 @@ std::string one_text(const Format& format, std::span<const std::byte> item) {
     characters.push_back(character);
   }
   while (!characters.empty() && characters.back() == 0) characters.pop_back();
-  for (std::uint32_t character : characters) append_utf8(text, is_character(character) ? character : 0xfffd);
+  for (std::uint32_t character : characters)
+    append_utf8(text, is_character(character) ? character : 0xfffd);
   return text;
 }
 
@@ -255,13 +254,17 @@ std::string write_npy(const Tensor& tensor) {
 
 void write_npy_file(const Tensor& tensor, const std::string& path) {
   NewFile file(path);
-  // What is stored as it is goes out from where it is: an output may be as large as the rest of the process.
-  const bool is_stored_as_is = tensor.dtype() != DType::String && widened(tensor.dtype()) == tensor.dtype();
-  const std::string head =
-      is_stored_as_is ? write_header(*description_of(tensor.dtype()), tensor.shape()) : write_npy(tensor);
+  // What is stored as it is goes out from where it is: an output may be as large as the rest of the
+  // process.
+  const bool is_stored_as_is =
+      tensor.dtype() != DType::String && widened(tensor.dtype()) == tensor.dtype();
+  const std::string head = is_stored_as_is
+                               ? write_header(*description_of(tensor.dtype()), tensor.shape())
+                               : write_npy(tensor);
   file.out().write(head.data(), static_cast<std::streamsize>(head.size()));
   if (is_stored_as_is) {
-    file.out().write(reinterpret_cast<const char*>(tensor.bytes().data()), static_cast<std::streamsize>(tensor.byte_size()));
+    file.out().write(reinterpret_cast<const char*>(tensor.bytes().data()),
+                     static_cast<std::streamsize>(tensor.byte_size()));
   }
   file.finish();
 }

@@ -22,7 +22,8 @@ struct StoredArray {
   DType dtype = DType::F32;
   Shape shape;
   std::span<const std::byte> bytes;
-  std::shared_ptr<const void> owner;  ///< of the bytes
+  /// of the bytes
+  std::shared_ptr<const void> owner;
 };
 /// The same, but elements stay where they are even if they lie askew, as NumPy's own archives have
 /// them.

@@ -11,8 +11,10 @@ namespace tenon::numpy {
 
 /// How the elements of an array lie in a file.
 struct Format {
-  char kind = 'f';             ///< NumPy's letter: b i u f c S U V
-  std::size_t item_bytes = 4;  ///< of one element
+  /// NumPy's letter: b i u f c S U V
+  char kind = 'f';
+  /// of one element
+  std::size_t item_bytes = 4;
   bool is_big_endian = false;
 };
 

@@ -14,12 +14,14 @@ namespace tenon::numpy {
 struct ZipEntry {
   std::string name;
   std::uint64_t packed_bytes = 0, unpacked_bytes = 0;
-  std::uint64_t number = 0, directory_offset = 0;  ///< where minizip finds it again
+  /// where minizip finds it again
+  std::uint64_t number = 0, directory_offset = 0;
 };
 
 struct UnpackedEntry {
   std::span<const std::byte> bytes;
-  std::shared_ptr<const void> owner;  ///< null where the bytes lie in the archive itself
+  /// null where the bytes lie in the archive itself
+  std::shared_ptr<const void> owner;
 };
 
 /// Reads an archive that lies in memory, by minizip. Stored entries are not copied.

@@ -1,20 +1,20 @@
 #pragma once
 
+#include "ir/graph.h"
+#include "tenon/builder.h"
+
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "ir/graph.h"
-#include "tenon/builder.h"
-
 namespace tenon::onnx {
 
 class Exporter;
 
-/// A body to write as a subgraph. Its last inputs are not written: inside, they are the outer values
-/// that `captured` names.
+/// A body to write as a subgraph. Its last inputs are not written: inside, they are the outer
+/// values that `captured` names.
 struct OnnxBody {
   const Graph* graph = nullptr;
   std::vector<std::string> captured;
@@ -43,30 +43,36 @@ class NodeExport {
 
   /// The ONNX name of an operand; "" where it is missing.
   std::string operand(std::string_view name) const;
-  std::vector<std::string> operands() const;  ///< all by position
+  /// all by position
+  std::vector<std::string> operands() const;
   bool has(std::string_view operand) const;
   const Type& operand_type(std::string_view name) const;
   const Type& result_type(std::size_t position = 0) const;
-  std::string result(std::size_t position = 0) const;  ///< "" where it is not wanted
+  /// "" where it is not wanted
+  std::string result(std::size_t position = 0) const;
   std::vector<std::string> results() const;
 
   /// Attributes with their defaults filled in from the op's definition.
-  bool has_attr(std::string_view name) const;  ///< set, or has a default
+  /// set, or has a default
+  bool has_attr(std::string_view name) const;
   std::int64_t integer(std::string_view name) const;
   bool flag(std::string_view name) const;
   double real(std::string_view name) const;
-  std::string text(std::string_view name) const;  ///< texts and words
+  /// texts and words
+  std::string text(std::string_view name) const;
   DType element(std::string_view name) const;
   /// Throws Error (Unsupported) if the list has symbols; see `integers_input`.
   std::vector<std::int64_t> integers(std::string_view name) const;
   std::vector<double> reals(std::string_view name) const;
   std::vector<std::string> texts(std::string_view name) const;
-  /// An ONNX input holding a dynamic or symbolic integer-list attribute: the dynamic operand if the node has
-  /// one, an initializer if all are numbers, otherwise computed from Shape nodes of graph inputs.
+  /// An ONNX input holding a dynamic or symbolic integer-list attribute: the dynamic operand if the
+  /// node has one, an initializer if all are numbers, otherwise computed from Shape nodes of graph
+  /// inputs.
   std::string integers_input(std::string_view attr);
   /// Of one integer: a scalar, or a list of one.
   std::string integer_input(std::string_view attr, bool as_list = false);
-  std::string reals_input(std::string_view attr);  ///< "" for none
+  /// "" for none
+  std::string reals_input(std::string_view attr);
 
   /// An initializer; gives its name.
   std::string constant(const Tensor& value, std::string_view hint = "const");
@@ -96,7 +102,8 @@ inline OnnxAttr flag_attr(const NodeExport& node, std::string_view from, const c
 }
 
 struct ExportRule {
-  std::string_view op;  ///< Tenon op
+  /// Tenon op
+  std::string_view op;
   void (*write)(NodeExport&);
 };
 /// One list for each file of the same name, like the import handlers.

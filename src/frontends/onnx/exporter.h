@@ -29,9 +29,12 @@ struct ExportFrame {
   const Graph* graph = nullptr;
   ExportFrame* outer = nullptr;
   onnx_schema::GraphProto* proto = nullptr;
-  std::vector<std::string> names{};  ///< ONNX names by value id
-  std::vector<bool> is_local{};      ///< by value id: a node of this very graph makes it
-  std::map<std::string, std::string> extents{};  ///< symbol -> i64[1] value that holds it
+  /// ONNX names by value id
+  std::vector<std::string> names{};
+  /// by value id: a node of this very graph makes it
+  std::vector<bool> is_local{};
+  /// symbol -> i64[1] value that holds it
+  std::map<std::string, std::string> extents{};
 };
 
 /// Writes a graph's nodes by the export rules; the weights stay behind as `constants`.
@@ -74,7 +77,8 @@ class Exporter {
   std::map<std::string, int> other_domains_;
   UnsupportedList unsupported_;
   ExportFrame* frame_ = nullptr;
-  std::string node_name_;  ///< of the Tenon node being written
+  /// of the Tenon node being written
+  std::string node_name_;
   int opset_ = 0, needed_opset_ = 0;
 };
 

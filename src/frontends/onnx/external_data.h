@@ -33,7 +33,8 @@ class ExternalFiles {
  private:
   struct OpenFile {
     std::shared_ptr<const MappedFile> file;
-    std::string sha1;  ///< worked out when the first tensor asks
+    /// worked out when the first tensor asks
+    std::string sha1;
   };
   std::string folder_;
   bool has_folder_ = false;

@@ -1,27 +1,41 @@
-#include <algorithm>
-
 #include "frontends/onnx/export_node.h"
 #include "frontends/onnx/import_node.h"
 #include "frontends/onnx/plain_ops.h"
+
+#include <algorithm>
 
 namespace tenon::onnx {
 namespace {
 
 using HandlerList = std::span<const Handler> (*)();
 constexpr HandlerList handler_lists[] = {
-    elementwise_handlers, quantize_handlers,      shape_handlers,     indexing_handlers,
-    contraction_handlers, pooling_handlers,       normalization_handlers,
-    attention_handlers,   recurrent_handlers,     control_handlers,   sequence_handlers,
-    text_handlers,          random_handlers,    signal_handlers,
-    training_handlers,    ml_handlers,            tree_handlers,      svm_handlers,
-    microsoft_handlers,   microsoft_attention_handlers, microsoft_quantized_handlers,
+    elementwise_handlers,
+    quantize_handlers,
+    shape_handlers,
+    indexing_handlers,
+    contraction_handlers,
+    pooling_handlers,
+    normalization_handlers,
+    attention_handlers,
+    recurrent_handlers,
+    control_handlers,
+    sequence_handlers,
+    text_handlers,
+    random_handlers,
+    signal_handlers,
+    training_handlers,
+    ml_handlers,
+    tree_handlers,
+    svm_handlers,
+    microsoft_handlers,
+    microsoft_attention_handlers,
+    microsoft_quantized_handlers,
 };
 
 using RuleList = std::span<const ExportRule> (*)();
 constexpr RuleList rule_lists[] = {
     elementwise_export_rules, shape_export_rules,   contraction_export_rules,
-    reduction_export_rules,   control_export_rules,
-    normalization_export_rules,
+    reduction_export_rules,   control_export_rules, normalization_export_rules,
 };
 
 bool is_before(const Handler& a, const Handler& b) {

@@ -19,10 +19,13 @@ Var joined(NodeImport& node, Var past, Var now) {
 /// Queries, keys and values by heads [batch, heads, length, size], and what limits who sees whom.
 struct Heads {
   Var q, k, v;
-  Var mask{};        ///< added to scores
-  Var key_counts{};  ///< by batch
+  /// added to scores
+  Var mask{};
+  /// by batch
+  Var key_counts{};
   bool is_causal = false;
-  Dim past = 0;  ///< keys before the first query
+  /// keys before the first query
+  Dim past = 0;
 };
 
 Var attend(NodeImport& node, const Heads& heads) {

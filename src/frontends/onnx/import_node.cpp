@@ -122,7 +122,8 @@ DType NodeImport::dtype(Var value) const {
 }
 
 Dims NodeImport::dims(Var value) const {
-  if (!type(value).is_tensor()) unsupported("it needs the rank of its inputs before the model runs");
+  if (!type(value).is_tensor())
+    unsupported("it needs the rank of its inputs before the model runs");
   return type(value).tensor().dims;
 }
 

@@ -1,14 +1,14 @@
 #pragma once
 
+#include "ir/graph.h"
+#include "tenon/builder.h"
+
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "ir/graph.h"
-#include "tenon/builder.h"
 
 namespace onnx_schema {
 class NodeProto;
@@ -21,42 +21,52 @@ class Importer;
 struct BoundAttr;
 
 /// One ONNX node on its way into the graph: what a handler talks to. A handler reads inputs and
-/// attributes, appends Tenon nodes through `build` (or `call`), and says which value is which output.
+/// attributes, appends Tenon nodes through `build` (or `call`), and says which value is which
+/// output.
 class NodeImport {
  public:
   NodeImport(Importer& importer, const onnx_schema::NodeProto& node, int opset, Builder& builder);
 
   std::string_view op_type() const;
-  int opset() const { return opset_; }  ///< of the node's domain, as the model imports it
+  /// of the node's domain, as the model imports it
+  int opset() const { return opset_; }
   Builder& build;
 
-  std::size_t input_count() const;       ///< trailing empty names not counted
-  /// Throws Error for inputs that the handler has not asked about by now: the operator has none such.
+  /// trailing empty names not counted
+  std::size_t input_count() const;
+  /// Throws Error for inputs that the handler has not asked about by now: the operator has none
+  /// such.
   void refuse_further_inputs() const;
   /// Says that the operator has this input, though nothing depends on it.
   void ignore_input(std::size_t index) const { input_or_none(index); }
   bool has_input(std::size_t index) const;
-  Var input(std::size_t index) const;    ///< throws Error if it is missing
-  Var input_or_none(std::size_t index) const;  ///< an invalid Var if it is missing
-  std::vector<Var> inputs() const;       ///< all of them; invalid where missing
+  /// throws Error if it is missing
+  Var input(std::size_t index) const;
+  /// an invalid Var if it is missing
+  Var input_or_none(std::size_t index) const;
+  /// all of them; invalid where missing
+  std::vector<Var> inputs() const;
   /// The input's elements if they are constant in the model.
   std::optional<Tensor> constant_input(std::size_t index) const;
   const Type& type(Var value) const { return build.type(value); }
-  DType dtype(Var value) const;          ///< throws Error if the type is not known
+  /// throws Error if the type is not known
+  DType dtype(Var value) const;
   /// The extents; ends the import of this node as not supported if the rank is not known.
   Dims dims(Var value) const;
   /// The rank if it is known.
   std::optional<std::size_t> rank(Var value) const;
 
   std::size_t output_count() const;
-  bool wants_output(std::size_t index) const;  ///< it has a name that is not empty
+  /// it has a name that is not empty
+  bool wants_output(std::size_t index) const;
   const std::string& output_name(std::size_t index) const;
 
   bool has_attr(std::string_view name) const;
   std::int64_t integer(std::string_view name, std::int64_t otherwise = 0) const;
   double real(std::string_view name, double otherwise = 0) const;
   std::string text(std::string_view name, std::string otherwise = "") const;
-  std::vector<std::int64_t> integers(std::string_view name, std::vector<std::int64_t> otherwise = {}) const;
+  std::vector<std::int64_t> integers(std::string_view name,
+                                     std::vector<std::int64_t> otherwise = {}) const;
   std::vector<double> reals(std::string_view name, std::vector<double> otherwise = {}) const;
   std::vector<std::string> texts(std::string_view name) const;
   Tensor tensor(std::string_view name) const;
@@ -78,7 +88,8 @@ class NodeImport {
   /// The outputs of a subgraph attribute for these inputs, its nodes appended to this graph.
   std::vector<Var> inlined_body(const std::string& attr_name, const std::vector<Var>& inputs) const;
 
-  Var call(std::string_view op, const std::vector<Var>& operands, const std::vector<Attr>& attrs = {}) {
+  Var call(std::string_view op, const std::vector<Var>& operands,
+           const std::vector<Attr>& attrs = {}) {
     return build.call(op, operands, attrs);
   }
   /// Declares the node's outputs, by position. The value takes the output's ONNX name when it was
@@ -100,7 +111,8 @@ class NodeImport {
   const onnx_schema::NodeProto& node_;
   int opset_;
   std::uint32_t first_new_value_;
-  mutable std::size_t asked_inputs_ = 0;  ///< one more than the last that was asked about
+  /// one more than the last that was asked about
+  mutable std::size_t asked_inputs_ = 0;
 };
 
 inline constexpr std::string_view kTraining = "ai.onnx.preview.training";
@@ -108,29 +120,30 @@ inline constexpr std::string_view kTraining = "ai.onnx.preview.training";
 struct Handler {
   std::string_view op_type;
   void (*import)(NodeImport&);
-  std::string_view domain = "";  ///< "" is ai.onnx
+  /// "" is ai.onnx
+  std::string_view domain = "";
 };
 
 /// The handlers, one list for each file of the same name; `all_handlers` joins them.
-std::span<const Handler> elementwise_handlers();   // import_elementwise.cpp
-std::span<const Handler> quantize_handlers();      // import_quantize.cpp
-std::span<const Handler> shape_handlers();         // import_shape.cpp
-std::span<const Handler> indexing_handlers();      // import_indexing.cpp
-std::span<const Handler> contraction_handlers();   // import_contraction.cpp
-std::span<const Handler> pooling_handlers();       // import_pooling.cpp
-std::span<const Handler> normalization_handlers(); // import_normalization.cpp
-std::span<const Handler> attention_handlers();     // import_attention.cpp
-std::span<const Handler> recurrent_handlers();     // import_recurrent.cpp
-std::span<const Handler> control_handlers();       // import_control.cpp
-std::span<const Handler> sequence_handlers();      // import_sequence.cpp
-std::span<const Handler> text_handlers();          // import_text.cpp
-std::span<const Handler> random_handlers();        // import_random.cpp
-std::span<const Handler> signal_handlers();        // import_signal.cpp
-std::span<const Handler> training_handlers();      // import_training.cpp
-std::span<const Handler> ml_handlers();            // import_ml.cpp
-std::span<const Handler> tree_handlers();          // import_trees.cpp
-std::span<const Handler> svm_handlers();           // import_svm.cpp
-std::span<const Handler> microsoft_handlers();     // import_microsoft.cpp
+std::span<const Handler> elementwise_handlers();          // import_elementwise.cpp
+std::span<const Handler> quantize_handlers();             // import_quantize.cpp
+std::span<const Handler> shape_handlers();                // import_shape.cpp
+std::span<const Handler> indexing_handlers();             // import_indexing.cpp
+std::span<const Handler> contraction_handlers();          // import_contraction.cpp
+std::span<const Handler> pooling_handlers();              // import_pooling.cpp
+std::span<const Handler> normalization_handlers();        // import_normalization.cpp
+std::span<const Handler> attention_handlers();            // import_attention.cpp
+std::span<const Handler> recurrent_handlers();            // import_recurrent.cpp
+std::span<const Handler> control_handlers();              // import_control.cpp
+std::span<const Handler> sequence_handlers();             // import_sequence.cpp
+std::span<const Handler> text_handlers();                 // import_text.cpp
+std::span<const Handler> random_handlers();               // import_random.cpp
+std::span<const Handler> signal_handlers();               // import_signal.cpp
+std::span<const Handler> training_handlers();             // import_training.cpp
+std::span<const Handler> ml_handlers();                   // import_ml.cpp
+std::span<const Handler> tree_handlers();                 // import_trees.cpp
+std::span<const Handler> svm_handlers();                  // import_svm.cpp
+std::span<const Handler> microsoft_handlers();            // import_microsoft.cpp
 std::span<const Handler> microsoft_attention_handlers();  // import_microsoft_attention.cpp
 std::span<const Handler> microsoft_quantized_handlers();  // import_microsoft_quantized.cpp
 const Handler* find_handler(std::string_view domain, std::string_view op_type);

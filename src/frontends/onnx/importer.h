@@ -27,7 +27,8 @@ class ValueInfoProto;
 
 namespace tenon::onnx {
 
-using OpsetVersions = std::map<std::string, int, std::less<>>;  ///< by domain; "" is ai.onnx
+/// by domain; "" is ai.onnx
+using OpsetVersions = std::map<std::string, int, std::less<>>;
 
 inline std::string plain_domain(const std::string& domain) {
   return domain == "ai.onnx" ? "" : domain;
@@ -44,17 +45,22 @@ struct BoundAttr {
 /// What the names in one ONNX graph or function mean while its nodes are imported.
 struct Scope {
   Builder* builder = nullptr;
-  Scope* outer = nullptr;  ///< of a body: the scope of the node it belongs to
+  /// of a body: the scope of the node it belongs to
+  Scope* outer = nullptr;
   const OpsetVersions* opsets = nullptr;
   /// A function's inputs that the caller left out are here as invalid Vars.
   std::unordered_map<std::string, Var> values{};
   std::unordered_map<std::string, const onnx_schema::TypeProto*> declared_types{};
   /// What the caller of a function gave; null outside functions.
   const std::unordered_map<std::string, BoundAttr>* arguments = nullptr;
-  std::unordered_map<ValueId, Var> captured{};   ///< inputs of a body and what they are outside
-  std::string name_prefix{};                     ///< of values inside functions
-  std::string place{};                           ///< where messages say a node of this scope is
-  const onnx_schema::NodeProto* node = nullptr;  ///< the one being imported
+  /// inputs of a body and what they are outside
+  std::unordered_map<ValueId, Var> captured{};
+  /// of values inside functions
+  std::string name_prefix{};
+  /// where messages say a node of this scope is
+  std::string place{};
+  /// the one being imported
+  const onnx_schema::NodeProto* node = nullptr;
   // Since it began:
   std::vector<ValueId> named{};
   bool has_renamed_data = false;

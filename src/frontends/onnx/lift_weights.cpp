@@ -15,8 +15,10 @@ struct NotWellFormed {};
 struct Field {
   int number = 0;
   bool has_length = false;
-  std::span<const std::byte> whole;    ///< with its tag
-  std::span<const std::byte> payload;  ///< of a field with a length
+  /// with its tag
+  std::span<const std::byte> whole;
+  /// of a field with a length
+  std::span<const std::byte> payload;
 };
 
 /// Goes through the fields of one message.

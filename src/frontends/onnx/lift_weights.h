@@ -11,15 +11,18 @@ namespace tenon::onnx {
 
 /// The elements of a large initializer, left in the file.
 struct LiftedWeight {
-  std::size_t initializer = 0;  ///< its position in the graph
-  int field = 0;                ///< of TensorProto: raw_data, float_data or double_data
+  /// its position in the graph
+  std::size_t initializer = 0;
+  /// of TensorProto: raw_data, float_data or double_data
+  int field = 0;
   std::uint64_t offset = 0, size = 0;
 };
 
 /// A model's message without the elements of its large initializers.
 struct ModelSkeleton {
   std::string message;
-  std::vector<LiftedWeight> weights;  ///< by position of the initializer, ascending
+  /// by position of the initializer, ascending
+  std::vector<LiftedWeight> weights;
 };
 
 /// Walks a serialized model and leaves out what the weights take. Protobuf would copy them through

@@ -91,7 +91,8 @@ void ModelFile::parse(std::span<const std::byte> bytes, const std::string& sourc
   const bool is_whole = message_->ParseFromCodedStream(&in) && in.ConsumedEntireMessage();
   // Almost any few bytes are some message, but no model is without a graph.
   if (!is_whole || !message_->has_graph()) throw not_a_model(text.substr(0, 64), source);
-  // Each weight's header brought in its neighbourhood too; the weights themselves are read past the mapping.
+  // Each weight's header brought in its neighbourhood too; the weights themselves are read past the
+  // mapping.
   if (file_ && skeleton) file_->forget_pages();
 }
 
@@ -101,7 +102,8 @@ std::optional<ModelFile::Elements> ModelFile::read_elements(std::size_t position
   void* block =
       std::aligned_alloc(kAlignment, (weight->size + kAlignment) / kAlignment * kAlignment);
   if (!block) {
-    throw Error("no memory for a weight", ErrorKind::OutOfMemory).got(format_bytes(weight->size), " wanted");
+    throw Error("no memory for a weight", ErrorKind::OutOfMemory)
+        .got(format_bytes(weight->size), " wanted");
   }
   const std::shared_ptr<void> owner(block, std::free);
   const std::span<std::byte> elements(static_cast<std::byte*>(block), weight->size);

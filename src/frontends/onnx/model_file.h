@@ -28,7 +28,8 @@ class ModelFile {
   const std::shared_ptr<onnx_schema::ModelProto>& message() const { return message_; }
 
   struct Elements {
-    int field = 0;  ///< of TensorProto, that they were in
+    /// of TensorProto, that they were in
+    int field = 0;
     std::shared_ptr<const void> owner;
     std::span<const std::byte> bytes;
   };
@@ -39,7 +40,8 @@ class ModelFile {
   void read(std::span<const std::byte> bytes, const std::string& source);
   void parse(std::span<const std::byte> bytes, const std::string& source);
 
-  std::shared_ptr<const MappedFile> file_;  ///< null for bytes
+  /// null for bytes
+  std::shared_ptr<const MappedFile> file_;
   std::span<const std::byte> bytes_;
   std::shared_ptr<onnx_schema::ModelProto> message_;
   std::vector<LiftedWeight> weights_;

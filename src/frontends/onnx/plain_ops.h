@@ -18,10 +18,14 @@ struct OnnxAttr;
 struct PlainAttr {
   enum class Form : std::uint8_t {
     Same,
-    UpperCase,  ///< ONNX's words are Tenon's in upper case
-    Stated,     ///< written though it is an empty list
-    Late,       ///< exists since `since`; left out at its default
-    Former,     ///< what is an input now: read where that is not given, never written
+    /// ONNX's words are Tenon's in upper case
+    UpperCase,
+    /// written though it is an empty list
+    Stated,
+    /// exists since `since`; left out at its default
+    Late,
+    /// what is an input now: read where that is not given, never written
+    Former,
   };
   std::string_view ours, theirs;
   Form form = Form::Same;
@@ -38,7 +42,8 @@ struct PlainAttr {
 /// that, a handler or an export rule of its own goes before.
 struct PlainOp {
   std::string_view op, op_type;
-  int since = 1;  ///< the opset that has it as it is written
+  /// the opset that has it as it is written
+  int since = 1;
   std::vector<PlainAttr> attrs = {};
   /// ONNX's inputs by the names of operands, where their order is another.
   std::vector<std::string_view> inputs = {};
@@ -46,7 +51,8 @@ struct PlainOp {
 };
 
 std::span<const PlainOp> plain_ops();
-const PlainOp* find_plain(std::string_view op_type);  ///< null where there is none
+/// null where there is none
+const PlainOp* find_plain(std::string_view op_type);
 /// The attributes of a node that has a row, for those who add others.
 std::vector<Attr> plain_attrs(const NodeImport& node);
 std::vector<OnnxAttr> plain_attrs(NodeExport& node);

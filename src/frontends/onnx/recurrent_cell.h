@@ -21,20 +21,29 @@ std::vector<Activation> read_activations(const std::vector<std::string>& names,
 
 /// What one step of a recurrent node reads besides its state; what is missing is not valid.
 struct CellInputs {
-  Var projected;  ///< x W^T + Wb (+ Rb where that may be added early), [batch, gates * hidden]
-  Var recurrent;  ///< R^T, [hidden, gates * hidden]
-  Var recurrent_reset;  ///< the candidate's part of R^T, for a GRU that resets before it multiplies
-  Var recurrent_bias;   ///< Rb, for a GRU that resets after it
-  Var peepholes;        ///< [3 * hidden]: of the input, output and forget gates
+  /// x W^T + Wb (+ Rb where that may be added early), [batch, gates * hidden]
+  Var projected;
+  /// R^T, [hidden, gates * hidden]
+  Var recurrent;
+  /// the candidate's part of R^T, for a GRU that resets before it multiplies
+  Var recurrent_reset;
+  /// Rb, for a GRU that resets after it
+  Var recurrent_bias;
+  /// [3 * hidden]: of the input, output and forget gates
+  Var peepholes;
 };
 
 /// The kind of cell and what its attributes say.
 struct Cell {
   std::int64_t hidden = 0;
-  std::vector<Activation> activations;  ///< of this direction
-  double clip = 0;                      ///< 0: none
-  bool resets_late = false;             ///< GRU: linear_before_reset
-  bool couples_forget = false;          ///< LSTM: input_forget
+  /// of this direction
+  std::vector<Activation> activations;
+  /// 0: none
+  double clip = 0;
+  /// GRU: linear_before_reset
+  bool resets_late = false;
+  /// LSTM: input_forget
+  bool couples_forget = false;
 
   /// The states after one step, from those before it: {h} for RNN and GRU, {h, c} for LSTM.
   using Step = std::vector<Var> (Cell::*)(const CellInputs&, const std::vector<Var>& states) const;

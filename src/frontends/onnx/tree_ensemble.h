@@ -18,15 +18,18 @@ struct TreeEnsemble {
     std::int64_t feature = 0;
     double split = 0;
     std::int64_t on_true = 0, on_false = 0;
-    bool missing_is_true = false;  ///< NaN goes where a true comparison goes
-    std::int64_t leaf = -1;        ///< the row of weights; -1 of an inner node
+    /// NaN goes where a true comparison goes
+    bool missing_is_true = false;
+    /// the row of weights; -1 of an inner node
+    std::int64_t leaf = -1;
   };
   enum class Aggregate { Average, Sum, Min, Max };
 
   std::vector<Node> nodes;
   std::vector<std::int64_t> roots;
   std::int64_t target_count = 1;
-  std::vector<std::vector<std::pair<std::int64_t, double>>> leaves;  ///< target and weight
+  /// target and weight
+  std::vector<std::vector<std::pair<std::int64_t, double>>> leaves;
   Aggregate aggregate = Aggregate::Sum;
   std::vector<double> base_values;
 

@@ -21,14 +21,19 @@ using BlockId = Id<struct BlockTag>;
 struct RelayType {
   enum class Kind : std::uint8_t { Tensor, Tuple, Function, Incomplete, Named };
   Kind kind = Kind::Tensor;
-  std::vector<std::int64_t> dims;  ///< of a tensor; kAnyExtent for `?`
-  std::string dtype;               ///< of a tensor: "float32"
-  std::vector<RelayType> parts;    ///< of a tuple; of a function: arguments, then the result
-  std::string name;                ///< of a type that is only named, as a type parameter
+  /// of a tensor; kAnyExtent for `?`
+  std::vector<std::int64_t> dims;
+  /// of a tensor: "float32"
+  std::string dtype;
+  /// of a tuple; of a function: arguments, then the result
+  std::vector<RelayType> parts;
+  /// of a type that is only named, as a type parameter
+  std::string name;
 
   static constexpr std::int64_t kAnyExtent = -1;
   static RelayType tuple(std::vector<RelayType> parts);
-  static RelayType of_results(std::vector<RelayType> parts);  ///< one alone, or a tuple
+  /// one alone, or a tuple
+  static RelayType of_results(std::vector<RelayType> parts);
   bool operator==(const RelayType&) const = default;
 };
 std::string to_string(const RelayType& type);
@@ -91,17 +96,28 @@ struct Span {
 /// A node of the program. Nodes have identity: two that look alike are two.
 struct Expr {
   enum class Kind : std::uint8_t {
-    Variable,    ///< name, annotation
-    Constant,    ///< index into the metadata
-    Scalar,      ///< literal
-    Operator,    ///< name; only as what a call calls, or as an argument
-    Global,      ///< name
-    Call,        ///< parts: callee, arguments; attributes
-    Tuple,       ///< parts
-    Projection,  ///< parts: the tuple; index
-    Function,    ///< parts: body; parameters; attributes; annotation of the result
-    If,          ///< parts: condition, then, else
-    Let,         ///< parts: variable, value, body
+    /// name, annotation
+    Variable,
+    /// index into the metadata
+    Constant,
+    /// literal
+    Scalar,
+    /// name; only as what a call calls, or as an argument
+    Operator,
+    /// name
+    Global,
+    /// parts: callee, arguments; attributes
+    Call,
+    /// parts
+    Tuple,
+    /// parts: the tuple; index
+    Projection,
+    /// parts: body; parameters; attributes; annotation of the result
+    Function,
+    /// parts: condition, then, else
+    If,
+    /// parts: variable, value, body
+    Let,
   };
   Kind kind = Kind::Variable;
   std::string name;
@@ -112,17 +128,23 @@ struct Expr {
   std::int64_t index = 0;
   AttributeValue literal;
   std::optional<RelayType> annotation;
-  std::optional<RelayType> type;  ///< what the comment claims
+  /// what the comment claims
+  std::optional<RelayType> type;
   Span span;
-  bool is_free = false;  ///< a variable that `free_var` introduced
-  std::string device;    ///< of a variable: "{virtual_device=…}" as it stands behind its name
-  BlockId block;         ///< where its line stands
+  /// a variable that `free_var` introduced
+  bool is_free = false;
+  /// of a variable: "{virtual_device=…}" as it stands behind its name
+  std::string device;
+  /// where its line stands
+  BlockId block;
   /// Bodies it opens: of a function one, of an if two, of a let one where it stands in brackets.
   std::vector<BlockId> blocks;
   /// Of what opens blocks: nodes of the blocks around it that it reads inside.
   std::vector<ExprId> captures;
-  std::size_t position = 0;       ///< in the text it was read from
-  std::size_t type_position = 0;  ///< of its comment
+  /// in the text it was read from
+  std::size_t position = 0;
+  /// of its comment
+  std::size_t type_position = 0;
 
   static Expr of(Kind kind, BlockId block, std::string_view name = "", std::size_t position = 0);
 };
@@ -132,8 +154,10 @@ struct Expr {
 enum class CommentStyle : std::uint8_t { Document, Later };
 
 struct GlobalFunction {
-  std::string name;        ///< empty for a text that is one `fn`
-  std::string id_comment;  ///< the address that debug builds print behind the name; may be empty
+  /// empty for a text that is one `fn`
+  std::string name;
+  /// the address that debug builds print behind the name; may be empty
+  std::string id_comment;
   ExprId function;
 };
 
@@ -146,7 +170,8 @@ struct Binding {
 
 /// A whole text.
 struct Module {
-  std::string version;  ///< of the header, empty without one
+  /// of the header, empty without one
+  std::string version;
   std::vector<Expr> exprs;
   std::size_t block_count = 0;
   std::vector<GlobalFunction> functions;
@@ -154,8 +179,10 @@ struct Module {
   std::size_t metadata_position = 0;
   CommentStyle style = CommentStyle::Document;
 
-  std::vector<Binding> bindings;           ///< as the text numbers them
-  std::vector<std::size_t> type_comments;  ///< where each stands
+  /// as the text numbers them
+  std::vector<Binding> bindings;
+  /// where each stands
+  std::vector<std::size_t> type_comments;
 
   const Expr& at(ExprId id) const { return exprs[id.index()]; }
   Expr& at(ExprId id) { return exprs[id.index()]; }

@@ -25,12 +25,14 @@ struct Meaning {
   std::vector<Meaning> fields;
   ExprId function;
   Frame* frame = nullptr;
-  int depth = 0;  ///< of tuples in tuples
+  /// of tuples in tuples
+  int depth = 0;
 
   Meaning() = default;
   Meaning(Var var) : value(var) {}  // NOLINT: a value is a meaning
   static Meaning tuple(std::vector<Meaning> parts);
-  std::size_t size() const;  ///< how many values and functions it has in it
+  /// how many values and functions it has in it
+  std::size_t size() const;
   /// The same tuples of other values, from `next` on.
   Meaning with_values(const std::vector<Var>& values, std::size_t& next) const;
 };
@@ -39,7 +41,8 @@ struct Meaning {
 struct WeightRole {
   enum class Kind : std::uint8_t { Shift, Products, Scale, Variance };
   Kind kind = Kind::Shift;
-  std::int64_t fan_in = 0;  ///< of Products: how many each result sums
+  /// of Products: how many each result sums
+  std::int64_t fan_in = 0;
 };
 
 using Integers = std::vector<std::int64_t>;
@@ -61,7 +64,8 @@ class CallImport {
   std::size_t argument_count() const { return arguments_.size(); }
   /// The argument's value; a constant that nobody has asked for yet becomes one for `role`.
   Var value(std::size_t position, const WeightRole& role = {}) const;
-  std::vector<Var> values(std::size_t position) const;  ///< of a tuple
+  /// of a tuple
+  std::vector<Var> values(std::size_t position) const;
   /// The extents of an argument; refuses a constant whose type nothing says.
   Dims dims(std::size_t position) const;
   std::size_t rank(std::size_t position) const { return dims(position).size(); }
@@ -70,13 +74,16 @@ class CallImport {
   const AttributeValue* literal(std::size_t position) const;
 
   /// Attributes, or their defaults. Each throws an Error with the place if the kind is another.
-  bool has(std::string_view name) const;  ///< and is not None
+  /// and is not None
+  bool has(std::string_view name) const;
   std::int64_t integer(std::string_view name) const;
-  Integers integers(std::string_view name) const;  ///< a single number is a list of one
+  /// a single number is a list of one
+  Integers integers(std::string_view name) const;
   double real(std::string_view name) const;
   bool flag(std::string_view name) const;
   std::string text(std::string_view name) const;
-  std::optional<DType> dtype(std::string_view name) const;  ///< none where it is ""
+  /// none where it is ""
+  std::optional<DType> dtype(std::string_view name) const;
   const AttributeValue& attribute(std::string_view name) const;
   void claim(std::string_view name, const AttributeValue& should_be) const;
 
@@ -86,7 +93,8 @@ class CallImport {
            const std::vector<Attr>& attrs = {}) const {
     return builder_.call(op, operands, attrs);
   }
-  Var cast(Var value, DType to) const;  ///< the value itself if it is that already
+  /// the value itself if it is that already
+  Var cast(Var value, DType to) const;
   Error error(std::string summary) const;
   Error unsupported(std::string summary) const;
 

@@ -24,7 +24,8 @@ namespace tenon::relay {
 
 /// The expressions of one call of a function (or one branch) and what they turned out to mean.
 struct Frame {
-  Frame* parent = nullptr;  ///< of what lies around it in the text
+  /// of what lies around it in the text
+  Frame* parent = nullptr;
   Region* region = nullptr;
   std::unordered_map<ExprId, Meaning> meanings;
 };

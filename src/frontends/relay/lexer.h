@@ -12,16 +12,26 @@ namespace tenon::relay {
 struct Token {
   enum class Kind : std::uint8_t {
     End,
-    Word,        ///< `nn.conv2d`, `let`
-    Local,       ///< `%x`, `%a.b`, `%x.0`; text without the sign
-    Graph,       ///< `%12`; text without the sign
-    Global,      ///< `@main`; text without the sign
-    Number,      ///< with its suffix
-    Projection,  ///< `.1`; text without the dot
-    Text,        ///< with its quotes
-    Comment,     ///< `/* … */`; what is inside
-    Sign,        ///< one of the language's other signs, the longest that fits
-    Metadata,    ///< what follows `#[metadata]`, to the end
+    /// `nn.conv2d`, `let`
+    Word,
+    /// `%x`, `%a.b`, `%x.0`; text without the sign
+    Local,
+    /// `%12`; text without the sign
+    Graph,
+    /// `@main`; text without the sign
+    Global,
+    /// with its suffix
+    Number,
+    /// `.1`; text without the dot
+    Projection,
+    /// with its quotes
+    Text,
+    /// `/* … */`; what is inside
+    Comment,
+    /// one of the language's other signs, the longest that fits
+    Sign,
+    /// what follows `#[metadata]`, to the end
+    Metadata,
   };
   Kind kind = Kind::End;
   std::string_view text;

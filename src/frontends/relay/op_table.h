@@ -11,7 +11,8 @@ namespace tenon::relay {
 
 struct AttributeDef {
   std::string name;
-  std::optional<AttributeValue> default_value;  ///< none: always printed
+  /// none: always printed
+  std::optional<AttributeValue> default_value;
 };
 
 /// What Relay declares of an operator: how many arguments and which attributes, in the order they

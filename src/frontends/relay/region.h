@@ -21,7 +21,8 @@ class Region {
   void capture_all(const Region& other);
   const std::vector<Var>& captured() const {
     return captured_;
-  }  ///< as the graph around names them
+    /// as the graph around names them
+  }
 
   Var find_constant(ExprId constant) const;
   void add_constant(ExprId constant, Var value) { constants_[constant] = value; }

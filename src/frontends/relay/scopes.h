@@ -16,7 +16,8 @@ class Scopes {
   struct Bound {
     ExprId expr;
     std::size_t position = 0;
-    std::size_t depth = 0;  ///< how many blocks were open
+    /// how many blocks were open
+    std::size_t depth = 0;
   };
 
   void open(BlockId block) { open_.push_back({block, {}, {}}); }

@@ -9,7 +9,8 @@ namespace tenon::relay {
 
 /// How many spatial axes an operator works on, by the digit in its name: 2 for "nn.conv2d".
 std::size_t spatial_count(std::string_view op);
-std::string spatial_letters(std::size_t count);  ///< "DHW", "HW", "W"
+/// "DHW", "HW", "W"
+std::string spatial_letters(std::size_t count);
 
 /// One number for each axis, where the text may give one for all.
 Integers along_each_axis(const CallImport& call, std::string_view attribute, std::size_t count);

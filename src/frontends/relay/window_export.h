@@ -9,8 +9,10 @@ namespace tenon::relay {
 /// How Relay words an image: its layout and spatial axes.
 struct ImageText {
   std::string layout;
-  std::size_t count = 2;  ///< spatial axes
-  Dims extents;           ///< of those, in the order D, H, W
+  /// spatial axes
+  std::size_t count = 2;
+  /// of those, in the order D, H, W
+  Dims extents;
 };
 /// Refuses images with other than one to three spatial axes.
 ImageText image_text(const ExportNode& node, const TensorType& image);

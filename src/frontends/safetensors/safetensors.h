@@ -15,7 +15,8 @@ namespace tenon {
 /// Named tensors and texts in a file of the safetensors format: a header in JSON, then the
 /// elements.
 struct SafeTensors {
-  std::vector<std::pair<std::string, Tensor>> tensors;  ///< in the order of the file
+  /// in the order of the file
+  std::vector<std::pair<std::string, Tensor>> tensors;
   std::map<std::string, std::string> metadata;
 };
 

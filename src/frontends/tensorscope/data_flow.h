@@ -11,19 +11,27 @@ namespace tenon::tensorscope {
 
 /// Why a node is said to read a tensor: a table tells only the shapes of what is read.
 enum class Evidence : std::uint8_t {
-  None,      ///< nothing in the table has that shape at that place
-  Name,      ///< TensorFlow's names say so
-  Control,   ///< control edges that a folded shape kept say so
-  Gradient,  ///< it follows from what the gradients' operators read
-  OnlyOne,   ///< nothing else has the shape
-  Chosen,    ///< several have the shape; one was preferred
+  /// nothing in the table has that shape at that place
+  None,
+  /// TensorFlow's names say so
+  Name,
+  /// control edges that a folded shape kept say so
+  Control,
+  /// it follows from what the gradients' operators read
+  Gradient,
+  /// nothing else has the shape
+  OnlyOne,
+  /// several have the shape; one was preferred
+  Chosen,
 };
 
 struct Source {
-  std::int64_t row = -1;  ///< of a node or feed; -1: nothing found
+  /// of a node or feed; -1: nothing found
+  std::int64_t row = -1;
   std::size_t port = 0;
   Evidence evidence = Evidence::None;
-  std::size_t candidates = 0;  ///< Chosen: among how many
+  /// Chosen: among how many
+  std::size_t candidates = 0;
 };
 
 /// Stands for TensorFlow's operator of a node that a note says is Tenon's own.
@@ -31,11 +39,14 @@ inline constexpr std::string_view kOwnOp = "tenon";
 
 /// The data flow of a table, which it does not hold but mostly determines.
 struct DataFlow {
-  std::vector<std::string> ops;     ///< TensorFlow's operator of each node's row; "" if not known
-  std::vector<bool> is_op_assumed;  ///< by what a scope usually holds
-  std::vector<std::vector<Source>> sources;  ///< of each data input of each row
-  std::vector<std::size_t>
-      order;  ///< rows of nodes and feeds: everything is made before it is read
+  /// TensorFlow's operator of each node's row; "" if not known
+  std::vector<std::string> ops;
+  /// by what a scope usually holds
+  std::vector<bool> is_op_assumed;
+  /// of each data input of each row
+  std::vector<std::vector<Source>> sources;
+  /// rows of nodes and feeds: everything is made before it is read
+  std::vector<std::size_t> order;
 };
 
 /// Finds the data flow from names, shapes, control edges and the signatures of TensorFlow's

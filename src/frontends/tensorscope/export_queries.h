@@ -24,12 +24,15 @@ bool is_relu6(const Graph& graph, NodeId id);
 /// The pads of a convolution or pool over an image that are neither TensorFlow's SAME nor none, by
 /// axis of the image in memory: before and behind.
 struct Padding {
-  std::size_t first_axis = 0;      ///< rows; columns are the next
-  std::vector<std::int64_t> pads;  ///< beginnings, then ends
+  /// rows; columns are the next
+  std::size_t first_axis = 0;
+  /// beginnings, then ends
+  std::vector<std::int64_t> pads;
 };
 std::optional<Padding> padding_of_its_own(const Graph& graph, NodeId id);
 
-Device parse_device(const std::string& text);  ///< "GPU:0"
+/// "GPU:0"
+Device parse_device(const std::string& text);
 /// Throws Error, Unsupported, that lists values of no fixed shape, or of no type of TensorFlow's.
 void require_shapes(const Graph& graph);
 /// What nodes that are one of the source's read from outside, in the order of the last one's

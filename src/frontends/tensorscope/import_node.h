@@ -15,11 +15,16 @@ struct ImportNode {
   Builder& build;
   const Table& table;
   const DataFlow& step;
-  std::size_t at = 0;                         ///< its row
-  std::vector<Var> operands;                  ///< by data input
-  ImageLayout layout = ImageLayout::Unknown;  ///< of its images
-  const Windows* windows = nullptr;           ///< null where no window fits, or it has none
-  std::string result;                         ///< the name of its first result
+  /// its row
+  std::size_t at = 0;
+  /// by data input
+  std::vector<Var> operands;
+  /// of its images
+  ImageLayout layout = ImageLayout::Unknown;
+  /// null where no window fits, or it has none
+  const Windows* windows = nullptr;
+  /// the name of its first result
+  std::string result;
 
   const Row& row() const { return table.rows[at]; }
   const TensorShape& output(std::size_t k = 0) const { return row().outputs[k]; }

@@ -38,15 +38,18 @@ std::optional<FoldedShape> folded_shape(std::string_view name);
 
 /// `gradients/FORWARD_grad/PART`: what belongs to the gradient of the node FORWARD.
 struct GradientName {
-  std::string_view scope;  ///< "gradients/FORWARD_grad"
+  /// "gradients/FORWARD_grad"
+  std::string_view scope;
   std::string_view forward, part;
 };
 std::optional<GradientName> gradient_name(std::string_view name);
 /// Whether a node stands in a scope of gradients.
 bool is_in_gradients(std::string_view name);
 
-std::string_view scope_of(std::string_view name);   ///< "a/b" of "a/b/c"; "" of "c"
-std::string_view last_part(std::string_view name);  ///< "c" of "a/b/c"
+/// "a/b" of "a/b/c"; "" of "c"
+std::string_view scope_of(std::string_view name);
+/// "c" of "a/b/c"
+std::string_view last_part(std::string_view name);
 /// "Conv2D" and 1 of "Conv2D_1", "Conv2D" and 0 of "Conv2D".
 struct Numbered {
   std::string_view stem;

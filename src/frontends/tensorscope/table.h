@@ -14,7 +14,8 @@ namespace tenon::tensorscope {
 /// Element type and extents of a tensor, as the table writes them: "128x64x56x56", "int32 4x1" for
 /// a vector, "1" for a scalar. A matrix of one column looks like a vector and is read as one.
 struct TensorShape {
-  std::string element = "float32";  ///< TensorFlow's word
+  /// TensorFlow's word
+  std::string element = "float32";
   std::vector<std::int64_t> extents;
 
   std::int64_t element_count() const;
@@ -35,19 +36,27 @@ const ElementType* find_element(std::string_view word);
 std::string_view element_word(DType dtype);
 
 struct Device {
-  std::string type;  ///< "GPU"
+  /// "GPU"
+  std::string type;
   std::int64_t index = 0;
   auto operator<=>(const Device&) const = default;
 };
-std::string to_string(const Device& device);  ///< "GPU:0"
+/// "GPU:0"
+std::string to_string(const Device& device);
 
 enum class RowKind : std::uint8_t {
-  Node,    ///< a node of the graph
-  Feed,    ///< _arg_NODE_PORT_NUMBER: a value that the caller gives
-  Fetch,   ///< _retval_NODE_PORT_NUMBER: a value that the caller gets
-  Stream,  ///< NODE:Op: the node's kernels as a stream of a GPU saw them
-  Copy,    ///< [edge_ID_]NODE:MEMCPYkind: a copy as a stream saw it
-  Note,    ///< NODE:tenon=TEXT: what Tenon says of a node that the table does not tell
+  /// a node of the graph
+  Node,
+  /// _arg_NODE_PORT_NUMBER: a value that the caller gives
+  Feed,
+  /// _retval_NODE_PORT_NUMBER: a value that the caller gets
+  Fetch,
+  /// NODE:Op: the node's kernels as a stream of a GPU saw them
+  Stream,
+  /// [edge_ID_]NODE:MEMCPYkind: a copy as a stream saw it
+  Copy,
+  /// NODE:tenon=TEXT: what Tenon says of a node that the table does not tell
+  Note,
 };
 enum class CopyKind : std::uint8_t {
   HostToDevice,
@@ -56,23 +65,31 @@ enum class CopyKind : std::uint8_t {
   PeerToPeer,
   HostToHost
 };
-std::string_view copy_word(CopyKind kind);  ///< "DtoH"
+/// "DtoH"
+std::string_view copy_word(CopyKind kind);
 
 /// One line. The name of the row is put together from its parts.
 struct Row {
   RowKind kind = RowKind::Node;
-  std::string node;                  ///< its name, or that of the node it is about
-  std::string op;                    ///< Stream; of a Note its text
-  std::optional<std::int64_t> edge;  ///< Copy: the number of the edge in TensorFlow's graph
+  /// its name, or that of the node it is about
+  std::string node;
+  /// Stream; of a Note its text
+  std::string op;
+  /// Copy: the number of the edge in TensorFlow's graph
+  std::optional<std::int64_t> edge;
   CopyKind copy = CopyKind::DeviceToHost;
-  std::int64_t port = 0, number = 0;  ///< Feed, Fetch
+  /// Feed, Fetch
+  std::int64_t port = 0, number = 0;
 
-  bool tells_inputs = true;  ///< false: "(no input)"
+  /// false: "(no input)"
+  bool tells_inputs = true;
   /// Of data, then names of control edges; "(1)" stands where there is neither.
   std::vector<TensorShape> inputs;
   std::vector<std::string> controls;
-  std::vector<TensorShape> outputs;   ///< "(no output)" where there is none
-  std::optional<std::int64_t> bytes;  ///< "(output N bytes)", instead
+  /// "(no output)" where there is none
+  std::vector<TensorShape> outputs;
+  /// "(output N bytes)", instead
+  std::optional<std::int64_t> bytes;
   Device device;
 
   std::string name() const;

@@ -10,28 +10,39 @@ namespace tenon::tensorscope {
 
 /// What an operator of TensorFlow does to the shapes and the flow, as far as tables need it.
 enum class OpClass : std::uint8_t {
-  Source,       ///< constants, variables, placeholders: reads nothing
-  Same,         ///< one result of the shape of the first input
-  Contraction,  ///< sums products: the first op of a layer's scope
-  Shrinking,    ///< pools
-  Gradient,     ///< stands in a scope `gradients/F_grad`
+  /// constants, variables, placeholders: reads nothing
+  Source,
+  /// one result of the shape of the first input
+  Same,
+  /// sums products: the first op of a layer's scope
+  Contraction,
+  /// pools
+  Shrinking,
+  /// stands in a scope `gradients/F_grad`
+  Gradient,
   Other,
 };
 
 /// What Tenon's operator says of TensorFlow's.
 enum class OpUse : std::uint8_t {
-  Both,     ///< they read the same tensors
-  Read,     ///< the same, but Tenon's is written under another name
-  Written,  ///< Tenon's is written as it, and reads other tensors
+  /// they read the same tensors
+  Both,
+  /// the same, but Tenon's is written under another name
+  Read,
+  /// Tenon's is written as it, and reads other tensors
+  Written,
 };
 
 struct OpInfo {
   std::string_view name;
   OpClass op_class = OpClass::Other;
-  int inputs = 1;            ///< of data; -1: any number
-  std::string_view op = "";  ///< Tenon's; empty where there is none
+  /// of data; -1: any number
+  int inputs = 1;
+  /// Tenon's; empty where there is none
+  std::string_view op = "";
   OpUse use = OpUse::Both;
-  int outputs = 1;  ///< -1: what is left
+  /// -1: what is left
+  int outputs = 1;
 };
 /// Null for an operator that is not known.
 const OpInfo* find_tf_op(std::string_view name);

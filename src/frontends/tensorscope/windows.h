@@ -12,13 +12,16 @@ namespace tenon::tensorscope {
 
 /// Where the axes of an image lie.
 enum class ImageLayout : std::uint8_t { Unknown, ChannelsLast, ChannelsFirst };
-std::string_view layout_text(ImageLayout layout);  ///< "NHWC", "NCHW", ""
+/// "NHWC", "NCHW", ""
+std::string_view layout_text(ImageLayout layout);
 
 /// Rows, then columns.
 struct Windows {
   std::vector<std::int64_t> kernel, strides;
-  bool is_same = false;  ///< TensorFlow's SAME: pads make ceil(extent / stride) windows; else VALID
-  std::vector<std::int64_t> pads;  ///< beginnings, then ends
+  /// TensorFlow's SAME: pads make ceil(extent / stride) windows; else VALID
+  bool is_same = false;
+  /// beginnings, then ends
+  std::vector<std::int64_t> pads;
 };
 
 /// The windows over `from` that give `to` positions: the smallest strides under either rule of
@@ -29,9 +32,12 @@ std::optional<Windows> solve_windows(const std::vector<std::int64_t>& from,
 
 /// What an image operator's row relates, whatever its direction.
 struct ImageShapes {
-  const TensorShape* image = nullptr;   ///< what windows slide over
-  const TensorShape* result = nullptr;  ///< a value for each window
-  const TensorShape* filter = nullptr;  ///< height, width, inputs, outputs; null for pools
+  /// what windows slide over
+  const TensorShape* image = nullptr;
+  /// a value for each window
+  const TensorShape* result = nullptr;
+  /// height, width, inputs, outputs; null for pools
+  const TensorShape* filter = nullptr;
 };
 /// Nothing for rows of other operators and where ranks do not fit.
 std::optional<ImageShapes> image_shapes(const Row& row, std::string_view op);

@@ -11,9 +11,12 @@ namespace tenon {
 
 /// A call of an operator that no loop nest describes: what it reads, and where its results go.
 struct HostCall {
-  const Attributes& attributes;                ///< numbers only
-  const std::vector<const Tensor*>& operands;  ///< by position; null where missing
-  const std::vector<bool>& wanted;             ///< by result
+  /// numbers only
+  const Attributes& attributes;
+  /// by position; null where missing
+  const std::vector<const Tensor*>& operands;
+  /// by result
+  const std::vector<bool>& wanted;
   int thread_count = 1;
   /// The memory of a result, once its shape is known. Throws Error where it does not fit the
   /// program.

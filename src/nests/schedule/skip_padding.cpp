@@ -13,9 +13,12 @@ constexpr double kFewestSkipped = 0.1;
 /// A loop over the rows of a window, and where it is.
 struct WindowLoop {
   Statement* loop = nullptr;
-  Affine first;            ///< the row that the first pass reads
-  std::int64_t step = 0;   ///< rows from one pass to the next
-  double mean_passes = 0;  ///< that meet rows between the borders
+  /// the row that the first pass reads
+  Affine first;
+  /// rows from one pass to the next
+  std::int64_t step = 0;
+  /// that meet rows between the borders
+  double mean_passes = 0;
 };
 
 class Finder {

@@ -8,7 +8,8 @@ namespace tenon::nests {
 struct ZeroBorder {
   std::size_t buffer = 0, axis = 0;
   std::int64_t before = 0, extent = 0;
-  Dims dims;  ///< of the buffer; where they are others, it was laid out anew
+  /// of the buffer; where they are others, it was laid out anew
+  Dims dims;
 };
 
 /// What `copy`, a nest of `split_padding`, leaves as zeros around the rows that `sum` reads: its

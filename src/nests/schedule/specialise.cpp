@@ -1,9 +1,9 @@
 #include "nests/schedule/specialise.h"
 
-#include <algorithm>
-
 #include "nests/affine.h"
 #include "nests/index_map.h"
+
+#include <algorithm>
 
 namespace tenon::nests {
 namespace {
@@ -22,7 +22,8 @@ void fix(LoopNest& nest, const DimBindings& values) {
     return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
   }).apply(nest.body);
   for_each_statement(nest.body, [&](Statement& statement) {
-    if (statement.kind == Statement::Kind::Loop) statement.extent = statement.extent.substitute(values);
+    if (statement.kind == Statement::Kind::Loop)
+      statement.extent = statement.extent.substitute(values);
     statement.view = substitute(statement.view, values);
   });
   list_extents(nest);
@@ -31,22 +32,25 @@ void fix(LoopNest& nest, const DimBindings& values) {
 bool depends_on(const Dim& dim, const DimBindings& values) {
   SymbolRanges symbols;
   dim.collect_symbols(symbols);
-  return std::any_of(symbols.begin(), symbols.end(), [&](const auto& symbol) { return values.contains(symbol.first); });
+  return std::any_of(symbols.begin(), symbols.end(),
+                     [&](const auto& symbol) { return values.contains(symbol.first); });
 }
 
 }  // namespace
 
 NestSequence specialised(NestSequence sequence, const DimBindings& values) {
-  for (NestSequence::Buffer& buffer : sequence.buffers) buffer.dims = substitute(buffer.dims, values);
+  for (NestSequence::Buffer& buffer : sequence.buffers)
+    buffer.dims = substitute(buffer.dims, values);
   for (NestSequence::Part& part : sequence.parts) fix(part.nest, values);
   return sequence;
 }
 
 bool depends_on(const NestSequence& sequence, const DimBindings& values) {
-  return std::any_of(sequence.parts.begin(), sequence.parts.end(), [&](const NestSequence::Part& part) {
-    return std::any_of(part.nest.extents.begin(), part.nest.extents.end(),
-                       [&](const Dim& dim) { return depends_on(dim, values); });
-  });
+  return std::any_of(sequence.parts.begin(), sequence.parts.end(),
+                     [&](const NestSequence::Part& part) {
+                       return std::any_of(part.nest.extents.begin(), part.nest.extents.end(),
+                                          [&](const Dim& dim) { return depends_on(dim, values); });
+                     });
 }
 
 }  // namespace tenon::nests

@@ -4,7 +4,8 @@
 
 namespace tenon::nests {
 
-/// The same nests where some symbols have the values given: what depends on nothing else becomes a number.
+/// The same nests where some symbols have the values given: what depends on nothing else becomes a
+/// number.
 NestSequence specialised(NestSequence sequence, const DimBindings& values);
 
 /// Whether a value decides anything in the nests.

@@ -10,15 +10,18 @@ struct Problem {
   const Forms& forms;
   IdMap<NodeId, Roles> roles;
 
-  double lost_bytes_per_flop;  ///< where a convolution does not have the form it prefers
+  /// where a convolution does not have the form it prefers
+  double lost_bytes_per_flop;
 
   Problem(const Graph& about, const Forms& between, double lost);
 };
 
 /// Which nodes move.
 struct Choice {
-  IdMap<NodeId, std::uint8_t> moves;  ///< 1 for those that do
-  IdMap<NodeId, double> saved_bytes;  ///< what a node gains by moving, as bytes moved in its time
+  /// 1 for those that do
+  IdMap<NodeId, std::uint8_t> moves;
+  /// what a node gains by moving, as bytes moved in its time
+  IdMap<NodeId, double> saved_bytes;
   bool is_empty = true;
 };
 

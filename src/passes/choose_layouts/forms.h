@@ -27,7 +27,8 @@ class Forms {
   const Axes& back(std::size_t rank) const { return of(rank).back; }
   /// Without a layout axes are in logical order, which is channels first.
   bool has_bare_images() const { return has_bare_images_; }
-  std::string_view words() const;  ///< "channels last"
+  /// "channels last"
+  std::string_view words() const;
 
   /// A tensor of rank 3, 4 or 5 that may be in the form `from`.
   bool may_be_from(const TensorType& type) const;

@@ -9,24 +9,33 @@ namespace tenon::layouts {
 
 /// What becomes of an operand or result when its node moves.
 enum class ImageRole : std::uint8_t {
-  Plain,      ///< stays as it is: weights, biases, sums over all but the channels
-  Image,      ///< moves along
-  Broadcast,  ///< of lower rank than the result it is broadcast to: has its axes moved one by one
-  Inner,      ///< between nodes that move together or not at all
+  /// stays as it is: weights, biases, sums over all but the channels
+  Plain,
+  /// moves along
+  Image,
+  /// of lower rank than the result it is broadcast to: has its axes moved one by one
+  Broadcast,
+  /// between nodes that move together or not at all
+  Inner,
 };
 
 /// Whether and how a node can work on the other form.
 struct Roles {
   enum class Kind : std::uint8_t {
-    Fixed,  ///< works on the form the graph came in only
+    /// works on the form the graph came in only
+    Fixed,
     Movable,
-    Gives,  ///< a transpose from `from` to `to`: reads what is moved
-    Takes,  ///< a transpose from `to` to `from`: what it gives has its moved form already
+    /// a transpose from `from` to `to`: reads what is moved
+    Gives,
+    /// a transpose from `to` to `from`: what it gives has its moved form already
+    Takes,
   };
   Kind kind = Kind::Fixed;
-  std::string reason;  ///< Fixed: why, of nodes that touch images
+  /// Fixed: why, of nodes that touch images
+  std::string reason;
   std::vector<ImageRole> operands, results;
-  Attributes attrs;  ///< Movable: those of the moved node
+  /// Movable: those of the moved node
+  Attributes attrs;
 
   bool can_move() const { return kind == Kind::Movable; }
 };

@@ -56,7 +56,8 @@ std::optional<Shuffle> find_shuffle(const Graph& graph, NodeId node) {
   const TensorType* apart = type_of(graph, transpose.operands[0]);
   const TensorType* y = type_of(graph, graph.node(found.join).results[0]);
   const AttrValue* order = transpose.attrs.find("perm");
-  if (!x || !apart || !y || !order || !Forms::has_rank(x->rank()) || !(x->dims == y->dims)) return {};
+  if (!x || !apart || !y || !order || !Forms::has_rank(x->rank()) || !(x->dims == y->dims))
+    return {};
   if (apart->rank() <= x->rank()) return {};
 
   // (batch, parts…, spatial…): the parts alone change places.
@@ -65,7 +66,8 @@ std::optional<Shuffle> find_shuffle(const Graph& graph, NodeId node) {
   if (!perm || !(apart->dims[0] == x->dims[0]) || perm->front() != 0) return {};
   for (std::size_t k = 0; k < spatial; ++k) {
     const std::size_t axis = 1 + parts + k;
-    if (!(apart->dims[axis] == x->dims[2 + k]) || (*perm)[axis] != static_cast<std::int64_t>(axis)) return {};
+    if (!(apart->dims[axis] == x->dims[2 + k]) || (*perm)[axis] != static_cast<std::int64_t>(axis))
+      return {};
   }
   Dims split{x->dims[0]}, join{x->dims[0]};
   split.insert(split.end(), x->dims.begin() + 2, x->dims.end());

@@ -9,7 +9,8 @@ namespace tenon::layouts {
 /// but all of it is the same in both forms, so that it moves as a whole.
 struct Shuffle {
   NodeId split, transpose, join;
-  Attributes split_attrs, transpose_attrs, join_attrs;  ///< of the moved nodes
+  /// of the moved nodes
+  Attributes split_attrs, transpose_attrs, join_attrs;
 };
 
 /// The one that the node is part of.

@@ -12,12 +12,15 @@ namespace tenon::scales {
 /// y = x * scale + shift, with one pair of numbers for each position along one axis of x, or one
 /// for all of it.
 struct Affine {
-  std::optional<std::size_t> axis;   ///< absent: the same pair everywhere
-  std::vector<double> scale, shift;  ///< equally many
+  /// absent: the same pair everywhere
+  std::optional<std::size_t> axis;
+  /// equally many
+  std::vector<double> scale, shift;
 
   bool scales() const;
   bool shifts() const;
-  bool is_positive() const;  ///< every scale is above zero
+  /// every scale is above zero
+  bool is_positive() const;
   bool is_finite() const;
   /// Without the shift.
   Affine scale_only() const;
@@ -40,7 +43,8 @@ Tensor broadcast_tensor(const Channels& channels, std::size_t rank, DType dtype)
 
 /// A node that multiplies or shifts its operand by constants, channel by channel.
 struct Source {
-  std::size_t operand = 0;  ///< where it reads the value
+  /// where it reads the value
+  std::size_t operand = 0;
   Affine affine;
 };
 /// Nothing, with the reason in `why`, for a node that could have been one; `why` stays empty for

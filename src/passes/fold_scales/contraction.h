@@ -14,8 +14,10 @@ bool has_bias_operand(const Graph& graph, NodeId node);
 /// The weights that a scale goes to, perhaps behind transposes, and what they are multiplied by.
 struct WeightChange {
   ValueId constant;
-  NodeId reader;            ///< of the constant: the contraction or a transpose before it
-  std::size_t operand = 0;  ///< where it reads it
+  /// of the constant: the contraction or a transpose before it
+  NodeId reader;
+  /// where it reads it
+  std::size_t operand = 0;
   Factors factors;
 };
 /// For a scale of the contraction's result. Nothing, with the reason, where it cannot take it.

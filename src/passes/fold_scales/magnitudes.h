@@ -8,7 +8,8 @@ namespace tenon::scales {
 
 /// How large and how small the elements of a constant can be, signs aside.
 struct Magnitudes {
-  double least = 0;  ///< of those that are not zero; infinity if all are
+  /// of those that are not zero; infinity if all are
+  double least = 0;
   double greatest = 0;
 };
 /// Exact for stored elements, bounds for those that a seed makes. Nothing where an element is

@@ -12,8 +12,10 @@ namespace tenon::scales {
 /// or for each pair of positions along two.
 struct Factors {
   std::size_t axis = 0;
-  std::optional<std::size_t> second;  ///< behind the first or before it
-  std::vector<double> table;          ///< by position along `axis`, then `second`
+  /// behind the first or before it
+  std::optional<std::size_t> second;
+  /// by position along `axis`, then `second`
+  std::vector<double> table;
 };
 /// The elements times their factors; many of them are only multiplied when somebody asks for them.
 /// Nothing where one would overflow, or be zero without need: what infinite data gives would

@@ -63,11 +63,12 @@ class Planner {
     return found;
   }
 
-  // What is made of narrow elements one by one belongs to what reads it, as far as it is wide: in between it
-  // would take more memory than what it is made of.
+  // What is made of narrow elements one by one belongs to what reads it, as far as it is wide: in
+  // between it would take more memory than what it is made of.
   void join_widened(NodeId id) {
     const Node& start = graph_.node(id);
-    if (rules_.access(id).role != Role::Pointwise || start.operands.empty() || !start.operands[0]) return;
+    if (rules_.access(id).role != Role::Pointwise || start.operands.empty() || !start.operands[0])
+      return;
     const Type& narrow = graph_.value(start.operands[0]).type;
     if (!narrow.is_tensor() || rules_.access(id).operands[0] != Access::Aligned) return;
     const std::size_t bytes = info(narrow.tensor().dtype).storage_bytes;
@@ -84,13 +85,15 @@ class Planner {
     if (node.results.size() != 1 || graph_.is_output(node.results[0])) return {};
     const Type& type = graph_.value(node.results[0]).type;
     const std::vector<NodeId>& readers = graph_.readers(node.results[0]);
-    if (!type.is_tensor() || info(type.tensor().dtype).storage_bytes <= bytes || readers.size() != 1) return {};
+    if (!type.is_tensor() || info(type.tensor().dtype).storage_bytes <= bytes ||
+        readers.size() != 1)
+      return {};
     return rules_.access(readers[0]).role == Role::Pointwise ? readers[0] : NodeId{};
   }
 
-  // What a late reader makes of a value that stays until then anyway, as the slope of an activation behind a value
-  // that a weight gradient reads: made where it is used. The value's maker could give it along, and it would lie
-  // there from then on.
+  // What a late reader makes of a value that stays until then anyway, as the slope of an activation
+  // behind a value that a weight gradient reads: made where it is used. The value's maker could
+  // give it along, and it would lie there from then on.
   void join_deferred(NodeId reader) {
     if (rules_.access(reader).role != Role::Pointwise) return;
     const std::vector<ValueId> operands = graph_.node(reader).operands;
@@ -105,7 +108,8 @@ class Planner {
     }
   }
 
-  // The elementwise nodes that make a value of which `reader` is the only one, readers before what they read.
+  // The elementwise nodes that make a value of which `reader` is the only one, readers before what
+  // they read.
   std::vector<NodeId> nodes_made_for(ValueId value, NodeId reader) const {
     std::vector<NodeId> nodes;
     const auto take = [&](ValueId operand) {
@@ -125,8 +129,8 @@ class Planner {
     return nodes;
   }
 
-  // By bytes times the nodes they stay for: of the result, when it is made at once, and of what it is made of, as
-  // far as nobody else keeps that.
+  // By bytes times the nodes they stay for: of the result, when it is made at once, and of what it
+  // is made of, as far as nobody else keeps that.
   bool is_better_late(std::span<const NodeId> nodes, NodeId reader) const {
     const std::size_t until = places_[reader];
     std::size_t earliest = 0;
@@ -145,13 +149,13 @@ class Planner {
         kept_longer += rules_.bytes(operand) * static_cast<double>(until - std::min(until, last));
       }
     }
-    const double kept =
-        rules_.bytes(graph_.node(nodes.front()).results.front()) * static_cast<double>(until - earliest);
+    const double kept = rules_.bytes(graph_.node(nodes.front()).results.front()) *
+                        static_cast<double>(until - earliest);
     return 2 * kept_longer < kept;
   }
 
-  // The place of the last node that reads the value, `nodes` aside: through an index map as well, whose readers
-  // will most likely read what it moves.
+  // The place of the last node that reads the value, `nodes` aside: through an index map as well,
+  // whose readers will most likely read what it moves.
   std::size_t last_use(ValueId value, std::span<const NodeId> nodes) const {
     std::size_t last = places_[graph_.value(value).producer];
     std::vector<ValueId> open = {value};
@@ -241,7 +245,8 @@ class Planner {
         const ClusterId producer = operand ? rules_.clusters.maker(operand) : ClusterId{};
         if (!producer || producer == reader || !rules_.anchor_node(producer)) continue;
         if (rules_.refusal(producer, reader)) continue;
-        pairs.push_back({rules_.anchor_node(producer), id, rules_.tile_and_fuse_verdict(producer, reader).gain});
+        pairs.push_back({rules_.anchor_node(producer), id,
+                         rules_.tile_and_fuse_verdict(producer, reader).gain});
       }
     }
     std::ranges::stable_sort(pairs, std::greater{}, &Pair::gain);
@@ -379,7 +384,8 @@ class Planner {
 
 }  // namespace
 
-Grouping plan_groups(const Graph& graph, const TargetFacts& target, std::size_t max_nodes, Remarks* remarks) {
+Grouping plan_groups(const Graph& graph, const TargetFacts& target, std::size_t max_nodes,
+                     Remarks* remarks) {
   return Planner(graph, target, max_nodes).plan(remarks);
 }
 

@@ -26,12 +26,15 @@ struct RelayGraph {
     Pattern pattern;
   };
   struct Expression {
-    NodeId node;  ///< invalid for what is no node of ours
+    /// invalid for what is no node of ours
+    NodeId node;
     Pattern pattern = Pattern::Opaque;
-    bool is_seen_from_outside = false;  ///< the function's body or a parameter
+    /// the function's body or a parameter
+    bool is_seen_from_outside = false;
     std::vector<Edge> consumers;
   };
-  std::vector<Expression> expressions;  ///< in post-order: operands first, from left to right
+  /// in post-order: operands first, from left to right
+  std::vector<Expression> expressions;
 };
 
 RelayGraph relay_graph(const Graph& graph);

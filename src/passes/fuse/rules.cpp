@@ -8,8 +8,8 @@
 namespace tenon::fusing {
 namespace {
 
-// What a generated kernel holds: loops of folds inside its rows' loop, which LLVM takes the square of their number
-// for, and arguments of a call.
+// What a generated kernel holds: loops of folds inside its rows' loop, which LLVM takes the square
+// of their number for, and arguments of a call.
 constexpr std::size_t kMaxFolds = 8;
 constexpr std::size_t kMaxPorts = 64;
 
@@ -151,9 +151,9 @@ bool Rules::is_part(NodeId id) const {
   const Node& node = clusters.graph().node(id);
   if (is_piece_[id] || (access_[id].covers && node.results.size() > 1)) return true;
   return has_pieces_ && std::ranges::any_of(node.operands, [&](ValueId operand) {
-    const NodeId producer = operand ? clusters.graph().value(operand).producer : NodeId{};
-    return producer && is_piece_[producer];
-  });
+           const NodeId producer = operand ? clusters.graph().value(operand).producer : NodeId{};
+           return producer && is_piece_[producer];
+         });
 }
 
 // Every value written has the size of the space; each element is computed once.
@@ -271,8 +271,8 @@ Refusal Rules::plain_producer(ClusterId producer, ClusterId reader,
     const bool is_gathered = edge.access == Access::Window || edge.access == Access::Moved;
     if (is_view(producer) && escaping && !writes_views_)
       return "each of its readers reads through it";
-    const bool is_factor = anchor(reader) == Role::Contraction ||
-                           access_[edge.reader].role == Role::Contraction;
+    const bool is_factor =
+        anchor(reader) == Role::Contraction || access_[edge.reader].role == Role::Contraction;
     if (is_factor && edge.access == Access::Window) {
       if (!is_view(producer)) return "a contraction reads it many times over";
       if (escaping) return "it has to be written for others anyway";
@@ -371,8 +371,9 @@ bool Rules::takes_any_step(ClusterId cluster, ClusterId reader) const {
 
 Refusal Rules::library_refusal(ClusterId producer, ClusterId reader) const {
   const Graph& graph = clusters.graph();
-  const bool is_read_whole = is_view(producer) ? is_long_sum(reader)
-                                               : is_library_sum(reader) && anchor(producer) == Role::Pointwise;
+  const bool is_read_whole = is_view(producer)
+                                 ? is_long_sum(reader)
+                                 : is_library_sum(reader) && anchor(producer) == Role::Pointwise;
   if (is_read_whole) return "a library reads what lies in memory";
   if (!is_library_sum(producer)) return nullptr;
   const NodeId centre = anchor_node(producer);
@@ -381,8 +382,9 @@ Refusal Rules::library_refusal(ClusterId producer, ClusterId reader) const {
   const bool takes_any = takes_any_step(producer, reader);
   for (NodeId id : clusters.nodes(reader)) {
     const Node& node = graph.node(id);
-    const bool is_taken = access_[id].role == Role::Pointwise &&
-                          (takes_any || (dtype_of(node.results.front()) == dtype && is_library_step(graph, id)));
+    const bool is_taken =
+        access_[id].role == Role::Pointwise &&
+        (takes_any || (dtype_of(node.results.front()) == dtype && is_library_step(graph, id)));
     if (!is_taken) return "a library takes a bias, a residual or relu along, nothing else";
   }
   return nullptr;

@@ -123,7 +123,8 @@ class Rules {
   Ports merged_ports(ClusterId a, ClusterId b) const;
 
   IdMap<NodeId, NodeAccess> access_;
-  IdMap<NodeId, std::uint8_t> is_piece_;     ///< one of several outputs of one contraction
+  /// one of several outputs of one contraction
+  IdMap<NodeId, std::uint8_t> is_piece_;
   IdMap<NodeId, std::uint8_t> feeds_folds_;  // stands before its cluster's anchor, in its windows
   IdMap<NodeId, NodeId> tiled_readers_;
   IdMap<ValueId, Dim> counts_;
@@ -133,8 +134,10 @@ class Rules {
   nests::FusionPrices prices_;
   std::size_t max_nodes_;
   bool keeps_tiles_;
-  double product_tiles_;   ///< elements of a product from which such a kernel is worth it; 0: never
-  bool multiplies_bytes_;  ///< … of bytes there is one for products of any size
+  /// elements of a product from which such a kernel is worth it; 0: never
+  double product_tiles_;
+  /// … of bytes there is one for products of any size
+  bool multiplies_bytes_;
   mutable std::unordered_map<std::string, std::vector<RequiredRegion>>
       regions_;  // by signature and operand
   bool writes_views_ = false, allows_tile_and_fuse_ = false;

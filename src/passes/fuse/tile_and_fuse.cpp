@@ -7,26 +7,27 @@
 namespace tenon::fusing {
 namespace {
 
-
-// Pieces may overlap by this much, unless they are next to no work. Counts of flops know little of what
-// an element costs, so not more.
+// Pieces may overlap by this much, unless they are next to no work. Counts of flops know little of
+// what an element costs, so not more.
 constexpr double kMaxOverlap = 0.125;
 
 // Whether sums over neighbouring windows share so much that a transform of the whole image saves
 // most of their products: nothing that works in pieces makes up for that.
 bool gains_by_transform(const NodeAccess& access, std::span<const RequiredRegion> image) {
   if (access.role != Role::Contraction) return false;
-  const auto slides = std::ranges::count_if(
-      image, [](const RequiredRegion& region) { return region.step == 1 && region.count == Dim(3); });
-  const bool sums_channels = std::ranges::any_of(
-      image, [](const RequiredRegion& region) { return !region.axis && !(region.count == Dim(1)); });
+  const auto slides = std::ranges::count_if(image, [](const RequiredRegion& region) {
+    return region.step == 1 && region.count == Dim(3);
+  });
+  const bool sums_channels = std::ranges::any_of(image, [](const RequiredRegion& region) {
+    return !region.axis && !(region.count == Dim(1));
+  });
   return slides == 2 && sums_channels;
 }
 
 /// One value between two nodes, cut along the axes of the second's result.
 struct Cut {
-  const Dims& handed;           // the value's extents
-  const Dims& result;           // the reader's
+  const Dims& handed;                      // the value's extents
+  const Dims& result;                      // the reader's
   std::span<const RequiredRegion> region;  // of the reader, by axes of the value
 
   // How many positions along an axis of the value one pass needs; none where edges are in the way
@@ -52,7 +53,8 @@ double padded_count(std::span<const RequiredRegion> image, std::span<const doubl
   for (const RequiredRegion& region : image) {
     const double count = size_hint(region.count);
     const bool follows = region.axis && *region.axis < counts.size();
-    elements *= follows ? static_cast<double>(region.step) * (counts[*region.axis] - 1) + count : count;
+    elements *=
+        follows ? static_cast<double>(region.step) * (counts[*region.axis] - 1) + count : count;
   }
   return elements;
 }
@@ -108,16 +110,20 @@ Rules::TileAndFuseVerdict Rules::tile_and_fuse_verdict(ClusterId producer, Clust
   const NodeId first = anchor_node(producer), second = anchor_node(reader);
   const std::vector<Edge> uses = edges(producer, reader);
   if (const Refusal why = tile_and_fuse_refusal(producer, reader, uses)) return {why};
-  if (sums_integers(graph, first) || sums_integers(graph, second)) return {"products of bytes are tiled one by one"};
+  if (sums_integers(graph, first) || sums_integers(graph, second))
+    return {"products of bytes are tiled one by one"};
   const ValueId handed = uses.front().value;
   const Dims& dims = graph.value(handed).type.tensor().dims;
   const Dims& result = graph.value(graph.node(second).results.front()).type.tensor().dims;
   const std::vector<ValueId>& operands = graph.node(second).operands;
   const auto position = std::ranges::find(operands, handed) - operands.begin();
-  const std::vector<RequiredRegion>& reader_regions = regions(second, static_cast<std::size_t>(position));
+  const std::vector<RequiredRegion>& reader_regions =
+      regions(second, static_cast<std::size_t>(position));
   const std::vector<RequiredRegion>& image = regions(first, 0);
-  if (reader_regions.size() != dims.size() || image.empty()) return {"its reader needs it at unknown places"};
-  if (gains_by_transform(access_[first], image) || gains_by_transform(access_[second], reader_regions)) {
+  if (reader_regions.size() != dims.size() || image.empty())
+    return {"its reader needs it at unknown places"};
+  if (gains_by_transform(access_[first], image) ||
+      gains_by_transform(access_[second], reader_regions)) {
     return {"windows that slide by one are better transformed, which takes whole images"};
   }
 
@@ -135,7 +141,8 @@ Rules::TileAndFuseVerdict Rules::tile_and_fuse_verdict(ClusterId producer, Clust
     const double extent = size_hint(result[depth]);
     const std::int64_t whole = result[depth].is_constant() ? result[depth].constant() : 1;
     const double weights = weight_bytes(producer, std::nullopt) + weight_bytes(reader, depth);
-    for (std::int64_t block = 1; block <= std::min<std::int64_t>(whole, nests::kMaxFusedBlock); ++block) {
+    for (std::int64_t block = 1; block <= std::min<std::int64_t>(whole, nests::kMaxFusedBlock);
+         ++block) {
       if (whole % block != 0 || result[depth] == Dim(1)) continue;
       std::vector<double> counts;
       double piece = 1;
@@ -147,12 +154,14 @@ Rules::TileAndFuseVerdict Rules::tile_and_fuse_verdict(ClusterId producer, Clust
       cost.passes = around * extent / static_cast<double>(block);
       cost.sure_passes = sure_around * least_value(result[depth]) / static_cast<double>(block);
       const double again = std::max(0.0, cost.passes * piece - elements);
-      if (again > kMaxOverlap * elements && again * work > prices_.fork_bytes * prices_.flops_per_byte) {
+      if (again > kMaxOverlap * elements &&
+          again * work > prices_.fork_bytes * prices_.flops_per_byte) {
         fits = true;
         continue;
       }
       // A piece that is all of it has every pass read all that it is made of.
-      cost.weight_bytes = weights + (piece >= elements ? bytes_[graph.node(first).operands.front()] : 0);
+      cost.weight_bytes =
+          weights + (piece >= elements ? bytes_[graph.node(first).operands.front()] : 0);
       cost.again_flops = again * work;
       cost.again_bytes = again * element_bytes;
       const double columns = size_hint(dims.back()), result_columns = size_hint(result.back());
@@ -162,7 +171,8 @@ Rules::TileAndFuseVerdict Rules::tile_and_fuse_verdict(ClusterId producer, Clust
       }
       if (access_[second].role == Role::Contraction) {
         const double rows = size_hint(product(result)) / std::max(1.0, result_columns);
-        const double cut_columns = depth + 1 == result.size() ? static_cast<double>(block) : result_columns;
+        const double cut_columns =
+            depth + 1 == result.size() ? static_cast<double>(block) : result_columns;
         const double computed = size_hint(product(result)) / cost.passes;
         cost.count_rows(computed / std::max(1.0, cut_columns), rows, infos_[reader.index()].flops);
       }
@@ -179,7 +189,8 @@ Rules::TileAndFuseVerdict Rules::tile_and_fuse_verdict(ClusterId producer, Clust
 }
 
 // What no cost has to be asked about.
-Refusal Rules::tile_and_fuse_refusal(ClusterId producer, ClusterId reader, std::span<const Edge> uses) const {
+Refusal Rules::tile_and_fuse_refusal(ClusterId producer, ClusterId reader,
+                                     std::span<const Edge> uses) const {
   const Graph& graph = clusters.graph();
   const NodeId second = anchor_node(reader);
   for (ClusterId cluster : {producer, reader}) {
@@ -193,7 +204,8 @@ Refusal Rules::tile_and_fuse_refusal(ClusterId producer, ClusterId reader, std::
   if (uses.empty()) return "it is not read";
   const ValueId handed = uses.front().value;
   for (const Edge& edge : uses) {
-    if (edge.reader != second || edge.value != handed) return "its reader needs it in several places";
+    if (edge.reader != second || edge.value != handed)
+      return "its reader needs it in several places";
   }
   if (uses.size() != 1) return "its reader needs it in several places";
   if (escapes(handed, producer, reader)) return "it has to be written for others anyway";

@@ -48,7 +48,8 @@ class Teller {
       if (id == centre) {
         say(id, concat("takes ", others(nodes, id), ": one kernel around this ", role_word(id)));
       } else if (reader) {
-        say(id, concat("joins ", quoted(reader), ": computed in pieces that stay in the cache, each right before ",
+        say(id, concat("joins ", quoted(reader),
+                       ": computed in pieces that stay in the cache, each right before ",
                        quoted(reader), " reads it"));
       } else if (centre) {
         say(id, joined(id, centre));

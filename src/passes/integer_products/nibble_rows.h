@@ -13,7 +13,8 @@ inline constexpr std::int64_t kColumns = 32;
 /// How scales and zero points lie over the weights: one for all, for each column, or for runs along
 /// the sum.
 struct Runs {
-  std::int64_t rows = 0;  ///< of scales; 0: one number for all
+  /// of scales; 0: one number for all
+  std::int64_t rows = 0;
   std::int64_t length = 0;
 };
 

@@ -13,8 +13,10 @@ namespace {
 // The left operand of a product, as bytes without a sign, and what stands for zero there.
 struct Left {
   ValueId bytes;
-  std::optional<std::int64_t> zero;  ///< nothing where only the run knows
-  ValueId zero_value;  ///< i32, in a shape that broadcasts; of a zero that only the run knows
+  /// nothing where only the run knows
+  std::optional<std::int64_t> zero;
+  /// i32, in a shape that broadcasts; of a zero that only the run knows
+  ValueId zero_value;
 };
 
 ValueId without_sign(const Match& match, ValueId bytes) {
@@ -59,7 +61,8 @@ bool is_zero(const std::vector<std::int64_t>& numbers) {
 }
 
 struct Sum {
-  ValueId value;  ///< i32; invalid where a reason was given
+  /// i32; invalid where a reason was given
+  ValueId value;
 };
 
 // The sum of products of bytes in i32, with its correction.
@@ -111,7 +114,8 @@ ValueId matrix_product(const Match& match, const Left& left, const Weights& weig
 // Operands of f32 that stand for bytes: parameters of both, and weights.
 struct Dequantized {
   Parameters left;
-  std::vector<float> scales;  ///< of sums
+  /// of sums
+  std::vector<float> scales;
   Weights weights;
 };
 std::optional<Dequantized> dequantized(const Match& match, std::size_t outputs) {
@@ -202,7 +206,8 @@ ValueId integer_matrix_product(const Match& match) {
 
 // Operands of i32 that are bytes less a zero point.
 struct Centred {
-  ValueId bytes, zero;  ///< zero: i32, or none
+  /// zero: i32, or none
+  ValueId bytes, zero;
 };
 std::optional<Centred> centred(const Match& match, ValueId value) {
   const Graph& graph = match.graph();

@@ -14,15 +14,17 @@ namespace tenon {
 /// the quotient of their largest weights. The graph computes the same but for rounding.
 struct Equalised {
   Graph graph;
-  std::vector<std::pair<std::string, std::string>>
-      pairs;  ///< convolutions, by the names of results
+  /// convolutions, by the names of results
+  std::vector<std::pair<std::string, std::string>> pairs;
 };
 Equalised equalise_channels(Graph graph);
 
 /// What is to be added to each output of a product.
 struct BiasChange {
-  std::string product;          ///< by the name of its result
-  std::vector<double> amounts;  ///< along its outputs
+  /// by the name of its result
+  std::string product;
+  /// along its outputs
+  std::vector<double> amounts;
 };
 /// Adds the amounts to biases that are there, of convolutions or behind matrix products; gives how
 /// many products took them.

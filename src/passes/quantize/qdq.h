@@ -15,20 +15,29 @@ struct QdqPlan {
     float scale = 1;
     std::int64_t zero_point = 0;
   };
-  std::map<std::string, Activation> activations;  ///< by the value's name
-  std::map<std::string, std::string> skipped;  ///< products by name that stay as they are, and why
-  int weight_bits = 8;                         ///< 4, 7 or 8
-  std::int64_t group = 0;     ///< weights along the sum that share a scale; 0: all of an output
-  bool only_weights = false;  ///< values stay floats
+  /// by the value's name
+  std::map<std::string, Activation> activations;
+  /// products by name that stay as they are, and why
+  std::map<std::string, std::string> skipped;
+  /// 4, 7 or 8
+  int weight_bits = 8;
+  /// weights along the sum that share a scale; 0: all of an output
+  std::int64_t group = 0;
+  /// values stay floats
+  bool only_weights = false;
 };
 
 /// A convolution or matrix product, and whether it can be computed in narrow integers.
 struct QuantizableProduct {
   NodeId node;
-  std::string name;              ///< of its first result
-  std::string reason;            ///< why it cannot; empty where it can
-  std::size_t outputs_axis = 1;  ///< of its result, along which each output has its weights
-  ValueId observed;              ///< whose range is to be known: its left operand, before moves
+  /// of its first result
+  std::string name;
+  /// why it cannot; empty where it can
+  std::string reason;
+  /// of its result, along which each output has its weights
+  std::size_t outputs_axis = 1;
+  /// whose range is to be known: its left operand, before moves
+  ValueId observed;
 };
 std::vector<QuantizableProduct> quantizable_products(const Graph& graph, bool only_weights);
 

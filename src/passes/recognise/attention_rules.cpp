@@ -260,8 +260,10 @@ class Reader {
   }
 
   struct Heads {
-    ValueId from;      ///< [batch, heads, length, size], or [length, batch, heads * size]
-    Dim batch, count;  ///< batch * count is the first axis of what is made of it
+    /// [batch, heads, length, size], or [length, batch, heads * size]
+    ValueId from;
+    /// batch * count is the first axis of what is made of it
+    Dim batch, count;
     bool is_joined = false;
   };
 

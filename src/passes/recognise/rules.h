@@ -6,9 +6,11 @@
 // written: results agree within rounding, not bit for bit.
 namespace tenon::recognition {
 
-std::vector<rewrite::Rule> activation_rules();  ///< GELU, swish, hard swish, mish, sigmoid
+/// GELU, swish, hard swish, mish, sigmoid
+std::vector<rewrite::Rule> activation_rules();
 std::vector<rewrite::Rule> softmax_rules();
-std::vector<rewrite::Rule> normalization_rules();  ///< layer, RMS, group, instance and batch norm
+/// layer, RMS, group, instance and batch norm
+std::vector<rewrite::Rule> normalization_rules();
 std::vector<rewrite::Rule> attention_rules();
 
 /// What several patterns have in common, by name.

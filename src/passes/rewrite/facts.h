@@ -16,7 +16,8 @@ bool is_pointwise(const Graph& graph, NodeId node);
 /// Axes counted from the front. Nothing where one is not in the rank or not a number.
 std::optional<std::vector<std::int64_t>> counted_axes(const Dims& axes, std::size_t rank);
 
-Condition is_real(std::string variable);  ///< floats, not integers or complex numbers
+/// floats, not integers or complex numbers
+Condition is_real(std::string variable);
 Condition is_integer(std::string variable);
 Condition is_not_complex(std::string variable);
 /// `x + 0` is x unless x is a negative zero.

@@ -15,16 +15,21 @@ namespace tenon::rewrite {
 /// What a variable of a rule stands for.
 struct Binding {
   bool is_bound = false;
-  ValueId value;                  ///< invalid for an optional operand that is missing
-  std::vector<ValueId> values;    ///< of `...xs`
-  std::optional<AttrValue> attr;  ///< absent where the node leaves it open
-  Attributes attrs;               ///< of `..r`
+  /// invalid for an optional operand that is missing
+  ValueId value;
+  /// of `...xs`
+  std::vector<ValueId> values;
+  /// absent where the node leaves it open
+  std::optional<AttrValue> attr;
+  /// of `..r`
+  Attributes attrs;
   double number = 0;
 };
 
 /// What is still read while a graph is being rewritten; dead nodes go at the end, all at once.
 struct Uses {
-  IdMap<ValueId, std::uint32_t> counts;  ///< reads by live nodes; being an output is not counted
+  /// reads by live nodes; being an output is not counted
+  IdMap<ValueId, std::uint32_t> counts;
   IdMap<NodeId, char> is_dead;
 };
 
@@ -79,7 +84,8 @@ class Match {
   std::size_t use_count(ValueId value) const { return uses_.counts[value]; }
   /// Whether the value has one reader and is no output.
   bool is_read_once(ValueId value) const;
-  const std::vector<NodeId>& inside() const { return inside_; }  ///< the root first
+  /// the root first
+  const std::vector<NodeId>& inside() const { return inside_; }
 
   /// A node before the root; gives its first result.
   ValueId make(std::string_view op, std::vector<ValueId> operands, Attributes attrs = {}) const;

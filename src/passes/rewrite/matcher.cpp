@@ -44,7 +44,8 @@ class Matcher {
  private:
   struct Goal {
     const Term* term;
-    ValueId value;  ///< invalid where an operand is missing
+    /// invalid where an operand is missing
+    ValueId value;
   };
 
   // Settles the goals from `next` on.

@@ -18,34 +18,52 @@ using Names = std::vector<std::string>;
 struct AttrTerm {
   std::string name;
   std::optional<AttrValue> literal;
-  std::size_t slot = 0;  ///< of the variable, where there is no literal
+  /// of the variable, where there is no literal
+  std::size_t slot = 0;
 };
 
 /// One piece of a pattern or replacement.
 struct Term {
   enum class Kind {
-    Any,             ///< `_`
-    Variable,        ///< `x`: a value, the same one wherever the name stands
-    Optional,        ///< `b?`: an operand that may be missing
-    Missing,         ///< an operand that is not there
-    Rest,            ///< `...xs`: all further operands
-    Number,          ///< `0.5`: a constant every element of which is this number, sign of zero too
-    NearNumber,      ///< `~0.7978`: likewise, up to the rounding of its element type
-    NumberVariable,  ///< `$e`: a constant that is one number throughout
-    Call,            ///< `add(a, b) {…}`: a node
-    Choice,          ///< `a | b`
+    /// `_`
+    Any,
+    /// `x`: a value, the same one wherever the name stands
+    Variable,
+    /// `b?`: an operand that may be missing
+    Optional,
+    /// an operand that is not there
+    Missing,
+    /// `...xs`: all further operands
+    Rest,
+    /// `0.5`: a constant every element of which is this number, sign of zero too
+    Number,
+    /// `~0.7978`: likewise, up to the rounding of its element type
+    NearNumber,
+    /// `$e`: a constant that is one number throughout
+    NumberVariable,
+    /// `add(a, b) {…}`: a node
+    Call,
+    /// `a | b`
+    Choice,
   };
   Kind kind = Kind::Any;
   std::size_t slot = 0;
-  std::optional<std::size_t> label;  ///< `c: sub(a, b)`: the slot that takes the call's result
+  /// `c: sub(a, b)`: the slot that takes the call's result
+  std::optional<std::size_t> label;
   double number = 0;
-  std::vector<const OpDef*> ops;  ///< `reshape/squeeze(x)`: one of these
-  bool is_optional = false;       ///< `cast?(x)`: the node may be missing
-  bool is_chain = false;          ///< `mul*(a, b, c)`: in any order and nesting
-  std::vector<Term> args;         ///< of a call by position, or the choices
+  /// `reshape/squeeze(x)`: one of these
+  std::vector<const OpDef*> ops;
+  /// `cast?(x)`: the node may be missing
+  bool is_optional = false;
+  /// `mul*(a, b, c)`: in any order and nesting
+  bool is_chain = false;
+  /// of a call by position, or the choices
+  std::vector<Term> args;
   std::vector<AttrTerm> attrs;
-  bool has_other_attrs = false;  ///< `..`: others may be set; without it they have their default
-  std::optional<std::size_t> other_attrs;  ///< `..r`: the slot that takes the others
+  /// `..`: others may be set; without it they have their default
+  bool has_other_attrs = false;
+  /// `..r`: the slot that takes the others
+  std::optional<std::size_t> other_attrs;
 };
 
 /// Abbreviations by name: `square(x)` for `mul(x, x) | pow(x, 2)`.

@@ -32,7 +32,8 @@ struct Rule {
   std::string pattern;
   Replacement replacement;
   Condition when = nullptr;
-  bool holds_for_any_type = false;  ///< also where types are not known before values flow
+  /// also where types are not known before values flow
+  bool holds_for_any_type = false;
 };
 
 /// Rules, read once. Throws Error where one is not well written.
@@ -57,7 +58,8 @@ class RuleSet {
 
 struct Outcome {
   std::size_t rewrites = 0;
-  bool has_settled = true;  ///< false where rules kept undoing each other and were stopped
+  /// false where rules kept undoing each other and were stopped
+  bool has_settled = true;
 };
 
 /// Applies rules until none fits; removes what is no longer read. A value that is replaced hands

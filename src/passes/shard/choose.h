@@ -10,13 +10,19 @@ namespace tenon {
 
 /// How every value is held and every node computed.
 struct ShardPlan {
-  IdMap<ValueId, Sharding> home;  ///< as its maker leaves it
+  /// as its maker leaves it
+  IdMap<ValueId, Sharding> home;
   IdMap<NodeId, const Strategy*> way;
-  IdMap<NodeId, std::shared_ptr<const Strategies>> all;  ///< that the way is one of
-  std::vector<Sharding> outputs;                         ///< as the graph's outputs are to be
-  double seconds = 0;              ///< of a step, by the costs: computing and communicating
-  double plain_seconds = 0;        ///< where every rank computes everything
-  IdMap<NodeId, std::string> why;  ///< a node is computed so, in words
+  /// that the way is one of
+  IdMap<NodeId, std::shared_ptr<const Strategies>> all;
+  /// as the graph's outputs are to be
+  std::vector<Sharding> outputs;
+  /// of a step, by the costs: computing and communicating
+  double seconds = 0;
+  /// where every rank computes everything
+  double plain_seconds = 0;
+  /// a node is computed so, in words
+  IdMap<NodeId, std::string> why;
 };
 
 /// What it takes to have a value that is held one way another way; infinite where that cannot be.

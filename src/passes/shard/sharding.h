@@ -11,12 +11,16 @@ namespace tenon {
 /// How the ranks of a group hold a value between them.
 struct Sharding {
   enum class Kind : std::uint8_t {
-    Whole,    ///< every rank has all of it
-    Split,    ///< rank k has part k of as many equal ones along an axis
-    Partial,  ///< every rank has a term of the same shape; the value is their sum
+    /// every rank has all of it
+    Whole,
+    /// rank k has part k of as many equal ones along an axis
+    Split,
+    /// every rank has a term of the same shape; the value is their sum
+    Partial,
   };
   Kind kind = Kind::Whole;
-  std::size_t axis = 0;  ///< of Split
+  /// of Split
+  std::size_t axis = 0;
 
   static Sharding whole() { return {}; }
   static Sharding split(std::size_t along) { return {Kind::Split, along}; }

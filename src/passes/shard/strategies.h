@@ -10,22 +10,30 @@ namespace tenon {
 
 /// What sharding is weighed by.
 struct ShardCosts {
-  double flops_per_s = 5e10, memory_bytes_per_s = 5e10;   ///< of a rank, most of it fused
-  double link_bytes_per_s = 5e9, link_latency_s = 20e-6;  ///< between two ranks, in one direction
+  /// of a rank, most of it fused
+  double flops_per_s = 5e10, memory_bytes_per_s = 5e10;
+  /// between two ranks, in one direction
+  double link_bytes_per_s = 5e9, link_latency_s = 20e-6;
 };
 
 /// A way to compute a node on a group of ranks, each on what it has.
 struct Strategy {
-  std::vector<Sharding> operands, results;  ///< by position
-  Attributes attrs;                         ///< of the node that each rank computes
-  double seconds = 0;                       ///< of one rank
+  /// by position
+  std::vector<Sharding> operands, results;
+  /// of the node that each rank computes
+  Attributes attrs;
+  /// of one rank
+  double seconds = 0;
 
-  bool is_plain() const;  ///< every rank computes all of it
+  /// every rank computes all of it
+  bool is_plain() const;
 };
 
 struct Strategies {
-  std::vector<Strategy> ways;         ///< the plain one first
-  std::vector<std::string> refusals;  ///< why an operand is not split, in words
+  /// the plain one first
+  std::vector<Strategy> ways;
+  /// why an operand is not split, in words
+  std::vector<std::string> refusals;
 };
 
 /// The ways to compute a node on `ranks` ranks that give the same but for the order of sums. Asks

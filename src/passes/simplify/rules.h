@@ -7,12 +7,18 @@
 namespace tenon::simplification {
 
 std::vector<rewrite::Rule> arithmetic_rules();
-std::vector<rewrite::Rule> selection_rules();  ///< clip, relu, where, casts, dropout
-std::vector<rewrite::Rule> view_rules();       ///< transpose, reshape, squeeze, expand, reductions
-std::vector<rewrite::Rule> part_rules();       ///< slice, concat, gather, scatter
-std::vector<rewrite::Rule> window_rules();     ///< pad, into convolution and pooling
-std::vector<rewrite::Rule> transpose_rules();  ///< transposes moved to where they cancel
-std::vector<rewrite::Rule> einsum_rules();     ///< as matrix products
+/// clip, relu, where, casts, dropout
+std::vector<rewrite::Rule> selection_rules();
+/// transpose, reshape, squeeze, expand, reductions
+std::vector<rewrite::Rule> view_rules();
+/// slice, concat, gather, scatter
+std::vector<rewrite::Rule> part_rules();
+/// pad, into convolution and pooling
+std::vector<rewrite::Rule> window_rules();
+/// transposes moved to where they cancel
+std::vector<rewrite::Rule> transpose_rules();
+/// as matrix products
+std::vector<rewrite::Rule> einsum_rules();
 
 /// Every rule of the families above.
 const rewrite::RuleSet& rules();

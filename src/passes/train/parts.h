@@ -45,7 +45,8 @@ void prepare_nodes(Draft& draft, std::size_t step, const TrainOptions& options);
 
 struct Loss {
   Var loss;
-  Var accuracy;  ///< invalid where there are no classes
+  /// invalid where there are no classes
+  Var accuracy;
 };
 /// Appends the loss on the model's output, with the input `target`. `is_each`: of each sample.
 Loss add_loss(Builder& build, const LossOptions& options, bool is_each);

@@ -14,7 +14,8 @@ namespace tenon {
 /// passes keep both.
 struct State {
   std::string name;
-  std::size_t input = 0, output = 0;  ///< positions among the graph's
+  /// positions among the graph's
+  std::size_t input = 0, output = 0;
   Constant initial;
   /// Where every rank holds a piece: of which tensor, and its shape, which `initial` has. Piece k
   /// of n has the elements from k * c on, in row-major order, where c is the state's extent; zeros
@@ -23,7 +24,8 @@ struct State {
     std::string whole;
     Shape shape;
     std::optional<std::size_t> axis = {};
-    bool is_parameter = false;  ///< no rank holds it otherwise
+    /// no rank holds it otherwise
+    bool is_parameter = false;
   };
   std::optional<Split> split = {};
 };

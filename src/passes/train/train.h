@@ -13,12 +13,18 @@ namespace tenon {
 /// What is to become small. `kind`: softmax_cross_entropy, sigmoid_cross_entropy, mse, huber, ctc.
 struct LossOptions {
   std::string kind = "softmax_cross_entropy";
-  std::string output = "";                   ///< of the model; empty: its first
-  std::int64_t axis = 1;                     ///< of the classes (softmax_cross_entropy)
-  std::vector<double> class_weights = {};    ///< one for each class; none: all 1
-  std::optional<std::int64_t> ignore_label;  ///< positions with this label count for nothing
-  bool is_sum = false;                       ///< else the mean
-  double delta = 1;                          ///< where huber turns from squares to straight lines
+  /// of the model; empty: its first
+  std::string output = "";
+  /// of the classes (softmax_cross_entropy)
+  std::int64_t axis = 1;
+  /// one for each class; none: all 1
+  std::vector<double> class_weights = {};
+  /// positions with this label count for nothing
+  std::optional<std::int64_t> ignore_label;
+  /// else the mean
+  bool is_sum = false;
+  /// where huber turns from squares to straight lines
+  double delta = 1;
   /// Of ctc: the axis of time (classes are the last), most labels of a sample, the class of no
   /// label.
   std::int64_t time_axis = 1, label_count = 0, blank = 0;
@@ -37,12 +43,17 @@ struct ScheduleOptions {
 /// `kind` is sgd, momentum, nesterov, rmsprop, adagrad, adam, adamw or lamb.
 struct OptimizerOptions {
   std::string kind = "adamw";
-  double momentum = 0.9;              ///< momentum, nesterov
-  double beta1 = 0.9, beta2 = 0.999;  ///< adam, adamw, lamb; beta2 of rmsprop
+  /// momentum, nesterov
+  double momentum = 0.9;
+  /// adam, adamw, lamb; beta2 of rmsprop
+  double beta1 = 0.9, beta2 = 0.999;
   double epsilon = 1e-8;
-  double weight_decay = 0;  ///< adamw and lamb: of the parameter itself; else in the gradient
-  double clip_norm = 0;     ///< of all gradients together; 0: not clipped
-  double loss_scale = 0;    ///< 0: none; negative: found while training
+  /// adamw and lamb: of the parameter itself; else in the gradient
+  double weight_decay = 0;
+  /// of all gradients together; 0: not clipped
+  double clip_norm = 0;
+  /// 0: none; negative: found while training
+  double loss_scale = 0;
 };
 
 struct TrainOptions {
@@ -52,7 +63,8 @@ struct TrainOptions {
   /// Patterns that a constant's whole name matches, for constants that are trained and that are
   /// not; empty: every floating constant of rank 1 or more that the loss depends on; none.
   std::vector<std::string> parameters = {}, frozen = {};
-  std::int64_t seed = 0;  ///< of dropout
+  /// of dropout
+  std::int64_t seed = 0;
   /// The batch comes in so many parts, each by itself: gradients, loss and running statistics are
   /// summed over all of them (`all_reduce`) before they are used. The graph is that of one part.
   std::int64_t parts = 1;

@@ -21,13 +21,15 @@ struct BoundStep {
   std::size_t step = 0;
   Function function = nullptr;
   unsigned blocks = 0, threads = 0, shared_bytes = 0;
-  std::uint64_t scratch_bytes = 0;  ///< workspace of a library's way, what a kernel keeps in memory
+  /// workspace of a library's way, what a kernel keeps in memory
+  std::uint64_t scratch_bytes = 0;
   std::vector<std::uint64_t> values = {};
   struct Map {
     const Program::TensorMap* map;
     std::int64_t rows;
     std::uint32_t element_bytes;
-    Address address = 0;  ///< that `encoded` is of
+    /// that `encoded` is of
+    Address address = 0;
     EncodedMap encoded = {};
   };
   std::vector<Map> maps = {};
@@ -47,7 +49,8 @@ struct StepPlaces {
     std::size_t number;
     Address address;
   };
-  std::map<std::uint32_t, Port> ports;  ///< by buffer: inputs and outputs of the segment
+  /// by buffer: inputs and outputs of the segment
+  std::map<std::uint32_t, Port> ports;
 };
 
 /// The calls of a segment for shapes that are bound, in their order; steps that have nothing to do

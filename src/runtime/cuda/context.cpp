@@ -119,8 +119,10 @@ class CudaContext : public DeviceContext {
   const CudaModel& model_;
   Stream stream_ = nullptr;
   Event begin_ = nullptr, end_ = nullptr;
-  Event launched_ = nullptr;    ///< behind the steps of the run that is under way
-  std::vector<Event> moments_;  ///< before and behind steps
+  /// behind the steps of the run that is under way
+  Event launched_ = nullptr;
+  /// before and behind steps
+  std::vector<Event> moments_;
   /// The launches as graphs: of states that lie as at first, and the other way round.
   std::array<GraphExec, 2> execs_ = {};
   bool is_turned_ = false;
@@ -128,10 +130,13 @@ class CudaContext : public DeviceContext {
   Ports ports_;
   Transfers transfers_;
   std::vector<BoundStep> steps_;
-  std::vector<std::size_t> marks_;  ///< steps of the program behind which `call_` is called
+  /// steps of the program behind which `call_` is called
+  std::vector<std::size_t> marks_;
   std::function<void(std::size_t)> call_;
-  bool may_report_ = false;      ///< whether data may do something wrong that a kernel tells
-  bool are_places_new_ = false;  ///< other memory of the caller's than in the run before
+  /// whether data may do something wrong that a kernel tells
+  bool may_report_ = false;
+  /// other memory of the caller's than in the run before
+  bool are_places_new_ = false;
 };
 
 void CudaContext::prepare(const BoundShapes& shapes, const Segment& segment) {

@@ -61,7 +61,8 @@ struct Driver {
   int (*load_module)(Module*, const void*) = nullptr;
   int (*unload_module)(Module) = nullptr;
   int (*get_function)(Function*, Module, const char*) = nullptr;
-  int (*set_function)(Function, int, int) = nullptr;  ///< an attribute of it
+  /// an attribute of it
+  int (*set_function)(Function, int, int) = nullptr;
   int (*create_stream)(Stream*, unsigned) = nullptr;
   int (*destroy_stream)(Stream) = nullptr;
   int (*synchronise)(Stream) = nullptr;
@@ -83,9 +84,11 @@ struct Driver {
 
   ContextHandle context = nullptr;
   std::string device_name;
-  int major = 0, minor = 0;  ///< compute capability
+  /// compute capability
+  int major = 0, minor = 0;
   int multiprocessors = 0;
-  int version = 0;  ///< 13000: CUDA 13.0
+  /// 13000: CUDA 13.0
+  int version = 0;
 
   /// Throws Error (Device) where there is no driver or no device.
   Driver();

@@ -17,7 +17,8 @@ class LibraryStep {
   virtual ~LibraryStep() = default;
   virtual std::size_t way_count() const = 0;
   virtual void select_way(std::size_t way) = 0;
-  virtual std::uint64_t workspace_bytes() const = 0;  ///< of the way that is selected
+  /// of the way that is selected
+  virtual std::uint64_t workspace_bytes() const = 0;
   virtual void enqueue(Stream stream, std::span<const std::uint64_t> buffers,
                        Address workspace) = 0;
 };

@@ -51,10 +51,13 @@ class Ports {
 
  private:
   struct Port {
-    Address own = 0;  ///< in `memory_`
+    /// in `memory_`
+    Address own = 0;
     std::uint64_t bytes = 0;
-    Address address = 0;  ///< where the launches have it: there, or in the caller's memory
-    MemoryKind given = MemoryKind::Ordinary;  ///< what the caller gave for it
+    /// where the launches have it: there, or in the caller's memory
+    Address address = 0;
+    /// what the caller gave for it
+    MemoryKind given = MemoryKind::Ordinary;
   };
   struct Late {
     void* target;
@@ -69,8 +72,10 @@ class Ports {
   std::vector<Feedback> states_;
   Event callers_work_ = nullptr;
   Staging in_, out_;
-  std::vector<Late> late_;   ///< outputs for which there was no pinned memory
-  std::int64_t report_ = 0;  ///< what came of the number
+  /// outputs for which there was no pinned memory
+  std::vector<Late> late_;
+  /// what came of the number
+  std::int64_t report_ = 0;
 };
 
 }  // namespace tenon::cuda

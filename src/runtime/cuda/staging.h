@@ -41,8 +41,10 @@ class Staging {
 
  private:
   struct Piece {
-    std::uint64_t begin, end;  ///< in the ring
-    void* target;              ///< of the host's; null of what goes to the device
+    /// in the ring
+    std::uint64_t begin, end;
+    /// of the host's; null of what goes to the device
+    void* target;
     std::uint64_t bytes;
     Event done;
   };
@@ -54,8 +56,10 @@ class Staging {
 
   std::uint64_t most_bytes_, piece_bytes_;
   PinnedMemory memory_;
-  std::uint64_t next_ = 0;       ///< where the next piece goes
-  std::deque<Piece> under_way_;  ///< in the order in which they began
+  /// where the next piece goes
+  std::uint64_t next_ = 0;
+  /// in the order in which they began
+  std::deque<Piece> under_way_;
   std::vector<Event> idle_;
 };
 

@@ -55,8 +55,8 @@ class Transfers {
     std::uint64_t host_offset = 0, bytes = 0;
     std::uint32_t begin_step = 0, end_step = 0;
     bool is_out = false;
-    std::optional<std::size_t> behind =
-        {};  ///< a copy the other way of the same bytes of the host's
+    /// a copy the other way of the same bytes of the host's
+    std::optional<std::size_t> behind = {};
     Event done = nullptr;
   };
   static std::size_t lane_of(const Copy& copy) { return copy.is_out ? 0 : 1; }
@@ -65,12 +65,16 @@ class Transfers {
   bool wait(std::size_t step, Stream steps);
 
   PinnedMemory host_;
-  std::array<Stream, 2> lanes_ = {};  ///< out and back
+  /// out and back
+  std::array<Stream, 2> lanes_ = {};
   Event fork_ = nullptr;
-  std::vector<Copy> copies_;         ///< in the order in which they begin
-  std::vector<std::size_t> by_end_;  ///< the same by the step that they have to be done before
+  /// in the order in which they begin
+  std::vector<Copy> copies_;
+  /// the same by the step that they have to be done before
+  std::vector<std::size_t> by_end_;
   std::size_t begun_ = 0, ended_ = 0;
-  std::array<std::size_t, 2> awaited_ = {};  ///< by lane: copies below this number are waited for
+  /// by lane: copies below this number are waited for
+  std::array<std::size_t, 2> awaited_ = {};
 };
 
 /// Bytes a second that go from the device to pinned memory of the host's, and that come back: the

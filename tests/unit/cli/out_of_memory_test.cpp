@@ -1,7 +1,16 @@
-// What happens where the system gives no more memory: a process of its own, which has nothing left over from other
-// tests, sets itself a limit and runs a command.
-#include <gtest/gtest.h>
+// What happens where the system gives no more memory: a process of its own, which has nothing left
+// over from other tests, sets itself a limit and runs a command.
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "driver/compile.h"
+#include "driver/model.h"
+#include "ir/text.h"
+#include "ops/registry.h"
+#include "program/file.h"
+
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -12,15 +21,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-
-#include "base/error.h"
-#include "base/text.h"
-#include "cli/commands.h"
-#include "driver/compile.h"
-#include "driver/model.h"
-#include "ir/text.h"
-#include "ops/registry.h"
-#include "program/file.h"
 
 namespace tenon::out_of_memory_test {
 namespace {
@@ -70,9 +70,10 @@ TEST(OutOfMemoryChild, DISABLED_RunsACommand) {
   if (setrlimit(RLIMIT_AS, &limit) != 0) _exit(98);
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
-  const int code = words[1] == "compile-alone"
-                       ? compile_alone(words[2])
-                       : cli::run_command_line(static_cast<int>(arguments.size()), arguments.data());
+  const int code =
+      words[1] == "compile-alone"
+          ? compile_alone(words[2])
+          : cli::run_command_line(static_cast<int>(arguments.size()), arguments.data());
   std::cerr.flush();
   _exit(code);
 }
@@ -126,7 +127,8 @@ class OutOfMemory : public ::testing::Test {
   static void expect_names(const Outcome& outcome, const std::vector<std::string>& parts) {
     EXPECT_EQ(outcome.code, 5) << outcome.errors;
     for (const std::string& part : parts) {
-      EXPECT_NE(outcome.errors.find(part), std::string::npos) << "no \"" << part << "\" in:\n" << outcome.errors;
+      EXPECT_NE(outcome.errors.find(part), std::string::npos) << "no \"" << part << "\" in:\n"
+                                                              << outcome.errors;
     }
   }
 
@@ -147,14 +149,14 @@ constexpr const char* kWide = R"(graph wide (x: f32[16384, 8]) {
 TEST_F(OutOfMemory, TheArenaNamesTheLargestBuffers) {
   write_program(codegen::compile(parse_graph(kWide, all_ops()), cpu_options()), file("wide.tnn"));
   expect_names(call_limited(300, {"run", file("wide.tnn"), "--threads=2"}),
-               {"error: no memory for the values between steps", "step 0 ('matmul wide_value')", "1 GiB wanted",
-                "the largest alive there: 'wide_value' 1 GiB"});
+               {"error: no memory for the values between steps", "step 0 ('matmul wide_value')",
+                "1 GiB wanted", "the largest alive there: 'wide_value' 1 GiB"});
 }
 
 // What overwrites its operand takes no memory of its own.
 TEST_F(OutOfMemory, WhatIsOverwrittenIsCountedOnce) {
-  const std::string text = std::string(kWide).replace(std::string(kWide).find("  y = "), 23,
-                                                      "  bent = tanh(wide_value)\n  y = matmul(bent");
+  const std::string text = std::string(kWide).replace(
+      std::string(kWide).find("  y = "), 23, "  bent = tanh(wide_value)\n  y = matmul(bent");
   write_program(codegen::compile(parse_graph(text, all_ops()), cpu_options()), file("bent.tnn"));
   expect_names(call_limited(300, {"run", file("bent.tnn"), "--threads=2"}),
                {"where 1 GiB are alive", "1 GiB wanted"});
@@ -166,7 +168,8 @@ TEST_F(OutOfMemory, TheReferenceNamesTheNode) {
 }
 
 TEST_F(OutOfMemory, InputsAndOutputsAreNamed) {
-  const std::string model = put("row.tenon", "graph (row: f32[n]) {\n  y = neg(row)\n  return y\n}\n");
+  const std::string model =
+      put("row.tenon", "graph (row: f32[n]) {\n  y = neg(row)\n  return y\n}\n");
   expect_names(call_limited(300, {"run", model, "--target=reference", "--shapes=row:268435456"}),
                {"error: out of memory for a tensor of f32[268435456]", "input 'row'", "1 GiB"});
   const std::string table = put("table.tenon", R"(graph (row: f32[n, 1], column: f32[1, n]) {
@@ -174,17 +177,22 @@ TEST_F(OutOfMemory, InputsAndOutputsAreNamed) {
   return table
 }
 )");
-  expect_names(call_limited(300, {"run", table, "--target=cpu", "--shapes=row:16384x1", "--shapes=column:1x16384"}),
-               {"error: out of memory for a tensor of f32[16384, 16384]", "output 'table'", "1 GiB"});
+  expect_names(
+      call_limited(
+          300, {"run", table, "--target=cpu", "--shapes=row:16384x1", "--shapes=column:1x16384"}),
+      {"error: out of memory for a tensor of f32[16384, 16384]", "output 'table'", "1 GiB"});
 }
 
 TEST_F(OutOfMemory, MappingAProgramNamesIt) {
-  Program program = codegen::compile(parse_graph("graph (x: f32[4]) {\n  y = neg(x)\n  return y\n}\n", all_ops()), cpu_options());
+  Program program = codegen::compile(
+      parse_graph("graph (x: f32[4]) {\n  y = neg(x)\n  return y\n}\n", all_ops()), cpu_options());
   program.constant_bytes = 200 * kMegabyte;
-  void* zeros = mmap(nullptr, program.constant_bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* zeros =
+      mmap(nullptr, program.constant_bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(zeros, MAP_FAILED);
-  program.constants = std::shared_ptr<const std::byte>(static_cast<const std::byte*>(zeros),
-                                                       [](const std::byte* data) { munmap(const_cast<std::byte*>(data), 200 * kMegabyte); });
+  program.constants = std::shared_ptr<const std::byte>(
+      static_cast<const std::byte*>(zeros),
+      [](const std::byte* data) { munmap(const_cast<std::byte*>(data), 200 * kMegabyte); });
   write_program(program, file("large.tnn"));
   program = {};
   expect_names(call_limited(100, {"run", file("large.tnn")}),
@@ -199,11 +207,14 @@ TEST_F(OutOfMemory, WeightsOfAModelAreNamed) {
   y = matmul(h, second_weight)
   return y
 }
-)", all_ops()), "onnx", file("weights.onnx"));
+)",
+                         all_ops()),
+             "onnx", file("weights.onnx"));
   // Enough to map the file of 128 MiB, not to hold its weights beside it.
   expect_names(call_limited(180, {"show", file("weights.onnx")}),
                {"error: no memory for a weight", "initializer 'second_weight'", "128 MiB wanted"});
-  expect_names(call_limited(60, {"show", file("weights.onnx")}), {"error: no memory to map a file", "weights.onnx", "128 MiB"});
+  expect_names(call_limited(60, {"show", file("weights.onnx")}),
+               {"error: no memory to map a file", "weights.onnx", "128 MiB"});
 }
 
 TEST_F(OutOfMemory, PackingNamesTheLargestConstant) {
@@ -216,7 +227,8 @@ TEST_F(OutOfMemory, PackingNamesTheLargestConstant) {
 }
 )");
   expect_names(call_limited(100, {"compile-alone", model}),
-               {"no memory for the packed constants", "'large_weight', the largest: 256 MiB", "256 MiB wanted for 2"});
+               {"no memory for the packed constants", "'large_weight', the largest: 256 MiB",
+                "256 MiB wanted for 2"});
   // Enough for the packed ones, not for one of them as the graph has it.
   expect_names(call_limited(400, {"compile-alone", model}),
                {"out of memory for a tensor of f32[2048, 32768]", "constant 'large_weight'"});

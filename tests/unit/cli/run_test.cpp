@@ -1,15 +1,14 @@
-#include <gtest/gtest.h>
+#include "cli/commands.h"
 
-#include <csignal>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <thread>
-
-#include "cli/commands.h"
 
 namespace tenon::cli::run_test {
 namespace {
@@ -39,9 +38,13 @@ class CommandFiles : public ::testing::Test {
 // A program runs like the model it was made from, and both agree with the reference.
 TEST_F(CommandFiles, RunTakesAModelAndItsProgram) {
   ASSERT_EQ(call({"compile", "zoo:mlp", "-o", file("mlp.tnn")}).first, 0);
-  ASSERT_EQ(call({"run", "zoo:mlp", "--target=reference", "--save-inputs=@" + file("in"), "--output=@" + file("out")}).first, 0);
+  ASSERT_EQ(call({"run", "zoo:mlp", "--target=reference", "--save-inputs=@" + file("in"),
+                  "--output=@" + file("out")})
+                .first,
+            0);
   for (const std::string& model : {std::string("zoo:mlp"), file("mlp.tnn")}) {
-    const auto [code, text] = call({"run", model, "--input=@" + file("in"), "--expect=@" + file("out"), "--json"});
+    const auto [code, text] =
+        call({"run", model, "--input=@" + file("in"), "--expect=@" + file("out"), "--json"});
     EXPECT_EQ(code, 0) << text;
     const auto json = nlohmann::json::parse(text);
     EXPECT_EQ(json["outputs"][0]["equal"], true);
@@ -51,7 +54,8 @@ TEST_F(CommandFiles, RunTakesAModelAndItsProgram) {
 
 // What is printed can be read again, with the percentiles that were asked for.
 TEST_F(CommandFiles, BenchReports) {
-  const auto [code, text] = call({"bench", "zoo:mlp", "--iterations=7", "--percentiles=25,99.9", "--threads=1", "--json"});
+  const auto [code, text] = call(
+      {"bench", "zoo:mlp", "--iterations=7", "--percentiles=25,99.9", "--threads=1", "--json"});
   ASSERT_EQ(code, 0);
   const auto json = nlohmann::json::parse(text);
   EXPECT_EQ(json["samples_ms"].size(), 7U);
@@ -64,22 +68,26 @@ TEST_F(CommandFiles, BenchReports) {
 
 // Of a dynamic model, work is counted for the shapes that it runs with.
 TEST_F(CommandFiles, BenchCountsTheWorkOfBoundShapes) {
-  std::ofstream(file("m.tenon")) << "graph (x: f32[N, 64]) {\n  w = constant f32[64, 128] splat 0.5\n  y = matmul(x, w)\n  return y\n}\n";
+  std::ofstream(file("m.tenon")) << "graph (x: f32[N, 64]) {\n  w = constant f32[64, 128] splat "
+                                    "0.5\n  y = matmul(x, w)\n  return y\n}\n";
   const auto rate = [&](const std::string& shape) {
-    const auto [code, text] = call({"bench", file("m.tenon"), "--shapes=x:" + shape, "--threads=1", "--iterations=5", "--json"});
+    const auto [code, text] = call({"bench", file("m.tenon"), "--shapes=x:" + shape, "--threads=1",
+                                    "--iterations=5", "--json"});
     EXPECT_EQ(code, 0);
     const auto json = nlohmann::json::parse(text);
     return json["gflops"].get<double>() * json["median_ms"].get<double>() * 1e6;
   };
   EXPECT_NEAR(rate("4x64"), 2.0 * 4 * 64 * 128, 1);
   EXPECT_NEAR(rate("32x64"), 2.0 * 32 * 64 * 128, 1);
-  const auto [steps_code, steps] = call({"bench", file("m.tenon"), "--shapes=x:4x64", "--threads=1", "--iterations=1", "--steps", "--json"});
+  const auto [steps_code, steps] = call({"bench", file("m.tenon"), "--shapes=x:4x64", "--threads=1",
+                                         "--iterations=1", "--steps", "--json"});
   EXPECT_EQ(steps_code, 0);
   const auto step = nlohmann::json::parse(steps)["steps"][0];
   EXPECT_NEAR(step["gflops"].get<double>() * step["us"].get<double>() * 1e3, 2.0 * 4 * 64 * 128, 1);
   // A program alone does not say; that is not 0.
   ASSERT_EQ(call({"compile", file("m.tenon"), "-o", file("m.tnn")}).first, 0);
-  const auto [code, text] = call({"bench", file("m.tnn"), "--shapes=x:4x64", "--threads=1", "--iterations=5", "--json"});
+  const auto [code, text] =
+      call({"bench", file("m.tnn"), "--shapes=x:4x64", "--threads=1", "--iterations=5", "--json"});
   EXPECT_EQ(code, 0);
   EXPECT_TRUE(nlohmann::json::parse(text)["gflops"].is_null()) << text;
 }
@@ -101,7 +109,8 @@ TEST_F(CommandFiles, LoopsAreLimited) {
   std::ofstream(file("endless.tenon")) << kEndless;
   for (const std::string target : {"reference", "cpu"}) {
     ::testing::internal::CaptureStderr();
-    const int code = call({"run", file("endless.tenon"), "--target=" + target, "--max-trips=20"}).first;
+    const int code =
+        call({"run", file("endless.tenon"), "--target=" + target, "--max-trips=20"}).first;
     const std::string errors = ::testing::internal::GetCapturedStderr();
     EXPECT_EQ(code, 5) << target;
     EXPECT_NE(errors.find("at most 20 runs"), std::string::npos) << errors;
@@ -123,13 +132,15 @@ TEST_F(CommandFiles, LoopsAreInterrupted) {
   ::testing::FLAGS_gtest_death_test_style = "threadsafe";
   std::ofstream(file("endless.tenon")) << kEndless;
   for (const std::string target : {"reference", "cpu"}) {
-    EXPECT_EXIT(std::exit(run_interrupted(file("endless.tenon"), target)), ::testing::ExitedWithCode(130), "interrupted");
+    EXPECT_EXIT(std::exit(run_interrupted(file("endless.tenon"), target)),
+                ::testing::ExitedWithCode(130), "interrupted");
   }
 }
 
 TEST_F(CommandFiles, RunTellsOfAllElements) {
-  std::ofstream(file("count.tenon")) << "graph (x: f32[2500]) {\n  one = constant f32[1] [1]\n  ones = add(x, one)\n"
-                                        "  y = cumsum(ones) {axis = 0}\n  return y\n}\n";
+  std::ofstream(file("count.tenon"))
+      << "graph (x: f32[2500]) {\n  one = constant f32[1] [1]\n  ones = add(x, one)\n"
+         "  y = cumsum(ones) {axis = 0}\n  return y\n}\n";
   const auto [code, text] = call({"run", file("count.tenon"), "--input=x:zeros", "--json"});
   ASSERT_EQ(code, 0) << text;
   const auto output = nlohmann::json::parse(text)["outputs"][0];

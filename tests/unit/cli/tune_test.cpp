@@ -1,8 +1,7 @@
+#include "base/error.h"
 #include "cli/commands.h"
 #include "cli/tuning.h"
 #include "driver/tuning/cache.h"
-
-#include "base/error.h"
 #include "unit/cli/called.h"
 
 #include <gtest/gtest.h>
@@ -55,7 +54,8 @@ TEST_F(TuneCommand, KeepsShowsExportsImportsAndClears) {
   const Called tuned = call({"tune", file("model.tenon"), "--threads=1"});
   EXPECT_EQ(tuned.code, 0) << tuned.error;
   EXPECT_TRUE(has(tuned.out, " timed in ")) << tuned.out;
-  EXPECT_TRUE(has(call({"tune", file("model.tenon"), "--threads=1"}).out, "tuning: 0 kernels timed"));
+  EXPECT_TRUE(
+      has(call({"tune", file("model.tenon"), "--threads=1"}).out, "tuning: 0 kernels timed"));
   const Called shown = call({"tune", "--show"});
   EXPECT_TRUE(has(shown.out, "chosen")) << shown.out;
   EXPECT_TRUE(has(shown.out, "1 thread, code by tenon ")) << shown.out;
@@ -68,7 +68,8 @@ TEST_F(TuneCommand, KeepsShowsExportsImportsAndClears) {
   EXPECT_TRUE(has(call({"tune", "--clear"}).out, ": there is none"));
   EXPECT_EQ(call({"tune", "--import", file("kept.json")}).code, 0);
   EXPECT_EQ(nlohmann::json::parse(call({"tune", "--show", "--json"}).out), json);
-  EXPECT_TRUE(has(call({"tune", file("model.tenon"), "--threads=1"}).out, "tuning: 0 kernels timed"));
+  EXPECT_TRUE(
+      has(call({"tune", file("model.tenon"), "--threads=1"}).out, "tuning: 0 kernels timed"));
 }
 
 TEST_F(TuneCommand, CompilesWithWhatIsKnown) {
@@ -79,15 +80,18 @@ TEST_F(TuneCommand, CompilesWithWhatIsKnown) {
   const Called again = call({"compile", model, "--threads=1", "-o", program, "--print"});
   EXPECT_TRUE(has(again.out, "chosen: the fastest of ")) << again.out;
   EXPECT_EQ(again.error, "");
-  EXPECT_TRUE(has(call({"compile", model, "--threads=1", "--print", "--untuned"}).out, "chosen: least estimated cost"));
-  const Called bench = call({"bench", model, "--threads=1", "--tune=5", "--iterations=1", "--steps"});
+  EXPECT_TRUE(has(call({"compile", model, "--threads=1", "--print", "--untuned"}).out,
+                  "chosen: least estimated cost"));
+  const Called bench =
+      call({"bench", model, "--threads=1", "--tune=5", "--iterations=1", "--steps"});
   EXPECT_EQ(bench.code, 0) << bench.error;
   EXPECT_TRUE(has(bench.out, "candidate")) << bench.out;
   EXPECT_TRUE(has(bench.error, "tuning: 0 kernels timed")) << bench.error;
 }
 
 TEST_F(TuneCommand, ADamagedCacheIsToldAboutAndLeftAside) {
-  const std::string model = file("model.tenon"), program = file("p.tnn"), cache = *tuning_cache_path();
+  const std::string model = file("model.tenon"), program = file("p.tnn"),
+                    cache = *tuning_cache_path();
   fs::create_directories(fs::path(cache).parent_path());
   std::ofstream(cache) << std::string(5000, 'x');
   const Called compiled = call({"compile", model, "-o", program});
@@ -110,9 +114,11 @@ TEST_F(TuneCommand, WrongWordsAreRefused) {
   EXPECT_EQ(code_of({"tune", "--show", "--clear"}), 2);
   EXPECT_EQ(code_of({"tune", file("model.tenon"), "--seconds=soon"}), 2);
   EXPECT_EQ(code_of({"compile", file("model.tenon"), "--tune=-1", "-o", file("p.tnn")}), 2);
-  EXPECT_EQ(code_of({"compile", file("model.tenon"), "--tune", "--untuned", "-o", file("p.tnn")}), 2);
+  EXPECT_EQ(code_of({"compile", file("model.tenon"), "--tune", "--untuned", "-o", file("p.tnn")}),
+            2);
   EXPECT_EQ(code_of({"tune", "--import", file("nowhere.json")}), 2);
-  std::ofstream(file("bad.json")) << "{\"format\": \"tenon tuning\", \"version\": 1, \"kernels\": [{}]}";
+  std::ofstream(file("bad.json"))
+      << "{\"format\": \"tenon tuning\", \"version\": 1, \"kernels\": [{}]}";
   const Called imported = call({"tune", "--import", file("bad.json")});
   EXPECT_EQ(imported.code, 3);
   EXPECT_TRUE(has(imported.error, "bad.json, kernels/0/machine")) << imported.error;
@@ -127,7 +133,8 @@ std::string many_products() {
   std::string text = concat("graph (m0: f32[4, ", kFirst, "]) {\n");
   for (int k = 1; k <= kCount; ++k) {
     const int columns = kFirst + k;
-    text += concat("  w", k, " = constant f32[", columns - 1, ", ", columns, "] normal(seed = ", k, ", mean = 0.0, deviation = 0.1)\n");
+    text += concat("  w", k, " = constant f32[", columns - 1, ", ", columns, "] normal(seed = ", k,
+                   ", mean = 0.0, deviation = 0.1)\n");
     text += concat("  m", k, " = matmul(m", k - 1, ", w", k, ")\n");
   }
   return concat(text, "  return m", kCount, "\n}\n");
@@ -136,13 +143,16 @@ std::string many_products() {
 // A process that ends with the test, whatever becomes of it.
 class Child {
  public:
-  Child(const fs::path& program, std::vector<std::string> arguments, const std::string& out, const std::string& error)
+  Child(const fs::path& program, std::vector<std::string> arguments, const std::string& out,
+        const std::string& error)
       : id_((std::fflush(nullptr), fork())) {
     if (id_ != 0) return;
     std::vector<char*> words;
     for (std::string& argument : arguments) words.push_back(argument.data());
     words.push_back(nullptr);
-    if (std::freopen(error.c_str(), "w", stderr) == nullptr || std::freopen(out.c_str(), "w", stdout) == nullptr) _exit(99);
+    if (std::freopen(error.c_str(), "w", stderr) == nullptr ||
+        std::freopen(out.c_str(), "w", stdout) == nullptr)
+      _exit(99);
     execv(program.c_str(), words.data());
     _exit(98);
   }
@@ -176,7 +186,9 @@ TEST_F(TuneCommand, CtrlCLeavesAUsableCache) {
   const fs::path tenon = fs::read_symlink("/proc/self/exe").parent_path() / "tenon";
   if (!fs::exists(tenon)) GTEST_SKIP() << "no tenon beside the tests";
   std::ofstream(file("many.tenon")) << many_products();
-  Child tuning(tenon, {"tenon", "compile", file("many.tenon"), "--tune", "--threads=1", "-o", file("p.tnn")}, file("out"), file("log"));
+  Child tuning(
+      tenon, {"tenon", "compile", file("many.tenon"), "--tune", "--threads=1", "-o", file("p.tnn")},
+      file("out"), file("log"));
   const std::string cache = *tuning_cache_path();
   std::size_t known = 0;
   // As long as it takes: how busy the machine is says nothing about the command.
@@ -196,8 +208,10 @@ TEST_F(TuneCommand, CtrlCLeavesAUsableCache) {
   EXPECT_TRUE(fs::exists(file("p.tnn")));
   const std::size_t kept = TuningCache(cache, TuningCache::Mode::Read).all().size();
   EXPECT_GE(kept, known);
-  // By the same command: the tests beside it may be of newer sources, and what those generate is not what was timed.
-  Child next(tenon, {"tenon", "tune", file("many.tenon"), "--threads=1", "--seconds=0.001"}, file("out"), file("log"));
+  // By the same command: the tests beside it may be of newer sources, and what those generate is
+  // not what was timed.
+  Child next(tenon, {"tenon", "tune", file("many.tenon"), "--threads=1", "--seconds=0.001"},
+             file("out"), file("log"));
   EXPECT_EQ(next.wait(), 0) << text_of(file("log"));
   EXPECT_TRUE(has(text_of(file("out")), concat(kept, " known before"))) << text_of(file("out"));
 }

@@ -1,28 +1,28 @@
-#include "codegen/compile.h"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-
 #include "base/error.h"
+#include "codegen/compile.h"
 #include "driver/compile.h"
 #include "driver/compiled.h"
 #include "driver/inputs.h"
 #include "ir/text.h"
 #include "ops/registry.h"
 #include "program/verify.h"
-#include "unit/codegen/same_results.h"
 #include "reference/evaluate.h"
+#include "unit/codegen/same_results.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
 
 namespace tenon::compile_test {
 namespace {
 
-// Images whose extents are symbols get room around them too: windows, strides and dilations that reach
-// over their edges by what no extent tells.
+// Images whose extents are symbols get room around them too: windows, strides and dilations that
+// reach over their edges by what no extent tells.
 TEST(Compile, ImagesOfSymbolicExtents) {
-  for (const char* attributes : {"pads = [1, 1, 1, 1]", "pads = [1, 2, 0, 1], strides = [2, 2]",
-                                 "pads = [2, 2, 2, 2], dilations = [2, 2]", "pads = [1, 1, 1, 1], strides = [3, 1]"}) {
+  for (const char* attributes :
+       {"pads = [1, 1, 1, 1]", "pads = [1, 2, 0, 1], strides = [2, 2]",
+        "pads = [2, 2, 2, 2], dilations = [2, 2]", "pads = [1, 1, 1, 1], strides = [3, 1]"}) {
     const Graph graph = parse_graph(concat(R"(graph (x: f32[1, H, W, 12]@NHWC) {
   w: f32[3, 3, 12, 24]@HWIO = constant f32[3, 3, 12, 24] normal(seed = 1, mean = 0.0, deviation = 0.2)
   y = conv(x, w) {)",
@@ -37,7 +37,8 @@ TEST(Compile, ImagesOfSymbolicExtents) {
         const Tensor expected = reference::evaluate(graph, inputs).at(0).tensor();
         const Tensor result = model.run(inputs).at(0).tensor();
         ASSERT_EQ(result.shape(), expected.shape()) << attributes;
-        EXPECT_LE(largest_difference(result, expected), 1e-5) << attributes << height << ", " << width;
+        EXPECT_LE(largest_difference(result, expected), 1e-5)
+            << attributes << height << ", " << width;
       }
     }
   }
@@ -45,18 +46,20 @@ TEST(Compile, ImagesOfSymbolicExtents) {
 
 // Elements of a window that a phase has fewer of are zeros in the packed weights.
 TEST(Compile, TransposedConvolutionsByStridesThatDoNotDivideTheWindow) {
-  for (const char* attributes : {"strides = [2, 2], pads = [1, 1, 1, 1], output_padding = [1, 1]", "strides = [2, 3]",
-                                 "strides = [3, 2], pads = [1, 0, 2, 1]"}) {
+  for (const char* attributes : {"strides = [2, 2], pads = [1, 1, 1, 1], output_padding = [1, 1]",
+                                 "strides = [2, 3]", "strides = [3, 2], pads = [1, 0, 2, 1]"}) {
     for (const int outputs : {1, 20}) {
-      const std::string text = concat("graph (x: f32[1, 7, 9, 16]@NHWC) {\n  w: f32[3, 3, ", outputs,
-                                      ", 16]@HWIO = constant f32[3, 3, ", outputs,
-                                      ", 16] normal(seed = 1, mean = 0.0, deviation = 0.2)\n",
-                                      "  y = conv_transpose(x, w) {", attributes, "}\n  return y\n}\n");
+      const std::string text =
+          concat("graph (x: f32[1, 7, 9, 16]@NHWC) {\n  w: f32[3, 3, ", outputs,
+                 ", 16]@HWIO = constant f32[3, 3, ", outputs,
+                 ", 16] normal(seed = 1, mean = 0.0, deviation = 0.2)\n",
+                 "  y = conv_transpose(x, w) {", attributes, "}\n  return y\n}\n");
       expect_same(text);
       const Program program = codegen::compile(parse_graph(text, all_ops()), cpu_options());
-      const bool has_tiles = std::any_of(program.steps.begin(), program.steps.end(), [](const Program::Step& step) {
-        return step.candidate.rfind("tiles", 0) == 0 || step.candidate.rfind("dots", 0) == 0;
-      });
+      const bool has_tiles =
+          std::any_of(program.steps.begin(), program.steps.end(), [](const Program::Step& step) {
+            return step.candidate.rfind("tiles", 0) == 0 || step.candidate.rfind("dots", 0) == 0;
+          });
       EXPECT_TRUE(has_tiles) << text;
     }
   }
@@ -66,9 +69,11 @@ TEST(Compile, TransposedConvolutionsByStridesThatDoNotDivideTheWindow) {
 TEST(Compile, ProductsOfFewColumns) {
   for (const int columns : {4, 5, 9, 10, 15}) {
     for (const char* rows : {"19", "N"}) {
-      expect_same(concat("graph (x: f32[", rows, ", 40], b: f32[", columns, "]) {\n  w = constant f32[40, ", columns,
-                         "] normal(seed = 1, mean = 0.0, deviation = 0.2)\n  m = matmul(x, w)\n  a = add(m, b)\n",
-                         "  y = relu(a)\n  return y\n}\n"));
+      expect_same(concat(
+          "graph (x: f32[", rows, ", 40], b: f32[", columns, "]) {\n  w = constant f32[40, ",
+          columns,
+          "] normal(seed = 1, mean = 0.0, deviation = 0.2)\n  m = matmul(x, w)\n  a = add(m, b)\n",
+          "  y = relu(a)\n  return y\n}\n"));
     }
   }
 }
@@ -76,12 +81,15 @@ TEST(Compile, ProductsOfFewColumns) {
 TEST(Compile, ConvolutionsOfOddExtentsAndEpilogues) {
   for (const int channels : {4, 5, 16, 17, 24, 40}) {
     expect_same(concat(R"(graph (x: f32[2, 9, 7, 3]@NHWC, r: f32[2, 5, 4, )", channels, R"(]@NHWC) {
-  w: f32[3, 3, 3, )", channels, R"(]@HWIO = constant f32[3, 3, 3, )", channels,
+  w: f32[3, 3, 3, )",
+                       channels, R"(]@HWIO = constant f32[3, 3, 3, )", channels,
                        R"(] normal(seed = 1, mean = 0.0, deviation = 0.2)
-  b = constant f32[)", channels, R"(] normal(seed = 2, mean = 0.0, deviation = 0.2)
+  b = constant f32[)",
+                       channels, R"(] normal(seed = 2, mean = 0.0, deviation = 0.2)
   y = fused(x, w, b, r)
-    group = graph (p: f32[2, 9, 7, 3]@NHWC, q: f32[3, 3, 3, )", channels, R"(]@HWIO, c: f32[)", channels,
-                       R"(], s: f32[2, 5, 4, )", channels, R"(]@NHWC) {
+    group = graph (p: f32[2, 9, 7, 3]@NHWC, q: f32[3, 3, 3, )",
+                       channels, R"(]@HWIO, c: f32[)", channels, R"(], s: f32[2, 5, 4, )", channels,
+                       R"(]@NHWC) {
       t = conv(p, q) {strides = [2, 2], pads = [1, 1, 1, 1]}
       u = add(t, c)
       v = add(u, s)
@@ -115,16 +123,18 @@ TEST(Compile, DepthwiseConvolutions) {
 TEST(Compile, MatricesOfOddExtents) {
   for (const int rows : {1, 5, 6, 13}) {
     for (const int columns : {1, 3, 16, 37}) {
-      expect_same(concat("graph (x: f32[", rows, ", 19]) {\n  w = constant f32[19, ", columns,
-                         "] normal(seed = 1, mean = 0.0, deviation = 0.3)\n  y = matmul(x, w)\n  return y\n}\n"));
+      expect_same(concat(
+          "graph (x: f32[", rows, ", 19]) {\n  w = constant f32[19, ", columns,
+          "] normal(seed = 1, mean = 0.0, deviation = 0.3)\n  y = matmul(x, w)\n  return y\n}\n"));
     }
   }
 }
 
 TEST(Compile, Attention) {
   const auto attention = [](int heads, int queries, int keys, const std::string& attributes) {
-    return concat("graph (q: f32[2, 4, ", queries, ", 12], k: f32[2, ", heads, ", ", keys, ", 12], v: f32[2, ", heads,
-                  ", ", keys, ", 20]) {\n  y = attention(q, k, v)", attributes, "\n  return y\n}\n");
+    return concat("graph (q: f32[2, 4, ", queries, ", 12], k: f32[2, ", heads, ", ", keys,
+                  ", 12], v: f32[2, ", heads, ", ", keys, ", 20]) {\n  y = attention(q, k, v)",
+                  attributes, "\n  return y\n}\n");
   };
   for (const int queries : {1, 7, 8, 21}) {
     for (const int keys : {5, 8, 64, 70}) {
@@ -154,16 +164,19 @@ TEST(Compile, AConstantTimesItself) {
 // Sums of narrow floats get tiles and Winograd's algorithm as those of f32 do.
 TEST(Compile, SumsOfNarrowFloats) {
   for (const std::string dtype : {"f16", "bf16"}) {
-    const std::string text = concat("graph (x: ", dtype, "[1, 40, 24, 40]@NHWC) {\n  w: ", dtype, "[3, 3, 40, 48]@HWIO = constant ",
-                                    dtype, "[3, 3, 40, 48] normal(seed = 1, mean = 0.0, deviation = 0.05)\n  v: ", dtype,
-                                    "[1, 1, 48, 24]@HWIO = constant ", dtype,
-                                    "[1, 1, 48, 24] normal(seed = 2, mean = 0.0, deviation = 0.1)\n",
-                                    "  t = conv(x, w) {pads = [1, 1, 1, 1]}\n  y = conv(t, v)\n  return y\n}\n");
+    const std::string text =
+        concat("graph (x: ", dtype, "[1, 40, 24, 40]@NHWC) {\n  w: ", dtype,
+               "[3, 3, 40, 48]@HWIO = constant ", dtype,
+               "[3, 3, 40, 48] normal(seed = 1, mean = 0.0, deviation = 0.05)\n  v: ", dtype,
+               "[1, 1, 48, 24]@HWIO = constant ", dtype,
+               "[1, 1, 48, 24] normal(seed = 2, mean = 0.0, deviation = 0.1)\n",
+               "  t = conv(x, w) {pads = [1, 1, 1, 1]}\n  y = conv(t, v)\n  return y\n}\n");
     expect_same(text, dtype == "f16" ? 4e-3 : 3e-2);
     const Program program = codegen::compile(parse_graph(text, all_ops()), cpu_options());
     const auto uses = [&](const std::string& candidate) {
-      return std::any_of(program.steps.begin(), program.steps.end(),
-                         [&](const Program::Step& step) { return step.candidate.starts_with(candidate); });
+      return std::any_of(
+          program.steps.begin(), program.steps.end(),
+          [&](const Program::Step& step) { return step.candidate.starts_with(candidate); });
     };
     EXPECT_TRUE(uses("winograd")) << dtype;
     EXPECT_TRUE(uses("tiles")) << dtype;
@@ -171,7 +184,8 @@ TEST(Compile, SumsOfNarrowFloats) {
 }
 
 TEST(Compile, ASoftmaxTakesEachExponentialOnce) {
-  const Graph graph = parse_graph("graph (x: f32[5, 37]) {\n  y = softmax(x) {axis = 1}\n  return y\n}\n", all_ops());
+  const Graph graph = parse_graph(
+      "graph (x: f32[5, 37]) {\n  y = softmax(x) {axis = 1}\n  return y\n}\n", all_ops());
   const std::string code = codegen::print_code(graph, cpu_options());
   const std::string nest = code.substr(0, code.find("ModuleID"));
   const std::size_t first = nest.find("exp(");
@@ -181,8 +195,10 @@ TEST(Compile, ASoftmaxTakesEachExponentialOnce) {
 
 // What a nest keeps to itself may be larger than all that lies between steps.
 TEST(Compile, BuffersThatNoStepUsesTakeNoRoom) {
-  const Program program = codegen::compile(parse_graph(
-      "graph (x: f32[500, 37]) {\n  y = softmax(x) {axis = 1}\n  return y\n}\n", all_ops()), cpu_options());
+  const Program program = codegen::compile(
+      parse_graph("graph (x: f32[500, 37]) {\n  y = softmax(x) {axis = 1}\n  return y\n}\n",
+                  all_ops()),
+      cpu_options());
   EXPECT_EQ(program.arena_bytes, 0u);
   verify(program);
 }
@@ -212,13 +228,15 @@ TEST(Compile, LargeWeights) {
   y = matmul(x, w)
   return y
 }
-)", 2e-5);
+)",
+              2e-5);
   expect_same(R"(graph (x: f32[1, 12, 9, 370]@NHWC) {
   w: f32[1, 1, 370, 358]@HWIO = constant f32[1, 1, 370, 358] normal(seed = 1, mean = 0.0, deviation = 0.1)
   y = conv(x, w)
   return y
 }
-)", 2e-5);
+)",
+              2e-5);
 }
 
 TEST(Compile, OneProgramServesEveryExtentOfItsRange) {
@@ -228,7 +246,8 @@ TEST(Compile, OneProgramServesEveryExtentOfItsRange) {
   y = softmax(h) {axis = 0}
   return y
 }
-)", all_ops());
+)",
+                                  all_ops());
   CompiledModel model(codegen::compile(graph, cpu_options()), 2);
   for (const std::int64_t n : {1, 2, 5, 6, 7, 40}) {
     const std::vector<Datum> inputs = random_inputs(graph, 3, {{"x", {n, 12}}});
@@ -245,7 +264,8 @@ TEST(Compile, ImagesOfAnyNumberGetRoomAroundThem) {
   y = conv(x, w) {strides = [2, 1], pads = [1, 2, 0, 1]}
   return y
 }
-)", all_ops());
+)",
+                                  all_ops());
   const Program program = codegen::compile(graph, cpu_options());
   EXPECT_EQ(program.steps.size(), 2u);  // the room is made once
   for (const std::int64_t n : {1, 2, 5}) {
@@ -319,7 +339,8 @@ TEST(Compile, InputsConstantsAndTwinsAsOutputs) {
 }
 
 TEST(Compile, WrongShapesAreRefusedByName) {
-  const Graph graph = parse_graph("graph (image: f32[2, 3]) {\n  y = relu(image)\n  return y\n}\n", all_ops());
+  const Graph graph =
+      parse_graph("graph (image: f32[2, 3]) {\n  y = relu(image)\n  return y\n}\n", all_ops());
   CompiledModel model(codegen::compile(graph, cpu_options()), 1);
   try {
     model.run({Tensor(DType::F32, {3, 2})});
@@ -343,7 +364,8 @@ TEST(Compile, AnIndexOutsideIsAnErrorOfTheData) {
 TEST(Compile, DivisionByZeroIsReported) {
   for (const char* op : {"div", "mod"}) {
     const Graph graph = parse_graph(
-        concat("graph (x: i32[40], d: i32[40]) {\n  y = ", op, "(x, d)\n  return y\n}\n"), all_ops());
+        concat("graph (x: i32[40], d: i32[40]) {\n  y = ", op, "(x, d)\n  return y\n}\n"),
+        all_ops());
     CompiledModel model(codegen::compile(graph, cpu_options()), 1);
     Tensor x(DType::I32, {40}), d(DType::I32, {40});
     for (std::int64_t k = 0; k < 40; ++k) {
@@ -366,26 +388,32 @@ TEST(Compile, DivisionByZeroIsReported) {
 
 // Every code of every narrow float, and numbers on and around the ties between them.
 TEST(Compile, NarrowFloatsAreRoundedAsInTheReference) {
-  for (const DType dtype : {DType::F8E4M3FN, DType::F8E4M3FNUZ, DType::F8E5M2, DType::F8E5M2FNUZ, DType::F8E8M0, DType::F4E2M1}) {
+  for (const DType dtype : {DType::F8E4M3FN, DType::F8E4M3FNUZ, DType::F8E5M2, DType::F8E5M2FNUZ,
+                            DType::F8E8M0, DType::F4E2M1}) {
     const std::string name = to_string(dtype);
-    const Graph widen = parse_graph(concat("graph (x: ", name, "[n]) {\n  y = cast(x) {to = f32}\n  return y\n}\n"), all_ops());
+    const Graph widen = parse_graph(
+        concat("graph (x: ", name, "[n]) {\n  y = cast(x) {to = f32}\n  return y\n}\n"), all_ops());
     const Program widened = codegen::compile(widen, cpu_options());
     EXPECT_TRUE(widened.is_kernels_alone());
     Tensor codes(dtype, {256});
     for (std::size_t k = 0; k < 256; ++k) codes.mutable_bytes()[k] = static_cast<std::byte>(k);
     const Tensor values = CompiledModel(widened, 1).run({codes}).front().tensor();
     EXPECT_TRUE(identical(values, reference::evaluate(widen, {codes}).front().tensor())) << name;
-    std::vector<float> numbers = {1e30F, -1e30F, 1e-30F, 1e-40F, 3e-39F, 9e-39F, INFINITY, -INFINITY, NAN, 0.0F, -0.0F};
+    std::vector<float> numbers = {1e30F,    -1e30F,    1e-30F, 1e-40F, 3e-39F, 9e-39F,
+                                  INFINITY, -INFINITY, NAN,    0.0F,   -0.0F};
     for (const float a : values.as<float>()) {
       for (const float b : values.as<float>()) {
         const float middle = a / 2 + b / 2;
-        numbers.insert(numbers.end(), {middle, std::nextafter(middle, INFINITY), std::nextafter(middle, -INFINITY)});
+        numbers.insert(numbers.end(), {middle, std::nextafter(middle, INFINITY),
+                                       std::nextafter(middle, -INFINITY)});
       }
     }
-    const Tensor x = Tensor::of<float>(DType::F32, {static_cast<std::int64_t>(numbers.size())}, numbers);
+    const Tensor x =
+        Tensor::of<float>(DType::F32, {static_cast<std::int64_t>(numbers.size())}, numbers);
     for (const char* saturate : {"true", "false"}) {
-      const Graph round = parse_graph(
-          concat("graph (x: f32[n]) {\n  y = cast(x) {to = ", name, ", saturate = ", saturate, "}\n  return y\n}\n"), all_ops());
+      const Graph round = parse_graph(concat("graph (x: f32[n]) {\n  y = cast(x) {to = ", name,
+                                             ", saturate = ", saturate, "}\n  return y\n}\n"),
+                                      all_ops());
       const Program rounded = codegen::compile(round, cpu_options());
       EXPECT_TRUE(rounded.is_kernels_alone());
       const Tensor actual = CompiledModel(rounded, 1).run({x}).front().tensor();
@@ -401,18 +429,21 @@ TEST(Compile, SaysWhatRunsBesideKernels) {
   const Graph graph = parse_graph(
       "graph (x: f32[4]) {\n  a = nonzero(x)\n  b = add(a, a)\n  return b\n}\n", all_ops());
   const std::string text = codegen::print_code(graph, cpu_options());
-  EXPECT_NE(text.find("step 'nonzero a': operator nonzero\nstep 'add b': k0\n"), std::string::npos) << text.substr(0, 400);
+  EXPECT_NE(text.find("step 'nonzero a': operator nonzero\nstep 'add b': k0\n"), std::string::npos)
+      << text.substr(0, 400);
 }
 
-// Functions of real numbers stay within two units in the last place of f32; what exp would make denormal is zero.
+// Functions of real numbers stay within two units in the last place of f32; what exp would make
+// denormal is zero.
 TEST(Compile, FunctionsAreExactToTwoUlps) {
   for (const char* function : {"exp", "log", "tanh", "erf"}) {
-    const Graph graph = parse_graph(concat("graph (x: f32[n]) {\n  y = ", function, "(x)\n  return y\n}\n"), all_ops());
+    const Graph graph = parse_graph(
+        concat("graph (x: f32[n]) {\n  y = ", function, "(x)\n  return y\n}\n"), all_ops());
     CompiledModel model(codegen::compile(graph, cpu_options()), 1);
     Tensor x(DType::F32, {20000});
     for (std::int64_t k = 0; k < x.size(); ++k) {
       const double part = static_cast<double>(k) / static_cast<double>(x.size());
-      const double value = std::string(function) == "log"  ? std::exp(part * 160 - 80)
+      const double value = std::string(function) == "log"   ? std::exp(part * 160 - 80)
                            : std::string(function) == "exp" ? part * 200 - 110
                                                             : part * 12 - 6;
       x.set_real(k, value);
@@ -431,7 +462,8 @@ TEST(Compile, FunctionsAreExactToTwoUlps) {
         ASSERT_EQ(y.real_at(k), 0) << at;
         continue;
       }
-      const double ulp = std::max(std::abs(static_cast<double>(std::nextafter(rounded, INFINITY)) - rounded), 1e-45);
+      const double ulp = std::max(
+          std::abs(static_cast<double>(std::nextafter(rounded, INFINITY)) - rounded), 1e-45);
       worst = std::max(worst, std::abs(y.real_at(k) - exact) / ulp);
     }
     EXPECT_LE(worst, 2.0) << function;

@@ -40,14 +40,15 @@ struct Case {
 };
 
 std::string model(const Case& c, const std::string& epilogue) {
-  return concat(
-      "graph (x: ", c.image(), ", r: ", c.result(), ") {\n  w: ", c.weight_dims(), "@", c.weights,
-      " = constant ", c.weight_dims(), " normal(seed = 1, mean = 0.0, deviation = 0.1)\n",
-      "  b = constant f32[", c.outputs, "] normal(seed = 2, mean = 0.0, deviation = 0.5)\n",
-      "  y = fused(x, w, b, r)\n    group = graph (p: ", c.image(), ", q: ", c.weight_dims(), "@",
-      c.weights, ", d: f32[", c.outputs, "], s: ", c.result(),
-      ") {\n      t = conv(p, q) {pads = [", c.pads[0], ", ", c.pads[1], ", ", c.pads[2], ", ",
-      c.pads[3], "], dilations = [", c.dilations[0], ", ", c.dilations[1], "]}\n", epilogue, "      return z\n    }\n  return y\n}\n");
+  return concat("graph (x: ", c.image(), ", r: ", c.result(), ") {\n  w: ", c.weight_dims(), "@",
+                c.weights, " = constant ", c.weight_dims(),
+                " normal(seed = 1, mean = 0.0, deviation = 0.1)\n", "  b = constant f32[",
+                c.outputs, "] normal(seed = 2, mean = 0.0, deviation = 0.5)\n",
+                "  y = fused(x, w, b, r)\n    group = graph (p: ", c.image(),
+                ", q: ", c.weight_dims(), "@", c.weights, ", d: f32[", c.outputs,
+                "], s: ", c.result(), ") {\n      t = conv(p, q) {pads = [", c.pads[0], ", ",
+                c.pads[1], ", ", c.pads[2], ", ", c.pads[3], "], dilations = [", c.dilations[0],
+                ", ", c.dilations[1], "]}\n", epilogue, "      return z\n    }\n  return y\n}\n");
 }
 
 // The convolution in double precision.
@@ -68,8 +69,8 @@ std::vector<double> convolved(const Case& c, const Tensor& x, const Tensor& w) {
                 ((n * c.height + row) * c.width + column) * c.channels)];
             for (std::int64_t k = 0; k < c.channels; ++k) {
               const double pixel = from[k];
-              const float* weight = weights.data() + (i * 3 + j) * c.channels * c.outputs +
-                                    k * c.outputs;
+              const float* weight =
+                  weights.data() + (i * 3 + j) * c.channels * c.outputs + k * c.outputs;
               std::int64_t step = 1;
               if (c.weights != "HWIO") {
                 weight = weights.data() + (k * 3 + i) * 3 + j;
@@ -191,7 +192,8 @@ TEST(Winograd, WindowsWhoseElementsLieApart) {
            Case{3, 44, 45, 64, 64, {4, 4, 4, 4}, "OIHW", {4, 4}},
        }) {
     SCOPED_TRACE(concat(c.height, " x ", c.width, " by ", c.dilations[0], ", ", c.dilations[1]));
-    const Checked run = check(c, "      u = add(t, d)\n      v = add(u, s)\n      z = relu(v)\n", residual);
+    const Checked run =
+        check(c, "      u = add(t, d)\n      v = add(u, s)\n      z = relu(v)\n", residual);
     EXPECT_LT(run.error, 1e-5);
     kinds.insert(run.kinds);
   }
@@ -230,18 +232,21 @@ TEST(Winograd, ReadsNothingThatNoWindowHas) {
 
 // Tiles are counted when it runs; the last ones reach over the edges by more or less.
 TEST(Winograd, ImagesOfSymbolicExtents) {
-  for (const char* attributes : {"pads = [1, 1, 1, 1]", "", "pads = [2, 2, 2, 2], dilations = [2, 2]"}) {
+  for (const char* attributes :
+       {"pads = [1, 1, 1, 1]", "", "pads = [2, 2, 2, 2], dilations = [2, 2]"}) {
     const Graph graph = parse_graph(concat(R"(graph (x: f32[b, h, w, 48]@NHWC) {
   k: f32[3, 3, 48, 40]@HWIO = constant f32[3, 3, 48, 40] normal(seed = 1, mean = 0.0, deviation = 0.1)
   y = conv(x, k) {)",
                                            attributes, "}\n  return y\n}\n"),
                                     all_ops());
     const Program program = codegen::compile(graph, testing::tuned_cpu());
-    ASSERT_EQ(program.steps.front().candidate.rfind("winograd", 0), 0U) << program.steps.front().candidate;
+    ASSERT_EQ(program.steps.front().candidate.rfind("winograd", 0), 0U)
+        << program.steps.front().candidate;
     CompiledModel model(program, 2);
     for (const std::array<std::int64_t, 3>& extents :
          {std::array<std::int64_t, 3>{1, 5, 5}, {2, 8, 17}, {1, 31, 6}, {3, 12, 12}, {1, 40, 41}}) {
-      const std::vector<Datum> inputs = random_inputs(graph, 3, {{"x", {extents[0], extents[1], extents[2], 48}}});
+      const std::vector<Datum> inputs =
+          random_inputs(graph, 3, {{"x", {extents[0], extents[1], extents[2], 48}}});
       const Tensor expected = reference::evaluate(graph, inputs).at(0).tensor();
       const Tensor result = model.run(inputs).at(0).tensor();
       ASSERT_EQ(result.shape(), expected.shape());
@@ -273,18 +278,18 @@ TEST(Winograd, TwoResultsOfOneGroup) {
   for (std::int64_t k = 0; k < y.size(); ++k) ASSERT_EQ(z.real_at(k), std::max(y.real_at(k), 0.0));
 }
 
-// One program for every number of images, bitwise as if each stood alone; blocks of tiles and all at once.
+// One program for every number of images, bitwise as if each stood alone; blocks of tiles and all
+// at once.
 TEST(Winograd, AnyNumberOfImages) {
   std::set<std::size_t> steps;
   for (const std::int64_t size : {14, 57}) {
-    const Graph graph = parse_graph(
-        concat("graph (x: f32[n, ", size, ", ", size, R"(, 32]@NHWC) {
+    const Graph graph = parse_graph(concat("graph (x: f32[n, ", size, ", ", size, R"(, 32]@NHWC) {
   w: f32[3, 3, 32, 48]@HWIO = constant f32[3, 3, 32, 48] normal(seed = 1, mean = 0.0, deviation = 0.1)
   y = conv(x, w) {pads = [1, 1, 1, 1]}
   return y
 }
 )"),
-        all_ops());
+                                    all_ops());
     const Program program = codegen::compile(graph, testing::tuned_cpu());
     EXPECT_NE(kinds_of(program), 0);
     steps.insert(program.steps.size());
@@ -318,9 +323,10 @@ TEST(Winograd, ErrorOfManyChannels) {
 // Each result is off by at most 1e-4 of itself, or of what results are like where it is near zero.
 TEST(Winograd, LayersOfNetworksAreWithinOneInTenThousand) {
   std::set<std::int64_t> kinds;
-  for (const Case& c : {Case{1, 28, 56, 64, 64}, Case{1, 28, 28, 128, 64}, Case{1, 14, 14, 256, 128},
-                        Case{1, 14, 14, 512, 64, {1, 1, 1, 1}, "OIHW"}, Case{2, 7, 7, 512, 128},
-                        Case{1, 7, 7, 512, 256}, Case{1, 64, 48, 32, 32, {0, 0, 0, 0}}}) {
+  for (const Case& c :
+       {Case{1, 28, 56, 64, 64}, Case{1, 28, 28, 128, 64}, Case{1, 14, 14, 256, 128},
+        Case{1, 14, 14, 512, 64, {1, 1, 1, 1}, "OIHW"}, Case{2, 7, 7, 512, 128},
+        Case{1, 7, 7, 512, 256}, Case{1, 64, 48, 32, 32, {0, 0, 0, 0}}}) {
     SCOPED_TRACE(concat(c.height, " x ", c.width, ", ", c.channels, " to ", c.outputs));
     const double deviation = std::sqrt(2.0 / static_cast<double>(9 * c.channels));
     const Graph graph =

@@ -1,17 +1,17 @@
 #include "driver/compiled.h"
-
-#include <gtest/gtest.h>
-
 #include "ir/text.h"
 #include "ops/registry.h"
 #include "reference/evaluate.h"
+
+#include <gtest/gtest.h>
 
 #include <algorithm>
 
 namespace tenon::compiled_test {
 namespace {
 
-// Outputs of no, few and many bytes, between them more than a large page: they share a block of memory.
+// Outputs of no, few and many bytes, between them more than a large page: they share a block of
+// memory.
 constexpr const char* kNet = R"(graph net (x: f32[n, 640], i: i64[3]) {
   zero = constant f32[] 0
   y = neg(x)
@@ -26,7 +26,8 @@ constexpr const char* kNet = R"(graph net (x: f32[n, 640], i: i64[3]) {
 Tensor ramp(std::int64_t rows, double step) {
   Tensor x(DType::F32, {rows, 640});
   const std::span<float> values = x.as_mutable<float>();
-  for (std::size_t k = 0; k < values.size(); ++k) values[k] = static_cast<float>(step * static_cast<double>(k % 101) - 3);
+  for (std::size_t k = 0; k < values.size(); ++k)
+    values[k] = static_cast<float>(step * static_cast<double>(k % 101) - 3);
   return x;
 }
 
@@ -34,19 +35,22 @@ TEST(CompiledModel, GivesLargeOutputsThatLast) {
   const Graph graph = parse_graph(kNet, all_ops());
   CompiledModel model(compile_graph(graph), 2);
   const Tensor i = Tensor::of_integers(std::vector<std::int64_t>{4, 5, 6});
-  std::vector<std::vector<Datum>> inputs = {{ramp(1000, 0.25), i}, {ramp(1000, 0.5), i}, {ramp(3, 0.5), i}, {ramp(1200, 1), i}};
+  std::vector<std::vector<Datum>> inputs = {
+      {ramp(1000, 0.25), i}, {ramp(1000, 0.5), i}, {ramp(3, 0.5), i}, {ramp(1200, 1), i}};
   std::vector<std::vector<Datum>> outputs;
   for (const auto& each : inputs) outputs.push_back(model.run(each));
   for (std::size_t run = 0; run < inputs.size(); ++run) {
     const std::vector<Datum> expected = reference::evaluate(graph, inputs[run]);
     ASSERT_EQ(outputs[run].size(), expected.size());
     for (std::size_t k = 0; k < expected.size(); ++k) {
-      EXPECT_TRUE(identical(outputs[run][k].tensor(), expected[k].tensor())) << "run " << run << ", output " << k;
+      EXPECT_TRUE(identical(outputs[run][k].tensor(), expected[k].tensor()))
+          << "run " << run << ", output " << k;
     }
   }
 }
 
-// A group that pads what has no elements reads memory that no loop wrote, and never finds itself inside of it.
+// A group that pads what has no elements reads memory that no loop wrote, and never finds itself
+// inside of it.
 TEST(CompiledModel, PadsNothing) {
   const Graph graph = parse_graph(R"(graph (x: f32[3, 1, 0, 2]) {
   a = space_to_depth(x) {block = 2}

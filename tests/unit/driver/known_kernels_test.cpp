@@ -1,14 +1,12 @@
-#include "driver/tuning/known_kernels.h"
-
 #include "base/error.h"
 #include "driver/compile.h"
+#include "driver/tuning/known_kernels.h"
 #include "driver/tuning/tuner.h"
 #include "frontends/aitemplate/kernel_choices.h"
 #include "frontends/aitemplate/read_dump.h"
 #include "frontends/document.h"
 #include "ir/text.h"
 #include "ops/registry.h"
-
 #include "unit/frontends/mutation.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +27,9 @@ void pretend(TuningCache& cache, const Graph& graph, std::vector<TunedKernel::Ra
   }
 }
 
-std::string dump_of(const Graph& graph) { return find_document_format("aitemplate")->from_graph(graph)->text(""); }
+std::string dump_of(const Graph& graph) {
+  return find_document_format("aitemplate")->from_graph(graph)->text("");
+}
 
 std::vector<aitemplate::ExecEntry> entries_of(const std::string& dump, const std::string& op) {
   for (const aitemplate::OperatorRow& row : aitemplate::read_dump(dump, "dump").dump.operators) {
@@ -80,7 +80,8 @@ TEST(KnownKernels, ASymbolicBatchInRanges) {
 }
 
 TEST(KnownKernels, Products) {
-  const Graph fixed = parse_graph("graph (a: f32[5, 12], b: f32[12, 8]) {\n  y = matmul(a, b)\n  return y\n}\n", all_ops());
+  const Graph fixed = parse_graph(
+      "graph (a: f32[5, 12], b: f32[12, 8]) {\n  y = matmul(a, b)\n  return y\n}\n", all_ops());
   TuningCache cache;
   pretend(cache, fixed, {{0, 0, "tiles 6x16"}});
   std::string dump = dump_of(with_known_kernels(fixed, cache, 0));
@@ -90,8 +91,9 @@ TEST(KnownKernels, Products) {
   EXPECT_EQ(aitemplate::algorithm_of(entries[0]), "tenon_tiles_6x16");
   EXPECT_EQ(misses(dump), 0U);
 
-  const Graph symbolic =
-      parse_graph("graph <N in [1, 64]> (a: f32[N, 12], b: f32[12, 8]) {\n  y = matmul(a, b)\n  return y\n}\n", all_ops());
+  const Graph symbolic = parse_graph(
+      "graph <N in [1, 64]> (a: f32[N, 12], b: f32[12, 8]) {\n  y = matmul(a, b)\n  return y\n}\n",
+      all_ops());
   pretend(cache, symbolic, {{1, 9, "tiles 2x32"}, {10, 64, "tiles 6x16"}});
   dump = dump_of(with_known_kernels(symbolic, cache, 0));
   entries = entries_of(dump, "gemm_rrr");
@@ -112,8 +114,8 @@ TEST(KnownKernels, InAFileOfAITemplate) {
   const Graph graph = find_document_format("aitemplate")->read(text, "file")->graph();
   TuningCache cache;
   pretend(cache, graph, {{0, 0, "tiles 4x16"}});
-  const std::string filled = aitemplate::print_dump(
-      aitemplate::with_kernels(aitemplate::read_dump(text, "file").dump, with_known_kernels(graph, cache, 0)));
+  const std::string filled = aitemplate::print_dump(aitemplate::with_kernels(
+      aitemplate::read_dump(text, "file").dump, with_known_kernels(graph, cache, 0)));
   const auto entries = entries_of(filled, "conv2d");
   ASSERT_EQ(entries.size(), 1U);
   EXPECT_EQ(entries[0].condition, "NI == 1 && HI == 28 && WI == 28 && CI == 128");

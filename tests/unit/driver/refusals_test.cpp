@@ -16,7 +16,8 @@ namespace {
 
 struct Case {
   std::string name, graph;
-  std::vector<std::vector<std::int64_t>> taken, refused;  ///< elements of the integer input
+  /// elements of the integer input
+  std::vector<std::vector<std::int64_t>> taken, refused;
 };
 
 std::vector<Datum> inputs_of(const Graph& graph, const std::vector<std::int64_t>& integers) {

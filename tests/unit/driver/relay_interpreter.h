@@ -16,10 +16,13 @@ class RelayInterpreter {
  public:
   struct Options {
     float global_scale = 8;
-    std::vector<std::int64_t> skipped = {0};  ///< convolutions, in the order of visits
+    /// convolutions, in the order of visits
+    std::vector<std::int64_t> skipped = {0};
     bool has_legacy_add = false;
-    bool takes_largest_weight = false;  ///< else the power of two above it
-    bool rounds_to_nearest = false;     ///< products by fractions; else halves go up
+    /// else the power of two above it
+    bool takes_largest_weight = false;
+    /// products by fractions; else halves go up
+    bool rounds_to_nearest = false;
   };
   RelayInterpreter(const Graph& graph, Options options)
       : graph_(graph), options_(std::move(options)) {}

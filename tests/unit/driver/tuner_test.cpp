@@ -1,10 +1,9 @@
-#include "driver/compile.h"
-#include "driver/tuning/tuner.h"
-
 #include "base/error.h"
+#include "driver/compile.h"
 #include "driver/compiled.h"
 #include "driver/inputs.h"
 #include "driver/node_alone.h"
+#include "driver/tuning/tuner.h"
 #include "ir/text.h"
 #include "ops/registry.h"
 #include "reference/evaluate.h"
@@ -77,7 +76,8 @@ TEST(Tuner, WhatIsTunedComputesTheSame) {
   Tensor first;
   for (const int threads : {1, 2, 7}) {
     const Tensor result = CompiledModel(program, threads).run(inputs).at(0).tensor();
-    for (std::int64_t k = 0; k < result.size(); ++k) ASSERT_NEAR(result.real_at(k), expected.real_at(k), 1e-5);
+    for (std::int64_t k = 0; k < result.size(); ++k)
+      ASSERT_NEAR(result.real_at(k), expected.real_at(k), 1e-5);
     if (threads == 1) first = result;
     EXPECT_TRUE(identical(result, first));
   }
@@ -90,7 +90,9 @@ TEST(Tuner, StopsWhenAskedAndKeepsWhatIsDone) {
   TuningCache cache;
   TuneOptions options = quick();
   std::size_t begun = 0;
-  options.on_kernel = [&](std::size_t, std::size_t, const std::string& name) { begun += !name.empty(); };
+  options.on_kernel = [&](std::size_t, std::size_t, const std::string& name) {
+    begun += !name.empty();
+  };
   options.is_interrupted = [&] { return begun >= 2; };
   const TuneReport report = tune(graph, cache, options);
   EXPECT_TRUE(report.was_interrupted);
@@ -121,7 +123,10 @@ TEST(Tuner, ForbiddenAndUnknownWinnersAreNotChosen) {
   TunedKernel kernel;
   kernel.place = tuning_place(*plain().target, 1);
   kernel.work = decision.work;
-  kernel.timings = {{"winograd 4x4", 0, 1, 1}, {"tiles 4x16", 0, 2, 1}, {"tiles 6x16", 0, 3, 1}, {"magic", 0, 0.1, 1}};
+  kernel.timings = {{"winograd 4x4", 0, 1, 1},
+                    {"tiles 4x16", 0, 2, 1},
+                    {"tiles 6x16", 0, 3, 1},
+                    {"magic", 0, 0.1, 1}};
   kernel.ranges = {{0, 0, "winograd 4x4"}};
   cache.store(kernel);
   const auto chosen = [&](bool allow_winograd) {
@@ -166,7 +171,8 @@ TEST(Tuner, ASymbolGetsRangesWithoutGaps) {
     const std::vector<Datum> inputs = random_inputs(graph, 5, {{"a", {rows, 24}}});
     const Tensor expected = reference::evaluate(graph, inputs).at(0).tensor();
     const Tensor result = model.run(inputs).at(0).tensor();
-    for (std::int64_t k = 0; k < result.size(); ++k) ASSERT_NEAR(result.real_at(k), expected.real_at(k), 1e-5);
+    for (std::int64_t k = 0; k < result.size(); ++k)
+      ASSERT_NEAR(result.real_at(k), expected.real_at(k), 1e-5);
   }
   // A candidate that comes twice packs its weights once.
   forced.ranges = {{1, 3, "tiles 6x16"}, {4, 30, "loops"}, {31, 40, "tiles 6x16"}};
@@ -185,7 +191,8 @@ TEST(Tuner, ANodeAloneIsTheSameWork) {
   const Graph graph = parse_graph(kNetwork, all_ops());
   for (const codegen::Decision& decision : codegen::decide(graph, cpu_options())) {
     bool is_found = false;
-    for (const codegen::Decision& alone : codegen::decide(node_alone(graph, decision.node), cpu_options())) {
+    for (const codegen::Decision& alone :
+         codegen::decide(node_alone(graph, decision.node), cpu_options())) {
       is_found |= alone.work == decision.work;
     }
     EXPECT_TRUE(is_found) << decision.work;

@@ -1,6 +1,5 @@
-#include "driver/tuning/cache.h"
-
 #include "base/error.h"
+#include "driver/tuning/cache.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -15,7 +14,8 @@ namespace {
 class TuningCacheTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::path(::testing::TempDir()) / concat("tenon_tuning_", std::int64_t{getpid()});
+    folder_ = std::filesystem::path(::testing::TempDir()) /
+              concat("tenon_tuning_", std::int64_t{getpid()});
     std::filesystem::create_directories(folder_);
     path_ = (folder_ / "deeper" / "tuning.sqlite").string();
   }
@@ -23,7 +23,8 @@ class TuningCacheTest : public ::testing::Test {
   TuningCache writer() const { return {path_, TuningCache::Mode::Write}; }
   TuningCache reader() const { return {path_, TuningCache::Mode::Read}; }
 
-  static std::string message(const std::function<void()>& work, ErrorKind kind = ErrorKind::Device) {
+  static std::string message(const std::function<void()>& work,
+                             ErrorKind kind = ErrorKind::Device) {
     try {
       work();
     } catch (const Error& error) {
@@ -50,12 +51,15 @@ TunedKernel some_kernel(const std::string& work, int threads = 2) {
   return kernel;
 }
 
-void expect_equal(const TunedKernel& a, const TunedKernel& b) { EXPECT_EQ(to_json({a}), to_json({b})); }
+void expect_equal(const TunedKernel& a, const TunedKernel& b) {
+  EXPECT_EQ(to_json({a}), to_json({b}));
+}
 
 TEST(TuningCachePath, IsInTheFirstFolderThatThereIs) {
   EXPECT_EQ(tuning_cache_path("/cache", "/home/a", "/home/b"), "/cache/tenon/tuning.sqlite");
   EXPECT_EQ(tuning_cache_path(nullptr, "/home/a", "/home/b"), "/home/a/.cache/tenon/tuning.sqlite");
-  EXPECT_EQ(tuning_cache_path("relative", "/home/a", nullptr), "/home/a/.cache/tenon/tuning.sqlite");
+  EXPECT_EQ(tuning_cache_path("relative", "/home/a", nullptr),
+            "/home/a/.cache/tenon/tuning.sqlite");
   EXPECT_EQ(tuning_cache_path("", "", "/home/b"), "/home/b/.cache/tenon/tuning.sqlite");
   EXPECT_EQ(tuning_cache_path(nullptr, ".", "/home/b"), "/home/b/.cache/tenon/tuning.sqlite");
   EXPECT_EQ(tuning_cache_path(nullptr, nullptr, nullptr), std::nullopt);
@@ -139,7 +143,8 @@ TEST_F(TuningCacheTest, AKilledWriterLeavesWholeKernels) {
 
 TEST_F(TuningCacheTest, OtherFilesAreRefused) {
   std::filesystem::create_directories(std::filesystem::path(path_).parent_path());
-  std::ofstream(path_) << "this is a text and no database, and long enough to be taken for one by nobody";
+  std::ofstream(path_)
+      << "this is a text and no database, and long enough to be taken for one by nobody";
   for (const auto access : {TuningCache::Mode::Read, TuningCache::Mode::Write}) {
     const std::string text = message([&] { TuningCache(path_, access); });
     EXPECT_NE(text.find("the tuning cache cannot be used"), std::string::npos) << text;
@@ -212,18 +217,26 @@ TEST_F(TuningCacheTest, WrongJsonIsRefusedByPlace) {
   EXPECT_EQ(refused("\"threads\": 2", "\"threads\": \"2\""),
             "this is no list of timed kernels\n  at        file.json, kernels/0/threads\n"
             "  expected  a whole number\n  got       \"2\"");
-  EXPECT_NE(refused("\"seconds\": 0.25", "\"seconds\": -1").find("timings/0/seconds: not above 0"), std::string::npos);
-  EXPECT_NE(refused("\"lo\": 5", "\"lo\": 6").find("ranges/1: does not follow the one before"), std::string::npos);
-  EXPECT_NE(refused("\"candidate\": \"loops\"", "\"candidate\": 3").find("expected  a text"), std::string::npos);
-  EXPECT_NE(refused("\"candidate\": \"loops\"", "\"candidate\": \"tiles 6x16\"").find("each candidate once"),
+  EXPECT_NE(refused("\"seconds\": 0.25", "\"seconds\": -1").find("timings/0/seconds: not above 0"),
             std::string::npos);
-  EXPECT_NE(refused("\"flops\": 12.5", "\"flop\": 12.5").find("kernels/0/flops"), std::string::npos);
-  EXPECT_NE(refused("\"version\": 1", "\"version\": 2").find("expected  version 1"), std::string::npos);
+  EXPECT_NE(refused("\"lo\": 5", "\"lo\": 6").find("ranges/1: does not follow the one before"),
+            std::string::npos);
+  EXPECT_NE(refused("\"candidate\": \"loops\"", "\"candidate\": 3").find("expected  a text"),
+            std::string::npos);
+  EXPECT_NE(refused("\"candidate\": \"loops\"", "\"candidate\": \"tiles 6x16\"")
+                .find("each candidate once"),
+            std::string::npos);
+  EXPECT_NE(refused("\"flops\": 12.5", "\"flop\": 12.5").find("kernels/0/flops"),
+            std::string::npos);
+  EXPECT_NE(refused("\"version\": 1", "\"version\": 2").find("expected  version 1"),
+            std::string::npos);
   EXPECT_NE(refused("{", "[").find("expected  JSON"), std::string::npos);
-  EXPECT_NE(refused("\"kernels\": [", "\"kernels\": 3, \"x\": [").find("expected  a list"), std::string::npos);
+  EXPECT_NE(refused("\"kernels\": [", "\"kernels\": 3, \"x\": [").find("expected  a list"),
+            std::string::npos);
   // Whatever is cut off, there is a message.
   for (std::size_t length = 0; length < text.size() - 2; length += 7) {
-    message([&] { tuned_kernels_from_json(text.substr(0, length), "file.json"); }, ErrorKind::InvalidModel);
+    message([&] { tuned_kernels_from_json(text.substr(0, length), "file.json"); },
+            ErrorKind::InvalidModel);
   }
 }
 

@@ -28,7 +28,8 @@ constexpr std::int64_t kWhole = INT64_MAX;
 struct Hostile {
   std::string name;
   std::function<void()> read;
-  std::string says;  ///< a part of the message
+  /// a part of the message
+  std::string says;
 };
 
 void run(const Graph& graph) { reference::evaluate(graph, random_inputs(graph, 1)); }

@@ -1,5 +1,8 @@
 #include "unit/frontends/mutation.h"
 
+#include "base/error.h"
+#include "frontends/root_first.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,9 +11,6 @@
 #include <iostream>
 #include <map>
 #include <sstream>
-
-#include "base/error.h"
-#include "frontends/root_first.h"
 
 namespace tenon {
 namespace {
@@ -40,7 +40,8 @@ Outcome try_text(const DocumentFormat& format, const std::string& text, const st
                  std::size_t line) {
   const std::string line_text = concat("line ", line, ",");
   const auto names = [&](const std::string& message) {
-    return message.find(number) != std::string::npos || message.find(line_text) != std::string::npos;
+    return message.find(number) != std::string::npos ||
+           message.find(line_text) != std::string::npos;
   };
   Outcome outcome;
   try {
@@ -111,7 +112,8 @@ MutationResult mutate_numbers(std::string_view format_name, const std::string& t
     by_field[field].first += outcome.is_caught;
     ++by_field[field].second;
     if (!outcome.is_caught) {
-      result.missed.push_back(concat(field, " at line ", number.line, ", column ", number.column, ": ", changed));
+      result.missed.push_back(
+          concat(field, " at line ", number.line, ", column ", number.column, ": ", changed));
     }
   }
   for (const auto& [field, counts] : by_field) {
@@ -119,8 +121,8 @@ MutationResult mutate_numbers(std::string_view format_name, const std::string& t
               << " changes caught\n";
   }
   std::cout << format_name << ": " << result.caught << " of " << result.tried << " changes caught, "
-            << result.named << " named, " << result.first << " first, " << fields.size() << " numbers can be checked of "
-            << numbers_in(text).size() << "\n";
+            << result.named << " named, " << result.first << " first, " << fields.size()
+            << " numbers can be checked of " << numbers_in(text).size() << "\n";
   return result;
 }
 
@@ -148,7 +150,9 @@ MutationResult mutate_words(std::string_view format_name, const std::string& tex
       std::vector<std::string> list = pieces;
       if (kind == "rename") {
         // A letter inside a word, so that it is another word of the same kind.
-        const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+        const auto is_letter = [](char c) {
+          return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        };
         const auto place = std::adjacent_find(list[k].begin(), list[k].end(), [&](char a, char b) {
           return is_letter(a) && is_letter(b);
         });
@@ -160,11 +164,13 @@ MutationResult mutate_words(std::string_view format_name, const std::string& tex
         if (list[k] == list[k + 1]) continue;
         std::swap(list[k], list[k + 1]);
       }
-      const Outcome outcome = try_text(*format, joined(list), list[std::min(k, list.size() - 1)], k + 1);
+      const Outcome outcome =
+          try_text(*format, joined(list), list[std::min(k, list.size() - 1)], k + 1);
       ++tried;
       caught += outcome.is_caught;
       first += outcome.is_first;
-      if (!outcome.is_caught) result.missed.push_back(concat(kind, " at line ", k + 1, ": ", pieces[k].substr(0, 80)));
+      if (!outcome.is_caught)
+        result.missed.push_back(concat(kind, " at line ", k + 1, ": ", pieces[k].substr(0, 80)));
     }
     std::cout << format_name << "  " << kind << ": " << caught << " of " << tried << " caught\n";
     result.tried += tried;

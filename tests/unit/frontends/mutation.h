@@ -16,11 +16,16 @@ std::vector<NumberInText> numbers_in(std::string_view text);
 
 struct MutationResult {
   std::size_t tried = 0;
-  std::size_t caught = 0;  ///< reading it or checking it found something
-  std::size_t named = 0;   ///< and what it found shows the changed number or its line
-  std::size_t first = 0;   ///< and that is what it found first
+  /// reading it or checking it found something
+  std::size_t caught = 0;
+  /// and what it found shows the changed number or its line
+  std::size_t named = 0;
+  /// and that is what it found first
+  std::size_t first = 0;
   std::vector<std::string> missed;
-  double share() const { return tried == 0 ? 0 : static_cast<double>(caught) / static_cast<double>(tried); }
+  double share() const {
+    return tried == 0 ? 0 : static_cast<double>(caught) / static_cast<double>(tried);
+  }
 };
 
 /// Adds one to each number of a document in turn, reads and checks it. `field_of` names the field
@@ -31,8 +36,9 @@ MutationResult mutate_numbers(std::string_view format, const std::string& text,
                               const std::function<std::string(const NumberInText&)>& field_of,
                               std::size_t at_most);
 
-/// The same for words and lines: renames a word (a letter more), deletes a line, swaps two neighbours.
-/// A text of a single line is cut at its commas. Tries `at_most` of each, and prints a table.
+/// The same for words and lines: renames a word (a letter more), deletes a line, swaps two
+/// neighbours. A text of a single line is cut at its commas. Tries `at_most` of each, and prints a
+/// table.
 MutationResult mutate_words(std::string_view format, const std::string& text, std::size_t at_most);
 
 /// The text of tests/fixtures/NAME.

@@ -52,9 +52,10 @@ TEST(Npy, ScalarsAndEmptyArraysKeepTheirShape) {
 
 TEST(Npy, FilesHoldTheSameBytes) {
   const std::string path = ::testing::TempDir() + "npy_test.npy";
-  for (const Tensor& tensor : {Tensor::of(DType::F32, {2, 3}, std::vector<double>{1, 2, 3, 4, 5, 6}),
-                               Tensor::of(DType::BF16, {3}, std::vector<double>{1, 2, 3}), Tensor(DType::I64, {0, 4}),
-                               Tensor::of_strings({2}, {"ab", "c"})}) {
+  for (const Tensor& tensor :
+       {Tensor::of(DType::F32, {2, 3}, std::vector<double>{1, 2, 3, 4, 5, 6}),
+        Tensor::of(DType::BF16, {3}, std::vector<double>{1, 2, 3}), Tensor(DType::I64, {0, 4}),
+        Tensor::of_strings({2}, {"ab", "c"})}) {
     write_npy_file(tensor, path);
     std::ifstream stream(path, std::ios::binary);
     const std::string bytes{std::istreambuf_iterator<char>(stream), {}};

@@ -77,9 +77,9 @@ TEST_P(RelayZoo, ComesBackWithTheSameStructure) {
 
 INSTANTIATE_TEST_SUITE_P(Networks, RelayZoo,
                          ::testing::Values("alexnet", "alexnet?layout=NCHW", "vgg16", "resnet18",
-                                         "resnet50", "resnet50?layout=NHWC", "resnet50?form=v1",
-                                         "mobilenet_v2", "densenet121", "squeezenet", "unet572",
-                                         "unet256", "mlp", "gpt2", "bert_base", "lstm"),
+                                           "resnet50", "resnet50?layout=NHWC", "resnet50?form=v1",
+                                           "mobilenet_v2", "densenet121", "squeezenet", "unet572",
+                                           "unet256", "mlp", "gpt2", "bert_base", "lstm"),
                          [](const auto& instance) {
                            std::string name = instance.param;
                            for (char& c : name)
@@ -88,8 +88,7 @@ INSTANTIATE_TEST_SUITE_P(Networks, RelayZoo,
                          });
 
 TEST(RelayZoo, NumbersComeBackToo) {
-  for (const char* spec :
-       {"mlp?batch=2", "squeezenet?size=32,classes=5"}) {
+  for (const char* spec : {"mlp?batch=2", "squeezenet?size=32,classes=5"}) {
     const Graph graph = zoo::build(spec);
     expect_same_results(graph, read(text_with_data(graph))->graph(), spec);
   }
@@ -251,7 +250,8 @@ TEST(RelayExport, CallsWhatRelayHasNoWordFor) {
   EXPECT_EQ(structure(read(text)->graph()), structure(graph));
 }
 
-// A swap of axes that is put down as Tenon's own, its operand inside, is none that a product takes in.
+// A swap of axes that is put down as Tenon's own, its operand inside, is none that a product takes
+// in.
 TEST(RelayExport, ProductsBehindASwapOfTenonsOwn) {
   const Graph graph = parse_graph(
       "graph (x: u64[4, 1]) { c = constant u64[8, 1] [0, 1, 1, 0, 9, 0, 1, 1] "

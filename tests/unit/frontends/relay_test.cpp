@@ -298,7 +298,8 @@ TEST(RelayGraph, UnknownOperatorsAreListedTogether) {
 
 struct Refusal {
   std::string text, part;
-  bool is_of_graph = false;  ///< the text reads, but makes no graph
+  /// the text reads, but makes no graph
+  bool is_of_graph = false;
 };
 
 TEST(RelayHostile, TextsAreRefusedWithTheirPlace) {

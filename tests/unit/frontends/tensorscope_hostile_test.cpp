@@ -10,8 +10,10 @@ namespace {
 struct Hostile {
   const char* name;
   std::string text;
-  const char* part;   ///< of the message
-  const char* place;  ///< line and column
+  /// of the message
+  const char* part;
+  /// line and column
+  const char* place;
 };
 
 std::vector<Hostile> hostile_tables() {

@@ -10,7 +10,8 @@ namespace {
 
 struct Case {
   const char *format, *fixture;
-  double least;  ///< share that is caught
+  /// share that is caught
+  double least;
 };
 
 class WordMutation : public ::testing::TestWithParam<Case> {};

@@ -1,4 +1,12 @@
+#include "base/error.h"
+#include "base/text.h"
+#include "driver/compile.h"
+#include "driver/compiled.h"
+#include "driver/inputs.h"
+#include "ir/text.h"
 #include "nests/tile_and_fuse.h"
+#include "ops/registry.h"
+#include "reference/evaluate.h"
 
 #include <gtest/gtest.h>
 
@@ -6,21 +14,13 @@
 #include <cmath>
 #include <map>
 
-#include "base/error.h"
-#include "base/text.h"
-#include "driver/compile.h"
-#include "driver/compiled.h"
-#include "driver/inputs.h"
-#include "ir/text.h"
-#include "ops/registry.h"
-#include "reference/evaluate.h"
-
 namespace tenon::tile_and_fuse_test {
 namespace {
 
 // Compiled as it stands: bitwise the same on any number of threads, close to the reference, and in
 // so many steps.
-void expect_steps(const std::string& text, std::size_t steps, const std::map<std::string, Shape>& shapes = {}) {
+void expect_steps(const std::string& text, std::size_t steps,
+                  const std::map<std::string, Shape>& shapes = {}) {
   const Graph graph = parse_graph(text, all_ops());
   const std::vector<Datum> inputs = random_inputs(graph, 5, shapes);
   const Tensor expected = reference::evaluate(graph, inputs).front().tensor();
@@ -50,25 +50,30 @@ struct Image {
 };
 
 std::string depthwise_and_product(const Image& i) {
-  const std::string x = concat("f32[", i.batch, ", ", i.height, ", ", i.width, ", ", i.channels, "]@NHWC");
+  const std::string x =
+      concat("f32[", i.batch, ", ", i.height, ", ", i.width, ", ", i.channels, "]@NHWC");
   const std::string w = concat("f32[3, 3, 1, ", i.channels, "]@HWIO");
   const std::string v = concat("f32[1, 1, ", i.channels, ", ", i.columns, "]@HWIO");
   const std::string b = concat("f32[", i.channels, "]");
-  return concat("graph (x: ", x, ") {\n", constant("w", w, 1), constant("v", v, 2), constant("b", b, 3),
-                "  y = fused(x, w, v, b)\n    group = graph (p: ", x, ", q: ", w, ", r: ", v, ", s: ", b, ") {\n",
-                "      t = conv(p, q, s) {groups = ", i.channels, ", pads = [1, 1, 1, 1], strides = [", i.stride, ", ",
-                i.stride, "]}\n      u = relu(t)\n      z = conv(u, r)\n      return z\n    }\n  return y\n}\n");
+  return concat(
+      "graph (x: ", x, ") {\n", constant("w", w, 1), constant("v", v, 2), constant("b", b, 3),
+      "  y = fused(x, w, v, b)\n    group = graph (p: ", x, ", q: ", w, ", r: ", v, ", s: ", b,
+      ") {\n", "      t = conv(p, q, s) {groups = ", i.channels,
+      ", pads = [1, 1, 1, 1], strides = [", i.stride, ", ", i.stride,
+      "]}\n      u = relu(t)\n      z = conv(u, r)\n      return z\n    }\n  return y\n}\n");
 }
 
 TEST(Chain, DepthwiseAndTheProductBehindItAreOneStep) {
-  for (const Image& image : {Image{1, 12, 10, 20, 1, 24}, Image{2, 14, 9, 16, 2, 5}, Image{1, 13, 7, 33, 1, 17},
-                             Image{3, 8, 8, 8, 1, 3}, Image{1, 16, 5, 4, 2, 40}}) {
+  for (const Image& image :
+       {Image{1, 12, 10, 20, 1, 24}, Image{2, 14, 9, 16, 2, 5}, Image{1, 13, 7, 33, 1, 17},
+        Image{3, 8, 8, 8, 1, 3}, Image{1, 16, 5, 4, 2, 40}}) {
     expect_steps(depthwise_and_product(image), 1);
   }
 }
 
-// A padded copy that no cache holds is made in pieces, right before the windows of channels that read it. Smaller images are
-// read where they lie; copies of which much is computed are steps of their own.
+// A padded copy that no cache holds is made in pieces, right before the windows of channels that
+// read it. Smaller images are read where they lie; copies of which much is computed are steps of
+// their own.
 TEST(Chain, ALargePaddedCopyIsMadeInPieces) {
   const auto steps = [](int batch, int size, int channels, int groups, int stride) {
     const std::string x = concat("f32[", batch, ", ", size, ", ", size, ", ", channels, "]@NHWC");
@@ -77,7 +82,8 @@ TEST(Chain, ALargePaddedCopyIsMadeInPieces) {
         concat("graph (x: ", x, ") {\n", constant("w", w, 1), "  y = conv(x, w) {groups = ", groups,
                ", pads = [1, 1, 1, 1], strides = [", stride, ", ", stride, "]}\n  return y\n}\n"),
         all_ops());
-    codegen::CompileOptions options = cpu_options("haswell");  // with 8 MiB of cache, whatever this machine has
+    codegen::CompileOptions options =
+        cpu_options("haswell");  // with 8 MiB of cache, whatever this machine has
     options.allow_winograd = false;
     const Program program = codegen::compile(graph, options);
     const std::vector<Datum> inputs = random_inputs(graph, 5, {});
@@ -104,7 +110,8 @@ std::string convolution_and_response(int height, int width, int channels, int st
   const std::string b = concat("f32[", channels, "]");
   return concat("graph (x: ", x, ") {\n", constant("w", w, 1), constant("b", b, 2),
                 "  y = fused(x, w, b)\n    group = graph (p: ", x, ", q: ", w, ", r: ", b, ") {\n",
-                "      t = conv(p, q, r) {strides = [", stride, ", ", stride, "], pads = [2, 2, 2, 2]}\n",
+                "      t = conv(p, q, r) {strides = [", stride, ", ", stride,
+                "], pads = [2, 2, 2, 2]}\n",
                 "      u = relu(t)\n      z = lrn(u) {size = 5, alpha = 5e-04, bias = 2.0}\n",
                 "      return z\n    }\n  return y\n}\n");
 }
@@ -131,8 +138,9 @@ TEST(Chain, ProductsOfTheSameRowsAreOneStep) {
 
 // Little to compute again: the columns of the second are what is cut.
 TEST(Chain, ColumnsInBlocks) {
-  const std::string text = concat("graph (x: f32[1, 6, 5, 24]@NHWC) {\n", constant("w", "f32[24, 200]", 1),
-                                  R"(  y = fused(x, w)
+  const std::string text =
+      concat("graph (x: f32[1, 6, 5, 24]@NHWC) {\n", constant("w", "f32[24, 200]", 1),
+             R"(  y = fused(x, w)
     group = graph (p: f32[1, 6, 5, 24]@NHWC, q: f32[24, 200]) {
       t = reduce_mean(p) {axes = [1, 2], keep_axes = false}
       z = matmul(t, q)
@@ -148,21 +156,22 @@ TEST(Chain, RowsWhoseNumberOnlyTheRunKnows) {
   const std::string text = two_products("n", 24, 20);
   // Of one row threads share out the columns, each product by itself.
   for (const std::int64_t rows : {0, 1, 2, 7, 31}) expect_steps(text, 2, {{"x", {rows, 40}}});
-  const std::string several = concat("graph <n in [8, 64]> ", text.substr(std::string("graph ").size()));
+  const std::string several =
+      concat("graph <n in [8, 64]> ", text.substr(std::string("graph ").size()));
   for (const std::int64_t rows : {8, 31, 32, 33, 64}) expect_steps(several, 1, {{"x", {rows, 40}}});
 }
 
 TEST(Chain, ImagesWhoseNumberOnlyTheRunKnows) {
   std::string text = depthwise_and_product({999, 12, 10, 20, 1, 24});
-  for (std::size_t at = text.find("999"); at != std::string::npos; at = text.find("999")) text.replace(at, 3, "n");
+  for (std::size_t at = text.find("999"); at != std::string::npos; at = text.find("999"))
+    text.replace(at, 3, "n");
   for (const std::int64_t images : {0, 1, 3}) expect_steps(text, 1, {{"x", {images, 12, 10, 20}}});
 }
 
-TEST(Chain, NothingInItMeansNothingToDo) {
-  expect_steps(two_products("0", 24, 20), 0);
-}
+TEST(Chain, NothingInItMeansNothingToDo) { expect_steps(two_products("0", 24, 20), 0); }
 
-// The optimiser and the nests judge by the same costs: what the one fuses the other computes at once.
+// The optimiser and the nests judge by the same costs: what the one fuses the other computes at
+// once.
 TEST(Chain, WhatIsFusedIsOneStep) {
   const std::string texts[] = {
       concat("graph (x: f32[1, 7, 7, 512]@NHWC) {\n", constant("w", "f32[512, 1000]", 1), R"(
@@ -194,12 +203,13 @@ TEST(Chain, WhatIsFusedIsOneStep) {
 
 std::string attention(const std::string& symbols, int key_heads, const std::string& queries,
                       const std::string& keys, const std::string& attributes = "") {
-  return concat("graph ", symbols, "(q: f32[1, 4, ", queries, ", 16], k: f32[1, ", key_heads, ", ", keys, ", 16], v: f32[1, ",
-                key_heads, ", ", keys, ", 24]) {\n  y = attention(q, k, v)", attributes, "\n  return y\n}\n");
+  return concat("graph ", symbols, "(q: f32[1, 4, ", queries, ", 16], k: f32[1, ", key_heads, ", ",
+                keys, ", 16], v: f32[1, ", key_heads, ", ", keys,
+                ", 24]) {\n  y = attention(q, k, v)", attributes, "\n  return y\n}\n");
 }
 
-// Blocks of queries of one head at a time, each with all that it needs of its own; the keys are turned in
-// the same pass where there is one block, else before.
+// Blocks of queries of one head at a time, each with all that it needs of its own; the keys are
+// turned in the same pass where there is one block, else before.
 TEST(Chain, AttentionKeepsNoMatrixOfScores) {
   for (const int key_heads : {4, 2}) {
     for (const int queries : {64, 331}) {
@@ -221,13 +231,14 @@ TEST(Chain, AttentionOfAnyNumberOfQueriesAndKeys) {
   CompiledModel one(program, 1), three(program, 3);
   for (const int queries : {1, 31, 32, 33, 70}) {
     for (const int keys : {1, 5, 33, 64}) {
-      const std::vector<Datum> inputs =
-          random_inputs(graph, 5, {{"q", {1, 4, queries, 16}}, {"k", {1, 4, keys, 16}}, {"v", {1, 4, keys, 24}}});
+      const std::vector<Datum> inputs = random_inputs(
+          graph, 5, {{"q", {1, 4, queries, 16}}, {"k", {1, 4, keys, 16}}, {"v", {1, 4, keys, 24}}});
       const Tensor expected = reference::evaluate(graph, inputs).front().tensor();
       const Tensor actual = one.run(inputs).front().tensor();
       ASSERT_EQ(actual.shape(), expected.shape());
       for (std::int64_t k = 0; k < actual.size(); ++k) {
-        ASSERT_NEAR(actual.real_at(k), expected.real_at(k), 1e-4) << queries << " queries, " << keys << " keys";
+        ASSERT_NEAR(actual.real_at(k), expected.real_at(k), 1e-4)
+            << queries << " queries, " << keys << " keys";
       }
       EXPECT_TRUE(identical(three.run(inputs).front().tensor(), actual));
     }

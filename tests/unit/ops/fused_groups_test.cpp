@@ -1,10 +1,9 @@
-#include "ops/fused_groups.h"
-
-#include <gtest/gtest.h>
-
 #include "ir/text.h"
+#include "ops/fused_groups.h"
 #include "ops/registry.h"
 #include "reference/evaluate.h"
+
+#include <gtest/gtest.h>
 
 namespace tenon::fused_groups_test {
 namespace {

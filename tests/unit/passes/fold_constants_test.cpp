@@ -1,8 +1,8 @@
-#include <gtest/gtest.h>
-
 #include "ir/graph.h"
 #include "passes/pass.h"
 #include "tenon/builder.h"
+
+#include <gtest/gtest.h>
 
 namespace tenon::fold_constants_test {
 namespace {
@@ -35,8 +35,10 @@ Graph parts_of_weight(std::int64_t rows, bool is_read_whole) {
   Builder b;
   const Var w = b.constant(Tensor(DType::F32, {rows, 600, 700}), "w");
   for (const std::int64_t row : {0, 1}) {
-    const Var part = b.call("slice", {w}, {{"starts", Attr::Integers{row}}, {"ends", Attr::Integers{row + 1}}});
-    b.output(b.call("transpose", {part}, {{"perm", Attr::Integers{0, 2, 1}}}), row == 0 ? "first" : "second");
+    const Var part =
+        b.call("slice", {w}, {{"starts", Attr::Integers{row}}, {"ends", Attr::Integers{row + 1}}});
+    b.output(b.call("transpose", {part}, {{"perm", Attr::Integers{0, 2, 1}}}),
+             row == 0 ? "first" : "second");
   }
   if (is_read_whole) b.output(b.call("relu", {w}), "whole");
   return b.take();
@@ -46,7 +48,8 @@ TEST(FoldConstants, PartsTakeThePlaceOfALargeWeight) {
   for (const std::int64_t rows : {2, 3}) {
     const Graph after = folded(parts_of_weight(rows, false));
     EXPECT_EQ(after.node_count(), 2u) << rows;
-    for (const ValueId output : after.outputs()) EXPECT_NE(after.constant_of(output), nullptr) << rows;
+    for (const ValueId output : after.outputs())
+      EXPECT_NE(after.constant_of(output), nullptr) << rows;
   }
 }
 
@@ -56,7 +59,8 @@ TEST(FoldConstants, PartsOfAWeightThatIsReadWholeAreNotStoredBesideIt) {
 }
 
 TEST(FoldConstants, WeightsMadeOnDemandStaySo) {
-  const Graph after = folded(transposed_weight(Constant::normal(DType::F32, {600, 700}, 1, 0, 1), false));
+  const Graph after =
+      folded(transposed_weight(Constant::normal(DType::F32, {600, 700}, 1, 0, 1), false));
   EXPECT_EQ(after.constant_of(after.outputs().front()), nullptr);
 }
 

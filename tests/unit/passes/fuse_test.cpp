@@ -255,8 +255,7 @@ TEST(Fuse, SaysWhyNot) {
   })"),
            "", 256, &remarks);
   const auto last = [&](const char* name) { return remarks.about(name).back().text; };
-  EXPECT_EQ(last("a"),
-            "not fused with its reader 'm': a contraction reads it many times over");
+  EXPECT_EQ(last("a"), "not fused with its reader 'm': a contraction reads it many times over");
   EXPECT_EQ(last("m"),
             "not fused with its reader 's': in pieces, more would be computed or read again than "
             "memory is spared");
@@ -376,7 +375,8 @@ TEST(Fuse, TakesGraphsOfManyNodes) {
 Graph random_chain(int length, const std::vector<const char*>& ops) {
   std::mt19937 random(1);
   std::string text = "graph (v0: f32[4, 8]) {\n";
-  for (int k = 1; k <= length; ++k) text += concat("  v", k, " = ", ops[random() % ops.size()], "(v", k - 1, ")\n");
+  for (int k = 1; k <= length; ++k)
+    text += concat("  v", k, " = ", ops[random() % ops.size()], "(v", k - 1, ")\n");
   return parse(text + concat("  return v", length, "\n}\n"));
 }
 
@@ -389,20 +389,23 @@ Code code_of(const Graph& graph) {
   Code code;
   std::set<std::string> known;
   for (NodeId id : graph.nodes_in_order()) {
-    const std::size_t nodes = is_fused_group(graph, id) ? graph.node(id).bodies.front().node_count() : 1;
+    const std::size_t nodes =
+        is_fused_group(graph, id) ? graph.node(id).bodies.front().node_count() : 1;
     code.largest = std::max(code.largest, nodes);
     if (known.insert(signature_of(graph, id)).second) code.nodes += nodes;
   }
   return code;
 }
 
-// Kernels of 256 nodes are all different here. Those of eight repeat where there are two ops, single nodes where there are many.
+// Kernels of 256 nodes are all different here. Those of eight repeat where there are two ops,
+// single nodes where there are many.
 TEST(Fuse, LargeGraphsGetKernelsThatRepeat) {
   constexpr int kCount = 20000;
   const Code two = code_of(run_fuse(random_chain(kCount, {"tanh", "exp"})));
   EXPECT_LE(two.nodes, 8U << 9U);
   EXPECT_EQ(two.largest, 8U);
-  const Code many = code_of(run_fuse(random_chain(kCount, {"tanh", "exp", "sin", "cos", "softplus", "erf", "atan", "sigmoid"})));
+  const Code many = code_of(run_fuse(
+      random_chain(kCount, {"tanh", "exp", "sin", "cos", "softplus", "erf", "atan", "sigmoid"})));
   EXPECT_EQ(many.nodes, 8U);
   EXPECT_EQ(many.largest, 1U);
 }

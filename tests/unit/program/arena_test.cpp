@@ -1,11 +1,11 @@
+#include "base/error.h"
+#include "program/arena.h"
+#include "program/extent.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
-
-#include "base/error.h"
-#include "program/arena.h"
-#include "program/extent.h"
 
 namespace tenon::arena_test {
 namespace {
@@ -22,7 +22,8 @@ TEST(Extent, IsComputedFromSymbols) {
 }
 
 TEST(Extent, RefusesWhatDoesNotFit) {
-  const Extent square = Extent::combined(Extent::Op::Multiply, Extent::symbol(0), Extent::symbol(0));
+  const Extent square =
+      Extent::combined(Extent::Op::Multiply, Extent::symbol(0), Extent::symbol(0));
   const std::int64_t huge[] = {std::int64_t{1} << 40}, zero[] = {0};
   EXPECT_THROW(square.value(huge), Error);
   EXPECT_THROW(Extent::combined(Extent::Op::FloorDivide, 1, Extent::symbol(0)).value(zero), Error);
@@ -34,7 +35,8 @@ TEST(Arena, KeepsWhatIsAliveApart) {
     std::vector<ArenaRequest> requests;
     for (int k = 0; k < 30; ++k) {
       const auto first = static_cast<std::uint32_t>(random() % 20);
-      requests.push_back({random() % 1000, first, first + static_cast<std::uint32_t>(random() % 6)});
+      requests.push_back(
+          {random() % 1000, first, first + static_cast<std::uint32_t>(random() % 6)});
     }
     const ArenaPlan plan = plan_arena(requests);
     std::uint64_t needed = 0;
@@ -50,7 +52,8 @@ TEST(Arena, KeepsWhatIsAliveApart) {
       EXPECT_EQ(plan.offsets[a] % kArenaAlignment, 0u);
       EXPECT_LE(plan.offsets[a] + requests[a].bytes, plan.bytes);
       for (std::size_t b = 0; b < a; ++b) {
-        const bool meet = requests[a].first <= requests[b].last && requests[b].first <= requests[a].last;
+        const bool meet =
+            requests[a].first <= requests[b].last && requests[b].first <= requests[a].last;
         const bool overlap = plan.offsets[a] < plan.offsets[b] + requests[b].bytes &&
                              plan.offsets[b] < plan.offsets[a] + requests[a].bytes;
         EXPECT_FALSE(meet && overlap && requests[a].bytes > 0 && requests[b].bytes > 0);
@@ -59,7 +62,8 @@ TEST(Arena, KeepsWhatIsAliveApart) {
   }
 }
 
-// What `plan_arena` promises, looked for place by place: the largest first, each into the lowest gap.
+// What `plan_arena` promises, looked for place by place: the largest first, each into the lowest
+// gap.
 ArenaPlan plain_plan(const std::vector<ArenaRequest>& requests) {
   const auto rounded = [](std::uint64_t bytes) {
     return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
@@ -98,8 +102,9 @@ TEST(Arena, TakesTheLowestGap) {
     std::vector<ArenaRequest> requests;
     for (int k = 0; k < 60; ++k) {
       const auto first = static_cast<std::uint32_t>(random() % steps);
-      requests.push_back({random() % sizes * 50, first,
-                          std::min(steps - 1, first + static_cast<std::uint32_t>(random() % longest))});
+      requests.push_back(
+          {random() % sizes * 50, first,
+           std::min(steps - 1, first + static_cast<std::uint32_t>(random() % longest))});
     }
     const ArenaPlan plan = plan_arena(requests), plain = plain_plan(requests);
     EXPECT_EQ(plan.bytes, plain.bytes);

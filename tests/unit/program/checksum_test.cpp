@@ -38,7 +38,9 @@ TEST(Checksum, ShowsTheSameBitAlteredInTwoWords) {
   for (const std::size_t bit : {7, 31, 39, 63}) {
     for (std::size_t a = 0; a < 128; ++a) {
       for (std::size_t b = 0; b < a; ++b) {
-        const auto alter = [&](std::size_t word) { bytes[8 * word + bit / 8] ^= static_cast<std::byte>(1 << bit % 8); };
+        const auto alter = [&](std::size_t word) {
+          bytes[8 * word + bit / 8] ^= static_cast<std::byte>(1 << bit % 8);
+        };
         alter(a);
         alter(b);
         EXPECT_NE(checksum(bytes), whole) << "bit " << bit << " of words " << a << " and " << b;
@@ -65,7 +67,8 @@ TEST(Checksum, ShowsWhereBytesLie) {
 TEST(Checksum, ShowsHowManyZerosThereAre) {
   std::set<std::uint64_t> sums;
   const std::vector<std::byte> zeros(2000);
-  for (std::size_t count = 0; count <= zeros.size(); ++count) sums.insert(checksum(std::span(zeros).first(count)));
+  for (std::size_t count = 0; count <= zeros.size(); ++count)
+    sums.insert(checksum(std::span(zeros).first(count)));
   EXPECT_EQ(sums.size(), zeros.size() + 1);
 }
 

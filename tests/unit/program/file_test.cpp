@@ -1,5 +1,14 @@
+#include "base/error.h"
+#include "driver/compare.h"
+#include "driver/compile.h"
+#include "driver/compiled.h"
+#include "ir/text.h"
+#include "ops/registry.h"
 #include "program/file.h"
+#include "program/target.h"
 #include "program/text.h"
+#include "program/verify.h"
+#include "reference/evaluate.h"
 
 #include <gtest/gtest.h>
 
@@ -11,16 +20,6 @@
 #include <random>
 #include <sstream>
 #include <stdexcept>
-
-#include "base/error.h"
-#include "driver/compile.h"
-#include "driver/compare.h"
-#include "driver/compiled.h"
-#include "ir/text.h"
-#include "ops/registry.h"
-#include "program/target.h"
-#include "program/verify.h"
-#include "reference/evaluate.h"
 
 namespace tenon::file_test {
 namespace {
@@ -44,7 +43,8 @@ constexpr const char* kNet = R"(graph net (x: f32[n, 40]) {
 class ProgramFile : public ::testing::Test {
  protected:
   void SetUp() override {
-    path_ = ::testing::TempDir() + "file_test_" + ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".tnn";
+    path_ = ::testing::TempDir() + "file_test_" +
+            ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".tnn";
     program_ = codegen::compile(parse_graph(kNet, all_ops()), options());
     write_program(program_, path_);
     std::ifstream stream(path_, std::ios::binary);
@@ -58,7 +58,9 @@ class ProgramFile : public ::testing::Test {
     return options;
   }
   void put(const std::string& bytes) { std::ofstream(path_, std::ios::binary) << bytes; }
-  static Program parse(const std::string& bytes) { return parse_program(std::as_bytes(std::span(bytes)), nullptr); }
+  static Program parse(const std::string& bytes) {
+    return parse_program(std::as_bytes(std::span(bytes)), nullptr);
+  }
   std::size_t constants_begin() const { return bytes_.size() - program_.constant_bytes; }
   static Tensor input() {
     Tensor x(DType::F32, {3, 40});
@@ -74,7 +76,8 @@ TEST_F(ProgramFile, RunsAsTheProgramDoes) {
   CompiledModel fresh(program_, 1), loaded(read_program(path_), 2);
   const std::vector<Datum> a = fresh.run({input()}), b = loaded.run({input()});
   ASSERT_EQ(a.size(), 2u);
-  for (std::size_t k = 0; k < a.size(); ++k) EXPECT_TRUE(identical(a[k].tensor(), b[k].tensor())) << k;
+  for (std::size_t k = 0; k < a.size(); ++k)
+    EXPECT_TRUE(identical(a[k].tensor(), b[k].tensor())) << k;
 }
 
 TEST_F(ProgramFile, KeepsItsSteps) {
@@ -115,12 +118,14 @@ TEST_F(ProgramFile, KeepsHowKernelsReadMatrices) {
   expect_refused("axes of no pitch", [](auto& map) { map.pitches.pop_back(); });
   expect_refused("rows that overlap", [](auto& map) { map.pitches[0] = 23; });
   expect_refused("planes that overlap", [](auto& map) { map.pitches[1] = 223; });
-  expect_refused("an extent beyond counting", [](auto& map) { map.extents[1] = ~std::uint64_t{0}; });
+  expect_refused("an extent beyond counting",
+                 [](auto& map) { map.extents[1] = ~std::uint64_t{0}; });
   expect_refused("an empty box", [](auto& map) { map.box[2] = 0; });
   expect_refused("steps too wide", [](auto& map) { map.steps[1] = 9; });
   expect_refused("a box too large", [](auto& map) { map.box[1] = 257; });
   expect_refused("a window over no images", [](auto& map) { map.before = map.places = {1, 1}; });
-  kernel.maps = {{0, 2, {64, 9, 7}, {64, 576, 4032}, {64, 128, 1, 1}, {1, 2, 1, 1}, {1, 0}, {5, 6}}};
+  kernel.maps = {
+      {0, 2, {64, 9, 7}, {64, 576, 4032}, {64, 128, 1, 1}, {1, 2, 1, 1}, {1, 0}, {5, 6}}};
   EXPECT_EQ(parse_program_text(to_string(program_)).kernels.front().maps, kernel.maps);
   write_program(program_, path_);
   EXPECT_EQ(read_program(path_).kernels.front().maps, kernel.maps);
@@ -164,7 +169,8 @@ TEST_F(ProgramFile, AlteredConstantsAreRefusedWhenTheyAreFirstUsed) {
       } catch (const Error& error) {
         EXPECT_EQ(error.kind(), ErrorKind::InvalidModel);
         EXPECT_STREQ(error.what(),
-                     "the program file is damaged\n  at        program 'net', step 'matmul h'\n  got       altered constants\n"
+                     "the program file is damaged\n  at        program 'net', step 'matmul h'\n  "
+                     "got       altered constants\n"
                      "  hint      compile the model again");
       }
     }
@@ -172,12 +178,14 @@ TEST_F(ProgramFile, AlteredConstantsAreRefusedWhenTheyAreFirstUsed) {
 }
 
 TEST_F(ProgramFile, KnowsExtentsOfInputsThatFollowFromOthers) {
-  const char* text = "graph (a: f32[2*n + 1, 3], b: f32[n]) {\n  y = neg(a)\n  z = exp(b)\n  return y, z\n}\n";
+  const char* text =
+      "graph (a: f32[2*n + 1, 3], b: f32[n]) {\n  y = neg(a)\n  z = exp(b)\n  return y, z\n}\n";
   const Graph graph = parse_graph(text, all_ops());
   write_program(codegen::compile(graph, options()), path_);
   const Graph ports = input_ports(read_program(path_));
   for (std::size_t k = 0; k < 2; ++k) {
-    EXPECT_EQ(to_string(ports.value(ports.inputs()[k]).type), to_string(graph.value(graph.inputs()[k]).type));
+    EXPECT_EQ(to_string(ports.value(ports.inputs()[k]).type),
+              to_string(graph.value(graph.inputs()[k]).type));
   }
 }
 
@@ -200,7 +208,8 @@ std::size_t resident_kilobytes(const std::string& path) {
   std::size_t total = 0;
   bool is_inside = false;
   for (std::string line; std::getline(maps, line);) {
-    if (line.find("-") != std::string::npos && line.find(":") > line.find(" ")) is_inside = line.ends_with(path);
+    if (line.find("-") != std::string::npos && line.find(":") > line.find(" "))
+      is_inside = line.ends_with(path);
     if (is_inside && line.starts_with("Rss:")) total += std::stoul(line.substr(4));
   }
   return total;
@@ -234,17 +243,20 @@ TEST_F(ProgramFile, TablesDoNotStayInMemory) {
 
   CompiledModel model(std::move(program), 2);
   EXPECT_LT(resident_kilobytes(path_), 4096u);
-  const std::vector<Datum> inputs = {Tensor::of_integers(std::vector<std::int64_t>{3, 5}), Tensor(DType::F32, {2, 64})};
+  const std::vector<Datum> inputs = {Tensor::of_integers(std::vector<std::int64_t>{3, 5}),
+                                     Tensor(DType::F32, {2, 64})};
   for (int run = 0; run < 2; ++run) {
-    const std::vector<Datum> expected = reference::evaluate(graph, inputs), actual = model.run(inputs);
-    for (std::size_t k = 0; k < 2; ++k) EXPECT_TRUE(compare(actual[k], expected[k], {1e-5, 1e-6}).is_equal) << k;
+    const std::vector<Datum> expected = reference::evaluate(graph, inputs),
+                             actual = model.run(inputs);
+    for (std::size_t k = 0; k < 2; ++k)
+      EXPECT_TRUE(compare(actual[k], expected[k], {1e-5, 1e-6}).is_equal) << k;
     EXPECT_GT(resident_kilobytes(path_), 0u);
     EXPECT_LT(resident_kilobytes(path_), 16384u) << "of 32768 in the table";
   }
 }
 
-// Behind a checksum that is right again, tables and code may say anything. What is accepted holds together,
-// so that a model and a context can be made of it, or they refuse.
+// Behind a checksum that is right again, tables and code may say anything. What is accepted holds
+// together, so that a model and a context can be made of it, or they refuse.
 TEST_F(ProgramFile, AlteredAndSealedHoldsTogetherOrIsRefused) {
   std::mt19937 random(11);
   int accepted = 0, refused = 0;
@@ -257,7 +269,8 @@ TEST_F(ProgramFile, AlteredAndSealedHoldsTogetherOrIsRefused) {
       if (random() % 2 == 0) {
         altered[at] = static_cast<char>(random());
       } else {
-        const std::uint64_t extremes[] = {0, 1, 2, 7, 255, 4096, 1ULL << 31, 1ULL << 32, 1ULL << 62, 1ULL << 63, ~0ULL};
+        const std::uint64_t extremes[] = {
+            0, 1, 2, 7, 255, 4096, 1ULL << 31, 1ULL << 32, 1ULL << 62, 1ULL << 63, ~0ULL};
         const std::uint64_t value = extremes[random() % std::size(extremes)];
         std::memcpy(altered.data() + at, &value, std::min<std::size_t>(8, altered.size() - at));
       }
@@ -299,7 +312,8 @@ TEST_F(ProgramFile, OfAnotherVersionIsRefused) {
   }
 }
 
-// A fuzzer that starts from files of another version gets nowhere; fuzz/program.cpp says how to make new ones.
+// A fuzzer that starts from files of another version gets nowhere; fuzz/program.cpp says how to
+// make new ones.
 TEST(ProgramSeeds, AreOfThisVersion) {
   int count = 0;
   for (const auto& entry : std::filesystem::directory_iterator("tests/fuzz/program")) {
@@ -320,8 +334,9 @@ TEST_F(ProgramFile, ThatIsNotThereIsAMistakeOfTheUser) {
 
 TEST_F(ProgramFile, ForAnotherProcessorIsRefusedByFeature) {
   // A processor with everything but one.
-  const std::vector<std::string_view> all = {"AVX2",     "FMA",       "F16C",      "BMI",       "BMI2",     "LZCNT",
-                                             "MOVBE",    "AVX-512F",  "AVX-512BW", "AVX-512CD", "AVX-512DQ", "AVX-512VL"};
+  const std::vector<std::string_view> all = {"AVX2",      "FMA",       "F16C",      "BMI",
+                                             "BMI2",      "LZCNT",     "MOVBE",     "AVX-512F",
+                                             "AVX-512BW", "AVX-512CD", "AVX-512DQ", "AVX-512VL"};
   program_.target = "x86-64-v4";
   EXPECT_NO_THROW(require_target(program_, all));
   for (const std::string_view missing : all) {
@@ -361,7 +376,8 @@ TEST_F(ProgramFile, CannotBeMadeForAProcessorNobodyKnows) {
     FAIL() << "it was compiled";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::Usage);
-    EXPECT_STREQ(error.what(), "no processor is called 'x86-64-v5'\n  hint      did you mean 'x86-64-v3'?");
+    EXPECT_STREQ(error.what(),
+                 "no processor is called 'x86-64-v5'\n  hint      did you mean 'x86-64-v3'?");
   }
 }
 
@@ -389,17 +405,20 @@ TEST_F(ProgramFile, WhatDoesNotHoldTogetherIsRefusedByName) {
   };
   using Place = Program::Place;
   expect_refusal("ends outside the constants", [&](Program& p) {
-    for (Program::Buffer& each : p.buffers) each.offset += each.place == Place::Constant ? p.constant_bytes : 0;
+    for (Program::Buffer& each : p.buffers)
+      each.offset += each.place == Place::Constant ? p.constant_bytes : 0;
   });
   expect_refusal("not aligned", [&](Program& p) {
     for (Program::Buffer& each : p.buffers) each.offset += each.place == Place::Constant ? 4 : 0;
   });
-  expect_refusal("its extents vary", [&](Program& p) { buffer(p, Place::Constant).dims = {Extent::symbol(0)}; });
+  expect_refusal("its extents vary",
+                 [&](Program& p) { buffer(p, Place::Constant).dims = {Extent::symbol(0)}; });
   expect_refusal("negative extent", [&](Program& p) { buffer(p, Place::Constant).dims = {-4}; });
   expect_refusal("more bytes than can be counted", [&](Program& p) {
     buffer(p, Place::Constant).dims = {std::int64_t{1} << 40, std::int64_t{1} << 40};
   });
-  expect_refusal("elements of 0 bytes", [&](Program& p) { buffer(p, Place::Output).element_bytes = 0; });
+  expect_refusal("elements of 0 bytes",
+                 [&](Program& p) { buffer(p, Place::Output).element_bytes = 0; });
   expect_refusal("it ends outside the arena", [&](Program& p) {
     p.is_arena_planned = true;
     for (Program::Buffer& each : p.buffers) {
@@ -415,13 +434,17 @@ TEST_F(ProgramFile, WhatDoesNotHoldTogetherIsRefusedByName) {
     p.steps[0].buffers[0] = static_cast<std::uint32_t>(p.buffers.size() - 1);
   });
   expect_refusal("a buffer of another kind", [&](Program& p) { p.inputs = p.outputs; });
-  expect_refusal("a buffer of another kind", [&](Program& p) { std::swap(p.outputs[0], p.outputs[1]); });
+  expect_refusal("a buffer of another kind",
+                 [&](Program& p) { std::swap(p.outputs[0], p.outputs[1]); });
   expect_refusal("a buffer that there is not", [&](Program& p) { p.steps[0].buffers[0] = 1000; });
   expect_refusal("a kernel that there is not", [&](Program& p) { p.steps[0].kernel = 1000; });
-  expect_refusal("a symbol that there is not", [&](Program& p) { p.steps[0].work = Extent::symbol(3); });
+  expect_refusal("a symbol that there is not",
+                 [&](Program& p) { p.steps[0].work = Extent::symbol(3); });
   expect_refusal("read from no value", [&](Program& p) { p.symbols[0].axis = 5; });
-  expect_refusal("a range that has no number", [&](Program& p) { p.symbols[0].lo = p.symbols[0].hi + 1; });
-  expect_refusal("a symbol that there is not", [&](Program& p) { p.steps[0].extents.push_back(Extent::symbol(3)); });
+  expect_refusal("a range that has no number",
+                 [&](Program& p) { p.symbols[0].lo = p.symbols[0].hi + 1; });
+  expect_refusal("a symbol that there is not",
+                 [&](Program& p) { p.steps[0].extents.push_back(Extent::symbol(3)); });
   expect_refusal("negative extent", [&](Program& p) { p.steps[0].work = -1; });
   expect_refusal("it ends outside the constants", [&](Program& p) {
     Program::Buffer outside = buffer(p, Place::Constant);

@@ -1,7 +1,16 @@
-// Under the thread sanitizer these see the runtime, not the kernels: generated code is not instrumented. What
-// holds for it holds by construction: the items of a step write different elements, and steps are parted by
-// the pool's fork and join, which the sanitizer does see.
+// Under the thread sanitizer these see the runtime, not the kernels: generated code is not
+// instrumented. What holds for it holds by construction: the items of a step write different
+// elements, and steps are parted by the pool's fork and join, which the sanitizer does see.
+#include "base/error.h"
+#include "driver/compile.h"
+#include "driver/inputs.h"
+#include "ir/text.h"
+#include "ops/registry.h"
+#include "program/checksum.h"
+#include "program/file.h"
+#include "program/verify.h"
 #include "runtime/executable.h"
+#include "unit/allocations.h"
 
 #include <gtest/gtest.h>
 
@@ -14,20 +23,11 @@
 #include <latch>
 #include <thread>
 
-#include "base/error.h"
-#include "driver/compile.h"
-#include "driver/inputs.h"
-#include "ir/text.h"
-#include "ops/registry.h"
-#include "program/checksum.h"
-#include "program/file.h"
-#include "program/verify.h"
-#include "unit/allocations.h"
-
 namespace tenon::executable_test {
 namespace {
 
-// A few kinds of step: a product with an epilogue, a reduction over rows, a transpose, a running sum.
+// A few kinds of step: a product with an epilogue, a reduction over rows, a transpose, a running
+// sum.
 constexpr const char* kNet = R"(graph net (x: f32[24, 32]) {
   w = constant f32[32, 40] normal(seed = 1, mean = 0.0, deviation = 0.3)
   h = matmul(x, w)
@@ -41,13 +41,15 @@ constexpr const char* kNet = R"(graph net (x: f32[24, 32]) {
 constexpr std::size_t kInputCount = 24 * 32, kOutputCount = 40 * 24;
 
 std::shared_ptr<const Executable> net() {
-  static const auto model = std::make_shared<const Executable>(codegen::compile(parse_graph(kNet, all_ops()), cpu_options()));
+  static const auto model = std::make_shared<const Executable>(
+      codegen::compile(parse_graph(kNet, all_ops()), cpu_options()));
   return model;
 }
 
 std::vector<float> input_of(std::size_t seed) {
   std::vector<float> values(kInputCount);
-  for (std::size_t k = 0; k < values.size(); ++k) values[k] = static_cast<float>((k * 7 + seed * 13) % 29) / 29 - 0.4F;
+  for (std::size_t k = 0; k < values.size(); ++k)
+    values[k] = static_cast<float>((k * 7 + seed * 13) % 29) / 29 - 0.4F;
   return values;
 }
 
@@ -122,8 +124,8 @@ TEST(Contexts, AllocateNothingWhileRunning) {
   EXPECT_EQ(allocation_count() - before, 1u);
 }
 
-// Two products, whose weights take several blocks each; those of the first are so many that they are compared
-// while they are read. As a file has it.
+// Two products, whose weights take several blocks each; those of the first are so many that they
+// are compared while they are read. As a file has it.
 std::string file_of_two_products() {
   constexpr const char* text = R"(graph net (x: f32[8, 500]) {
   v = constant f32[500, 700] normal(seed = 1, mean = 0.0, deviation = 0.1)
@@ -146,7 +148,8 @@ std::shared_ptr<const Executable> model_in(const std::string& bytes) {
   void* copy = std::aligned_alloc(4096, (bytes.size() + 4095) / 4096 * 4096);
   const std::shared_ptr<void> owner(copy, std::free);
   std::memcpy(copy, bytes.data(), bytes.size());
-  return std::make_shared<const Executable>(parse_program({static_cast<const std::byte*>(copy), bytes.size()}, owner));
+  return std::make_shared<const Executable>(
+      parse_program({static_cast<const std::byte*>(copy), bytes.size()}, owner));
 }
 
 struct TwoProducts {
@@ -229,7 +232,8 @@ TEST(Contexts, OneUsedByTwoThreadsAtOnceSaysSo) {
           run(context, input, result);
           wrong += !(result == expected[k]);
         } catch (const Error& error) {
-          wrong += error.kind() != ErrorKind::Usage || error.summary() != "two threads use one context at the same time";
+          wrong += error.kind() != ErrorKind::Usage ||
+                   error.summary() != "two threads use one context at the same time";
           ++refused;
         }
       }

@@ -17,8 +17,9 @@ namespace fs = std::filesystem;
 class ControlGroups : public ::testing::Test {
  protected:
   void SetUp() override {
-    root_ = fs::path(::testing::TempDir()) / ("groups_" + std::to_string(::testing::UnitTest::GetInstance()->random_seed()) +
-                                              ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    root_ = fs::path(::testing::TempDir()) /
+            ("groups_" + std::to_string(::testing::UnitTest::GetInstance()->random_seed()) +
+             ::testing::UnitTest::GetInstance()->current_test_info()->name());
     fs::remove_all(root_);
   }
   void TearDown() override { fs::remove_all(root_); }
@@ -97,7 +98,8 @@ TEST_F(ControlGroups, ThreadsFollowAffinity) {
       if (CPU_ISSET(k, &before)) CPU_SET(k, &one);
     }
     if (sched_setaffinity(0, sizeof(one), &one) == 0) in_thread = usable_threads(root_.string());
-  }).join();
+  })
+      .join();
   EXPECT_EQ(in_thread, 1);
 }
 

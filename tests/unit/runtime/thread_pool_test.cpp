@@ -19,7 +19,8 @@ struct Counts {
   static void run(void* state, std::size_t thread, std::int64_t begin, std::int64_t end) {
     auto& counts = *static_cast<Counts*>(state);
     for (std::int64_t k = begin; k < end; ++k) ++counts.done[static_cast<std::size_t>(k)];
-    for (std::size_t seen = counts.highest_thread; seen < thread && !counts.highest_thread.compare_exchange_weak(seen, thread);) {
+    for (std::size_t seen = counts.highest_thread;
+         seen < thread && !counts.highest_thread.compare_exchange_weak(seen, thread);) {
     }
   }
   int wrong() const {
@@ -29,10 +30,12 @@ struct Counts {
   }
 };
 
-// Polls until it holds; a test that waits for something that must happen has no other limit than patience.
+// Polls until it holds; a test that waits for something that must happen has no other limit than
+// patience.
 template <class Condition>
 bool comes_true(const Condition& condition) {
-  for (int k = 0; k < 30000 && !condition(); ++k) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  for (int k = 0; k < 30000 && !condition(); ++k)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   return condition();
 }
 
@@ -43,7 +46,8 @@ TEST(ThreadPool, DoesEveryItemOnce) {
   for (const int threads : {1, 2, 3, 7}) {
     for (const std::int64_t count : {0, 1, 2, 17, 1000}) {
       for (const std::int64_t chunk : {1, 3, 64}) {
-        for (const ThreadPool::Order order : {ThreadPool::Order::Forward, ThreadPool::Order::Backward}) {
+        for (const ThreadPool::Order order :
+             {ThreadPool::Order::Forward, ThreadPool::Order::Backward}) {
           Counts counts(static_cast<std::size_t>(count));
           caller.for_each(count, chunk, threads, Counts::run, &counts, order);
           EXPECT_EQ(counts.wrong(), 0);
@@ -74,8 +78,10 @@ TEST(ThreadPool, EachGoesThroughItsShareInTheOrderAskedFor) {
     Seen seen;
     caller.for_each(24, 3, 2, Seen::run, &seen, order);
     const bool is_forward = order == ThreadPool::Order::Forward;
-    EXPECT_EQ(seen.chunks[0], is_forward ? std::vector<std::int64_t>({0, 3, 6, 9}) : std::vector<std::int64_t>({9, 6, 3, 0}));
-    EXPECT_EQ(seen.chunks[1], is_forward ? std::vector<std::int64_t>({12, 15, 18, 21}) : std::vector<std::int64_t>({21, 18, 15, 12}));
+    EXPECT_EQ(seen.chunks[0], is_forward ? std::vector<std::int64_t>({0, 3, 6, 9})
+                                         : std::vector<std::int64_t>({9, 6, 3, 0}));
+    EXPECT_EQ(seen.chunks[1], is_forward ? std::vector<std::int64_t>({12, 15, 18, 21})
+                                         : std::vector<std::int64_t>({21, 18, 15, 12}));
   }
 }
 
@@ -127,7 +133,8 @@ TEST(ThreadPool, CallersAtOnceShareTheCapacity) {
   one.for_each(2, 1, 8, Meeting::run, &meeting);  // the third thread is free
   Counts counts(64);
   ThreadPool::Caller three(pool);  // now none is
-  for (ThreadPool::Caller* caller : {&one, &two, &three}) caller->for_each(64, 1, 8, Counts::run, &counts);
+  for (ThreadPool::Caller* caller : {&one, &two, &three})
+    caller->for_each(64, 1, 8, Counts::run, &counts);
   EXPECT_EQ(counts.highest_thread, 0u);
   for (const std::atomic<int>& items : counts.done) EXPECT_EQ(items, 3);
 }

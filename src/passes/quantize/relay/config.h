@@ -18,24 +18,32 @@ std::string_view name_of(Kind kind);
 struct Config {
   int nbit_input = 8, nbit_weight = 8, nbit_activation = 32;
   DType dtype_input = DType::I8, dtype_weight = DType::I8, dtype_activation = DType::I32;
-  std::string calibrate_mode = "global_scale";  ///< or kl_divergence, percentile
-  float global_scale = 8;                       ///< taken for the largest size of every activation
-  std::string weight_scale = "power2";          ///< or max
+  /// or kl_divergence, percentile
+  std::string calibrate_mode = "global_scale";
+  /// taken for the largest size of every activation
+  float global_scale = 8;
+  /// or max
+  std::string weight_scale = "power2";
   bool skip_dense_layer = true;
   /// Convolutions that stay floats, counted in the order of visits; none: all are quantized.
   std::optional<std::vector<std::int64_t>> skip_conv_layers = std::vector<std::int64_t>{0};
-  bool do_simulation = false;   ///< ends with simulated quantizers in a graph of floats
-  bool round_for_shift = true;  ///< adds a half before a shift to the right
+  /// ends with simulated quantizers in a graph of floats
+  bool do_simulation = false;
+  /// adds a half before a shift to the right
+  bool round_for_shift = true;
   /// Ops by their words in Relay; others are forwarded without quantizers. None: all of them.
   std::optional<std::vector<std::string>> debug_enabled_ops;
-  std::string rounding = "UPWARD";       ///< of products by a fraction; or TONEAREST
-  std::int64_t calibrate_chunk_by = -1;  ///< values watched in one sweep over the samples; -1: all
+  /// of products by a fraction; or TONEAREST
+  std::string rounding = "UPWARD";
+  /// values watched in one sweep over the samples; -1: all
+  std::int64_t calibrate_chunk_by = -1;
   std::string partition_conversions = "disabled";
 
   /// The sum of two 8-bit values is taken for one of 8 bits, as until 2023; a cast that follows
   /// wraps around.
   bool legacy_add = false;
-  std::string ties = "even";  ///< where a value is first quantized, as ONNX does; or away from zero
+  /// where a value is first quantized, as ONNX does; or away from zero
+  std::string ties = "even";
 
   int bits(Kind kind) const;
 };
