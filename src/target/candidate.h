@@ -11,58 +11,60 @@
 
 namespace tenon {
 
-/// What a candidate says to a piece of work: yes, and what it would cost; or no, and why.
+/// A candidate's answer to a kernel work item: accepted with a cost estimate, or refused with a
+/// reason.
 struct Verdict {
   bool accepts = false;
-  /// estimated, in cycles of one core
+  /// Estimated, in cycles of one core.
   double cost = 0;
-  /// of a refusal
+  /// Set on a refusal.
   std::string reason;
 };
 Verdict yes(double cost);
 Verdict no(std::string reason);
 
-/// One nest of a sequence, that kernels are to be made for.
+/// One nest of a sequence that needs kernels.
 struct KernelWork {
   const nests::NestSequence& sequence;
   const nests::NestSequence::Part& part;
-  /// by the sequence's buffers
+  /// Indexed by the sequence's buffers.
   const std::vector<bool>& is_constant;
   bool allow_winograd = true;
 };
 
-/// What a candidate makes: nests whose loops say how they run, with the constants that they want
-/// laid out anew.
+/// The scheduled nests that a candidate produces, and the packings that it requests for their
+/// constants.
 struct MadeKernel {
   nests::NestSequence::Part part;
   std::vector<nests::Packing> packings;
 };
 
-/// A way to compute a piece of work.
+/// One implementation choice for a work item.
 struct Candidate {
-  /// "tiles 6x16", "winograd 4x4"
+  /// For example "tiles 6x16" or "winograd 4x4".
   std::string name;
   Verdict verdict;
   bool is_winograd = false;
-  /// Asks that the verdict is yes. May add buffers to the sequence, those of role `Derived` with
-  /// their weights.
+  /// Precondition: the verdict accepts. May add buffers of role `Derived` and their weights to the
+  /// sequence.
   std::function<std::vector<MadeKernel>(nests::NestSequence&, std::vector<nests::WinogradWeights>&)>
       make;
 };
 
-/// Whether each buffer of the work's nest, not only those that it is given, may be laid out anew:
-/// constants that are read in one place. Elsewhere the order for that place would be wrong.
+/// Returns for every buffer of the work's nest, intermediate buffers included, whether it may be
+/// packed: constants with a single reading place. A layout chosen for one reader would be wrong for
+/// another.
 std::vector<bool> may_pack(const nests::NestSequence::Part& part,
                            const std::vector<bool>& is_constant);
 
-/// The place of the cheapest that accepts.
+/// Returns the index of the cheapest candidate that accepts.
 std::size_t cheapest(const std::vector<Candidate>& candidates);
 
-/// The work in words that are the same wherever the same is to be done: the nest without its name,
-/// which operands are constant, the ranges of its symbols.
+/// Returns a text that is equal for equal work: the nest without its name, which operands are
+/// constant, and the ranges of its symbols. Key of the tuning cache.
 std::string canonical_text(const KernelWork& work);
 
-/// The symbols that decide the extents of a nest's loops and buffers.
+/// Returns the symbols that determine the extents of a nest's loops and buffers.
 SymbolRanges symbols_of(const nests::LoopNest& nest);
 
 }  // namespace tenon

@@ -19,14 +19,14 @@ struct Described {
   std::uint64_t nearest_bytes, own_bytes, shared_bytes;
   unsigned nearest_ways, own_ways, shared_ways, units, registers, vector_bits;
   double cycles_per_s, products_per_cycle;
-  // Of each level, what one unit reads; 0: as it was measured on Zen 4, by cycles.
+  // Bandwidth of each level for one unit; 0: Zen 4's bandwidth per cycle, scaled by frequency.
   double nearest_bytes_per_s = 0, own_bytes_per_s = 0, shared_bytes_per_s = 0,
          memory_bytes_per_s = 0;
 };
 
-// What a byte from each level costs against one from memory was measured on Zen 4, and on a
-// Sapphire Rapids with all of its cores in use; so was the rest that is not said of each. Of the
-// others caches, registers and arithmetic are what their makers say.
+// Relative bandwidths of the cache levels come from Zen 4 and, with all cores active, from Sapphire
+// Rapids; so do all constants below that are not per processor. Caches, registers and arithmetic
+// rates of the other processors are vendor specifications.
 TargetFacts described(std::string name, std::string instructions, const Described& d) {
   constexpr double kMemoryBytesPerCycle = 7, kOwnShare = 0.125, kSharedShare = 0.3,
                    kNearestShare = 0.0625;
@@ -56,31 +56,30 @@ TargetFacts described(std::string name, std::string instructions, const Describe
   return facts;
 }
 
-// Vectors add up twice as many products of bf16 as of f32; tiles sixteen times as many, as long as
-// they are fed.
+// Vectors (AVX512-BF16) have twice the f32 rate, AMX tiles sixteen times, if memory keeps up.
 TargetFacts with_bf16(TargetFacts facts, std::string_view instructions) {
   const double times = instructions == "amx-bf16" ? 16 : 2;
   facts.rates.push_back({DType::BF16, DType::F32, times * facts.rates.front().flops_per_s});
   return facts;
 }
 
-// An instruction for dots of four bytes starts as often as one for floats; tiles of bytes add up
-// twice as many as of bf16.
+// A VNNI instruction issues as often as an f32 FMA and computes four products per lane; AMX int8
+// tiles have twice the rate of bf16 tiles.
 TargetFacts with_dots(TargetFacts facts, bool has_tiles = false) {
   const double flops = 2 * facts.products_per_cycle() * facts.cycles_per_s;
   facts.rates.push_back({DType::U8, DType::I32, (has_tiles ? 32 : 4) * flops});
   return facts;
 }
 
-// Zen 4 has vectors of 512 bits, computed in halves.
+// Zen 4 executes 512-bit vectors as two 256-bit halves.
 constexpr Described kZen4{32 * kKiB, 1 * kMiB, 32 * kMiB, 8, 8, 16, 4, 32, 512, 4e9, 16};
 
 TargetFacts sapphire_rapids() {
   TargetFacts facts = described("sapphire-rapids", "x86-64-v4",
                                 {48 * kKiB, 2 * kMiB, 60 * kMiB, 12, 16, 15, 32, 32, 512, 2.4e9, 32,
                                  300e9, 72e9, 21e9, 11e9});
-  // Of an Emerald Rapids, from memory: 16.4 GB/s by one stream, 17.1 by two; from the cache of all
-  // 17.6, 21.4, and 20 by four.
+  // Two streams read faster than one or four, from memory and from the last-level cache. Measured
+  // on Emerald Rapids.
   facts.weight_streams = 2;
   return with_dots(with_bf16(std::move(facts), "amx-bf16"), true);
 }
@@ -114,7 +113,7 @@ std::optional<std::string> line_of(const std::string& path) {
   return line;
 }
 
-// "1024K", "32M" or a number of bytes.
+// Parses "1024K", "32M" or a plain number of bytes.
 std::optional<std::uint64_t> bytes_of(std::string text) {
   std::uint64_t unit = 1;
   if (!text.empty() && (text.back() == 'K' || text.back() == 'M')) {
@@ -152,7 +151,7 @@ TargetFacts native_facts() {
 }  // namespace
 
 TargetFacts with_listed_caches(TargetFacts facts, const std::string& folder) {
-  std::map<std::int64_t, MemoryLevel> listed;  // by number, nearest first
+  std::map<std::int64_t, MemoryLevel> listed;  // Keyed by cache level, nearest first.
   for (int index = 0;; ++index) {
     const std::string entry = concat(folder, "/index", index, "/");
     const auto level = line_of(entry + "level"), type = line_of(entry + "type"),

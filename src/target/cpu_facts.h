@@ -7,16 +7,16 @@
 
 namespace tenon {
 
-/// What is known of a processor. "native" is this machine: its caches, cores and instructions are
-/// read, and how fast they are is that of the described processor most like it. Levels of the
-/// architecture
-/// ("x86-64-v3") are as the one that estimates were tuned on, but for instructions. Throws Error of
-/// kind Usage for a name that is none.
+/// Returns the facts of a processor. "native" is this machine: caches, cores and instruction sets
+/// are detected, rates come from the most similar described processor. An architecture level
+/// ("x86-64-v3") has the facts of the processor that the cost model was tuned on, except for its
+/// instructions. Throws Error of kind Usage for an unknown name.
 TargetFacts cpu_facts(const std::string& name);
 std::vector<std::string> cpu_names();
 
-/// With the caches that the system lists in a folder as /sys/devices/system/cpu/cpu0/cache: sizes
-/// and ways, at the speed that `facts` has for the level. As it was where the folder says nothing.
+/// Replaces the cache levels by those that the system lists in a folder such as
+/// /sys/devices/system/cpu/cpu0/cache: sizes and associativity; bandwidths stay as in `facts`.
+/// Returns `facts` unchanged if the folder lists no caches.
 TargetFacts with_listed_caches(TargetFacts facts, const std::string& folder);
 
 }  // namespace tenon

@@ -6,9 +6,9 @@
 
 namespace tenon {
 
-/// The instructions, beside those of its level, by which a processor adds up four products of
-/// bytes, as its rates tell: "avx512-vnni" or "avx-vnni", "amx-int8" for the first and whole tiles;
-/// empty where it takes several for that.
+/// Returns the int8 dot-product extension that the processor has on top of its architecture level,
+/// derived from its rates: "avx512-vnni", "avx-vnni", or "amx-int8" for VNNI and AMX tiles. Empty
+/// if a dot product of four bytes takes several instructions.
 inline std::string_view dot_instructions(const TargetFacts& facts) {
   const double times = facts.products_per_cycle(DType::U8) / facts.products_per_cycle(DType::F32);
   return times <= 1                ? ""

@@ -8,79 +8,78 @@
 
 namespace tenon {
 
-/// How fast one unit computes sums of products.
+/// Multiply-accumulate throughput of one unit for a pair of operand and accumulator types.
 struct Rate {
   DType operand = DType::F32, sum = DType::F32;
   double flops_per_s = 0;
-  /// operands are rounded to fewer digits first: tf32
+  /// Operands are rounded to a shorter mantissa first (tf32).
   bool drops_digits = false;
 };
 
-/// A cache, or memory.
+/// A cache level, or memory.
 struct MemoryLevel {
-  /// 0: as much as there is
+  /// 0: unlimited.
   std::uint64_t bytes = 0;
   unsigned ways = 0;
-  /// that one unit reads
+  /// Read bandwidth of one unit.
   double bytes_per_s = 0;
-  /// by all units
+  /// Shared by all units.
   bool is_shared = false;
 
   bool operator==(const MemoryLevel&) const = default;
 };
 
-/// What a device is like, as data: all that passes and code generation count with. A unit is what
-/// works by itself: a core.
+/// Machine model of a device, as data: all numbers that passes and code generation use. A unit is
+/// an independent processor: a CPU core or a GPU multiprocessor (SM).
 struct TargetFacts {
-  /// "zen4"
+  /// For example "zen4".
   std::string name;
-  /// that its code may use: "x86-64-v4"
+  /// Instruction sets that generated code may use, for example "x86-64-v4".
   std::string instructions;
   unsigned units = 1, registers = 16, vector_bits = 256, line_bytes = 64;
   double cycles_per_s = 0;
   std::vector<Rate> rates;
-  /// nearest first; the last is memory
+  /// Nearest first; the last is memory.
   std::vector<MemoryLevel> levels;
-  /// to call units to work and wait for them
+  /// Time to wake the units and join them.
   double start_s = 0;
-  /// as dear as moving one from or to memory, all units at work
+  /// Machine balance: flop per byte at which all units saturate both arithmetic and memory.
   double flops_per_byte = 0;
-  /// of a convolution's image: "NHWC"
+  /// Preferred layout of a convolution's images, for example "NHWC".
   std::string image_layout;
-  /// what computing in another layout costs
+  /// Penalty of a convolution in any other layout.
   double layout_loss_bytes_per_flop = 0;
-  /// What a sum leaves in a unit's cache is there when the next one reads it, so that two may share
-  /// a kernel.
+  /// A kernel's results stay in the unit's own cache for the next kernel, so that tile-and-fuse
+  /// pays. False where shared memory does not outlive a kernel.
   bool keeps_tiles = true;
-  /// Rows and columns of the tiles in which products of narrow numbers are computed with whatever
-  /// follows them; 0: a library computes them, and takes little along.
+  /// M and N extents of the tensor-core tiles that generated GEMM kernels use, with any epilogue;
+  /// 0: libraries compute narrow GEMMs and fuse few epilogues.
   unsigned product_tile = 0;
-  /// Units on which blocks in clusters of more than two find room at once: units lie in groups of
-  /// various sizes, and a cluster within one.
+  /// Number of units that can host thread-block clusters larger than 2. A cluster cannot span GPCs,
+  /// and GPCs differ in size, so this is less than the unit count.
   unsigned cluster_units = 0;
-  /// Weights that one tile of rows streams are fetched so far ahead, as long as memory takes to
-  /// answer, where they are more than so many of a unit's own caches: less, as the weights of a
-  /// recurrence, had better not be asked for again. Found on a Sapphire Rapids.
+  /// Prefetch distance in bytes for streamed weights, one memory latency. Applies if one row tile
+  /// streams more than `streamed_caches` times a unit's own caches. Smaller weights, as in a
+  /// recurrence, stay cached, and prefetching them again costs time. Measured on Sapphire Rapids.
   unsigned ahead_bytes = 4096;
-  /// So many streams of weights at once come from memory fastest.
+  /// Number of concurrent weight streams with the highest memory bandwidth.
   unsigned weight_streams = 1;
   double streamed_caches = 2;
-  /// Sums of bytes that are no longer leave tiles of the processor's own later than vectors would
-  /// have been done. Found there, too.
+  /// Longest int8 reduction for which VNNI vectors beat AMX tiles. Measured on Sapphire Rapids.
   unsigned short_tile_sum = 512;
 
   const MemoryLevel& nearest() const { return levels.front(); }
-  /// The largest cache of a unit's own, and that of all.
+  /// The largest cache private to a unit, and the last-level cache.
   const MemoryLevel& own_cache() const;
   const MemoryLevel& shared_cache() const;
   const MemoryLevel& memory() const { return levels.back(); }
-  /// What of the cache of all an operand may take and still be there when it is read again.
+  /// Share of the last-level cache (3/8) that one operand may fill and still hit on reuse.
   double bytes_kept() const { return static_cast<double>(shared_cache().bytes / 8 * 3); }
-  /// Whether a rate is stated for sums of products of bytes.
+  /// Returns whether the rates include int8 multiply-accumulates.
   bool multiplies_bytes() const;
-  /// Of one unit; that of f32 where none is stated for the operands.
+  /// Rate of one unit; the f32 rate if none is listed for the operand type.
   double flops_per_s(DType operand, bool may_drop_digits = false) const;
-  /// Sums of products that one unit adds to in a cycle.
+  /// Multiply-accumulates per cycle of one unit.
   double products_per_cycle(DType operand = DType::F32) const;
   double bytes_per_cycle(const MemoryLevel& level) const {
     return level.bytes_per_s / cycles_per_s;

@@ -9,19 +9,20 @@ nests::FusionPrices fusion_prices(const TargetFacts& facts) {
   const MemoryLevel &own = facts.own_cache(), &shared = facts.shared_cache();
   nests::FusionPrices prices;
   prices.fork_bytes = facts.start_s * memory;
-  // Beside threads a kernel pays for caches that hold what others left there.
+  // Apart from waking threads, a kernel starts with caches full of other kernels' data.
   prices.kernel_bytes = 4 * prices.fork_bytes;
   prices.flops_per_byte = facts.flops_per_byte;
-  // Pieces leave room for what every pass reads; of a cache for all, each takes a part.
+  // Scratch leaves room for the weights that every tile reads; a shared cache is divided among the
+  // threads.
   prices.local_bytes = 0.375 * static_cast<double>(own.bytes);
   prices.close_bytes = 0.75 * static_cast<double>(own.bytes);
   prices.shared_bytes = 0.25 * static_cast<double>(shared.bytes);
   prices.close_share = memory / own.bytes_per_s;
   prices.shared_share = memory / shared.bytes_per_s;
-  // Sums in two vectors a row, two vectors and a number of the operands; more than six rows gain
-  // little.
+  // Two accumulator vectors per row, two vectors and a broadcast register for the operands. More
+  // than six rows gain little.
   prices.tile_rows = std::min(6U, (facts.registers - 3) / 2);
-  // A program may run where there are more units than here.
+  // A program may run on a machine with more units than this one.
   prices.threads = std::max(4U, facts.units);
   return prices;
 }

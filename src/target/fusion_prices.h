@@ -5,7 +5,7 @@
 
 namespace tenon {
 
-/// What tile-and-fuse counts with on this target.
+/// Returns this target's costs for tile-and-fuse.
 nests::FusionPrices fusion_prices(const TargetFacts& facts);
 
 }  // namespace tenon

@@ -28,7 +28,7 @@ TargetFacts gpu_facts(const std::string& architecture) {
   facts.name = "cuda:" + architecture;
   facts.instructions = architecture;
   facts.units = 132;
-  facts.cluster_units = 112;  // 104 were seen to, 124 not
+  facts.cluster_units = 112;  // At least 104 and fewer than 124 were observed.
   facts.registers = 255;
   facts.vector_bits = 128;
   facts.line_bytes = 128;
@@ -38,11 +38,11 @@ TargetFacts gpu_facts(const std::string& architecture) {
                  {DType::F16, DType::F32, 786e12 / facts.units},
                  {DType::BF16, DType::F32, 786e12 / facts.units},
                  {DType::F64, DType::F64, 25e12 / facts.units}};
-  // Memory and what all units share serve them together.
+  // The L2 cache and memory serve all units together.
   facts.levels = {{227 << 10, 0, 128 * facts.cycles_per_s, false},
                   {50 << 20, 16, 2 * kMemory, true},
                   {0, 0, kMemory, true}};
-  facts.start_s = 0.5e-6;  // of a launch among others that were recorded
+  facts.start_s = 0.5e-6;  // One launch within a CUDA graph.
   facts.flops_per_byte = 12;
   facts.image_layout = "NHWC";
   facts.layout_loss_bytes_per_flop = 0.5;

@@ -11,38 +11,39 @@
 
 namespace tenon {
 
-/// A kernel that code is to be made for, and what its function is to be called.
+/// A nest that needs code, and the symbol of its function.
 struct KernelSource {
   const nests::LoopNest* nest = nullptr;
   std::string symbol;
 };
 
-/// Machine code.
+/// Compiled machine code.
 struct Module {
-  /// a relocatable object file
+  /// A relocatable object file.
   std::vector<std::byte> code;
-  /// where asked for, in place of the code
+  /// Filled instead of `code` on request.
   std::string ir, assembly;
 };
 
-/// What kernels are chosen and written for: `codegen/cpu` makes one.
+/// Interface to a device: chooses kernels and emits code. `codegen/cpu` implements one.
 class Target {
  public:
   virtual ~Target() = default;
 
   virtual const TargetFacts& facts() const = 0;
 
-  /// All ways there are to do the work, those that refuse among them. Where costs are equal the
-  /// first is the one to take. The last accepts whatever there is.
+  /// Returns all candidates for the work, refusals included. Ties in cost go to the first. The last
+  /// candidate accepts any work.
   virtual std::vector<Candidate> candidates(const KernelWork& work) const = 0;
-  /// Gives a nest that nothing has to be chosen for its schedule.
+  /// Schedules a nest that needs no choice between candidates.
   virtual void schedule(nests::LoopNest& nest) const = 0;
-  /// Throws Error of kind Unsupported for what kernels cannot compute.
+  /// Throws Error of kind Unsupported if a kernel cannot be generated.
   virtual Module emit(std::span<const KernelSource> kernels, bool keeps_text) const = 0;
 
-  /// What decides how fast its code is here: this machine, what it can do, the target.
+  /// Identifies the conditions that determine speed here: the machine, its features and the target.
   virtual std::string machine_name() const = 0;
-  /// What decides which code is made of a nest.
+  /// Identifies the version of the code generator: equal names generate equal code from equal
+  /// nests.
   virtual std::string generator_name() const = 0;
 };
 
