@@ -12,7 +12,7 @@ namespace {
 
 using nests::Storage;
 
-// Which of a call's buffers one of its nest's is; nothing of scratch.
+// Maps a buffer of the nest to its position in the call's buffers; no value for scratch.
 std::optional<std::size_t> argument_of(const nests::LoopNest& nest, std::size_t buffer) {
   if (nest.buffers[buffer].storage == Storage::Scratch) return std::nullopt;
   std::size_t given = 0;
@@ -25,8 +25,9 @@ bool has_equal_bytes(const TaskList::Buffer& a, const TaskList::Buffer& b) {
          product(a.dims) == product(b.dims);
 }
 
-// Whether the calls of a way let the result overwrite the operand: all that read the one come
-// before those that write the other, but for one that overwrites it in place.
+// Returns whether the calls of an alternative let the result overwrite the operand: every call that
+// reads the operand precedes every call that writes the result, except one call that overwrites it
+// in place.
 bool may_share_in(const TaskList& tasks, const TaskList::Way& way, std::uint32_t result,
                   std::uint32_t operand) {
   bool is_written = false;
@@ -119,7 +120,7 @@ void derive_uses(const TaskList& tasks, TaskList::Task& task) {
   if (task.host || task.branch || task.loop) return derive_control_uses(task);
   std::set<std::uint32_t> reads, writes, own;
   for (const TaskList::Way& way : task.ways) {
-    std::set<std::uint32_t> made;  // by calls before
+    std::set<std::uint32_t> made;  // Written by earlier calls.
     for (const TaskList::Call& call : way.calls) {
       const nests::LoopNest& nest = tasks.kernels[call.kernel].nest;
       for (std::size_t k = 0; k < nest.buffers.size(); ++k) {
@@ -142,7 +143,7 @@ void derive_uses(const TaskList& tasks, TaskList::Task& task) {
   task.may_share.clear();
   for (const std::uint32_t result : writes) {
     for (const std::uint32_t operand : reads) {
-      // What the caller brings may only become what the caller gets.
+      // A caller-provided input may only alias a caller-provided output.
       const Life life = tasks.buffers[operand].life;
       const bool is_given = life == Life::Input && tasks.buffers[result].life == Life::Output;
       const bool can = (life == Life::Value || is_given) && !writes.contains(operand) &&
@@ -153,7 +154,7 @@ void derive_uses(const TaskList& tasks, TaskList::Task& task) {
       if (can) task.may_share.emplace_back(result, operand);
     }
   }
-  // Whoever takes them in turn should leave to others what only those can have.
+  // Pairs are tried greedily in this order: operands with few possible results come first.
   std::map<std::uint32_t, std::size_t> takers;
   for (const auto& [result, operand] : task.may_share) ++takers[operand];
   std::ranges::stable_sort(task.may_share, {},

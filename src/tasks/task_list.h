@@ -19,7 +19,7 @@
 
 namespace tenon {
 
-/// Where bytes are kept.
+/// The memory that holds a buffer.
 struct MemorySpace {
   enum class Kind : std::uint8_t { Host, Pinned, Device, File };
   Kind kind = Kind::Host;
@@ -27,22 +27,23 @@ struct MemorySpace {
   bool operator==(const MemorySpace&) const = default;
 };
 
-/// How long a buffer holds what it holds. Sized: its extents are known only in the run.
+/// Lifetime of a buffer's content. Sized: a value whose extents are known only at run time.
 enum class Life : std::uint8_t { Input, Output, Constant, State, Value, Sized };
 
-/// What is to be done, in which buffers and in which ways, once kernels are chosen and before
-/// anything has a place in memory. Buffers, kernels and tasks are named by their numbers. Bodies of
-/// control flow stand behind the task that runs them.
+/// Intermediate form between kernel selection and memory planning: buffers, kernels and tasks, with
+/// alternatives per task and no memory addresses yet. Buffers, kernels and tasks are referenced by
+/// index. Bodies of control flow follow the task that runs them.
 struct TaskList {
-  /// An extent that is known when the value is that has it: an input, or what a task gives.
+  /// A symbolic extent, bound when the buffer that carries it is known: an input, or a task's
+  /// result.
   struct Symbol {
     std::string name;
     std::int64_t lo = 0, hi = 0;
-    /// where it is first read from; nothing: nobody tells it
+    /// The buffer and axis that bind it first; `kNoBuffer`: never bound.
     std::uint32_t buffer = kNoBuffer, axis = 0;
     bool operator==(const Symbol&) const = default;
   };
-  /// Another order or form of what a buffer holds. `text` is the same for the same form.
+  /// A packed or transformed copy of a buffer. `text` is the key: equal forms have equal texts.
   struct Form {
     std::uint32_t source = 0;
     std::string text;
@@ -54,97 +55,98 @@ struct TaskList {
     Dims dims;
     Life life = Life::Value;
     MemorySpace space = {};
-    /// which input or output
+    /// Index of the input or output.
     std::uint32_t port = 0;
-    /// of what is no tensor of known rank
+    /// Set for types other than tensors of known rank.
     std::optional<Type> opaque = {};
-    /// the same bytes as another, under other extents
+    /// The buffer whose bytes it shares, under other extents.
     std::optional<std::uint32_t> view_of = {};
-    /// of a constant: made from another
+    /// Set on a constant that is derived from another one.
     std::optional<Form> form = {};
-    /// of a constant: the data says which of it is read
+    /// Set on a constant that is accessed by data-dependent indices, as in an embedding lookup.
     bool is_looked_up = false;
   };
-  /// As the program has it (`Program::TensorMap`).
+  /// A TMA descriptor; mirrors `Program::TensorMap`.
   struct TensorMap {
     std::uint32_t buffer = 0;
     Dim rows;
     std::vector<std::uint64_t> extents, pitches, box, steps;
-    /// of a window, as a program has it
+    /// Set for im2col windows; mirrors `Program::TensorMap`.
     std::vector<std::uint64_t> before = {}, places = {};
   };
   struct Kernel {
     std::string name;
-    /// none of a library's function
+    /// Empty for a library function.
     nests::LoopNest nest;
-    /// of a thread, or of a block on a device
+    /// Per thread on the CPU, per block on a GPU.
     Dim scratch_bytes = 0;
-    /// of a block, on a device
+    /// Threads per block on a GPU.
     std::uint32_t threads = 0;
-    /// in place of code: a library's function (`program/library_call.h`)
+    /// A library function that replaces generated code (`program/library_call.h`).
     std::string library = "";
-    /// of a block, beside what its code declares
+    /// Dynamic shared memory per block, in addition to the static shared memory of its code.
     std::uint32_t shared_bytes = 0;
-    /// its last parameters, on a device
+    /// TMA descriptors: the kernel's last parameters on a GPU.
     std::vector<TensorMap> maps = {};
-    /// So many blocks work together; 0: one for each multiprocessor goes through all work.
+    /// Blocks per cluster; 0: a persistent kernel with one block per multiprocessor.
     std::uint32_t cluster = 1;
   };
   struct Call {
     std::uint32_t kernel = 0;
-    /// those of the nest that are not scratch, in order
+    /// The nest's non-scratch buffers, in order.
     std::vector<std::uint32_t> buffers;
-    /// that the kernel is told, in its nest's order
+    /// Values of the symbols that the kernel takes as arguments, in its nest's order.
     Dims extents;
-    /// items that threads may share
+    /// Number of work items that threads may divide.
     Dim work = 1;
-    /// for reports; 0 where symbols decide
+    /// For reports; 0 if they depend on symbols.
     double flops = 0, bytes = 0;
   };
-  /// The values of a symbol that a way is for.
+  /// Range of a symbol for which an alternative is valid.
   struct Guard {
     std::uint32_t symbol = 0;
     std::int64_t lo = 0, hi = 0;
     bool operator==(const Guard&) const = default;
   };
-  /// One way to do a task: calls one after another. What they hand each other is their own.
+  /// One alternative implementation of a task: a sequence of calls. Buffers between the calls
+  /// belong to the alternative.
   struct Way {
     std::string candidate;
-    /// all hold; of the ways of a task at most one is for any values
+    /// All must hold. At most one alternative of a task has no guards.
     std::vector<Guard> when;
     std::vector<Call> calls;
   };
-  /// An operator's own function, for what no kernel computes.
+  /// An operator that the host executes because no kernel computes it.
   struct Host {
     const OpDef* op = nullptr;
     Attributes attributes;
-    /// or `kNoBuffer`
+    /// `kNoBuffer` for an absent operand or result.
     std::vector<std::uint32_t> operands, results;
-    /// by operand, as far as they have one
+    /// By operand; empty for operands without a layout.
     std::vector<std::string> layouts;
-    /// for messages
+    /// Location for error messages.
     std::string where;
   };
   struct Task {
     enum class Kind : std::uint8_t { Compute, Form, Host, Copy, Branch, Loop };
     Kind kind = Kind::Compute;
-    /// what it computes and where that comes from: "conv+relu conv1"
+    /// The fused operators and the node's name, for example "conv+relu conv1".
     std::string name;
-    /// what its node makes first
+    /// Name of the node's first result.
     std::string value;
     std::vector<std::uint32_t> reads, writes;
     std::vector<Way> ways;
-    /// A result, and an operand that it may overwrite where nobody needs that any more.
+    /// Pairs of a result and an operand that it may overwrite after the operand's last use.
     std::vector<std::pair<std::uint32_t, std::uint32_t>> may_share;
-    /// Of these kinds. Bodies end at tasks.
+    /// Set by the kind of task. Bodies end at task boundaries.
     std::optional<Host> host = {};
     std::optional<BranchStep> branch = {};
     std::optional<LoopStep> loop = {};
   };
 
-  /// What must hold of extents wherever one of these tasks runs.
+  /// A constraint on extents, checked before any of the given tasks runs.
   struct Check : Constraint {
-    /// of a body; else of all
+    /// The tasks of a body; by default all tasks.
     std::uint32_t begin = 0, end = kNoBuffer;
   };
 
@@ -154,32 +156,32 @@ struct TaskList {
   std::vector<Buffer> buffers;
   std::vector<std::uint32_t> inputs, outputs;
   std::vector<Kernel> kernels;
-  /// in the order in which they run
+  /// In execution order.
   std::vector<Task> tasks;
-  /// by buffer, of those that are no form of another
+  /// By buffer; packed and transformed forms have no entry.
   std::map<std::uint32_t, Constant> constants;
 };
 
 std::string_view name_of(TaskList::Task::Kind kind);
 std::string_view name_of(Life life);
 
-/// Fills in what a task reads and writes, and what may share memory, from the nests of its calls;
-/// of one that calls no kernels, from its operator or its control flow.
+/// Derives a task's reads, writes and `may_share` from the nests of its calls; for a task without
+/// kernels, from its operator or its control flow.
 void derive_uses(const TaskList& tasks, TaskList::Task& task);
 
-/// The buffer whose bytes a buffer's are.
+/// Returns the buffer that owns the bytes of a view; a buffer that is no view itself.
 std::uint32_t root_of(const TaskList& tasks, std::uint32_t buffer);
-/// Where the last body of a task ends; the task behind it if it has none.
+/// Returns the index after the last body of a task; the next index if it has no body.
 std::uint32_t end_of(const TaskList& tasks, std::uint32_t task);
 
-/// The text form, but for nests and constants: `parse_tasks` gives back a list that prints the
-/// same.
+/// Returns the text form without nests and constants. `parse_tasks` reads a list that prints the
+/// same text.
 std::string to_string(const TaskList& tasks);
 /// Throws Error with line and column.
 TaskList parse_tasks(std::string_view text, std::string_view source_name = "text");
 
-/// Throws InternalError where the list does not hold together: a number of nothing, a value that is
-/// read before it is written, a constant or input that is written, an output that is not.
+/// Throws InternalError if the list is inconsistent: an index out of range, a value read before it
+/// is written, a constant or input that is written, an output that is not.
 void verify(const TaskList& tasks);
 
 }  // namespace tenon

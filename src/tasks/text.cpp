@@ -23,7 +23,7 @@ std::string listed(const std::vector<std::uint32_t>& buffers) {
 }
 
 constexpr std::string_view kChecks[] = {"equal", "at_most", "one_or",
-                                        "broadcast"};  // by Constraint::Kind
+                                        "broadcast"};  // Indexed by Constraint::Kind.
 
 std::string quoted_text(std::string_view text) { return print(AttrValue(std::string(text))); }
 
@@ -188,7 +188,8 @@ class Parser {
     expect_word("axis");
     made.axis = number<std::uint32_t>("an axis");
     expect_word("of");
-    if (!in_.take_word("_")) {  // buffers come behind the symbols that are in their types
+    // Buffer types mention symbols, so buffers are parsed after symbols.
+    if (!in_.take_word("_")) {
       in_.expect('%', "before a buffer's number");
       made.buffer = number<std::uint32_t>("a buffer's number");
     }
@@ -282,7 +283,7 @@ class Parser {
     throw in_.error_here("expected host, pinned, device or file");
   }
 
-  // Nests are printed apart; a list that was read knows only what its kernels are called.
+  // Nests have a text form of their own; a parsed list only has the kernels' names.
   void kernel() {
     const std::size_t at = in_.position();
     if (number<std::size_t>("a kernel's number") != list_.kernels.size()) {

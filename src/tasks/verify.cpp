@@ -21,7 +21,7 @@ class Verifier {
         const TaskList::Buffer& buffer = tasks_.buffers[id];
         const bool is_own =
             buffer.life == (is_input ? Life::Input : Life::Output) && buffer.port == k;
-        // What the run sizes, or was there before, is given as it is.
+        // A run-time-sized buffer, or one that exists before the run, is returned as is.
         const bool is_given = !is_input && !is_own && buffer.life != Life::Output &&
                               tasks_.buffers[root_of(tasks_, id)].life != Life::Value;
         require(is_own || is_given, "a port is a buffer of its kind and number", "the list");
@@ -59,7 +59,7 @@ class Verifier {
             place(id));
   }
 
-  // Of what has no elements nothing is made.
+  // A buffer without elements needs no writer.
   void require_there(std::uint32_t id, const std::string& what, const std::string& where) const {
     require(id < tasks_.buffers.size(), "it reads a buffer that there is", where);
     const TaskList::Buffer& buffer = tasks_.buffers[id];
@@ -96,7 +96,7 @@ class Verifier {
     }
   }
 
-  // What a body makes is nobody else's.
+  // Values written by a body are not visible outside it.
   void check_body(std::uint32_t begin, std::uint32_t end, const std::vector<std::uint32_t>& outs,
                   const std::string& where) {
     const std::vector<bool> before = is_written_;
