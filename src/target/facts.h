@@ -49,8 +49,8 @@ struct TargetFacts {
   std::string image_layout;
   /// Penalty of a convolution in any other layout.
   double layout_loss_bytes_per_flop = 0;
-  /// A kernel's results stay in the unit's own cache for the next kernel, so that tile-and-fuse
-  /// pays. False where shared memory does not outlive a kernel.
+  /// A contraction's result tile stays in the unit's cache until the next contraction reads it, so
+  /// that one kernel may compute both (tile-and-fuse).
   bool keeps_tiles = true;
   /// M and N extents of the tensor-core tiles that generated GEMM kernels use, with any epilogue;
   /// 0: libraries compute narrow GEMMs and fuse few epilogues.
@@ -77,7 +77,7 @@ struct TargetFacts {
   double bytes_kept() const { return static_cast<double>(shared_cache().bytes / 8 * 3); }
   /// Returns whether the rates include int8 multiply-accumulates.
   bool multiplies_bytes() const;
-  /// Rate of one unit; the f32 rate if none is listed for the operand type.
+  /// Rate of one unit; the f32 rate if the operand type has no entry.
   double flops_per_s(DType operand, bool may_drop_digits = false) const;
   /// Multiply-accumulates per cycle of one unit.
   double products_per_cycle(DType operand = DType::F32) const;

@@ -169,7 +169,7 @@ std::string_view name_of(Life life);
 /// kernels, from its operator or its control flow.
 void derive_uses(const TaskList& tasks, TaskList::Task& task);
 
-/// Returns the buffer that owns the bytes of a view; a buffer that is no view itself.
+/// Returns the buffer that owns the bytes: the base of a view, otherwise the buffer itself.
 std::uint32_t root_of(const TaskList& tasks, std::uint32_t buffer);
 /// Returns the index after the last body of a task; the next index if it has no body.
 std::uint32_t end_of(const TaskList& tasks, std::uint32_t task);
