@@ -79,7 +79,7 @@ ArenaTable parse_arena_table(std::string_view text, std::string_view source) {
   }
   if (columns.empty())
     throw Error("a table of buffers is empty").at(source).expected("id,lower,upper,size");
-  // Those that are given a place must not meet; they are few.
+  // Buffers with fixed offsets must not overlap. They are few, so all pairs are compared.
   std::vector<std::size_t> fixed;
   for (std::size_t k = 0; k < table.buffers.size(); ++k) {
     if (table.buffers[k].fixed_offset) fixed.push_back(k);

@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// One object of a description; every field is asked for by name, and none is left over.
+// One object of a description. Reading a field marks it as known; unknown fields are reported.
 class Fields {
  public:
   Fields(const Json& json, std::string_view source, std::string place)

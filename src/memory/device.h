@@ -6,22 +6,22 @@
 
 namespace tenon::memory {
 
-/// What a machine can do, as far as planning asks: enough to study a plan for one that is not here.
+/// Machine model for planning. It allows plans for machines that are not present.
 struct Device {
   std::string name = "a GPU of 15 Tflop/s";
   double flops_per_s = 15e12;
   double bytes_per_s = 0.75e12;
-  /// 0: not said
+  /// 0: unspecified.
   std::uint64_t memory_bytes = 0;
-  /// to the host's memory
+  /// Link to host memory.
   std::optional<Link> link;
 
-  /// The time of work that is limited by arithmetic or by memory, whichever is slower.
+  /// Roofline time: the larger of arithmetic time and memory time.
   double seconds(double flops, double bytes) const;
 };
 
-/// Reads a description: a JSON object with the fields above and "link": {"name", "bytes_per_s",
-/// "latency_s"}. Throws Error with the field that is missing, unknown or out of range.
+/// Parses a JSON object with the fields above and "link": {"name", "bytes_per_s", "latency_s"}.
+/// Throws Error with the field that is missing, unknown or out of range.
 Device parse_device(std::string_view text, std::string_view source);
 
 }  // namespace tenon::memory

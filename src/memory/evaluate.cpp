@@ -1,3 +1,4 @@
+// Cost model of recomputation and offload plans: simulates a choice of residencies.
 #include "memory/evaluate.h"
 
 #include <algorithm>
@@ -22,7 +23,7 @@ Evaluator::Evaluator(const Problem& problem, bool in_place)
       last_use[v] = i;
     }
   }
-  // After the last use: what is made again may need it again.
+  // The gap after the last use counts as well: a recomputation may read the value again.
   for (std::uint32_t v = 0; v < problem.values.size(); ++v) {
     if (problem.values[v].is_output || !problem.items[maker_[v]].may_repeat) continue;
     pauses_at_[last_use[v]].push_back(static_cast<std::uint32_t>(pauses_.size()));
@@ -62,7 +63,8 @@ void Evaluator::run(std::uint32_t index) {
   made_for_.push_back(turn_);
   for (std::uint32_t v : item.reads) lives_[current_[v]].last = event;
   const std::size_t first_sharing = sharings_.size();
-  // Made where they stay: a copy reads at once what was just written in parts, and waits for it.
+  // emplace_back constructs in place. Copying an aggregate that was just written field by field
+  // stalls on store forwarding.
   for (const auto& [result, operand] : item.may_share) {
     sharings_.emplace_back(event, result, current_[operand]);
   }
@@ -77,7 +79,7 @@ void Evaluator::run(std::uint32_t index) {
 
 void Evaluator::remake(std::uint32_t value) {
   if (treatment_of_[value] == Treatment::Swap) {
-    // Back from the slower memory; where it begins to arrive is decided later.
+    // Copied back from slow memory; `transfer` decides when the copy begins.
     const auto event = static_cast<std::uint32_t>(run_items_.size());
     current_[value] = static_cast<std::uint32_t>(lives_.size());
     swapped_.push_back({left_[value], current_[value]});
@@ -153,7 +155,8 @@ void Evaluator::find_live_bytes() {
   }
   if (in_place_ && !sharings_.empty()) {
     is_taken_.assign(lives_.size(), 0);
-    // Copied out, perhaps still when its last reader runs.
+    // An offloaded value cannot be overwritten in place: its copy may run as late as its last
+    // reader.
     for (const Swapped& swapped : swapped_) is_taken_[swapped.left] = 1;
     for (const Sharing& sharing : sharings_) {
       if (lives_[sharing.operand].last != sharing.event) continue;
@@ -173,9 +176,9 @@ void Evaluator::find_live_bytes() {
   }
 }
 
-// Copies leave in the order in which values are made and hold their bytes until they are through;
-// an item that does not fit waits for the oldest. Coming back is the same in reversed time. No copy
-// crosses the middle.
+// Schedules the copies. Copies out are queued in definition order and hold their bytes until they
+// complete; an item that does not fit waits for the oldest copy. Copies back are scheduled the same
+// way in reversed time. No copy crosses the middle event.
 void Evaluator::transfer(std::uint64_t budget_bytes, Outcome& outcome) {
   const auto budget = static_cast<std::int64_t>(budget_bytes);
   const auto copy_s = [&](std::uint32_t life) {
@@ -188,7 +191,8 @@ void Evaluator::transfer(std::uint64_t budget_bytes, Outcome& outcome) {
   };
   std::vector<std::uint32_t> leaving, returning;
   for (const Swapped& swapped : swapped_) {
-    if (lives_[swapped.back].begin < middle_event_) {  // wanted back before everything has left
+    // Needed back before all values are copied out.
+    if (lives_[swapped.back].begin < middle_event_) {
       outcome.peak_bytes = kImpossible;
       return;
     }
@@ -210,7 +214,7 @@ void Evaluator::transfer(std::uint64_t budget_bytes, Outcome& outcome) {
     std::size_t queued = 0, oldest = 0, past = 0;
     std::int64_t held = 0;
     std::vector<char> is_held(copies.size(), 0);
-    // In the order in which values are past their use.
+    // Values ordered by last use.
     std::vector<std::uint32_t> by_use(copies.size());
     std::iota(by_use.begin(), by_use.end(), 0U);
     if (is_forward) {
@@ -231,8 +235,9 @@ void Evaluator::transfer(std::uint64_t budget_bytes, Outcome& outcome) {
     };
     for (std::uint32_t k = 0; k < end - begin; ++k) {
       const std::uint32_t event = is_forward ? begin + k : end - 1 - k;
-      // What the copies of values past their use hold beside what is alive by itself.
-      // What is through goes at once: that costs nothing, and less alive is easier to place.
+      // `held` counts values past their last use whose copies are pending, in addition to live
+      // values. Completed copies release at once: that costs no time, and less live memory is
+      // easier to place.
       while (oldest < queued && is_held[oldest] == 1 &&
              (done[oldest] <= now || live_[event] + held > budget)) {
         release(event);
@@ -275,7 +280,7 @@ std::vector<Event> Evaluator::events() const {
   for (const Copy& copy : frees_) {
     before[copy.event].push_back({Event::Kind::Free, lives_[copy.life].value, 0});
   }
-  // The pass over reversed time found the last to come first.
+  // The reversed pass found the latest copies first.
   for (std::size_t k = ins_.size(); k-- > 0;) {
     before[ins_[k].event].push_back({Event::Kind::In, lives_[ins_[k].life].value, 0});
   }

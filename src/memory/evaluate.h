@@ -4,8 +4,7 @@
 
 namespace tenon::memory {
 
-/// Tells quickly what a choice of treatments comes to: the events it means, the seconds they take
-/// and the most that is alive at once.
+/// Evaluates a choice of treatments quickly: its events, their duration and the peak of live bytes.
 class Evaluator {
  public:
   Evaluator(const Problem& problem, bool in_place);
@@ -14,40 +13,40 @@ class Evaluator {
     double seconds = 0;
     std::uint64_t peak_bytes = 0;
   };
-  /// `treatments` has one for each pause.
+  /// `treatments` has one entry per pause.
   Outcome evaluate(const std::vector<Treatment>& treatments, std::uint64_t budget_bytes);
-  /// The events of the last call.
+  /// Events of the last call.
   std::vector<Event> events() const;
-  /// Of the last call, which may not have copied anything: the item that runs, or that something is
-  /// made again for, when most is alive.
+  /// The item at the peak of the last call, or the item that a recomputation at the peak serves.
+  /// That call must be free of copies.
   std::uint32_t peak_item() const;
 
   const std::vector<Pause>& pauses() const { return pauses_; }
-  /// Everything kept from its making to its last use, nothing made again.
+  /// Keeps each value from definition to last use, without recomputation.
   std::vector<Treatment> plain_treatments() const;
   bool may_recompute(std::size_t pause) const;
   bool may_swap(std::size_t pause) const;
-  /// Of the work that makes its value alone.
+  /// Time of the item that computes the pause's value, without recomputing its operands.
   double remake_seconds(std::size_t pause) const {
     return problem_.items[maker_[pauses_[pause].value]].ways[0].seconds;
   }
-  /// The peak of treatments that mean no plan at all.
+  /// Peak of treatments that have no valid plan.
   static constexpr std::uint64_t kImpossible = std::uint64_t{1} << 60;
   static constexpr std::uint32_t kNone = static_cast<std::uint32_t>(-1);
 
  private:
   struct Life {
-    std::uint32_t value, begin, last;  // events, both included
-    bool is_back;                      // copied back
+    std::uint32_t value, begin, last;  // Events, inclusive.
+    bool is_back;                      // Copied back from slow memory.
   };
   struct Sharing {
     std::uint32_t event, result, operand;
   };
   struct Swapped {
-    std::uint32_t left, back;  // lives
+    std::uint32_t left, back;  // Indices of lives.
   };
   struct Copy {
-    std::uint32_t life, event;  // a Free or an In, to come before this event
+    std::uint32_t life, event;  // A Free or In to insert before this event.
   };
 
   void remake(std::uint32_t value);
@@ -59,22 +58,23 @@ class Evaluator {
   bool in_place_;
   std::vector<std::uint32_t> maker_;
   std::vector<Pause> pauses_;
-  std::vector<std::vector<std::uint32_t>> pauses_at_;  // by the item that they begin after
-  std::uint32_t middle_ = 0;                           // base item that most unused bytes cross
+  // Indexed by the item after which they begin.
+  std::vector<std::vector<std::uint32_t>> pauses_at_;
+  std::uint32_t middle_ = 0;  // Original item at which most unused bytes are live.
 
-  // Of the call.
-  std::vector<std::uint32_t> current_;    // life, by value
-  std::vector<std::uint32_t> run_items_;  // by event
-  std::vector<std::uint32_t> made_for_;   // by event: the item whose turn it is
+  // State of the last call:
+  std::vector<std::uint32_t> current_;    // Life, by value.
+  std::vector<std::uint32_t> run_items_;  // By event.
+  std::vector<std::uint32_t> made_for_;   // By event: the original item that this event serves.
   std::uint32_t turn_ = 0;
   std::vector<Life> lives_;
   std::vector<Sharing> sharings_;
   std::vector<std::uint32_t> prologue_;
   std::vector<std::int64_t> live_;
   std::vector<char> is_taken_;
-  std::vector<std::uint32_t> pause_of_;  // that the value is in, by value
-  std::vector<Treatment> treatment_of_;  // by value: Keep outside of pauses
-  std::vector<std::uint32_t> left_;      // the last life, by value
+  std::vector<std::uint32_t> pause_of_;  // The value's current gap, by value.
+  std::vector<Treatment> treatment_of_;  // By value: Keep outside of gaps.
+  std::vector<std::uint32_t> left_;      // The life that was copied out last, by value.
   std::vector<Swapped> swapped_;
   std::vector<Copy> frees_, ins_;
   std::uint32_t middle_event_ = 0;

@@ -8,16 +8,14 @@
 
 // Branch and bound over placements in which every buffer lies on the floor or on another buffer:
 // any placement can be pushed down to such a one. Time is cut into sections in which the same
-// buffers are needed. For each section the search knows a floor below which nothing more will lie,
-// for each buffer that is not yet placed the least offset it can have. A section's floor and what
-// is still to be placed in it must fit the capacity; a floor rises to the least offset of the
-// buffers of its section, an offset to the highest floor of the buffer's sections, until nothing
-// changes.
+// buffers are live. For each section the search knows a floor below which no further buffer will
+// lie, and for each unplaced buffer its least possible offset. A section's floor and its unplaced
+// buffers must fit the capacity. A floor rises to the least offset of the buffers of its section,
+// and an offset to the highest floor of the buffer's sections, until a fixed point.
 //
-// One node takes a buffer that nothing can still get under, and either places it at its least
-// offset or rules that out: then it lies on a buffer that is still to be placed, which raises its
-// offset. Where a moment is left that no unplaced buffer crosses, both sides are solved apart.
-// States that failed are remembered.
+// One node takes a buffer with the lowest least offset, and either places it there or rules that
+// out: then it lies on an unplaced buffer, which raises its offset. At a moment that no unplaced
+// buffer crosses, both sides are solved independently. Failed states are memoized.
 namespace tenon::memory {
 namespace {
 
@@ -25,11 +23,11 @@ using Bytes = std::int64_t;
 using Index = std::uint32_t;
 
 struct Sections {
-  std::vector<Index> first, last;           // by buffer: first section and one past the last
-  std::vector<std::vector<Index>> buffers;  // by section
+  std::vector<Index> first, last;           // By buffer: first section and one past the last.
+  std::vector<std::vector<Index>> buffers;  // By section.
 };
 
-// Only moments at which the last buffer begins before one ends: all others need fewer buffers.
+// Only moments at which the last buffer begins before one ends: at all others a subset is live.
 Sections sections_of(std::span<const ArenaBuffer> buffers) {
   struct Edge {
     std::uint32_t moment;
@@ -84,9 +82,9 @@ struct StateKeyHash {
 
 enum class Weights : std::uint8_t { None, Mean, Heaviest };
 struct Style {
-  std::uint64_t least_nodes;  // of a search before it starts anew
+  std::uint64_t least_nodes;  // Nodes per restart, at least.
   bool uses_twins;
-  Weights weights[4];  // by round
+  Weights weights[4];  // By round.
 };
 
 class Search {
@@ -114,13 +112,14 @@ class Search {
     if (style_.uses_twins && !is_impossible_) find_twins();
   }
 
-  /// Starts anew in another order; what was learnt about failures stays.
+  /// Restarts in another order; learned failures persist.
   FitSearch::Outcome run(std::uint64_t round, std::uint64_t node_limit) {
     if (is_impossible_) return FitSearch::Outcome::Impossible;
     node_limit_ = node_count_ + node_limit;
     is_cut_off_ = false;
     rank_buffers(round);
-    if (style_.uses_twins) failed_.clear();  // what failed in one order of twins may not in another
+    // The twin order changes per round and invalidates failures.
+    if (style_.uses_twins) failed_.clear();
     std::vector<Index> all(size_.size());
     for (Index b = 0; b < all.size(); ++b) all[b] = b;
     if (solve_parts(all)) return FitSearch::Outcome::Placed;
@@ -140,9 +139,8 @@ class Search {
     Bytes before;
   };
 
-  // Two buffers needed in the same sections can change places where one lies on the other: only one
-  // order of such twins is looked at. Of those that are also of one size, each lies above the one
-  // before.
+  // Symmetry breaking: of two buffers that are live in the same sections and adjacent in memory,
+  // only one order is searched. Twins of equal size are stacked by index.
   void find_twins() {
     std::vector<Index> order(size_.size());
     for (Index b = 0; b < order.size(); ++b) order[b] = b;
@@ -172,9 +170,8 @@ class Search {
     trail_.clear();
   }
 
-  // The order in which buffers of equal least offset are tried. The first rounds take the measures
-  // that work most often, later ones vary them; some put first what lies where the search failed
-  // most.
+  // Ranks buffers of equal least offset. The first rounds use the measures that succeed most often,
+  // later rounds vary them; some prioritize buffers in sections where the search failed most.
   void rank_buffers(std::uint64_t round) {
     std::vector<std::array<Bytes, 4>> keys(size_.size());
     double total_weight = 0;
@@ -213,7 +210,7 @@ class Search {
     for (Index k = 0; k < order.size(); ++k) rank_[order[k]] = k;
   }
 
-  // Solves the parts of `buffers` that no moment connects, the smallest first: it fails soonest.
+  // Solves independent parts of `buffers` separately, the smallest first: it fails soonest.
   bool solve_parts(std::vector<Index>& buffers) {
     std::sort(buffers.begin(), buffers.end(),
               [&](Index x, Index y) { return sections_.first[x] < sections_.first[y]; });
@@ -270,7 +267,7 @@ class Search {
     return key;
   }
 
-  // The lowest, so that nothing can still get under it.
+  // Picks the lowest buffer, so that no other can be placed under it.
   Index choose(const std::vector<Index>& part) const {
     Index best = part.front();
     for (Index b : part) {
@@ -295,7 +292,7 @@ class Search {
     return true;
   }
 
-  // Not at its least offset: then on a buffer that is still to be placed.
+  // Rules out the least offset: the buffer then lies on an unplaced buffer.
   bool lift(Index b) {
     Bytes lowest = capacity_ + 1;
     for (Index s = sections_.first[b]; s < sections_.last[b]; ++s) {
@@ -393,7 +390,7 @@ class Search {
   std::vector<std::vector<Index>> twins_;
   // By section.
   std::vector<Bytes> floor_, remaining_, total_;
-  std::vector<std::uint64_t> weight_;  // how often nothing more fitted
+  std::vector<std::uint64_t> weight_;  // Number of failures in the section.
   std::vector<char> is_queued_;
   std::vector<Index> queue_;
 
@@ -401,7 +398,8 @@ class Search {
   std::unordered_set<StateKey, StateKeyHash> failed_;
 };
 
-// 1 1 2 1 1 2 4 1 …: restarts that are never far from the best fixed length (Luby et al. 1993).
+// The Luby restart sequence 1 1 2 1 1 2 4 1 …: restart lengths that stay near the best fixed length
+// (Luby et al. 1993).
 std::uint64_t luby(std::uint64_t k) {
   for (std::uint64_t power = 1;; power = 1) {
     while (power - 1 < k) power <<= 1;
@@ -410,13 +408,13 @@ std::uint64_t luby(std::uint64_t k) {
   }
 }
 
-// The time to a solution has a heavy tail: many short searches in different orders find one long
-// before a single one does. Of two styles neither is the better one everywhere.
+// Search times have a heavy tail: many short searches in different orders find a solution before
+// one long search does. Neither style dominates the other.
 constexpr Style kStyles[] = {
     {4000, true, {Weights::None, Weights::Mean, Weights::None, Weights::Heaviest}},
     {1000, false, {Weights::None, Weights::Mean, Weights::None, Weights::Mean}},
 };
-constexpr std::uint64_t kFirstTurn = 1'000'000;  // nodes
+constexpr std::uint64_t kFirstTurn = 1'000'000;  // Nodes.
 
 }  // namespace
 
@@ -426,7 +424,7 @@ FitSearch fit(std::span<const ArenaBuffer> buffers, std::uint64_t capacity,
   std::vector<Search> searches;
   for (const Style& style : kStyles) searches.emplace_back(buffers, capacity, style);
   std::vector<std::uint64_t> rounds(searches.size(), 0);
-  // The styles take turns, each turn longer than the last.
+  // The styles alternate with growing node limits.
   for (std::uint64_t turn = 0; result.node_count < node_limit; ++turn) {
     Search& search = searches[turn % searches.size()];
     std::uint64_t& round = rounds[turn % searches.size()];

@@ -1,3 +1,4 @@
+// Greedy best-fit placement of buffers.
 #include "memory/arena.h"
 
 #include <algorithm>
@@ -14,8 +15,8 @@ std::uint64_t rounded_up(std::uint64_t bytes, std::uint64_t alignment) {
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
-// How many others each buffer meets: those that begin before it ends, less those that end before it
-// begins.
+// Number of conflicts per buffer: buffers that begin before it ends, minus buffers that end before
+// it begins.
 std::vector<std::uint64_t> conflict_counts(std::span<const ArenaBuffer> buffers) {
   std::vector<std::uint32_t> begins, ends;
   for (const ArenaBuffer& buffer : buffers) {
@@ -40,7 +41,7 @@ std::vector<std::uint32_t> ordered(std::span<const ArenaBuffer> buffers, GreedyO
     const ArenaBuffer& buffer = buffers[b];
     const auto size = static_cast<double>(buffer.bytes);
     const double length = buffer.end - buffer.begin;
-    const double is_free = buffer.fixed_offset ? 0 : 1;  // what has its place comes first
+    const double is_free = buffer.fixed_offset ? 0 : 1;  // Fixed buffers come first.
     switch (order) {
       case GreedyOrder::Size:
         return {is_free, -size, -length};
@@ -64,10 +65,10 @@ std::vector<std::uint32_t> ordered(std::span<const ArenaBuffer> buffers, GreedyO
   return result;
 }
 
-// What is free below `end`, found by place and by size.
+// Free intervals below `end_`, indexed by offset and by size.
 class Gaps {
  public:
-  /// The tightest gap that holds the bytes, the lowest of equals; or on top.
+  /// Best fit: the tightest gap that holds the bytes, the lowest of equals; or the end.
   std::uint64_t take(std::uint64_t bytes) {
     const auto tightest = by_size_.lower_bound({bytes, 0});
     if (tightest == by_size_.end()) {
@@ -112,17 +113,17 @@ class Gaps {
     by_place_.erase(gap);
   }
 
-  std::map<std::uint64_t, std::uint64_t> by_place_;            // low to bytes
-  std::set<std::pair<std::uint64_t, std::uint64_t>> by_size_;  // bytes, low
+  std::map<std::uint64_t, std::uint64_t> by_place_;            // Offset to bytes.
+  std::set<std::pair<std::uint64_t, std::uint64_t>> by_size_;  // Bytes, offset.
   std::uint64_t end_ = 0;
 };
 
-// The same as below, in the order of their beginnings: what meets a buffer is what is alive at its
-// first moment, so one walk over time suffices.
+// Same placement as below for `GreedyOrder::Start`. Only buffers live at a buffer's first moment
+// conflict with it, so one sweep over time suffices.
 std::vector<std::uint64_t> placed_by_start(std::span<const ArenaBuffer> buffers,
                                            std::uint64_t alignment) {
   std::vector<std::uint64_t> offsets(buffers.size(), 0);
-  using End = std::pair<std::uint32_t, std::uint32_t>;  // a moment, a buffer
+  using End = std::pair<std::uint32_t, std::uint32_t>;  // A moment and a buffer.
   std::priority_queue<End, std::vector<End>, std::greater<>> ends;
   Gaps gaps;
   for (std::uint32_t b : ordered(buffers, GreedyOrder::Start)) {
@@ -150,7 +151,7 @@ std::vector<std::uint64_t> place_greedily(std::span<const ArenaBuffer> buffers, 
                                           std::uint64_t alignment) {
   if (order == GreedyOrder::Start && !has_fixed(buffers))
     return placed_by_start(buffers, alignment);
-  // What is placed, by the stretches of time it is needed in: of many buffers few meet.
+  // Placed buffers, bucketed by time interval: of many buffers few overlap.
   std::uint32_t last_end = 1;
   for (const ArenaBuffer& buffer : buffers) last_end = std::max(last_end, buffer.end);
   const std::uint64_t stretch_count = std::clamp<std::uint64_t>(buffers.size() / 64, 1, 1024);
@@ -227,7 +228,7 @@ std::uint64_t max_live_bytes(std::span<const ArenaBuffer> buffers, std::uint64_t
     changes.emplace_back(buffer.begin, bytes);
     changes.emplace_back(buffer.end, -bytes);
   }
-  std::sort(changes.begin(), changes.end());  // what ends comes before what begins
+  std::sort(changes.begin(), changes.end());  // At equal moments, ends precede begins.
   std::int64_t live = 0, most = 0;
   for (const auto& [moment, change] : changes) {
     live += change;

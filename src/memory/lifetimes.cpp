@@ -12,7 +12,8 @@ constexpr std::uint32_t kNone = static_cast<std::uint32_t>(-1);
 struct Life {
   Instance instance;
   std::uint32_t end = 0;
-  bool is_copied_out = false;  // perhaps still while its last reader runs: nothing takes its place
+  // Its copy may run as late as its last reader, so its storage is not reused in place.
+  bool is_copied_out = false;
 };
 
 }  // namespace
@@ -24,7 +25,7 @@ std::vector<Storage> lifetimes_of(const Problem& problem, std::span<const Event>
   std::vector<std::uint32_t> current(problem.values.size(), kNone);
   std::vector<std::uint32_t> leaving(problem.values.size(), kNone);
   struct Sharing {
-    std::uint32_t event, result, operand;  // lives
+    std::uint32_t event, result, operand;  // Indices of lives.
   };
   std::vector<Sharing> sharings;
   const auto use = [&](std::uint32_t value, std::uint32_t event) {
@@ -71,11 +72,11 @@ std::vector<Storage> lifetimes_of(const Problem& problem, std::span<const Event>
     }
   }
 
-  // Each life's storage; a result that overwrites an operand continues that one's.
+  // Assigns a storage to each life; an in-place result continues the storage of its operand.
   std::vector<std::uint32_t> successor(lives.size(), kNone);
   std::vector<char> has_predecessor(lives.size(), 0);
   for (const Sharing& sharing : sharings) {
-    // What is wanted at the end does not die there.
+    // An output stays live to the end.
     const bool dies_here = lives[sharing.operand].end == sharing.event + 1 &&
                            !problem.values[lives[sharing.operand].instance.value].is_output;
     if (!in_place || !dies_here || lives[sharing.operand].is_copied_out) continue;
@@ -165,7 +166,8 @@ std::uint64_t working_set_bytes(const Problem& problem, std::uint32_t index) {
   std::uint64_t bytes = 0;
   for (std::uint32_t v : item.reads) bytes += problem.values[v].bytes;
   for (std::uint32_t v : item.makes) bytes += problem.values[v].bytes;
-  // No more can be shared than the results that may overwrite something, nor than what they may.
+  // In-place sharing saves at most the bytes of the results that may overwrite an operand, and at
+  // most the bytes of those operands.
   std::vector<std::uint32_t> results, operands;
   for (const auto& [result, operand] : item.may_share) {
     if (problem.values[operand].is_output) continue;

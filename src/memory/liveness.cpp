@@ -29,7 +29,7 @@ std::vector<NodeId> running_nodes(const Graph& graph) {
 }
 
 std::int64_t held_bytes(const Graph& graph, ValueId value) {
-  // No memory holds more, and the sum of a million such is a number still.
+  // Exceeds any memory, and a sum of a million such sizes still fits 64 bits.
   constexpr double kMost = std::int64_t{1} << 40;
   return static_cast<std::int64_t>(std::min(size_hint_bytes(graph.value(value).type), kMost));
 }
@@ -97,7 +97,8 @@ Problem held_problem(const Graph& graph) {
   }
   constexpr std::uint32_t kNone = static_cast<std::uint32_t>(-1);
   IdMap<ValueId, std::uint32_t> value_of(graph.value_id_bound(), kNone);
-  std::vector<std::uint32_t> last_reader;  // by value: a node may read as many as there are
+  // By value; deduplicates a node's operands in linear time.
+  std::vector<std::uint32_t> last_reader;
   for (NodeId id : running_nodes(graph)) {
     const Node& node = graph.node(id);
     Item item;

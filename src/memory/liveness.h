@@ -9,37 +9,39 @@
 
 namespace tenon::memory {
 
-/// What is held in memory while a graph runs node by node, nothing overwritten in place: each value
-/// from the node that makes it to the last that reads it, outputs to the end. Inputs and constants
-/// are held by whoever brings them and do not count. A body's own peak counts while its node runs;
-/// what flows inside a fused group touches no memory.
+/// Live bytes while a graph runs node by node without in-place reuse: each value lives from its
+/// defining node to its last reader, outputs to the end. Inputs and constants are owned by the
+/// caller and do not count. A body's own peak counts while its node runs; values inside a fused
+/// group take no memory.
 struct LivePeak {
   std::int64_t peak_bytes = 0;
-  /// the first at which the peak is reached
+  /// First step at the peak.
   std::size_t step = 0;
-  /// that runs there
+  /// The node of that step.
   NodeId node;
-  /// there, largest first
+  /// Values at that step, largest first.
   std::vector<ValueId> alive;
-  /// at each step
+  /// By step.
   std::vector<std::int64_t> bytes;
-  /// of each step: all but constants
+  /// By step; constants take no step.
   std::vector<NodeId> nodes;
-  /// false where extents had to be guessed at
+  /// False if symbolic extents were replaced by size hints.
   bool is_exact = true;
 };
 
 LivePeak live_peak(const Graph& graph);
-/// The same if the nodes ran in this order.
+/// Returns the peak for this execution order.
 LivePeak live_peak(const Graph& graph, std::span<const NodeId> order);
 
-/// Bytes that the value takes; of symbols at their size hints. Nothing for what is no tensor.
+/// Returns the bytes of a value, symbolic extents at their size hints; 0 for types other than
+/// tensors.
 std::int64_t held_bytes(const Graph& graph, ValueId value);
-/// Bytes that flow into bodies' own values while the node runs.
+/// Returns the peak of live bytes inside the node's bodies.
 std::int64_t inner_peak_bytes(const Graph& graph, NodeId node);
-/// The nodes that run, in the graph's order: all but constants.
+/// Returns all nodes except constants, in graph order.
 std::vector<NodeId> running_nodes(const Graph& graph);
-/// The same as a problem: an item for each of them, no times yet; bodies' peaks as workspace.
+/// Converts the graph to a planning problem: one item per running node, without times; peaks of
+/// bodies become workspace.
 Problem held_problem(const Graph& graph);
 
 }  // namespace tenon::memory

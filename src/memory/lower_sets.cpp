@@ -1,3 +1,4 @@
+// Rematerialization by lower sets and dynamic programming (Kusumoto et al. 2019, Chen et al. 2016).
 #include "memory/lower_sets.h"
 
 #include "base/error.h"
@@ -13,10 +14,10 @@ namespace {
 constexpr std::uint32_t kNone = static_cast<std::uint32_t>(-1);
 constexpr std::size_t kMostSets = 4000;
 constexpr int kBudgets = 24, kSegmentSizes = 60;
-constexpr std::size_t kTimes = 16;  // between the least and the most of a budget
+constexpr std::size_t kTimes = 16;  // Samples between the least and the greatest time of a budget.
 constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
 
-// Of numbers below a fixed count.
+// A bit set of fixed size.
 class Bits {
  public:
   explicit Bits(std::size_t count = 0) : words_((count + 63) / 64, 0) {}
@@ -42,10 +43,10 @@ class Bits {
   std::vector<std::uint64_t> words_;
 };
 
-// The items that may be repeated, as a graph of what they hand each other.
+// Dependency graph of the repeatable items.
 struct Forward {
-  std::vector<std::uint32_t> items;    // of the problem, in its order
-  std::vector<std::uint32_t> node_of;  // by value: who makes it; kNone: nobody here
+  std::vector<std::uint32_t> items;    // Items of the problem, in order.
+  std::vector<std::uint32_t> node_of;  // Defining node, by value; kNone for values of other items.
   std::vector<std::vector<std::uint32_t>> before, behind;
   std::vector<std::uint64_t> bytes;
   std::vector<double> seconds;
@@ -81,7 +82,7 @@ struct Forward {
     }
   }
 
-  // Nodes of a lower set that others read.
+  // Nodes of a lower set with readers outside of it.
   Bits boundary(const Bits& set) const {
     Bits result(size());
     for (std::uint32_t k = 0; k < size(); ++k) {
@@ -91,7 +92,7 @@ struct Forward {
     }
     return result;
   }
-  // What the formula counts beside a block: gradients that flow in, and what their functions read.
+  // Bytes that the formula adds to a block: incoming gradients and the operands of their functions.
   std::uint64_t neighbour_bytes(const Bits& set) const {
     Bits readers(size()), read(size());
     for (std::uint32_t k = 0; k < size(); ++k) {
@@ -152,9 +153,10 @@ std::vector<Bits> sets_of(const Forward& graph, Method method) {
   return sets;
 }
 
-using Sequence = std::vector<Bits>;  // growing lower sets; the last has all
+using Sequence = std::vector<Bits>;  // Growing lower sets; the last has all nodes.
 
-// The least kept bytes for every time, over growing lower sets whose blocks fit a budget.
+// Dynamic program: least kept bytes for every time, over growing lower sets whose blocks fit a
+// budget.
 class Programme {
  public:
   Programme(const Forward& graph, std::vector<Bits> sets) : graph_(graph), sets_(std::move(sets)) {
@@ -195,8 +197,8 @@ class Programme {
     return sum;
   }
 
-  // From the fastest sequence within the formula's budget to the slowest, which keeps least; none:
-  // impossible.
+  // Returns sequences within the formula's budget, from the fastest to the one that keeps fewest
+  // bytes; empty if the budget is impossible.
   std::vector<Sequence> within(std::uint64_t budget) const {
     struct Cell {
       std::uint64_t kept = kNever;
@@ -262,7 +264,7 @@ std::vector<Sequence> sequences_of_programme(const Forward& graph, Method method
   }
   std::vector<Sequence> all;
   for (int k = 0; k < kBudgets; ++k) {
-    // Closer together where budgets are small.
+    // Small budgets are sampled more densely.
     const double share = static_cast<double>(k) / (kBudgets - 1);
     const auto budget =
         possible + static_cast<std::uint64_t>(static_cast<double>(most - possible) * share * share);
@@ -297,7 +299,8 @@ std::vector<Sequence> segments(const Forward& graph) {
   return {all.begin(), all.end()};
 }
 
-// What the backward half reads of a block that is not there, and what that is made of.
+// Nodes to recompute: values of an evicted block that backward items read, and their evicted
+// predecessors.
 std::vector<char> wanted_again(const Problem& problem, const Forward& graph,
                                const std::vector<char>& is_there) {
   std::vector<char> is_wanted(graph.size(), 0);
@@ -313,7 +316,7 @@ std::vector<char> wanted_again(const Problem& problem, const Forward& graph,
   return is_wanted;
 }
 
-// A block is computed again when the first of its values is wanted that was not kept.
+// A block is recomputed when the first of its evicted values is read.
 std::vector<Event> events_of(const Problem& problem, const Forward& graph,
                              const Sequence& sequence) {
   std::vector<std::uint32_t> block(graph.size(), 0);
@@ -375,7 +378,7 @@ SearchResult plan_by_lower_sets(const Problem& problem, const SearchOptions& opt
       method == Method::Chen ? segments(graph) : sequences_of_programme(graph, method);
   Bits all(graph.size());
   for (std::uint32_t k = 0; k < graph.size(); ++k) all.add(k);
-  sequences.push_back({all});  // nothing is computed again
+  sequences.push_back({all});  // The whole graph as one block: no recomputation.
   for (const Sequence& sequence : sequences) {
     Candidate candidate{events_of(problem, graph, sequence), 0, 0};
     candidate.seconds = seconds_of(problem, candidate.events);

@@ -7,28 +7,28 @@
 
 namespace tenon::memory {
 
-/// Ways to plan recomputation, ours and those that others published, for comparison.
+/// Rematerialization planners: our own, and published ones for comparison.
 enum class Method : std::uint8_t {
-  /// for every value by itself (`search`)
+  /// Per-value decisions (`search`).
   Search,
-  /// lower sets that end at one value, by dynamic programming (Kusumoto et al. 2019)
+  /// Lower sets that end at one value, by dynamic programming (Kusumoto et al. 2019).
   Approximate,
-  /// all lower sets, likewise
+  /// All lower sets, by the same dynamic program.
   Exact,
-  /// segments between values that everything passes through (Chen et al. 2016)
+  /// Segments between articulation values (Chen et al. 2016).
   Chen,
 };
 std::string_view name_of(Method method);
-/// The words that mean one: search, approximate, exact, chen.
+/// Returns the spellings of the methods: search, approximate, exact, chen.
 const std::vector<std::string>& method_names();
 std::optional<Method> parse_method(std::string_view text);
 
-/// The canonical strategy of the paper: the items that may be repeated are cut into blocks, whose
-/// boundaries are kept; a block is computed again as a whole when its backward half begins, the
-/// last one never. Sums of the dynamic programme follow its formula; what comes out is judged by
-/// exact lifetimes and placed, so that a budget means the same as for `search`. The fastest within
-/// the budget, or else the smallest. Throws Error (Unsupported) where items that may be repeated
-/// read what others make, or there are too many lower sets.
+/// Plans by the paper's canonical strategy: repeatable items are cut into blocks whose boundaries
+/// are kept; each block but the last is recomputed as a whole when its backward half begins. The
+/// dynamic program uses the paper's formula; its plans are then evaluated with exact lifetimes and
+/// placed, so that a budget means the same as for `search`. Returns the fastest plan within the
+/// budget, otherwise the smallest. Throws Error (Unsupported) if repeatable items read values of
+/// other items, or if there are too many lower sets.
 SearchResult plan_by_lower_sets(const Problem& problem, const SearchOptions& options,
                                 Method method);
 

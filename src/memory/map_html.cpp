@@ -23,7 +23,7 @@ std::string page(std::string_view title, std::string_view body) {
       in_markup(title), body);
 }
 
-// `x`: where its label begins. Lines that lie close together have theirs side by side.
+// `x` is the start of the label; labels of adjacent lines are placed side by side.
 std::string line_at(double y, double x, std::string_view colour, std::string_view label) {
   return fmt::format(
       "<line x1=\"{0}\" x2=\"{1}\" y1=\"{2:.2f}\" y2=\"{2:.2f}\" stroke=\"{3}\" "
@@ -40,7 +40,7 @@ std::string name_of(const Storage& storage, const Plan& plan, const Problem& pro
   return "workspace of " + problem.items[plan.events[storage.begin].index].name;
 }
 
-// A colour that stays with a name from plan to plan.
+// Derives a color from the name, so that it is the same in every plan.
 unsigned hue_of(std::string_view name) {
   std::uint32_t hash = 2166136261U;
   for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;

@@ -6,19 +6,18 @@
 
 namespace tenon::memory {
 
-/// The arena as a picture: time to the right, addresses upwards, a rectangle for each storage,
-/// lines for the peak and the budget (0: none). One page that needs nothing else; names are
-/// escaped.
+/// Renders the arena as a self-contained HTML page: time on the x axis, addresses on the y axis, a
+/// rectangle per storage, lines for the peak and the budget (0: omitted). Names are escaped.
 std::string memory_map(const Plan& plan, const Problem& problem, std::uint64_t budget_bytes);
 
-/// One budget and what it costs.
+/// One point of the memory-time trade-off.
 struct FrontierPoint {
   std::uint64_t budget_bytes = 0, arena_bytes = 0;
-  /// extra time as a part of the time without a budget
+  /// Extra time as a share of the time without a budget.
   double overhead = 0;
   bool is_possible = false;
 };
-/// Budget against overhead, as a page.
+/// Renders budget against overhead as a page.
 std::string frontier_page(const std::string& title, const std::vector<FrontierPoint>& points);
 
 }  // namespace tenon::memory

@@ -1,3 +1,4 @@
+// Reduces peak memory by reordering items: local search around the peak.
 #include "memory/order.h"
 
 #include "memory/lifetimes.h"
@@ -12,17 +13,17 @@ namespace tenon::memory {
 namespace {
 
 constexpr std::uint32_t kNone = static_cast<std::uint32_t>(-1);
-// Items that the trials of moves go over, and beyond how many items nothing is tried at all.
+// Limits: items visited by trial moves in total, and the problem size up to which moves are tried.
 constexpr std::uint64_t kWork = 20'000'000;
 constexpr std::size_t kMostItems = 20'000, kMostBounded = 5'000;
 constexpr int kSweeps = 3;
 
-using Order = std::vector<std::uint32_t>;  // items, as they run
+using Order = std::vector<std::uint32_t>;  // Items in execution order.
 
 struct Cost {
   std::uint64_t peak_bytes = 0;
-  std::size_t peak_count = 0;  // moments that need as much
-  double area = 0;             // bytes that are alive, times moments
+  std::size_t peak_count = 0;  // Number of moments at the peak.
+  double area = 0;             // Live bytes, summed over moments.
   auto operator<=>(const Cost&) const = default;
 };
 
@@ -58,8 +59,8 @@ class Orders {
     return cost;
   }
 
-  // Items that make more than they let go, each moved to just before the first that reads what it
-  // makes.
+  // Delays each item that allocates more than it frees to just before the first reader of its
+  // results.
   Order delayed() const {
     std::vector<std::uint32_t> place(problem_.items.size()), first(problem_.values.size(), kNone);
     for (auto i = static_cast<std::uint32_t>(place.size()); i-- > 0;) {
@@ -72,7 +73,7 @@ class Orders {
       }
       for (std::uint32_t v : item.reads)
         freed += readers_[v].back() == i ? problem_.values[v].bytes : 0;
-      // From the end: what waits goes along with the first of its readers, wherever that goes.
+      // In reverse order: a delayed item moves together with its first reader.
       place[i] = made <= freed || wanted == kNone ? i : wanted;
       for (std::uint32_t v : item.reads) first[v] = std::min(first[v], place[i]);
     }
@@ -81,7 +82,7 @@ class Orders {
     return order;
   }
 
-  // Each item to where it holds the fewest bytes for the shortest time, others staying.
+  // Moves each item to the place with the least byte-time area, all others fixed.
   Order settled(Order order) {
     for (int sweep = 0; sweep < kSweeps; ++sweep) {
       find_places(order);
@@ -101,7 +102,7 @@ class Orders {
     return order;
   }
 
-  // Moves work out of the moment that needs most, as long as that helps.
+  // Moves items away from the peak while the cost decreases.
   Order lowered(Order order, std::uint64_t bound_bytes) {
     std::uint64_t trials = kWork / std::max<std::size_t>(order.size(), 1);
     Cost now = cost(order);
@@ -158,8 +159,9 @@ class Orders {
       live_[p] += static_cast<std::int64_t>(problem_.items[order[p]].ways[0].workspace_bytes);
   }
 
-  // What an item holds is convex in its place: results from there on, operands up to it. So the
-  // least is at an end of where it may stand, or where an operand has its last other reader.
+  // The live bytes that an item causes are convex in its place: its results live from there on, its
+  // operands up to it. So the minimum is at an end of the valid range, or at the last other reader
+  // of an operand.
   std::uint32_t best_place(std::uint32_t i) const {
     const Item& item = problem_.items[i];
     const std::uint32_t here = place_[i];
@@ -169,7 +171,7 @@ class Orders {
       made += static_cast<double>(problem_.values[v].bytes);
       for (std::uint32_t reader : readers_[v]) high = std::min(high, place_[reader] - 1);
     }
-    std::vector<std::pair<std::uint32_t, double>> held;  // until when by others, and bytes
+    std::vector<std::pair<std::uint32_t, double>> held;  // Last use by other items, and bytes.
     for (std::uint32_t v : item.reads) {
       low = std::max(low, place_[maker_[v]] + 1);
       if (problem_.values[v].is_output) continue;
@@ -193,8 +195,8 @@ class Orders {
     return best;
   }
 
-  // Orders without something that is alive at the peak, and not used there: made later, or read
-  // by all its readers before.
+  // Returns orders without a value that is live but unused at the peak: defined later, or consumed
+  // by all its readers earlier.
   std::vector<Order> moves_around_peak(const Order& order, std::uint64_t& trials) {
     find_live(order);
     const auto peak = static_cast<std::uint32_t>(std::ranges::max_element(live_) - live_.begin());
@@ -220,9 +222,10 @@ class Orders {
     return moves;
   }
 
-  // The maker and whatever hangs on it, moved behind the peak; nothing where the peak does.
+  // Moves the value's maker and its dependents after the peak; returns an empty order if the peak
+  // item depends on it.
   Order with_later(const Order& order, std::uint32_t value, std::uint32_t peak) const {
-    std::vector<char> goes(order.size(), 0);  // by item
+    std::vector<char> goes(order.size(), 0);  // By item.
     const std::uint32_t from = place_[maker_[value]];
     goes[maker_[value]] = 1;
     for (std::uint32_t p = from + 1; p <= peak; ++p) {
@@ -237,7 +240,8 @@ class Orders {
     return moved;
   }
 
-  // The readers and whatever they hang on, moved before the peak; nothing where they hang on it.
+  // Moves the value's readers and their dependencies before the peak; returns an empty order if
+  // they depend on the peak item.
   Order with_earlier(const Order& order, std::uint32_t value, std::uint32_t peak) const {
     if (problem_.values[value].is_output) return {};
     std::vector<char> goes(order.size(), 0);
@@ -258,11 +262,11 @@ class Orders {
   const Problem& problem_;
   bool in_place_;
   std::vector<std::uint32_t> maker_;
-  std::vector<std::vector<std::uint32_t>> readers_;  // by value
-  // Of the order looked at last.
-  std::vector<std::uint32_t> place_;  // by item
-  std::vector<std::uint32_t> last_;   // by value: the place where it is read last
-  std::vector<std::int64_t> live_;    // by place
+  std::vector<std::vector<std::uint32_t>> readers_;  // By value.
+  // State of the last evaluated order:
+  std::vector<std::uint32_t> place_;  // By item.
+  std::vector<std::uint32_t> last_;   // By value: the place of the last reader.
+  std::vector<std::int64_t> live_;    // By place.
 };
 
 Problem permuted(const Problem& problem, const Order& order) {
@@ -326,7 +330,7 @@ std::uint64_t order_bound_bytes(const Problem& problem, bool in_place) {
   const std::size_t count = problem.items.size();
   if (count > kMostBounded) return bound;
   const std::vector<std::uint32_t> maker = problem.makers();
-  // By item: those that it hangs on, itself too.
+  // By item: its transitive dependencies, itself included.
   std::vector<std::vector<bool>> before(count);
   std::vector<std::vector<std::uint32_t>> readers(problem.values.size());
   for (std::uint32_t i = 0; i < count; ++i) {

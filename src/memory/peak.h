@@ -4,22 +4,22 @@
 
 namespace tenon::memory {
 
-/// The moment of a plan that needs most, and what lies in the arena then.
+/// The moment of a plan with the most live bytes, and the storages that are live then.
 struct Peak {
   struct Alive {
     std::string name;
     std::uint64_t bytes = 0;
   };
   std::uint32_t event = 0;
-  /// that runs there, or next; empty where nothing does
+  /// The item that runs then, or next; empty after the last item.
   std::string item;
-  /// alive
+  /// Live bytes.
   std::uint64_t bytes = 0;
-  /// largest first
+  /// Largest first.
   std::vector<Alive> alive;
 };
 Peak peak_of(const Plan& plan, const Problem& problem);
-/// "step 'conv', where 5 MiB are alive: 'x' 3 MiB, …", the ten largest.
+/// Returns "step 'conv', where 5 MiB are alive: 'x' 3 MiB, …" with the ten largest.
 std::string text_of(const Peak& peak);
 
 }  // namespace tenon::memory

@@ -1,3 +1,4 @@
+// Dynamic storage allocation: greedy heuristics, then branch and bound on a falling capacity.
 #include "base/error.h"
 #include "memory/arena.h"
 
@@ -6,11 +7,11 @@
 namespace tenon::memory {
 namespace {
 
-// Beyond so many buffers the branch and bound has no hope: only heuristics.
+// Above this size branch and bound does not finish: heuristics only.
 constexpr std::size_t kMaxSearchedBuffers = 5'000;
-// Beyond so many pairs of buffers that meet, only the order whose time does not grow with them.
+// Above this number of conflicts only the order with quasi-linear time is used.
 constexpr std::uint64_t kMaxConflicts = 10'000'000;
-// So many steps of capacity are tried between the bound and the best placement so far.
+// Maximum number of capacities tried between the bound and the best placement.
 constexpr int kLadderSteps = 24;
 
 std::uint64_t end_of(std::span<const ArenaBuffer> buffers,
@@ -24,10 +25,10 @@ std::uint64_t end_of(std::span<const ArenaBuffer> buffers,
   return end;
 }
 
-// Looks for less than `arena` takes: first at the bound, which is reached more often than not, then
-// halfway between what is proven impossible, or was not found, and what is known.
+// Searches for a placement smaller than `arena`: first at the bound, which usually succeeds, then
+// by bisection between failed and placed capacities.
 void search(std::span<const ArenaBuffer> buffers, const PlaceOptions& options, Arena& arena) {
-  // In units of the alignment, so that every offset found is a multiple of it.
+  // Sizes in units of the alignment, so that every offset is a multiple of it.
   std::vector<ArenaBuffer> scaled;
   std::vector<std::size_t> position;
   for (std::size_t b = 0; b < buffers.size(); ++b) {
@@ -40,11 +41,11 @@ void search(std::span<const ArenaBuffer> buffers, const PlaceOptions& options, A
   const std::uint64_t unit = options.alignment;
   const std::uint64_t bound = arena.max_live_bytes / unit;
   std::uint64_t best = arena.bytes / unit;
-  std::uint64_t proven = bound;  // nothing below fits
+  std::uint64_t proven = bound;  // No smaller capacity fits.
   const std::uint64_t wanted = std::max(bound, options.capacity ? *options.capacity / unit : bound);
   std::uint64_t target = wanted;
   for (int step = 0; step < kLadderSteps && best > wanted; ++step) {
-    // The first try, at what is wanted, may take most of the nodes.
+    // The first attempt, at the wanted capacity, may use most of the nodes.
     const std::uint64_t left = options.node_limit - arena.node_count;
     const std::uint64_t share = step == 0 ? options.node_limit * 3 / 4 : left / 4;
     if (share == 0) break;

@@ -4,6 +4,8 @@
 
 #include <limits>
 
+// The text form of a plan:
+//
 // plan
 // arena 7277821952 live 7277821952 seconds 0.5561
 // run 3 0 "Convolution2DFunction"

@@ -8,7 +8,8 @@ namespace tenon::memory {
 namespace {
 
 constexpr std::uint32_t kNone = static_cast<std::uint32_t>(-1);
-constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 56;  // sums of many still fit 64 bits
+// Sums of many such sizes still fit 64 bits.
+constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 56;
 
 }  // namespace
 

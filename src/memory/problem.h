@@ -8,93 +8,94 @@
 
 namespace tenon::memory {
 
-/// Something that takes bytes from its making to its last use.
+/// A value that takes bytes from its definition to its last use.
 struct Value {
   std::string name;
   std::uint64_t bytes = 0;
-  /// kept to the end
+  /// Live to the end.
   bool is_output = false;
   bool may_swap = true;
 };
 
-/// One way to do an item's work.
+/// One implementation of an item.
 struct Way {
   double seconds = 0;
   std::uint64_t workspace_bytes = 0;
 };
 
-/// A piece of work. What it reads that is no value of the problem (parameters, inputs) lies
-/// elsewhere.
+/// A unit of work. `reads` lists values of the problem only; parameters and inputs live outside the
+/// arena.
 struct Item {
   std::string name;
-  /// values, once each
+  /// Values, without duplicates.
   std::vector<std::uint32_t> reads, makes;
-  /// A result and the operand that it may overwrite; of equal bytes.
+  /// Pairs of a result and an operand of equal bytes that it may overwrite.
   std::vector<std::pair<std::uint32_t, std::uint32_t>> may_share;
   bool may_repeat = false;
-  /// at least one; the first is the usual one
+  /// At least one; the first is the default.
   std::vector<Way> ways;
-  /// What whoever asks calls it; stays with it in any order of the items.
+  /// The caller's identifier; preserved by reordering.
   std::uint32_t number = 0;
 };
 
-/// The way to a larger, slower memory. Both directions work at once.
+/// A link to a larger, slower memory. Both directions transfer concurrently.
 struct Link {
   std::string name;
   double bytes_per_s = 0;
   double latency_s = 0;
 };
 
-/// What the planner knows: numbers only. Items stand in an order in which they can run.
+/// Input of the memory planner: sizes, times and dependencies. Items are in a valid execution
+/// order.
 struct Problem {
   std::string name;
   std::vector<Value> values;
   std::vector<Item> items;
   std::optional<Link> link;
-  /// What lies outside the arena all the time: parameters, inputs.
+  /// Bytes outside the arena for the whole run: parameters and inputs.
   std::uint64_t fixed_bytes = 0;
 
-  /// The item that makes each value.
+  /// Returns the item that makes each value.
   std::vector<std::uint32_t> makers() const;
-  /// of every item once, in its first way
+  /// Total time of all items, each with its first way.
   double seconds() const;
 };
 
-/// Throws Error where an item reads what is not made before it, a value is made twice or never, or
-/// an index, a size or a time is out of range.
+/// Throws Error if an item reads a value that is not made before it, if a value is made twice or
+/// never, or if an index, size or time is out of range.
 void verify(const Problem& problem);
-/// Keeps an item before another one that reads nothing it makes: by a value of no bytes.
+/// Orders an item before another one without a data dependency, by a value of zero bytes.
 void put_before(Problem& problem, std::uint32_t item, std::uint32_t later);
 
 /// One step of a plan.
 struct Event {
   enum class Kind : std::uint8_t {
-    /// item `index`, in its way `way`
+    /// Runs item `index` by its way `way`.
     Run,
-    /// begins to copy value `index` to the slower memory; work goes on
+    /// Starts copying value `index` to slow memory (offload); items continue meanwhile.
     Out,
-    /// waits for that copy: the bytes are free afterwards
+    /// Waits for that copy and frees the bytes.
     Free,
-    /// begins to copy it back; whoever reads it waits for that
+    /// Starts copying the value back; its first reader waits for the copy.
     In,
   } kind = Kind::Run;
   std::uint32_t index = 0, way = 0;
   bool operator==(const Event&) const = default;
 };
 
-/// A value from one making (or copy back) to its last use.
+/// One lifetime of a value: from a definition, recomputation or copy back to its last use.
 struct Instance {
   std::uint32_t value = 0;
-  /// event
+  /// Event.
   std::uint32_t made_at = 0;
   bool operator==(const Instance&) const = default;
 };
 
-/// Bytes of the arena that are needed during the events [begin, end).
+/// Bytes of the arena that are reserved during the events [begin, end).
 struct Storage {
   std::uint64_t bytes = 0, offset = 0;
   std::uint32_t begin = 0, end = 0;
-  /// One after the other, each but the first in place of the one before; none: workspace of the
+  /// Consecutive occupants, each overwriting its predecessor in place. Empty: the workspace of the
   /// item that runs at `begin`.
   std::vector<Instance> instances;
   bool operator==(const Storage&) const = default;
@@ -109,9 +110,9 @@ struct Plan {
   bool operator==(const Plan&) const = default;
 };
 
-/// The text form, which `parse_plan` reads back; names are for people only.
+/// Returns the text form that `parse_plan` reads; `parse_plan` ignores names.
 std::string print(const Plan& plan, const Problem& problem);
-/// Throws Error with the line where the text is no plan.
+/// Throws Error with the line of a syntax error.
 Plan parse_plan(std::string_view text, std::string_view source);
 
 }  // namespace tenon::memory

@@ -1,3 +1,4 @@
+// List scheduling for low peak memory.
 #include "memory/schedules.h"
 
 #include <algorithm>
@@ -13,8 +14,8 @@ void keep_once(std::vector<std::uint32_t>& items) {
   items.erase(rest.begin(), rest.end());
 }
 
-/// A queue of tasks whose costs change while they wait: what changed is put in again, and entries
-/// that no longer hold are passed over.
+/// A priority queue of ready tasks with changing costs: a changed task is pushed again, and stale
+/// entries are skipped (lazy deletion).
 class ReadyQueue {
  public:
   explicit ReadyQueue(std::size_t task_count)
@@ -27,7 +28,7 @@ class ReadyQueue {
   }
   bool holds(std::uint32_t task) const { return is_waiting_[task]; }
 
-  /// Nothing is left where this gives false.
+  /// Returns false if the queue is empty.
   bool take(std::uint32_t& task) {
     while (!entries_.empty()) {
       const auto [cost, turn, next] = entries_.top();
@@ -41,7 +42,7 @@ class ReadyQueue {
   }
 
  private:
-  using Entry = std::tuple<std::int64_t, std::int64_t, std::uint32_t>;  // least first
+  using Entry = std::tuple<std::int64_t, std::int64_t, std::uint32_t>;  // Least first.
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> entries_;
   std::vector<std::int64_t> costs_;
   std::vector<bool> is_waiting_;
@@ -121,7 +122,7 @@ Sequence least_growth(const Tasks& tasks) {
     is_done[task] = true;
     for (std::uint32_t value : tasks.reads[task]) {
       if (--waiting[value] != 1) continue;
-      // Whoever is last to read it now frees it.
+      // The last remaining reader now frees the value.
       for (std::uint32_t reader : tasks.values[value].readers) {
         if (!is_done[reader] && ready.holds(reader)) ready.put(reader, growth(reader));
       }
@@ -162,7 +163,7 @@ Sequence least_growth_backwards(const Tasks& tasks) {
     for (std::uint32_t value : tasks.reads[task]) {
       if (is_held[value]) continue;
       is_held[value] = true;
-      // Who else reads it no longer has to pay for it.
+      // Other readers no longer pay for this value.
       for (std::uint32_t reader : tasks.values[value].readers) {
         if (ready.holds(reader)) ready.put(reader, growth(reader));
       }
@@ -177,7 +178,7 @@ Sequence least_growth_backwards(const Tasks& tasks) {
 
 Sequence deepest_need_first(const Tasks& tasks) {
   const std::size_t count = tasks.size();
-  // As if the graph were a tree: what computing a task takes, and what it leaves.
+  // Treats the graph as a tree (Sethi-Ullman): peak and remaining bytes of each task's subtree.
   std::vector<std::int64_t> takes(count, 0), leaves(count, 0);
   std::vector<std::vector<std::uint32_t>> visits(count);
   for (std::uint32_t task = 0; task < count; ++task) {
@@ -200,7 +201,7 @@ Sequence deepest_need_first(const Tasks& tasks) {
   };
   std::vector<Entry> stack;
   for (std::uint32_t root = 0; root < count; ++root) {
-    // Roots are those that nobody reads, as they stand.
+    // Roots are the tasks without readers, in given order.
     const bool is_read = std::ranges::any_of(tasks.makes[root], [&](std::uint32_t value) {
       return !tasks.values[value].readers.empty();
     });

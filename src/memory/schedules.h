@@ -7,7 +7,7 @@
 
 namespace tenon::memory {
 
-/// The items to be put in order, numbered as they stand, with what they make and read.
+/// The items to schedule, by index, with the values that they define and use.
 struct Tasks {
   explicit Tasks(const Problem& problem);
   std::size_t size() const { return makes.size(); }
@@ -15,16 +15,16 @@ struct Tasks {
   struct Held {
     std::int64_t bytes = 0;
     std::uint32_t maker = 0;
-    /// once each
+    /// Without duplicates.
     std::vector<std::uint32_t> readers;
     bool is_output = false;
   };
   std::vector<Held> values;
-  /// values, by task
+  /// Values, by task.
   std::vector<std::vector<std::uint32_t>> makes, reads;
-  /// tasks, by task; once each
+  /// Tasks, by task, without duplicates.
   std::vector<std::vector<std::uint32_t>> needs;
-  /// by task: while it runs
+  /// By task: extra bytes while it runs.
   std::vector<std::int64_t> inner_bytes;
 };
 
@@ -32,13 +32,14 @@ using Sequence = std::vector<std::uint32_t>;
 
 std::int64_t peak_bytes(const Tasks& tasks, const Sequence& sequence);
 
-/// Of what is ready, what leaves least alive; of equals what was made ready last, so that chains
-/// run through.
+/// List scheduling: picks the ready task that leaves the fewest live bytes; of equals the one that
+/// became ready last, so that chains run to their end.
 Sequence least_growth(const Tasks& tasks);
-/// The same from the end: of what nobody waits for any more, what asks least of those before it.
+/// The same in reversed time: of the tasks whose readers are all scheduled, picks the one with the
+/// fewest additional operand bytes.
 Sequence least_growth_backwards(const Tasks& tasks);
-/// Depth first from the outputs; of a node's operands first the one that needs most beyond what it
-/// leaves.
+/// Depth-first from the outputs. Of a task's operands, the one with the largest excess of peak over
+/// remaining bytes comes first.
 Sequence deepest_need_first(const Tasks& tasks);
 
 }  // namespace tenon::memory

@@ -1,3 +1,4 @@
+// Rematerialization and offload planning by simulated annealing over exact lifetimes.
 #include "memory/search.h"
 
 #include "memory/evaluate.h"
@@ -8,7 +9,7 @@
 namespace tenon::memory {
 namespace {
 
-// Items that the steps of a walk go over; from how many items on a problem is a large one.
+// Total items visited by annealing steps; the problem size from which a problem counts as large.
 constexpr std::uint64_t kWork = 40'000'000, kLarge = 300;
 
 class Random {
@@ -56,31 +57,32 @@ class Annealing {
     }
   }
 
-  // `starts`: treatments that walks begin with, beside those that keep everything.
+  // `starts`: initial treatments in addition to keeping every value.
   SearchResult run(const std::vector<std::vector<Treatment>>& starts = {}) {
     SearchResult result;
     std::uint64_t budget = options_.budget_bytes;
     const std::vector<Treatment> keep = evaluator_.plain_treatments();
     consider(keep, evaluate(keep, budget), budget);
-    // Where everything can be kept, nothing is faster.
+    // If all values fit, no plan is faster.
     if (!pool_.empty() && try_to_place(result)) return finished(std::move(result));
     pool_.clear();
-    // What is proven impossible gets one short walk, to tell how little would do.
+    // A provably impossible budget gets one short walk, to report the smallest feasible size.
     const bool is_hopeless = largest_working_set_bytes(problem_) > budget;
     const int restarts = options_.restarts > 0 ? options_.restarts : is_hopeless ? 1 : kRestarts;
     const std::uint64_t steps = options_.step_limit > 0 ? options_.step_limit
                                 : is_hopeless           ? default_steps() / kShort
                                                         : default_steps();
-    // Copies hide behind work or do not, which makes many valleys: some are found by short walks
-    // only, others by long ones.
+    // A copy either overlaps with work or does not, which creates many local minima: some are found
+    // by short walks only, others by long ones.
     const std::uint64_t long_steps = std::min(kLongSteps, kLongWork / size());
     const bool goes_far = options_.may_swap && problem_.link && options_.step_limit == 0 &&
                           options_.restarts == 0 && long_steps > steps && !is_hopeless;
     const bool is_large = size() > kLarge && options_.may_recompute && !options_.may_swap;
-    // Where the best choices cannot be placed within the budget, look for ones with less alive.
+    // If the best choices cannot be placed within the budget, searches for choices with fewer live
+    // bytes.
     for (int tightening = 0; tightening < (size() > kLarge ? 6 : 4); ++tightening) {
       if (tightening > 0 && size() > kLarge) {
-        // What was best is a little too large: one walk from there.
+        // The best plan is slightly too large: one walk starts from it.
         const std::vector<Treatment> last = pool_.front().treatments;
         pool_.clear();
         anneal(last, budget, steps, static_cast<std::uint64_t>(tightening), kWarm);
@@ -91,14 +93,15 @@ class Annealing {
       pool_.clear();
       for (int walk = 0; walk < (goes_far ? 2 * restarts : restarts) && !pauses_.empty(); ++walk) {
         const int restart = walk % restarts;
-        // After a walk through a large problem that came nowhere near, others hardly will.
+        // If one walk through a large problem ended far above the budget, further walks are
+        // skipped.
         if (walk > 0 && size() > kLarge && pool_.empty() && is_far_from(budget)) break;
         if (is_large && restart == restarts - 1) {
           anneal(greedy(keep, budget), budget, steps,
                  static_cast<std::uint64_t>(tightening * 64 + restart), kWarm);
           continue;
         }
-        // Small problems are better walked through from the beginning.
+        // Small problems always start from keeping every value.
         const auto start = static_cast<std::size_t>(restart - 1);
         anneal(restart == 0 && options_.may_swap          ? all_swapped(keep)
                : size() > kLarge && start < starts.size() ? starts[start]
@@ -126,8 +129,8 @@ class Annealing {
     return smallest_.outcome.peak_bytes > budget / 4 * 5;
   }
 
-  // Where less memory costs so much time that no walk came within the budget: from the smallest
-  // found, with a higher price on what is over.
+  // Restarts from the smallest plan with a higher penalty on the excess. For problems where saving
+  // memory costs more time than the penalty, so that no walk reached the budget.
   void insist(std::uint64_t budget, std::uint64_t steps) {
     for (const double price : {4.0, 16.0}) {
       if (!pool_.empty() || (price < 16 && is_far_from(budget))) continue;
@@ -138,7 +141,7 @@ class Annealing {
   }
 
   std::uint64_t size() const { return std::max<std::size_t>(problem_.items.size(), 1); }
-  // A step goes over all events; large problems get fewer of them.
+  // One step visits all events; large problems get fewer steps.
   std::uint64_t default_steps() const {
     return std::clamp<std::uint64_t>(kWork / size(), 1'500, kMostSteps);
   }
@@ -165,8 +168,8 @@ class Annealing {
     return merit(outcome) + price_ * over;
   }
 
-  // Among plans of one time, one with less alive is easier to place. Where nothing is copied, fewer
-  // plans are of one time, and a pull would only lead away from the best.
+  // Among plans of equal time, fewer live bytes are easier to place. Without copies few plans have
+  // equal time, and this term would only distract from the fastest.
   double merit(const Evaluator::Outcome& outcome) const {
     const double pull = options_.may_swap ? kPull : 0;
     return outcome.seconds / base_seconds_ +
@@ -191,8 +194,8 @@ class Annealing {
     if (pool_.size() > kPool) pool_.pop_back();
   }
 
-  // Values dropped one after another where most is alive, each time the one that is made again in
-  // the least time for its bytes: walks through large problems would take long to come that far.
+  // Evicts values live at the peak one by one, each time the one with the least recomputation time
+  // per byte. Random walks through large problems would take long to get there.
   std::vector<Treatment> greedy(std::vector<Treatment> state, std::uint64_t budget) {
     const std::vector<Pause>& pauses = evaluator_.pauses();
     Evaluator::Outcome now = evaluate(state, budget);
@@ -249,7 +252,7 @@ class Annealing {
       };
       const std::size_t first = random.below(pauses_.size());
       change(first);
-      // Two changes at once exchange what is kept: often of neighbours.
+      // Two simultaneous changes swap the treatments of two values, often of neighbors.
       const double kind = random.unit();
       if (pauses_.size() > 1 && kind < 0.5) {
         std::size_t second = random.below(pauses_.size());
@@ -268,7 +271,7 @@ class Annealing {
   }
 
   bool try_to_place(SearchResult& result) {
-    // Those of a large problem are much alike: a few tell.
+    // Plans of a large problem are similar: a few placements are representative.
     const std::size_t tried = size() > kLarge ? kTriedOfLarge : kPool;
     for (std::size_t k = 0; k < std::min(tried, pool_.size()); ++k) {
       const Choice& choice = pool_[k];
@@ -288,7 +291,7 @@ class Annealing {
     return false;
   }
 
-  // A node of the placement's tree goes over the buffers: of many, fewer nodes.
+  // A node of branch and bound visits all buffers: larger problems get fewer nodes.
   PlaceOptions place_options(std::uint64_t most_nodes) const {
     PlaceOptions place = options_.place;
     place.capacity = options_.budget_bytes;
@@ -311,7 +314,7 @@ class Annealing {
   static constexpr std::uint64_t kMostSteps = 60'000, kLongSteps = 200'000;
   static constexpr std::uint64_t kLongWork = 30'000'000;
   static constexpr std::size_t kPool = 24, kTriedOfLarge = 8;
-  static constexpr std::uint64_t kPlaceNodes = 30'000;  // for each of them
+  static constexpr std::uint64_t kPlaceNodes = 30'000;  // For each of them.
   static constexpr std::uint64_t kLastPlaceNodes = 300'000, kPlaceBuffers = 400;
   static constexpr double kPull = 1e-3, kHot = 0.01, kWarm = 3e-4, kCold = 1e-4;
   static constexpr std::size_t kTried = 3;
@@ -320,15 +323,15 @@ class Annealing {
   const SearchOptions& options_;
   Evaluator evaluator_;
   double base_seconds_;
-  std::vector<std::uint32_t> pauses_;         // in which something else than keeping may be done
-  std::vector<std::vector<Treatment>> ways_;  // by position in pauses_
-  std::vector<Choice> pool_;                  // within the budget, fastest first
+  std::vector<std::uint32_t> pauses_;         // Gaps with an alternative to Keep.
+  std::vector<std::vector<Treatment>> ways_;  // By position in pauses_.
+  std::vector<Choice> pool_;                  // Within the budget, fastest first.
   Choice smallest_;
   std::uint64_t evaluation_count_ = 0;
-  double price_ = 1;  // of a plan that is over the budget by all of it, in seconds of the whole
+  double price_ = 1;  // Penalty of a plan at twice the budget, in multiples of the base time.
 };
 
-// Whether a plan is to be preferred: within the budget, then faster; else smaller.
+// Returns whether `other` is preferred: within the budget, then faster; otherwise smaller.
 bool is_better(const SearchResult& other, const SearchResult& best) {
   if (other.is_within_budget)
     return !best.is_within_budget || other.plan.seconds < best.plan.seconds;
@@ -340,7 +343,8 @@ bool is_better(const SearchResult& other, const SearchResult& best) {
 SearchResult search(const Problem& problem, const SearchOptions& options) {
   if (!options.may_swap || !options.may_recompute || !problem.link)
     return Annealing(problem, options).run();
-  // Never worse than either alone; through large problems, walks begin with what those came to.
+  // The result is never worse than recomputation or offload alone; for large problems, walks start
+  // from the two single-policy results.
   SearchOptions shared = options;
   if (problem.items.size() > kLarge && options.step_limit == 0)
     shared.step_limit = std::max<std::uint64_t>(kWork / 3 / problem.items.size(), 1'500);
@@ -364,9 +368,9 @@ SearchResult search(const Problem& problem, const SearchOptions& options) {
 
 OrderedResult search_orders(std::span<const Problem> orders, const SearchOptions& options,
                             bool is_thorough) {
-  constexpr double kFree = 1.01;  // of the time without a budget: looking on is not worth it
+  constexpr double kFree = 1.01;  // A plan within 1 % of the unconstrained time ends the search.
   OrderedResult best{0, search(orders.front(), options)};
-  // No order helps where one item does not fit.
+  // If one item alone exceeds the budget, no order helps.
   if (largest_working_set_bytes(orders.front()) > options.budget_bytes) return best;
   for (std::size_t k = 1; k < orders.size(); ++k) {
     const bool is_free = best.result.plan.seconds <= kFree * orders[k].seconds();

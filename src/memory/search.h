@@ -7,29 +7,28 @@
 
 namespace tenon::memory {
 
-/// A time in which a value is not used: after the item that made or read it until the next that
-/// reads it, other items in between.
+/// Interval between two uses of a value: from the item that defines or reads it to its next reader.
 struct Pause {
-  /// items
+  /// Item indices.
   std::uint32_t value = 0, after = 0, before = 0;
 };
 
-/// What is done with a value in a pause.
+/// Residency policy of a value during a gap.
 enum class Treatment : std::uint8_t {
   Keep,
-  /// dropped, made again when it is needed for something, and kept from then on
+  /// Evicted, recomputed at the next need and kept from there (RecomputeOnce).
   Once,
-  /// dropped, made again whenever it is needed for something
+  /// Evicted, recomputed at every need (RecomputePerUse).
   Each,
-  /// copied to the slower memory, and back before the next use
+  /// Copied to slow memory and prefetched before the next use (offload).
   Swap,
 };
 
 struct SearchOptions {
-  /// of the arena
+  /// Budget of the arena.
   std::uint64_t budget_bytes = 0;
   bool may_recompute = true, may_swap = false;
-  /// Steps of the search for each restart, and restarts; 0: by the size of the problem.
+  /// Steps per restart, and number of restarts; 0: chosen by problem size.
   std::uint64_t step_limit = 0;
   int restarts = 0;
   PlaceOptions place;
@@ -37,27 +36,28 @@ struct SearchOptions {
 };
 
 struct SearchResult {
-  /// the fastest found within the budget, or the smallest found
+  /// The fastest plan within the budget; the smallest plan if the budget was not reached.
   Plan plan;
-  /// of the problem's values
+  /// Gaps of the problem's values.
   std::vector<Pause> pauses;
-  /// by pause
+  /// By gap.
   std::vector<Treatment> treatments;
   bool is_within_budget = false;
   std::uint64_t evaluation_count = 0;
 };
 
-/// Decides for each value what is done with it between its uses, so that the placed arena is within
-/// the budget at the least time. Simulated annealing on exact lifetimes; the best are placed.
+/// Rematerialization and offload: chooses a residency for every gap that minimizes step time within
+/// the arena budget. Simulated annealing over exact lifetimes; candidate plans are placed before
+/// they are accepted.
 SearchResult search(const Problem& problem, const SearchOptions& options);
 
 struct OrderedResult {
-  /// of those that were given
+  /// Index into the given orders.
   std::size_t order = 0;
   SearchResult result;
 };
-/// The same in several orders of a problem's items: the best of all, or, unless `is_thorough`, of
-/// the first in which there is a plan within the budget.
+/// Searches several orders of a problem's items. Returns the best result over all orders if
+/// `is_thorough`, otherwise that of the first order with a plan within the budget.
 OrderedResult search_orders(std::span<const Problem> orders, const SearchOptions& options,
                             bool is_thorough);
 

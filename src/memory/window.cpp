@@ -1,3 +1,4 @@
+// Optimal reordering of a window around the peak: dynamic programming over subsets.
 #include "memory/window.h"
 
 #include <algorithm>
@@ -13,7 +14,7 @@ namespace {
 
 constexpr int kMaxRounds = 64;
 
-// How high the peak is, and how many steps reach it.
+// Peak bytes and the number of steps that reach it.
 struct Peak {
   std::int64_t bytes = 0;
   std::size_t steps = 0, first = 0;
@@ -23,7 +24,7 @@ struct Peak {
 };
 
 struct Profile {
-  std::vector<std::int64_t> before;  // held when a step begins
+  std::vector<std::int64_t> before;  // Live bytes when a step begins.
   Peak peak;
 };
 
@@ -51,7 +52,7 @@ Profile profile_of(const Tasks& tasks, const Sequence& sequence) {
   return profile;
 }
 
-/// All orders of some tasks that stand together, by which of them are done.
+/// All orders of consecutive tasks, indexed by the set of completed ones.
 class Window {
  public:
   Window(const Tasks& tasks, const Sequence& sequence, std::size_t start, std::size_t count,
@@ -75,7 +76,7 @@ class Window {
     std::vector<bool> is_behind(tasks.size(), false);
     for (std::size_t step = start + count; step < sequence.size(); ++step)
       is_behind[sequence[step]] = true;
-    // What is made and read by the same counts as one: a concat may read any number of values.
+    // Values with the same maker and readers are merged: a concat may read any number of values.
     std::map<std::tuple<std::size_t, std::size_t, bool>, std::int64_t> bytes_of;
     for (std::uint32_t value : touched) {
       const Tasks::Held& known = tasks.values[value];
@@ -91,7 +92,7 @@ class Window {
     }
   }
 
-  // Positions in the window, best order first to last.
+  // Returns positions in the window in the best order.
   std::vector<std::size_t> best_order() const {
     const std::size_t all = (std::size_t{1} << count_) - 1;
     constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
@@ -121,8 +122,8 @@ class Window {
  private:
   struct Item {
     std::int64_t bytes;
-    std::size_t maker, readers;  // of those in the window
-    bool is_kept;                // somebody behind the window wants it
+    std::size_t maker, readers;  // Bit sets over the window's tasks.
+    bool is_kept;                // Has a reader after the window, or is an output.
   };
 
   template <class List>
