@@ -23,18 +23,19 @@ namespace {
 using nests::WinogradWeights;
 
 constexpr double kLatency = 4;
-// What only the clock can tell from the first choice costs more: it has to be timed to be taken.
+// Cost factor of alternatives that the cost model cannot distinguish from the default: they are
+// chosen only by tuning.
 constexpr double kUntimed = 1.1;
-// What whole sums take of the time of sums in parts, where the facts speak for these.
+// Cost factor of an unblocked reduction if the facts favor K-blocking.
 constexpr double kLostWhole = 1.05;
 
-// Cycles for one step of the sum in a tile: two multiply-adds start in each, two loads, and a sum
-// waits for the one before.
+// Cycles per reduction step of a register tile: two FMAs and two loads issue per cycle, and an
+// accumulator waits for its previous FMA.
 double step_cycles(double rows, double vectors) {
   return std::max({rows * vectors / 2, (rows + vectors) / 2, kLatency});
 }
 
-// Tiles of nearly equal size, as they are emitted: of how many rows, and how many.
+// Balanced row tiles, as the emitter creates them: sizes and counts.
 struct RowTiles {
   std::int64_t large = 1, large_count = 1, small = 0, small_count = 0;
 };
@@ -55,7 +56,7 @@ std::int64_t column_width(std::int64_t column_count, std::int64_t columns) {
   return columns;
 }
 
-// Cycles for one step of the sum over all rows and columns, in vectors of so many numbers.
+// Cycles per reduction step over all rows and columns, for vectors of `lanes` elements.
 double tiled_cycles(const TileFacts& facts, const TileShape& shape, std::int64_t lanes) {
   const RowTiles rows = row_tiles(facts.row_count, std::min(shape.rows, facts.most_rows));
   const auto cycles = [&](double vectors) {
@@ -66,7 +67,7 @@ double tiled_cycles(const TileFacts& facts, const TileShape& shape, std::int64_t
   };
   const std::int64_t width = column_width(facts.column_count, shape.columns);
   const std::int64_t whole = facts.column_count / width, left = facts.column_count % width;
-  // What is left of the columns is done by single vectors.
+  // Remaining columns use single vectors.
   return static_cast<double>(whole) * cycles(static_cast<double>((width + lanes - 1) / lanes)) +
          static_cast<double>((left + lanes - 1) / lanes) * cycles(1);
 }
@@ -85,7 +86,7 @@ double product_count(const Contraction& sum) {
   return products;
 }
 
-// Of a nest of several stages: how often it folds anything.
+// Number of folds in a nest of several stages.
 double products_in(const Block& block) {
   double count = 0;
   for (const Statement& statement : block) {
@@ -144,7 +145,7 @@ class Lister {
     }
   }
 
-  // All blocks of tiles cost the same by what can be told ahead; the first is taken until timed.
+  // The cost model gives all block sizes equal cost; the default is used unless tuned.
   void add_winograd(const std::string& name, WindowSum window, int tile) {
     const double cost = estimated(window, tile);
     window.weights.tile = tile;
@@ -192,15 +193,15 @@ class Lister {
     list_.back().is_winograd = true;
   }
 
-  // More memory and larger errors should pay.
+  // Winograd must win by a margin that justifies its memory use and larger rounding errors.
   double estimated(WindowSum window, int tile) const {
     constexpr double kPays = 0.8;
     window.weights.tile = tile;
     return at_size_hint(winograd_cost(window, target_) / kPays, window);
   }
 
-  // Of a batch that is a symbol, others count as many images as its size hint says, and this as
-  // many as there are at least: there they are to be compared.
+  // For a symbolic batch, other candidates count images by the size hint, whereas Winograd counts
+  // the minimum. Scales the cost to the size hint for comparison.
   double at_size_hint(double cost, const WindowSum& window) const {
     if (window.batches.is_constant()) return cost;
     const double products = product_count(*sum_) / products_;
@@ -225,7 +226,7 @@ class Lister {
     const std::vector<TileShape> shapes = tile_shapes();
     const auto lanes = static_cast<std::int64_t>(target_.vector_bits / 32);
     const double products = sum_ ? product_count(*sum_) : products_in(work_.part.nest.body);
-    // Weights come from memory while others are in use.
+    // Weights stream from memory while arithmetic overlaps.
     const double cost = std::max(products / products_, weight_bytes(packs) / bytes_);
     const double usual = facts.refusal.empty() ? tiled_cycles(facts, shapes.front(), lanes) : 1;
     const bool has_parts = facts.refusal.empty() && facts.depth_refusal.empty() &&
@@ -250,12 +251,11 @@ class Lister {
     add_reduction_vectors(facts, shapes.front(), cost);
   }
 
-  // Products of bf16 that are not widened first.
+  // bf16 dot products without widening.
   void add_pairs(const TileFacts& facts, TileShape shape, double cost) {
     shape.is_paired = true;
     const std::string& refusal = facts.refusal.empty() ? facts.pair_refusal : facts.refusal;
-    // The rate of a processor that has tiles is theirs; its vectors of pairs are no faster than
-    // those of f32.
+    // With AMX the listed bf16 rate is that of tiles; vectors of pairs are as fast as f32.
     const double pairs = target_.products_per_cycle(DType::BF16);
     const double share = facts.has_own_tiles || bf16_instructions(target_) != "amx-bf16"
                              ? products_ / pairs
@@ -267,8 +267,8 @@ class Lister {
     }
   }
 
-  // Sums in parts whose columns stay in the first cache. Where a core's second cache is quick
-  // enough to read them for every tile of rows only the clock can tell.
+  // K-blocking, with columns that stay in L1. Only measurement tells whether L2 is fast enough to
+  // reread them for every row tile.
   void add_depths(const TileFacts& facts, TileShape shape, double cost) {
     const unsigned most = depth_for(shape, target_);
     for (const unsigned depth : {most, most / 2}) {
@@ -283,8 +283,8 @@ class Lister {
     }
   }
 
-  // A vector of every row and of what rows share is read for each multiply-add, and lanes have to
-  // be added up in the end.
+  // Each FMA loads a vector of the row and one of the shared operand, and lanes are reduced at the
+  // end.
   void add_reduction_vectors(const TileFacts& facts, const TileShape& shape, double cost) {
     constexpr double kDots = 1.25, kFold = 8;
     const std::string name = concat("dots ", shape.rows);
@@ -303,13 +303,14 @@ class Lister {
                  columns = static_cast<double>(facts.column_count);
       const double half = lanes / 2, vectors = std::floor(columns / half),
                    left = columns - vectors * half;
-      cycles /= (vectors + left) * lanes / columns;  // as much quicker than tiles as it is
+      cycles /= (vectors + left) * lanes /
+                columns;  // Speed-up over tiles, which leave lanes unused with few columns.
     }
     add(name, yes(cycles), tiles(along));
   }
 
-  // The usual one, then others whose sums, with a vector of each column and one number of a row,
-  // fit the registers.
+  // The default shape, then others whose accumulators, with one vector per column block and one row
+  // element, fit the registers.
   std::vector<TileShape> tile_shapes() const {
     const unsigned lanes = target_.vector_bits / 32;
     std::vector<TileShape> shapes = {tile_for(target_.registers, target_.vector_bits)};
@@ -326,7 +327,7 @@ class Lister {
     return a.rows == b.rows && a.columns == b.columns;
   }
 
-  // Shapes that come out as one before them need not be timed twice.
+  // Skips shapes that result in the same tile as an earlier one.
   static std::string refusal_of(const TileShape& shape, const TileFacts& facts,
                                 const std::vector<TileShape>& shapes) {
     const auto outcome = [&](const TileShape& s) {
@@ -366,7 +367,7 @@ class Lister {
         }
         if (packings) nests::skip_hidden(nest.nest);
         if (packings && border) nests::skip_padding(nest.nest, *border);
-        if (!packings) schedule(nest.nest);  // the copy that makes room around an operand
+        if (!packings) schedule(nest.nest);  // The copy that adds padding around an operand.
         nest.is_scheduled = true;
         made.push_back({std::move(nest), packings ? std::move(*packings) : std::vector<Packing>()});
       }
@@ -403,7 +404,8 @@ class Lister {
     add("loops", yes(cost), loops({}));
   }
 
-  // Schedules count every extent that is no number alike; other candidates count its size hint.
+  // `schedule` assumes a fixed count for symbolic extents, other candidates use size hints. This
+  // factor converts between them.
   static double size_hint_share(const Block& body) {
     double share = 1;
     for (const Block* block = &body;
@@ -428,7 +430,7 @@ class Lister {
   static constexpr std::int64_t kFewestChannels = 16;
   const KernelWork& work_;
   const TargetFacts& target_;
-  double products_, bytes_;  // of weights, in a cycle of a core
+  double products_, bytes_;  // FMAs, and bytes of weights from memory, per cycle of one core.
   std::optional<Contraction> sum_;
   std::vector<Candidate> list_;
 };

@@ -7,8 +7,8 @@
 
 namespace tenon::codegen::cpu {
 
-/// All that there are for the work, those that refuse among them. Where costs are equal the first
-/// is the one to take. The last, plain loops, accepts whatever there is.
+/// Returns all candidates for the work, refusals included. Ties in cost go to the first. The last
+/// candidate, scalar or vectorized loops without tiles, accepts any work.
 std::vector<Candidate> candidates_for(const KernelWork& work, const TargetFacts& facts);
 
 }  // namespace tenon::codegen::cpu

@@ -13,7 +13,7 @@ using nests::Contraction;
 
 constexpr std::int64_t kEnoughRows = 8;
 
-// Rows share one operand, and the inner loop has too few of them.
+// Collapsing pays if rows share one operand and the inner loop has too few of them.
 bool may_gain(const Contraction& sum, const Statement& outer, const Statement& inner, bool all) {
   if (!all && inner.extent.is_constant() && inner.extent.constant() >= kEnoughRows) return false;
   const auto is_read_by = [&](const Scalar& load) {

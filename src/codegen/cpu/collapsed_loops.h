@@ -4,10 +4,10 @@
 
 namespace tenon::codegen::cpu {
 
-/// Two loops around a sum of products, of which the inner one alone may be too short for the rows
-/// of a tile (a batch that is a symbol, a few sequences), become one where every operand and result
-/// runs through both in one piece, or through neither. `all`: as many loops as can be, however long
-/// they are.
+/// Collapses two parallel loops around a contraction into one if the inner loop may be too short to
+/// fill the rows of a register tile (a symbolic batch, a few sequences). Every operand and result
+/// must be contiguous over both loops or independent of both. `all` collapses every possible
+/// loop, regardless of its extent.
 void collapse_rows(LoopNest& nest, bool all = false);
 
 }  // namespace tenon::codegen::cpu

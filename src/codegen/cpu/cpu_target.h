@@ -7,8 +7,8 @@
 
 namespace tenon::codegen::cpu {
 
-/// Code for a processor: one that is described (`cpu_facts`), or this very machine, "native".
-/// Throws Error of kind Usage for a name that is none.
+/// Returns the target of a described processor (`cpu_facts`), or of this machine for "native".
+/// Throws Error of kind Usage for an unknown name.
 std::shared_ptr<const Target> cpu_target(const std::string& name = "native");
 
 }  // namespace tenon::codegen::cpu

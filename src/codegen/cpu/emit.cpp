@@ -1,3 +1,4 @@
+// LLVM code generation: target machine, optimization pipeline and object emission.
 #include "codegen/cpu/emit.h"
 
 #include "base/error.h"
@@ -31,8 +32,8 @@
 #include <mutex>
 #include <new>
 
-// The constructors of LLVM's globals, where cmake/start_up.ld keeps them from running when the
-// process starts. Linked without it both are null, and they have run.
+// Bounds of the array of LLVM's static constructors, which cmake/start_up.ld defers beyond process
+// start. Without that linker script both are null and the constructors have run.
 extern "C" {
 [[gnu::weak]] extern void (*const tenon_late_constructors_begin[])();
 [[gnu::weak]] extern void (*const tenon_late_constructors_end[])();
@@ -41,7 +42,7 @@ extern "C" {
 namespace tenon::codegen::cpu {
 namespace {
 
-// Of instructions for pairs of bf16, as LLVM calls them.
+// LLVM features for bf16 dot products and AMX.
 std::string features_of(const TargetFacts& facts) {
   return bf16_instructions(facts) == "amx-bf16" ? "+avx512bf16,+amx-tile,+amx-bf16" : "+avx512bf16";
 }
@@ -53,8 +54,8 @@ std::unique_ptr<llvm::TargetMachine> target_machine(const TargetFacts& facts, bo
          constructor != tenon_late_constructors_end; ++constructor) {
       (*constructor)();
     }
-    // Rather than to abort; its code is left as it stands, which is what a process that ends can
-    // bear.
+    // Throws instead of aborting. LLVM's state is inconsistent afterwards, which is acceptable for
+    // a process that ends.
     llvm::install_bad_alloc_error_handler([](void*, const char*, bool) { throw std::bad_alloc(); });
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
@@ -64,7 +65,8 @@ std::unique_ptr<llvm::TargetMachine> target_machine(const TargetFacts& facts, bo
   const llvm::Target* found = llvm::TargetRegistry::lookupTarget(triple, problem);
   if (found == nullptr)
     throw Error("no code generator for this machine", ErrorKind::Device).got(problem);
-  // Also natively only what the level has: the program says no more than that of what it needs.
+  // "native" also uses only the architecture level's features: the program records no further
+  // requirements.
   const std::string& cpu = facts.instructions;
   llvm::TargetOptions options;
   std::unique_ptr<llvm::TargetMachine> machine(found->createTargetMachine(
@@ -74,7 +76,7 @@ std::unique_ptr<llvm::TargetMachine> target_machine(const TargetFacts& facts, bo
   return machine;
 }
 
-// Kernels are already written as vectors: what is left is to share and hoist index arithmetic.
+// Kernels are vectorized already; the passes only share and hoist index arithmetic.
 void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
@@ -98,7 +100,7 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
   all.run(module, modules);
 }
 
-// The processor whose order of instructions suits; none of a level of the architecture.
+// LLVM's scheduling model of the processor; empty for an architecture level.
 std::string llvm_name(const TargetFacts& facts) {
   if (facts.name == "native") return llvm::sys::getHostCPUName().str();
   if (facts.name == "zen4") return "znver4";

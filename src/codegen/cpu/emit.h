@@ -8,14 +8,15 @@
 
 namespace tenon::codegen::cpu {
 
-/// Machine code for nests. Throws Error of kind Unsupported for what kernels cannot compute.
+/// Compiles nests to machine code. Throws Error of kind Unsupported if a kernel cannot be
+/// generated.
 Module compile_nests(std::span<const KernelSource> kernels, const TargetFacts& facts,
                      bool keeps_text);
 
-/// What decides how fast code for this target is here: this processor, what it can do, the target.
+/// Identifies the conditions that determine the speed of the target's code here: this processor,
+/// its features, the target.
 std::string machine_name(const TargetFacts& facts);
-/// What decides which code is made of a nest: a number made of the sources of the code generator,
-/// and LLVM.
+/// Identifies the code generator: a hash of its sources, and LLVM's version.
 std::string generator_name();
 
 }  // namespace tenon::codegen::cpu

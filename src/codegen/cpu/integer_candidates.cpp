@@ -14,7 +14,8 @@
 namespace tenon::codegen::cpu {
 namespace {
 
-// What only the clock can tell from the first choice costs more: it has to be timed to be taken.
+// Cost factor of alternatives that the cost model cannot distinguish from the default: they are
+// chosen only by tuning.
 constexpr double kUntimedInteger = 1.1;
 
 decltype(Candidate::make) dots(const KernelWork& work, const TileShape& shape,
@@ -33,8 +34,8 @@ decltype(Candidate::make) dots(const KernelWork& work, const TileShape& shape,
   };
 }
 
-// Of all sums of products of bytes in a nest: how many products, and bytes of weights; how long the
-// longest is.
+// Totals over all int8 contractions of a nest: multiply-accumulates and bytes of weights; the
+// longest reduction.
 struct ByteSum {
   double products = 0, weights = 0, length = 0;
 };
@@ -71,12 +72,11 @@ std::vector<Candidate> integer_candidates(const KernelWork& work, const TargetFa
   if (facts.registers >= 32) shapes.push_back({6, 4 * lanes});
   const std::vector<bool> packs = may_pack(work.part, work.is_constant);
   const std::string refusal = integer_tile_refusal(work.part.nest, packs);
-  // A processor's rate is that of its tiles, where it has some: vectors add up four times as much
-  // as of floats.
+  // With AMX the listed int8 rate is that of tiles; VNNI vectors have four times the f32 rate.
   const bool has_own_tiles = dot_instructions(facts) == "amx-int8";
   const bool fits = has_own_tiles && fits_own_tiles(work.part.nest, packs);
-  // Sums leave own tiles through memory: short ones take longer for that than vectors for
-  // everything.
+  // AMX accumulators are moved to vectors through memory. For short reductions this takes longer
+  // than computing with VNNI vectors.
   const bool pays = fits && sum->length > facts.short_tile_sum;
   if (fits) shapes.insert(pays ? shapes.begin() : shapes.end(), {2 * kOwnTileRows, 2 * lanes});
   const double products =

@@ -4,7 +4,7 @@
 
 namespace tenon::codegen::cpu {
 
-/// The ways to sum products of bytes; none where the nest does not.
+/// Returns the candidates for an int8 contraction; empty for other nests.
 std::vector<Candidate> integer_candidates(const KernelWork& work, const TargetFacts& facts);
 
 }  // namespace tenon::codegen::cpu

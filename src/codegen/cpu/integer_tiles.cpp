@@ -1,3 +1,4 @@
+// Register tiles for int8 contractions: VNNI dot products and AMX tiles.
 #include "codegen/cpu/integer_tiles.h"
 
 #include "base/error.h"
@@ -20,15 +21,15 @@ using nests::Stride;
 
 constexpr std::int64_t kDot = 4;
 
-// Which loops become rows, columns and dots.
+// The loops that become rows, columns and dots of four.
 struct IntegerRoles {
   Contraction sum;
   const Statement *columns = nullptr, *rows = nullptr, *dot = nullptr;
   std::string refusal;
 };
-using OuterLoops = std::vector<Statement>;  // around a stage, without what is in them
+using OuterLoops = std::vector<Statement>;  // The loops around a stage, without their bodies.
 
-// Whether every coordinate of the load grows evenly with loops of numbers.
+// Returns whether every coordinate of the load is affine in loops of constant extent.
 bool is_even(const Scalar& load, const Contraction& sum, const OuterLoops& around) {
   for (const Statement& loop : around) {
     if (depends_on(load, loop.id) && !loop.extent.is_constant()) return false;
@@ -72,7 +73,7 @@ IntegerRoles find_integer_roles(const Block& body, const OuterLoops& around,
     if (stride_along(c.a, loop->id) == Stride::Unit && loop->extent.is_constant()) roles.dot = loop;
   }
   if (roles.dot == nullptr) return no("its rows do not lie along the sum");
-  // The last four would reach into the next group, and past the end of the last.
+  // The last group of four would read beyond its group, and the last group beyond the buffer.
   const auto along = nests::affine_of(c.a->args[c.a->view.size() - 1]);
   const bool is_whole = along && along->steps.size() == 1 && along->steps.contains(roles.dot->id);
   if (roles.dot->extent.constant() % kDot != 0 && !is_whole)
@@ -80,7 +81,8 @@ IntegerRoles find_integer_roles(const Block& body, const OuterLoops& around,
   return roles;
 }
 
-// Whether rows can be read in whole fours: a copy with room around it can (`split_byte_padding`).
+// Returns whether rows can be read in whole groups of four, as in a padded copy
+// (`split_byte_padding`).
 bool is_ready(const IntegerRoles& roles) {
   const Scalar& a = roles.sum.a;
   return a->bounds == Bounds::Inside &&
@@ -92,7 +94,7 @@ std::int64_t width_for(std::int64_t count, std::int64_t width) {
   return width;
 }
 
-// The load with `value` in place of a loop's position.
+// Substitutes `value` for a loop in the load.
 Scalar substituted(const Scalar& load, std::size_t loop, const Scalar& value) {
   Statement holder;
   holder.kind = Statement::Kind::Define;
@@ -102,7 +104,7 @@ Scalar substituted(const Scalar& load, std::size_t loop, const Scalar& value) {
   return block.front().value;
 }
 
-// Where locals are read, and by what.
+// Number of uses of some locals, and the last reader.
 struct LocalUse {
   std::size_t count = 0;
   const ScalarNode* reader = nullptr;
@@ -129,8 +131,8 @@ Scalar with_replaced(const Scalar& scalar, const ScalarNode* old, const Scalar& 
   });
 }
 
-// The sum starts from what is added to it behind it, a bias say: integers may be added in any
-// order.
+// Initializes the accumulator with the addend of the epilogue, such as a bias: integer addition is
+// associative.
 void start_from_addend(Block& body) {
   std::set<std::size_t> names{body.front().id};
   std::set<const ScalarNode*> seen;
@@ -185,12 +187,13 @@ std::optional<std::vector<Packing>> tile_bytes(LoopNest& nest, Block& whole,
   const Scalar column = plus(column_start, loop_scalar(inner));
   const Scalar position = plus(times(loop_scalar(four), integer_scalar(kDot)), loop_scalar(one));
 
-  // b as it is read: fours of the sum for each column of a vector, vector behind vector.
+  // VNNI layout of b: groups of four along the reduction for each column of a vector, vector after
+  // vector.
   Packing packing;
   packing.buffer = c.b->id;
   packing.source_dims = c.b->view;
   packing.limit =
-      std::numeric_limits<std::int64_t>::max() / 2;  // outside of the source all is zero
+      std::numeric_limits<std::int64_t>::max() / 2;  // Reads outside the source are zero.
   const auto add = [&](std::size_t loop, std::int64_t extent) {
     packing.loops.push_back(loop);
     packing.extents.push_back(extent);
@@ -221,7 +224,7 @@ std::optional<std::vector<Packing>> tile_bytes(LoopNest& nest, Block& whole,
   const Scalar packed(std::make_shared<const ScalarNode>(std::move(node)));
   nest.buffers[packing.buffer].dims = packed->view;
 
-  // Rebuilt from the inside: a dot, the loops of the sum, rows, columns, the rest to share out.
+  // Rebuilds the loops inside out: dot, reduction, rows, columns, then the parallel loops.
   Block body = *c.inner;
   const Statement* innermost = &body[1];
   while (innermost->kind == Statement::Kind::Loop) innermost = &innermost->body.front();
@@ -250,7 +253,7 @@ std::optional<std::vector<Packing>> tile_bytes(LoopNest& nest, Block& whole,
 
   std::int64_t b_bytes = 1;
   for (const std::int64_t extent : packing.extents) b_bytes *= extent;
-  // Where a core's own cache holds all weights, blocks of columns come innermost: rows are read
+  // If a core's own cache holds all weights, column blocks are innermost, so that rows are read
   // once.
   const bool keeps_rows =
       (b_bytes <= static_cast<std::int64_t>(target.own_cache().bytes / 2)) != shape.is_reordered;
@@ -312,10 +315,10 @@ std::optional<std::vector<Packing>> tile_bytes(LoopNest& nest, Block& whole,
   return std::vector<Packing>{std::move(packing)};
 }
 
-// The nest, or the first of its stages that can be turned.
+// The nest, or the first stage that can be tiled.
 struct ByteStage {
   Block body;
-  IntegerRoles roles;  // of the body
+  IntegerRoles roles;  // Roles of the body.
 };
 ByteStage find_byte_stage(LoopNest nest, const std::vector<bool>& may_pack) {
   ByteStage found;

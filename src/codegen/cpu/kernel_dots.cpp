@@ -1,4 +1,4 @@
-// How a kernel multiplies bytes and adds them up.
+// Int8 dot products: VNNI (VPDPBUSD), or VPMADDUBSW and VPMADDWD without it.
 #include "base/error.h"
 #include "codegen/cpu/kernel_emitter.h"
 #include "codegen/cpu/lane_parts.h"
@@ -24,8 +24,8 @@ void KernelEmitter::emit_dots(const Statement& statement, std::optional<std::siz
                               llvm::Value* first, unsigned count) {
   const Statement& fold = statement.body.front();
   const Scalar &left = load_under(fold.value->args[0]), &right = load_under(fold.value->args[1]);
-  // Two products of bytes without a sign and weights stay within 16 bits where weights are small
-  // enough.
+  // With small enough weights the sum of two u8 x s8 products fits 16 bits (VPMADDUBSW without
+  // saturation).
   const std::int64_t largest = nest_.buffers[right->id].largest;
   const DotBytes bytes{left->dtype == DType::U8, right->dtype == DType::I8,
                        largest > 0 && 2 * 255 * largest <= 32767};
@@ -53,7 +53,7 @@ void KernelEmitter::emit_dots(const Statement& statement, std::optional<std::siz
   copy_ = 0;
 }
 
-// The number, or a number added to it, where it is of four products of bytes.
+// Matches a dot product of four bytes, optionally with an addend.
 std::optional<Lanes> KernelEmitter::emit_dp4a(const ScalarNode& node) {
   const auto is_dot = [](const ScalarNode& of) {
     return of.kind == ScalarKind::Binary && of.binary == BinaryOp::Dp4a;
@@ -73,7 +73,7 @@ std::optional<Lanes> KernelEmitter::emit_dp4a(const ScalarNode& node) {
   DotBytes bytes{.is_unsigned = true, .is_signed = true};
   if (const Scalar& left = of->args[0];
       left->kind == ScalarKind::Binary && left->binary == BinaryOp::And) {
-    constexpr std::int64_t kHighBits = 0x80808080;  // of what a mask leaves
+    constexpr std::int64_t kHighBits = 0x80808080;  // Sign bits of the mask's bytes.
     for (const Scalar& mask : left->args)
       bytes.fits_pairs |= mask->kind == ScalarKind::Integer && (mask->integer & kHighBits) == 0;
   }
@@ -127,7 +127,7 @@ llvm::Value* KernelEmitter::dot(llvm::Value* total, llvm::Value* a, llvm::Value*
       llvm::Value* ones = llvm::ConstantInt::get(pairs, 1);
       return ir_.CreateAdd(total, ir_.CreateIntrinsic(add_pairs, {}, {sums, ones}));
     }
-    // Else bytes of even and of odd places each as 16 bits, whose products are added exactly.
+    // Otherwise even and odd bytes are widened to 16 bits and multiplied exactly.
     const auto even = [&](llvm::Value* value, bool has_sign) {
       llvm::Value* shifted = ir_.CreateShl(as(value, pairs), llvm::ConstantInt::get(pairs, 8));
       return has_sign ? ir_.CreateAShr(shifted, llvm::ConstantInt::get(pairs, 8))

@@ -1,5 +1,5 @@
-// How a kernel reads windows that reach over the edges of an image without a copy that has room
-// around it.
+// Loop peeling and bounds-check elimination for windows that overlap the edges of an image, without
+// a padded copy.
 #include "codegen/cpu/kernel_emitter.h"
 #include "nests/affine.h"
 #include "nests/index_map.h"
@@ -11,7 +11,7 @@ namespace tenon::codegen::cpu {
 
 namespace {
 
-// Loads of a block that give a number outside of their buffer.
+// Loads with a fill value outside of their buffer.
 std::vector<Scalar> filled_loads(const Block& block) {
   std::vector<Scalar> found;
   nests::for_each_load(block, [&](const Scalar& load) {
@@ -24,8 +24,8 @@ std::vector<Scalar> filled_loads(const Block& block) {
 
 }  // namespace
 
-// By what is written now: a loop that stands at a number, rows of tiles away from edges, or all
-// positions.
+// Range of a coordinate at the current position: constant loops at their value, interior row tiles
+// at their range, other loops over all positions.
 std::optional<Range> KernelEmitter::range_here(const Scalar& index) const {
   const auto affine = nests::affine_of(index);
   if (!affine) return std::nullopt;
@@ -52,7 +52,7 @@ std::optional<Range> KernelEmitter::range_here(const Scalar& index) const {
 
 KernelEmitter::EdgeTiles KernelEmitter::edge_tiles(const Statement& rows, std::int64_t from,
                                                    std::int64_t to, unsigned size) const {
-  constexpr std::int64_t kMost = 2;  // at an end: more would be much code
+  constexpr std::int64_t kMost = 2;  // Per end; more would bloat the code.
   std::vector<std::pair<nests::Affine, std::int64_t>> across;
   for (const Scalar& load : filled_loads(rows.body)) {
     for (std::size_t axis = 0; axis < load->view.size(); ++axis) {
@@ -89,7 +89,8 @@ KernelEmitter::EdgeTiles KernelEmitter::edge_tiles(const Statement& rows, std::i
   return edges;
 }
 
-// Loops of a window along the rows: unrolled, they know which of a tile's rows reach over the edge.
+// Window loops along the rows: unrolling them decides statically which rows of a tile overlap the
+// edge.
 bool KernelEmitter::is_along_edge(const Statement& loop, std::size_t rows) const {
   constexpr std::int64_t kMost = 8;
   if (!loop.extent.is_constant() || loop.extent.constant() > kMost || loop.limit.is_defined())
@@ -103,7 +104,7 @@ bool KernelEmitter::is_along_edge(const Statement& loop, std::size_t rows) const
   });
 }
 
-// An axis along which all rows of a tile, and all that stands in the loop, read at one place.
+// Returns an axis on which all rows of a tile, and all inner loops, read the same coordinate.
 std::optional<KernelEmitter::EdgeAxis> KernelEmitter::edge_across(const Statement& loop,
                                                                   std::size_t rows) const {
   const std::vector<Scalar> loads = filled_loads(loop.body);
@@ -122,7 +123,7 @@ std::optional<KernelEmitter::EdgeAxis> KernelEmitter::edge_across(const Statemen
 }
 
 void KernelEmitter::emit_decided(const EdgeAxis& edge, const std::function<void()>& emit_body) {
-  // Below zero looks very large as an unsigned number.
+  // One unsigned comparison also rejects negative coordinates.
   llvm::Value* is_inside = ir_.CreateICmpULT(emit(edge.index).value, extent(edge.extent));
   llvm::BasicBlock* inside = llvm::BasicBlock::Create(context_, "inside", function_);
   llvm::BasicBlock* outside = llvm::BasicBlock::Create(context_, "outside", function_);

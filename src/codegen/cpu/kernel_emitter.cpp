@@ -1,3 +1,4 @@
+// Emits loop nests as LLVM IR: loops, unroll-and-jam, vectorized folds.
 #include "codegen/cpu/kernel_emitter.h"
 
 #include "base/error.h"
@@ -26,7 +27,7 @@ namespace {
 // Offsets of the members of KernelArguments, in pointers.
 constexpr unsigned kBuffers = 0, kExtents = 1, kScratch = 2, kError = 3;
 
-// What extents are divided by is an extent, and where one is zero nothing runs.
+// Divisors in index expressions are extents, and a kernel with a zero extent does not run.
 bool may_be_zero(const Scalar& scalar) {
   if (scalar->kind == ScalarKind::Integer) return scalar->integer == 0;
   std::vector<const ScalarNode*> work{&scalar.node()};
@@ -61,7 +62,8 @@ KernelEmitter::KernelEmitter(llvm::Module& module, const LoopNest& nest, const s
   function_->addFnAttr(llvm::Attribute::NoUnwind);
   function_->addFnAttr("no-builtins");
   function_->addFnAttr("prefer-vector-width", std::to_string(facts.vector_bits));
-  // Nowhere else: given them, LLVM 19 makes wrong dots of sums of products that are none.
+  // Restricted to nests with dots: LLVM 19 miscompiles other sums of products into dot instructions
+  // with this feature.
   if (has_dot_instructions(facts) && nests::has_dots(nest.body)) {
     function_->addFnAttr("target-features", has_tiles_ ? "+avx512vnni,+amx-tile,+amx-int8"
                                             : facts.vector_bits > 256 ? "+avx512vnni"
@@ -228,7 +230,8 @@ void KernelEmitter::emit_loop(const Statement& loop) {
   }
 }
 
-// Tiles of nearly equal size where the extent is a number; else whole ones, then what is left.
+// Unroll-and-jam of the rows. Constant extents get balanced tiles; symbolic extents whole tiles and
+// a remainder.
 void KernelEmitter::emit_jam(const Statement& loop, llvm::Value* count) {
   jam_width_ = loop.width;
   const auto one_tile = [&](llvm::Value* first, unsigned size) {
@@ -246,7 +249,7 @@ void KernelEmitter::emit_jam(const Statement& loop, llvm::Value* count) {
   const auto number = [&](std::int64_t value) {
     return ir_.getInt64(static_cast<std::uint64_t>(value));
   };
-  // Those at edges one by one, those between them in a loop.
+  // Edge tiles are peeled; interior tiles run in a loop.
   const auto numbered_tiles = [&](std::int64_t from, std::int64_t to, unsigned size) {
     const EdgeTiles edges = edge_tiles(loop, from, to, size);
     const auto by_themselves = [&](std::int64_t begin, std::int64_t end) {
@@ -277,7 +280,8 @@ void KernelEmitter::emit_jam(const Statement& loop, llvm::Value* count) {
   }
   llvm::Value* whole = ir_.CreateMul(ir_.CreateUDiv(count, number(width)), number(width));
   tiles(number(0), whole, loop.width);
-  // Halves of what is left: a row alone waits for its sums, one after the other.
+  // Remainder in decreasing powers of two: a single row would wait for the latency of its
+  // accumulators.
   for (auto size = static_cast<std::int64_t>(std::bit_floor(loop.width - 1)); size > 0; size /= 2) {
     llvm::Value* left = ir_.CreateSub(count, whole);
     llvm::Value* end = ir_.CreateAdd(whole, ir_.CreateAnd(left, number(~(size - 1))));
@@ -358,8 +362,8 @@ bool KernelEmitter::is_plain_sum(const Statement& loop) const {
          loop.body.size() == 1 && loop.body.front().kind == Statement::Kind::Fold;
 }
 
-// A few neighbours, as in a window or between two pixels: what weighs them is then found out
-// outside of the loop around.
+// A short reduction, as over a window or an interpolation: its weights are hoisted out of the
+// surrounding loop.
 bool KernelEmitter::is_short_sum(const Statement& sum) const {
   return is_plain_sum(sum) && sum.extent.constant() <= kUnrolled;
 }
@@ -368,8 +372,8 @@ bool KernelEmitter::is_unrolled(const Statement& sum) const {
   return is_plain_sum(sum) && sum.extent.constant() >= 2 * kUnrolled;
 }
 
-// Several steps of a sum in each turn, in their order: what is fetched ahead is asked for by whole
-// lines then, and with vectors of 256 bits counting and jumping take a part of the time.
+// Unrolls a reduction in order: prefetches then cover whole cache lines, and loop overhead,
+// noticeable with 256-bit vectors, shrinks.
 void KernelEmitter::emit_unrolled_sum(const Statement& sum, std::size_t loop, llvm::Value* first,
                                       unsigned count) {
   const std::int64_t extent = sum.extent.constant(), whole = extent / kUnrolled * kUnrolled;
@@ -453,7 +457,7 @@ void KernelEmitter::emit_serial(const Statement& loop, llvm::Value* from, llvm::
 void KernelEmitter::emit_vector_loop(const Statement& loop, llvm::Value* from, llvm::Value* to) {
   const bool folds = !loop.is_independent;
   from = emit_squares(loop, from, to);
-  // Values of outer scopes are single numbers and stay usable; those made inside are not.
+  // Uniform values of outer scopes remain valid; values created inside do not.
   for (unsigned width = loop.width; width > 1; width = width > 8 ? width / 2 : 1) {
     llvm::Value* count = ir_.CreateSub(to, from);
     const auto* number = llvm::dyn_cast<llvm::ConstantInt>(count);
@@ -482,13 +486,13 @@ void KernelEmitter::emit_vector_loop(const Statement& loop, llvm::Value* from, l
 void KernelEmitter::emit_define(const Statement& statement) {
   LocalState& state = local(statement.id);
   llvm::Type* type = math_.lanes_of(math_.type(nest_.locals[statement.id]));
-  // A place in the entry block: it becomes a register later.
+  // An alloca in the entry block, so that mem2reg promotes it.
   llvm::IRBuilder<> start(&function_->getEntryBlock(), function_->getEntryBlock().begin());
   state.slot = start.CreateAlloca(type);
   state.is_vector = math_.width() > 1;
   ir_.CreateStore(math_.vector(emit(statement.value)), state.slot);
   state.place_slot = start.CreateAlloca(ir_.getInt64Ty());
-  ir_.CreateStore(ir_.getInt64(~std::uint64_t{0}), state.place_slot);  // nothing was seen yet
+  ir_.CreateStore(ir_.getInt64(~std::uint64_t{0}), state.place_slot);  // -1: no value seen yet.
 }
 
 void KernelEmitter::emit_fold(const Statement& statement) {
@@ -522,7 +526,7 @@ void KernelEmitter::emit_fold(const Statement& statement) {
   llvm::Value* place = ir_.CreateLoad(ir_.getInt64Ty(), state.place_slot);
   llvm::Value* better = is_max ? math_.binary(order, dtype, total, next).value
                                : math_.binary(order, dtype, next, total).value;
-  if (is_float(dtype)) {  // the first NaN is the extreme
+  if (is_float(dtype)) {  // The first NaN wins.
     llvm::Value* next_is_nan = ir_.CreateFCmpUNO(next.value, next.value);
     llvm::Value* best_is_nan = ir_.CreateFCmpUNO(total.value, total.value);
     better = ir_.CreateAnd(ir_.CreateNot(best_is_nan), ir_.CreateOr(better, next_is_nan));
@@ -560,7 +564,7 @@ Lanes KernelEmitter::emit_new(const Scalar& scalar) {
       return {ir_.CreateLoad(state.is_vector ? math_.lanes_of(type) : type, state.slot),
               state.is_vector ? Lanes::Form::Vector : Lanes::Form::Uniform, 0};
     }
-    case ScalarKind::Place: {  // of nothing it is 0
+    case ScalarKind::Place: {  // 0 for an empty range.
       llvm::Value* place = ir_.CreateLoad(ir_.getInt64Ty(), local(node.id).place_slot);
       return math_.uniform(
           ir_.CreateSelect(ir_.CreateICmpSLT(place, ir_.getInt64(0)), ir_.getInt64(0), place));

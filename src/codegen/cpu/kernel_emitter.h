@@ -17,7 +17,7 @@
 
 namespace tenon::codegen::cpu {
 
-/// Writes one nest as a function `void(const KernelArguments*, i64 begin, i64 end)`.
+/// Emits one nest as an LLVM function `void(const KernelArguments*, i64 begin, i64 end)`.
 class KernelEmitter {
  public:
   KernelEmitter(llvm::Module& module, const LoopNest& nest, const std::string& symbol,
@@ -27,7 +27,8 @@ class KernelEmitter {
   static constexpr unsigned kTileRows = kOwnTileRows;
 
  private:
-  // A number is known by its node and, inside a jam, by the position where that matters.
+  // Identifies a computed value by its node and, inside an unroll-and-jam, by the unrolled copy if
+  // the value depends on it.
   struct Key {
     const ScalarNode* node;
     unsigned copy;
@@ -40,7 +41,7 @@ class KernelEmitter {
   };
   struct LocalState {
     llvm::Value* slot = nullptr;
-    llvm::Value* place_slot = nullptr;  // of the arg reductions
+    llvm::Value* place_slot = nullptr;  // Arg reductions: index of the best value.
     bool is_vector = false;
   };
 
@@ -52,8 +53,8 @@ class KernelEmitter {
   void emit_serial(const Statement& loop, llvm::Value* from, llvm::Value* to, unsigned step);
   void emit_jam(const Statement& loop, llvm::Value* count);
   void emit_jammed(const Block& block, std::size_t loop, llvm::Value* first, unsigned count);
-  // A loop of a sum that is one vector: lanes of each position's own, added up behind it.
-  // One fold, for a number of positions, in lanes.
+  // A vectorized reduction loop: every unrolled copy accumulates in lanes, which are combined after
+  // the loop. Requires a single fold; emitted for all copies together.
   bool is_plain_sum(const Statement& loop) const;
   bool is_short_sum(const Statement& sum) const;
   bool is_unrolled(const Statement& sum) const;
@@ -61,46 +62,46 @@ class KernelEmitter {
                          unsigned count);
   void emit_jammed_lanes(const Statement& lanes, std::size_t loop, llvm::Value* first,
                          unsigned count);
-  // A loop of lanes around one whose passes write what lies side by side: squares are turned in
-  // registers (kernel_squares.cpp). Gives where it ended; nothing where the loop is none of that
-  // kind.
+  // In-register transpose of blocks whose vector lanes are the columns of the destination
+  // (kernel_squares.cpp). Returns the end of the emitted part; null for any other loop.
   llvm::Value* emit_squares(const Statement& loop, llvm::Value* from, llvm::Value* to);
   void emit_square(const Statement& lanes, const Statement& across, llvm::Value* lane,
                    llvm::Value* pass, unsigned size);
-  // Two products of bf16 added to each sum (kernel_pairs.cpp).
+  // bf16 dot products: two products per accumulator (kernel_pairs.cpp).
   struct Factors {
     Scalar row, column;
   };
   Factors factors_of(const Statement& pair);
   void emit_pair(const Statement& pair, std::size_t loop, llvm::Value* first, unsigned count);
-  // The loops of a sum of pairs or of dots, all of which tiles of the processor's own can add up
-  // (kernel_tiles.cpp).
+  // Loops of a bf16 or int8 reduction that AMX tiles can compute completely (kernel_tiles.cpp).
   struct TileSum {
-    std::vector<const Statement*> around;  // outermost first
-    const Statement* inner = nullptr;      // along which a tile has sixteen pairs or dots
-    const Statement* unit = nullptr;       // a pair or a dot
+    std::vector<const Statement*> around;  // Outermost first.
+    // The loop along which one AMX tile has sixteen pairs or dots.
+    const Statement* inner = nullptr;
+    const Statement* unit = nullptr;  // A pair or a dot.
   };
   std::optional<TileSum> find_tile_sum(const Statement& sum, unsigned count) const;
   void emit_tiles(const TileSum& sum, std::size_t loop, llvm::Value* first, unsigned count);
   void configure_tiles(unsigned rows);
-  // Four products of bytes added to each position's sum.
+  // VNNI dot products: four byte products per accumulator.
   void emit_dots(const Statement& dots, std::optional<std::size_t> loop, llvm::Value* first,
                  unsigned count);
   struct DotBytes {
-    bool is_unsigned = false;  // those of a
-    bool is_signed = false;    // those of b
-    bool fits_pairs = false;   // two products stay within 16 bits
+    bool is_unsigned = false;  // Operand a.
+    bool is_signed = false;    // Operand b.
+    bool fits_pairs = false;   // The sum of two products fits 16 bits.
   };
   llvm::Value* dot(llvm::Value* total, llvm::Value* a, llvm::Value* b, const DotBytes& bytes);
   llvm::Value* dots(llvm::Value* total, llvm::Value* a, llvm::Value* b, const DotBytes& bytes);
   std::optional<Lanes> emit_dp4a(const ScalarNode& node);
-  // Floats that are held to a range of 32 bits need no care as they become integers, and none at
-  // all where they come back as floats (kernel_held.cpp).
+  // Saturating casts of floats that are clamped to a 32-bit range need no overflow handling, and no
+  // conversion at all if they are cast back to float (kernel_held.cpp).
   std::optional<Lanes> emit_held_cast(const Scalar& cast);
-  // To nearest, ties to even; -2^31 where that is out of range and one instruction does it.
+  // Rounds to nearest, ties to even. Out-of-range values give -2^31 if one instruction rounds and
+  // converts.
   llvm::Value* rounded_to_i32(llvm::Value* value);
   bool rounds_at_once(llvm::Value* value) const;
-  bool varies(const Scalar& scalar);  // among jammed positions
+  bool varies(const Scalar& scalar);  // Among unrolled copies.
   void emit_define(const Statement& statement);
   void emit_fold(const Statement& statement);
   void emit_store(const Statement& statement);
@@ -109,22 +110,21 @@ class KernelEmitter {
   Lanes emit(const Scalar& scalar);
   Lanes emit_new(const Scalar& scalar);
   Lanes emit_load(const Scalar& scalar);
-  // The flat position in a buffer, and whether it lies inside where that is not certain: what is
-  // the same for all lanes, and what is not.
+  // The flat position in a buffer, and bounds conditions if they are not provable: one part uniform
+  // over lanes, one per lane.
   struct Address {
     Lanes offset;
     std::optional<Lanes> for_all, for_each;
-    bool is_outside = false;  // surely
+    bool is_outside = false;  // Provably.
   };
   Lanes guarded_load(const Scalar& scalar, const Address& at);
-  // Whether the coordinate lies inside wherever the loops stand.
+  // Returns whether the coordinate is in bounds for all positions of the loops.
   bool is_surely_inside(const Scalar& index, const Dim& extent) const;
-  // Windows that reach over an edge (kernel_edges.cpp). Tiles of rows that do are written by
-  // themselves, so that what is outside is known as the code is; along other axes both answers get
-  // code of their own.
+  // Loop peeling for windows that overlap an edge (kernel_edges.cpp). Row tiles at edges are
+  // peeled, so that bounds are known at compile time; along other axes both cases are emitted.
   std::optional<Range> range_here(const Scalar& index) const;
   struct EdgeTiles {
-    std::int64_t first = 0, last = 0;  // of so many tiles at the beginning and at the end
+    std::int64_t first = 0, last = 0;  // Number of peeled tiles at the beginning and at the end.
   };
   EdgeTiles edge_tiles(const Statement& rows, std::int64_t from, std::int64_t to,
                        unsigned size) const;
@@ -142,26 +142,26 @@ class KernelEmitter {
   Lanes gather(std::size_t buffer, const Lanes& offset, llvm::Value* mask, llvm::Value* otherwise);
   void prefetch(std::size_t buffer, llvm::Value* offset, std::int64_t distance,
                 bool is_written = false);
-  // What a tile reads and writes behind its sum, row by row of large tensors, comes closer while it
-  // is added up.
+  // Prefetches the operands and results of a tile's epilogue during its reduction, row by row of
+  // large tensors.
   void fetch_what_follows(const Block& block, std::size_t loop, llvm::Value* first, unsigned count);
   void prefetch_line(llvm::Value* place, bool is_written);
-  // Where what is fetched ahead is the panel behind the one that all rows read (kernel_fetch.cpp):
-  // each tile of rows fetches its share of it, a little in every step of its sum.
+  // Prefetch of the next packed panel while all rows use the current one (kernel_fetch.cpp): each
+  // row tile prefetches its share, a little per step of the reduction.
   struct PanelFetch {
     std::size_t buffer = 0;
-    llvm::Value* start = nullptr;  // of the share
+    llvm::Value* start = nullptr;  // Of the share.
     llvm::Value* step_bytes = nullptr;
     std::vector<std::pair<const Statement*, llvm::Value*>>
-        steps;  // loops of the sum that are being written, and their counters
+        steps;  // Open loops of the reduction, and their counters.
   };
   std::optional<PanelFetch> share_of_panel(const Statement& rows, llvm::Value* first,
                                            unsigned count);
   void fetch_panel(unsigned steps);
-  // What rows of the next tile read, of which each step of the sum fetches a share.
+  // Prefetch of the next row tile's operand rows, spread over the steps of the reduction.
   struct RowFetch {
     Scalar load;
-    std::size_t rows, sum;  // loops
+    std::size_t rows, sum;  // Loops.
     std::int64_t steps;
     llvm::Value* first;
     unsigned count;
@@ -169,17 +169,17 @@ class KernelEmitter {
   std::optional<RowFetch> rows_behind(const Statement& rows, llvm::Value* first,
                                       unsigned count) const;
   void fetch_rows(llvm::Value* step);
-  // What so many steps of a sum, from this one on, have fetched.
+  // Emits the prefetches for `steps` steps of a reduction from this one on.
   void fetch_ahead(const Statement& sum, llvm::Value* step, unsigned steps);
   void report_unless(llvm::Value* condition, Check check);
   void report_if_zero(const Lanes& divisor);
 
-  // A loop counted in i64 from `from` below `to`; `body` gets the counter.
+  // A loop counted in i64 from `from` below `to`; `body` receives the counter.
   template <class Body>
   void counted(llvm::Value* from, llvm::Value* to, std::int64_t step, const std::string& name,
                const Body& body);
 
-  // What was computed so far, dropped when its block of code ends.
+  // Values computed in a basic block, discarded at its end.
   struct Scope {
     explicit Scope(KernelEmitter& emitter) : emitter_(emitter), depth_(emitter.known_.size()) {}
     ~Scope();
@@ -189,8 +189,7 @@ class KernelEmitter {
   void remember(const Key& key, const Lanes& lanes);
   Key key_of(const Scalar& scalar);
   LocalState& local(std::size_t id) { return locals_[copy_][id]; }
-  // A sum (or another fold) in lanes: starts them, and combines them into the number that was
-  // there.
+  // A fold over vector lanes: initializes the lanes, and combines them into the scalar accumulator.
   llvm::Value* start_lanes(const Statement& fold);
   void end_lanes(const Statement& fold, llvm::Value* number_slot, llvm::Value* partial);
   llvm::Value* folded_lanes(const Statement& fold);
@@ -202,26 +201,26 @@ class KernelEmitter {
   LaneMath math_;
   llvm::Function* function_ = nullptr;
   std::vector<llvm::Value*> buffers_, extents_;
-  std::vector<bool> may_change_;  // by buffer: an operand that a result may overwrite
+  std::vector<bool> may_change_;  // By buffer: an operand that a result may overwrite.
   llvm::Value* error_ = nullptr;
   std::vector<Lanes> loops_;
   std::map<std::size_t, Dim> loop_dims_;
-  std::map<std::size_t, std::int64_t> loop_extents_;  // those that are numbers
-  std::vector<std::vector<LocalState>> locals_;       // by jammed position and id
+  std::map<std::size_t, std::int64_t> loop_extents_;  // Constant extents only.
+  std::vector<std::vector<LocalState>> locals_;       // By unrolled copy and id.
   std::unordered_map<Key, Lanes, HashKey> values_;
-  std::vector<Key> known_;  // in the order they were computed
-  unsigned copy_ = 0;       // which jammed position is being written
+  std::vector<Key> known_;  // In order of computation.
+  unsigned copy_ = 0;       // Current unrolled copy.
   std::optional<std::size_t> jammed_;
-  llvm::Value* jam_first_ = nullptr;  // where the loop that is jammed stands for its first copy
+  llvm::Value* jam_first_ = nullptr;  // Position of the jammed loop for its first copy.
   std::unordered_map<const ScalarNode*, bool> varies_;
-  std::optional<Range>
-      rows_here_;  // where jammed rows stand, while tiles away from edges are written
+  std::optional<Range> rows_here_;  // Positions of jammed rows while interior tiles are emitted.
   struct Decided {
     const ScalarNode* index;
     bool is_inside;
   };
-  std::vector<Decided> decided_;  // coordinates of which the code around says where they lie
-  std::vector<const Statement*> around_;  // serial loops that are being written, outermost first
+  // Coordinates whose bounds check is decided by an enclosing branch.
+  std::vector<Decided> decided_;
+  std::vector<const Statement*> around_;  // Open serial loops, outermost first.
   std::optional<PanelFetch> panel_;
   std::optional<RowFetch> row_fetch_;
   bool has_tiles_ = false;

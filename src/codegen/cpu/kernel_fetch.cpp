@@ -1,4 +1,4 @@
-// What a kernel has brought closer before it is read.
+// Software prefetching: epilogue operands, packed panels and operand rows.
 #include "codegen/cpu/kernel_emitter.h"
 #include "nests/affine.h"
 #include "nests/index_map.h"
@@ -20,8 +20,7 @@ void KernelEmitter::prefetch_line(llvm::Value* place, bool is_written) {
       {place, ir_.getInt32(is_written ? 1 : 0), ir_.getInt32(kSecondCache), ir_.getInt32(kData)});
 }
 
-// Into the second cache: what is fetched is more than the first holds. Past the end nothing
-// happens.
+// Prefetches into L2, since the data exceeds L1. A prefetch past the end has no effect.
 void KernelEmitter::prefetch(std::size_t buffer, llvm::Value* offset, std::int64_t distance,
                              bool is_written) {
   constexpr std::int64_t kLineBytes = 64;
@@ -36,8 +35,8 @@ void KernelEmitter::prefetch(std::size_t buffer, llvm::Value* offset, std::int64
   }
 }
 
-// In a short sum there is no time to fetch anything, and what a core's cache holds is there
-// already.
+// A short reduction leaves no time for prefetching, and data in a core's own cache does not need
+// it.
 void KernelEmitter::fetch_what_follows(const Block& block, std::size_t loop, llvm::Value* first,
                                        unsigned count) {
   constexpr double kLongSum = 64;
@@ -83,8 +82,8 @@ void KernelEmitter::fetch_what_follows(const Block& block, std::size_t loop, llv
   }
 }
 
-// Waiting lines take places that a core's cache needs for what is read now: fetched all at once by
-// the first rows, a panel from memory holds these up.
+// Pending prefetches occupy fill buffers that demand loads need: if the first row tiles prefetched
+// a whole panel from memory, they would stall.
 std::optional<KernelEmitter::PanelFetch> KernelEmitter::share_of_panel(const Statement& rows,
                                                                        llvm::Value* first,
                                                                        unsigned count) {
@@ -134,7 +133,8 @@ std::optional<KernelEmitter::PanelFetch> KernelEmitter::share_of_panel(const Sta
   };
   llvm::Value* of_row = share(number(bytes), is_number ? number(row_count) : extent(rows.extent));
   llvm::Value* of_step = share(ir_.CreateMul(number(count), of_row), number(steps));
-  // One line a step is too little for few rows; where only the run knows them it has to do.
+  // A limit of one line per step is too low for few rows, so constant extents decline; with a
+  // symbolic extent the limit applies.
   if (const auto* known = llvm::dyn_cast<llvm::ConstantInt>(of_step)) {
     if (known->getSExtValue() > line) return std::nullopt;
   } else {
@@ -171,8 +171,8 @@ std::optional<KernelEmitter::RowFetch> KernelEmitter::rows_behind(const Statemen
   return found;
 }
 
-// Row by row: the place of step s is that of s times as many elements as the tile has rows, each
-// row having as many as there are steps.
+// Traverses the next tile's rows in order: step s prefetches the element with flat index s times
+// the number of rows.
 void KernelEmitter::fetch_rows(llvm::Value* step) {
   const auto number = [&](std::int64_t value) {
     return ir_.getInt64(static_cast<std::uint64_t>(value));
@@ -183,7 +183,7 @@ void KernelEmitter::fetch_rows(llvm::Value* step) {
   llvm::Value* behind = ir_.CreateUDiv(place, number(row_fetch_->steps));
   loops_[row_fetch_->rows] = math_.uniform(ir_.CreateAdd(row_fetch_->first, behind));
   loops_[row_fetch_->sum] = math_.uniform(ir_.CreateURem(place, number(row_fetch_->steps)));
-  copy_ = row_fetch_->count;  // its numbers are those of no row
+  copy_ = row_fetch_->count;  // An index that no row uses.
   const Scalar& load = row_fetch_->load;
   const Lanes offset = address(load->args, load->view, false).offset;
   copy_ = 0;

@@ -1,4 +1,4 @@
-// How a kernel narrows floats that are held to a range.
+// Saturating casts and requantization: narrows floats that are clamped to an integer range.
 #include "codegen/cpu/kernel_emitter.h"
 #include "codegen/cpu/lane_parts.h"
 
@@ -12,7 +12,7 @@ namespace Intrinsic = llvm::Intrinsic;
 
 namespace {
 
-constexpr double kMostHeld = 1 << 24;  // every integer up to here is an f32
+constexpr double kMostHeld = 1 << 24;  // Every integer up to here is exact in f32.
 
 std::optional<double> number_of(const Scalar& scalar) {
   if (scalar->kind == ScalarKind::Real) return scalar->real;
@@ -29,7 +29,7 @@ std::optional<double> integer_of(const Scalar& scalar) {
   return is_integer ? number : std::nullopt;
 }
 
-// min(max(x, low), high), where x may be rounded and moved by an integer first.
+// min(max(x, low), high), where x may be rounded and then shifted by an integer.
 struct Held {
   Scalar x;
   double low = 0, high = 0, shift = 0;
@@ -85,8 +85,7 @@ llvm::Value* KernelEmitter::rounded_to_i32(llvm::Value* value) {
     llvm::Value* lanes = part_of(ir_, value, first, part);
     if (part == 16) {
       constexpr std::uint32_t kAsSet = 4,
-                              kAll =
-                                  0xffff;  // the rounding that every thread starts with; every lane
+                              kAll = 0xffff;  // The thread's default rounding mode; all lanes.
       llvm::Value* nothing =
           llvm::Constant::getNullValue(llvm::FixedVectorType::get(ir_.getInt32Ty(), part));
       parts.push_back(
@@ -106,19 +105,19 @@ std::optional<Lanes> KernelEmitter::emit_held_cast(const Scalar& cast) {
   const std::optional<Held> held = find_held(comes_back ? cast->args[0] : cast);
   if (!held || (comes_back && !held->is_rounded)) return std::nullopt;
   const DType narrow_type = comes_back ? cast->args[0]->dtype : cast->dtype;
-  // What leaves the narrow type's range is wrapped by it.
+  // The narrow type wraps values outside its range.
   if (comes_back && (held->low < static_cast<double>(lowest_integer(narrow_type)) ||
                      held->high > static_cast<double>(highest_integer(narrow_type))))
     return std::nullopt;
   const Lanes given = emit(held->x);
   llvm::Value* x = given.is_uniform() ? given.value : math_.vector(given);
   const auto number = [&](double value) { return llvm::ConstantFP::get(x->getType(), value); };
-  // What is no number is the lower bound here, so that the conversion is always defined.
+  // NaN becomes the lower bound, so that the conversion is defined.
   const auto bounded = [&](llvm::Value* value, double low, double high) {
     value = ir_.CreateSelect(ir_.CreateFCmpOGT(value, number(low)), value, number(low));
     return ir_.CreateSelect(ir_.CreateFCmpOLT(value, number(high)), value, number(high));
   };
-  // And zero in the end, as of every cast.
+  // NaN finally becomes zero, as in every cast.
   const auto settled = [&](llvm::Value* value) {
     if (held->low == 0) return value;
     return ir_.CreateSelect(ir_.CreateFCmpUNO(x, x), llvm::Constant::getNullValue(value->getType()),
@@ -128,7 +127,8 @@ std::optional<Lanes> KernelEmitter::emit_held_cast(const Scalar& cast) {
     return Lanes{value, given.is_uniform() ? Lanes::Form::Uniform : Lanes::Form::Vector, 0};
   };
   if (comes_back) {
-    // An integer of the narrow type already, as a float; integers have no negative zero.
+    // The result is already an integral value of the narrow type, as a float. Integers have no
+    // negative zero.
     llvm::Value* whole = ir_.CreateUnaryIntrinsic(Intrinsic::roundeven, x);
     if (held->shift != 0 || held->low < 0) whole = ir_.CreateFAdd(whole, number(held->shift));
     return made(settled(bounded(whole, held->low, held->high)));
@@ -140,7 +140,7 @@ std::optional<Lanes> KernelEmitter::emit_held_cast(const Scalar& cast) {
   const bool is_whole_byte = narrow_type == DType::U8 && held->low == 0 && held->high == 255;
   llvm::Value* whole = nullptr;
   if (held->is_rounded && is_whole_byte && rounds_at_once(x)) {
-    // What is too large becomes 2^31, and narrowing holds it to 255 by itself.
+    // Too large values become 2^31 as unsigned, which the unsigned minimum clamps to 255.
     whole = rounded_to_i32(
         ir_.CreateSelect(ir_.CreateFCmpOGT(x, number(-held->shift)), x, number(-held->shift)));
     if (held->shift != 0) whole = ir_.CreateAdd(whole, integer(held->shift));

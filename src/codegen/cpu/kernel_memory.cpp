@@ -1,4 +1,4 @@
-// How a kernel reads and writes buffers.
+// Loads and stores of buffers: addresses, bounds checks, gathers.
 #include "base/error.h"
 #include "codegen/cpu/kernel_emitter.h"
 #include "codegen/cpu/tile_roles.h"
@@ -36,7 +36,7 @@ KernelEmitter::Address KernelEmitter::address(const std::vector<Scalar>& indices
     if (checks && decided != decided_.end()) {
       address.is_outside |= !decided->is_inside;
     } else if (checks && !is_surely_inside(indices[axis], view[axis])) {
-      // Below zero looks very large as an unsigned number.
+      // One unsigned comparison also rejects negative coordinates.
       const Lanes is_inside = math_.binary(BinaryOp::Less, DType::U64, index, count);
       const auto* known_answer = llvm::dyn_cast<llvm::ConstantInt>(is_inside.value);
       address.is_outside |= known_answer != nullptr && known_answer->isZero();
@@ -50,9 +50,8 @@ KernelEmitter::Address KernelEmitter::address(const std::vector<Scalar>& indices
   return address;
 }
 
-// Of jammed rows that lie evenly apart all but the first are so many elements further on, which
-// takes no register and no arithmetic. LLVM finds that out by itself only where what is around is
-// simple.
+// Addresses of jammed rows at constant distance are constant offsets from the first row, which
+// takes no register and no arithmetic. LLVM detects this only in simple surroundings.
 KernelEmitter::Address KernelEmitter::row_address(const Scalar& load) {
   const ScalarNode& node = load.node();
   const bool is_inside = node.bounds == Bounds::Inside;
@@ -148,8 +147,8 @@ Lanes KernelEmitter::emit_load(const Scalar& scalar) {
   return {math_.from_stored(from.dtype, value.value), Lanes::Form::Vector, 0};
 }
 
-// What is outside may not be touched: a branch around the load where one answer holds for all lanes
-// (a load whose whole mask is off is slow where no memory is), a mask where it does not.
+// Out-of-bounds elements must not be read: a branch around the load if the condition is uniform (a
+// fully masked load from unmapped memory is slow), otherwise a mask.
 Lanes KernelEmitter::guarded_load(const Scalar& scalar, const Address& at) {
   const ScalarNode& node = scalar.node();
   const NestBuffer& from = nest_.buffers[node.id];

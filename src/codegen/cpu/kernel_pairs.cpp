@@ -1,4 +1,4 @@
-// Sums of products of bf16 that are not widened: in pairs, by one instruction for vectors.
+// bf16 dot products of pairs (AVX512-BF16 VDPBF16PS).
 #include "base/error.h"
 #include "codegen/cpu/kernel_emitter.h"
 
@@ -13,11 +13,11 @@ namespace Intrinsic = llvm::Intrinsic;
 
 namespace {
 
-constexpr unsigned kPairLanes = 16;  // sums of one instruction
+constexpr unsigned kPairLanes = 16;  // Accumulators per instruction.
 
 }  // namespace
 
-// The factor that differs from row to row, and the one that lies along the columns.
+// The row factor, and the factor along columns.
 KernelEmitter::Factors KernelEmitter::factors_of(const Statement& pair) {
   const auto load_under = [](const Scalar& factor) {
     Scalar at = factor;
@@ -35,7 +35,7 @@ void KernelEmitter::emit_pair(const Statement& pair, std::size_t loop, llvm::Val
                               unsigned count) {
   const Statement& fold = pair.body.front();
   loops_[pair.id] = math_.integer(0);
-  loops_[loop] = math_.uniform(first);  // what is asked for here is remembered for the first row
+  loops_[loop] = math_.uniform(first);  // Values computed here are cached for the first row.
   const Factors factors = factors_of(pair);
   const unsigned width = math_.width();
   TENON_ASSERT(width % kPairLanes == 0, "pairs fill whole vectors");
@@ -70,7 +70,7 @@ void KernelEmitter::emit_pair(const Statement& pair, std::size_t loop, llvm::Val
     for (unsigned part = 1; part < parts.size(); ++part) {
       std::vector<int> lanes((part + 1) * kPairLanes);
       std::iota(lanes.begin(), lanes.end(), 0);
-      // Both sides of a shuffle are of one width.
+      // Both operands of a shuffle have equal width.
       std::vector<int> wide(part * kPairLanes, -1);
       std::iota(wide.begin(), wide.begin() + kPairLanes, 0);
       all = ir_.CreateShuffleVector(

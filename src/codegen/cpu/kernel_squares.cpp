@@ -1,5 +1,5 @@
-// Copies that turn rows into columns: squares as wide as a vector are turned in registers, so that
-// memory is read and written by whole vectors.
+// In-register transpose: copies that swap rows and columns transpose vector-sized blocks in
+// registers, so that memory is accessed by whole vectors.
 #include "codegen/cpu/kernel_emitter.h"
 #include "nests/stride.h"
 
@@ -10,7 +10,7 @@ namespace {
 
 using nests::Stride;
 
-// The loop in a loop of lanes, where all that it does is to write across what the lanes read.
+// Returns the inner loop if its only effect is to store across the vectorized loads.
 const Statement* across(const Statement& lanes, unsigned size) {
   if (!lanes.is_independent || lanes.limit.is_defined() || lanes.width < size ||
       lanes.body.size() != 1)
@@ -67,13 +67,13 @@ void KernelEmitter::emit_square(const Statement& lanes, const Statement& across,
     rows.push_back(math_.vector(emit(store.value)));
   }
 
-  // Positions of the first operand, then of the second, by where they go.
+  // A shuffle of two operands; `position` maps result lanes to source lanes.
   const auto mixed = [&](llvm::Value* a, llvm::Value* b, const auto& position) {
     std::vector<int> places;
     for (unsigned k = 0; k < size; ++k) places.push_back(static_cast<int>(position(k)));
     return ir_.CreateShuffleVector(a, b, places);
   };
-  // Quarters of four lanes each are turned by themselves: pairs of numbers, then pairs of pairs.
+  // Transposes 4x4 blocks within 128-bit lanes: single elements, then pairs.
   const auto numbers = [&](unsigned half) {
     return [=](unsigned k) { return k / 4 * 4 + 2 * half + k % 4 / 2 + k % 2 * size; };
   };
@@ -89,7 +89,7 @@ void KernelEmitter::emit_square(const Statement& lanes, const Statement& across,
       turned[k + 2 * half + 1] = mixed(upper, lower, pairs(1));
     }
   }
-  // Then the quarters change places: halves of two, and of four where there are as many.
+  // Then transposes the 128-bit lanes: in halves of two, or of four for 512-bit vectors.
   std::vector<llvm::Value*> columns(size);
   const unsigned quarters = size / 4;
   for (unsigned k = 0; k < 4; ++k) {

@@ -1,4 +1,4 @@
-// Sums of products in tiles of the processor's own: of bf16 in pairs, of bytes in dots of four.
+// AMX tile kernels: TDPBF16PS and TDPBUSD.
 #include "base/error.h"
 #include "codegen/cpu/kernel_emitter.h"
 #include "nests/pairs.h"
@@ -16,12 +16,12 @@ namespace Intrinsic = llvm::Intrinsic;
 
 namespace {
 
-constexpr unsigned kTileLanes = 16;  // sums in a row of a tile
+constexpr unsigned kTileLanes = 16;  // Accumulators per row of a tile.
 constexpr unsigned kTileBytes = 64;
-constexpr std::int64_t kTileUnits = 16;  // pairs or dots of the sum, of four bytes
+constexpr std::int64_t kTileUnits = 16;  // Pairs or dots of the reduction, four bytes each.
 
-// Eight tiles of rows of 64 bytes: four of sums, two of rows, two of columns. Those of sums and
-// rows have 16 rows, or what `count` leaves to them.
+// AMX tile configuration: eight tiles of rows of 64 bytes; four for accumulators, two for rows (A),
+// two for columns (B). Accumulator and A tiles have 16 rows, or the remainder of `count`.
 std::array<std::uint8_t, 64> tile_settings(unsigned count) {
   std::array<std::uint8_t, 64> settings{};
   settings[0] = 1;
@@ -55,7 +55,7 @@ std::optional<KernelEmitter::TileSum> KernelEmitter::find_tile_sum(const Stateme
                            !loop->limit.is_defined();
     if (!is_serial || loop->body.size() != 1) return std::nullopt;
     const Statement& inside = loop->body.front();
-    // Vectors are for tiles of few rows, which are jammed so.
+    // VNNI tiles have fewer rows and another jam width.
     const bool is_dot = inside.loop == LoopKind::Dot && jam_width_ == 2 * kTileRows;
     if (inside.kind == Statement::Kind::Loop && (is_dot || nests::is_pair(inside))) {
       found.inner = loop;
@@ -77,7 +77,7 @@ void KernelEmitter::configure_tiles(unsigned count) {
     stored = new llvm::GlobalVariable(
         module, llvm::ArrayType::get(ir_.getInt8Ty(), 64), true, llvm::GlobalValue::PrivateLinkage,
         llvm::ConstantDataArray::get(context_, llvm::ArrayRef<std::uint8_t>(tile_settings(count))),
-        name);  // the module owns it
+        name);  // Owned by the module.
     stored->setAlignment(llvm::Align(64));
   }
   ir_.CreateIntrinsic(ir_.getVoidTy(), Intrinsic::x86_ldtilecfg, {stored});
@@ -111,16 +111,16 @@ void KernelEmitter::emit_tiles(const TileSum& sum, std::size_t loop, llvm::Value
     };
     llvm::Value* row = offset_of(factors.row);
     llvm::Value* column = offset_of(factors.column);
-    ++copy_;  // numbers of the next row are others
+    ++copy_;  // The next row has its own cached values.
     loops_[loop] = math_.uniform(ir_.CreateAdd(first, ir_.getInt64(1), "", true, true));
     llvm::Value* row_stride = ir_.CreateSub(offset_of(factors.row), row);
     --copy_;
     loops_[loop] = math_.uniform(first);
     const std::uint64_t bytes = info(factors.row->dtype).storage_bytes,
-                        unit = 4 / bytes;  // elements of a pair or a dot
+                        unit = 4 / bytes;  // Elements per pair or dot.
     llvm::Value* row_bytes = ir_.CreateMul(row_stride, ir_.getInt64(bytes));
     const Intrinsic::ID product = product_of(factors.row->dtype, factors.column->dtype);
-    // Each tile of rows fetches its share of the panel behind this one.
+    // Each row tile prefetches its share of the next panel.
     const std::int64_t rows = loop_extents_.contains(loop) ? loop_extents_.at(loop) : 0,
                        units = sum.inner->extent.constant();
     const std::int64_t panel_bytes =

@@ -6,11 +6,11 @@
 
 namespace tenon::codegen::cpu {
 
-/// How many lanes a value has; a number has one.
+/// Returns the number of lanes of a value; 1 for a scalar.
 unsigned lane_count(llvm::Value* value);
-/// Some neighbouring lanes: as many as a register has of what is several registers wide.
+/// Extracts adjacent lanes, typically one register of a value several registers wide.
 llvm::Value* part_of(llvm::IRBuilder<>& ir, llvm::Value* value, unsigned first, unsigned count);
-/// Parts of equal width side by side again; there are a power of two of them.
+/// Concatenates a power of two of equally wide parts.
 llvm::Value* joined(llvm::IRBuilder<>& ir, std::vector<llvm::Value*> parts);
 
 }  // namespace tenon::codegen::cpu

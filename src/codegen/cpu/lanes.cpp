@@ -1,3 +1,4 @@
+// Arithmetic on vector lanes as LLVM IR.
 #include "codegen/cpu/lanes.h"
 
 #include "base/error.h"
@@ -27,7 +28,7 @@ llvm::Type* element_of(llvm::Value* value) { return value->getType()->getScalarT
 
 llvm::Type* LaneMath::type(DType dtype) const {
   if (is_narrow_float(dtype)) return ir_.getFloatTy();
-  // Fewer bits than a byte are computed in just these: they wrap as they should.
+  // Types narrower than a byte are computed at their exact width and wrap accordingly.
   if (is_integer(dtype)) return ir_.getIntNTy(static_cast<unsigned>(info(dtype).bits));
   switch (dtype) {
     case DType::F64:
@@ -82,7 +83,7 @@ llvm::Value* LaneMath::whole(llvm::Value* shape, std::int64_t number) const {
 Lanes LaneMath::literal(DType dtype, double number, std::int64_t whole_number) const {
   llvm::Type* scalar = type(dtype);
   if (scalar->isFloatingPointTy()) {
-    // Literals are given as doubles; a narrow dtype rounds when it is stored.
+    // Literals are doubles; a narrow type rounds when it is stored.
     return uniform(llvm::ConstantFP::get(scalar, number));
   }
   return uniform(llvm::ConstantInt::get(scalar, static_cast<std::uint64_t>(whole_number), true));
@@ -146,7 +147,7 @@ Lanes LaneMath::select(const Lanes& condition, const Lanes& a, const Lanes& b) {
   if (condition.is_uniform() && a.is_uniform() && b.is_uniform()) {
     return uniform(ir_.CreateSelect(condition.value, a.value, b.value));
   }
-  // One condition for all lanes may choose between vectors as they are.
+  // A uniform condition selects between whole vectors.
   llvm::Value* choice = condition.is_uniform() ? condition.value : vector(condition);
   return made(ir_.CreateSelect(choice, vector(a), vector(b)), false);
 }
@@ -163,7 +164,7 @@ llvm::Value* LaneMath::compare(BinaryOp op, DType dtype, llvm::Value* a, llvm::V
 }
 
 llvm::Value* LaneMath::extreme(bool is_max, llvm::Value* a, llvm::Value* b) {
-  // A comparison with NaN is false; then the sum carries it over.
+  // A comparison with NaN is false; the last select propagates NaN.
   llvm::Value* ordered = is_max ? ir_.CreateFCmpOGT(b, a) : ir_.CreateFCmpOLT(b, a);
   llvm::Value* chosen = ir_.CreateSelect(ordered, b, a);
   llvm::Value* is_nan = ir_.CreateFCmpUNO(b, b);
@@ -253,11 +254,11 @@ llvm::Value* LaneMath::integer_unary(UnaryOp op, DType dtype, llvm::Value* x) {
     case UnaryOp::IsNan:
     case UnaryOp::IsPositiveInf:
     case UnaryOp::IsNegativeInf:
-      return ir_.CreateICmpNE(x, x);  // never
+      return ir_.CreateICmpNE(x, x);  // Always false.
     default:
       break;
   }
-  // Through double and back, as the reference does.
+  // Through double and back, as in the reference.
   const Lanes wide = cast(made(x, !x->getType()->isVectorTy()), dtype, DType::F64);
   const bool is_uniform = wide.is_uniform();
   return cast(made(real_unary(op, DType::F64, wide.value), is_uniform), DType::F64, dtype).value;
@@ -300,7 +301,7 @@ llvm::Value* LaneMath::real_binary(BinaryOp op, DType dtype, llvm::Value* a, llv
 }
 
 llvm::Value* LaneMath::divide(BinaryOp op, bool with_sign, llvm::Value* a, llvm::Value* b) {
-  // A divisor of zero is the data's fault and is answered with zero; one of -1 could trap.
+  // Division by zero is an error in the data and yields zero; a divisor of -1 could trap.
   llvm::Value* zero = whole(a, 0);
   llvm::Value* is_zero = ir_.CreateICmpEQ(b, zero);
   llvm::Value* safe = ir_.CreateSelect(is_zero, whole(a, 1), b);
@@ -308,7 +309,7 @@ llvm::Value* LaneMath::divide(BinaryOp op, bool with_sign, llvm::Value* a, llvm:
     const bool is_quotient = op == BinaryOp::Divide || op == BinaryOp::FloorDivide;
     return is_quotient ? ir_.CreateUDiv(a, safe) : ir_.CreateURem(a, safe);
   }
-  // Numbers that cannot be -1, as most extents, need no care.
+  // Divisors that cannot be -1, such as extents, need no check.
   const auto* constant = llvm::dyn_cast<llvm::Constant>(b);
   const bool may_be_minus_one = constant == nullptr || constant->isAllOnesValue();
   llvm::Value* is_minus_one = nullptr;
@@ -339,7 +340,7 @@ llvm::Value* LaneMath::integer_binary(BinaryOp op, DType dtype, llvm::Value* a, 
     return is_min ? ir_.CreateSelect(less, a, b) : ir_.CreateSelect(less, b, a);
   };
   switch (op) {
-    // Of two that are true the sum is true: as every number but 0 is.
+    // Bool addition is OR: every nonzero sum is true.
     case BinaryOp::Add:
       return dtype == DType::Bool ? ir_.CreateOr(a, b) : ir_.CreateAdd(a, b);
     case BinaryOp::Subtract:
@@ -381,7 +382,7 @@ llvm::Value* LaneMath::integer_binary(BinaryOp op, DType dtype, llvm::Value* a, 
   throw Error("no such operator on integers", ErrorKind::Unsupported).got(dtype);
 }
 
-// Square and multiply, over all bits of the exponent.
+// Exponentiation by squaring over all bits of the exponent.
 llvm::Value* LaneMath::power_of_integers(DType dtype, llvm::Value* a, llvm::Value* b) {
   const unsigned bits = element_of(a)->getIntegerBitWidth();
   llvm::Value* one = whole(a, 1);
@@ -418,8 +419,8 @@ Lanes LaneMath::cast(const Lanes& x, DType from, DType to) {
   if (is_float(to)) {
     llvm::Value* result = value;
     if (!from_real) {
-      // Narrow ones are never negative in 32 bits; what was just narrowed need not be packed for
-      // it.
+      // Narrow unsigned types fit signed 32 bits, and values just narrowed need no repacking for
+      // this conversion.
       const bool is_small = !is_signed(from) && info(from).bits < 32 && from != DType::Bool;
       if (is_small)
         value = ir_.CreateZExt(value, value->getType()->getWithNewType(ir_.getInt32Ty()));
@@ -434,7 +435,7 @@ Lanes LaneMath::cast(const Lanes& x, DType from, DType to) {
     return made(result, is_uniform);
   }
   if (from_real) {
-    // As the reference: through 64 bits, then the low bits.
+    // Truncates a 64-bit result, as the reference does.
     llvm::Type* wide = ir_.getInt64Ty();
     if (!is_uniform && width_ > 1) wide = lanes_of(wide);
     llvm::Value* whole_number =
@@ -526,7 +527,7 @@ llvm::Value* LaneMath::to_stored(DType dtype, llvm::Value* value, bool saturates
   }
   if (dtype == DType::F16) return ir_.CreateFPTrunc(value, shaped(ir_.getHalfTy()));
   if (dtype == DType::BF16) {
-    // To nearest, ties to even; a NaN stays one.
+    // Rounds to nearest, ties to even; NaN stays NaN.
     llvm::Value* bits = ir_.CreateBitCast(value, shaped(ir_.getInt32Ty()));
     llvm::Value* odd = ir_.CreateAnd(ir_.CreateLShr(bits, whole(bits, 16)), whole(bits, 1));
     llvm::Value* rounded = ir_.CreateLShr(

@@ -8,36 +8,36 @@
 
 namespace tenon::codegen::cpu {
 
-/// Whether it is a float of eight bits or fewer.
+/// Returns whether the type is a float of at most eight bits.
 bool is_narrow_float(DType dtype);
 
-/// A number in every lane of a vector: the same in each, evenly rising, or any.
+/// A vector value in compact form: uniform over lanes, a linear ramp, or a general vector.
 struct Lanes {
   enum class Form : std::uint8_t { Uniform, Ramp, Vector };
-  /// one number (Ramp: that of lane 0), or a vector
+  /// A scalar (Ramp: of lane 0), or a vector.
   llvm::Value* value = nullptr;
   Form form = Form::Uniform;
-  /// Ramp: from one lane to the next
+  /// Ramp: increment between lanes.
   std::int64_t step = 0;
 
   bool is_uniform() const { return form == Form::Uniform; }
 };
 
-/// Writes arithmetic on lanes, with the meaning it has in the reference: integers wrap, narrow
-/// floats are computed in f32 and rounded when they are stored or cast to.
+/// Emits vector arithmetic with the semantics of the reference: integers wrap; narrow floats are
+/// computed in f32 and rounded when stored or cast.
 class LaneMath {
  public:
-  /// `has_avx512`: the code may use AVX-512's instructions for powers of two and reciprocals.
+  /// `has_avx512` allows AVX-512's scalef and rcp14 instructions.
   LaneMath(llvm::IRBuilder<>& ir, llvm::Module& module, bool has_avx512)
       : ir_(ir), module_(module), has_avx512_(has_avx512) {}
 
-  /// How many lanes there are from here on; 1 makes everything uniform.
+  /// Sets the vector width; 1 makes all values uniform.
   void set_width(unsigned width) { width_ = width; }
   unsigned width() const { return width_; }
 
-  /// What a number of this element type is computed as.
+  /// The type in which an element type is computed.
   llvm::Type* type(DType dtype) const;
-  /// What it is in memory.
+  /// The type of an element in memory.
   llvm::Type* stored_type(DType dtype) const;
   llvm::Type* lanes_of(llvm::Type* scalar) const;
 
@@ -46,31 +46,31 @@ class LaneMath {
     return uniform(ir_.getInt64(static_cast<std::uint64_t>(value)));
   }
   Lanes literal(DType dtype, double real, std::int64_t integer) const;
-  /// As a vector (as one number where there is one lane).
+  /// Materializes a vector (a scalar for width 1).
   llvm::Value* vector(const Lanes& lanes);
 
   Lanes unary(UnaryOp op, DType dtype, const Lanes& x);
   Lanes binary(BinaryOp op, DType dtype, const Lanes& a, const Lanes& b);
-  /// of f32
+  /// For f32.
   Lanes one_plus_erf(const Lanes& x);
-  /// a / b of f32, within a unit in the last place and a bit, where b is no less than 1, or NaN.
+  /// a / b in f32 with an error slightly above one ulp, for b >= 1 or NaN.
   Lanes divide_by_large(const Lanes& a, const Lanes& b);
   Lanes select(const Lanes& condition, const Lanes& a, const Lanes& b);
   Lanes cast(const Lanes& x, DType from, DType to);
-  /// total + a * b, rounded once.
+  /// total + a * b with a single rounding (FMA).
   Lanes multiply_add(const Lanes& a, const Lanes& b, const Lanes& total);
   Lanes combine(Reduction reduction, DType dtype, const Lanes& total, const Lanes& next);
-  /// All lanes of a vector combined into one.
+  /// Reduces all lanes of a vector to a scalar.
   llvm::Value* fold(Reduction reduction, DType dtype, llvm::Value* vector);
 
-  /// Between what is computed and what is in memory.
+  /// Converts between computed and stored types.
   llvm::Value* from_stored(DType dtype, llvm::Value* stored);
-  /// What is too large for eight bits becomes infinite (NaN where there is none), or the greatest
-  /// number.
+  /// Values out of an 8-bit float's range become infinite (NaN without an infinity), or the
+  /// greatest finite number if `saturates`.
   llvm::Value* to_stored(DType dtype, llvm::Value* value, bool saturates = false);
 
  private:
-  // Operands in one form: both single numbers, or both vectors.
+  // Operands in a common form: both scalars or both vectors.
   struct Pair {
     llvm::Value *a, *b;
     bool is_uniform;
@@ -93,7 +93,7 @@ class LaneMath {
   llvm::Value* power_of_integers(DType dtype, llvm::Value* a, llvm::Value* b);
   llvm::Value* extreme(bool is_max, llvm::Value* a, llvm::Value* b);
 
-  // Functions of real numbers on f32 lanes, by polynomials.
+  // Elementary functions on f32 lanes, by polynomials.
   llvm::Value* exp32(llvm::Value* x);
   llvm::Value* exp_within(llvm::Value* x, bool is_normal = false);
   llvm::Value* quotient(llvm::Value* a, llvm::Value* b);
@@ -105,7 +105,7 @@ class LaneMath {
   llvm::Value* one_plus_erf32(llvm::Value* x);
   llvm::Value* polynomial(llvm::Value* x, std::initializer_list<double> coefficients);
   llvm::Value* fused_multiply_add(llvm::Value* a, llvm::Value* b, llvm::Value* c);
-  /// Lane by lane through a function of the C library, in double.
+  /// Calls a function of the C library lane by lane, in double.
   llvm::Value* library(std::string_view name, std::initializer_list<llvm::Value*> args);
 
   llvm::Value* from_narrow_float(DType dtype, llvm::Value* stored);

@@ -1,6 +1,5 @@
-// Functions of real numbers on f32 lanes. Each reduces its argument to where a short series is
-// exact to a fraction of the last place; coefficients are those of the series or were fitted to
-// erfc.
+// Elementary functions on f32 lanes: range reduction and polynomials with errors of a fraction of
+// an ulp. Coefficients are Taylor series, or fitted to erfc.
 #include "codegen/cpu/lane_parts.h"
 #include "codegen/cpu/lanes.h"
 
@@ -18,10 +17,11 @@ namespace Intrinsic = llvm::Intrinsic;
 
 namespace {
 
-// ln 2 in two parts: the first has zeros at its end, so that products with exponents are exact.
+// ln 2 in two parts (Cody-Waite): the first has trailing zeros, so that products with exponents are
+// exact.
 constexpr double kLog2High = 0.693359375;
 constexpr double kLog2Low = -2.12194440054690583e-4;
-// Below this exp is no normal number of f32.
+// Below this argument exp is subnormal in f32.
 constexpr double kLeastExponent = -87.33654;
 
 llvm::Type* integers_like(llvm::IRBuilder<>& ir, llvm::Value* x) {
@@ -36,7 +36,7 @@ llvm::Value* LaneMath::fused_multiply_add(llvm::Value* a, llvm::Value* b, llvm::
   return ir_.CreateIntrinsic(Intrinsic::fma, {a->getType()}, {a, b, c});
 }
 
-// c0 + c1*x + c2*x^2 + …
+// Horner's scheme for c0 + c1*x + c2*x^2 + …
 llvm::Value* LaneMath::polynomial(llvm::Value* x, std::initializer_list<double> coefficients) {
   auto next = std::rbegin(coefficients);
   llvm::Value* sum = real(x, *next++);
@@ -44,7 +44,7 @@ llvm::Value* LaneMath::polynomial(llvm::Value* x, std::initializer_list<double> 
   return sum;
 }
 
-// Calls `one` with registers of what is several wide; a number is the first lane of one.
+// Applies `one` to each register of a wide value; a scalar becomes lane 0 of a register.
 llvm::Value* LaneMath::by_registers(
     std::initializer_list<llvm::Value*> args,
     const std::function<llvm::Value*(llvm::ArrayRef<llvm::Value*>)>& one) {
@@ -73,8 +73,8 @@ bool fills_registers(llvm::Value* x) {
 
 }  // namespace
 
-// Of what lies between kLeastExponent and 89, above which it is infinity. Up to 88 it is not.
-// The series is fitted: within 3e-9 of it.
+// exp for arguments from kLeastExponent to 89. It is infinite above 89 and finite up to 88. The
+// fitted polynomial has a relative error of 3e-9.
 llvm::Value* LaneMath::exp_within(llvm::Value* x, bool is_normal) {
   llvm::Value* power = ir_.CreateUnaryIntrinsic(Intrinsic::roundeven,
                                                 ir_.CreateFMul(x, real(x, 1.44269504088896341)));
@@ -85,7 +85,7 @@ llvm::Value* LaneMath::exp_within(llvm::Value* x, bool is_normal) {
                         0.008368745111050785, 0.0013814540086585984});
   if (has_avx512_ && fills_registers(x)) {
     return by_registers({series, power}, [&](llvm::ArrayRef<llvm::Value*> parts) -> llvm::Value* {
-      constexpr std::uint32_t kAsSet = 4;  // the rounding that every thread starts with
+      constexpr std::uint32_t kAsSet = 4;  // The thread's default rounding mode.
       const unsigned lanes = lane_count(parts[0]);
       llvm::Value* nothing = llvm::Constant::getNullValue(parts[0]->getType());
       if (lanes == 16) {
@@ -104,7 +104,7 @@ llvm::Value* LaneMath::exp_within(llvm::Value* x, bool is_normal) {
     return ir_.CreateBitCast(bits, x->getType());
   };
   if (is_normal) return ir_.CreateFMul(series, power_of_two(exponent));
-  // Two factors of two's powers, so that denormal results come out too.
+  // Scales by two powers of two, so that subnormal results are exact.
   llvm::Value* half = ir_.CreateAShr(exponent, whole(exponent, 1));
   llvm::Value* scaled = ir_.CreateFMul(series, power_of_two(half));
   scaled = ir_.CreateFMul(scaled, power_of_two(ir_.CreateSub(exponent, half)));
@@ -113,8 +113,8 @@ llvm::Value* LaneMath::exp_within(llvm::Value* x, bool is_normal) {
 
 llvm::Value* LaneMath::exp32(llvm::Value* x) {
   llvm::Value* bounded = ir_.CreateSelect(ir_.CreateFCmpOGT(x, real(x, 89)), real(x, 89), x);
-  // What would be denormal is 0: it costs a hundred cycles to make and as many wherever it is used,
-  // and so does a result below that: attention that hides keys makes nothing else of them.
+  // Subnormal results are flushed to 0: creating and using them costs about a hundred cycles each,
+  // and masked attention scores produce many of them.
   llvm::Value* is_small = ir_.CreateFCmpOLT(x, real(x, kLeastExponent));
   bounded = ir_.CreateSelect(is_small, real(x, kLeastExponent), bounded);
   return ir_.CreateSelect(is_small, real(x, 0), exp_within(bounded));
@@ -125,8 +125,8 @@ Lanes LaneMath::divide_by_large(const Lanes& a, const Lanes& b) {
   return made(quotient(pair.a, pair.b), pair.is_uniform);
 }
 
-// A reciprocal of 14 bits and one step of Newton's, in a third of the time that a division takes;
-// of infinity it is 0 as it is. b is no less than 1.
+// A 14-bit reciprocal with one Newton step, about three times as fast as a division; the reciprocal
+// of infinity is 0. Requires b >= 1.
 llvm::Value* LaneMath::quotient(llvm::Value* a, llvm::Value* b) {
   if (!has_avx512_ || !fills_registers(b)) return ir_.CreateFDiv(a, b);
   llvm::Value* rough = by_registers({b}, [&](llvm::ArrayRef<llvm::Value*> parts) -> llvm::Value* {
@@ -150,14 +150,14 @@ llvm::Value* LaneMath::log32(llvm::Value* x) {
   llvm::Value* is_denormal = ir_.CreateFCmpOLT(x, real(x, 1.17549435082228751e-38));
   llvm::Value* normal = ir_.CreateSelect(is_denormal, ir_.CreateFMul(x, real(x, 8388608.0)), x);
   llvm::Value* bits = ir_.CreateBitCast(normal, integers);
-  // The mantissa between sqrt(1/2) and sqrt(2): 0x3f3504f3 is sqrt(1/2).
+  // Normalizes the mantissa to [sqrt(1/2), sqrt(2)); 0x3f3504f3 is sqrt(1/2).
   llvm::Value* shifted = ir_.CreateSub(bits, whole(bits, 0x3f3504f3));
   llvm::Value* exponent = ir_.CreateAShr(shifted, whole(bits, 23));
   llvm::Value* mantissa_bits = ir_.CreateSub(bits, ir_.CreateShl(exponent, whole(bits, 23)));
   llvm::Value* power = ir_.CreateSIToFP(exponent, x->getType());
   power = ir_.CreateSelect(is_denormal, ir_.CreateFSub(power, real(x, 23)), power);
   llvm::Value* f = ir_.CreateFSub(ir_.CreateBitCast(mantissa_bits, x->getType()), real(x, 1));
-  // log(1 + f) = f - f²/2 + s (f²/2 + R), with s = f / (2 + f) and R the rest of 2 atanh(s).
+  // log(1 + f) = f - f²/2 + s (f²/2 + R), with s = f / (2 + f) and R the remainder of 2 atanh(s).
   llvm::Value* s = ir_.CreateFDiv(f, ir_.CreateFAdd(f, real(x, 2)));
   llvm::Value* z = ir_.CreateFMul(s, s);
   llvm::Value* rest =
@@ -195,8 +195,8 @@ llvm::Value* LaneMath::erf32(llvm::Value* x) {
                           -0.026866170645131252, 0.005223977625442188, -0.0008548327023450852,
                           0.00012055332981789664, -1.492565035840625e-05, 1.6462114365889246e-06,
                           -1.6365844691234924e-07, 1.4807192815879218e-08});
-  llvm::Value* near = fused_multiply_add(x, series, x);  // 2/sqrt(pi) is 1 and a little
-  // Past 0.92: 1 - exp(-x²) g(1 / (1 + x/2)), g fitted on [0.9, 4.1]; past 4 it is 1.
+  llvm::Value* near = fused_multiply_add(x, series, x);  // 2/sqrt(pi) = 1 + 0.128...
+  // Above 0.92: 1 - exp(-x²) g(1 / (1 + x/2)), g fitted on [0.9, 4.1]; above 4 the result is 1.
   llvm::Value* bounded = ir_.CreateSelect(ir_.CreateFCmpOGT(size, real(x, 4)), real(x, 4), size);
   llvm::Value* t = quotient(real(x, 1), fused_multiply_add(bounded, real(x, 0.5), real(x, 1)));
   llvm::Value* fitted = polynomial(
@@ -214,14 +214,14 @@ Lanes LaneMath::one_plus_erf(const Lanes& x) {
   return x.is_uniform() ? uniform(one_plus_erf32(x.value)) : made(one_plus_erf32(vector(x)), false);
 }
 
-// As gelu has it: erfc(a) = t p(t) exp(-a²) with t = 1 / (1 + 0.33 a), p fitted to 2e-7 of it. Half
-// of what 1 and erf32 take, and right where that has lost its digits, far below zero.
+// 1 + erf as in GELU: erfc(a) = t p(t) exp(-a²) with t = 1 / (1 + 0.33 a), p fitted to a relative
+// error of 2e-7. Half the cost of 1 + erf32, and accurate far below zero, where 1 + erf32 cancels.
 llvm::Value* LaneMath::one_plus_erf32(llvm::Value* x) {
   llvm::Value* a = ir_.CreateUnaryIntrinsic(Intrinsic::fabs, x);
   llvm::Value* t = quotient(real(x, 1), fused_multiply_add(a, real(x, 0.33), real(x, 1)));
   llvm::Value* fitted = polynomial(t, {0.186392605, 0.182464033, 0.204078406, 0.038392015,
                                        0.424254954, -0.367418379, 0.469265133, -0.137428880});
-  // exp(-a²), below which nothing is left before it loses digits of its own.
+  // exp(-a²), bounded where it underflows.
   llvm::Value* square = ir_.CreateFNeg(ir_.CreateFMul(a, a));
   square = ir_.CreateSelect(ir_.CreateFCmpOLT(square, real(x, -87)), real(x, -87), square);
   llvm::Value* tail = ir_.CreateFMul(ir_.CreateFMul(fitted, t), exp_within(square, true));

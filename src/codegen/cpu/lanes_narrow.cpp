@@ -1,4 +1,4 @@
-// Floats of eight bits and fewer, between what is in memory and the f32 they are computed in.
+// Conversions between floats of at most eight bits in memory and f32.
 #include "codegen/cpu/lanes.h"
 #include "ir/float_formats.h"
 
@@ -14,7 +14,7 @@ namespace Intrinsic = llvm::Intrinsic;
 
 namespace {
 
-// How sign, exponent and mantissa lie in a code; what is special is asked of the conversion itself.
+// Layout of sign, exponent and mantissa. Special values come from the scalar conversion functions.
 struct Format {
   int mantissa_bits, lowest_exponent, sign_position;
 };
@@ -30,7 +30,7 @@ Format format_of(DType dtype) {
     case DType::F8E5M2FNUZ:
       return {2, -15, 7};
     default:
-      return {1, 0, 3};  // f4e2m1
+      return {1, 0, 3};  // f4e2m1.
   }
 }
 
@@ -41,7 +41,7 @@ constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 bool is_narrow_float(DType dtype) { return is_float(dtype) && info(dtype).storage_bytes == 1; }
 
-// There are 256 at most: a table has them all.
+// Decodes by a table of at most 256 values.
 llvm::Value* LaneMath::from_narrow_float(DType dtype, llvm::Value* stored) {
   llvm::Type* number = ir_.getFloatTy();
   const std::string name = "values_of_" + to_string(dtype);
@@ -67,7 +67,7 @@ llvm::Value* LaneMath::from_narrow_float(DType dtype, llvm::Value* stored) {
                                 ir_.CreateInBoundsGEP(number, table, places), llvm::Align(4));
 }
 
-// To nearest, ties to even.
+// Rounds to nearest, ties to even.
 llvm::Value* LaneMath::to_narrow_float(DType dtype, llvm::Value* value, bool saturates) {
   const Overflow overflow = saturates ? Overflow::Saturate : Overflow::Special;
   const std::int64_t too_large = f32_to_narrow_float(dtype, kInfinity, overflow);
@@ -80,7 +80,7 @@ llvm::Value* LaneMath::to_narrow_float(DType dtype, llvm::Value* value, bool sat
   llvm::Value* magnitude = ir_.CreateUnaryIntrinsic(Intrinsic::fabs, value);
   llvm::Value* is_nan = ir_.CreateFCmpUNO(value, value);
   const std::int64_t nan = f32_to_narrow_float(dtype, kNaN);
-  if (dtype == DType::F8E8M0) {  // the exponent alone, rounded up
+  if (dtype == DType::F8E8M0) {  // The exponent alone, rounded up.
     llvm::Value* exponent = ir_.CreateAnd(ir_.CreateLShr(bits, whole(bits, 23)), whole(bits, 0xff));
     llvm::Value* is_between =
         ir_.CreateICmpNE(ir_.CreateAnd(bits, whole(bits, 0x7fffff)), whole(bits, 0));
@@ -98,11 +98,10 @@ llvm::Value* LaneMath::to_narrow_float(DType dtype, llvm::Value* value, bool sat
   const bool nan_has_sign = f32_to_narrow_float(dtype, -kNaN) != nan;
   llvm::Value* sign = ir_.CreateAnd(ir_.CreateLShr(bits, whole(bits, 31 - format.sign_position)),
                                     whole(bits, sign_bit));
-  // Twice the greatest number is too large whatever is done to it, and small enough to be computed
-  // with.
+  // Clamps to twice the greatest number: this still overflows, and is safe to compute with.
   llvm::Value* bound = real(value, 2 * highest_finite(dtype));
   llvm::Value* limited = ir_.CreateSelect(ir_.CreateFCmpOLT(magnitude, bound), magnitude, bound);
-  // Numbers of one exponent lie evenly; those below the least exponent as far apart as at it.
+  // Values of one exponent are evenly spaced; subnormals have the spacing of the least exponent.
   const std::int64_t least = format.lowest_exponent + 127;
   llvm::Value* exponent = ir_.CreateLShr(ir_.CreateBitCast(limited, word), whole(bits, 23));
   exponent = ir_.CreateBinaryIntrinsic(Intrinsic::umax, exponent, whole(exponent, least));

@@ -19,7 +19,8 @@ namespace {
 using nests::Packing;
 using nests::Stride;
 
-// Whether rows of `b` lie pages apart along a long sum, and enough tiles go down them.
+// Returns whether rows of `b` lie pages apart along a long reduction, and enough register tiles
+// read them.
 bool is_worth_packing(const nests::Contraction& sum, const Scalar& b) {
   constexpr std::int64_t kPageElements = 1024, kLongSum = 64;
   constexpr double kManyRows = 64, kLargeOperand = 1 << 20;
@@ -43,8 +44,8 @@ bool is_worth_packing(const nests::Contraction& sum, const Scalar& b) {
          });
 }
 
-// Tiles that are narrower than a line or two are written several side by side, so that what is read
-// once is used.
+// Tiles narrower than a few cache lines are written several at a time, so that every line read is
+// fully used.
 void read_lines(LoopNest& nest, const Packing& packing) {
   constexpr std::int64_t kSideBySide = 64, kMostStreams = 8;
   const std::int64_t width = packing.extents.back(), tiles = packing.extents.front();

@@ -1,3 +1,4 @@
+// Vectorizes contractions along the reduction dimension (dot products).
 #include "codegen/cpu/reduction_vectors.h"
 
 #include "base/error.h"
@@ -24,7 +25,7 @@ bool is_read_along(const Scalar& load, std::size_t loop) {
   return stride_along(load, loop) != Stride::Zero;
 }
 
-// Whether a constant can be laid out anew as loops read it.
+// Returns whether a constant can be packed in the order of its loops.
 bool can_be_laid(const Scalar& load, const std::vector<bool>& may_pack) {
   if (!may_pack[load->id] || !can_be_laid_anew(load)) return false;
   return std::all_of(load->args.begin(),
@@ -32,8 +33,7 @@ bool can_be_laid(const Scalar& load, const std::vector<bool>& may_pack) {
                      [](const Scalar& coordinate) { return affine_of(coordinate).has_value(); });
 }
 
-// The loops that b runs along, lanes last: each an axis where it is laid out anew. There are always
-// two.
+// The loops that index b, lanes last: the axes of its packed layout, at least two.
 std::vector<PackedLoop> packed_loops(LoopNest& nest, const ReductionRoles& roles,
                                      const std::vector<Statement>& around_it) {
   std::vector<PackedLoop> loops;
@@ -50,7 +50,7 @@ std::vector<PackedLoop> packed_loops(LoopNest& nest, const ReductionRoles& roles
   return loops;
 }
 
-// Whether b lies as lanes read it.
+// Returns whether b already has the packed layout.
 bool lies_so(const Scalar& b, const std::vector<PackedLoop>& loops) {
   return loops.size() == 2 && loops.front().extent == Dim(1) && b->bounds == Bounds::Inside &&
          stride_along(b, loops.back().id) == Stride::Unit;
@@ -121,13 +121,14 @@ std::vector<Packing> vectorise_reduction(LoopNest& nest, Block& whole,
       packs ? packed_loops(nest, roles, around_it) : std::vector<PackedLoop>();
   std::vector<Packing> packings;
   if (packs && !lies_so(c.b, loops)) {
-    // Nothing is left over: every position of the first loop and the lanes is one of b.
+    // Every position of the first loop and the lanes is an element of b, so that no padding
+    // remains.
     const std::int64_t limit = (loops.front().extent.value().value_or(0) + 1) * count;
     if (auto packing = pack(nest, whole, c.b->id, loops, limit))
       packings.push_back(std::move(*packing));
   }
 
-  // Vectors as wide as they fit in what is left, then single numbers.
+  // Strip-mines the reduction into vectors of decreasing width, then scalars.
   const auto with_lanes = [&](std::size_t first, std::optional<std::size_t> last) {
     std::vector<std::size_t> order{first};
     order.insert(order.end(), others.begin(), others.end());

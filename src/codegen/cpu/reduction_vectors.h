@@ -8,22 +8,22 @@
 
 namespace tenon::codegen::cpu {
 
-/// How a sum of products is turned whose result has no columns for a tile: the lanes of a vector
-/// run along the sum itself, and several rows are in flight at once.
+/// Schedule of a contraction whose result has too few columns for a register tile: vector lanes run
+/// along the reduction dimension, with several rows in flight.
 struct ReductionRoles {
-  /// a differs from row to row, b does not
+  /// `a` depends on the row; `b` does not.
   Contraction sum;
-  /// a loop of the sum: elements of a lie side by side along it
+  /// A reduction loop along which elements of `a` are contiguous.
   const Statement* lanes = nullptr;
   const Statement* rows = nullptr;
-  /// why there can be none; empty where there can
+  /// Reason of a refusal; empty if possible.
   std::string refusal;
 };
 ReductionRoles find_reduction_roles(const Block& body, const std::vector<bool>& may_pack);
 
-/// Turns the loops of `whole`, which stands in the loops `around_it` of `nest`, as
-/// `find_reduction_roles` says it can be; those outside of the rows are run as `outermost`. Gives
-/// how b is to be laid out anew.
+/// Schedules the loops of `whole`, nested in the loops `around_it` of `nest`, by the roles of
+/// `find_reduction_roles`. Loops outside of the rows become `outermost`. Returns the packing of
+/// `b`.
 std::vector<Packing> vectorise_reduction(LoopNest& nest, Block& whole,
                                          const std::vector<Statement>& around_it,
                                          const std::vector<bool>& may_pack, const TileShape& shape,

@@ -1,3 +1,4 @@
+// Cache blocking of GEMM rows, columns and images, balanced over threads.
 #include "codegen/cpu/row_blocks.h"
 
 #include <algorithm>
@@ -11,7 +12,7 @@ std::optional<std::int64_t> rows_in_block(const Dim& rows, unsigned rows_at_once
   constexpr std::int64_t kEnoughItems = 8, kUsualTiles = 8;
   std::int64_t items = 1;
   for (const Dim& extent : around) {
-    // One that only the run knows may be a batch of one.
+    // A symbolic extent may be a batch of one.
     if (extent.is_constant()) items = std::min(items * extent.constant(), kEnoughItems);
   }
   if (items == 0 || items >= kEnoughItems) return std::nullopt;
@@ -51,12 +52,11 @@ unsigned rows_in_cache(std::int64_t distance, const TargetFacts& target) {
 
 namespace {
 
-// Of a core's cache: what stays in it, and what of it may be kept beside a stream of others.
+// Shares of a core's own cache: for data that stays resident, and for data kept next to a stream.
 constexpr double kHeld = 0.75, kKept = 0.5;
 constexpr double kEvenEnough = 0.9, kClearly = 1.1;
 
-// What part of the time units have something to do, where each takes one of so many items after the
-// other.
+// Load balance: share of the time that units are busy if they process this many equal items.
 double evenness(std::int64_t items, const TargetFacts& target) {
   const auto units = static_cast<std::int64_t>(target.units);
   return static_cast<double>(items) / static_cast<double>((items + units - 1) / units * units);
@@ -83,7 +83,8 @@ RowBlocks blocks_of_rows(std::int64_t rows, std::int64_t fewest, std::int64_t ti
     }
   }
   if (tile_rows == 0 || !blocks.is_columns_first || best >= kEvenEnough) return blocks;
-  // 13 x 13 rows have no halves: whole tiles, of which the last block has fewer.
+  // For row counts without small divisors, such as 13 x 13: whole register tiles, the last block
+  // smaller.
   const auto units = static_cast<double>(target.units);
   for (std::int64_t block = (fewest + tile_rows - 1) / tile_rows * tile_rows; block < rows;
        block += tile_rows) {
@@ -100,7 +101,7 @@ RowBlocks blocks_of_rows(std::int64_t rows, std::int64_t fewest, std::int64_t ti
 
 std::int64_t columns_together(std::int64_t column_blocks, std::int64_t around, double rows_bytes,
                               const TargetFacts& target) {
-  constexpr std::int64_t kMost = 4;  // their sums wait in the same cache
+  constexpr std::int64_t kMost = 4;  // Their accumulators share the same cache.
   if (rows_bytes <= kKept * static_cast<double>(target.own_cache().bytes)) return 1;
   const double enough = std::min(kEvenEnough, evenness(column_blocks * around, target));
   std::int64_t together = 1;

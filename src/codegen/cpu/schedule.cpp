@@ -23,7 +23,7 @@ double trips(const Dim& extent) {
   return extent.is_constant() ? static_cast<double>(extent.constant()) : kUnknownExtent;
 }
 
-// What running a block costs, roughly in vector instructions, with one loop (if any) as vector.
+// Estimated cost of a block, roughly in vector instructions, with one optional vectorized loop.
 class Cost {
  public:
   static double of(const Block& block, std::optional<std::size_t> vector, double lanes) {
@@ -68,14 +68,14 @@ class Cost {
   }
 };
 
-// Whether the positions of a loop may run side by side: they are independent (and nothing inside
-// keeps the place of an extreme, which vectors do not), or fold into one number.
+// Returns whether the block contains an arg reduction, whose index vector loops do not support.
 bool has_place(const Block& block) {
   return std::any_of(block.begin(), block.end(), [](const Statement& statement) {
     return statement.place.is_defined() || has_place(statement.body);
   });
 }
-// What every position writes to the same element (its own buffer, used over again) has an order.
+// Returns whether every position of the loop writes the same element, as in reused scratch, which
+// imposes an order.
 bool writes_one_element(const Block& block, std::size_t loop) {
   return std::any_of(block.begin(), block.end(), [&](const Statement& statement) {
     return (statement.kind == Statement::Kind::Store &&
@@ -114,7 +114,7 @@ bool is_long_enough(const Statement& loop) {
   return trips(loop.extent) >= 4 && may_be_vector(loop);
 }
 
-// The cheapest choice of one vector loop on every way down; `along` is taken where it is met.
+// Chooses the cheapest vector loop on every path of the loop tree; `along` has priority.
 Choice best(const Block& block, double lanes, std::optional<std::size_t> along) {
   Choice choice;
   for (const Statement& statement : block) {
@@ -136,11 +136,11 @@ Choice best(const Block& block, double lanes, std::optional<std::size_t> along) 
   return choice;
 }
 
-// Whether so little is done at each position that several vectors at once find room in registers,
-// and one alone would wait for its own results.
+// Returns whether the body is small enough that several unrolled vectors fit the registers; a
+// single vector would wait for its own latency.
 bool is_small(const Block& block, int& statements) {
-  constexpr int kMostStatements = 9;  // a sum of two sums, and what is done with it
-  constexpr double kMostCost = 8, kMostCostOfFold = 12;  // a fold waits for itself
+  constexpr int kMostStatements = 9;                     // Two nested sums and an epilogue.
+  constexpr double kMostCost = 8, kMostCostOfFold = 12;  // A fold is bound by its latency.
   for (const Statement& statement : block) {
     if (++statements > kMostStatements) return false;
     if (statement.kind == Statement::Kind::Loop) {
@@ -163,7 +163,8 @@ void mark_vectors(Block& block, const std::set<const Statement*>& chosen, unsign
       int statements = 0;
       const bool is_alone =
           statement.body.size() == 1 && statement.body.front().kind != Statement::Kind::Loop;
-      // Sums of dots take many instructions and few registers, and each waits for the one before.
+      // Sums of int8 dots use many instructions but few registers, and each waits for its
+      // predecessor.
       const bool is_simple =
           is_alone || (statement.is_independent &&
                        (is_small(statement.body, statements) || nests::has_dp4a(statement.body)));
@@ -201,8 +202,8 @@ void mark_parallel(Block& block, double positions) {
     return;
   }
   loop.loop = LoopKind::Parallel;
-  // Enough items to share out evenly, each with enough to do. An extent that only the run knows is
-  // often that of a batch of one.
+  // Parallelizes further loops until there are enough balanced work items, each with enough work. A
+  // symbolic extent often is a batch of one.
   const double inside = Cost::of(loop.body, std::nullopt, 1);
   const double sure = loop.extent.is_constant() ? count : 1;
   if (positions * sure < kEnoughItems && inside > kMinItemCost)

@@ -7,21 +7,21 @@
 
 namespace tenon::codegen::cpu {
 
-/// How loops are turned where they are not tiles.
+/// Schedule options of loops without register tiles.
 struct LoopShape {
-  /// vectors in flight at once, in the simplest loops
+  /// Unroll factor of vectors in the simplest loops.
   unsigned interleave = 4;
-  /// the loop that becomes lanes; nothing: the cheapest
+  /// The loop to vectorize; default: the cheapest.
   std::optional<std::size_t> along;
 };
-/// Decides which loops are shared out among threads and which become vectors. Gives what running it
-/// costs, roughly in vector instructions.
+/// Chooses parallel and vectorized loops. Returns the estimated cost, roughly in vector
+/// instructions.
 double schedule(LoopNest& nest, const LoopShape& shape = {});
-/// What that counts for an extent that only the run knows.
+/// Iterations assumed for an extent that is unknown at compile time.
 inline constexpr double kUnknownExtent = 64;
-/// Only the vectors, in a block of the nest.
+/// Vectorizes a block of the nest without parallelizing it.
 void vectorise(const LoopNest& nest, Block& block);
-/// The loops that may become lanes instead of those that are cheapest: each with its cost.
+/// An alternative loop to vectorize, and its cost.
 struct LoopCost {
   std::size_t loop = 0;
   double cost = 0;

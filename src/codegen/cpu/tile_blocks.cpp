@@ -6,8 +6,8 @@
 
 namespace tenon::codegen::cpu {
 
-// With 32 registers 14 rows would fit as well; they gain nothing, and more streams of rows than a
-// processor looks ahead on cost a little.
+// With 32 registers 14 rows fit without a gain in speed, and more row streams than the hardware
+// prefetcher tracks cost time.
 TileShape tile_for(unsigned register_count, unsigned register_bits) {
   return {register_count >= 32 ? 8U : 6U, register_bits / 32 * 2};
 }
@@ -18,8 +18,8 @@ unsigned depth_for(const TileShape& shape, const TargetFacts& target) {
 }
 
 bool gains_by_depth(const TileShape& shape, const TargetFacts& target) {
-  // Measured on a Zen 4: tiles of 6x16 read a fifth of what the facts say, and gain by 4 %; of 8x32
-  // a seventh, and gain nothing.
+  // Measured on Zen 4: 6x16 tiles use a fifth of the listed bandwidth and gain by K-blocking; 8x32
+  // tiles use a seventh and do not.
   constexpr double kMuch = 1.0 / 6;
   const double step_cycles = shape.rows * shape.columns / target.products_per_cycle();
   return 4.0 * shape.columns / step_cycles > kMuch * target.bytes_per_cycle(target.own_cache());
@@ -43,7 +43,7 @@ Sharing sharing_of(const Dims& b_view, const TileShape& shape, bool is_alone,
 
 namespace {
 
-// Blocks of columns and of what stands around them, lines that count as rows left out.
+// Work items: column blocks times the loops around them, without lines that count as rows.
 std::int64_t items_of(const TilePlan& plan) {
   Dim items = ceil_div(plan.column_count, plan.width);
   for (std::size_t k = 0; k < plan.others.size(); ++k) {
@@ -56,7 +56,7 @@ std::int64_t items_of(const TilePlan& plan) {
 
 RowBlocks row_blocks_of(const TilePlan& plan, const TargetFacts& target) {
   const std::int64_t count = plan.lines ? plan.line_count : plan.row_count.constant();
-  const std::int64_t rows = plan.lines ? plan.row_count.constant() : 1;  // of each of these
+  const std::int64_t rows = plan.lines ? plan.row_count.constant() : 1;  // Rows per line.
   const std::int64_t tiles = plan.is_shared_by_rows ? 1 : kFewestTiles;
   const std::int64_t fewest =
       (tiles * static_cast<std::int64_t>(plan.rows_at_once) + rows - 1) / rows;

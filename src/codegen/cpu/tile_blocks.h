@@ -6,38 +6,39 @@
 
 namespace tenon::codegen::cpu {
 
-/// Where all columns of b stay in a core's cache, threads share out what is around the rows: each
-/// reads of a what it wrote itself, in neighbouring places. Else each reads its own part of b;
-/// where all cores together hold b, there are halves of the rows for that.
+/// Partition of the work among threads. If a core's own cache holds all columns of b, threads
+/// partition the loops around the rows: a thread then reads neighboring parts of a, which it wrote
+/// itself. Otherwise each thread reads its own part of b, and half of the rows if all cores
+/// together hold b.
 struct Sharing {
   bool keeps_rows = false, halves = false;
-  /// all of b stays in a core's cache
+  /// A core's own cache holds all of b.
   bool is_close = false;
 };
 Sharing sharing_of(const Dims& b_view, const TileShape& shape, bool is_alone,
                    const TargetFacts& target);
 
-/// In which blocks rows are shared out, where sums run in parts or in tiles of the processor's own.
+/// Returns the partition of rows for contractions with K-blocking or AMX tiles.
 RowBlocks row_blocks_of(const TilePlan& plan, const TargetFacts& target);
 
-/// How many blocks of columns go through the parts of a sum together.
+/// Returns how many column blocks run through the K-blocks of a reduction together.
 std::int64_t column_group(const TilePlan& plan, const TargetFacts& target);
 
-/// How many blocks of columns a single row goes through at once, each with weights of its own: as
-/// many streams as a core reads from memory fastest. 1 where caches hold the weights, or blocks
-/// would be left over.
+/// Returns how many column blocks a single row (GEMV) processes at once, each with its own weights:
+/// the number of streams with the highest memory bandwidth. 1 if caches hold the weights, or if
+/// blocks would be left over.
 std::int64_t weight_streams(const TilePlan& plan, const TargetFacts& target);
 
-/// How far ahead, in elements, columns that lie in panels are fetched where sums run in one piece:
-/// the panel behind where many rows use one; else, of weights that a core's cache does not hold, as
-/// much as memory takes to answer. 0: not at all.
+/// Returns the prefetch distance, in elements, for packed panels without K-blocking: the next panel
+/// if many rows use one; one memory latency ahead for weights that exceed a core's own cache;
+/// otherwise 0, no prefetch.
 std::int64_t panel_ahead(const TilePlan& plan, const Statement* rows, unsigned rows_at_once,
                          const TargetFacts& target);
 
-/// How many positions of a sum the first cache holds, of the columns and rows of a tile.
+/// Returns how many steps of the reduction fit L1, for the columns and rows of one register tile.
 unsigned depth_for(const TileShape& shape, const TargetFacts& target);
-/// Whether reading columns from a core's cache for every tile of rows would take much of what it
-/// gives.
+/// Returns whether reading columns from a core's own cache for every row tile would use much of its
+/// bandwidth, so that K-blocking pays.
 bool gains_by_depth(const TileShape& shape, const TargetFacts& target);
 
 }  // namespace tenon::codegen::cpu

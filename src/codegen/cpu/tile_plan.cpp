@@ -15,8 +15,8 @@ using nests::Stride;
 
 namespace {
 
-// The loop whose halves two threads would do: the outermost along which b stays, where there are
-// enough rows for b to be read once for each half.
+// The loop to halve for two threads: the outermost independent of b, if there are enough rows to
+// amortize reading b twice.
 const Statement* loop_to_halve(const Contraction& c, const Statement* columns,
                                const Statement* rows) {
   constexpr std::int64_t kEnoughRows = 96;
@@ -33,7 +33,7 @@ const Statement* loop_to_halve(const Contraction& c, const Statement* columns,
   return count >= kEnoughRows ? outermost : nullptr;
 }
 
-// Few products for each result, which is then what takes the time.
+// A short reduction: writing the result takes most of the time.
 bool is_short(const Contraction& sum) {
   constexpr double kShort = 128;
   double length = 1;
@@ -48,8 +48,9 @@ std::int64_t result_bytes(const Contraction& sum) {
   return bytes;
 }
 
-// What lies along the columns comes from memory a line or two of each row, which no processor
-// foresees; where few tiles use it, each waits for it. So many elements are fetched ahead; 0: none.
+// Software prefetch distance in elements along columns; 0: no prefetch. Unpacked columns are one or
+// two cache lines per row, a pattern that hardware prefetchers do not detect; with few row tiles
+// each access waits for memory.
 std::int64_t fetched_ahead(const Contraction& c, const std::vector<const Statement*>& reduction,
                            const Statement* rows, const TargetFacts& target) {
   constexpr std::int64_t kFewRows = 32, kTurns = 12;
@@ -61,8 +62,8 @@ std::int64_t fetched_ahead(const Contraction& c, const std::vector<const Stateme
   return kTurns * *distance;
 }
 
-// Rows that no cache of a core holds from the step before: a processor foresees where each goes on,
-// not where the next begins.
+// Prefetch distance for rows that exceed a core's own cache: hardware prefetchers follow each row,
+// but not the jump to the next row tile.
 std::int64_t rows_ahead(const Roles& roles, unsigned rows_at_once, const TargetFacts& target) {
   constexpr std::int64_t kLongSum = 64;
   const Contraction& c = roles.sum;
@@ -75,10 +76,10 @@ std::int64_t rows_ahead(const Roles& roles, unsigned rows_at_once, const TargetF
   return rows_at_once * distance_along(c.a, roles.rows->id).value_or(0);
 }
 
-// How many positions of a loop of a sum run at a time, so that none is left over. Those around it
-// run one by one.
+// K-blocking without remainder: a reduction loop and the block size along it. Loops around it run
+// one position at a time.
 struct Depth {
-  std::size_t level = 0;  // which loop, outermost first
+  std::size_t level = 0;  // The blocked loop, counted from the outermost.
   std::int64_t positions = 0, inner = 1, all = 1;
   std::string refusal;
 };
@@ -125,8 +126,8 @@ std::string pair_refusal(const Roles& roles, const std::vector<bool>& may_pack,
   return "";
 }
 
-// Tiles of the processor's own have rows of 32 elements of the sum; two of them stand for rows and
-// for columns.
+// An AMX tile holds 32 bf16 elements of the reduction per row; two tiles cover rows and two cover
+// columns.
 bool fits_own_tiles(const Roles& roles, const TargetFacts& target) {
   constexpr std::int64_t kFewestRows = 4, kTileSum = 32;
   const Dim &rows = roles.rows->extent,
@@ -153,10 +154,9 @@ std::string depth_refusal(const Roles& roles, const std::vector<bool>& may_pack,
   return depth_of(closest_last(roles.sum.reduction, roles.sum.a), shape.depth).refusal;
 }
 
-// Whether a tile of rows had better find its operand step by step of the sum: where each step lies
-// in a page of its own, the lines of all steps take too few places of a core's cache to be there
-// for the next tile, and are read from the cache of all again for every block of columns. That has
-// to cost more than the copy.
+// Returns whether the row operand should be packed by reduction step: if each step lies in a page
+// of its own, its lines map to too few cache sets to survive until the next tile, and are reread
+// from the last-level cache for every column block. That must cost more than the copy.
 bool should_pack_rows(const Roles& roles, unsigned rows_at_once, unsigned width,
                       const TargetFacts& target) {
   constexpr std::int64_t kPageElements = 1024;

@@ -11,10 +11,10 @@
 
 namespace tenon::codegen::cpu {
 
-/// Fewer tiles of rows than this do not share a panel for long.
+/// Fewer row tiles than this do not reuse a panel enough to hide its prefetch.
 inline constexpr std::int64_t kFewestTiles = 4;
 
-/// What is decided of a tile before any loop is moved.
+/// Decisions about a register tile, made before any loop is transformed.
 struct TilePlan {
   std::size_t columns = 0;
   Dim column_count;
@@ -23,67 +23,67 @@ struct TilePlan {
   Dim row_count;
   bool has_row_limit = false;
   unsigned rows_at_once = 1;
-  /// the loops around rows and columns, outermost first
+  /// Parallel loops other than rows and columns, outermost first.
   std::vector<std::size_t> others;
   std::vector<Dim> other_extents;
-  /// outermost first
+  /// Outermost first.
   std::vector<std::size_t> reduction;
-  /// that b runs along, besides columns
+  /// Loops that index b, except columns.
   std::vector<nests::PackedLoop> packed;
-  /// of rows and others
+  /// Loop of the rows or others that is split into two halves for two threads.
   std::optional<std::size_t> halved;
   Dim halved_extent;
-  /// the buffer along columns
+  /// The operand along columns.
   std::size_t b = 0;
   Dims b_view;
-  /// 0 where it is no number
+  /// 0 if symbolic.
   std::int64_t sum_length = 0;
-  /// positions of a loop of the sum at a time; 0: all
+  /// K-blocking: positions of one reduction loop per block; 0: no blocking.
   std::int64_t depth = 0;
-  /// of which loop
+  /// The blocked reduction loop.
   std::size_t depth_level = 0;
-  /// of the sum, so many at a time
+  /// Elements of the reduction per block.
   std::int64_t depth_length = 0;
-  /// the loop around the rows, where parts of the sum run around both
+  /// The loop around the rows that is inside the K-blocks together with them.
   std::optional<std::size_t> lines;
   std::int64_t line_count = 0;
-  /// the loop around the lines, where it counts images
+  /// The loop around the lines, if it iterates over images.
   std::optional<std::size_t> images;
   std::int64_t image_count = 0;
-  /// along the innermost loop of the sum
+  /// bf16 pairs along the innermost reduction loop.
   bool is_paired = false;
-  /// a product in tiles of the processor's own: nothing but rows and columns
+  /// An AMX GEMM whose only loops are rows, columns and the reduction.
   bool is_shared_by_rows = false;
   Dim pair_extent;
-  /// that one row reads
+  /// Operand bytes per row.
   double row_bytes = 0;
-  /// elements of b, where it is large and not laid out anew
+  /// Prefetch distance in elements of b; set if b is large and not packed.
   std::int64_t ahead = 0;
-  /// elements of a to the next tile of rows, where it is large
+  /// Distance in elements of a to the next row tile; set if a is large.
   std::int64_t rows_ahead = 0;
-  /// of a short sum; else 0
+  /// Set for short reductions, otherwise 0.
   std::int64_t result_bytes = 0;
-  /// the buffer along rows
+  /// The operand along rows.
   std::size_t a = 0;
-  /// that a runs along, besides rows, where it is laid out anew; else none
+  /// Loops that index a, except rows, if a is packed; otherwise empty.
   std::vector<nests::PackedLoop> packed_rows;
 };
-/// `around_it` are loops that stand around the nest the sum is in; `is_alone`: there are none that
-/// it shares.
+/// `around_it` are the loops around the contraction's nest; `is_alone`: no outer loops are shared
+/// with other stages.
 TilePlan plan_of(const Roles& roles, const std::vector<Statement>& around_it,
                  const std::vector<bool>& may_pack, const TileShape& shape, bool is_alone,
                  const TargetFacts& target);
 
-/// Why products cannot be added up in pairs; empty where they can.
+/// Returns why bf16 pairs (VDPBF16PS, TDPBF16PS) cannot be used; empty if they can.
 std::string pair_refusal(const Roles& roles, const std::vector<bool>& may_pack,
                          const TileShape& shape, const TargetFacts& target);
-/// Whether pairs fill tiles of the processor's own.
+/// Returns whether pairs fill AMX tiles.
 bool fits_own_tiles(const Roles& roles, const TargetFacts& target);
-/// Why the sum cannot run in parts; empty where it can. `may_take_lines`: rows of several lines
-/// count together.
+/// Returns why K-blocking is impossible; empty if it is possible. `may_take_lines`: rows of several
+/// image lines count together.
 std::string depth_refusal(const Roles& roles, const std::vector<bool>& may_pack,
                           const TileShape& shape, bool may_take_lines);
-/// Whether rows had better be laid out tile by tile.
+/// Returns whether packing the row operand tile by tile pays.
 bool should_pack_rows(const Roles& roles, unsigned rows_at_once, unsigned width,
                       const TargetFacts& target);
 

@@ -44,7 +44,8 @@ Roles find_roles(const Block& body, const std::vector<bool>& may_pack) {
     return roles;
   }
   Contraction& c = roles.sum = std::move(*found);
-  // Columns: b and the result run along them, a stays (or runs along too, as for depthwise).
+  // Columns: b and the result vary along them; a does not (or does too, as in depthwise
+  // convolutions).
   int best = 0;
   bool is_swapped = false;
   roles.refusal = "it writes along no loop of 4 or more";
@@ -75,7 +76,7 @@ Roles find_roles(const Block& body, const std::vector<bool>& may_pack) {
   if (roles.columns == nullptr) return roles;
   roles.refusal.clear();
   if (is_swapped) std::swap(c.a, c.b);
-  // Rows: those along which b stays; the innermost, whose elements of a lie closest.
+  // Rows: loops independent of b; the innermost has the closest elements of a.
   for (const Statement* loop : c.parallel) {
     if (loop != roles.columns && stride_along(c.b, loop->id) == Stride::Zero) roles.rows = loop;
   }

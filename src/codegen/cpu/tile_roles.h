@@ -12,35 +12,35 @@ namespace tenon::codegen::cpu {
 
 using nests::Contraction;
 
-/// How far apart the elements of neighbouring positions of a loop lie; nothing where that is not
-/// the same everywhere or only the run knows.
+/// Returns the distance between elements of consecutive positions of a loop; no value if it varies
+/// or is symbolic.
 std::optional<std::int64_t> distance_along(const Scalar& load, std::size_t loop);
 
-/// The loops of a sum, those along which elements lie closest innermost. Distances that only the
-/// run knows are those of whole rows and images.
+/// Sorts the reduction loops by element distance, contiguous loops innermost. Symbolic distances
+/// count as those of rows and images.
 std::vector<const Statement*> closest_last(std::vector<const Statement*> loops, const Scalar& load);
 
-/// Which loops of a sum of products become rows and columns of tiles; they belong to the block it
-/// was found in.
+/// The loops of a contraction that become rows (M) and columns (N) of register tiles. Pointers
+/// refer to the analyzed block.
 struct Roles {
-  /// b runs along the columns
+  /// `b` varies along the columns.
   Contraction sum;
   const Statement* columns = nullptr;
-  /// none where nothing is shared
+  /// Null if no operand is reused along rows.
   const Statement* rows = nullptr;
-  /// why there are none; empty where there are
+  /// Reason of a refusal; empty if possible.
   std::string refusal;
 };
 Roles find_roles(const Block& body, const std::vector<bool>& may_pack);
 
-/// The loop around the rows, where it counts lines of them: all lines read the same columns. So do
-/// images, around the lines (`inner`).
+/// Returns the loop around the rows that iterates over lines of rows, all of which read the same
+/// columns; with `inner` (the lines), the loop over images.
 const Statement* lines_around(const Roles& roles, const Statement* inner = nullptr);
 
-/// How many rows of the operand the first cache holds side by side.
+/// Returns how many rows of the operand L1 holds together.
 unsigned rows_in_cache(const Scalar& load, std::size_t loop, const TargetFacts& target);
 
-/// What one row reads, neighbours' shares of what several read left out.
+/// Returns the operand bytes of one row, with data shared between overlapping rows counted once.
 double bytes_of_row(const Contraction& c);
 
 }  // namespace tenon::codegen::cpu

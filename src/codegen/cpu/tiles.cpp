@@ -1,3 +1,4 @@
+// Register tiling of contractions: the GEMM micro-kernel and its surrounding loops.
 #include "codegen/cpu/tiles.h"
 
 #include "base/error.h"
@@ -22,8 +23,8 @@ using nests::SplitLoop;
 
 namespace {
 
-// Has rows laid out tile by tile, each step of the sum behind the last: the loop over the tiles is
-// then what there is of rows to share out. Gives the loop of one tile.
+// Packs the row operand tile by tile, steps of the reduction consecutive. The loop over tiles then
+// replaces the rows in the partition among threads. Returns the loop within a tile.
 std::size_t pack_rows(LoopNest& nest, Block& whole, TilePlan& plan,
                       std::vector<Packing>& packings) {
   const std::int64_t count = plan.row_count.constant(), tiles = count / plan.rows_at_once;
@@ -44,8 +45,8 @@ std::size_t pack_rows(LoopNest& nest, Block& whole, TilePlan& plan,
   return rows.inner;
 }
 
-// Turns the loops of `whole`, which stands in the loops `around_it` of `nest`; those outside of a
-// tile are run as `outermost`.
+// Schedules the loops of `whole`, nested in the loops `around_it` of `nest`; loops outside of a
+// tile become `outermost`.
 std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole,
                                          const std::vector<Statement>& around_it,
                                          const std::vector<bool>& may_pack, const TileShape& shape,
@@ -60,7 +61,7 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole,
   SplitLoop columns = split(nest, whole, plan.columns, plan.width);
 
   std::int64_t group = is_alone ? column_group(plan, target) : 1;
-  std::optional<std::size_t> grouped;  // the loop over the blocks of columns of a group
+  std::optional<std::size_t> grouped;  // The loop over the column blocks of a group.
   if (group > 1) {
     const std::size_t sum = plan.reduction[plan.depth_level];
     const SplitLoop groups = split(nest, whole, columns.outer, group, "g"),
@@ -77,7 +78,7 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole,
   }
 
   std::optional<std::size_t>
-      streams;  // the loop over blocks of columns that one row goes through at once
+      streams;  // The loop over column blocks that one row processes at once.
   if (const std::int64_t count = may_pack[plan.b] ? weight_streams(plan, target) : 1; count > 1) {
     const SplitLoop groups = split(nest, whole, columns.outer, count, "g");
     columns.outer = groups.outer;
@@ -95,14 +96,15 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole,
     plan.reduction.back() = pairs.outer;
   }
 
-  // b laid out as it is read: each step of the innermost sum finds the next vector behind the last.
+  // Packs b in reading order: consecutive steps of the innermost reduction loop read consecutive
+  // vectors.
   std::vector<Packing> packings;
   if (may_pack[plan.b] && plan.column_count.is_constant()) {
     plan.packed.insert(plan.packed.begin(),
                        {columns.outer, ceil_div(plan.column_count, plan.width * group)});
     plan.packed.push_back({columns.inner, plan.width});
     if (plan.is_paired) plan.packed.push_back({pairs.inner, 2});
-    // Where columns come out even nothing is left over.
+    // Evenly divided columns need no padding.
     const std::int64_t limit = plan.is_paired ? 2 * plan.packed.front().extent.constant()
                                               : plan.column_count.constant() / group;
     if (auto packing = pack(nest, whole, plan.b, plan.packed, limit)) {
@@ -113,12 +115,13 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole,
 
   const bool has_parts = plan.depth > 0 && !packings.empty();
   const bool has_blocks =
-      has_parts || (plan.is_shared_by_rows && !packings.empty());  // of rows, by what caches hold
+      // Row blocks sized by cache capacity.
+      has_parts || (plan.is_shared_by_rows && !packings.empty());
   const Sharing sharing = sharing_of(plan.b_view, shape, is_alone && !has_blocks, target);
   if (packings.empty() && !sharing.is_close && plan.ahead > 0)
     nest.buffers[plan.b].ahead = plan.ahead;
   const unsigned tile_rows = plan.rows_at_once;
-  std::optional<std::size_t> tile_loop;  // of rows, where the loop over tiles is another
+  std::optional<std::size_t> tile_loop;  // Rows of one tile, if another loop iterates over tiles.
   if (!plan.packed_rows.empty()) tile_loop = pack_rows(nest, whole, plan, packings);
   std::vector<std::size_t> around = plan.others;
   std::vector<Dim> items = plan.other_extents;
@@ -182,7 +185,7 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole,
   }
   std::vector<std::size_t> order = around;
   order.push_back(columns.inner);
-  std::vector<std::size_t> inside;  // of the parts of a sum
+  std::vector<std::size_t> inside;  // Loops inside the K-blocks.
   if (grouped) order.push_back(*grouped);
   if (grouped) inside.push_back(*grouped);
   if (has_parts && plan.lines) inside.push_back(*plan.lines);
@@ -207,7 +210,7 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole,
   if (has_parts) {
     if (!grouped) split(nest, whole, plan.reduction[plan.depth_level], plan.depth);
     stage_sum(nest, whole, inside, columns.inner, plan.depth_level + 1);
-    // While one panel is in use for all rows the next comes closer.
+    // Prefetches the next panel while all rows use the current one.
     nest.buffers[plan.b].ahead = plan.depth_length * plan.width;
   } else if (plan.is_shared_by_rows && !packings.empty()) {
     nest.buffers[plan.b].ahead = plan.sum_length * plan.width;
@@ -220,7 +223,7 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole,
   return packings;
 }
 
-// What is known of the loops that become tiles; those around stages are never reordered.
+// Properties of the loops that become tiles; loops around stages keep their order.
 TileFacts facts_of(const Roles& roles, bool is_stage, const TargetFacts& target) {
   TileFacts facts;
   facts.refusal = roles.refusal;
@@ -250,7 +253,7 @@ Block* stages_of(LoopNest& nest) {
 
 namespace {
 
-// Where the sum can run in parts, of the nest itself or of its first stage that is a sum.
+// Records where K-blocking is possible, in the nest or in its first stage with a contraction.
 void note_depth(LoopNest nest, const std::vector<bool>& may_pack, const TargetFacts& target,
                 TileFacts& facts) {
   TileShape shape = tile_for(target.registers, target.vector_bits);
@@ -279,7 +282,7 @@ TileFacts tile_facts(LoopNest nest, const std::vector<bool>& may_pack, const Tar
   for (std::size_t k = 0; stages != nullptr && k < stages->size() && !roles.refusal.empty(); ++k) {
     const Block stage{(*stages)[k]};
     Roles found = find_roles(stage, may_pack);
-    // Of several sums the first stands for all.
+    // The first contraction represents all of them.
     if (found.refusal.empty()) {
       TileFacts facts = facts_of(found, true, target);
       note_depth(given, may_pack, target, facts);
@@ -288,7 +291,7 @@ TileFacts tile_facts(LoopNest nest, const std::vector<bool>& may_pack, const Tar
     if (!dots.empty()) dots = find_reduction_roles(stage, may_pack).refusal;
   }
   TileFacts facts = facts_of(roles, false, target);
-  // Of columns that no vector holds the last ones are computed one by one.
+  // Columns that fill no vector leave scalar remainders.
   const std::int64_t lanes = target.vector_bits / 32;
   const bool has_few = facts.column_count < lanes && facts.column_count % (lanes / 2) != 0;
   if (!facts.refusal.empty() || (has_few && stages == nullptr)) facts.reduction_refusal = dots;

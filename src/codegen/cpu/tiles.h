@@ -15,69 +15,68 @@ namespace tenon::codegen::cpu {
 using nests::Contraction;
 using nests::Packing;
 
-/// of a tile of the processor's own, where it has some
+/// Rows of an AMX tile.
 inline constexpr unsigned kOwnTileRows = 16;
 
-/// How a sum of products is turned.
+/// Schedule parameters of a contraction.
 struct TileShape {
-  /// at most: of the result, kept in registers
+  /// Maximum size of the register tile of accumulators.
   unsigned rows = 6, columns = 16;
-  /// the loops around the tiles stand the other way than they usually would
+  /// Swaps the default order of the loops around the tiles.
   bool is_reordered = false;
-  /// A long sum runs in parts of at most so many positions, so that what is read along columns
-  /// stays in the first cache for all rows; 0: in one piece.
+  /// K-blocking: a long reduction is split into blocks of at most this many positions, so that the
+  /// packed columns stay in L1 for all rows; 0: no blocking.
   unsigned depth = 0;
-  /// products of bf16 are added up in pairs, where that can be
+  /// bf16 products are accumulated in pairs if possible.
   bool is_paired = false;
-  /// no tiles: lanes run along the sum, where they can
+  /// Vector lanes run along the reduction instead of columns, if possible.
   bool along_sum = false;
 };
 
-/// What can be told of tiles before they are made.
+/// Properties of the tiles, computed before the schedule is applied.
 struct TileFacts {
-  /// why there can be none; empty where there can
+  /// Reason of a refusal; empty if tiles are possible.
   std::string refusal;
-  /// nothing where it is a symbol; 1 where nothing is shared along rows
+  /// No value if symbolic; 1 if no operand is reused along rows.
   std::optional<std::int64_t> row_count;
   std::int64_t column_count = 0;
-  /// that the first cache holds side by side
+  /// Rows that L1 holds together.
   unsigned most_rows = 1;
-  /// around the tiles
+  /// Parallel loops around the tiles.
   bool has_other_loops = false;
-  /// of parts of the sum
+  /// Reason against K-blocking.
   std::string depth_refusal = "its sum is no product of many rows and constant columns";
   std::string pair_refusal = "it does not sum products of bf16 operands of which one is constant";
-  /// pairs are added up in tiles of the processor's own
+  /// Pairs are accumulated in AMX tiles.
   bool has_own_tiles = false;
-  /// empty where lanes can run along it instead
+  /// Empty if lanes can run along the reduction instead.
   std::string reduction_refusal = "a sum has columns, which tiles run along";
 };
 TileFacts tile_facts(LoopNest nest, const std::vector<bool>& may_pack, const TargetFacts& target);
 
-/// The tile for so many vector registers of so many bits: sums take most of them, two vectors along
-/// the columns and one number of a row the rest.
+/// Returns the register tile for this number and width of vector registers: accumulators take most
+/// of them, two column vectors and one broadcast row element the rest.
 TileShape tile_for(unsigned register_count, unsigned register_bits);
 
-/// The buffer along the rows of a tile, where reading it as it lies costs more than laying it out
-/// anew would.
+/// Returns the buffer along the rows if packing it costs less than strided reads.
 std::optional<std::size_t> rows_to_pack(LoopNest nest, const std::vector<bool>& may_pack,
                                         const TileShape& shape, const TargetFacts& target);
 
-/// The stages of a nest whose outer loops hold several, each an independent loop of its own; none
-/// where it has one.
+/// Returns the block of independent stages inside common outer loops; null if the nest has a single
+/// stage.
 Block* stages_of(LoopNest& nest);
-/// Turns the stages one by one with `turn`, which is given a stage, the loops around it and how
-/// those of its loops that are outside of a tile run, and gives how operands are laid out; nothing
-/// where it can do nothing: then the stage is vectorised. Nothing where no stage was turned.
+/// Schedules the stages one by one by `turn`, which gets a stage, the loops around it and the kind
+/// of its loops outside of a tile, and returns packings; without a value the stage is vectorized.
+/// Returns no value if no stage was scheduled by `turn`.
 using StageTurn = std::function<std::optional<std::vector<Packing>>(
     Block& stage, const std::vector<Statement>& around, LoopKind outermost)>;
 std::optional<std::vector<Packing>> turn_stages(LoopNest& nest, const StageTurn& turn);
 
-/// If the nest sums products of two operands into one number per position, turns its loops so that
-/// a tile of the result stays in registers: some rows (jammed) by some columns (a vector).
-/// `may_pack` says which buffers can be laid out anew ahead of time. Gives how, for each that
-/// should be. Where a result has no columns, lanes run along the sum (reduction_vectors.h). Stages
-/// that stand in common outer loops are turned one by one.
+/// Register tiling (micro-kernel): schedules a contraction of two operands so that a tile of the
+/// result stays in registers, rows unrolled and jammed, columns vectorized. `may_pack` lists
+/// buffers that can be packed ahead of time; returns the packings to apply. If the result has no
+/// columns, lanes run along the reduction (reduction_vectors.h). Stages in common outer loops are
+/// scheduled one by one.
 std::optional<std::vector<Packing>> tile_contraction(LoopNest& nest,
                                                      const std::vector<bool>& may_pack,
                                                      const TileShape& shape,

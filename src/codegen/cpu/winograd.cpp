@@ -1,3 +1,4 @@
+// Winograd convolution F(2,3) and F(4,3): matches nests and estimates cost.
 #include "base/error.h"
 #include "codegen/cpu/winograd_nests.h"
 #include "nests/affine.h"
@@ -13,7 +14,7 @@ namespace {
 using nests::Affine;
 using nests::Stride;
 
-// The place of a load's element in its buffer.
+// The flat affine position of a load in its buffer.
 std::optional<Affine> place_of(const Scalar& load) {
   Affine place;
   std::int64_t stride = 1;
@@ -67,7 +68,7 @@ class Finder {
                        [&](const Statement* statement) { return statement->id == loop; });
   }
 
-  // Read at (output, channel, row, column) of the window, in any order.
+  // Matches weights indexed by (output, channel, window row, window column) in any order.
   bool is_weight(const Scalar& load) {
     const std::size_t buffer = part_.buffers[load->id];
     const auto place = place_of(load);
@@ -131,14 +132,14 @@ class Finder {
     if (windows != 2 || channels != 1 || batches > 1 || found_.row == found_.column ||
         found_.window_row == found_.window_column)
       return false;
-    // The loops around the sum are these and no others.
+    // The contraction has exactly these parallel loops.
     return found_.sum.parallel.size() == 3 + batches && found_.row != found_.output &&
            found_.column != found_.output &&
            (!found_.batch || (*found_.batch != found_.row && *found_.batch != found_.column &&
                               *found_.batch != found_.output));
   }
 
-  // Neighbouring channels lie side by side in the image and in what is written.
+  // Requires channels last in the image and in the stored result.
   bool is_channels_last() {
     if (stride_along(found_.image, found_.channel) != Stride::Unit) return false;
     for (std::size_t k = 2; k < found_.sum.inner->size(); ++k) {
@@ -188,8 +189,8 @@ FoundWindow find_window(const NestSequence::Part& part, const std::vector<bool>&
 
 namespace {
 
-// In cycles, for each channel or output of a tile. Weights come from memory: those of the layers
-// between two runs are more than caches hold.
+// Cycles per channel or output of a tile. Weights are read from memory: between two runs other
+// layers evict them.
 constexpr double kImageCost = 20, kResultCost = 16, kWeightCost = 20;
 constexpr std::int64_t kEnoughBlocks = 8;
 
@@ -202,10 +203,10 @@ double winograd_cost(const WindowSum& window, const TargetFacts& facts) {
              kinds = static_cast<double>(window.edge() * window.edge());
   const auto products = static_cast<double>(w.channels * window.blocked_outputs());
   const double share = kinds / 36;
-  // Weights that are no constant are transformed first: read, computed, written.
+  // Non-constant weights are transformed first: read, computed, written.
   const double making =
       window.has_constant_weights ? 0 : products * (share * kWeightCost + kinds * 4 / weight_bytes);
-  // While one block of columns is in use the next comes from memory.
+  // The next column block streams from memory while the current one is used.
   return making +
          kinds * products * std::max(tiles / facts.products_per_cycle(), 4 / weight_bytes) +
          tiles * share *
@@ -216,7 +217,7 @@ double winograd_cost(const WindowSum& window, const TargetFacts& facts) {
 std::int64_t tiles_in_block(const WindowSum& window) {
   const std::int64_t bytes =
       window.edge() * window.edge() * window.weights.channels * window.blocked_outputs() * 4;
-  // Images of any extents: their tiles may be many, or so few that larger blocks were not enough.
+  // Symbolic image extents: a small block suits few and many tiles.
   if (!window.has_fixed_images()) return 16;
   const std::int64_t wanted = bytes <= (4 << 20) ? 24 : 48;
   const std::int64_t blocks = (window.tiles_hint() + wanted - 1) / wanted;

@@ -1,3 +1,4 @@
+// Winograd convolution F(2,3) and F(4,3): builds the transform and GEMM nests.
 #include "codegen/cpu/winograd_nests.h"
 
 #include "base/error.h"
@@ -28,7 +29,7 @@ Scalar times(const Scalar& a, std::int64_t b) {
 Scalar minus(const Scalar& a, const Scalar& b) { return integers(BinaryOp::Subtract, a, b); }
 Scalar least(const Scalar& a, const Scalar& b) { return integers(BinaryOp::Minimum, a, b); }
 
-// Bᵀ d: one row or column of a tile of the image.
+// Bᵀ d: one row or column of an image tile.
 std::vector<Scalar> transformed_image(const std::vector<Scalar>& d) {
   if (d.size() == 4)
     return {subtract(d[0], d[2]), add(d[1], d[2]), subtract(d[2], d[1]), subtract(d[1], d[3])};
@@ -42,7 +43,7 @@ std::vector<Scalar> transformed_image(const std::vector<Scalar>& d) {
           add(scale(4, d[1]), subtract(d[5], scale(5, d[3])))};
 }
 
-// Aᵀ m: one row or column of a tile of the result.
+// Aᵀ m: one row or column of a result tile.
 std::vector<Scalar> transformed_back(const std::vector<Scalar>& m) {
   const Scalar sum = add(m[1], m[2]), difference = subtract(m[1], m[2]);
   if (m.size() == 4) return {add(m[0], sum), subtract(difference, m[3])};
@@ -62,13 +63,13 @@ Statement loop(std::size_t id, const Dim& extent, LoopKind kind, unsigned width,
   return statement;
 }
 
-// A scalar with other scalars in place of loops and locals, and other numbers for buffers.
+// Substitutes scalars for loops and locals, and renumbers buffers.
 class Rewrite {
  public:
   std::map<std::size_t, Scalar> loops, locals;
   const std::map<std::size_t, std::size_t>* buffers = nullptr;
   std::optional<Bounds> bounds =
-      std::nullopt;  // of loads, Inside or Fill with 0; else they keep theirs
+      std::nullopt;  // Bounds of loads: Inside, or Fill with 0; by default unchanged.
 
   Scalar operator()(const Scalar& scalar) {
     if (scalar->kind == ScalarKind::Loop && loops.contains(scalar->id)) return loops.at(scalar->id);
@@ -165,7 +166,7 @@ class Nests {
     return std::move(part_);
   }
 
-  // The nest's number for a buffer of the sequence.
+  // Returns the nest's index of a sequence buffer.
   std::size_t use(std::size_t buffer, Storage storage) {
     const auto [found, is_new] = used_.try_emplace(buffer, nest().buffers.size());
     if (is_new) {
@@ -182,7 +183,7 @@ class Nests {
     return nest().buffers.size() - 1;
   }
 
-  // The nest's numbers for those of the nest that is replaced.
+  // Maps buffer indices of the replaced nest to this nest.
   std::map<std::size_t, std::size_t> numbers_of(const Block& statements, bool with_stores) {
     std::map<std::size_t, std::size_t> numbers;
     const auto add_number = [&](std::size_t id) {
@@ -215,7 +216,7 @@ class Nests {
     return statement;
   }
 
-  // The statements, or not: a loop that runs once if `count` is above 0.
+  // Conditional: a loop that runs once if `count` is positive.
   Statement only_if(const Scalar& count, Block body) {
     Statement statement = loop(nest().new_loop("if"), 1, LoopKind::Serial, 1, std::move(body));
     statement.limit = least(integer_scalar(1), count);
@@ -229,7 +230,7 @@ class Nests {
   }
 
   struct Tile {
-    Scalar held, batch, row, column;  // its number among those held; where in the result it begins
+    Scalar held, batch, row, column;  // Index within the block; its origin in the result.
   };
   Tile tile(std::size_t id) {
     Tile at;
@@ -244,7 +245,7 @@ class Nests {
         beginning(minus(line, integers(BinaryOp::Multiply, at.batch, rows)), w_.rows, w_.row_step);
     return at;
   }
-  // Tiles of all phases take turns.
+  // Tiles of the phases are interleaved.
   Scalar beginning(const Scalar& number, const Dim& extent, std::int64_t step) const {
     const std::int64_t phases = WindowSum::phases(extent, step);
     if (phases == 1) return times(number, w_.weights.tile * step);
@@ -266,15 +267,14 @@ class Nests {
     const std::size_t id = nest().new_loop("t");
     const Tile at = tile(id);
     const std::int64_t edge = w_.edge();
-    // How far the tile is from the nearest edge of the image; negative if it reaches over.
+    // Distance of the tile from the nearest image edge; negative if it overlaps the edge.
     const Scalar row = plus(at.row, w_.first_row), column = plus(at.column, w_.first_column);
     const std::int64_t row_reach = (edge - 1) * w_.row_step + 1,
                        column_reach = (edge - 1) * w_.column_step + 1;
     const Scalar distance =
         least(least(row, minus(plus(nest().extent(w_.image_rows), -row_reach), row)),
               least(column, minus(plus(nest().extent(w_.image_columns), -column_reach), column)));
-    // Where there are few tiles, most reach over, and code for those that do not costs time to
-    // compile.
+    // With few tiles most overlap an edge, and a separate interior path only costs compile time.
     if (w_.tiles_hint() < kManyTiles) return tile_loop(id, {image_tile(at, false)});
     return tile_loop(id, {only_if(plus(distance, 1), {image_tile(at, true)}),
                           only_if(minus(integer_scalar(0), distance), {image_tile(at, false)})});
@@ -287,14 +287,13 @@ class Nests {
     numbered.front().value = w_.image;
     const std::map<std::size_t, std::size_t> numbers = numbers_of(numbered, false);
     Block body;
-    std::vector<std::vector<Scalar>> half(static_cast<std::size_t>(edge));  // by row, then column
+    std::vector<std::vector<Scalar>> half(static_cast<std::size_t>(edge));  // By row, then column.
     for (std::int64_t j = 0; j < edge; ++j) {
       std::vector<Scalar> column;
       for (std::int64_t i = 0; i < edge; ++i) {
         Rewrite rewrite;
         rewrite.buffers = &numbers;
-        // Also where all windows lie inside: a tile at the edge has pixels that no wanted window
-        // has.
+        // Also needed if all windows are inside: an edge tile reads pixels beyond the last window.
         rewrite.bounds = is_inside ? Bounds::Inside : Bounds::Fill;
         if (w_.batch) rewrite.loops[*w_.batch] = at.batch;
         rewrite.loops[w_.row] = at.row;
@@ -323,7 +322,7 @@ class Nests {
     const std::size_t row = nest().new_loop("t"), channel = nest().new_loop("c"),
                       total = nest().new_local(DType::F32);
     const std::size_t weights = use(derived_, Storage::Operand);
-    // While one block of columns is in use the next comes from memory.
+    // Prefetches the next column block while the current one is used.
     nest().buffers[weights].ahead = w_.weights.channels * w_.weights.columns;
     Statement fold;
     fold.kind = Statement::Kind::Fold;
@@ -365,7 +364,7 @@ class Nests {
       const std::vector<Scalar> values = transformed_back(column);
       for (std::size_t i = 0; i < values.size(); ++i) half[i].push_back(named(body, values[i]));
     }
-    // Tiles at the far edges hold results that are not wanted.
+    // Tiles at the far edges contain results outside of the image.
     const auto guarded = [&](Block& block, const Scalar& position, const Dim& extent,
                              std::int64_t step, std::int64_t k, Block inside) {
       const Dim last_tile = Dim(w_.weights.tile) * (w_.phase_tiles(extent, step) - Dim(1));
@@ -423,12 +422,12 @@ class Nests {
   const WindowSum& w_;
   const std::size_t derived_;
   const std::int64_t block_;
-  const unsigned rows_;   // of a tile of products
-  const unsigned lanes_;  // of transforms
+  const unsigned rows_;   // Rows of a GEMM tile.
+  const unsigned lanes_;  // Lanes of the transforms.
   NestSequence::Part part_;
   std::map<std::size_t, std::size_t> used_;
   Scalar first_tile_;
-  std::size_t image_tiles_ = 0, result_tiles_ = 0;  // buffers of the nest
+  std::size_t image_tiles_ = 0, result_tiles_ = 0;  // Buffers of the nest.
   Dims image_dims_, result_dims_;
 };
 
@@ -453,8 +452,8 @@ std::int64_t winograd_columns(const WindowSum& window, const TargetFacts& facts)
   return window.weights.outputs % wide == 0 ? wide : window.weights.columns;
 }
 
-// Narrow tiles: sums in flight should be half as many again as multiply-adds take cycles, on all
-// units of a core. Rows that lie at the same places of the first cache find room there together.
+// Rows of narrow GEMM tiles: the number of accumulators should exceed the FMA latency by half on
+// all units of a core. The result is bounded by the rows that L1 holds despite set conflicts.
 unsigned product_rows(const WindowSum& window, const TargetFacts& facts) {
   constexpr double kLatency = 4;
   const std::int64_t distance = window.edge() * window.edge() * window.weights.channels;

@@ -1,3 +1,4 @@
+// Winograd weight transform G g Gᵀ as a nest, for weights that are not constant.
 #include "base/error.h"
 #include "codegen/cpu/winograd_nests.h"
 #include "nests/affine.h"
@@ -57,7 +58,7 @@ NestSequence::Part weight_nest(const NestSequence& sequence, const std::string& 
     return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
   };
   std::vector<std::vector<Scalar>> half(static_cast<std::size_t>(weights.tile) +
-                                        2);  // by row, then column
+                                        2);  // By row, then column.
   for (std::int64_t column = 0; column < 3; ++column) {
     std::vector<Scalar> values;
     for (std::int64_t row = 0; row < 3; ++row) values.push_back(named(weight_at(row, column)));
@@ -92,7 +93,7 @@ NestSequence::Part weight_nest(const NestSequence& sequence, const std::string& 
   enclose(lane, weights.columns, LoopKind::Vector, kLanes);
   enclose(channel, weights.channels, LoopKind::Parallel, 1);
   enclose(block, dims[1], LoopKind::Parallel, 1);
-  // The innermost of the loops that are shared out goes along the weights.
+  // The innermost parallel loop follows the weights' memory order.
   nest.body = std::move(body);
   list_extents(nest);
   return part;
