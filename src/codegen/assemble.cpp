@@ -17,10 +17,10 @@ namespace tenon::codegen {
 namespace {
 
 constexpr std::uint32_t kNever = UINT32_MAX;
-// Of the search for a placement where heuristics leave a gap: a few milliseconds.
+// Node limit of the placement search that closes gaps left by heuristics: a few milliseconds.
 constexpr std::uint64_t kSearchNodes = 20'000;
 
-// Both enums say the same in layers that do not see each other.
+// `program` does not include the layer of `Constraint`, so both have this enum.
 ShapeCheck::Kind kind_of(Constraint::Kind kind) {
   switch (kind) {
     case Constraint::Kind::Equal:
@@ -107,7 +107,8 @@ class Assembler {
                              map.steps, map.before, map.places});
     }
     if (nests::may_report(from.nest)) {
-      kernel.checks = {"an index lies outside its tensor", "integer division by zero"};  // by Check
+      // Indexed by Check.
+      kernel.checks = {"an index lies outside its tensor", "integer division by zero"};
     }
     program_.kernels.push_back(std::move(kernel));
   }
@@ -120,7 +121,7 @@ class Assembler {
                                is_of_body ? first_steps_[check.end] : UINT32_MAX});
   }
 
-  // What a step is that calls no kernel. Bodies end at steps.
+  // Fills a step without kernels. Bodies end at step boundaries.
   void add_control(const TaskList::Task& task, Program::Step& step) {
     if (task.host) {
       HostOperator made{task.host->op->name, {},
@@ -178,7 +179,7 @@ class Assembler {
     }
   }
 
-  // Nothing where symbols decide.
+  // No value for symbolic extents.
   std::optional<std::uint64_t> bytes_of(std::size_t buffer) const {
     std::uint64_t bytes = program_.buffers[buffer].element_bytes;
     for (const Extent& dim : program_.buffers[buffer].dims) {
@@ -188,9 +189,8 @@ class Assembler {
     return bytes;
   }
 
-  // By buffer: the steps that use it first and last. What comes from outside of a loop is there
-  // until the loop has run for the last time, and so are the places that it writes to; what a body
-  // gives, until the body is through.
+  // First and last step that uses each buffer. Values from outside of a loop, and its results, live
+  // until its last iteration; outputs of a body live to the end of the body.
   std::pair<std::vector<std::uint32_t>, std::vector<std::uint32_t>> lifetimes() const {
     std::vector<std::uint32_t> first(program_.buffers.size(), kNever),
         last(program_.buffers.size(), 0);
@@ -230,7 +230,8 @@ class Assembler {
         for (const std::uint32_t id : step.buffers) use(id, k);
       }
     }
-    // The innermost loop first: what it keeps to its end, the loop around it keeps to its own.
+    // Innermost loops first: a lifetime extended to the end of one loop may be extended again by
+    // the loop around it.
     for (std::uint32_t k = static_cast<std::uint32_t>(program_.steps.size()); k-- > 0;) {
       if (program_.steps[k].kind != Program::StepKind::Loop) continue;
       const std::uint32_t end = program_.loops[program_.steps[k].detail].end;
@@ -251,12 +252,12 @@ class Assembler {
       buffer.last_step = last[k];
       buffer.first_step = std::min(first[k], last[k]);
       if (buffer.place == Program::Place::Slot) continue;
-      if (first[k] == kNever) buffer.dims = {0};  // a nest keeps it to itself
+      if (first[k] == kNever) buffer.dims = {0};  // Fused away: only scratch of a nest.
       if (!bytes_of(k)) program_.is_arena_planned = false;
       placed.push_back(k);
     }
     if (!program_.is_arena_planned) return;
-    // By buffer, the one whose memory it lies in: its own, or an operand's.
+    // By buffer: the buffer whose memory it uses, itself or an operand.
     std::vector<std::size_t> alone(program_.buffers.size());
     for (std::size_t k = 0; k < alone.size(); ++k) alone[k] = k;
     const std::vector<std::size_t> shared = shared_memory(alone);
@@ -266,8 +267,8 @@ class Assembler {
     program_.arena_bytes = best.bytes;
   }
 
-  // A result takes the memory of the operand that a task lets it overwrite, where that is used by
-  // no later step and nothing else has taken it.
+  // In-place results: a result takes the memory of an operand that its task may overwrite if no
+  // later step uses the operand and no other result has taken it.
   std::vector<std::size_t> shared_memory(std::vector<std::size_t> roots) const {
     std::vector<bool> is_taken(roots.size(), false);
     for (std::size_t k = 0; k < tasks_.tasks.size(); ++k) {
@@ -286,12 +287,12 @@ class Assembler {
   }
 
   struct Layout {
-    std::vector<std::uint64_t> offsets;  // by buffer
+    std::vector<std::uint64_t> offsets;  // By buffer.
     std::uint64_t bytes = 0;
   };
   Layout laid_out(const std::vector<std::size_t>& placed,
                   const std::vector<std::size_t>& roots) const {
-    std::map<std::size_t, std::size_t> request_of;  // by root
+    std::map<std::size_t, std::size_t> request_of;  // By root.
     std::vector<memory::ArenaBuffer> requests;
     for (const std::size_t k : placed) {
       const Program::Buffer& buffer = program_.buffers[k];
@@ -316,7 +317,7 @@ class Assembler {
   const TaskList& tasks_;
   std::map<std::string, std::size_t> symbol_ids_;
   Program program_;
-  std::vector<std::uint32_t> first_steps_;  // by task
+  std::vector<std::uint32_t> first_steps_;  // By task.
 };
 
 }  // namespace

@@ -5,9 +5,10 @@
 
 namespace tenon::codegen {
 
-/// A list of tasks as a program, but for its code: every call a step, constants in the forms that
-/// calls read, buffers in the arena where they do not disturb each other. A result that may share
-/// the memory of an operand does, where nobody needs that any more. Throws Error (OutOfMemory).
+/// Builds a program, except for its code, from a task list: one step per call, constants in the
+/// packed forms that calls read, buffers in an arena with disjoint memory for overlapping
+/// lifetimes. Results overwrite operands in place where a task allows it and the operand has no
+/// later use. Throws Error (OutOfMemory).
 Program assemble(const TaskList& tasks, const std::string& target_name);
 
 }  // namespace tenon::codegen

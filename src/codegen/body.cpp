@@ -8,7 +8,7 @@
 namespace tenon::codegen {
 namespace {
 
-// Copies a graph into a new one, with numbers for some of its symbols.
+// Clones a graph and binds some of its symbols to numbers.
 class Copy {
  public:
   Copy(const Graph& from, DimBindings numbers)
@@ -17,7 +17,7 @@ class Copy {
   void add_input(ValueId value, const Type& type) {
     made_[value] = to_.add_input(from_.value(value).name, bound(type));
   }
-  // A constant of the graph around it in place of a value.
+  // Replaces a value by a constant of the enclosing graph.
   void add_constant(ValueId value, const Graph& holder, ValueId constant) {
     const Node& node = holder.node(holder.value(constant).producer);
     const NodeId id =

@@ -6,16 +6,16 @@
 
 namespace tenon::codegen {
 
-/// A body of a node as it is compiled.
+/// A specialized body of a control-flow node.
 struct Body {
   Graph graph;
-  /// by input of the graph: which of the body's it is
+  /// By input of the graph: the index of the body's input.
   std::vector<std::size_t> inputs;
 };
 
-/// A copy of a body with more that is known: constants that the node captures are its own, where
-/// they can be packed ahead and decide shapes; extents are numbers where `types`, of what its
-/// inputs are given, say so.
+/// Clones a body with more static information: captured constants become its own, so that they can
+/// be packed ahead of time and determine shapes; extents become numbers where `types`, the types of
+/// the arguments, are constant.
 Body known_body(const Graph& graph, const Node& node, const Graph& body,
                 const std::vector<Type>& types);
 

@@ -21,14 +21,14 @@
 namespace tenon::codegen {
 namespace {
 
-// What of a device's tensor cores a kernel is for: tiles come by tensor maps, what fragments are
-// made of by copies of its own.
+// Tensor-core instruction set of a kernel: wgmma reads tiles through tensor maps; mma.sync
+// fragments use the kernel's own copies to shared memory.
 std::string_view instructions_of(const TaskList::Kernel& kernel) {
   if (!kernel.maps.empty()) return cuda::kWgmma;
   return kernel.shared_bytes > 0 ? cuda::kMma : "";
 }
 
-// Those with code.
+// Kernels with generated code.
 std::vector<cuda::Kernel> device_kernels(const TaskList& tasks, const cuda::Target& device) {
   std::vector<cuda::Kernel> kernels;
   for (const TaskList::Kernel& kernel : tasks.kernels) {
@@ -59,8 +59,8 @@ Module emit(const TaskList& tasks, const Target& target, bool keeps_text) {
   return target.emit(kernels, keeps_text);
 }
 
-// What kernels need beside the target's instructions: "+avx512-bf16" where they add up pairs,
-// "+avx512-vnni" where they add up fours.
+// Instruction-set extensions that the kernels use beyond the target's level: "+avx512-bf16" for
+// bf16 pairs, "+avx512-vnni" for int8 dots.
 std::string extension_for(const TaskList& tasks, const CompileOptions& options) {
   if (options.device) return "";
   const auto is_paired = [](const TaskList::Kernel& kernel) {
@@ -91,7 +91,7 @@ Program compile(const Graph& graph, const CompileOptions& options) {
     verify(tasks);
     for (const TaskList::Kernel& kernel : tasks.kernels) {
       if (!options.device)
-        nests::verify(kernel.nest);  // a device's nests are bound to it otherwise
+        nests::verify(kernel.nest);  // GPU nests are bound to threads and have other invariants.
     }
     Program program = assemble(tasks, target_name(options) + extension_for(tasks, options));
     if (options.step_problem != nullptr) {

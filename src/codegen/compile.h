@@ -15,97 +15,94 @@
 
 namespace tenon::codegen {
 
-/// Which candidate computes a nest, for which values of a symbol.
+/// The candidate that computes a nest for a range of a symbol.
 struct Version {
   std::size_t candidate = 0;
-  /// empty: always
+  /// Empty: unconditional.
   std::string symbol = "";
   std::int64_t lo = 0, hi = 0;
 };
 struct Selection {
-  /// between them, all values that the symbol can have
+  /// The ranges cover all values of the symbol.
   std::vector<Version> versions;
   std::string why;
 };
 
-/// How it was decided what computes one nest of a graph.
+/// The choice between candidates for one nest of a graph.
 struct Decision {
   struct Option {
     std::string name;
     Verdict verdict;
   };
-  /// none where it is in a body, or was in a group
+  /// Not set for nodes of bodies and former members of groups.
   NodeId node;
-  /// of the node's first result
+  /// Name of the node's first result.
   std::string name;
-  /// the same text for the same work
+  /// Key of the work: equal work has equal text.
   std::string work;
-  /// that decide its extents
+  /// Symbols that determine its extents.
   SymbolRanges symbols;
-  /// 0 where symbols decide
+  /// 0 if they depend on symbols.
   double flops = 0;
   std::vector<Option> candidates;
-  /// costs are cycles; else they only say what comes first
+  /// Costs are cycles; otherwise they only define a ranking.
   bool has_estimates = true;
   Selection selection;
-  /// of the program
+  /// Of the program.
   std::size_t first_step = 0, step_count = 0;
 };
 
 struct CompileOptions {
-  /// the processor: always there
+  /// The CPU target; always set.
   std::shared_ptr<const Target> target;
-  /// in place of the processor
+  /// If set, the GPU to compile for instead.
   std::optional<cuda::Target> device = {};
-  /// faster convolutions whose rounding errors are larger
+  /// Winograd convolutions: faster, with larger rounding errors.
   bool allow_winograd = true;
-  /// Values of symbols that come often: kernels of their own compute what depends on them.
+  /// Shape specialization: frequent values of symbols, for which separate kernels are generated.
   std::vector<DimBindings> specialised_shapes = {};
-  /// Asked for each nest; where it is not given or gives nothing, the cheapest by estimate is
-  /// taken.
+  /// Called for each nest. Without a result the cheapest candidate by estimate is used.
   std::function<std::optional<Selection>(const Decision&)> choose = {};
-  /// gets them all
+  /// Receives all decisions.
   std::vector<Decision>* decisions = nullptr;
-  /// Gets what planning the program's memory asks; nothing of a program of several parts or with
-  /// symbols.
+  /// Receives the memory-planning problem of the program; no value for programs of several parts or
+  /// with symbolic extents.
   std::optional<StepProblem>* step_problem = nullptr;
-  /// of which is asked what `overwritten_states` says
+  /// States to check by `overwritten_states`.
   std::vector<StatePorts> states = {};
-  /// gets it
+  /// Receives its result.
   std::vector<StatePorts>* overwritten = nullptr;
-  /// that its estimates are for
+  /// Thread count assumed by estimates.
   int threads = 1;
 };
 
-/// What the code generator is: "tenon 0123456789abcdef", another text as soon as one of its sources
-/// is.
+/// Identifies the code generator as "tenon 0123456789abcdef", a hash of its sources.
 std::string source_name();
 
-/// What a program made with these options is for: "x86-64-v3", "cuda:sm_90a".
+/// Returns the target string of a program with these options: "x86-64-v3", "cuda:sm_90a".
 std::string target_name(const CompileOptions& options);
 
-/// A graph as a program for the processor or a device: one list of steps, kernels wherever there is
-/// one, operators' own functions and control flow between them.
+/// Compiles a graph for the CPU or a GPU to a program: a single list of steps, with kernels where
+/// possible, host operators and control flow.
 Program compile(const Graph& graph, const CompileOptions& options);
 
-/// What would compute those nodes of a graph that have kernels, but for bodies. Nothing is
-/// compiled.
+/// Returns the candidates for every node that kernels compute, except in bodies. Compiles no code.
 std::vector<Decision> decide(const Graph& graph, const CompileOptions& options);
 
-/// The values on the way from a graph to a program.
+/// Intermediate forms between a graph and a program.
 enum class Stage : std::uint8_t {
-  /// the loop nests of its kernels, with their schedules
+  /// Scheduled loop nests of the kernels.
   Nests,
-  /// what is done, in which buffers, in which ways
+  /// Tasks, their buffers and alternatives.
   Tasks,
-  /// where buffers lie in the arena, and when they are alive
+  /// Offsets and lifetimes of arena buffers.
   Plan,
-  /// what a runtime reads, but for code and constants
+  /// The program without code and constants.
   Program,
-  /// nests, the code made of them, and its assembly
+  /// Nests, the generated code and its assembly.
   Code,
 };
-/// One of them, as text.
+/// Prints one intermediate form.
 std::string print_code(const Graph& graph, const CompileOptions& options,
                        Stage stage = Stage::Code);
 

@@ -76,7 +76,7 @@ void place_constants(const TaskList& tasks, Program& program) {
   if (bytes == 0) return;
   void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) throw no_memory(program, used);
-  madvise(mapped, bytes, MADV_HUGEPAGE);  // faster to fill, and to read in every run
+  madvise(mapped, bytes, MADV_HUGEPAGE);  // Huge pages speed up filling and reading.
   auto* data = static_cast<std::byte*>(mapped);
   program.constants = std::shared_ptr<const std::byte>(
       data, [bytes](const std::byte* p) { munmap(const_cast<std::byte*>(p), bytes); });  // NOLINT

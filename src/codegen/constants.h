@@ -5,8 +5,8 @@
 
 namespace tenon::codegen {
 
-/// Gives the constants that steps of a program read their places, and writes them in the forms that
-/// its tasks ask for. Throws Error (OutOfMemory).
+/// Places the constants that the program's steps read, and writes them in the packed forms that its
+/// tasks use. Throws Error (OutOfMemory).
 void place_constants(const TaskList& tasks, Program& program);
 
 }  // namespace tenon::codegen

@@ -74,14 +74,14 @@ class ControlWriter {
 
   void add_loop() {
     const std::string& op = node_.op->name;
-    // op-name: what the operands of such a node mean is its own
+    // op-name: operand layouts differ between these nodes
     const bool is_loop = op == "loop", is_sequence = op == "sequence_map";
     const std::size_t captured_values = captured_count(node_), first = is_loop ? 2 : 0;
     const std::size_t carried = is_loop       ? number("carried_count", 0)
                                 : is_sequence ? 0
                                               : number("state_count", 0);
     const std::size_t scanned = is_loop ? 0 : node_.operands.size() - captured_values - carried;
-    const std::size_t leading = is_loop ? 1 : 0;  // of the body's outputs
+    const std::size_t leading = is_loop ? 1 : 0;  // Index of the first output after the condition.
     LoopStep loop;
     std::vector<Input> inputs;
     if (is_loop) {
@@ -153,7 +153,7 @@ class ControlWriter {
 
  private:
   struct Input {
-    std::optional<ValueId> value;  // of the graph around that it is
+    std::optional<ValueId> value;  // The value of the enclosing graph that it forwards.
     Type type;
   };
 
@@ -172,8 +172,8 @@ class ControlWriter {
     return {node_.operands[operand], graph_.value(node_.operands[operand]).type};
   }
 
-  // What every run gets for a carried value, as far as it is the same for all: its own extents
-  // where the first is given just these.
+  // Type of a carried value, if it is the same for all iterations: known if the initial value
+  // already has the extents of the result.
   Type carried_type(std::size_t k, ValueId initial) const {
     const Type& given = graph_.value(initial).type;
     if (!node_.results[k]) return {};
@@ -203,8 +203,8 @@ class ControlWriter {
     loop.run_count = count.is_constant() ? static_cast<double>(count.constant()) : 0;
   }
 
-  // What one run gives of a result that is stacked along its first axis, if all about that is known
-  // before.
+  // Returns the slice that one iteration contributes to a result stacked along its first axis, if
+  // its type is known before the loop.
   std::optional<BodyRequest::Output::Window> window(std::size_t k, std::int64_t axis,
                                                     const LoopStep& loop) {
     if (!writes_in_place_ || !node_.results[k] || axis != 0 || loop.condition != kNoBuffer)
@@ -219,8 +219,8 @@ class ControlWriter {
     return BodyRequest::Output::Window{type.tensor().dtype, std::move(dims)};
   }
 
-  // Where the value is left: two places, laid out ahead where its extents are known then and those
-  // of the runs.
+  // Allocates a carried result: two alternating buffers, planned in the arena if the extents are
+  // static and equal in all iterations.
   void add_carried_result(ValueId result, LoopStep::Carried& each) {
     each.result = scope_.add_value(result, false);
     if (!each.is_direct) return;
@@ -247,7 +247,8 @@ class ControlWriter {
     for (const std::size_t input : made.inputs) {
       BodyRequest::Input made_input{{}, {}, inputs[input].type};
       if (inputs[input].value) {
-        // Kernels read what a view is of; others want its extents, which the body may not know.
+        // Kernels read the base of a view; host operators need the view's extents, which the body
+        // may not know.
         made_input.buffer = scope_.buffers.at(*inputs[input].value);
         made_input.whole = scope_.whole(*inputs[input].value);
       }
@@ -329,7 +330,7 @@ void add_host_task(GraphScope& scope, std::string_view op, std::uint32_t operand
 void add_control_tasks(GraphScope& scope, NodeId id, bool writes_in_place,
                        const AddBody& add_body) {
   ControlWriter writer(scope, id, writes_in_place, add_body);
-  // op-name: a task of its own kind
+  // op-name: `if` has its own kind of task
   if (scope.graph().node(id).op->name == "if") {
     writer.add_branch();
   } else {

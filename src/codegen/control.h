@@ -8,25 +8,25 @@
 
 namespace tenon::codegen {
 
-/// How a body is to be added behind the list's last task.
+/// Request to append a body's tasks to the list.
 struct BodyRequest {
   struct Input {
-    /// that it is; nothing: a slot of its own
+    /// The buffer it forwards; without a value it gets a slot of its own.
     std::optional<std::uint32_t> buffer;
-    /// the same with its own extents
+    /// The same value under its own extents.
     std::optional<std::uint32_t> whole;
-    /// what it is given, in symbols of the graph around it
+    /// The type of the argument, in symbols of the enclosing graph.
     Type type;
   };
-  /// Where kernels may leave an output at once, if they make it.
+  /// Destinations into which kernels may write an output directly.
   struct Output {
-    /// this buffer
+    /// This buffer.
     std::optional<std::uint32_t> into;
-    /// a window as this input is one
+    /// A slice with the type of this input.
     std::optional<std::size_t> like;
     struct Window {
       DType dtype = DType::F32;
-      /// in the list's symbols
+      /// In the list's symbols.
       Dims dims;
     };
     std::optional<Window> window;
@@ -36,21 +36,21 @@ struct BodyRequest {
   std::vector<Output> outputs;
 };
 struct AddedBody {
-  /// buffers
+  /// Buffers.
   std::vector<std::uint32_t> inputs, outputs;
-  /// by output: it is where it was asked for
+  /// By output: written directly into the requested destination.
   std::vector<bool> is_direct;
 };
 using AddBody = std::function<AddedBody(GraphScope& around, const BodyRequest& request)>;
 
-/// A task for a node that no kernel computes.
+/// Adds a task that calls the node's host operator.
 void add_host_task(GraphScope& scope, NodeId node);
-/// One that calls an operator by its name on buffers.
+/// Adds a task that calls a host operator by name.
 void add_host_task(GraphScope& scope, std::string_view op, std::uint32_t operand,
                    std::uint32_t result);
 
-/// A task for a node of control flow, and those of its bodies behind it. `writes_in_place`: kernels
-/// of bodies may write what the node gives.
+/// Adds a task for a control-flow node, followed by those of its bodies. `writes_in_place`: kernels
+/// of bodies may write the node's results directly.
 void add_control_tasks(GraphScope& scope, NodeId node, bool writes_in_place,
                        const AddBody& add_body);
 

@@ -8,8 +8,8 @@
 
 namespace tenon::codegen {
 
-/// A dim as programs have it, with symbols by number. Throws Error of kind Unsupported for a symbol
-/// that no input tells.
+/// Converts a dim to a program's extent with numbered symbols. Throws Error of kind Unsupported for
+/// a symbol that no input binds.
 Extent extent_of(const Dim& dim, const std::map<std::string, std::size_t>& symbols);
 
 }  // namespace tenon::codegen

@@ -10,7 +10,7 @@
 namespace tenon::codegen {
 namespace {
 
-// Code for numbers that are known is faster and shorter: fewer than these keep it.
+// Constant extents make code faster and shorter: smaller families keep them.
 constexpr std::size_t kMany = 64;
 
 struct Family {
@@ -34,7 +34,7 @@ void share_general_kernels(TaskList& list) {
     family.kernels.push_back(k);
   }
   constexpr std::size_t kAlone = SIZE_MAX;
-  std::vector<std::size_t> taken_by(kernels.size(), kAlone);  // the first of its family
+  std::vector<std::size_t> taken_by(kernels.size(), kAlone);  // The first kernel of its family.
   for (auto& [text, family] : families) {
     if (family.kernels.size() < kMany) continue;
     for (const std::size_t k : family.kernels) taken_by[k] = family.kernels.front();

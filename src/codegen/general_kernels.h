@@ -4,8 +4,9 @@
 
 namespace tenon::codegen {
 
-/// Kernels that are many and differ in numbers alone (the parts of a wide concat or split) become
-/// one that is given them: each has to be compiled, and takes room.
+/// Merges large families of kernels that differ only in numbers, such as the parts of a wide concat
+/// or split, into one kernel with run-time extents: fewer kernels compile faster and take less
+/// space.
 void share_general_kernels(TaskList& list);
 
 }  // namespace tenon::codegen

@@ -17,7 +17,7 @@ void collect(const Dim& dim, std::set<std::string>& symbols) {
   for (const auto& [name, range] : found) symbols.insert(name);
 }
 
-// Of types of elements too.
+// Includes element types of sequences and optionals.
 void collect_symbols(const Type& type, std::set<std::string>& symbols) {
   if (type.is_tensor()) {
     for (const Dim& dim : type.tensor().dims) collect(dim, symbols);
@@ -26,7 +26,7 @@ void collect_symbols(const Type& type, std::set<std::string>& symbols) {
   }
 }
 
-// Symbols in what the node computes with: its attributes and the types around it.
+// Collects the symbols of a node's attributes and of its operands' and results' types.
 void collect_symbols(const Graph& graph, NodeId id, std::set<std::string>& symbols) {
   const Node& node = graph.node(id);
   for (const std::vector<ValueId>* values : {&node.operands, &node.results}) {
@@ -45,7 +45,7 @@ void collect_symbols(const Graph& graph, NodeId id, std::set<std::string>& symbo
     collect_symbols(node.bodies.front(), inner, symbols);
 }
 
-// An element type that is computed with somewhere in the expressions and that kernels do not know.
+// Returns an element type in the expressions that kernels do not support.
 std::optional<DType> foreign_dtype(const std::vector<Expr>& exprs) {
   std::unordered_set<const ExprNode*> seen;
   std::vector<const ExprNode*> work;
@@ -95,7 +95,7 @@ std::string GraphScope::free_symbol(const std::string& name) const {
   return free;
 }
 
-// Gives the symbols that come up for the first time a name in the list; nobody tells them yet.
+// Registers new symbols in the list, unbound.
 void GraphScope::name(const Dim& dim) {
   SymbolRanges found;
   dim.collect_symbols(found);
@@ -162,7 +162,7 @@ std::uint32_t GraphScope::add_value(ValueId id, bool is_held) {
   std::uint32_t made = 0;
   if (value.type.is_tensor()) {
     const TensorType& type = value.type.tensor();
-    // Only kernels and copies write to places that are laid out ahead.
+    // Host operators allocate their own results; only kernels and copies write planned buffers.
     const bool may_be_planned = !is_held && nests::is_compilable(type.dtype);
     made =
         add_buffer(value.name, type.dtype, type.dims, may_be_planned ? Life::Value : Life::Sized);

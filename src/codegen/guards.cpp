@@ -5,7 +5,7 @@
 namespace tenon::codegen {
 namespace {
 
-// The guard of a symbol, added where there is none yet.
+// Returns the guard of a symbol, added with its full range if missing.
 Program::Guard& guard_of(Guards& guards, std::size_t symbol,
                          const std::vector<Program::Symbol>& symbols) {
   const auto found = std::find_if(guards.begin(), guards.end(),

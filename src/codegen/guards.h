@@ -9,15 +9,15 @@
 
 namespace tenon::codegen {
 
-/// What a step asks of the symbols, all of it: a range for each that is mentioned, once.
+/// Conditions of a step on symbols: at most one range per symbol.
 using Guards = std::vector<Program::Guard>;
 
-/// Guards divided by values of symbols: those that hold for just these values and those that hold
-/// for all others, between them the same as before and no two at once.
+/// A partition of guards by values of symbols: those that hold exactly for the values, and disjoint
+/// ones for all other values.
 struct DividedGuards {
   std::vector<Guards> inside, outside;
 };
-/// `values` by symbol of the program.
+/// `values` are indexed by the program's symbols.
 DividedGuards divide(const std::vector<Guards>& guards,
                      const std::map<std::size_t, std::int64_t>& values,
                      const std::vector<Program::Symbol>& symbols);

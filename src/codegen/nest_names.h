@@ -5,7 +5,7 @@
 
 namespace tenon::codegen {
 
-// What code is generated from, by its own names.
+// Names from namespace nests that code generation uses.
 using nests::Block;
 using nests::Bounds;
 using nests::Check;
@@ -19,7 +19,7 @@ using nests::ScalarNode;
 using nests::Statement;
 using nests::Storage;
 
-// Those that no argument of theirs is told from.
+// Functions that argument-dependent lookup does not find.
 using nests::integer_scalar;
 using nests::literal_scalar;
 using nests::local_scalar;

@@ -18,7 +18,7 @@ std::vector<StatePorts> overwritten_states(const TaskList& tasks,
     return std::ranges::any_of(buffers,
                                [&](std::uint32_t id) { return root_of(tasks, id) == root; });
   };
-  std::map<std::uint32_t, std::vector<const TaskList::Task*>> writers;  // by buffer
+  std::map<std::uint32_t, std::vector<const TaskList::Task*>> writers;  // By buffer.
   for (const TaskList::Task& task : tasks.tasks) {
     for (const std::uint32_t id : task.writes) writers[root_of(tasks, id)].push_back(&task);
   }
@@ -26,7 +26,7 @@ std::vector<StatePorts> overwritten_states(const TaskList& tasks,
   for (const StatePorts& state : states) {
     const std::uint32_t input = tasks.inputs[state.input], output = tasks.outputs[state.output];
     const TaskList::Buffer &from = tasks.buffers[input], &to = tasks.buffers[output];
-    // Else it is another output too, or a constant.
+    // Otherwise the value is also another output, or a constant.
     if (to.life != Life::Output || from.life != Life::Input || !has_equal_bytes(from, to)) continue;
     const bool may = std::ranges::all_of(writers[output], [&](const TaskList::Task* task) {
       return !is_of(task->reads, input) ||

@@ -8,13 +8,13 @@
 
 namespace tenon::codegen {
 
-/// Of these states, those whose output may be given the memory of their input as far as what writes
-/// it is concerned: it reads nothing of the input, or each element where it writes it, before. That
-/// nobody reads the input later is for `is_read_first` (program/in_place.h) to say.
+/// Returns the states whose output may overwrite their input, judged by the writing tasks: they do
+/// not read the input, or read each element before they write it. Later readers of the input are
+/// checked by `is_read_first` (program/in_place.h).
 std::vector<StatePorts> overwritten_states(const TaskList& tasks,
                                            std::span<const StatePorts> states);
 
-/// Those that are among both.
+/// Returns the intersection.
 std::vector<StatePorts> common_states(std::vector<StatePorts> states,
                                       std::span<const StatePorts> others);
 

@@ -20,18 +20,19 @@ using nests::ScalarKind;
 using nests::ScalarNode;
 using nests::Storage;
 
-// How a loop of a packing counts the positions of an axis: position / step % extent.
+// One mixed-radix digit of an axis position: position / step % extent.
 struct Digit {
   std::size_t axis = 0;
   std::int64_t step = 1, extent = 1;
-  bool is_first = false;  // of its axis: nothing is left to take the rest of
+  bool is_first = false;  // The most significant digit of its axis, which needs no remainder.
 };
 struct Unpacked {
-  std::vector<Digit> digits;           // by the packing's loops
-  std::vector<std::int64_t> capacity;  // by axis: how many positions its digits have
+  std::vector<Digit> digits;  // By loop of the packing.
+  // By axis: the number of positions that its digits represent.
+  std::vector<std::int64_t> capacity;
 };
 
-// Where each element went; nothing where a packing has several of one, or not all.
+// Inverts a packing; no value if it duplicates or drops elements.
 std::optional<Unpacked> unpacked(const Packing& packing) {
   Unpacked found;
   found.digits.resize(packing.loops.size());
@@ -40,7 +41,7 @@ std::optional<Unpacked> unpacked(const Packing& packing) {
     const auto affine = nests::affine_of(packing.coordinates[axis]);
     if (!affine || affine->start != 0 || !packing.source_dims[axis].is_constant())
       return std::nullopt;
-    std::vector<std::size_t> loops;  // that count the axis, finest first
+    std::vector<std::size_t> loops;  // Loops over the axis, finest first.
     for (std::size_t k = 0; k < packing.loops.size(); ++k) {
       if (!affine->steps.contains(packing.loops[k])) continue;
       if (is_found[k]) return std::nullopt;
@@ -60,9 +61,9 @@ std::optional<Unpacked> unpacked(const Packing& packing) {
   }
   for (std::size_t k = 0; k < is_found.size(); ++k) {
     if (!is_found[k] && packing.extents[k] != 1) return std::nullopt;
-    if (!is_found[k]) found.digits[k].extent = 0;  // always at 0
+    if (!is_found[k]) found.digits[k].extent = 0;  // Constant 0.
   }
-  // What lies past the limit was not written.
+  // Elements beyond the limit are not packed.
   const Digit &front = found.digits.front(), &back = found.digits.back();
   const bool counts_one_axis =
       front.axis == back.axis && back.step == 1 && front.step == back.extent;
@@ -72,8 +73,7 @@ std::optional<Unpacked> unpacked(const Packing& packing) {
   return found;
 }
 
-// The same element in the packed form. A coordinate outside of the table stays outside of every
-// axis.
+// Rewrites a load for the packed form. Out-of-range coordinates stay out of range on every axis.
 Scalar packed_load(const ScalarNode& load, const Packing& packing, const Unpacked& places) {
   ScalarNode made = load;
   made.view = Dims(packing.extents.begin(), packing.extents.end());
@@ -101,7 +101,7 @@ Scalar packed_load(const ScalarNode& load, const Packing& packing, const Unpacke
   return Scalar(std::make_shared<const ScalarNode>(std::move(made)));
 }
 
-// The buffer of a nest that a call's argument is.
+// Returns the nest's buffer for an argument of a call.
 std::size_t buffer_of(const LoopNest& nest, std::size_t argument) {
   std::size_t k = 0;
   for (;; ++k) {
@@ -110,7 +110,7 @@ std::size_t buffer_of(const LoopNest& nest, std::size_t argument) {
   }
 }
 
-// One use of the table in a call.
+// One use of the table by a call.
 struct Use {
   TaskList::Call* call = nullptr;
   std::size_t argument = 0;
@@ -120,7 +120,7 @@ class Table {
  public:
   Table(TaskList& list, std::uint32_t plain) : list_(list), plain_(plain) {}
 
-  // Goes over to the packed form, or leaves everything as it is.
+  // Rewrites all uses to the packed form, or leaves everything unchanged.
   void change(const TargetFacts& facts) {
     if (!find_uses() || uses_.empty()) return;
     const auto form = find_form();
@@ -141,7 +141,7 @@ class Table {
   }
 
  private:
-  // False where somebody reads the table who is no kernel.
+  // Returns false if anything other than a kernel reads the table.
   bool find_uses() {
     if (std::ranges::find(list_.outputs, plain_) != list_.outputs.end()) return false;
     for (const TaskList::Buffer& buffer : list_.buffers) {
@@ -181,8 +181,8 @@ class Table {
       is_looked_up &= load->bounds == nests::Bounds::Checked && load->view == packing.source_dims;
     });
     if (!is_looked_up) return false;
-    // Elements of a row lie in lines of their own. There are hardly more of them than a kernel
-    // writes.
+    // In packed form the elements of a row lie in separate cache lines. The number of elements read
+    // is about the number written.
     const Dim table_bytes =
         product(packing.source_dims) *
         static_cast<std::int64_t>(info(list_.buffers[plain_].dtype).storage_bytes);
@@ -197,7 +197,8 @@ class Table {
            table_bytes.constant() / static_cast<std::int64_t>(facts.line_bytes);
   }
 
-  // The kernel of a use, changed. Others may call it with tables that stay as they are.
+  // Returns the rewritten kernel of a use. Other calls may keep the original kernel for unpacked
+  // tables.
   std::uint32_t packed_kernel(const Use& use, const Packing& packing, const Unpacked& places) {
     const std::uint32_t kernel = use.call->kernel;
     const auto [known, is_new] = made_.try_emplace({kernel, use.argument}, kernel);
@@ -232,7 +233,7 @@ class Table {
   TaskList& list_;
   std::uint32_t plain_;
   std::vector<Use> uses_;
-  std::map<std::pair<std::uint32_t, std::size_t>, std::uint32_t> made_;  // by kernel and argument
+  std::map<std::pair<std::uint32_t, std::size_t>, std::uint32_t> made_;  // By kernel and argument.
 };
 
 }  // namespace

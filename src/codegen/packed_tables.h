@@ -5,10 +5,9 @@
 
 namespace tenon::codegen {
 
-/// A table whose rows the data looks up and that a product reads packed, as the words of a language
-/// model, is kept in the packed form alone: kernels that look rows up find their elements there.
-/// Not where somebody reads the table otherwise, or so many elements are looked up that their lines
-/// of memory are more than the table.
+/// Stores a lookup table that a GEMM reads packed, such as the tied embedding of a language model,
+/// only in packed form: lookup kernels compute the packed positions. Does not apply if the table
+/// has other readers, or if lookups touch more cache lines than the whole table has.
 void look_up_packed(TaskList& list, const TargetFacts& facts);
 
 }  // namespace tenon::codegen

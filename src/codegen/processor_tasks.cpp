@@ -20,7 +20,7 @@ namespace tenon::codegen {
 
 using MadeVersion = std::pair<Version, std::vector<MadeKernel>>;
 struct ChosenKernels {
-  std::string suffix;  // of its name, behind the node's
+  std::string suffix;  // Appended to the node's name.
   Decision decision;
   std::vector<MadeVersion> versions;
 };
@@ -103,7 +103,7 @@ class ProcessorTasks : public TaskWriter {
     use_packings(kernel, call.buffers);
   }
 
-  // What all calls for such a node have in common; `ids` are the buffers of this one.
+  // Builds the parts that all calls for equal nodes share; `ids` are the buffers of this node.
   void prepare_calls(NodeId id, const std::vector<std::uint32_t>& ids, NodeNests& prepared) {
     std::vector<const MadeKernel*> all;
     std::vector<const LoopNest*> nests;
@@ -134,7 +134,7 @@ class ProcessorTasks : public TaskWriter {
     }
   }
 
-  // Where the list has no symbol such as versions ask about, any of them does.
+  // If the list lacks the symbol that versions are guarded by, a single version is used.
   std::vector<const MadeVersion*> wanted_versions(const ChosenKernels& kernels) {
     std::vector<const MadeVersion*> wanted;
     for (const MadeVersion& made : kernels.versions) {
@@ -152,8 +152,8 @@ class ProcessorTasks : public TaskWriter {
     return candidates[cheapest(candidates)].is_winograd;
   }
 
-  // Puts nests that hand each other their results together. What Winograd's algorithm computes
-  // stays apart, and operands that are read past their edges get room around them before.
+  // Tile-and-fuse of producer-consumer nests. Winograd convolutions stay separate; operands read
+  // beyond their edges are padded first.
   void fuse_tiles(NestSequence& sequence, const std::vector<bool>& is_constant) const {
     const bool in_pairs = !bf16_instructions(options_.target->facts()).empty();
     NestSequence fused = sequence;
@@ -161,7 +161,7 @@ class ProcessorTasks : public TaskWriter {
     for (const NestSequence::Part& part : sequence.parts) {
       if (is_winograd(sequence, part, is_constant)) {
         fused.parts.push_back(part);
-        fused.parts.back().is_scheduled = true;  // not to be touched
+        fused.parts.back().is_scheduled = true;  // Excludes it from fusion.
         continue;
       }
       for (NestSequence::Part& made :
@@ -175,8 +175,7 @@ class ProcessorTasks : public TaskWriter {
     sequence = std::move(fused);
   }
 
-  // Networks repeat themselves: what was chosen for the same nests of an earlier node is taken
-  // again.
+  // Networks repeat blocks: equal nests of an earlier node reuse its choice.
   void choose_for(NodeId id, const std::vector<bool>& is_constant, NodeNests& prepared) {
     const NestSequence& sequence = prepared.sequence;
     std::string text;
@@ -188,7 +187,7 @@ class ProcessorTasks : public TaskWriter {
     for (const NestSequence::Part& part : sequence.parts) {
       for (const std::size_t buffer : part.buffers) text += concat(" ", buffer);
       const std::string nest = to_string(part.nest);
-      text.append(nest, nest.find('('));  // all but its name
+      text.append(nest, nest.find('('));  // Everything after the name.
     }
     if (const auto known = chosen_.find(text); known != chosen_.end()) {
       prepared.chosen = &known->second;
@@ -200,7 +199,7 @@ class ProcessorTasks : public TaskWriter {
       nests::split_runs(part.nest, options_.target->facts().vector_bits / 32);
     }
     split_sums(made.sequence);
-    // What Winograd's algorithm computes reads weights as they lie.
+    // Winograd reads weights in their given layout.
     for (NestSequence::Part& part : made.sequence.parts) {
       part.is_scheduled = is_winograd(made.sequence, part, is_constant);
     }
@@ -243,7 +242,7 @@ class ProcessorTasks : public TaskWriter {
       decision.selection = selected ? std::move(*selected)
                                     : Selection{{{cheapest(candidates)}}, "least estimated cost"};
       for (const Version& version : decision.selection.versions) {
-        // Versions by the same candidate share what it makes.
+        // Versions with the same candidate share its nests.
         const auto same = std::find_if(
             made.versions.begin(), made.versions.end(),
             [&](const auto& other) { return other.first.candidate == version.candidate; });
@@ -256,7 +255,7 @@ class ProcessorTasks : public TaskWriter {
     return chosen;
   }
 
-  // What the nest wants packed is another constant in `arguments`.
+  // Replaces arguments by packed constants.
   void use_packings(const MadeKernel& kernel, std::vector<std::uint32_t>& arguments) {
     std::vector<std::size_t> argument_of;
     std::size_t given = 0;
@@ -273,9 +272,9 @@ class ProcessorTasks : public TaskWriter {
   }
 
   const std::size_t original_bound_;
-  std::unordered_map<std::string, ChosenForNode> chosen_;  // by the text of the nests
+  std::unordered_map<std::string, ChosenForNode> chosen_;  // By the text of the nests.
   std::map<std::pair<const nests::Packing*, std::uint32_t>, std::uint32_t>
-      packed_;  // of a constant
+      packed_;  // Keyed by packing and constant.
 };
 
 }  // namespace

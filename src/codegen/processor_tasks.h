@@ -6,8 +6,9 @@
 
 namespace tenon::codegen {
 
-/// Kernels for the processor: asks its target what could compute each nest, and takes what is
-/// cheapest or what the options choose. `original_bound`: ids of nodes that callers know are below.
+/// Creates the writer of CPU tasks: queries the target's candidates for each nest, and takes the
+/// cheapest, or the choice of the options. `original_bound`: upper bound of the node ids of the
+/// caller's graph.
 std::unique_ptr<TaskWriter> processor_tasks(const CompileOptions& options, SharedKernels& shared,
                                             GraphScope& scope, std::size_t original_bound);
 

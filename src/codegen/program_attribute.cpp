@@ -5,7 +5,7 @@
 namespace tenon::codegen {
 namespace {
 
-// Writes each kind of value into an attribute.
+// Converts each kind of attribute value.
 struct Write {
   ProgramAttribute& to;
   const std::map<std::string, std::size_t>& symbols;

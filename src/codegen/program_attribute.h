@@ -8,7 +8,7 @@
 
 namespace tenon::codegen {
 
-/// An attribute of an operator as programs have it, with symbols by number.
+/// Converts an operator attribute to the program's form, with numbered symbols.
 ProgramAttribute program_attribute(const std::string& name, const AttrValue& value,
                                    const std::map<std::string, std::size_t>& symbols);
 

@@ -26,7 +26,7 @@
 namespace tenon::codegen {
 namespace {
 
-// Whether the node only gives its operand other extents.
+// Returns whether the node is a reshape of its operand.
 bool is_view(const std::vector<Expr>& exprs) {
   if (exprs.size() != 1) return false;
   const Expr* expr = &exprs.front();
@@ -39,8 +39,8 @@ std::size_t viewed_operand(const Expr& view) {
   return expr->node().operand;
 }
 
-// A copy with the nodes of groups in their place, of those that are no kernel; nothing if there are
-// none.
+// Returns a copy in which fused groups that no kernel computes are inlined; no value without such
+// groups.
 std::optional<Graph> without_groups_of_data(const Graph& graph, SharedKernels& shared) {
   TaskList nothing;
   GraphScope scope(graph, nothing);
@@ -65,7 +65,8 @@ std::optional<Graph> without_groups_of_data(const Graph& graph, SharedKernels& s
 
 class Selector {
  public:
-  // The model's graph; `original_bound`: its ids that callers know are below.
+  // Selector of the model's graph; `original_bound`: upper bound of the node ids of the caller's
+  // graph.
   Selector(const Graph& graph, const CompileOptions& options, SharedKernels& shared,
            std::size_t original_bound)
       : graph_(graph),
@@ -88,14 +89,14 @@ class Selector {
     for (NodeId id : graph_.nodes_in_order()) add_node(id);
     add_outputs();
     add_checks(0, kNoBuffer);
-    // A device's kernels are bound to their extents.
+    // GPU kernels are specialized to their extents.
     if (!options_.device) share_general_kernels(list_);
     for (auto& [buffer, is_lookup] : shared_.is_looked_up)
       list_.buffers[buffer].is_looked_up = is_lookup;
     if (!options_.device) look_up_packed(list_, options_.target->facts());
   }
 
-  // The same for a body.
+  // Selector of a body.
   AddedBody run_body(GraphScope& around, const BodyRequest& request) {
     is_body_ = true;
     AddedBody added;
@@ -128,10 +129,11 @@ class Selector {
   }
 
  private:
-  // Where a value of a body is wanted.
+  // Requested destination of a body's output.
   struct Destination {
-    std::optional<std::uint32_t> buffer;                // there
-    std::optional<BodyRequest::Output::Window> window;  // or in a slot of its own
+    std::optional<std::uint32_t> buffer;  // This buffer.
+    // Otherwise a slot of its own, with a slice of this type.
+    std::optional<BodyRequest::Output::Window> window;
     bool is_taken = false;
   };
 
@@ -164,7 +166,7 @@ class Selector {
     }
   }
 
-  // Extents that are known around the body are known in it, by the body's names for them.
+  // Binds the symbols of a body's input to known extents of the enclosing graph.
   void alias_symbols(GraphScope& around, const Type& declared, const Type& given) {
     if (!declared.is_tensor() || !given.is_tensor() ||
         declared.tensor().rank() != given.tensor().rank())
@@ -186,8 +188,8 @@ class Selector {
       buffer = declared.is_tensor() ? *input.buffer : *input.whole;
       buffers_[value] = buffer;
       scope_.wholes[value] = *input.whole;
-      // What is around does not know that it is a tensor, or of which extents: here it is held to
-      // that.
+      // The enclosing graph does not know the tensor type, or its extents. The identity checks the
+      // declared type at run time.
       if (list_.buffers[buffer].opaque && declared.is_tensor()) {
         const std::uint32_t known = scope_.add_value(value, true);
         scope_.wholes[value] = known;
@@ -217,7 +219,7 @@ class Selector {
     const bool is_dense = constant.kind() == Constant::Kind::Dense && constant.size() > 0;
     const std::byte* memory = is_dense ? constant.stored().bytes().data() : nullptr;
     const std::pair key{memory, to_string(constant.type())};
-    // Bodies have what they capture for their own.
+    // Bodies have their own copies of captured constants.
     if (const auto known = shared_.constants.find(key);
         is_body_ && is_dense && known != shared_.constants.end()) {
       buffers_[result] = known->second;
@@ -272,7 +274,7 @@ class Selector {
     std::vector<Expr> exprs = nests::node_exprs(graph_, id);
     TENON_ASSERT(!exprs.empty(), "asked of what a kernel computes");
     NestSequence sequence;
-    // Nests are named for their node as they are used.
+    // Nests get the name of each node that uses them.
     if (!is_view(exprs)) sequence = nests::build_nests("", exprs);
     note_small_weights(graph_.node(id), sequence);
     NodeNests made{std::move(exprs), std::move(sequence), footprint_of(graph_, id)};
@@ -296,7 +298,7 @@ class Selector {
       const ValueId result = results.at(buffer.index);
       buffers_[result] = add_result(result, buffer);
     }
-    // Each time the first that fits: kernels for values that come often, then those for all.
+    // Alternatives in order: specialized shapes, then the general kernels for the remaining values.
     std::vector<Guards> left = {{}};
     for (const DimBindings& values : options_.specialised_shapes) {
       if (is_body_) break;
@@ -312,7 +314,7 @@ class Selector {
     if (!left.empty()) writer_->add_tasks(id, results, prepared, left);
   }
 
-  // Constants of bytes whose products add up in 16 bits; kernels may count on it.
+  // Marks int8 weights whose pairwise products fit 16 bits; kernels rely on it (VPMADDUBSW).
   void note_small_weights(const Node& node, NestSequence& sequence) {
     for (NestSequence::Part& part : sequence.parts) {
       std::size_t given = 0;
@@ -371,7 +373,7 @@ class Selector {
     }
     return symbols;
   }
-  // The values by number of their symbol; nothing where one cannot be, or is none of the program's.
+  // Maps values to symbol indices; no value if one is out of range or the symbol is unknown.
   std::optional<std::map<std::size_t, std::int64_t>> symbol_numbers(
       const DimBindings& values) const {
     std::map<std::size_t, std::int64_t> numbers;
@@ -404,14 +406,14 @@ class Selector {
         list_.outputs.push_back(made);
         continue;
       }
-      // Whoever runs operators gives what is there as it is.
+      // Programs with host operators return existing values directly.
       const Life life = list_.buffers[root_of(list_, made)].life;
       const bool is_opaque = buffer.opaque || !nests::is_compilable(buffer.dtype);
       if (is_opaque || (is_mixed && life != Life::Value && life != Life::Output)) {
         list_.outputs.push_back(scope_.whole(value));
         continue;
       }
-      // An input, a constant, a view or the same value again: the caller gets a copy.
+      // Inputs, constants, views and repeated outputs are copied for the caller.
       const TensorType& type = graph_.value(value).type.tensor();
       const std::uint32_t copy =
           add_buffer(graph_.value(value).name, type.dtype, type.dims, Life::Output);
@@ -419,7 +421,7 @@ class Selector {
       list_.outputs.push_back(copy);
       NestSequence sequence =
           nests::build_nests("copy", {operand_expr(0, {type.dtype, {product(type.dims)}, {}})});
-      if (sequence.parts.empty()) continue;  // no elements
+      if (sequence.parts.empty()) continue;  // A tensor without elements.
       TaskList::Call call;
       for (std::size_t id : sequence.parts.front().buffers) {
         const bool is_operand = sequence.buffers[id].role == NestSequence::BufferRole::Operand;
@@ -439,13 +441,13 @@ class Selector {
   SharedKernels& shared_;
   TaskList& list_;
   GraphScope scope_;
-  std::unordered_map<ValueId, std::uint32_t>& buffers_;  // the scope's
+  std::unordered_map<ValueId, std::uint32_t>& buffers_;  // The scope's buffers.
   std::map<ValueId, Destination> targets_;
   const std::unique_ptr<TaskWriter> writer_;
   std::unordered_map<std::string, NodeNests>
-      prepared_;                                     // by signature and which operands are constant
-  static constexpr std::int64_t kSmallWeight = 64;   // two products with 255 stay below 2^15
-  std::map<std::uint32_t, bool> has_small_weights_;  // by buffer, of constants of bytes
+      prepared_;                                    // By signature and which operands are constant.
+  static constexpr std::int64_t kSmallWeight = 64;  // Two products with 255 stay below 2^15.
+  std::map<std::uint32_t, bool> has_small_weights_;  // By buffer, for int8 constants.
   bool is_body_ = false;
 };
 

@@ -6,9 +6,9 @@
 
 namespace tenon::codegen {
 
-/// What is to be done for a graph: builds the nests of its nodes, fuses those that hand each other
-/// what they make, and chooses what computes each; nodes that no kernel computes become tasks that
-/// call their operator, and control flow tasks with bodies.
+/// Kernel selection: builds the nests of all nodes, fuses producers with consumers and chooses a
+/// candidate for each nest. Nodes without kernels become host tasks; control flow becomes tasks
+/// with bodies.
 TaskList select(const Graph& graph, const CompileOptions& options);
 
 }  // namespace tenon::codegen

@@ -13,7 +13,7 @@ namespace tenon::codegen {
 namespace {
 
 constexpr std::uint32_t kNoValue = static_cast<std::uint32_t>(-1);
-// Of what a processor can compute at most, large kernels reach about so much.
+// Share of peak that large kernels reach.
 constexpr double kReached = 0.6;
 constexpr std::uint64_t kPage = 4096;
 
@@ -44,7 +44,7 @@ class Describer {
       made_.problem.fixed_bytes += rounded(*known_bytes(buffer), kArenaAlignment);
     }
     for (const TaskList::Task& task : tasks_.tasks) {
-      using Kind = TaskList::Task::Kind;  // what is copied is copied by a kernel, too
+      using Kind = TaskList::Task::Kind;  // Copies are kernels, too.
       if ((task.kind != Kind::Compute && task.kind != Kind::Copy) || task.ways.size() != 1)
         return std::nullopt;
       if (!add_task(task)) return std::nullopt;
@@ -60,8 +60,10 @@ class Describer {
 
   Uses uses_of(const TaskList::Task& task, const TaskList::Call& call) const {
     Uses uses;
-    if (!tasks_.kernels[call.kernel]
-             .library.empty()) {  // a library's function has no nest, and a task to itself
+    if (!tasks_
+             .kernels[call.kernel]
+             // A library function has no nest; it is the only call of its task.
+             .library.empty()) {
       uses.reads.insert(task.reads.begin(), task.reads.end());
       uses.writes.insert(task.writes.begin(), task.writes.end());
       return uses;
@@ -75,7 +77,7 @@ class Describer {
     return uses;
   }
 
-  // What a library's function or a device's own product multiplies decides.
+  // Rate of the operand type of a library function or tensor-core kernel.
   double flops_per_s(const TaskList::Call& call) const {
     const TaskList::Kernel& kernel = tasks_.kernels[call.kernel];
     if (!kernel.library.empty()) {
@@ -84,13 +86,13 @@ class Describer {
              facts_.flops_per_s(*parse_dtype(function.dtype), function.allows_tf32);
     }
     if (kernel.maps.empty()) return reached_units_ * facts_.flops_per_s(DType::F32);
-    // Matrices are copied in boxes for tensor cores, which multiply f32 as tf32.
+    // Operands loaded through tensor maps are for tensor cores, which compute f32 as tf32.
     const std::uint32_t matrix = call.buffers[kernel.maps.front().buffer];
     return reached_units_ * facts_.flops_per_s(tasks_.buffers[matrix].dtype, true);
   }
 
-  // An item for each call, so that what calls hand each other lives no longer than it must. Calls
-  // that write one buffer, as one fills it and the next adds to it, are an item together.
+  // One item per call, so that intermediate values of a task have short lifetimes. Calls that write
+  // the same buffer, such as a fill followed by an update, form one item.
   bool add_task(const TaskList::Task& task) {
     const std::vector<TaskList::Call>& calls = task.ways.front().calls;
     std::vector<Uses> uses;
@@ -116,7 +118,8 @@ class Describer {
     memory::Item item;
     item.name = task.name;
     item.number = static_cast<std::uint32_t>(made_.steps.size());
-    item.may_repeat = true;  // kernels are functions: dropout too takes its numbers from a key
+    // Kernels are pure functions: dropout, too, derives its random numbers from a key.
+    item.may_repeat = true;
     double seconds = 0;
     std::set<std::uint32_t> reads, writes;
     std::vector<std::uint32_t> steps;
@@ -133,7 +136,7 @@ class Describer {
       if (value_of_[id] != kNoValue) item.reads.push_back(value_of_[id]);
     }
     for (const std::uint32_t id : writes) {
-      if (value_of_[id] != kNoValue) return false;  // by two tasks
+      if (value_of_[id] != kNoValue) return false;  // Written by two tasks.
       value_of_[id] = static_cast<std::uint32_t>(made_.buffers.size());
       made_.buffers.push_back(id);
       item.makes.push_back(value_of_[id]);
@@ -159,9 +162,9 @@ class Describer {
 
   const TaskList& tasks_;
   const TargetFacts& facts_;
-  double reached_units_;  // as many units at full speed would compute as much
+  double reached_units_;  // Equivalent number of units at peak rate.
   StepProblem made_;
-  std::vector<std::uint32_t> value_of_;  // by buffer
+  std::vector<std::uint32_t> value_of_;  // By buffer.
   std::uint32_t step_count_ = 0;
 };
 
@@ -194,13 +197,13 @@ class Carrier {
  private:
   std::uint32_t step_number() const { return static_cast<std::uint32_t>(program_.steps.size()); }
 
-  // A buffer for each making of a value. The first takes the place of the program's own.
+  // Creates one buffer per instance of a value. The first instance keeps the program's buffer.
   void place_instances() {
     std::vector<char> is_there(from_.buffers.size(), 0);
     for (const memory::Storage& storage : plan_.storages) {
       for (const memory::Instance& instance : storage.instances) {
         const std::uint32_t id = described_.buffers[instance.value];
-        if (from_.buffers[id].place != Program::Place::Arena) {  // an output: wherever it is made
+        if (from_.buffers[id].place != Program::Place::Arena) {  // Outputs stay in their buffers.
           instances_[{instance.value, instance.made_at}] = id;
           continue;
         }
@@ -218,7 +221,7 @@ class Carrier {
 
   void add_steps(std::uint32_t event, const memory::Item& item,
                  std::vector<std::uint32_t>* step_items) {
-    std::map<std::uint32_t, std::uint32_t> now;  // by the program's own buffer
+    std::map<std::uint32_t, std::uint32_t> now;  // By the program's original buffer.
     for (const std::uint32_t v : item.reads) {
       TENON_ASSERT(current_[v] != kNoValue, "a plan makes a value before it reads it");
       now[described_.buffers[v]] = current_[v];
@@ -263,7 +266,7 @@ class Carrier {
     program_.transfers.push_back(transfer);
   }
 
-  // Whoever reads what is on its way back waits for it.
+  // Makes the current step wait for a pending copy back.
   void wait_for(std::uint32_t value) {
     const auto found = returning_.find(value);
     if (found == returning_.end()) return;
@@ -300,10 +303,10 @@ class Carrier {
   const memory::Plan& plan_;
   Program program_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t>
-      instances_;                                             // by value and event: buffers
-  std::vector<std::uint32_t> current_;                        // by value: a buffer
-  std::map<std::uint32_t, std::size_t> leaving_, returning_;  // by value: transfers
-  std::vector<std::uint64_t> file_offset_;                    // by value
+      instances_;                                             // By value and event: buffers.
+  std::vector<std::uint32_t> current_;                        // By value: a buffer.
+  std::map<std::uint32_t, std::size_t> leaving_, returning_;  // By value: transfers.
+  std::vector<std::uint64_t> file_offset_;                    // By value.
   std::uint64_t file_bytes_ = 0;
 };
 

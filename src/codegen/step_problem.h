@@ -10,26 +10,25 @@
 
 namespace tenon::codegen {
 
-/// What planning the memory of a program asks about its steps, kernels being chosen: everything
-/// that lies in its arena is a value, workspace too.
+/// The memory-planning problem of a program with selected kernels: every arena buffer is a value,
+/// workspace included.
 struct StepProblem {
-  /// its items have numbers, and may be put in another order
+  /// Items are numbered and may be reordered.
   memory::Problem problem;
-  /// by item's number: steps, one after another
+  /// By item number: consecutive steps.
   std::vector<std::vector<std::uint32_t>> steps;
-  /// by value; outputs, which lie elsewhere, take 0 bytes
+  /// By value. Outputs live outside the arena and have size 0.
   std::vector<std::uint32_t> buffers;
 };
 
-/// Of the program that `assemble` makes of the tasks; times are estimates for `threads` threads.
-/// Nothing where symbols decide extents.
+/// Describes the program that `assemble` builds from the tasks; times are estimates for `threads`
+/// threads. No value if extents are symbolic.
 std::optional<StepProblem> step_problem(const TaskList& tasks, const TargetFacts& facts,
                                         int threads);
 
-/// The program with its steps as the plan says: in that order, some of them again, each result
-/// where it was placed; what the plan copies out and in becomes transfers. Kernels and code stay as
-/// they are, and so does every bit of the results. `step_items`, if given, gets the number of each
-/// step's item.
+/// Applies a memory plan to a program: reorders steps, repeats recomputed ones, places every
+/// instance of a value, and adds transfers for offloaded values. Kernels and code are unchanged, so
+/// results are bit-identical. `step_items`, if given, receives the item number of each step.
 Program carried_out(const Program& program, const StepProblem& described, const memory::Plan& plan,
                     std::vector<std::uint32_t>* step_items = nullptr);
 

@@ -11,9 +11,9 @@ namespace tenon::codegen {
 namespace {
 
 constexpr std::uint32_t kNone = static_cast<std::uint32_t>(-1);
-// Steps that follow one another find each other's results in a cache: less gained is not worth it.
+// Consecutive steps reuse cached results: smaller savings are not worth a reordering.
 constexpr double kWorthIt = 0.98;
-// Of more tasks the search would take longer than the code.
+// With more tasks the search would take longer than code generation.
 constexpr std::size_t kMostTasks = 2'000;
 
 std::optional<std::uint64_t> bytes_of(const TaskList::Buffer& buffer) {
@@ -24,7 +24,8 @@ std::optional<std::uint64_t> bytes_of(const TaskList::Buffer& buffer) {
   return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
 }
 
-// An item for each task; nothing where a task is more than calls, or makes what another one does.
+// One item per task; no value if a task is not a sequence of calls, or if two tasks write the same
+// buffer.
 std::optional<memory::Problem> problem_of(const TaskList& tasks) {
   memory::Problem problem;
   std::vector<std::uint32_t> value_of(tasks.buffers.size(), kNone);
@@ -46,7 +47,7 @@ std::optional<memory::Problem> problem_of(const TaskList& tasks) {
       if (value_of[root] != kNone || !bytes) return std::nullopt;
       value_of[root] = static_cast<std::uint32_t>(problem.values.size());
       item.makes.push_back(value_of[root]);
-      const bool is_output = buffer.life != Life::Value;  // it lies elsewhere
+      const bool is_output = buffer.life != Life::Value;  // Outside the arena.
       problem.values.push_back({buffer.name, is_output ? 0 : *bytes, is_output, false});
     }
     for (const auto& [result, operand] : task.may_share) {
@@ -61,7 +62,7 @@ std::optional<memory::Problem> problem_of(const TaskList& tasks) {
   return problem;
 }
 
-// What reads a state hands its maker nothing, but goes before it.
+// Readers of a state must precede its writer, although no data flows between them.
 void keep_readers_first(const TaskList& tasks, std::span<const StatePorts> states,
                         memory::Problem& problem) {
   const auto touches = [&](const std::vector<std::uint32_t>& buffers, std::uint32_t root) {
@@ -89,7 +90,7 @@ std::size_t step_count(const TaskList::Task& task) {
   return count;
 }
 
-// By task: its first step.
+// First step, by task.
 std::vector<std::size_t> first_steps(const std::vector<TaskList::Task>& tasks) {
   std::vector<std::size_t> first{0};
   for (const TaskList::Task& task : tasks) first.push_back(first.back() + step_count(task));
@@ -112,7 +113,7 @@ void order_tasks(TaskList& tasks, std::span<const StatePorts> states,
 
   const std::vector<std::size_t> before = first_steps(tasks.tasks);
   std::vector<TaskList::Task> ordered;
-  std::map<std::size_t, std::size_t> moved;  // first steps: as they were, as they are
+  std::map<std::size_t, std::size_t> moved;  // Old to new first steps.
   std::size_t step = 0;
   for (const memory::Item& item : better.items) {
     moved[before[item.number]] = step;

@@ -7,11 +7,10 @@
 
 namespace tenon::codegen {
 
-/// Puts the tasks in an order in which clearly less is alive at once, where one is found: the
-/// search of `memory::reordered`, which knows workspace and what may overwrite what, as the order
-/// of the graph's nodes did not. Lists with control flow, operators' own functions or extents that
-/// inputs decide stay as they are. Decisions keep pointing to their steps. What reads one of the
-/// states stays before what makes it anew, so that both can lie in one place.
+/// Reorders the tasks if that lowers peak memory clearly, by the search of `memory::reordered`,
+/// which includes workspace and in-place reuse, unlike the order of the graph's nodes. Lists with
+/// control flow, host operators or symbolic extents stay unchanged. Updates the steps of decisions.
+/// Readers of a state stay before its writer, so that both versions can share memory.
 void order_tasks(TaskList& tasks, std::span<const StatePorts> states,
                  std::vector<Decision>* decisions);
 

@@ -12,7 +12,7 @@
 namespace tenon::codegen {
 namespace {
 
-// The same text for the same order, whatever the numbers of its loops.
+// Key of a packed layout, independent of loop ids.
 std::string form_text(const nests::Packing& packing) {
   std::string text =
       concat("packed, limit ", packing.limit, ": ",
@@ -42,7 +42,7 @@ std::string part_label(std::string_view nest_name) {
     const std::size_t digits_end =
         nest_name.front() == '_' ? nest_name.find_first_not_of("0123456789", 1) : 0;
     const std::string_view number =
-        nest_name.substr(0, std::min(digits_end, nest_name.size()));  // "_1" is the second nest
+        nest_name.substr(0, std::min(digits_end, nest_name.size()));  // "_1" is the second nest.
     if (number.size() > 1) {
       label += concat(" #", parse_integer(number.substr(1)).value_or(0) + 1);
       nest_name.remove_prefix(number.size());
@@ -99,7 +99,7 @@ std::vector<std::uint32_t> TaskWriter::buffer_ids(
         break;
       }
       case NestSequence::BufferRole::Temporary:
-        // Those that a nest keeps to itself are never asked for.
+        // Unused if the temporary is scratch of a nest.
         ids.push_back(scope_.add_buffer("", buffer.dtype, buffer.dims, Life::Value));
         break;
     }
@@ -190,8 +190,7 @@ std::optional<std::size_t> TaskWriter::guard_symbol(const Version& version) {
 
 std::uint32_t TaskWriter::add_kernel(LoopNest nest, const std::string& name, std::string_view way) {
   nest.name.clear();
-  // What a kernel needs for itself is said in the list's symbols, which may be others for the
-  // same nest.
+  // Scratch sizes use the list's symbols, which may differ between equal nests.
   const Dim scratch = scope_.in_list(scratch_bytes(nest));
   const std::string text =
       concat(to_string(nest), scratch.is_constant() ? "" : to_string(scratch), way);
