@@ -73,7 +73,7 @@ std::optional<AffineDim> sum(AffineDim a, const AffineDim& b) {
   return a;
 }
 
-// Both ways that a limit (a min b) holds.
+// A limit (a min b) bounds the loop by both operands.
 std::vector<AffineDim> limits_of(const LoopNest& nest, const Statement& loop) {
   std::vector<AffineDim> limits{{{}, loop.extent}};
   if (!loop.limit.is_defined()) return limits;
@@ -93,7 +93,7 @@ std::optional<Dim> greatest(const LoopNest& nest, AffineDim value,
     if (found == value.steps.end()) continue;
     const std::int64_t step = found->second;
     value.steps.erase(found);
-    if (step < 0) continue;  // greatest at 0
+    if (step < 0) continue;  // The maximum is at position 0.
     std::optional<Dim> best;
     for (const AffineDim& limit : limits_of(nest, loop)) {
       std::optional<AffineDim> last = scaled(limit, step);

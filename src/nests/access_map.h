@@ -8,7 +8,7 @@
 
 namespace tenon::nests {
 
-/// Where an element of a buffer is read or written.
+/// One load, store or update of a buffer element.
 struct ElementAccess {
   enum class Kind : std::uint8_t { Load, Store, Update };
   Kind kind = Kind::Load;
@@ -16,29 +16,28 @@ struct ElementAccess {
   Bounds bounds = Bounds::Inside;
   const Dims* view = nullptr;
   std::vector<Scalar> indices;
-  /// around it, outermost first
+  /// Enclosing loops, outermost first.
   std::vector<const Statement*> loops;
-  /// of its statement in the text
+  /// Position of its statement in the text.
   std::size_t order = 0;
 };
 
-/// Every access of a nest, in the order of the text: what a statement reads comes before what it
-/// writes.
+/// Returns all accesses of a nest in text order; the loads of a statement precede its store.
 std::vector<ElementAccess> accesses_of(const LoopNest& nest);
 
-/// An integer that grows evenly with loops, from an extent on.
+/// An affine function of loops, with a symbolic offset.
 struct AffineDim {
   std::map<std::size_t, std::int64_t> steps;
   Dim start = 0;
 };
 std::optional<AffineDim> affine_dim_of(const LoopNest& nest, const Scalar& scalar);
 
-/// The place in the buffer, its view row-major; nothing where that is not affine.
+/// Returns the flat row-major position in the buffer; no value if it is not affine.
 std::optional<AffineDim> place_of(const LoopNest& nest, const ElementAccess& access);
 
-/// The greatest and the least value while the loops run, which are all that the value depends on.
-/// Where a loop has a limit of the form (width min (count - first)) that is counted with. Nothing
-/// where it cannot be told.
+/// Returns the maximum and minimum over all iterations of `loops`, which must include every loop of
+/// the value. Limits of the form (width min (count - first)) are taken into account. No value if
+/// unknown.
 std::optional<Dim> greatest(const LoopNest& nest, const AffineDim& value,
                             const std::vector<const Statement*>& loops);
 std::optional<Dim> least(const AffineDim& value, const std::vector<const Statement*>& loops);

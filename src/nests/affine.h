@@ -10,20 +10,20 @@
 
 namespace tenon::nests {
 
-/// An integer that grows evenly with loops.
+/// An affine function of loops.
 struct Affine {
-  /// by loop; none is 0
+  /// By loop; nonzero.
   std::map<std::size_t, std::int64_t> steps;
   std::int64_t start = 0;
 
   bool operator==(const Affine&) const = default;
 };
 
-/// Nothing where the number is not of that kind.
+/// Returns no value if the scalar is not affine.
 std::optional<Affine> affine_of(const Scalar& scalar);
 Scalar scalar_of(const Affine& affine);
 
-/// Rewrites every number of a block, from the inside out.
+/// Rewrites every scalar of a block, operands first.
 class Rewriting {
  public:
   using Change = std::function<Scalar(ScalarNode node)>;
@@ -35,10 +35,10 @@ class Rewriting {
 
   Change change_;
   std::unordered_map<const ScalarNode*, Scalar> done_;
-  std::vector<Scalar> kept_;  // so that no two nodes ever share an address
+  std::vector<Scalar> kept_;  // Keeps nodes alive, so that addresses stay unique.
 };
 
-/// Calls `visit` for every statement, loops before what stands in them.
+/// Calls `visit` for every statement, pre-order.
 void for_each_statement(Block& block, const std::function<void(Statement&)>& visit);
 
 }  // namespace tenon::nests

@@ -7,7 +7,7 @@
 namespace tenon::nests {
 namespace {
 
-// Loads widen what they read: f16 and bf16 are as good.
+// Loads widen, so f16 and bf16 count as well.
 bool is_plain_load(const Scalar& scalar) {
   const bool is_wide =
       info(scalar->dtype).arithmetic == Arithmetic::F32 && info(scalar->dtype).storage_bytes > 1;

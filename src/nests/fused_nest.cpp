@@ -1,3 +1,4 @@
+// Builds the fused nest of tile-and-fuse: reader first, then producers in reverse order.
 #include "nests/fused_nest.h"
 
 #include "base/error.h"
@@ -21,7 +22,7 @@ using Part = NestSequence::Part;
 double bytes_of(const Dims& dims, DType dtype) {
   return static_cast<double>(info(dtype).storage_bytes) * size_hint(product(dims));
 }
-// Of a buffer that has to be small: as large as it may well become.
+// Size of thread-local scratch; symbolic extents are assumed to be long.
 double local_bytes_of(const NestBuffer& buffer) {
   constexpr double kLongExtent = 512;
   double bytes = static_cast<double>(info(buffer.dtype).storage_bytes);
@@ -29,12 +30,12 @@ double local_bytes_of(const NestBuffer& buffer) {
   return bytes;
 }
 
-// The independent loops around everything, outermost first, and what stands inside them.
+// The independent loops around a body, outermost first.
 struct Kept {
-  std::vector<Statement> loops;  // without bodies
+  std::vector<Statement> loops;  // Without bodies.
   Block inner;
 };
-// The independent loop that is all of a block; null where it is something else.
+// Returns the single independent loop of a block; null for any other block.
 const Statement* sole_loop(const Block& block) {
   const bool is_loop = block.size() == 1 && block.front().kind == Statement::Kind::Loop;
   return is_loop && block.front().is_independent ? &block.front() : nullptr;
@@ -51,7 +52,7 @@ Kept kept_of(Block block) {
   return kept;
 }
 
-// What moving an element to a place far from its neighbours' takes.
+// Cost of moving an element without locality.
 constexpr double kMovedFlops = 64;
 constexpr double kLineBytes = 64;
 
@@ -61,8 +62,8 @@ class FusedNestBuilder {
                    const FusionPrices& prices)
       : cost{.prices = prices}, sequence_(sequence), first_(first), last_(last) {}
 
-  /// The last part's loops up to `depth` go outside, that at `cut` in blocks and inside the others.
-  /// False if the parts do not fit together so.
+  /// Makes the last part's loops up to `depth` outer loops; the loop at `cut` is tiled, its inner
+  /// loop innermost of them. Returns false if the parts cannot be fused this way.
   bool build(std::size_t depth, std::size_t cut, std::int64_t block) {
     take_reader(depth, cut, block);
     for (std::size_t k = last_; k-- > first_;) {
@@ -76,12 +77,12 @@ class FusedNestBuilder {
   FusionCost cost;
 
  private:
-  // Brings a part's statements into this nest's numbering; buffers go by their sequence's numbers,
-  // the part's own scratch behind those.
+  // Renumbers a part's statements for this nest. Buffers get the sequence's indices; the part's
+  // scratch follows them.
   Block imported(const Part& from) {
     LoopNest& nest = part.nest;
     const std::size_t loop_base = nest.loop_names.size(), local_base = nest.locals.size();
-    // Names stay distinct: nests that print alike count as one kernel.
+    // Loop names stay distinct: nests with equal text become one kernel.
     const bool is_reader = &from == &sequence_.parts[last_];
     const std::string mark = is_reader ? "" : concat("_", &from - &sequence_.parts[first_]);
     for (const std::string& name : from.nest.loop_names) nest.loop_names.push_back(name + mark);
@@ -110,7 +111,7 @@ class FusedNestBuilder {
       switch (statement.kind) {
         case Statement::Kind::Loop:
           statement.id += loop_base;
-          // One loop has one extent here; nests may use it for several.
+          // A loop id has one extent in this nest; a part may reuse an id with several.
           if (extents_.contains(statement.id)) {
             const std::string name =
                 concat(nest.loop_names[statement.id], "_", nest.loop_names.size());
@@ -173,15 +174,15 @@ class FusedNestBuilder {
     add_stage(std::move(kept), whole_rows);
   }
 
-  // How many of `count` positions from `start` on there are: fewer in the last block of a loop that
-  // is no multiple of it.
+  // Number of remaining positions from `start`, at most `count`: fewer in the last tile of a loop
+  // whose extent is not a multiple of it.
   Scalar left_of(const Dim& extent, std::int64_t count, const Affine& start) {
     const Scalar left =
         binary_scalar(BinaryOp::Subtract, DType::I64, part.nest.extent(extent), scalar_of(start));
     return binary_scalar(BinaryOp::Minimum, DType::I64, integer_scalar(count), left);
   }
 
-  // Where symbols decide there may well be several blocks, though not for size hints.
+  // A symbolic extent may have several tiles, even if its size hint has one.
   static double times(const Statement& loop) {
     constexpr double kSeveral = 4;
     return std::max(size_hint(loop.extent), loop.extent.is_constant() ? 1.0 : kSeveral);
@@ -201,7 +202,8 @@ class FusedNestBuilder {
     }
     TENON_ASSERT(block.size() == 1, "a stage is one loop");
     if (const auto sum = find_contraction(block)) {
-      // Rows share what lies along the columns; heads, each with keys of its own, are not rows.
+      // Rows reuse the operand along columns. Attention heads have keys of their own and do not
+      // count as rows.
       const auto moves = [](const Scalar& load, const Statement* loop) {
         return stride_along(load, loop->id) != Stride::Zero;
       };
@@ -217,7 +219,7 @@ class FusedNestBuilder {
     stages_.insert(stages_.begin(), std::move(block.front()));
   }
 
-  // The positions along one axis that a load takes: in outer loops, then from and how many.
+  // The interval of an axis that a load reads, as a function of the outer loops.
   struct Region {
     Affine start;
     std::int64_t count = 0;
@@ -240,7 +242,7 @@ class FusedNestBuilder {
     return region;
   }
 
-  // Whether every position that outer loops can start from lies inside.
+  // Returns whether the interval is in bounds for all positions of the outer loops.
   bool stays_inside(const Region& region, const Dim& extent) const {
     if (!extent.is_constant()) return false;
     std::int64_t low = region.start.start, high = low + region.count - 1;
@@ -254,10 +256,10 @@ class FusedNestBuilder {
     return low >= 0 && high < extent.constant();
   }
 
-  // The positions along an axis of a buffer that one pass needs of what an earlier part made.
+  // The interval of an axis that one outer iteration reads of a producer's result.
   struct Need {
     bool is_whole = false;
-    std::optional<Region> region;  // nothing is read otherwise
+    std::optional<Region> region;  // Without a value the axis is not read.
 
     void widen(const Need& other) {
       is_whole |= other.is_whole;
@@ -289,16 +291,16 @@ class FusedNestBuilder {
     return need;
   }
 
-  // What a part hands on, and along which of its loops.
+  // A buffer that a producer writes, and the loops that index it.
   struct Handed {
     std::size_t buffer;
     std::vector<Scalar> indices;
     Dims view;
-    std::size_t cuttable;  // leading axes that the view leaves as they are
+    std::size_t cuttable;  // Number of leading axes that are equal in view and buffer.
   };
 
-  // The buffers that the part writes, each element once, along all of its loops; nothing if it
-  // does otherwise.
+  // Returns the buffers that the part writes, each element once over all its loops; empty
+  // otherwise.
   std::vector<Handed> handed_by(Kept& kept) const {
     std::vector<Handed> handed;
     bool is_plain = true;
@@ -325,7 +327,7 @@ class FusedNestBuilder {
       for (const Handed& other : handed) is_plain &= other.buffer != statement.id;
       handed.push_back({statement.id, statement.indices, statement.view, cuttable});
     });
-    // What it reads of its own it reads where it wrote.
+    // The part's own reads must be at the positions of its writes.
     for_each_load(kept.inner, [&](const Scalar& load) {
       for (const Handed& own : handed) {
         if (load->id != own.buffer) continue;
@@ -348,7 +350,7 @@ class FusedNestBuilder {
     const double whole_rows = rows_of(kept);
     const std::vector<Handed> handed = handed_by(kept);
     if (handed.empty()) return false;
-    std::map<std::size_t, Need> needs;  // by loop
+    std::map<std::size_t, Need> needs;  // By loop.
     for (const Statement& loop : kept.loops) needs[loop.id];
     for (const Handed& value : handed) {
       for (std::size_t axis = 0; axis < value.indices.size(); ++axis) {
@@ -363,12 +365,13 @@ class FusedNestBuilder {
     }
     double whole = 1;
     for (const Statement& loop : kept.loops) whole *= size_hint(loop.extent);
-    std::map<std::size_t, Affine> starts;  // by loop
+    std::map<std::size_t, Affine> starts;  // By loop.
     for (Statement& loop : kept.loops) {
       const Need& need = needs[loop.id];
       if (need.is_whole || !need.region) continue;
       const bool is_all = need.region->start == Affine{} && loop.extent == Dim(need.region->count);
-      if (is_all) continue;  // the buffer keeps what room it has behind its rows
+      // The whole range is read, so the loop and any padding of the buffer stay unchanged.
+      if (is_all) continue;
       starts[loop.id] = need.region->start;
       if (uneven_ && need.region->start.steps.contains(*uneven_)) {
         loop.limit = left_of(loop.extent, need.region->count, need.region->start);
@@ -393,7 +396,7 @@ class FusedNestBuilder {
     return true;
   }
 
-  // Passes go through the loops that are left of it; `whole` is how often they went through before.
+  // Adds the cost of a producer; `whole` is its iteration count before fusion.
   void count_producer(const std::vector<Handed>& handed, const Kept& kept, double whole) {
     double taken = cost.passes, bytes = 0;
     for (const Statement& loop : kept.loops) taken *= size_hint(loop.extent);
@@ -409,7 +412,7 @@ class FusedNestBuilder {
     cost.again_bytes += again * bytes / std::max(1.0, whole);
   }
 
-  // Has the value written to and read from a buffer of one pass.
+  // Replaces the buffer by scratch for one outer iteration.
   void make_local(const Handed& value, Kept& kept, const std::map<std::size_t, Affine>& starts) {
     const NestSequence::Buffer& buffer = sequence_.buffers[value.buffer];
     NestBuffer local{"", buffer.dtype, buffer.dims, Storage::Scratch};
@@ -455,7 +458,7 @@ class FusedNestBuilder {
     locals_.emplace(value.buffer, std::move(local));
   }
 
-  // Made and read by stages of the nest alone.
+  // Returns whether only parts of this fused nest access the buffer.
   bool is_between(std::size_t buffer) const {
     if (sequence_.buffers[buffer].role != NestSequence::BufferRole::Temporary) return false;
     for (std::size_t k = 0; k < sequence_.parts.size(); ++k) {
@@ -466,7 +469,7 @@ class FusedNestBuilder {
     return true;
   }
 
-  // Arithmetic for one element: what stands inside the parallel loops, roughly.
+  // Estimated arithmetic per iteration of the parallel loops.
   double work_of(const Block& block) const {
     double work = 0;
     for (const Statement& statement : block) {
@@ -482,7 +485,7 @@ class FusedNestBuilder {
   }
 
   void finish() {
-    // What passes read of the same place, and have to find again.
+    // Bytes that every outer iteration rereads.
     std::map<std::size_t, double> again;
     for_each_load(stages_, [&](const Scalar& load) {
       if (load->id >= sequence_.buffers.size() || locals_.contains(load->id)) return;
@@ -505,7 +508,7 @@ class FusedNestBuilder {
       for (const Statement& loop : outer_loops_) {
         if (!followed.contains(loop.id)) others *= times(loop);
       }
-      // The one thread that does a single pass reads it all while others wait.
+      // With a single outer iteration one thread reads everything while the others wait.
       const double share = cost.passes > 1
                                ? (cost.passes - cost.passes / others) / (cost.passes - 1)
                            : followed.empty() ? 1
@@ -525,8 +528,9 @@ class FusedNestBuilder {
     list_extents(part.nest);
   }
 
-  // A pass that takes a few neighbours of each row reads whole lines all the same: again in every
-  // pass where a cache does not keep them for the next, and one number at a time where it does.
+  // Adds the cost of partially used cache lines: an iteration that reads a few elements per row
+  // still loads whole lines. They are reloaded if a cache does not hold them until the next
+  // iteration, and read element by element otherwise.
   void count_lines(double bytes, double share) {
     const bool is_kept = bytes * share <= cost.prices.close_bytes;
     cost.line_bytes += cost.passes * bytes * (share - 1) * (is_kept ? cost.prices.close_share : 1);
@@ -564,11 +568,12 @@ class FusedNestBuilder {
   std::size_t first_, last_;
   std::vector<Statement> outer_loops_;
   std::set<std::size_t> outer_;
-  std::optional<std::size_t> uneven_;   // the outer loop whose last block is smaller
-  std::map<std::size_t, Dim> extents_;  // of loops inside
+  std::optional<std::size_t> uneven_;   // The outer loop with a smaller last tile.
+  std::map<std::size_t, Dim> extents_;  // Of inner loops.
   Block stages_;
-  std::vector<NestBuffer> scratch_;           // of the parts themselves
-  std::map<std::size_t, NestBuffer> locals_;  // what is handed on, by the sequence's number
+  std::vector<NestBuffer> scratch_;  // Scratch of the original parts.
+  // Fused intermediate buffers, by index in the sequence.
+  std::map<std::size_t, NestBuffer> locals_;
   std::map<std::size_t, std::string> names_;
 };
 

@@ -8,8 +8,8 @@
 
 namespace tenon::nests {
 
-/// Which loops of the last nest stand around all of them: those up to `depth`, that at `cut` in
-/// blocks of so many positions and inside the others. The last block may be smaller.
+/// Choice of the fused outer loops: those of the last nest up to `depth`, with the loop at `cut`
+/// tiled by `block`. The last tile may be smaller.
 struct FusionTile {
   std::size_t depth = 0, cut = 0;
   std::int64_t block = 1;
@@ -19,16 +19,16 @@ struct FusedNest {
   FusionCost cost;
 };
 
-/// The parts of a sequence from `first` to `last` as one; nothing where they do not fit together
-/// so.
+/// Fuses the parts of a sequence from `first` to `last` into one nest; no value if they cannot be
+/// fused this way.
 std::optional<FusedNest> fused_nest(const NestSequence& sequence, std::size_t first,
                                     std::size_t last, const FusionTile& cut,
                                     const FusionPrices& prices);
 
-/// The extents of the independent loops around all of a block, outermost first: those that can be
-/// cut.
+/// Returns the extents of the independent loops around a block, outermost first: those that can be
+/// tiled.
 std::vector<Dim> outer_extents(const Block& block);
-/// Whether the block does more than move elements.
+/// Returns whether the block does more than move elements.
 bool computes(const Block& block);
 
 }  // namespace tenon::nests

@@ -6,9 +6,11 @@
 namespace tenon::nests {
 namespace {
 
-// Values between so large are short of memory: each byte more counts so often.
+// Intermediate values above this size put pressure on memory: each further byte counts several
+// times.
 constexpr double kLargeBytes = 64 << 20, kLargeShare = 4;
-// With fewer rows than registers hold, loads are in the way: this part of the time for each.
+// With fewer rows than the register tile, loads limit throughput: share of time lost per missing
+// row.
 constexpr double kLoadShare = 0.4;
 
 }  // namespace
@@ -25,7 +27,7 @@ double FusionCost::gain() const {
                        : near <= prices.shared_bytes ? prices.shared_share
                                                      : 1;
   const double reading = (passes - 1) * weight_bytes * share;
-  // With few passes some threads wait while others do two, or one does all.
+  // Load imbalance: with few iterations some threads idle.
   const double idle = std::ceil(sure_passes / prices.threads) / (sure_passes / prices.threads) - 1;
   const double waiting = std::max(flops / prices.flops_per_byte, weight_bytes) * idle;
   const double spared =

@@ -2,57 +2,57 @@
 
 namespace tenon::nests {
 
-/// What things cost on a target, in bytes moved from or to memory.
+/// Costs of a target, in bytes of memory traffic.
 struct FusionPrices {
-  /// one more kernel, of which
+  /// Per kernel launch, including `fork_bytes`.
   double kernel_bytes = 0;
-  /// starting and joining threads
+  /// Waking and joining threads.
   double fork_bytes = 0;
-  /// as dear as moving a byte
+  /// Machine balance.
   double flops_per_byte = 1;
-  /// What a thread keeps close: its pieces, and with them what every pass reads again. More than
-  /// that is found in the cache that threads share, if that holds it.
+  /// Capacities per thread: for scratch, for scratch with reread weights in the own cache, and for
+  /// both in a share of the last-level cache.
   double local_bytes = 0, close_bytes = 0, shared_bytes = 0;
-  /// what a byte read again from there costs
+  /// Cost of rereading a byte from these caches, relative to memory.
   double close_share = 1, shared_share = 1;
-  /// that registers hold
+  /// Rows of a register tile.
   double tile_rows = 1;
-  /// among which passes should come out even
+  /// Thread count for load balance.
   double threads = 1;
 };
 
-/// What computing one value in pieces, each right before it is read, gains and costs against
-/// writing it whole to memory first. A piece stays in a small buffer of its thread; each pass makes
-/// one piece and goes over the weights of both sides.
+/// Costs and savings of tile-and-fuse against writing the intermediate values to memory. A tile
+/// stays in thread-local scratch; each iteration of the outer loops computes one tile and reads the
+/// weights of both sides.
 struct FusionCost {
   FusionPrices prices;
   double passes = 1;
-  /// of which threads can count on so many, whatever symbols are
+  /// Iterations available to threads, with symbolic extents at their minimum.
   double sure_passes = 1;
-  /// of the values between, whole
+  /// Size of the intermediate values.
   double handed_bytes = 0;
-  /// fewer
+  /// Number of kernels saved.
   double kernels = 0;
-  /// where pieces overlap
+  /// Recomputation in overlapping tiles (halos).
   double again_flops = 0;
   double again_bytes = 0;
-  /// that every pass reads
+  /// Read by every iteration.
   double weight_bytes = 0;
-  /// beside what is wanted, where passes take parts of lines
+  /// Unused parts of cache lines, if iterations read partial lines.
   double line_bytes = 0;
-  /// of one piece
+  /// Scratch per thread.
   double local_bytes = 0;
-  /// of all of it
+  /// Total arithmetic.
   double flops = 0;
 
-  /// Counts products whose weights a pass uses for fewer rows than registers hold and there are.
+  /// Adds the loss of contractions whose tile has fewer rows than the register tile could use.
   void count_rows(double rows, double whole_rows, double product_flops);
 
-  /// In bytes moved; below zero where it is better not done.
+  /// Net saving in bytes of memory traffic; negative if fusion does not pay.
   double gain() const;
 };
 
-/// Loops are not cut into larger blocks: weights are read seldom enough by then.
+/// Upper bound of tile sizes: larger tiles hardly reduce weight traffic any further.
 inline constexpr int kMaxFusedBlock = 256;
 
 }  // namespace tenon::nests

@@ -34,7 +34,7 @@ class Generaliser {
 
   GeneralNest run() {
     LoopNest& nest = made_.nest;
-    // What the nest does not ask about: names, and how large the buffers are that it sees parts of.
+    // Removes details that do not affect code: names, and sizes of buffers accessed through views.
     nest.name.clear();
     for (std::size_t k = 0; k < nest.buffers.size(); ++k) {
       nest.buffers[k].name = concat(nest.buffers[k].storage == Storage::Result ? "y" : "x", k);
@@ -53,13 +53,13 @@ class Generaliser {
 
  private:
   Dim given(std::int64_t number) {
-    // No symbol of a graph has such a name.
+    // A name that no graph symbol has.
     made_.nest.extents.push_back(Dim::symbol(concat("#", made_.numbers.size())));
     made_.numbers.push_back(number);
     return made_.nest.extents.back();
   }
-  // Extents of 1 are left out of addresses and loops: those with and without differ in more than a
-  // number.
+  // Extents of 1 are elided from addresses and loops, so nests with and without them are different
+  // code.
   Dim given(const Dim& dim) {
     return dim.is_constant() && dim.constant() > 1 ? given(dim.constant()) : dim;
   }

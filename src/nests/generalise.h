@@ -6,17 +6,16 @@
 
 namespace tenon::nests {
 
-/// A nest that is given its numbers when it runs.
+/// A nest whose numbers are run-time arguments.
 struct GeneralNest {
   LoopNest nest;
-  /// of the extents that it has more than the nest it was made of
+  /// Values of the additional extents.
   std::vector<std::int64_t> numbers;
 };
 
-/// The nest with extents of loops and of what is read and written, and numbers added to
-/// coordinates, as extents that it is given: nests that differ in these alone become the same.
-/// Nothing where such numbers decide how a nest is written: tiles, buffers of its own, coordinates
-/// that are checked.
+/// Replaces constant extents of loops and views, and offsets of coordinates, by run-time extents:
+/// nests that differ only in these numbers become equal. No value if such numbers determine the
+/// code: tiles, scratch, checked coordinates.
 std::optional<GeneralNest> generalised(const LoopNest& nest);
 
 }  // namespace tenon::nests

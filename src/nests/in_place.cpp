@@ -1,3 +1,4 @@
+// Dependence analysis for in-place results.
 #include "nests/in_place.h"
 
 #include "nests/stride.h"
@@ -19,7 +20,7 @@ bool is_same(const Scalar& a, const Scalar& b) {
   return is_alike && std::equal(a->args.begin(), a->args.end(), b->args.begin(), is_same);
 }
 
-// What an integer leaves of a division, where that is the same everywhere.
+// The remainder of a division, if it is the same for all positions.
 std::optional<std::int64_t> remainder(const Scalar& scalar, std::int64_t divisor) {
   const auto positive = [&](std::int64_t value) { return ((value % divisor) + divisor) % divisor; };
   if (scalar->kind == ScalarKind::Integer) return positive(scalar->integer);
@@ -38,8 +39,8 @@ std::optional<std::int64_t> remainder(const Scalar& scalar, std::int64_t divisor
   }
 }
 
-// Whether two stores never meet, in whatever turns of their loops: as those of a tile, which lie
-// at other places of every group of so many.
+// Returns whether two stores write disjoint elements for all positions of their loops, proved by
+// distinct remainders, as between the elements of a tile.
 bool are_apart(const Statement& one, const Statement& other) {
   constexpr std::int64_t kMost = 8;
   if (one.view != other.view) return false;
@@ -78,7 +79,7 @@ class Reading {
   struct Store {
     const Statement* statement = nullptr;
     Loops loops;
-    std::size_t place = 0;  // among the statements as they stand
+    std::size_t place = 0;  // Position in statement order.
   };
   struct Read {
     Scalar load;
@@ -86,7 +87,7 @@ class Reading {
     std::size_t place = 0;
   };
 
-  // A loop around the store that it does not move along would write each element more than once.
+  // A loop that the store does not depend on would write each element repeatedly.
   static bool writes_once(const Store& store) {
     return std::ranges::all_of(store.loops, [&](const Statement* loop) {
       return loop->extent == Dim(1) ||
@@ -95,7 +96,7 @@ class Reading {
     });
   }
 
-  // Whether an element is read in the turn that writes it, before it is written.
+  // Returns whether an element is read in the iteration that writes it, before the write.
   static bool is_before(const Read& read, const Store& store) {
     return read.place <= store.place && read.loops == store.loops &&
            read.load->bounds == Bounds::Inside && read.load->view == store.statement->view &&
@@ -133,7 +134,7 @@ class Reading {
   const LoopNest& nest_;
   std::size_t result_, operand_;
   bool is_allowed_ = true;
-  std::unordered_set<const ScalarNode*> seen_;  // in this statement
+  std::unordered_set<const ScalarNode*> seen_;  // In this statement.
   std::size_t place_ = 0;
   Loops loops_;
   std::vector<Store> stores_;

@@ -9,7 +9,7 @@
 namespace tenon::nests {
 namespace {
 
-// The position within axes [begin, end) as one number.
+// Row-major flat position within axes [begin, end).
 Scalar flat_position(LoopNest& nest, const Dims& dims, std::size_t begin, std::size_t end,
                      const std::vector<Scalar>& at) {
   Scalar flat = integer_scalar(0);
@@ -20,7 +20,7 @@ Scalar flat_position(LoopNest& nest, const Dims& dims, std::size_t begin, std::s
 
 void unflatten(LoopNest& nest, const Dims& dims, std::size_t begin, std::size_t end, Scalar flat,
                std::vector<Scalar>& out) {
-  // The first axis that is not of extent 1 takes what is left: it needs no remainder.
+  // The leading axis of extent other than 1 needs no remainder.
   std::size_t leading = begin;
   while (leading < end && dims[leading] == Dim(1)) ++leading;
   for (std::size_t axis = end; axis-- > begin;) {
@@ -116,7 +116,7 @@ class Ranges {
     return b ? combined(scalar->binary, *a, *b) : std::nullopt;
   }
 
-  // Nothing where numbers would wrap.
+  // No value on overflow.
   static std::optional<Range> combined(BinaryOp op, const Range& a, const Range& b) {
     Range range;
     switch (op) {
@@ -182,7 +182,7 @@ std::vector<Scalar> reshaped_position(LoopNest& nest, const Dims& from, const Di
   std::vector<Scalar> out(to.size());
   std::size_t a = 0, b = 0;
   while (a < from.size() || b < to.size()) {
-    // The shortest runs of axes on both sides that hold the same number of elements.
+    // The shortest groups of axes on both sides with equal element counts.
     std::size_t a_end = a, b_end = b;
     Dim left = 1, right = 1;
     if (a_end < from.size()) left = from[a_end++];
@@ -199,10 +199,10 @@ std::vector<Scalar> reshaped_position(LoopNest& nest, const Dims& from, const Di
       } else if (a_end < from.size()) {
         left = left * from[a_end++];
       } else {
-        break;  // both at their ends: equal by promise
+        break;  // Both sides are exhausted; their counts are equal by precondition.
       }
     }
-    // Extents of 1 behind a run belong to it.
+    // Trailing extents of 1 belong to the group.
     while (a_end < from.size() && from[a_end] == Dim(1)) ++a_end;
     while (b_end < to.size() && to[b_end] == Dim(1)) ++b_end;
     unflatten(nest, to, b, b_end, flat_position(nest, from, a, a_end, at), out);

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kDot = 4;
 
-// The load of a byte under the casts that widen it.
+// The byte load under widening casts.
 std::optional<Scalar> byte_load(const Scalar& factor) {
   const Scalar* at = &factor;
   while ((*at)->kind == ScalarKind::Cast && is_integer((*at)->dtype)) at = &(*at)->args.front();
@@ -26,7 +26,7 @@ std::optional<Scalar> byte_load(const Scalar& factor) {
   return *at;
 }
 
-// How `a` is to be copied: halo before and behind each axis.
+// Padded copy of `a`: extents, and padding before each axis.
 struct Halo {
   Dims dims;
   std::vector<std::int64_t> before;
@@ -52,7 +52,7 @@ std::optional<Halo> halo_around(const Scalar& load, const Contraction& sum, std:
     const std::int64_t before = std::max<std::int64_t>(0, -first);
     Dim whole = extent + Dim(before);
     if (!provably_at_most(last + Dim(1), extent)) {
-      // As far as it is read; where that cannot be told, the load stays as it is.
+      // Pads as far as the loops read; if that is unknown, the load stays unchanged.
       if (!(last.is_constant() && extent.is_constant())) return std::nullopt;
       whole = whole + Dim(last.constant() + 1 - extent.constant());
     }
@@ -63,7 +63,7 @@ std::optional<Halo> halo_around(const Scalar& load, const Contraction& sum, std:
   return halo;
 }
 
-// Copies buffer 0 into the middle of buffer 1, with the fill around it.
+// Copies buffer 0 into the interior of buffer 1 and fills the padding.
 LoopNest copy_nest(const Scalar& load, const Halo& halo, const NestBuffer& source) {
   LoopNest nest;
   nest.name = "pad";

@@ -6,24 +6,23 @@
 
 namespace tenon::nests {
 
-/// Where a nest sums products of bytes in i32: as find_contraction, with `a` and `b` the loads
-/// under the casts that widen them.
+/// Matches an int8 contraction accumulated in i32: like find_contraction, with `a` and `b` the
+/// loads under their widening casts.
 std::optional<Contraction> find_integer_contraction(const Block& body);
 
-/// A factor, a load under casts, with another load in its place.
+/// Replaces the load under a factor's casts.
 Scalar with_load(const Scalar& factor, const Scalar& load);
 
-/// Whether some loop adds up four products of bytes at a time.
+/// Returns whether a loop is a dot product of four bytes.
 bool has_dot_loop(const Block& block);
-/// How many numbers in it, and whether some in a block, are sums of four products of bytes.
+/// The number of dot products of four bytes in a scalar, and whether a block contains one.
 int dp4a_count(const Scalar& scalar);
 bool has_dp4a(const Block& block);
 inline bool has_dots(const Block& block) { return has_dot_loop(block) || has_dp4a(block); }
 
-/// Readies `a`, an operand without a sign that is no constant, for dots of four neighbours along
-/// the reduction: where it is read past its edges, or that loop is no multiple of four, a nest
-/// before this one copies it with room around it. Gives the nests, the given one last; only that
-/// where nothing is to be done or can be.
+/// Prepares `a`, an unsigned non-constant operand, for dots of four along the reduction: if it is
+/// read out of bounds, or the loop is not a multiple of four, a preceding nest makes a padded copy.
+/// Returns the nests, the given one last; only the given one if no copy is needed or possible.
 std::vector<NestSequence::Part> split_byte_padding(NestSequence& sequence,
                                                    const NestSequence::Part& part);
 

@@ -6,8 +6,8 @@
 
 namespace tenon::nests {
 
-/// How far loops run, by id. Loops of one id follow each other in a nest and may differ: then the
-/// longest counts, and there is none where that cannot be told.
+/// Returns the extent of each loop id. Several loops with one id may differ: then the longest
+/// counts; no entry if that is unknown.
 std::map<std::size_t, Dim> loop_extents(const Block& block);
 
 }  // namespace tenon::nests

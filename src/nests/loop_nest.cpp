@@ -39,7 +39,7 @@ class Printer {
   }
 
  private:
-  // What the kernel is told when it runs, and what its symbols can be.
+  // Run-time extents, and ranges of symbols.
   void print_extents() {
     if (!nest_.extents.empty()) text_ += concat(" given ", nest_.extents);
     SymbolRanges symbols;
@@ -59,8 +59,7 @@ class Printer {
     if (!symbols.empty()) text_ += ">";
   }
 
-  // A name means the innermost loop that has it: one inside another of the same name gets one of
-  // its own.
+  // A name refers to the innermost loop of that name: nested loops with equal names are renamed.
   void name_loops(const Block& block) {
     for (const Statement& s : block) {
       if (s.kind != Statement::Kind::Loop) continue;
@@ -145,8 +144,7 @@ class Printer {
     for (const Statement& statement : block) print(statement, depth);
   }
 
-  // Numbers share their parts. A long one is told part by part: what it has in it more than once
-  // gets a name first.
+  // Scalars are DAGs. Large ones are printed with `let` names for shared subexpressions.
   void name_parts(const std::vector<const Scalar*>& roots, std::size_t depth) {
     constexpr double kMostWrittenOut = 256;
     double size = 0;
@@ -174,7 +172,7 @@ class Printer {
   void name_parts(const Scalar& s, std::unordered_map<const ScalarNode*, int>& uses,
                   std::size_t depth) {
     const auto used = uses.find(&s.node());
-    if (used == uses.end()) return;  // nothing in it, or it is done
+    if (used == uses.end()) return;  // Not shared, or already printed.
     const bool is_shared = used->second > 1;
     uses.erase(used);
     for (const Scalar& arg : s->args) name_parts(arg, uses, depth);
@@ -232,7 +230,7 @@ class Printer {
 
   const LoopNest& nest_;
   std::string text_;
-  std::unordered_map<const ScalarNode*, std::string> names_;  // of parts of the statement
+  std::unordered_map<const ScalarNode*, std::string> names_;  // Names of shared subexpressions.
   std::map<std::size_t, std::string> loop_names_;
   std::set<std::string> open_;
   std::size_t name_count_ = 0;

@@ -8,13 +8,13 @@
 
 namespace tenon::nests {
 
-/// Where a buffer of a nest lives.
+/// Storage class of a nest's buffer.
 enum class Storage : std::uint8_t {
-  /// given to the kernel, only read
+  /// Argument, read-only.
   Operand,
-  /// given to the kernel, written
+  /// Argument, written.
   Result,
-  /// the kernel's own, one for each thread
+  /// Local to the kernel, one per thread.
   Scratch,
 };
 struct NestBuffer {
@@ -22,26 +22,25 @@ struct NestBuffer {
   DType dtype = DType::F32;
   Dims dims;
   Storage storage = Storage::Operand;
-  /// so many elements behind each vector, or behind each row of a tile, that is read are fetched
-  /// along with it
+  /// Prefetch distance, in elements, for each vector or row of a tile that is read.
   std::int64_t ahead = 0;
-  /// of a constant of integers: no element is larger in size; 0 where nobody looked
+  /// Integer constants: bound of the magnitude; 0 if unknown.
   std::int64_t largest = 0;
 };
 
-/// How the passes of a loop are run.
+/// Execution of a loop.
 enum class LoopKind : std::uint8_t {
   Serial,
-  /// each is an item of work; only the outermost loops
+  /// Iterations are work items for threads; only outermost loops.
   Parallel,
-  /// neighbours in the lanes of a vector, with what stands inside
+  /// Iterations are vector lanes, including nested statements.
   Vector,
-  /// The same for a nest with no other loop to share out: each block of `kVectorBlock` positions is
-  /// an item of work.
+  /// Parallel and vectorized, for a nest with a single loop: each block of `kVectorBlock` positions
+  /// is a work item.
   ParallelVector,
-  /// `width` positions at a time, each statement for all of them before the next
+  /// Unroll-and-jam: `width` positions at a time, each statement for all of them before the next.
   Jam,
-  /// four neighbours of a sum of products of bytes, in one instruction where there is one
+  /// Four consecutive products of an int8 reduction (VNNI, DP4A), one instruction if available.
   Dot,
 };
 inline constexpr std::int64_t kVectorBlock = 2048;
@@ -50,79 +49,79 @@ struct Statement;
 using Block = std::vector<Statement>;
 
 /// `loop`: runs `body` for every position below `extent`.
-/// `define`: a local starts as `value`. `fold`: combines `value` into a local; for the arg
-/// reductions `place` is the position that is kept along with the best value.
-/// `store`: writes `value` to an element. `update`: combines it into what is there.
+/// `define`: initializes a local with `value`. `fold`: combines `value` into a local; for the arg
+/// reductions `place` is the index that is kept along with the best value.
+/// `store`: writes `value` to an element. `update`: combines it into the element.
 struct Statement {
   enum class Kind : std::uint8_t { Loop, Define, Fold, Store, Update };
   Kind kind = Kind::Loop;
-  /// of the loop, local or buffer
+  /// Id of the loop, local or buffer.
   std::size_t id = 0;
   Dim extent;
-  /// Loop: how many positions there really are, where that varies
+  /// Loop: actual iteration count, if it varies.
   Scalar limit;
   LoopKind loop = LoopKind::Serial;
-  /// the positions of the loop do not depend on each other
+  /// Iterations of the loop are independent.
   bool is_independent = false;
-  /// Vector: lanes
+  /// Vector: number of lanes.
   unsigned width = 1;
   Block body;
   Reduction reduction{};
   Scalar value, place;
   std::vector<Scalar> indices;
-  /// Store, Update: as for a load
+  /// Store, Update: see ScalarNode::view.
   Dims view;
-  /// Update: whether coordinates are checked
+  /// Update: whether coordinates are checked.
   Bounds bounds = Bounds::Inside;
 };
 
-/// What the data may do wrong; a kernel reports the number of what it saw last.
+/// Run-time errors caused by data; a kernel reports the number of the last failed check.
 enum class Check : std::uint8_t {
-  /// coordinates lie in their tensor
+  /// Coordinates are in bounds.
   Inside = 1,
-  /// integers are not divided by zero
+  /// Integer divisors are not zero.
   NotZero,
 };
 
-/// One kernel: buffers, extents that it is given when it runs, and statements. Loops carry how they
-/// run, so that a schedule is a rewrite of this.
+/// One kernel: buffers, run-time extents and statements. Loops carry their execution kind, so that
+/// a schedule is a rewrite of the nest.
 struct LoopNest {
   std::string name;
   std::vector<NestBuffer> buffers;
-  /// by id; not numbers
+  /// By id; never constants.
   std::vector<Dim> extents;
-  /// by id
+  /// By id.
   std::vector<std::string> loop_names;
-  /// by id
+  /// By id.
   std::vector<DType> locals;
   Block body;
 
   std::size_t new_loop(std::string loop_name);
   std::size_t new_local(DType dtype);
-  /// The extent as a number or as one that is given at run time.
+  /// Returns the extent as a constant or as a run-time argument.
   Scalar extent(const Dim& dim);
 };
 
-/// A local number with its first value.
+/// Defines a local with its initial value.
 Statement define_statement(std::size_t local, Scalar value);
 
-/// Bytes that a buffer, and all buffers, take in the scratch memory.
+/// Returns the scratch size of a buffer, and of all buffers, in bytes.
 Dim scratch_size(const NestBuffer& buffer);
 Dim scratch_bytes(const LoopNest& nest);
 
-/// The items of work: what the parallel loops have positions.
+/// Returns the number of work items: the product of the parallel extents.
 Dim work_items(const LoopNest& nest);
 
-/// Puts `value` in place of a loop's position everywhere.
+/// Substitutes `value` for a loop's position.
 void substitute_loop(Block& block, std::size_t loop, const Scalar& value);
 
-/// Takes out loops that never run.
+/// Removes loops of extent 0.
 void drop_empty_loops(Block& block);
 
-/// The text form: `for n in 0..4 parallel { … y[n, c] = (t0 max 0.0) }`. `carried` stands at loops
-/// whose passes depend on each other. Numbers are i64 and f32, loads of their buffer's type, locals
-/// f32 where no other type is written. `parse_nest` (parse.h) undoes it, but for numbers that are
-/// one node in several places.
+/// Returns the text form: `for n in 0..4 parallel { … y[n, c] = (t0 max 0.0) }`. `carried` marks
+/// loops with dependent iterations. Integer literals are i64, real literals f32; loads have their
+/// buffer's type, locals are f32 unless another type is written. `parse_nest` (parse.h) is the
+/// inverse, except for shared subexpressions.
 std::string to_string(const LoopNest& nest);
 
 }  // namespace tenon::nests

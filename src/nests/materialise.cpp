@@ -1,3 +1,4 @@
+// Common-subexpression elimination between loops.
 #include "nests/materialise.h"
 
 #include "nests/scalar_walk.h"
@@ -11,7 +12,7 @@
 namespace tenon::nests {
 namespace {
 
-// Compares what two loops compute at the same position of each. Gives up on very large terms.
+// Compares the scalars of two loops at equal positions. Gives up on very large terms.
 class Comparison {
  public:
   Comparison(std::size_t loop, std::size_t other_loop) : loop_(loop), other_loop_(other_loop) {}
@@ -62,7 +63,7 @@ void collect_locals(const Scalar& scalar, std::set<std::size_t>& locals) {
   });
 }
 
-// Whether the statements change one of the locals or touch the buffer.
+// Returns whether the statements modify one of the locals or access the buffer.
 bool disturbs(const Block& block, const std::set<std::size_t>& locals, std::size_t buffer) {
   return std::any_of(block.begin(), block.end(), [&](const Statement& statement) {
     using Kind = Statement::Kind;
@@ -78,13 +79,13 @@ bool disturbs(const Block& block, const std::set<std::size_t>& locals, std::size
   });
 }
 
-// Puts `read` in place of what is the same as `value`.
+// Replaces all occurrences of `value` by `read`.
 class Replacement {
  public:
   Replacement(const Scalar& value, Comparison comparison, Scalar read)
       : value_(value), comparison_(std::move(comparison)), read_(std::move(read)) {}
 
-  // Nothing where there is no such part.
+  // No value without an occurrence.
   std::optional<Scalar> in(const Scalar& scalar) {
     return known_.of(scalar, [&]() -> std::optional<Scalar> {
       if (comparison_.is_same(value_, scalar)) return read_;
@@ -108,7 +109,7 @@ class Replacement {
   ScalarMemo<std::optional<Scalar>> known_;
 };
 
-// The element that the store writes, read.
+// A load of the element that the store writes.
 Scalar element(const Statement& store, DType dtype) {
   ScalarNode node;
   node.kind = ScalarKind::Load;
@@ -124,8 +125,8 @@ bool is_simple_loop(const Statement& statement, Statement::Kind inside) {
          statement.body.size() == 1 && statement.body.front().kind == inside;
 }
 
-// Shares what the fold of `block[first]` and the store of `block[last]` have in common; whether it
-// did.
+// Shares the common subexpression of the fold at `block[first]` and the store at `block[last]`;
+// returns whether it did.
 bool share(LoopNest& nest, Block& block, std::size_t first, std::size_t last) {
   Statement &folding = block[first], &storing = block[last];
   Statement &fold = folding.body.front(), &store = storing.body.front();

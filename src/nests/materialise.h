@@ -4,9 +4,9 @@
 
 namespace tenon::nests {
 
-/// Where a loop folds what costs much to compute (an exponential), and a later loop computes the
-/// same again for what it stores, the first gets a loop before it that writes the numbers to where
-/// the later one stores, and both read them there: a softmax takes each exponential once.
+/// Eliminates expensive recomputation between loops: if a loop folds an expression such as an
+/// exponential, and a later loop stores the same expression, a new loop stores it first, and both
+/// read it from there. A softmax then computes each exponential once.
 void materialise_subexpressions(LoopNest& nest);
 
 }  // namespace tenon::nests

@@ -35,11 +35,11 @@ class Builder {
  private:
   struct Group {
     std::vector<std::size_t> stages;
-    std::size_t shared = 0;  // loops around all of them
+    std::size_t shared = 0;  // Number of shared outer loops.
     std::unordered_map<std::size_t, std::size_t> written =
-        {};  // buffers, each with a stage that writes it
+        {};  // Written buffers, each with a stage that writes it.
   };
-  // A kernel of more parts takes longer to compile than all of them alone.
+  // Beyond this number of stages, one large kernel compiles more slowly than separate kernels.
   static constexpr std::size_t kMostParts = 64;
 
   std::size_t add_buffer(BufferRole role, std::size_t index, DType dtype, Dims dims) {
@@ -47,7 +47,7 @@ class Builder {
       throw Error("kernels do not compute with this element type", ErrorKind::Unsupported)
           .got(dtype);
     }
-    // As in the reference, what flows between stages is not rounded to a narrow float.
+    // Values between stages are not rounded to narrow floats, as in the reference.
     if (role == BufferRole::Temporary && info(dtype).arithmetic == Arithmetic::F32)
       dtype = DType::F32;
     sequence_.buffers.push_back({role, index, dtype, std::move(dims)});
@@ -59,12 +59,12 @@ class Builder {
   void add_result(std::size_t index) {
     Expr expr = results_[index];
     const std::size_t buffer = add_buffer(BufferRole::Result, index, expr.dtype(), expr.dims());
-    // Without elements it needs nothing but what is checked.
+    // A result without elements only needs its checks.
     if (std::find(expr.dims().begin(), expr.dims().end(), Dim(0)) != expr.dims().end()) {
       for (const Expr& scatter : scatters_in(expr)) collect(scatter);
       return;
     }
-    // Elements keep their order under a reshape: the stage below writes the result itself.
+    // A reshape preserves element order, so the stage of its operand writes the result directly.
     while (expr.node().kind == ExprKind::Reshape && !places_.contains(&expr.node()))
       expr = expr.node().args[0];
     if (is_stage(expr.node().kind) && !places_.contains(&expr.node())) {
@@ -77,7 +77,7 @@ class Builder {
     places_.try_emplace(&expr.node(), StageResult{buffer, stages_.size()});
   }
 
-  // Makes every stage that `root` needs. Works with a list: expressions of long groups are deep.
+  // Adds every stage that `root` needs. Iterative: expressions of long groups are deep.
   void collect(const Expr& root) {
     std::vector<std::pair<Expr, bool>> work{{root, false}};
     while (!work.empty()) {
@@ -105,8 +105,8 @@ class Builder {
     }
   }
 
-  // Outside its shape an expression has no value, and a coordinate that data decides needs
-  // checking: both ask for a buffer to read from.
+  // A read with a fill, or with unchecked data-dependent coordinates, needs its source in a buffer:
+  // an expression has no value outside of its shape.
   bool must_be_whole(const ExprNode& read) const {
     const Expr* source = &read.args[0];
     while (source->node().kind == ExprKind::Reshape) source = &source->node().args[0];
@@ -116,8 +116,7 @@ class Builder {
     return is_window(read) && holds_stage(*source);
   }
 
-  // An operand with its axes in another order, at most: nothing is computed, and the order is a
-  // matter of packing.
+  // Matches an operand with permuted axes: it needs no arithmetic, and packing handles the order.
   static bool is_transposed_operand(const Expr& expr) {
     const ExprNode* node = &expr.node();
     while (node->kind == ExprKind::Read && !node->has_fill &&
@@ -129,7 +128,7 @@ class Builder {
     return node->kind == ExprKind::Operand;
   }
 
-  // Neighbours overlap: elements are read several times, at computed places.
+  // Overlapping windows: elements are read repeatedly, at computed coordinates.
   static bool is_window(const ExprNode& read) {
     const Expr& source = read.args[0];
     const bool repeats = provably_at_most(product(source.dims()) + Dim(1), product(read.dims));
@@ -139,7 +138,7 @@ class Builder {
            });
   }
 
-  // Whether something is folded on the way to the expression's operands.
+  // Returns whether a stage lies between the expression and its operands.
   bool holds_stage(const Expr& root) const {
     std::set<const ExprNode*> seen;
     std::vector<const ExprNode*> work{&root.node()};
@@ -153,7 +152,7 @@ class Builder {
     return false;
   }
 
-  // A factor of a sum of products is read over and over: what is computed there is computed once.
+  // Factors of a contraction are read repeatedly, so computed factors are materialized.
   void mark_factors(const ExprNode& sum) {
     if (!is_sum_of_products(sum)) return;
     for (const Expr& factor : sum.args[0].node().args) {
@@ -182,7 +181,7 @@ class Builder {
         offset = offset + part.dims()[node.axes[0]];
       }
     } else if (node.kind == ExprKind::Scatter) {
-      stages_.push_back({node.args[0], buffer, node.dims});  // the base first
+      stages_.push_back({node.args[0], buffer, node.dims});  // The base first.
       stages_.push_back({expr, buffer, node.dims});
     } else {
       stages_.push_back({expr, buffer, node.dims});
@@ -192,11 +191,12 @@ class Builder {
 
   // --- groups -----------------------------------------------------------------------------------
 
-  // Loops of a stage outside of everything it does, outermost first; a loop's id is its axis.
+  // Independent loops of a stage, outermost first; a loop's id is its axis.
   static std::vector<std::size_t> outer_loops(const Stage& stage) {
     const ExprNode& node = stage.expr.node();
     std::vector<std::size_t> loops;
-    if (node.kind == ExprKind::Scatter) return loops;  // updates may meet: one after another
+    // Updates may collide, so they run in sequence.
+    if (node.kind == ExprKind::Scatter) return loops;
     for (std::size_t axis = 0; axis < node.dims.size(); ++axis) {
       if (node.kind == ExprKind::Scan && axis == node.axes[0]) continue;
       if (node.dims[axis] != Dim(1)) loops.push_back(axis);
@@ -226,8 +226,8 @@ class Builder {
     }
   }
 
-  // Takes the stage into the group if they share loops within which all that flows between is one
-  // iteration's own.
+  // Adds the stage to the group if they share outer loops within which all data between them is
+  // local to one iteration.
   bool join(Group& group, std::size_t k) {
     const Stage& first = stages_[group.stages.front()];
     const Stage& stage = stages_[k];
@@ -240,7 +240,7 @@ class Builder {
     }
     if (const auto other = group.written.find(stage.buffer); other != group.written.end()) {
       if (stages_[other->second].view != stage.view) return false;
-      // The parts of a concat differ along its axis: that loop is not the same loop.
+      // The parts of a concat differ along its axis, so that loop cannot be shared.
       if (stage.view[stage.axis] != stage.expr.dims()[stage.axis]) {
         const auto end = stage.loops.begin() + static_cast<std::ptrdiff_t>(shared);
         shared = static_cast<std::size_t>(std::find(stage.loops.begin(), end, stage.axis) -
@@ -250,8 +250,7 @@ class Builder {
     if (shared == 0) return false;
     shared = aligned_loops(k, group, shared);
     if (shared == 0) return false;
-    // Sums of products are worth tiles of their own: only what follows them element by element
-    // joins.
+    // Contractions get register tiles of their own: only an elementwise epilogue joins.
     if (is_contraction(stage) || (is_contraction(first) && shared < first.loops.size()))
       return false;
     group.shared = shared;
@@ -259,14 +258,14 @@ class Builder {
     return true;
   }
 
-  // A sum of squares, as a variance is, has nothing that tiles would read again.
+  // A sum of squares, as in a variance, has no operand reuse that tiles could exploit.
   static bool is_contraction(const Stage& stage) {
     if (!is_sum_of_products(stage.expr.node())) return false;
     const std::vector<Expr>& factors = stage.expr.node().args[0].node().args;
     return &factors[0].node() != &factors[1].node();
   }
 
-  // How many of the first `shared` loops every access to what the group writes follows.
+  // Returns how many of the first `shared` loops index the group's written buffers in every access.
   std::size_t aligned_loops(std::size_t index, const Group& group, std::size_t shared) {
     const Stage& stage = stages_[index];
     LoopNest nest;
@@ -299,11 +298,11 @@ class Builder {
   StageResults places_;
   std::unordered_map<std::size_t, std::size_t> operands_;
   std::set<const ExprNode*> visited_;
-  std::set<const ExprNode*> factors_;  // reads whose source must be a buffer
+  std::set<const ExprNode*> factors_;  // Reads whose source must be a buffer.
   std::vector<Stage> stages_;
   std::vector<Group> groups_;
-  std::vector<std::set<std::size_t>> touched_;  // by stage: the buffers it reads and writes
-  std::vector<std::size_t> touching_groups_;    // by buffer: how many read or write it
+  std::vector<std::set<std::size_t>> touched_;  // By stage: buffers that it accesses.
+  std::vector<std::size_t> touching_groups_;    // By buffer: number of groups that access it.
   StageWriter writer_{stages_, places_, sequence_.buffers};
 };
 
@@ -331,12 +330,12 @@ void Builder::build(const Group& group) {
   }
   nest.body = std::move(shared_body);
 
-  // Buffers by their place in this nest; what only this nest sees shrinks to one iteration's part.
+  // Buffers are renumbered for this nest; a buffer local to it shrinks to one iteration's part.
   std::set<std::size_t> inside;
   for (std::size_t k : group.stages) inside.insert(touched_[k].begin(), touched_[k].end());
   const std::vector<std::size_t> shared_axes(
       first.loops.begin(), first.loops.begin() + static_cast<std::ptrdiff_t>(group.shared));
-  // A load that looks whether it is inside needs coordinates, even of one element.
+  // A load with a bounds check needs coordinates even for a single element.
   std::set<std::size_t> guarded;
   for_each_load(nest.body, [&](const Scalar& load) {
     if (load->bounds != Bounds::Inside) guarded.insert(load->id);
@@ -355,7 +354,7 @@ void Builder::build(const Group& group) {
     } else {
       part.buffers.push_back(id);
     }
-    // A temporary that an earlier nest made is only read here.
+    // A temporary of an earlier nest is read-only here.
     const bool is_written = group.written.contains(id);
     const Storage storage = is_own       ? Storage::Scratch
                             : is_written ? Storage::Result

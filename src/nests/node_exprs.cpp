@@ -9,7 +9,7 @@
 namespace tenon::nests {
 namespace {
 
-// An expression with other expressions in place of its operands.
+// Substitutes expressions for operands.
 class Substitution {
  public:
   explicit Substitution(const std::vector<Expr>& operands) : operands_(operands) {}
@@ -37,7 +37,7 @@ class Substitution {
   std::unordered_map<const ExprNode*, Expr> done_;
 };
 
-// A constant inside a group is a number, or an operand that the group should have.
+// A constant inside a group is a scalar; larger constants are operands of the group.
 Expr constant_expr(const Constant& constant) {
   if (constant.kind() == Constant::Kind::Splat || constant.size() == 1) {
     const Tensor stored =

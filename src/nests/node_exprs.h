@@ -7,7 +7,8 @@
 
 namespace tenon::nests {
 
-/// What each node of a graph computes, a fused group as one: by result, over the node's operands.
+/// Returns the expression of each result of a node over the node's operands; fused groups are
+/// inlined.
 std::vector<Expr> node_exprs(const Graph& graph, NodeId node);
 
 }  // namespace tenon::nests

@@ -4,15 +4,15 @@
 
 namespace tenon::nests {
 
-/// Which of the sequence's buffers one of a part's is.
+/// Returns the sequence's index of a part's buffer.
 std::size_t buffer_of(const NestSequence::Part& part, std::size_t id);
 
-/// Has a sum read a copy of one of its factors, which is the sequence's buffer `number`, where and
-/// how `read` says. The operand itself may still be read behind the sum.
+/// Makes a contraction read one factor from a copy, the sequence's buffer `number`, through the
+/// load `read`. The epilogue may still read the original operand.
 void read_copy(NestSequence::Part& part, const Contraction& sum, const Scalar& factor,
                NestBuffer copy, std::size_t number, ScalarNode read);
 
-/// Leaves only the buffers that the nest uses: what else it were given would be kept for it.
+/// Removes buffers that the nest does not use: arguments would be kept alive for it.
 void drop_unused_buffers(NestSequence::Part& part);
 
 }  // namespace tenon::nests

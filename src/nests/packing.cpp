@@ -10,10 +10,10 @@ namespace tenon::nests {
 
 namespace {
 
-// Where elements are read along one axis of the source.
+// Addressing of one source axis.
 struct Axis {
   std::int64_t extent = 0, stride = 0, start = 0;
-  std::vector<std::int64_t> steps;  // by the packing's loops
+  std::vector<std::int64_t> steps;  // By loop of the packing.
 };
 
 bool is_inside(const Axis& axis, std::int64_t position) {
@@ -40,7 +40,7 @@ void pack(const Packing& packing, const Tensor& tensor, std::byte* target) {
   std::vector<std::int64_t> at(rank - 1, 0);
   const std::byte* elements = tensor.bytes().data();
   for (;;) {
-    // The first of a row of columns, and which of them lie in the source.
+    // The first of a row of columns, and the range of columns inside the source.
     std::int64_t offset = 0, column_stride = 0, begin = 0;
     std::int64_t end = std::clamp<std::int64_t>(packing.limit - at[0] * width, 0, width);
     for (const Axis& axis : axes) {

@@ -8,25 +8,24 @@
 
 namespace tenon::nests {
 
-/// How the elements of an operand are laid out anew for a nest: as the nest's loops read them. What
-/// they read outside of the operand is zero.
+/// The packed layout of an operand: elements in the order in which the nest's loops read them.
+/// Reads outside the operand are zero.
 struct Packing {
-  /// in the nest
+  /// Index in the nest.
   std::size_t buffer = 0;
-  /// under which the coordinates below count
+  /// View of the operand for the coordinates below.
   Dims source_dims;
-  /// in the operand, of the loops below
+  /// Coordinates in the operand, over the loops below.
   std::vector<Scalar> coordinates;
-  /// slowest first: one axis of the new layout each
+  /// Slowest first: one axis of the packed layout each.
   std::vector<std::size_t> loops;
-  /// of those
+  /// Extents of these loops.
   std::vector<std::int64_t> extents;
-  /// positions past this, of the first and the last loop together, are zero
+  /// Positions beyond this one, counted over the first and the last loop together, are zero.
   std::int64_t limit = 0;
 };
 
-/// Writes a tensor in the order in which a nest reads it. Positions past the packing's limit are
-/// left as they are.
+/// Packs a tensor. Positions beyond the packing's limit are left untouched.
 void pack(const Packing& packing, const Tensor& tensor, std::byte* target);
 
 }  // namespace tenon::nests

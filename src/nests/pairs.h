@@ -4,20 +4,20 @@
 
 namespace tenon::nests {
 
-/// Columns of which sums of pairs are computed together.
+/// Columns that a bf16 pair dot product processes together.
 inline constexpr std::int64_t kPairColumns = 32;
 
-/// The loop of the sum along which products of bf16 can be added up in pairs: elements of `a` lie
-/// side by side along it and are all there, or zeros once there is room around them
-/// (schedule/pad.h), their number is even, and `b` can be laid out so, for columns that fill whole
-/// vectors. Nothing where there is none.
+/// Returns the reduction loop along which bf16 products can be accumulated in pairs: elements of
+/// `a` are contiguous along it and in bounds, or zeros after padding (schedule/pad.h); its extent
+/// is even; and `b` can be packed accordingly, with columns that fill whole vectors. Null without
+/// such a loop.
 const Statement* pair_loop(const Contraction& sum, const Scalar& a, const Scalar& b);
 
-/// Whether the loop is a pair: both positions of a sum of products of bf16, added by one
-/// instruction. In nests it is a loop of two that runs both positions at a time: `for r in 0..2
+/// Returns whether the loop is a bf16 pair: two reduction positions that one instruction
+/// (VDPBF16PS) accumulates. In nests it is a loop of extent two with width two: `for r in 0..2
 /// carried by 2`.
 bool is_pair(const Statement& loop);
-/// Whether there is one in the block, or in what stands inside.
+/// Returns whether the block contains a pair at any depth.
 bool has_pairs(const Block& block);
 
 }  // namespace tenon::nests

@@ -13,7 +13,7 @@
 namespace tenon::nests {
 namespace {
 
-constexpr std::size_t kMaxDepth = 2000;  // of numbers and loops in each other
+constexpr std::size_t kMaxDepth = 2000;  // Nesting depth of scalars and loops.
 constexpr std::int64_t kMostLocals = 1 << 20;
 
 template <class Op>
@@ -42,7 +42,7 @@ class NestParser {
   }
 
  private:
-  // They stand behind what they speak of: found first, read again in passing.
+  // Symbol ranges follow their uses in the text: they are read ahead, and skipped later.
   void read_symbols() {
     const std::size_t start = lexer_.position();
     lexer_.expect('(', "before a kernel's buffers");
@@ -203,7 +203,7 @@ class NestParser {
     return *found;
   }
 
-  // A local starts, or is folded into: `t0 = sum(t0, x[i])`.
+  // A definition, or a fold: `t0 = sum(t0, x[i])`.
   Statement local_statement(const std::string& name, std::size_t start) {
     Statement s;
     s.id = local(name, start);
@@ -275,7 +275,7 @@ class NestParser {
     return s;
   }
 
-  // A number or `dim(…)`; nothing where another number stands, which is a limit.
+  // Reads a number or `dim(…)`; any other scalar is a limit.
   std::optional<Dim> loop_extent() {
     const char c = lexer_.peek();
     if (c >= '0' && c <= '9') return Dim(lexer_.integer("an extent"));
@@ -291,7 +291,7 @@ class NestParser {
     return dim;
   }
 
-  // A colon right behind what has a type; one apart from it belongs to a choice of two.
+  // A colon adjacent to a name introduces a type; a separated one belongs to `?:`.
   bool takes_type() {
     const std::size_t before = lexer_.remaining();
     return lexer_.peek() == ':' && lexer_.remaining() == before && lexer_.take(':');
@@ -325,7 +325,7 @@ class NestParser {
     return id;
   }
 
-  // The extents under which an element is named, where they are not the buffer's.
+  // A view other than the buffer's extents.
   Dims view_of(std::size_t id) {
     if (!lexer_.take_word("as")) return nest_.buffers[id].dims;
     Dims view = dims();
@@ -428,7 +428,7 @@ class NestParser {
       for (std::string_view left = "+-*/%<>=";
            left.find(lexer_.peek()) != left.npos && name.size() < 2;) {
         const char c = lexer_.peek();
-        if (c == '-' && !name.empty()) break;  // of the number behind
+        if (c == '-' && !name.empty()) break;  // The sign of the next number.
         lexer_.take(c);
         name += c;
       }

@@ -7,9 +7,9 @@
 
 namespace tenon::nests {
 
-/// Reads the text form of one nest, or of all nests of a text, which may have comments. Every loop
-/// gets a number of its own, also where loops that follow each other shared one. Throws Error with
-/// the line and the column; what the text says is not verified (verify.h).
+/// Parses the text form of one nest, or of all nests in a text, which may contain comments. Every
+/// loop gets its own id, also where consecutive loops shared one. Throws Error with line and
+/// column; the nest is not verified (see verify.h).
 LoopNest parse_nest(std::string_view text, std::string_view source_name = "text");
 std::vector<LoopNest> parse_nests(std::string_view text, std::string_view source_name = "text");
 

@@ -4,10 +4,10 @@
 
 namespace tenon::nests {
 
-/// Whether it is a quotient or remainder of integers, which zero has none of.
+/// Returns whether the node is an integer quotient or remainder, undefined for a zero divisor.
 bool divides_integers(const ScalarNode& node);
 
-/// Whether data may do something wrong that a kernel of this nest would report (`Check`).
+/// Returns whether a kernel of this nest may report a data error (`Check`).
 bool may_report(const LoopNest& nest);
 
 }  // namespace tenon::nests

@@ -4,8 +4,7 @@
 
 namespace tenon::nests {
 
-/// The type of what an operator gives where nothing else is said: that of its (first) operand, or
-/// bool.
+/// Returns the default result type of an operator: that of its (first) operand, or bool.
 inline DType result_type(UnaryOp op, DType operand) {
   const bool tells =
       op == UnaryOp::IsNan || op == UnaryOp::IsPositiveInf || op == UnaryOp::IsNegativeInf;

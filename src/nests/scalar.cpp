@@ -136,7 +136,7 @@ Scalar cast_scalar(Scalar x, DType dtype) {
 
 namespace {
 
-// Where the number is 1 + f(x) of an f32: x.
+// Matches 1 + f(x) in f32 and returns x.
 std::optional<Scalar> under_one_plus(UnaryOp op, const ScalarNode& node) {
   if (node.kind != ScalarKind::Binary || node.binary != BinaryOp::Add || node.dtype != DType::F32)
     return std::nullopt;

@@ -11,18 +11,18 @@
 namespace tenon::nests {
 
 enum class ScalarKind : std::uint8_t {
-  /// one number
+  /// A literal.
   Integer,
   Real,
-  /// the position of a loop
+  /// The position of a loop.
   Loop,
-  /// an extent that is known when the kernel runs
+  /// A run-time extent.
   Extent,
-  /// an element of a buffer
+  /// A buffer element.
   Load,
-  /// what a local holds
+  /// The value of a local.
   Local,
-  /// where an arg reduction found what a local holds
+  /// The index that an arg reduction keeps with a local.
   Place,
   Unary,
   Binary,
@@ -30,19 +30,19 @@ enum class ScalarKind : std::uint8_t {
   Cast,
 };
 
-/// What a load does about coordinates outside its buffer.
+/// Treatment of out-of-bounds coordinates by a load.
 enum class Bounds : std::uint8_t {
-  /// there are none, by promise
+  /// Guaranteed to be in bounds.
   Inside,
-  /// the last argument stands there
+  /// Yields the last argument.
   Fill,
-  /// the data is wrong: the kernel reports it
+  /// A data error that the kernel reports.
   Checked,
 };
 
 struct ScalarNode;
 
-/// One number inside a loop nest.
+/// A scalar expression in a loop nest.
 class Scalar {
  public:
   Scalar() = default;
@@ -50,7 +50,7 @@ class Scalar {
   const ScalarNode& node() const { return *node_; }
   const ScalarNode* operator->() const { return node_.get(); }
   bool is_defined() const { return node_ != nullptr; }
-  /// others hold it too
+  /// Returns whether other expressions share the node.
   bool is_shared() const { return node_.use_count() > 1; }
 
  private:
@@ -62,14 +62,14 @@ struct ScalarNode {
   DType dtype = DType::I64;
   std::int64_t integer = 0;
   double real = 0;
-  /// of the loop, extent, buffer or local
+  /// Id of the loop, extent, buffer or local.
   std::size_t id = 0;
   UnaryOp unary{};
   BinaryOp binary{};
   Bounds bounds = Bounds::Inside;
-  /// Load: one coordinate for each axis of `view`, then the fill
+  /// Load: one coordinate per axis of `view`, then the fill value.
   std::vector<Scalar> args;
-  /// Load: the extents under which the buffer is seen, row-major
+  /// Load: the row-major extents under which the buffer is addressed.
   Dims view;
 };
 
@@ -77,24 +77,24 @@ Scalar integer_scalar(std::int64_t value);
 Scalar literal_scalar(DType dtype, double real, std::int64_t integer);
 Scalar loop_scalar(std::size_t loop);
 Scalar local_scalar(std::size_t local, DType dtype);
-/// The place that an arg reduction keeps along with a local.
+/// The index that an arg reduction keeps with a local.
 Scalar place_scalar(std::size_t local);
 Scalar unary_scalar(UnaryOp op, DType dtype, Scalar x);
-/// Folds what numbers alone decide; sums and products of integers are simplified.
+/// Folds constants; simplifies integer sums and products.
 Scalar binary_scalar(BinaryOp op, DType dtype, Scalar a, Scalar b);
-/// Of integers.
+/// For integers.
 Scalar plus(const Scalar& a, const Scalar& b);
 Scalar times(const Scalar& a, const Scalar& b);
 Scalar select_scalar(Scalar condition, Scalar a, Scalar b);
 Scalar cast_scalar(Scalar x, DType dtype);
 
-/// What a reduction starts from.
+/// Returns the identity element of a reduction.
 Scalar identity_scalar(Reduction reduction, DType dtype);
 
 bool is_integer(const Scalar& scalar, std::int64_t value);
-/// Where the number is 1 + erf(x) of an f32, as in gelu: x.
+/// Matches 1 + erf(x) in f32, as in GELU, and returns x.
 std::optional<Scalar> under_one_plus_erf(const ScalarNode& node);
-/// Whether the number is a / (1 + exp(x)) of f32, as in sigmoid and swish.
+/// Matches a / (1 + exp(x)) in f32, as in sigmoid and swish.
 bool divides_by_one_plus_exp(const ScalarNode& node);
 
 }  // namespace tenon::nests

@@ -23,7 +23,7 @@ std::size_t hash_of(const ScalarNode& node) {
   return hash;
 }
 
-// Of nodes whose arguments are of the pool. Numbers are compared by their bits: zeros have signs.
+// Arguments must be pooled. Literals are compared bitwise: zeros have signs.
 bool is_alike(const ScalarNode& a, const ScalarNode& b) {
   return a.kind == b.kind && a.dtype == b.dtype && a.integer == b.integer &&
          std::bit_cast<std::uint64_t>(a.real) == std::bit_cast<std::uint64_t>(b.real) &&

@@ -7,17 +7,17 @@
 
 namespace tenon::nests {
 
-/// Makes numbers that are written alike one: what is computed from the same things is the same
-/// node, so that those who remember by node find it again.
+/// Hash-consing of scalars: structurally equal expressions become the same node, so that caches
+/// keyed by node find them.
 class ScalarPool {
  public:
   Scalar operator()(const Scalar& scalar);
   void clear();
 
  private:
-  std::unordered_multimap<std::size_t, Scalar> made_;  // by hash of what they are made of
+  std::unordered_multimap<std::size_t, Scalar> made_;  // By structural hash.
   std::unordered_map<const ScalarNode*, Scalar> known_;
-  std::vector<Scalar> kept_;  // so that no two nodes ever share an address
+  std::vector<Scalar> kept_;  // Keeps nodes alive, so that addresses stay unique.
 };
 
 }  // namespace tenon::nests

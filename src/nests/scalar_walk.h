@@ -7,12 +7,13 @@
 
 namespace tenon::nests {
 
-/// What a walk found out about numbers. Numbers share their parts: as trees they can be of any
-/// size, so every walk looks at each node once.
+/// Memo table for traversals of scalars. Scalars are DAGs whose tree size may be exponential, so
+/// every traversal visits each node once.
 template <class T>
 class ScalarMemo {
  public:
-  /// What was found before, else what `find` gives. A node that nobody else holds is met only once.
+  /// Returns the cached result, otherwise that of `find`. Unshared nodes are visited only once and
+  /// not cached.
   template <class Find>
   T of(const Scalar& scalar, const Find& find) {
     if (scalar->args.empty() || !scalar.is_shared()) return find();
@@ -25,7 +26,7 @@ class ScalarMemo {
   std::unordered_map<const ScalarNode*, T> known_;
 };
 
-/// Whether `holds` for the number or something that it is made of.
+/// Returns whether `holds` for the scalar or one of its subexpressions.
 template <class Holds>
 bool any_node(const Scalar& scalar, const Holds& holds) {
   if (scalar->args.empty()) return holds(scalar.node());

@@ -1,3 +1,4 @@
+// Parallel reduction in two stages: partial results per piece, then a final fold.
 #include "nests/split_sums.h"
 
 #include "base/error.h"
@@ -18,18 +19,18 @@ namespace {
 
 using Part = NestSequence::Part;
 
-// Below so many elements in all there is nothing to gain.
+// Smaller reductions do not gain.
 constexpr std::int64_t kFewestElements = 1 << 16;
-// So many positions are enough to share out, and vectors of them long enough to go by.
+// More positions provide enough parallelism, and vectors long enough, without splitting.
 constexpr std::int64_t kMostPositions = 1024;
-// Partial sums of fewer turns would be as much to read as what they are sums of.
+// Fewer iterations per partial result would give the second stage the traffic of the first.
 constexpr std::int64_t kUsualTurns = 8, kFewestTurns = 4;
-// With no more positions than these, neighbours along the sum are as good.
+// With few positions, vector lanes along the reduction are as good.
 constexpr std::int64_t kFewPositions = 16;
 
-// A fold into a local over some loops, at a place of the block inside the parallel loops.
+// A fold into a local over some loops, inside the parallel loops.
 struct Fold {
-  std::size_t at = 0;  // of its loop in the block; the local is defined right before
+  std::size_t at = 0;  // Index of its loop in the block; the local is defined directly before.
   std::vector<const Statement*> loops;
   const Statement* statement = nullptr;
 
@@ -49,7 +50,7 @@ class Splitter {
   Splitter(NestSequence& sequence, Part& part, std::int64_t piece_bytes)
       : sequence_(sequence), part_(part), piece_bytes_(piece_bytes) {}
 
-  /// The nest that makes the partial sums, which the part adds up from now on.
+  /// Returns the nest that computes the partial results; the part then folds these.
   std::optional<Part> run() {
     if (part_.is_scheduled || !find_folds()) return std::nullopt;
     choose_pieces();
@@ -74,7 +75,7 @@ class Splitter {
     note_written(part_.nest.body);
     for (std::size_t k = 0; k + 1 < inner_->size(); ++k) {
       std::optional<Fold> fold = fold_at(k);
-      // Those that go through the same elements go together, as the first does.
+      // Folds over equal loops are split together with the first.
       if (fold && (folds_.empty() || are_alike(*fold, folds_.front())))
         folds_.push_back(std::move(*fold));
     }
@@ -82,7 +83,7 @@ class Splitter {
            (positions_ <= kFewPositions || has_neighbours());
   }
 
-  // Whether neighbouring positions read neighbouring elements.
+  // Returns whether adjacent positions read adjacent elements.
   bool has_neighbours() const {
     return any_node(folds_.front().statement->value, [&](const ScalarNode& node) {
       if (node.kind != ScalarKind::Load) return false;
@@ -96,7 +97,7 @@ class Splitter {
     });
   }
 
-  // A sum whose operands share nothing is no product of matrices.
+  // Excludes GEMMs: contractions whose operands are reused along some loop.
   bool is_product() const {
     const std::optional<Contraction> sum = find_contraction(part_.nest);
     return sum &&
@@ -132,7 +133,7 @@ class Splitter {
         !statement.place.is_defined() &&
         (statement.reduction == Reduction::Sum || statement.reduction == Reduction::Max ||
          statement.reduction == Reduction::Min);
-    // What it folds it reads from elsewhere: nothing that this nest makes.
+    // It must only read operands, not results or locals of this nest.
     const bool is_apart = is_plain && !any_node(statement.value, [&](const ScalarNode& node) {
                             if (node.kind == ScalarKind::Local || node.kind == ScalarKind::Place)
                               return true;
@@ -149,7 +150,7 @@ class Splitter {
         [](const Statement* x, const Statement* y) { return x->extent == y->extent; });
   }
 
-  // Bytes that a turn of the folds' loops reads at all positions.
+  // Bytes read per iteration of the fold, over all positions.
   std::int64_t turn_bytes() const {
     std::set<std::size_t> read;
     std::int64_t bytes = 0;
@@ -168,8 +169,8 @@ class Splitter {
     return std::max<std::int64_t>(bytes, 4) * positions_;
   }
 
-  // How each loop of the folds is cut, outermost first: into so many pieces of so many turns. Those
-  // that are not cut are whole in every piece.
+  // Partition of each fold loop, outermost first, into `count` pieces of `turns` iterations. Loops
+  // without an entry are not partitioned.
   struct Piece {
     std::int64_t count = 1, turns = 1;
   };
@@ -180,7 +181,7 @@ class Splitter {
     for (const Statement* loop : folds_.front().loops) {
       const std::int64_t extent = loop->extent.constant();
       inside /= extent;
-      // The most turns that fit, of those that come out even.
+      // The largest divisor of the extent that fits.
       std::int64_t turns = 1;
       for (std::int64_t most = 1; most <= extent; ++most) {
         if (extent % most == 0 && most * inside * bytes <= most_bytes) turns = most;
@@ -218,7 +219,7 @@ class Splitter {
     LoopNest& nest = made_.nest;
     nest.name = concat(part_.nest.name, "pieces");
     std::vector<std::size_t> numbers,
-        inner_loops;  // of the piece along each loop that is cut; turns within it
+        inner_loops;  // Loop over pieces, and iterations within a piece, per partitioned loop.
     for (std::size_t k = 0; k < pieces_.size(); ++k) {
       const std::string name = nest.loop_names[folds_.front().loops[k]->id];
       numbers.push_back(nest.new_loop(concat(name, "p")));
@@ -234,7 +235,7 @@ class Splitter {
     }
 
     Block defines, folds, stores;
-    std::vector<std::size_t> buffers;  // of the sequence: the partial sums of each fold
+    std::vector<std::size_t> buffers;  // Sequence buffers with the partial results of each fold.
     for (const Fold& fold : folds_) {
       const DType dtype = part_.nest.locals[fold.statement->id];
       defines.push_back((*inner_)[fold.at - 1]);
@@ -285,7 +286,7 @@ class Splitter {
     drop_unused(part_);
   }
 
-  // The part's own folds go over the pieces.
+  // Makes the part's folds iterate over the pieces.
   void add_up(const std::vector<std::size_t>& buffers, const Dims& dims) {
     LoopNest& nest = part_.nest;
     std::vector<Scalar> positions;
@@ -311,7 +312,7 @@ class Splitter {
     }
   }
 
-  // Buffers that a nest does not touch any more.
+  // Removes buffers that a nest no longer uses.
   static void drop_unused(Part& part) {
     std::set<std::size_t> used;
     for_each_load(part.nest.body, [&](const Scalar& load) { used.insert(load->id); });
@@ -338,7 +339,7 @@ class Splitter {
   Part& part_;
   const std::int64_t piece_bytes_;
   Part made_;
-  Block* inner_ = nullptr;  // of the parallel loops
+  Block* inner_ = nullptr;  // Body of the parallel loops.
   std::vector<const Statement*> parallel_;
   std::int64_t positions_ = 1;
   std::vector<Fold> folds_;

@@ -4,19 +4,19 @@
 
 namespace tenon::nests {
 
-/// What a piece of a long sum may be.
+/// Piece size of a split reduction.
 struct SumPieces {
-  /// That are read for one: what stays in a processor's first cache while vectors of neighbours go
-  /// over it one after another, or keeps the threads of a device busy.
+  /// Bytes read per piece: fits L1 while vectors of adjacent positions traverse it, or keeps the
+  /// threads of a GPU busy.
   std::int64_t bytes = 32 << 10;
-  /// sums of pieces that are long themselves
+  /// Also splits the final fold if it is long.
   bool are_split_again = false;
 };
 
-/// Long sums (and other folds) that few positions share, as a batch norm's over an image, are taken
-/// in parts: a nest gives the sums of a fixed number of pieces, each an item of work, and the nest
-/// itself adds these up in order. So results do not depend on threads, and sums that go through the
-/// same elements go through them once. Products of matrices stay as they are.
+/// Splits long reductions with few results, such as batch norm statistics, into two stages: one
+/// nest computes a fixed number of partial results, each a work item, and the original nest folds
+/// them in order. Results do not depend on the number of threads, and reductions over the same
+/// elements share one traversal. GEMMs are not split.
 void split_sums(NestSequence& sequence, const SumPieces& wanted = {});
 
 }  // namespace tenon::nests

@@ -25,15 +25,15 @@ Statement store(const Stage& stage, std::vector<Scalar> at, Scalar value, LoopNe
   return statement;
 }
 
-// As in the reference, products are taken in f64: on the way they leave the range of a number
-// sooner than at the end.
+// Products accumulate in f64, as in the reference: partial products overflow sooner than the
+// result.
 DType folded_in(Reduction reduction, DType dtype) {
   return reduction == Reduction::Product && is_float(dtype) ? DType::F64 : dtype;
 }
 Scalar widened(Scalar x, DType from, DType to) {
   return from == to ? x : cast_scalar(std::move(x), to);
 }
-// And back; narrow floats are rounded where they are stored.
+// Converts back; narrow floats are rounded when they are stored.
 Scalar folded(std::size_t local, DType from, DType to) {
   const Scalar total = local_scalar(local, from);
   if (from == to) return total;
@@ -49,7 +49,7 @@ bool is_stage(ExprKind kind) {
 
 namespace {
 
-// The number that an integer is wherever it is read; nothing where it is not one number.
+// Evaluates an integer expression that is constant at every position; no value otherwise.
 std::optional<std::int64_t> number_of(const Expr& expr) {
   const ExprNode& node = expr.node();
   switch (node.kind) {
@@ -77,7 +77,7 @@ std::optional<std::int64_t> number_of(const Expr& expr) {
   return std::nullopt;
 }
 
-// Of indices that are known, as when a constant was put in for an operand.
+// Detects constant out-of-bounds indices, as after constant propagation into an operand.
 bool reads_outside(const ExprNode& read) {
   const Expr& source = read.args[0];
   for (std::size_t axis = 0; axis < source.rank(); ++axis) {
@@ -124,7 +124,7 @@ std::vector<Scalar> StageWriter::repeated_position(LoopNest& nest, const Dims& f
       inner.push_back(positions_(integer_scalar(0)));
     } else if (!may_repeat(extent, from[skipped + axis])) {
       inner.push_back(at[skipped + axis]);
-    } else {  // may turn out to be 1 when it runs
+    } else {  // May be 1 at run time.
       const Scalar is_one =
           binary_scalar(BinaryOp::Equal, DType::Bool, nest.extent(extent), integer_scalar(1));
       inner.push_back(positions_(select_scalar(is_one, integer_scalar(0), at[skipped + axis])));
@@ -155,7 +155,7 @@ Scalar StageWriter::read(LoopNest& nest, const ExprNode& node, const std::vector
   const bool is_checked = !node.has_fill && needs_check(node);
   if (!node.has_fill && !is_checked) return element(nest, source, coordinates);
   const Expr* whole = &source;
-  while (!places_.contains(&whole->node())) whole = &whole->node().args[0];  // under reshapes
+  while (!places_.contains(&whole->node())) whole = &whole->node().args[0];  // Under reshapes.
   ScalarNode load_node;
   load_node.kind = ScalarKind::Load;
   load_node.dtype = source.dtype();

@@ -10,52 +10,52 @@
 
 namespace tenon::nests {
 
-/// Part of a buffer that one set of loops writes.
+/// One loop structure that writes (a part of) a buffer.
 struct Stage {
-  /// what to compute: a reduce, scan or scatter node, or anything element by element
+  /// A reduce, scan or scatter node, or an elementwise expression.
   Expr expr;
-  /// where it goes
+  /// Destination.
   std::size_t buffer;
-  /// the extents under which the buffer is seen
+  /// Extents under which the buffer is addressed.
   Dims view;
   std::size_t axis = 0;
-  /// along `axis`: for the parts of a concat
+  /// Along `axis`, for the parts of a concat.
   Dim offset = 0;
-  /// Of so many alike that one nest of all of them would be long: each is a nest, and they share
-  /// code (`generalise.h`).
+  /// One of many similar stages, whose common nest would be too long: each becomes a nest, and
+  /// they share code (`generalise.h`).
   bool is_one_of_many = false;
-  /// The loops around all of it, by position: one for each axis of `expr` whose extent is not 1.
+  /// Loops around the stage: one per axis of `expr` whose extent is not 1.
   std::vector<std::size_t> loops = {};
 };
 
-/// Where an expression's elements lie once they are computed.
+/// The buffer of a computed expression.
 struct StageResult {
   std::size_t buffer;
-  /// the first stage that can read it
+  /// The first stage that can read it.
   std::size_t ready;
 };
 using StageResults = std::unordered_map<const ExprNode*, StageResult>;
 
-/// Whether the expression needs a buffer of its own.
+/// Returns whether the expression needs a buffer of its own.
 bool is_stage(ExprKind kind);
-/// Whether a read without a fill may look outside: where data decides, or indices are known to be
-/// wrong.
+/// Returns whether a read without a fill may be out of bounds: at data-dependent or known wrong
+/// indices.
 bool needs_check(const ExprNode& read);
 
-/// Writes down what stages do. Buffers have their numbers in the sequence; loop `k` runs along axis
-/// `k` of what the stage computes.
+/// Emits the statements of stages. Buffers have the sequence's indices; loop `k` runs along axis
+/// `k` of the stage's expression.
 class StageWriter {
  public:
   StageWriter(const std::vector<Stage>& stages, const StageResults& places,
               const std::vector<NestSequence::Buffer>& buffers)
       : stages_(stages), places_(places), buffers_(buffers) {}
 
-  /// What stands inside the stage's outer loops.
+  /// Returns the body of the stage's outer loops.
   Block body(LoopNest& nest, std::size_t stage);
 
  private:
   Scalar element(LoopNest& nest, const Expr& expr, const std::vector<Scalar>& at);
-  /// Where a part of an expression that is repeated from `to` to `from` is read.
+  /// Maps a position under broadcasting from extents `to` to `from`.
   std::vector<Scalar> repeated_position(LoopNest& nest, const Dims& from, const Dims& to,
                                         const std::vector<Scalar>& at);
   Scalar load(const StageResult& place, const Dims& dims, const std::vector<Scalar>& at) const;
@@ -67,9 +67,9 @@ class StageWriter {
   const std::vector<Stage>& stages_;
   const StageResults& places_;
   const std::vector<NestSequence::Buffer>& buffers_;
-  std::size_t current_ = 0;  // the stage that is being written down
-  // Elements already written down, so that what is shared in the expression is shared in the code.
-  // A position is known by its nodes: all come out of the pool.
+  std::size_t current_ = 0;  // The stage being emitted.
+  // Emitted elements, so that shared subexpressions stay shared in code. Positions are identified
+  // by pooled nodes.
   std::map<std::pair<const ExprNode*, std::vector<const ScalarNode*>>, Scalar> elements_;
   ScalarPool positions_;
 };

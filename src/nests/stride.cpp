@@ -33,7 +33,7 @@ class Growth {
     return 0;
   }
 
-  // Nothing where the number would wrap.
+  // No value on overflow.
   Step of_binary(const Scalar& scalar) {
     const Step a = of(scalar->args[0]), b = of(scalar->args[1]);
     if (!a || !b) return std::nullopt;
@@ -62,7 +62,7 @@ std::optional<std::int64_t> growth(const Scalar& scalar, std::size_t loop) {
 
 Stride stride_along(const std::vector<Scalar>& indices, const Dims& view, std::size_t loop) {
   Stride access = Stride::Zero;
-  bool is_last = true;  // axes behind this one have extent 1
+  bool is_last = true;  // All inner axes have extent 1.
   for (std::size_t axis = view.size(); axis-- > 0;) {
     const auto step = growth(indices[axis], loop);
     if (!step) return Stride::Other;

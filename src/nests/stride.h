@@ -8,10 +8,9 @@
 
 namespace tenon::nests {
 
-/// How much an integer grows with each step of a loop; nothing where that is not the same
-/// everywhere.
+/// Returns the increment of an integer per loop iteration; no value if it varies.
 std::optional<std::int64_t> growth(const Scalar& scalar, std::size_t loop);
-/// How far apart the elements of neighbouring positions of a loop lie.
+/// Distance between elements of consecutive positions of a loop.
 enum class Stride : std::uint8_t { Zero, Unit, Other };
 Stride stride_along(const std::vector<Scalar>& indices, const Dims& view, std::size_t loop);
 Stride stride_along(const Scalar& load, std::size_t loop);

@@ -9,7 +9,8 @@
 namespace tenon::nests {
 namespace {
 
-// In how large blocks a loop may be cut: whole ones where that can be, else rows for several tiles.
+// Candidate tile sizes of a loop: divisors of the extent, and multiples of 16 that are powers of
+// two.
 std::vector<std::int64_t> blocks_of(const Dim& extent) {
   std::vector<std::int64_t> blocks;
   if (!extent.is_constant()) return {1, 32};
@@ -23,7 +24,7 @@ std::vector<std::int64_t> blocks_of(const Dim& extent) {
   return blocks;
 }
 
-// Longer sequences are looked for in vain, and a node can have any number of nests.
+// Longer chains do not pay, and a node can have any number of nests.
 constexpr std::size_t kMostNests = 16;
 
 struct Found {
@@ -40,7 +41,7 @@ std::optional<Found> best_tile(const NestSequence& sequence, std::size_t first, 
   for (std::size_t depth = 0; depth < extents.size(); ++depth) {
     for (std::size_t cut = 0; cut <= depth; ++cut) {
       for (const std::int64_t block : blocks_of(extents[cut])) {
-        if (block == 1 && cut != depth) continue;  // the order of single positions is no matter
+        if (block == 1 && cut != depth) continue;  // The order of unit tiles does not matter.
         std::optional<FusedNest> fused =
             fused_nest(sequence, first, last, {depth, cut, block}, prices);
         if (!fused || fused->cost.gain() <= (best ? best->gain() : 0)) continue;
@@ -51,9 +52,8 @@ std::optional<Found> best_tile(const NestSequence& sequence, std::size_t first, 
   return best;
 }
 
-// A copy is worth no outer loops of its own, unless it is more than caches hold and little is
-// computed of it, as where channels have windows of their own: then its lines come from memory
-// once.
+// A copy does not justify outer loops of its own, unless it exceeds the caches and its consumer
+// computes little, as in depthwise convolutions: fusion then reads its lines from memory once.
 bool is_worth_loops(const LoopNest& copy, const FusionPrices& prices) {
   return std::ranges::any_of(copy.buffers, [&](const NestBuffer& buffer) {
     const Dim count = product(buffer.dims);
@@ -64,7 +64,7 @@ bool is_worth_loops(const LoopNest& copy, const FusionPrices& prices) {
   });
 }
 
-// Whether computing what reads a copy takes longer than writing and reading that.
+// Returns whether arithmetic takes longer than writing and rereading the copy.
 bool is_mostly_arithmetic(const FusionCost& cost) {
   return cost.flops > 2 * cost.prices.flops_per_byte * cost.handed_bytes;
 }

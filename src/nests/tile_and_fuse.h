@@ -5,12 +5,12 @@
 
 namespace tenon::nests {
 
-/// Makes one nest of nests of which each reads what the one before it made, where some outer loops
-/// of the last can stand around all of them: each pass of those computes, stage by stage in small
-/// buffers of the thread, only what it needs itself. The last of the outer loops is cut into
-/// blocks, so that weights are read once for several positions. Where stages reach over a block's
-/// edge they compute a little twice; nests stay apart where that, or reading weights again, costs
-/// more than writing the values between them to memory and reading them back.
+/// Fuses a chain of producer-consumer nests at common outer loops of the last nest (tile-and-fuse).
+///
+/// Each iteration of a fused loop computes every stage into thread-local scratch, sized by the
+/// region that the next stage reads. The innermost fused loop is tiled so that weights are reused
+/// across positions. Overlapping tiles recompute halos. Nests stay separate where recomputation or
+/// rereading weights would cost more than a round trip through memory.
 void tile_and_fuse(NestSequence& sequence, const FusionPrices& prices);
 
 }  // namespace tenon::nests

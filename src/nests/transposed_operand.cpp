@@ -21,14 +21,14 @@ bool is_at_least(const Dim& extent, std::int64_t least) {
   return !extent.is_constant() || extent.constant() >= least;
 }
 
-// What is to be transposed: which load, and the loop that it is to lie along.
+// The load to transpose, and the loop that becomes contiguous.
 struct Transposition {
   Scalar load;
   const Statement* columns = nullptr;
 };
 
-// A large operand that few rows share is read along the sum instead, where the other lies along it
-// too: copying would take longer than the product.
+// A large operand with little reuse along rows is vectorized along the reduction instead, if both
+// operands are contiguous there: a copy would take longer than the contraction.
 bool is_worth_a_copy(const Contraction& sum, const Scalar& a, const Scalar& b) {
   constexpr double kEnoughRows = 32, kLargeOperand = 1 << 20;
   double rows = 1;
@@ -58,7 +58,7 @@ std::optional<Transposition> find_transposition(const Contraction& sum, const Pa
       const std::size_t source = buffer_of(part, b->id);
       if (source < is_constant.size() && is_constant[source]) return std::nullopt;
       if (!is_worth_a_copy(sum, a, b)) return std::nullopt;
-      // Of all loops together: four images of seven by seven are as many rows as one of 196.
+      // Counts all loops together: four images of 7 x 7 have 196 rows.
       Dim rows = 1;
       for (const Statement* other : sum.parallel) {
         if (other != loop && stride_along(b, other->id) == Stride::Zero)
@@ -82,16 +82,16 @@ Part transposed_part(NestSequence& sequence, Part& part, const Contraction& sum,
   loops.push_back(turn.columns);
   Dims dims;
   for (const Statement* loop : loops) dims.push_back(loop->extent);
-  // Rows of the copy that lie a power of two apart would take the same few places of a cache.
+  // Avoids power-of-two row distances, which would map to few cache sets.
   const bool is_apart =
       dims.back().is_constant() && dims.back().constant() % (2 * line_elements) == 0;
   if (is_apart) dims.back() = dims.back().constant() + line_elements;
-  // By blocks of columns: so many rows of the operand are read along, each line once.
+  // Blocked by columns: a block reads that number of rows in parallel, each line once.
   return stage(sequence, part, sum, turn.load, loops, dims, line_elements);
 }
 
-// A factor that is not as wide as arithmetic, and stays along loops where the other one moves: each
-// element is read for every column.
+// Returns a factor narrower than the arithmetic type that is reused along loops of the other
+// factor: each element would be converted for every column.
 std::optional<Scalar> find_narrow(const Contraction& sum, const Part& part,
                                   const std::vector<bool>& is_constant, bool has_pairs) {
   const auto is_held = [&](const Scalar& factor) {

@@ -16,7 +16,7 @@ bool is_side_by_side(LoopKind kind) {
   return kind == LoopKind::Vector || kind == LoopKind::ParallelVector || kind == LoopKind::Jam;
 }
 
-// What can be told statement by statement.
+// Checks statements individually.
 class Structure {
  public:
   Structure(const LoopNest& nest, std::vector<std::string>& faults) : nest_(nest), faults_(faults) {
@@ -189,11 +189,11 @@ class Structure {
   std::vector<std::string>& faults_;
   std::vector<const Statement*> loops_;
   std::vector<bool> is_defined_;
-  std::vector<std::size_t> defined_at_;  // by local: how many loops were around it
+  std::vector<std::size_t> defined_at_;  // By local: number of enclosing loops at its definition.
   std::unordered_set<const ScalarNode*> seen_;
 };
 
-// Of a nest of sound structure: where elements are read and written.
+// Checks element accesses of a structurally valid nest.
 class Elements {
  public:
   Elements(const LoopNest& nest, std::vector<std::string>& faults)
@@ -239,7 +239,7 @@ class Elements {
     }
   }
 
-  // How many loops, from the outermost on, are around both.
+  // Returns the number of loops, from the outermost, that enclose both.
   static std::size_t common_loops(const ElementAccess& a, const ElementAccess& b) {
     std::size_t count = 0;
     while (count < a.loops.size() && count < b.loops.size() && a.loops[count] == b.loops[count])
@@ -249,7 +249,7 @@ class Elements {
 
   void check_order(const ElementAccess& load) {
     std::vector<const ElementAccess*> before;
-    bool is_handed_on = false;  // from one pass of a loop to the next
+    bool is_handed_on = false;  // Carried between iterations of a loop.
     for (const ElementAccess& write : all_) {
       if (write.buffer != load.buffer || write.kind == ElementAccess::Kind::Load) continue;
       if (write.order < load.order) before.push_back(&write);
@@ -257,7 +257,7 @@ class Elements {
       for (std::size_t k = 0; k < common; ++k) is_handed_on |= !load.loops[k]->is_independent;
     }
     if (is_handed_on) return;
-    // What has no elements is written by no loop; what still reads it never finds itself inside.
+    // An empty buffer is written by no loop, and its loads are never in bounds.
     const bool is_empty =
         std::ranges::any_of(*load.view, [](const Dim& dim) { return dim == Dim(0); });
     if (before.empty() && is_empty) return;
@@ -269,7 +269,7 @@ class Elements {
     for (std::size_t axis = 0; axis < load.view->size(); ++axis) check_written(load, before, axis);
   }
 
-  // Whether one pass of the loops around both reads farther than any store before it wrote.
+  // Checks whether an iteration of the common loops reads beyond all preceding stores.
   void check_written(const ElementAccess& load, const std::vector<const ElementAccess*>& before,
                      std::size_t axis) {
     bool is_past = true;
@@ -310,7 +310,7 @@ class Elements {
     for (std::size_t k = 0; k < store.loops.size(); ++k) {
       const Statement& loop = *store.loops[k];
       if (!loop.is_independent || loop.extent.range().lo < 2) continue;
-      // A thread's own buffer is used over again by one pass after the other.
+      // Scratch is reused by consecutive iterations.
       if (is_scratch && !is_side_by_side(loop.loop)) continue;
       const std::string& loop_name = nest_.loop_names[loop.id];
       const std::int64_t along = step(*place, loop);
@@ -335,7 +335,7 @@ class Elements {
     }
   }
 
-  // Whether a pass of an independent loop reads what another one writes.
+  // Checks whether an iteration of an independent loop reads an element that another one writes.
   void check_handed(const ElementAccess& store, const AffineDim& written, std::size_t depth) {
     const Statement& loop = *store.loops[depth];
     for (const ElementAccess& load : all_) {

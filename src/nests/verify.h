@@ -7,17 +7,16 @@
 
 namespace tenon::nests {
 
-/// What is wrong with a nest, a sentence each; nothing where nothing was found. It is looked at
-/// - whether names and numbers of loops, locals, buffers and extents are known where they stand;
-/// - whether loops are run as their kind can be: items of work only outside, lanes and jams of
-/// passes that do not
-///   depend on each other, or of folds;
-/// - bounds: whether an access without a check surely leaves its buffer;
-/// - order: whether what the nest makes itself is read before it is written, or where nothing is
-/// written;
-/// - parallel: whether passes said to be independent write the same element, or read what another
-/// one writes. Only what is proven is told: coordinates that are no affine expression of loops are
-/// believed.
+/// Returns the faults of a nest, one sentence each; empty if valid. Checks
+/// - structure: ids of loops, locals, buffers and extents are valid at their uses;
+/// - execution kinds: parallel loops are outermost; vector lanes and jams are independent loops or
+///   folds;
+/// - bounds: accesses without a check that provably leave their buffer;
+/// - order: scratch and results that are read before they are written, or where they are never
+///   written;
+/// - parallelism: iterations of independent loops that write the same element, or read an element
+///   that another one writes.
+/// Reports only proven faults: coordinates that are not affine are trusted.
 std::vector<std::string> faults_of(const LoopNest& nest);
 
 /// Throws InternalError with the first fault and the nest.

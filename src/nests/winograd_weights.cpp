@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::int64_t kAtOnce = 16;
 
-// One number for each of some outputs that lie side by side.
+// One number per output, for adjacent outputs.
 using Numbers = std::array<double, kAtOnce>;
 
 // G g for one row or column of three weights.
@@ -40,13 +40,13 @@ Dims WinogradWeights::dims() const {
 void transform_weights(const WinogradWeights& weights, const float* source, float* target) {
   const auto edge = static_cast<std::size_t>(weights.tile) + 2;
   const std::int64_t columns = weights.columns, outputs = weights.blocks() * columns;
-  const std::int64_t stride = outputs * weights.channels;  // between kinds of products
+  const std::int64_t stride = outputs * weights.channels;  // Between the GEMMs.
   std::array<Numbers, 3> g{};
   std::array<Numbers, 6> out{};
-  std::array<std::array<Numbers, 3>, 6> half{};  // by row of the result, column of the window
+  std::array<std::array<Numbers, 3>, 6> half{};  // By row of the result, column of the window.
   for (std::int64_t first = 0; first < outputs; first += kAtOnce) {
     const std::int64_t count = std::clamp<std::int64_t>(weights.outputs - first, 0, kAtOnce);
-    for (Numbers& numbers : g) numbers.fill(0);  // past the last output
+    for (Numbers& numbers : g) numbers.fill(0);  // Beyond the last output.
     for (std::int64_t c = 0; c < weights.channels; ++c) {
       const float* w = source + weights.base + first * weights.by_output + c * weights.by_channel;
       for (std::size_t column = 0; column < 3; ++column) {

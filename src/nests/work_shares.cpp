@@ -5,7 +5,7 @@
 namespace tenon::nests {
 namespace {
 
-// How often a block multiplies into a sum, and how often it stores.
+// Number of multiply-accumulates and of stores in a block.
 struct Counts {
   double products = 0, stores = 0;
 };

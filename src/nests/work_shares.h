@@ -4,8 +4,8 @@
 
 namespace tenon::nests {
 
-/// Which share of a node's arithmetic each of its nests does: of the products, or where there are
-/// none of what is stored.
+/// Returns each nest's share of a node's arithmetic, by multiply-accumulates, or by stores if there
+/// are none.
 std::vector<double> work_shares(const std::vector<const LoopNest*>& nests);
 
 }  // namespace tenon::nests

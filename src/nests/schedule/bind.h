@@ -4,11 +4,10 @@
 
 namespace tenon::nests {
 
-/// Says how the passes of a loop are run. `Parallel` may be said of an independent loop without a
-/// limit (that all around it are parallel too is for the end: `verify`), `Jam` of an independent
-/// loop with no jam inside, of so many positions at a time, `Serial` with a width of two of a pair
-/// (nests/pairs.h), `Vector` of an independent loop, or of loops of which the innermost holds one
-/// fold, in so many lanes.
+/// Sets the execution kind of a loop. `Parallel`: an independent loop without a limit (`verify`
+/// checks that all enclosing loops are parallel too). `Jam`: an independent loop without a nested
+/// jam, `width` positions at a time. `Serial` with width two: a bf16 pair (nests/pairs.h).
+/// `Vector`: an independent loop, or loops whose innermost holds one fold, with `width` lanes.
 void bind_loop(Block& block, std::size_t loop, LoopKind kind, unsigned width = 1);
 
 }  // namespace tenon::nests

@@ -27,8 +27,8 @@ struct Pair {
     if (is_loop(index, outer)) return true;
     return inner_extent.is_constant() && !depends_on(index, inner) && growth(index, outer) == 1;
   }
-  // The axis that the outer loop moves along by one, the inner's right behind it; nothing where
-  // they do not lie so.
+  // Returns the axis that the outer loop indexes with step one, directly followed by the inner
+  // loop's axis; no value if no axis matches.
   std::optional<std::size_t> axis_in(const std::vector<Scalar>& indices, const Dims& view) const {
     std::optional<std::size_t> found;
     for (std::size_t axis = 0; axis < indices.size(); ++axis) {
@@ -45,7 +45,7 @@ struct Pair {
            std::none_of(indices.begin(), indices.end(),
                         [&](const Scalar& index) { return is_read_by(index); });
   }
-  // Where the axes of both are one: what else moves along the outer one moves by whole inner ones.
+  // Both axes become one: other terms of the outer coordinate are scaled by the inner extent.
   Scalar merged(const Scalar& index, std::size_t loop) const {
     Block holder(1);
     holder.front().value = index;
@@ -104,7 +104,7 @@ bool collapse(LoopNest& nest, std::size_t outer, std::size_t inner) {
     if (node.kind == ScalarKind::Load) pair.merge(node.args, node.view, loop);
     return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
   }).apply(made.body);
-  // A position may also be a number that is computed with.
+  // Positions may also be used as values.
   bool is_left = false;
   for_each_statement(made.body, [&](Statement& statement) {
     is_left |= statement.value.is_defined() && pair.is_read_by(statement.value);

@@ -6,16 +6,16 @@
 
 namespace tenon::nests {
 
-/// The loop in a block or in what stands inside; nothing where there is none. Of several that share
-/// a number the first.
+/// Returns the loop in a block at any depth; null if absent. Of several loops with one id the
+/// first.
 Statement* find_loop(Block& block, std::size_t loop);
-/// The block in which that loop stands.
+/// Returns the block that contains the loop.
 Block* block_of(Block& block, std::size_t loop);
 
-/// The same loop with nothing in it.
+/// Returns a copy of the loop without its body.
 Statement header_of(const Statement& loop);
 
-/// What is done inside loops like these, the first outermost.
+/// Wraps a body in copies of these loops, the first outermost.
 Block in_loops(const std::vector<const Statement*>& loops, Block body);
 
 }  // namespace tenon::nests

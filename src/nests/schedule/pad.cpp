@@ -15,12 +15,12 @@
 namespace tenon::nests {
 namespace {
 
-// The load with room around its buffer, as far as the loops reach; nothing where it cannot be told.
+// Padding of a buffer to the range that the loops read.
 struct Padded {
   Dims dims;
   std::vector<std::int64_t> before;
 };
-// How many elements past its last an axis is read: the fewest of which that can be told for sure.
+// Returns the smallest provable padding after the last element of an axis; no value if unknown.
 std::optional<std::int64_t> padding_behind(const Dim& last, const Dim& extent) {
   constexpr std::int64_t kMost = 64;
   if (last.is_constant() && extent.is_constant()) {
@@ -65,10 +65,10 @@ std::optional<Padded> padding_around(const Scalar& load, const Contraction& sum)
   return padded;
 }
 
-// A nest that copies buffer 0 into the middle of buffer 1, with the fill around it. The last axis
-// with room around it and those behind lie in one piece, with the room at its ends: they are one
-// loop, unless that were the only one besides the batch and what lies behind is a vector already:
-// whoever needs a few rows of the copy makes those alone.
+// Builds a nest that copies buffer 0 into the interior of buffer 1 and fills the padding. The last
+// padded axis and the axes inside it are contiguous, padding included, and become one loop; not if
+// this leaves only that loop and the batch while the inner axes already fill a vector: a fused
+// consumer then recomputes only the rows that it needs.
 LoopNest padding_nest(const Scalar& load, const Padded& padded, const NestBuffer& source,
                       DType dtype) {
   std::size_t last = load->view.size();
@@ -129,8 +129,8 @@ double least_bytes(const Scalar& load) {
   return bytes;
 }
 
-// Whether lanes can run along all operands, as in depthwise sums: then one answer holds for a
-// vector, and of edges whose places are numbers a kernel knows them as it is written.
+// Returns whether lanes can run along all operands, as in depthwise convolutions: bounds checks are
+// then uniform per vector, and loop peeling handles constant edges.
 bool finds_edges(const Contraction& sum, const Scalar& load) {
   const Scalar& other = &load.node() == &sum.a.node() ? sum.b : sum.a;
   if (load->dtype != DType::F32 || other->bounds != Bounds::Inside) return false;
@@ -171,7 +171,7 @@ std::vector<NestSequence::Part> split_padding(NestSequence& sequence,
                                               double most_in_place) {
   NestSequence::Part part = given_part;
   const std::optional<Contraction> found = find_contraction(part.nest);
-  // What is constant and zero outside is laid out anew with its zeros.
+  // Constants with zeros outside are packed with their zeros.
   Scalar load;
   for (const Scalar& read : found ? std::vector{found->b, found->a} : std::vector<Scalar>()) {
     const std::size_t id = buffer_of(part, read->id);
@@ -185,7 +185,7 @@ std::vector<NestSequence::Part> split_padding(NestSequence& sequence,
   if (!padded) return {std::move(part)};
   const std::size_t source = buffer_of(part, load->id), made = sequence.buffers.size();
   const NestBuffer from = part.nest.buffers[load->id];
-  // Else the sum would convert what it reads over and over.
+  // Otherwise the contraction would convert elements repeatedly.
   const bool is_paired = in_pairs && (pair_loop(*found, found->a, found->b) != nullptr ||
                                       pair_loop(*found, found->b, found->a) != nullptr);
   const DType dtype = is_paired ? from.dtype : DType::F32;

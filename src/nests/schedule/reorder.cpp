@@ -9,7 +9,7 @@
 namespace tenon::nests {
 namespace {
 
-// Whether the loops named, and no others, stand in each other from here on.
+// Returns whether exactly these loops are perfectly nested from here on.
 bool are_all(const Statement& outermost, std::vector<std::size_t> loops) {
   for (const Statement* at = &outermost;; at = &at->body.front()) {
     const auto found =
@@ -21,7 +21,7 @@ bool are_all(const Statement& outermost, std::vector<std::size_t> loops) {
   }
 }
 
-// Loops that follow each other may share their numbers.
+// Consecutive loops may share ids.
 Statement* outermost_of(Block& block, const std::vector<std::size_t>& loops) {
   for (Statement& statement : block) {
     if (statement.kind != Statement::Kind::Loop) continue;

@@ -6,9 +6,9 @@
 
 namespace tenon::nests {
 
-/// Puts loops that stand directly in each other into another order, outermost first; each of them
-/// is named once. May be applied where all are independent, or all are the loops of one fold whose
-/// order is free (a sum, an extreme), and no limit depends on a loop that would stand inside it.
+/// Loop interchange: permutes perfectly nested loops into the given order, outermost first. Legal
+/// if all are independent, or all belong to one reorderable fold (a sum, an extreme), and no limit
+/// depends on a loop that would move inside it.
 void reorder(Block& block, const std::vector<std::size_t>& loops);
 
 }  // namespace tenon::nests

@@ -14,7 +14,7 @@
 namespace tenon::nests {
 namespace {
 
-// What a number is at a key that the mask hides.
+// Value of a scalar at keys that the mask hides.
 enum class Hidden : std::uint8_t { Unknown, Zero, Lowest };
 
 Affine difference(const Affine& a, const Affine& b, std::int64_t more) {
@@ -31,7 +31,8 @@ bool is_lowest(const Scalar& scalar) {
          scalar->real == -std::numeric_limits<double>::infinity();
 }
 
-// Of a choice between a number and -inf: at least 0 where the number shows.
+// For a select between a score and -inf: an affine function that is nonnegative where the score is
+// visible.
 std::optional<Affine> mask_of(const ScalarNode& node) {
   if (node.kind != ScalarKind::Select || (!is_lowest(node.args[1]) && !is_lowest(node.args[2])))
     return std::nullopt;
@@ -41,7 +42,7 @@ std::optional<Affine> mask_of(const ScalarNode& node) {
   if (!is_less && condition->binary != BinaryOp::LessEqual) return std::nullopt;
   const auto a = affine_of(condition->args[0]), b = affine_of(condition->args[1]);
   if (!a || !b) return std::nullopt;
-  // a <= b: b - a >= 0; not so: a - b - 1 >= 0.
+  // a <= b: b - a >= 0; negated: a - b - 1 >= 0.
   const bool shows_first = is_lowest(node.args[2]);
   return shows_first ? difference(*b, *a, is_less ? -1 : 0) : difference(*a, *b, is_less ? 0 : -1);
 }
@@ -59,7 +60,8 @@ class Skipper {
     }
     if (block->size() < 2) return false;
     for_each_statement(*block, [&](Statement& s) {
-      if (s.kind == Statement::Kind::Loop) loops_[s.id] = &s;  // those of the same number run alike
+      // Loops with one id have equal extents.
+      if (s.kind == Statement::Kind::Loop) loops_[s.id] = &s;
     });
     find_masks(*block);
     if (!can_ || keys_.empty() || step_ < kFewestKeys) return false;
@@ -87,8 +89,8 @@ class Skipper {
     });
   }
 
-  // One loop counts keys, forwards; rows show more of them the later they are, and all show the
-  // first.
+  // Causal masks only: one loop iterates over keys in ascending order, later rows see more of them,
+  // and every row sees the first.
   void take_mask(const Affine& shows) {
     std::optional<std::size_t> key;
     Affine bound{{}, shows.start + 1};
@@ -118,7 +120,7 @@ class Skipper {
     keys_[*key] = 1;
   }
 
-  // The axis of keys of the buffers of this thread.
+  // The key axis of thread-local buffers.
   void find_axes(Block& block) {
     each_access(block, [&](std::size_t buffer, const std::vector<Scalar>& indices,
                            const Dims& view) {
@@ -134,7 +136,7 @@ class Skipper {
     });
   }
 
-  // The loops of the other stages that go through these axes, one by one or so many at a time.
+  // Loops of other stages over these axes, element-wise or strip-mined.
   void find_other_loops(Block& block) {
     each_access(
         block, [&](std::size_t buffer, const std::vector<Scalar>& indices, const Dims& view) {
@@ -167,8 +169,8 @@ class Skipper {
     return is_new || known->second == width;
   }
 
-  // Whether all that stands in loops over keys may be left out; `within`: the loop over keys around
-  // it.
+  // Checks that hidden iterations of loops over keys can be dropped; `within`: the enclosing loop
+  // over keys.
   void visit(const Block& block, std::optional<std::size_t> within) {
     for (const Statement& s : block) {
       switch (s.kind) {
@@ -208,7 +210,7 @@ class Skipper {
     }
   }
 
-  // Of one statement: later ones find other things in buffers.
+  // Cached per statement: buffers change between statements.
   Hidden hidden_value(const Scalar& scalar, std::size_t key) {
     memo_ = {};
     return hidden(scalar, key);
@@ -216,8 +218,8 @@ class Skipper {
   Hidden hidden(const Scalar& scalar, std::size_t key) {
     return memo_.of(scalar, [&] { return found_hidden(scalar.node(), key); });
   }
-  // Highest scores and sums of shares are the row's: where they are no numbers, no visible share is
-  // one.
+  // Row maxima and row sums are uniform over keys: if they are not finite, every visible share is
+  // NaN anyway.
   static bool is_of_row(const Scalar& scalar) {
     return !any_node(scalar, [](const ScalarNode& node) {
       return node.kind == ScalarKind::Load || node.kind == ScalarKind::Loop;
@@ -287,17 +289,17 @@ class Skipper {
   }
 
   LoopNest& nest_;
-  std::set<std::size_t> outside_;             // loops around the stages
-  std::map<std::size_t, Statement*> loops_;   // inside
-  std::map<std::size_t, std::int64_t> keys_;  // loops over keys: how many keys each turn has
-  std::map<std::size_t, std::size_t> axes_;   // of buffers
+  std::set<std::size_t> outside_;             // Loops around the stages.
+  std::map<std::size_t, Statement*> loops_;   // Inner loops.
+  std::map<std::size_t, std::int64_t> keys_;  // Loops over keys: keys per iteration.
+  std::map<std::size_t, std::size_t> axes_;   // Key axes of buffers.
   Affine bound_;
   std::int64_t step_ = 0;
   Dim extent_;
   bool can_ = true;
   std::map<std::size_t, std::optional<std::size_t>>
-      made_in_;                                 // locals: the loop over keys around their start
-  std::map<std::size_t, Hidden> held_, holds_;  // of locals, of buffers
+      made_in_;  // Locals: the loop over keys around their definition.
+  std::map<std::size_t, Hidden> held_, holds_;  // Values at hidden keys, of locals and of buffers.
   ScalarMemo<Hidden> memo_;
 };
 

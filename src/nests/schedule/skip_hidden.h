@@ -4,13 +4,12 @@
 
 namespace tenon::nests {
 
-/// What a mask of positions hides from all rows of a pass is not computed: attention whose scores
-/// are `(key <= row) ? score : -inf`, in stages that hand each other scores and shares in buffers
-/// of the thread. Every loop over keys, of all stages, ends where no row of the pass sees further.
-/// May be applied where folds over keys get nothing from hidden ones: a maximum -inf, a sum 0 (a
-/// share of 0 times a value, whatever that is: a value that is not finite and hidden from all rows
-/// of a pass does not make NaN of them), and where nobody else reads what hidden keys would have
-/// written. Gives whether it changed anything.
+/// Loop partitioning for causal attention: truncates loops over keys at the last key that the mask
+/// leaves visible to any row of the tile. Matches scores `(key <= row) ? score : -inf` in stages
+/// that exchange scores and shares through thread-local buffers. Legal if hidden keys contribute
+/// nothing to folds: -inf to a maximum, 0 to a sum (a share of 0 times a value; a non-finite value
+/// hidden from all rows of a tile then yields no NaN), and if no other statement reads elements of
+/// hidden keys. Returns whether the nest changed.
 bool skip_hidden(LoopNest& nest);
 
 }  // namespace tenon::nests

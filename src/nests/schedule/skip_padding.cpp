@@ -10,14 +10,14 @@ namespace {
 
 constexpr double kFewestSkipped = 0.1;
 
-/// A loop over the rows of a window, and where it is.
+/// A loop over the rows of a window, with its access pattern.
 struct WindowLoop {
   Statement* loop = nullptr;
-  /// the row that the first pass reads
+  /// The row that the first iteration reads.
   Affine first;
-  /// rows from one pass to the next
+  /// Rows per iteration.
   std::int64_t step = 0;
-  /// that meet rows between the borders
+  /// Mean number of iterations that read interior rows.
   double mean_passes = 0;
 };
 
@@ -25,7 +25,7 @@ class Finder {
  public:
   Finder(LoopNest& nest, const ZeroBorder& border) : nest_(nest), border_(border) {}
 
-  /// The one loop of that kind, around the only sum that reads the buffer.
+  /// Returns the only such loop, around the only contraction that reads the buffer.
   std::optional<WindowLoop> run() {
     visit(nest_.body);
     if (reads_ != 1 || !found_) return std::nullopt;
@@ -57,7 +57,7 @@ class Finder {
     });
   }
 
-  // A product of the element and another, added up.
+  // Matches the accumulation of the element times another factor.
   static bool is_product_of(const Statement& s, const ScalarNode& load) {
     if (s.kind != Statement::Kind::Fold || s.reduction != Reduction::Sum) return false;
     const ScalarNode& value = s.value.node();
@@ -85,7 +85,7 @@ class Finder {
     if (count_passes(window, {around_.begin(), loop})) found_ = window;
   }
 
-  // Every position must have the same rows in all lanes and rows of a tile.
+  // The row range must be uniform over all lanes and rows of a register tile.
   bool count_passes(WindowLoop& window, const std::vector<Statement*>& outside) const {
     std::vector<std::int64_t> firsts{window.first.start};
     for (const auto& [id, step] : window.first.steps) {
@@ -144,7 +144,7 @@ std::optional<ZeroBorder> zero_border(const NestSequence::Part& copy,
   if (fill->kind != ScalarKind::Real || fill->real != 0) return std::nullopt;
   const auto read = std::find(sum.buffers.begin(), sum.buffers.end(), copy.buffers[store->id]);
   if (read == sum.buffers.end()) return std::nullopt;
-  // The last axis of the copy may be several of the sum's in one.
+  // The last axis of the copy may merge several axes of the contraction.
   for (std::size_t axis = 0; axis + 1 < load.view.size(); ++axis) {
     const auto place = affine_of(load.args[axis]);
     if (!place || !load.view[axis].is_constant()) return std::nullopt;
@@ -162,7 +162,7 @@ bool skip_padding(LoopNest& nest, const ZeroBorder& border) {
   const std::int64_t passes = window->loop->extent.constant(), step = window->step;
   if (window->mean_passes > (1 - kFewestSkipped) * static_cast<double>(passes)) return false;
   const Scalar first = scalar_of(window->first);
-  // Rounded up, of a number that is not negative: (before - first) / step.
+  // Ceiling division of a nonnegative number: (before - first) / step.
   const Scalar missing =
       integers(BinaryOp::Subtract, integer_scalar(border.before + step - 1), first);
   const Scalar begin =

@@ -4,24 +4,23 @@
 
 namespace tenon::nests {
 
-/// An axis of a buffer that holds zeros, `extent` rows, zeros.
+/// A buffer axis that consists of zeros, `extent` rows, and zeros.
 struct ZeroBorder {
   std::size_t buffer = 0, axis = 0;
   std::int64_t before = 0, extent = 0;
-  /// of the buffer; where they are others, it was laid out anew
+  /// Extents of the buffer; a later packing changes them.
   Dims dims;
 };
 
-/// What `copy`, a nest of `split_padding`, leaves as zeros around the rows that `sum` reads: its
-/// first axis with room around it. Nothing where the room is not zeros, or its size no number.
+/// Returns the zero padding that `copy`, a nest of `split_padding`, adds around the rows that `sum`
+/// reads: the first padded axis. No value if the fill is nonzero or the size is symbolic.
 std::optional<ZeroBorder> zero_border(const NestSequence::Part& copy,
                                       const NestSequence::Part& sum);
 
-/// Rows of a window that lie in the border for all positions of a pass are not computed: the loop
-/// over them begins and ends where the window meets the rows between. May be applied to a sum of
-/// products with such a row: each adds a zero (a weight that is not finite does not make NaN of
-/// them). Left as it is where less than a tenth of the products would go. Gives whether it changed
-/// anything.
+/// Trims padding from window loops: a loop over window rows is restricted to rows that meet the
+/// interior, for all positions of a tile. Legal for contractions, in which a padded row adds zeros
+/// (a non-finite weight then yields no NaN). Unchanged if less than a tenth of the products would
+/// be saved. Returns whether the nest changed.
 bool skip_padding(LoopNest& nest, const ZeroBorder& border);
 
 }  // namespace tenon::nests

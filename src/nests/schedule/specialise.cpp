@@ -15,7 +15,7 @@ void fix(LoopNest& nest, const DimBindings& values) {
   Rewriting([&](ScalarNode node) {
     if (node.kind == ScalarKind::Extent) return nest.extent(extents[node.id].substitute(values));
     if (node.kind == ScalarKind::Load) node.view = substitute(node.view, values);
-    // What became a number is simplified again.
+    // Folds expressions that became constant.
     if (node.kind == ScalarKind::Binary && node.dtype == DType::I64) {
       return binary_scalar(node.binary, node.dtype, node.args[0], node.args[1]);
     }

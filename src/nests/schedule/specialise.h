@@ -4,11 +4,11 @@
 
 namespace tenon::nests {
 
-/// The same nests where some symbols have the values given: what depends on nothing else becomes a
-/// number.
+/// Shape specialization: substitutes values for symbols; extents without other symbols become
+/// constants.
 NestSequence specialised(NestSequence sequence, const DimBindings& values);
 
-/// Whether a value decides anything in the nests.
+/// Returns whether the nests depend on one of the symbols.
 bool depends_on(const NestSequence& sequence, const DimBindings& values);
 
 }  // namespace tenon::nests

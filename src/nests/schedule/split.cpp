@@ -10,7 +10,7 @@ SplitLoop split(LoopNest& nest, Block& block, std::size_t loop, std::int64_t siz
   Statement* found = find_loop(block, loop);
   TENON_ASSERT(found != nullptr, "the loop that is split is there");
   TENON_ASSERT(!found->limit.is_defined() && size > 0, "a loop that is split has no limit");
-  const std::string name = nest.loop_names[loop];  // new loops move the names
+  const std::string name = nest.loop_names[loop];  // new_loop may reallocate the names.
   const SplitLoop made{nest.new_loop(concat(name, mark)), nest.new_loop(concat(name, "i"))};
   const Dim count = found->extent;
   const Scalar first = times(loop_scalar(made.outer), integer_scalar(size));

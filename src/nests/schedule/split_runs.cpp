@@ -14,7 +14,8 @@
 namespace tenon::nests {
 namespace {
 
-// The length of runs along the loop that something in the block is read in; nothing where none is.
+// Returns the divisor by which a scalar in the block divides the loop position; no value if there
+// is none.
 std::optional<std::int64_t> run_length(Block& block, std::size_t loop) {
   std::optional<std::int64_t> length;
   for_each_statement(block, [&](Statement& statement) {
@@ -30,8 +31,7 @@ std::optional<std::int64_t> run_length(Block& block, std::size_t loop) {
   return length;
 }
 
-// Quotients and remainders of a position by the length of its run, once it is told by run and
-// place.
+// Simplifies quotients and remainders of the split loop's position by the block length.
 void simplify(Block& block, const SplitLoop& made, std::int64_t length) {
   Rewriting rewriting([&](ScalarNode node) {
     const bool is_quotient =
@@ -63,8 +63,8 @@ Scalar product_of(const std::vector<Scalar>& factors, DType dtype) {
   return made;
 }
 
-// A sum of products that have a factor in common for each run: what a run adds up to is multiplied
-// by it once. Sums of floats are regrouped by this.
+// Factors common terms out of a sum: a factor that is invariant in the inner loop multiplies each
+// inner sum once. This reassociates floating-point sums.
 void factor_out(LoopNest& nest, Statement& outer) {
   Statement& inner = outer.body.front();
   if (inner.body.size() != 1 || inner.body.front().kind != Statement::Kind::Fold) return;
@@ -78,7 +78,7 @@ void factor_out(LoopNest& nest, Statement& outer) {
   for (const Scalar& factor : factors)
     (depends_on(factor, inner.id) ? own : common).push_back(factor);
   if (common.empty() || own.empty()) return;
-  // Two terms are two sums, neither of which waits for the other.
+  // Two terms become two independent sums, which shortens the dependence chain.
   const bool has_terms = own.size() == 1 && own[0]->kind == ScalarKind::Binary &&
                          own[0]->binary == BinaryOp::Add && own[0]->dtype == dtype;
   const std::vector<Scalar> terms = has_terms ? own[0]->args : std::vector{product_of(own, dtype)};
@@ -105,14 +105,14 @@ void factor_out(LoopNest& nest, Statement& outer) {
 
 namespace {
 
-// An innermost loop that moves or maps elements.
+// An innermost loop that copies or maps elements.
 bool is_of_elements(const Statement& loop) {
   return loop.is_independent &&
          std::all_of(loop.body.begin(), loop.body.end(),
                      [](const Statement& s) { return s.kind == Statement::Kind::Store; });
 }
 
-// Parts of a concat may share a loop's number; what is split has one of its own.
+// Parts of a concat may share a loop id; the split loop needs its own.
 void renumber(LoopNest& nest, Statement& loop) {
   const std::size_t own = nest.new_loop(nest.loop_names[loop.id]);
   substitute_loop(loop.body, loop.id, loop_scalar(own));
@@ -145,7 +145,7 @@ void split_runs(LoopNest& nest, std::int64_t lanes) {
     const SplitLoop made = split(nest, nest.body, runs.loop, runs.length);
     simplify(nest.body, made, runs.length);
   }
-  if (is_sum) return;  // whose tiles hold its sums
+  if (is_sum) return;  // Contractions keep their accumulators in register tiles.
   for_each_statement(nest.body, [&](Statement& statement) {
     const auto is_carried = [](const Statement& loop) {
       return loop.kind == Statement::Kind::Loop && !loop.is_independent;

@@ -4,16 +4,16 @@
 
 namespace tenon::nests {
 
-/// Has an operand of a sum computed ahead, in a buffer of its own as wide as arithmetic: gives the
-/// nest that does so, and the part reads the buffer from then on. The loops named get an axis each,
-/// in that order; `dims` are the buffer's extents, no smaller than theirs. Where the last loop has
-/// a multiple of `block` positions, and more, the copy goes by blocks of that many, which stand
-/// outermost. May be applied to a load that stays inside its buffer and depends on no other loops.
+/// Materializes an operand of a contraction in a buffer of the arithmetic type: returns the nest
+/// that computes it, and rewrites the part's load. The given loops become the axes, in that order;
+/// `dims` are the buffer's extents, at least theirs. If the last loop is longer than `block` and a
+/// multiple of it, the copy is blocked, with the blocks outermost. Legal for a load inside its
+/// bounds that depends on no other loops.
 NestSequence::Part stage(NestSequence& sequence, NestSequence::Part& part, const Contraction& sum,
                          const Scalar& load, const std::vector<const Statement*>& loops,
                          const Dims& dims, std::int64_t block = 0);
 
-/// The same with all elements of the operand's buffer, in the order they have.
+/// Materializes all elements of the operand's buffer in their original order.
 NestSequence::Part stage_whole(NestSequence& sequence, NestSequence::Part& part,
                                const Contraction& sum, const Scalar& load);
 

@@ -6,17 +6,21 @@
 
 namespace tenon::nests {
 
-/// Runs the outermost loops of a sum, `count` of them, around the loops that it stood in, whose
-/// sums wait meanwhile in a buffer of the thread:
+/// K-blocking: moves the `count` outermost loops of a reduction around the loops `inside`, with
+/// partial sums in thread-local scratch:
 ///
-///     for i { t = 0; for k { for r { t += … } } rest }
-///     for i { s[i] = 0 } for k { for i { t = s[i]; for r { t += … } s[i] = t } } for i { t = s[i];
-///     rest }
+///   for i { t = 0; for k { for r { t += … } } rest }
 ///
-/// May be applied to independent loops `inside` that stand directly in each other, the innermost of
-/// which holds nothing but a local, the loops of its fold and what is done with it. `lanes` is a
-/// loop around them whose passes run side by side: it has an axis of the buffer, too. Each element
-/// is added up in the order it was: not a bit changes.
+/// becomes
+///
+///   for i { s[i] = 0 }
+///   for k { for i { t = s[i]; for r { t += … } s[i] = t } }
+///   for i { t = s[i]; rest }
+///
+/// Legal for perfectly nested independent loops `inside`, the innermost of which contains only a
+/// local, the loops of its fold and the epilogue. `lanes` is an enclosing loop that runs in vector
+/// lanes; it becomes an axis of the buffer as well. The order of additions per element is
+/// unchanged, so results are bit-identical.
 void stage_sum(LoopNest& nest, Block& block, const std::vector<std::size_t>& inside,
                std::size_t lanes, std::size_t count = 1);
 
