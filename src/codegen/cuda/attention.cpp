@@ -15,10 +15,10 @@
 namespace tenon::codegen::cuda {
 namespace {
 
-constexpr std::int64_t kPack = 8;  // narrow numbers in one access
+constexpr std::int64_t kPack = 8;  // elements of a 16-bit type in one 16-byte access
 constexpr std::int64_t kMostSize = 256;
 
-// The same number, with loop `b` of the second for loop `a` of the first.
+// Structural equality, with loop `b` of `y` in the place of loop `a` of `x`.
 bool is_same_within(int& budget, const Scalar& x, const Scalar& y, std::size_t a, std::size_t b) {
   if (&x.node() == &y.node() && a == b) return true;
   if (--budget < 0 || x->kind != y->kind || x->dtype != y->dtype) return false;
@@ -55,7 +55,7 @@ class Matcher {
       block = &block->front().body;
     }
     if (block->size() < 5) return false;
-    // Results may be moved elsewhere from where they were summed.
+    // The results may be copied to another buffer by a last loop.
     const bool is_moved = block->back().kind == Statement::Kind::Loop &&
                           block->back().body.size() == 1 &&
                           block->back().body.front().kind == Statement::Kind::Store;
@@ -71,7 +71,7 @@ class Matcher {
   bool take_products(const Statement& loop) {
     if (loop.kind != Statement::Kind::Loop || loop.limit.is_defined()) return false;
     const auto sum = nests::find_contraction(Block{loop});
-    // What it points to is the copy's: found again in the nest itself.
+    // This match points into a copy; the pointers into the nest itself are found below.
     if (!sum || sum->parallel.size() != 1 || sum->reduction.size() != 1) return false;
     products_ = &loop;
     const Statement& along = loop.body[1];
@@ -98,7 +98,7 @@ class Matcher {
     return (tile.dtype == DType::F16 || tile.dtype == DType::BF16) && tile.k->dtype == tile.dtype;
   }
 
-  // Whether what is stored is the sum as it is.
+  // True if the stored value is the unmodified sum.
   bool holds_sum(const Block& body) const {
     std::size_t local = body[0].id;
     for (std::size_t k = 2; k + 1 < body.size(); ++k) {
@@ -118,7 +118,7 @@ class Matcher {
     return load->bounds == Bounds::Inside && step && *step == Dim(1);
   }
 
-  // What a local holds, told from folds alone.
+  // Returns the expression with locals replaced by their definitions (reductions stay).
   Scalar resolved(const Scalar& scalar) const {
     if (scalar->kind == ScalarKind::Local) {
       const auto held = held_.find(scalar->id);
@@ -169,7 +169,7 @@ class Matcher {
     return false;
   }
 
-  // exp(score - peak)
+  // Matches exp(score - peak).
   bool is_share(const Scalar& value, std::size_t loop, std::size_t highest, Scalar& peak) {
     if (value->kind != ScalarKind::Unary || value->unary != UnaryOp::Exp) return false;
     const Scalar& difference = value->args[0];
@@ -180,12 +180,12 @@ class Matcher {
     if (peak.is_defined()) return is_same(peak, found, 0, 0);
     peak = found;
     if (found->kind == ScalarKind::Local) return found->id == highest;
-    // A row that is masked throughout has a peak of 0.
+    // A fully masked row has a peak of 0.
     tile.is_zero_if_masked = true;
     return is_choice(found, highest, -std::numeric_limits<double>::infinity(), 0);
   }
 
-  // local == value ? instead : local
+  // Matches `local == value ? instead : local`.
   static bool is_choice(const Scalar& scalar, std::size_t local, double value, double instead) {
     if (scalar->kind != ScalarKind::Select) return false;
     const Scalar& condition = scalar->args[0];
@@ -230,7 +230,7 @@ class Matcher {
     const auto row = distance(tile.v, along.id);
     if (!row) return false;
     tile.v_row = *row;
-    // Scores and shares are a row each, read where they were written.
+    // Scores and probabilities occupy one row each; every read uses the position that was written.
     if (!is_along(*score_indices_, products_->id) || !is_along(*share_indices_, share_loop_) ||
         !is_along(share->args, along.id) || !reads_scores_in_place())
       return false;
@@ -256,7 +256,7 @@ class Matcher {
            (*value)->view.size() == (*value)->args.size() && is_along((*value)->args, move.id);
   }
 
-  // Coordinates of one row: the loop along it, else 0.
+  // True if the indices address one row: the loop on one axis, 0 on the others.
   static bool is_along(const std::vector<Scalar>& indices, std::size_t loop) {
     std::size_t found = 0;
     for (const Scalar& at : indices) {
@@ -276,7 +276,7 @@ class Matcher {
     return suits;
   }
 
-  // Whether the first element lies at a multiple of `by` elements.
+  // True if the offset of the first element is a multiple of `by` elements.
   static bool starts_evenly(const std::vector<Scalar>& indices, const Dims& view, std::int64_t by) {
     Dim start = 0, stride = 1;
     for (std::size_t axis = view.size(); axis-- > 0; stride = stride * view[axis]) {
@@ -293,7 +293,8 @@ class Matcher {
       const auto in_v = distance(tile.v, loop->id), in_y = distance(*tile.store, loop->id);
       if (!in_q || !in_k || !in_v || !in_y) return false;
       const bool is_row = *in_k == Dim(0) && *in_v == Dim(0) && !(*in_q == Dim(0));
-      // The longest of those that keys do not move along; heads that share keys are few.
+      // The longest loop that moves q but neither k nor v. Heads that share keys (grouped-query
+      // attention) match too, but are few.
       const bool is_longer = tile.queries == nullptr || !loop->extent.is_constant() ||
                              (tile.queries->extent.is_constant() &&
                               loop->extent.constant() > tile.queries->extent.constant());
@@ -332,12 +333,12 @@ class Matcher {
   const Statement* products_ = nullptr;
   const std::vector<Scalar>*score_indices_ = nullptr, *share_indices_ = nullptr;
   std::size_t shares_ = 0, share_loop_ = 0;
-  std::map<std::size_t, Scalar> held_;  // what is defined between the folds
+  std::map<std::size_t, Scalar> held_;  // definitions between the reductions
 };
 
-// A loop of which others see quotient and remainder, as of heads in groups, is two.
+// Strip-mines loops that are only used through quotient and remainder, e.g. heads in groups.
 void split_divided_loops(LoopNest& nest) {
-  std::map<std::size_t, std::int64_t> divided;  // by loop
+  std::map<std::size_t, std::int64_t> divided;
   const auto note = [&](const ScalarNode& node) {
     const bool is_divided =
         node.kind == ScalarKind::Binary &&
@@ -391,7 +392,7 @@ std::optional<AttentionTile> match_attention(const LoopNest& nest) {
 }
 
 void join_attention(NestSequence& sequence) {
-  // Products, softmax and sums; and sometimes a nest that moves what was summed.
+  // QK^T, softmax and PV, optionally followed by a nest that copies the result.
   for (const std::size_t count : {4U, 3U}) {
     for (std::size_t first = 0; first + count <= sequence.parts.size(); ++first) {
       const std::size_t last = first + count - 1;
@@ -400,7 +401,7 @@ void join_attention(NestSequence& sequence) {
         continue;
       NestSequence trial = sequence;
       split_divided_loops(trial.parts[last].nest);
-      // All loops but that along a row of values stand around them.
+      // Fuse at all loops except the one along a row of values.
       const std::size_t loops = nests::outer_extents(trial.parts[last].nest.body).size();
       if (loops < 2) continue;
       auto joined = nests::fused_nest(trial, first, last, {loops - 2, loops - 2, 1}, {});

@@ -8,48 +8,48 @@
 
 namespace tenon::codegen::cuda {
 
-/// A nest that computes attention: for each query the products with all keys, their softmax, and
-/// the sum of values by it. One kernel does it on tensor cores without writing the scores down.
-/// Points into the nest.
+/// A nest that computes scaled-dot-product attention (QK^T, softmax, PV), lowered to one
+/// FlashAttention kernel: online softmax on tensor cores, scores never leave registers. Points into
+/// the nest.
 struct AttentionTile {
-  /// loops around it, but for that over queries
+  /// Loops around the tile, except the loop over queries.
   std::vector<const Statement*> outer;
   const Statement* queries = nullptr;
   Dim keys;
   std::int64_t head_size = 0, value_size = 0;
-  /// of queries, keys, values and results
+  /// Element type of queries, keys, values and results.
   DType dtype = DType::F16;
-  /// loads
+  /// Loads of query, key and value.
   Scalar q, k, v;
   const Statement* store = nullptr;
-  /// elements from one to the next
+  /// Strides from one row to the next, in elements.
   Dim q_row, k_row, v_row, y_row;
-  /// Loops of the loads and the store that are those inside a row: all begin at 0.
+  /// Loops of the loads and the store inside a row; all start at 0.
   std::vector<std::size_t> inner_loops;
-  /// what becomes of a product before the softmax
+  /// The value that softmax receives, as an expression of the QK^T product (scale, mask).
   Scalar score;
-  /// where products are read from in it
+  /// Buffer from which `score` loads the product.
   std::size_t score_buffer = 0;
-  /// of the score
+  /// Loop over keys in `score`.
   std::size_t key_loop = 0;
-  /// a row without any score above -inf is 0, else NaN
+  /// True if a fully masked row (all scores -inf) yields 0 instead of NaN.
   bool is_zero_if_masked = false;
 };
 
-/// Nothing where the nest is anything else.
+/// Returns nullopt if the nest does not compute attention.
 std::optional<AttentionTile> match_attention(const LoopNest& nest);
 
-/// Puts the nests of attention together, where a kernel computes the whole.
+/// Fuses the nests of attention into one where a kernel computes the whole.
 void join_attention(NestSequence& sequence);
 
-/// Whether two numbers are the same, with loop `b` of the second for loop `a` of the first.
+/// Structural equality of expressions, with loop `b` of `y` in the place of loop `a` of `x`.
 bool is_same(const Scalar& x, const Scalar& y, std::size_t a, std::size_t b);
 
-/// So many queries are one block's.
+/// Queries per thread block.
 inline constexpr std::int64_t kAttentionRows = 64;
 inline constexpr unsigned kAttentionThreads = 128;
 
-/// CUDA C++ that kernels of attention call.
+/// CUDA C++ functions that attention kernels call.
 std::string_view attention_template();
 
 }  // namespace tenon::codegen::cuda

@@ -2,9 +2,9 @@
 
 namespace tenon::codegen::cuda {
 
-// Scores of a block of queries stay in registers: keys and values come by in tiles, the highest
-// score and the sum so far are kept for each row, and what was summed before is scaled when a
-// higher score is met.
+// FlashAttention: the scores of a block of queries stay in registers. Keys and values stream
+// through shared memory in tiles; online softmax keeps a running maximum and sum per row and
+// rescales the accumulators when the maximum grows.
 std::string_view attention_template() {
   return R"cuda(
 template <int ROWS, int SIZE, int PITCH> FN void copy_rows(u16* to, const u16* from, i64 row, i32 first, i32 count) {

@@ -12,17 +12,18 @@ namespace {
 
 std::int64_t padded(std::int64_t size) { return (size + 15) / 16 * 16; }
 
-// Two stages of keys and values take the shared memory that a kernel has without asking; with more
-// keys at once there are too few registers for several blocks.
+// Two stages of keys and values fit the static shared memory limit. With more keys per tile the
+// register demand would limit occupancy to one block.
 std::int64_t key_count(const AttentionTile& tile) {
   const std::int64_t widest = std::max(tile.head_size, tile.value_size);
   return widest <= 128 ? 32 : 16;
 }
-// Then queries lie in shared memory as well, and registers do for six blocks.
+// With small heads the queries fit in shared memory too, and registers suffice for six blocks per
+// SM.
 bool is_small(const AttentionTile& tile) { return tile.head_size <= 64 && tile.value_size <= 64; }
 
 std::int64_t shared_elements(const AttentionTile& tile) {
-  constexpr std::int64_t kApart = 8;  // so that rows begin in different banks
+  constexpr std::int64_t kApart = 8;  // padding against bank conflicts
   const std::int64_t size = padded(tile.head_size) + kApart,
                      values = padded(tile.value_size) + kApart;
   return 2 * key_count(tile) * (size + values) + (is_small(tile) ? kAttentionRows * size : 0);
@@ -34,8 +35,8 @@ bool is_masked(const Scalar& scalar) {
          scalar->real == -std::numeric_limits<double>::infinity();
 }
 
-// The last key that a query sees, where the score masks all behind it and further queries see no
-// fewer, as causal attention has it.
+// Returns the last key that a query sees under a causal mask: the score masks all later keys, and
+// this key does not decrease from query to query.
 std::optional<Scalar> last_key(const AttentionTile& tile) {
   const nests::Affine key{{{tile.key_loop, 1}}, 0};
   for (const Scalar* at = &tile.score;;) {
@@ -77,7 +78,7 @@ void write_attention(const LoopNest& nest, const AttentionTile& tile, Lines& lin
     values.name_loop(loop.id, name);
     lines.add(concat("const i64 ", name, " = rest % ", count, "; rest /= ", count, ";"));
   }
-  // Where the first row begins.
+  // Offset of the first row.
   values.name_loop(tile.queries->id, "0");
   for (const std::size_t loop : tile.inner_loops) values.name_loop(loop, "0");
   values.begin_statement();
@@ -89,7 +90,7 @@ void write_attention(const LoopNest& nest, const AttentionTile& tile, Lines& lin
   const std::string q = start(tile.q), k = start(tile.k), v = start(tile.v);
   const std::string y = concat(nest.buffers[tile.store->id].name, " + ",
                                values.place(tile.store->indices, tile.store->view, false).offset);
-  const std::size_t product = nest.locals.size();  // no local of the nest's own
+  const std::size_t product = nest.locals.size();  // an id after the nest's own locals
   nests::Rewriting rewriting([&](ScalarNode node) {
     if (node.kind == ScalarKind::Load && node.id == tile.score_buffer)
       return local_scalar(product, DType::F32);
@@ -100,7 +101,7 @@ void write_attention(const LoopNest& nest, const AttentionTile& tile, Lines& lin
   const Scalar& score = holder.front().value;
   std::string keys = values.extent(tile.keys);
   if (const std::optional<Scalar> last = last_key(tile)) {
-    // Tiles of keys that no query of the block sees are left out.
+    // Skips key tiles that the mask hides from every query of the block.
     values.begin_statement();
     values.name_loop(tile.queries->id, "last_query");
     lines.add(concat("const i64 end_query = first + ", kAttentionRows, " < ", queries,

@@ -5,12 +5,12 @@
 
 namespace tenon::codegen::cuda {
 
-/// What a kernel does that is attention as a whole: its rows by `attention_template()`, with what
-/// becomes of a score written from the nest.
+/// Writes the body of an attention kernel: a call of `attention_template()`, with the score
+/// expression (scale, mask) written from the nest.
 void write_attention(const LoopNest& nest, const AttentionTile& tile, Lines& lines,
                      ValueWriter& values);
 
-/// How many blocks of it a multiprocessor is to have at once.
+/// Minimum number of resident blocks per multiprocessor (`__launch_bounds__`).
 unsigned blocks_together(const AttentionTile& tile);
 
 }  // namespace tenon::codegen::cuda

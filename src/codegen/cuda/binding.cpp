@@ -11,13 +11,13 @@ namespace tenon::codegen::cuda {
 namespace {
 
 constexpr unsigned kWarp = 32;
-constexpr unsigned kRowThreads = 128;  // of a block whose groups do a row each
-// So many of those keep every multiprocessor busy; of more rows each does some in turn.
+constexpr unsigned kRowThreads = 128;  // threads per block if each group computes one row
+// Enough blocks to keep every multiprocessor busy; with more rows each block loops over several.
 constexpr std::int64_t kMostRowBlocks = 1 << 13;
-// What is counted for an extent that only the run knows.
+// Assumed trip count of a symbolic extent.
 constexpr double kUnknownExtent = 64;
 constexpr std::int64_t kPackBytes = 16;
-// Shared memory that a kernel has without asking for more.
+// Static shared memory limit of a kernel, minus a reserve.
 constexpr std::int64_t kSharedBytes = 40 << 10;
 constexpr std::int64_t kRegisterBytes = 256;
 
@@ -34,9 +34,8 @@ double inner_trips(const Block& block) {
   return most;
 }
 
-// Whether the statements can be done by several threads together: loops whose positions are
-// independent, or that fold, and what stands between them. What has an order of its own is one
-// thread's.
+// True if several threads can execute the statements together: independent loops, reductions, and
+// straight-line code between them. Statements with an order of their own run on one thread.
 bool can_be_shared(const Block& block) {
   return std::all_of(block.begin(), block.end(), [](const Statement& statement) {
     if (statement.kind == Statement::Kind::Update || statement.kind == Statement::Kind::Fold)
@@ -64,7 +63,7 @@ struct Reads {
   double scattered = 0, neighbours = 0;
 };
 
-// How often elements are read, by how far those lie apart that neighbours along the loop read.
+// Counts executed loads by the distance between elements that neighbouring iterations read.
 void count_reads(const Block& block, std::size_t loop, double times, Reads& reads) {
   for (const Statement& statement : block) {
     Statement alone = statement;
@@ -78,15 +77,15 @@ void count_reads(const Block& block, std::size_t loop, double times, Reads& read
   }
 }
 
-// Whether neighbouring threads mostly read neighbours when the loop's positions are theirs. What
-// all of them read alike does not count.
+// True if neighbouring threads mostly read neighbouring elements (coalesced) when each takes one
+// iteration. Loads that are uniform across threads do not count.
 bool is_coalesced(const Block& block, std::size_t loop) {
   Reads reads;
   count_reads(block, loop, 1, reads);
   return reads.scattered <= reads.neighbours / 2;
 }
 
-// So many neighbours fit in one access of every buffer that has them side by side.
+// Number of neighbouring elements that fit in one vector access of every contiguous buffer.
 unsigned lanes_of(const LoopNest& nest, const Binding& binding) {
   if (binding.items.empty()) return 1;
   const Statement& last = *binding.items.back();
@@ -113,7 +112,7 @@ unsigned lanes_of(const LoopNest& nest, const Binding& binding) {
   if (!suits || !is_writing) return 1;
   auto lanes = static_cast<unsigned>(std::min<std::size_t>(8, kPackBytes / widest));
   while (lanes > 1 && last.extent.constant() % lanes != 0) lanes /= 2;
-  // Fewer items than threads on the device are better spread than packed.
+  // With fewer items than threads on the device, parallelism is worth more than vector accesses.
   double count = 1;
   for (const Statement* loop : binding.items) count *= trips(loop->extent);
   while (lanes > 1 && count / lanes < 1 << 15) lanes /= 2;
@@ -131,8 +130,8 @@ std::int64_t own_bytes(const LoopNest& nest) {
   return bytes;
 }
 
-// How many of a warp's threads do a row, of many rows: so many that each takes pieces of four
-// elements, and no more than a few.
+// Number of threads of a warp per row when there are many rows: enough that each thread handles
+// pieces of four elements, and at most a few pieces.
 unsigned threads_of_rows(const Block& block, double rows, std::int64_t own) {
   constexpr double kManyRows = 1 << 15;
   constexpr std::int64_t kPiece = 4, kMostPieces = 3;
@@ -220,7 +219,7 @@ Binding bind(const LoopNest& nest, const Target& target) {
       inside <= 8 || (is_coalesced_by_items && (inside <= 512 || items >= 1 << 16));
   const bool wants_group = !is_short || own > kRegisterBytes || own < 0;
   if (has_loops(*binding.inner) && wants_group && can_be_shared(*binding.inner)) {
-    // Few rows are shared by more threads each, so that all multiprocessors have some.
+    // With few rows, more threads share each row, so that all multiprocessors have work.
     constexpr double kFewItems = 1024;
     const bool is_spread = items < kFewItems && inside > 256;
     binding.group = inside <= 1024 && !is_spread ? threads_of_rows(*binding.inner, items, own)
@@ -245,7 +244,7 @@ Binding bind_selected(const LoopNest& nest, const Target& target, std::string_vi
   if (!is_on_tensor_cores(candidate)) return bind(nest, target_for(target, false));
   Target own = target;
   own.prefers_fragments = candidate == kMma;
-  // As facts would have it, if they would.
+  // First by the target's own preference, then with tensor cores forced.
   Binding binding = bind(nest, own);
   return binding.reads_boxes() || binding.mma ? binding : bind(nest, target_for(own, true));
 }

@@ -14,32 +14,32 @@
 
 namespace tenon::codegen::cuda {
 
-/// How the positions of a nest are spread over a device. The outermost independent loops are its
-/// items; a group of threads does one item, or one thread does `lanes` neighbouring ones.
+/// Mapping of a nest's iterations to a grid. The outermost independent loops form the items; a
+/// group of threads computes one item, or one thread computes `lanes` neighbouring items.
 struct Binding {
-  /// loops, outermost first
+  /// Item loops, outermost first.
   std::vector<const Statement*> items;
-  /// what is done for each
+  /// Body of one item.
   const Block* inner = nullptr;
-  /// Threads that do one item: 1, a quarter of a warp to all of it, or a whole block.
+  /// Threads per item: 1, a quarter warp up to a whole warp, or a whole block.
   unsigned group = 1;
-  /// of a block
+  /// Threads per block.
   unsigned threads = 256;
-  /// neighbours along the last of `items` that one thread does
+  /// Neighbouring items along the last item loop that one thread computes.
   unsigned lanes = 1;
-  /// Buffers of the nest's own that lie in the memory of the device, one for each group; others are
-  /// small enough for shared memory or registers.
+  /// Scratch buffers live in device memory, one set per group. Smaller scratch lives in shared
+  /// memory or registers.
   bool has_global_scratch = false;
-  /// The whole nest is attention, which a block computes for several queries on tensor cores.
+  /// Set if the whole nest is attention: a block computes several queries on tensor cores.
   std::optional<AttentionTile> attention;
-  /// … or a product, of which blocks compute tiles on tensor cores.
+  /// Set if the nest is a GEMM whose output tiles blocks compute on tensor cores.
   std::optional<ProductTile> product;
-  /// … or a gradient by weights, of which they sum pieces there.
+  /// Set if the nest is a weight gradient whose partial sums blocks compute on tensor cores.
   std::optional<WeightGradientTile> weight_gradient;
 
-  /// … or a convolution over few pixels.
+  /// Set if the nest is an implicit-GEMM convolution over TMA tiles.
   std::optional<ConvolutionTile> convolution;
-  /// … or a product or a convolution of fragments.
+  /// Set if the nest is a GEMM or a convolution on mma.sync fragments.
   std::optional<MmaTile> mma;
 
   bool reads_boxes() const { return product || weight_gradient || convolution; }
@@ -47,28 +47,27 @@ struct Binding {
 
 /// The nest must outlive the binding.
 Binding bind(const LoopNest& nest, const Target& target);
-/// … of a nest that was selected for tensor cores (`kWgmma`, `kMma`), or for anything else: it is
-/// bound as that.
+/// Binds a nest that was selected for tensor cores (`kWgmma`, `kMma`) or for another candidate to
+/// exactly that candidate.
 Binding bind_selected(const LoopNest& nest, const Target& target, std::string_view candidate);
 
-/// Blocks of threads to launch, and bytes of device memory for each of them.
+/// Number of thread blocks to launch, and bytes of device scratch per block.
 Dim block_count(const LoopNest& nest, const Binding& binding);
 Dim scratch_per_block(const LoopNest& nest, const Binding& binding);
 
-/// Blocks at most where each needs memory of its own; they go on with the next items.
+/// Upper bound on blocks that need device scratch; each block loops over further items.
 inline constexpr std::int64_t kMostScratchBlocks = 1056;
 
-/// Whether a loop's turns may run in any order, all of them.
+/// True for a loop whose iterations are independent, without a limit.
 bool is_free(const Statement& statement);
 
-/// A band of loops of one kind, each all that the one around it does; what stands in the
-/// innermost.
+/// A perfect band of loops of one kind, and the body of the innermost.
 struct LoopBand {
   std::vector<const Statement*> loops;
   const Block* inner = nullptr;
 };
 LoopBand band_of(const Statement& loop);
-/// Whether the band only folds into locals.
+/// True if the band contains only reductions into locals.
 bool is_fold_band(const LoopBand& band);
 
 }  // namespace tenon::codegen::cuda

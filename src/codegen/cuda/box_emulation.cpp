@@ -2,9 +2,9 @@
 
 namespace tenon::codegen::cuda {
 
-// A copy that nobody waits for yet may end at once or when nothing else can go on, and sums are
-// added up when somebody waits for them, no sooner: what does not wait for them meets other
-// numbers. Which copies end at once is the same in every run.
+// Emulates TMA copies and asynchronous wgmma adversarially: a copy may complete immediately or only
+// when no thread can continue, and accumulators are updated only at a wait. A kernel that misses a
+// wait reads wrong numbers. The choice of early copies is deterministic.
 std::string_view box_emulation() {
   return R"cuda(
 struct float2 { float x, y; };

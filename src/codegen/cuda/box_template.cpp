@@ -2,7 +2,7 @@
 
 namespace tenon::codegen::cuda {
 
-// The instructions that tiles are made of, one function each: the emulation has functions of the
+// TMA, mbarrier and wgmma instructions, one function each. The emulation defines functions of the
 // same names.
 std::string_view box_template() {
   return R"cuda(

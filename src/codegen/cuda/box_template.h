@@ -4,12 +4,12 @@
 
 namespace tenon::codegen::cuda {
 
-/// CUDA C++ of kernels whose operands come in boxes by tensor maps: barriers, copies, and how wgmma
-/// is told where a tile lies.
+/// CUDA C++ of kernels whose operands arrive by TMA: tensor maps, mbarriers, bulk tensor copies and
+/// wgmma matrix descriptors.
 std::string_view box_template();
 
-/// What stands in for those instructions on the processor: copies, barriers, clusters and sums of
-/// tiles as a device has them.
+/// Emulation of those instructions on the processor: TMA copies, mbarriers, clusters and wgmma
+/// accumulators with the semantics of a device.
 std::string_view box_emulation();
 
 }  // namespace tenon::codegen::cuda

@@ -12,7 +12,7 @@ namespace tenon::codegen::cuda {
 namespace {
 
 constexpr const char* kLoops = "loops";
-// Of so many products, tensor cores or a library have always been faster than loops.
+// From this number of multiply-adds on, tensor cores or a library are always faster than loops.
 constexpr double kMostByLoops = 1 << 26;
 
 bool sums_products(const LoopNest& nest) {

@@ -8,24 +8,23 @@
 
 namespace tenon::codegen::cuda {
 
-/// A way to compute a nest on a device, by one kernel or by several one after another.
+/// A way to compute a nest on a device: one kernel or a sequence of kernels.
 struct DeviceCandidate {
-  /// what does most of the work: `kWgmma`, `kMma`, "cudnn", "cublaslt", "loops"
+  /// Implementation of the dominant kernel: `kWgmma`, `kMma`, "cudnn", "cublaslt", "loops".
   std::string name;
-  /// its cost is only a place in their order; `reason` also of a yes
+  /// The cost only ranks the candidates; `reason` is also set if the candidate is accepted.
   Verdict verdict;
-  /// for which `select_kernels` makes it
+  /// The target to pass to `select_kernels` for this candidate.
   Target target;
 };
 
-/// What may compute a part, in the order of what is thought to be fastest: what is taken untimed
-/// comes first.
+/// Candidates for a part, ordered by estimated speed; without tuning the first is taken.
 std::vector<DeviceCandidate> device_candidates(const NestSequence& sequence,
                                                const NestSequence::Part& part,
                                                const std::vector<bool>& is_constant,
                                                const Target& target);
 
-/// What of a target says, beside the nest, what accepts.
+/// Text of the target's properties, apart from the nest, that decide which candidates accept.
 std::string work_text(const Target& target);
 
 }  // namespace tenon::codegen::cuda

@@ -13,15 +13,15 @@ namespace {
 constexpr std::int64_t kMostCluster = 8;
 constexpr std::int64_t kMostStep = 8;
 constexpr std::int64_t kStageBytes = 2 * kConvolutionTile * kTileBytes;
-// What the system, barriers and the first stage's alignment take of a block's shared memory.
+// Shared memory of a block that the driver, mbarriers and alignment of the first stage occupy.
 constexpr std::int64_t kOwnBytes = 1024 + 256 + 1024;
-// Of the sum that a block has at least; that it may have, and tiles that a multiprocessor may have,
-// where larger tiles or a library would do: measured with ResNet-50's layers on an H200.
+// Stages of the reduction per block: minimum, and maxima for small and large tiles; waves of tiles
+// per multiprocessor. Beyond them larger tiles or a library are faster. Measured with ResNet-50's
+// layers on an H200.
 constexpr std::int64_t kFewestStages = 4, kMostSmallStages = 36, kMostLargeStages = 72, kWaves = 2;
 
-// What is read beyond the last channel of bytes is zero, whatever weights it meets; of floats those
-// may be infinite. A window of one place that moves on by one is a product, which libraries know
-// for floats.
+// Reads past the last channel yield zero. Bytes times any weight then add zero, but float weights
+// may be infinite. A 1x1 window with unit stride is a GEMM, which libraries cover for floats.
 bool suits_tiles(const ConvolutionTile& tile) {
   const Dim pixels = tile.pixel_count();
   const bool has_pixels =
@@ -33,7 +33,8 @@ bool suits_tiles(const ConvolutionTile& tile) {
   return tile.channels % tile_depth(tile.product.dtype) == 0 && !is_product;
 }
 
-// Where a window's places begin and end, from the edges, and how far it reaches, is told in a byte.
+// True if the offsets of a window's taps relative to the image borders fit in a signed byte, as
+// im2col tensor maps require.
 bool has_short_windows(const ConvolutionTile& tile) {
   constexpr std::int64_t kByte = 256;
   const auto suits = [](std::int64_t before, std::int64_t places, std::int64_t step,
@@ -49,14 +50,15 @@ bool has_short_windows(const ConvolutionTile& tile) {
                tile.column_dilation, image[2]);
 }
 
-// Sums that the other parts send: of each thread one to two pieces of eight.
+// Bytes of partial sums that a block receives from the other parts: one or two pieces of eight per
+// thread.
 std::int64_t sent_bytes(const ConvolutionTile& tile) {
   const std::int64_t pieces = (tile.parts - 1) * std::max<std::int64_t>(1, 4 / tile.parts);
   return pieces * 128 * 8 * 4;
 }
 
-// As much of a block's sum in shared memory as fits, of one block or of two beside each other;
-// whether all blocks then find room at once.
+// Chooses the largest number of pipeline stages that shared memory holds, for one or two resident
+// blocks; returns whether all blocks are resident at once.
 bool fit_stages(ConvolutionTile& tile, const TargetFacts& facts) {
   const std::int64_t blocks = tile.block_count().constant();
   const auto all = static_cast<std::int64_t>(facts.nearest().bytes) + 1024;
@@ -69,7 +71,7 @@ bool fit_stages(ConvolutionTile& tile, const TargetFacts& facts) {
   return blocks <= (are_alone ? 1 : 2) * (tile.cluster() > 2 ? facts.cluster_units : facts.units);
 }
 
-// Tiles of few pixels, in clusters.
+// Configures 64x64 tiles in clusters, for few pixels.
 bool make_small(ConvolutionTile& tile, const TargetFacts& facts) {
   if (!tile.batch.is_constant() || tile.outputs % kConvolutionTile != 0) return false;
   tile.is_large = false;
@@ -87,8 +89,8 @@ bool make_small(ConvolutionTile& tile, const TargetFacts& facts) {
   return true;
 }
 
-// Whether each block has but a short piece of the sum: a long one for each of many tiles is done
-// faster by larger tiles, which read less.
+// True if each block reduces only a short range. A long reduction over many tiles is faster with
+// larger tiles, which read less.
 bool is_short(const ConvolutionTile& tile, std::int64_t units) {
   const bool are_alone = tile.block_count().constant() <= units;
   return tile.tile_count().constant() <= kWaves * units &&
@@ -101,8 +103,9 @@ bool make_large(ConvolutionTile& tile) {
   return tile.outputs % kTogether == 0;
 }
 
-// Tiles by the number of pixels; none where a library does better, as with many tiles or long sums
-// (its own tiles are larger): what it takes for few is far from the best that it has.
+// Chooses the tile size by the number of pixels. Refuses where a library is faster: many tiles or
+// long reductions (its tiles are larger). The library's own choice for few pixels is far from
+// optimal.
 bool choose_form(ConvolutionTile& tile, const Target& target) {
   if (!suits_tiles(tile) || !has_short_windows(tile)) return false;
   const TargetFacts facts = gpu_facts(target.architecture);

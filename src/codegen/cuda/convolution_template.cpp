@@ -2,12 +2,13 @@
 
 namespace tenon::codegen::cuda {
 
-// One tile to a block: 64 pixels, on from row to row and from image to image, by 64 outputs. Blocks
-// of a cluster share the sum of a tile (PARTS) and the pixels of BESIDE tiles of other outputs, of
-// which each has some copied to all: what L2 gives a multiprocessor limits such kernels, not their
-// sums. The fifth warp has pixels and weights copied (TMA), as many stages ahead as shared memory
-// holds; the others multiply (wgmma). Each thread sends its sums to the block that they end in,
-// where the same thread adds them up, in the order of the parts, and does what follows.
+// Implicit-GEMM convolution with split-K over a thread-block cluster, TMA multicast and warp
+// specialization. A block computes 64 pixels, continuing across rows and images, by 64 outputs. The
+// blocks of a cluster split the reduction of a tile (PARTS), and tiles of different outputs share
+// their pixels by multicast: L2 bandwidth limits these kernels, not arithmetic. The fifth warp
+// issues TMA copies of pixels and weights into all pipeline stages that shared memory holds; the
+// other four form the wgmma warpgroup. Each thread sends partial sums to the block that owns them;
+// there the same thread adds them in the order of the parts and runs the epilogue.
 std::string_view convolution_template() {
   return R"cuda(
 template <class FORMAT, int PARTS, int BESIDE, int STAGES, class VALUE, class RESULT, class FETCH, class FINISH, class PLACE>
