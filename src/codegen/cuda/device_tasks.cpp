@@ -13,13 +13,13 @@
 namespace tenon::codegen::cuda {
 namespace {
 
-// A kernel of one of the node's nests, for the values of symbols that its nest's version asks for.
+// A kernel for one nest of a node, with the symbol range of the selected version.
 struct SelectedKernel {
   DeviceKernel kernel;
   double flops = 0;
   Version version = {};
 };
-// Of one nest, one after another; how that was decided, where somebody wants to know.
+// Kernels of one nest in order of execution, and the decision record if requested.
 struct SelectedKernels {
   std::vector<SelectedKernel> kernels;
   std::optional<Decision> decision;
@@ -69,7 +69,7 @@ class DeviceTasks : public TaskWriter {
   }
 
  private:
-  // The kernels of a nest as facts have them, or as whoever is asked chooses among what accepts.
+  // Selects the kernels of a nest by the cost model, or by the callback in the options.
   SelectedKernels select_for(NodeId id, NestSequence& sequence, const NestSequence::Part& part,
                              const std::vector<bool>& is_constant, double flops) {
     SelectedKernels selected;
@@ -94,7 +94,7 @@ class DeviceTasks : public TaskWriter {
     decision.selection = chosen ? std::move(*chosen) : Selection{{{0}}, "first by the facts"};
     bool has_any = false;
     for (const Version& version : decision.selection.versions) {
-      // Where the list has no such symbol, any of them does.
+      // Without a guard for that symbol in the list, the first version serves for all values.
       if (!version.symbol.empty() && !guard_symbol(version) && has_any) continue;
       has_any = true;
       add_kernels(select_kernels(sequence, part, is_constant, candidates[version.candidate].target),
@@ -104,7 +104,7 @@ class DeviceTasks : public TaskWriter {
     return selected;
   }
 
-  // What is copied for a sum, and what follows it, counts with the sum.
+  // Copies before a contraction and epilogues after it are attributed to the contraction.
   static void add_kernels(std::vector<DeviceKernel> made, double flops, const Version& version,
                           SelectedKernels& selected) {
     const auto sum = std::ranges::find_if(
@@ -134,7 +134,7 @@ class DeviceTasks : public TaskWriter {
     call.flops = selected.flops;
     call.bytes = bytes_of(call);
     TaskList::Task task = task_of(id, results);
-    if (kernel.library) {  // its result comes last
+    if (kernel.library) {  // the result is the last buffer
       task.reads.assign(call.buffers.begin(), call.buffers.end() - 1);
       task.writes = {call.buffers.back()};
     } else {
@@ -151,13 +151,14 @@ class DeviceTasks : public TaskWriter {
     }
     if (!kernel.library) {
       derive_uses(list_, task);
-      // Pointers of a kernel are told apart: only one store waits for all that it is made of.
+      // Kernel pointers are declared `__restrict__`: only a single result may share its operand's
+      // memory.
       if (task.writes.size() > 1) task.may_share.clear();
     }
     list_.tasks.push_back(std::move(task));
   }
 
-  // A kernel with the work of its call; by which tensor cores, if any.
+  // Adds a kernel and its launch geometry to a call; `by` names the tensor-core candidate, if any.
   void set_kernel(const LoopNest& nest, const std::string& name, const std::string& by,
                   TaskList::Call& call) {
     const Binding binding = bind_selected(nest, *options_.device, by);
@@ -179,7 +180,7 @@ class DeviceTasks : public TaskWriter {
     return place;
   }
 
-  // A tensor that lies in one piece, with its last axis innermost.
+  // A tensor map over a contiguous tensor whose last axis is innermost.
   TaskList::TensorMap map_of(const LoopNest& nest, const Scalar& load, const Dims& view,
                              std::vector<std::uint64_t> box, std::vector<std::uint64_t> steps) {
     TaskList::TensorMap map{place_of(nest, load), scope_.in_list(view[0]), {}, {},
@@ -192,7 +193,7 @@ class DeviceTasks : public TaskWriter {
     return map;
   }
 
-  // Rows of strips, 32 channels at a time.
+  // Tensor maps of weight-gradient strips: rows of a strip, 32 channels per box.
   void set_weight_gradient(const LoopNest& nest, const WeightGradientTile& tile,
                            TaskList::Kernel& kernel) {
     kernel.shared_bytes = weight_gradient_shared_bytes(tile);
@@ -205,12 +206,12 @@ class DeviceTasks : public TaskWriter {
         map_of(nest, tile.gradient, tile.gradient->view, {32, shifted, 1, images}, {1, 1, 1, 1})};
   }
 
-  // Pixels in their order, 128 bytes of channels at a time; weights as a matrix.
+  // Im2col tensor map of the pixels, 128 bytes of channels per box; a 2-D map of the weights.
   void set_convolution(const LoopNest& nest, const ConvolutionTile& tile,
                        TaskList::Kernel& kernel) {
     kernel.shared_bytes = convolution_shared_bytes(tile);
     kernel.cluster = tile.is_large ? 0 : static_cast<std::uint32_t>(tile.cluster());
-    // What a block has copied: of pixels that are shared, its own piece.
+    // Box size per block: with multicast, each block loads its slice of the shared pixels.
     const std::uint64_t side = whole(tile.tile_outputs),
                         depth = whole(tile_depth(tile.product.dtype)),
                         pixels =
@@ -225,7 +226,7 @@ class DeviceTasks : public TaskWriter {
 
   static std::uint64_t whole(std::int64_t number) { return static_cast<std::uint64_t>(number); }
 
-  // Its operands as boxes, and room for some of them.
+  // Tensor maps of both operands, and shared memory for the pipeline stages.
   void set_product(const LoopNest& nest, const ProductTile& tile, TaskList::Kernel& kernel) {
     const std::uint64_t side = whole(tile.tile_columns()), depth = whole(tile_depth(tile.dtype));
     kernel.shared_bytes = kProductSharedBytes;
@@ -259,7 +260,7 @@ class DeviceTasks : public TaskWriter {
     call.kernel = static_cast<std::uint32_t>(found->second);
   }
 
-  // What a call on a device reads and writes, as the nest says that it computes.
+  // Derives the reads and writes of a device call from the storage of the nest's buffers.
   static void note_uses(const LoopNest& nest, const TaskList::Call& call, TaskList::Task& task) {
     std::size_t given = 0;
     for (const NestBuffer& buffer : nest.buffers) {

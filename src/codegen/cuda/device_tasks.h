@@ -6,9 +6,9 @@
 
 namespace tenon::codegen::cuda {
 
-/// Kernels for the device of the options: loops bound to blocks and threads, kernels on tensor
-/// cores and calls of libraries, whichever is thought to be fastest or the options choose.
-/// `original_bound`: ids of nodes that callers know are below.
+/// Writes tasks for the device in the options: loops bound to blocks and threads, tensor-core
+/// kernels, and library calls, chosen by the cost model or by the options. `original_bound`: ids of
+/// nodes known to the caller lie below it.
 std::unique_ptr<TaskWriter> device_tasks(const CompileOptions& options, SharedKernels& shared,
                                          GraphScope& scope, std::size_t original_bound);
 

@@ -7,8 +7,7 @@
 
 namespace tenon::codegen::cuda {
 
-/// How many elements lie between neighbours along a loop; nothing where that is not the same
-/// everywhere.
+/// Returns the stride along a loop in elements, or nullopt if it is not constant.
 inline std::optional<Dim> distance(const std::vector<nests::Scalar>& indices, const Dims& view,
                                    std::size_t loop) {
   Dim total = 0, stride = 1;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kFewTurns = 4096;
 
-// What a loop reads and writes: buffers, and locals that it does not define itself.
+// Buffers and outer locals that a loop reads and writes.
 struct Uses {
   std::set<std::size_t> reads, writes;
   bool has_outer_locals = false;

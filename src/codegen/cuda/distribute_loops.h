@@ -4,9 +4,9 @@
 
 namespace tenon::codegen::cuda {
 
-/// Makes nests of their own of loops that stand side by side in a few turns of others and know
-/// nothing of each other, as two results laid out in different orders: then every position is a
-/// thread's, not every turn a block's.
+/// Loop distribution: splits independent sibling loops inside a short outer loop into nests of
+/// their own, e.g. two results in different layouts. Then each thread takes one position instead of
+/// each block one iteration of the outer loop.
 void distribute_loops(NestSequence& sequence);
 
 }  // namespace tenon::codegen::cuda

@@ -4,8 +4,8 @@
 
 namespace tenon::codegen::cuda {
 
-/// CUDA C++ of eight neighbours, that a thread computes what follows sums of: how they are read and
-/// written, and how threads that have fragments of sums come by them.
+/// CUDA C++ of the epilogue's vectors of eight elements: vector loads and stores, and the shuffles
+/// that turn accumulator fragments into eight neighbours per thread.
 std::string_view eight_template();
 
 }  // namespace tenon::codegen::cuda

@@ -4,8 +4,8 @@
 
 namespace tenon::codegen::cuda {
 
-/// What kernels on tensor cores have in common: narrow formats, fragments of mma.m16n8k16, copies
-/// that are made ahead.
+/// CUDA C++ shared by mma.sync kernels: 16-bit formats, m16n8k16 fragments (ldmatrix), and cp.async
+/// copies.
 std::string_view fragment_template();
 
 }  // namespace tenon::codegen::cuda

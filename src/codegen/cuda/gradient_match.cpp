@@ -1,4 +1,5 @@
-// Gradients of convolutions, as sums of products whose windows move the other way.
+// Matches data and weight gradients of convolutions (contractions over transposed windows) for
+// cuDNN.
 #include "codegen/cuda/distance.h"
 #include "codegen/cuda/library_match.h"
 #include "codegen/cuda/sum_store.h"
@@ -15,7 +16,7 @@ namespace {
 using nests::Affine;
 using nests::Contraction;
 
-// The loops of a sum, by number.
+// Loops of a contraction by id.
 struct Loops {
   std::map<std::size_t, const Statement*> parallel, reduction;
   explicit Loops(const Contraction& sum) {
@@ -24,7 +25,7 @@ struct Loops {
   }
 };
 
-// The loop that is all of a coordinate.
+// Returns the loop if the index is exactly that loop, else null.
 const Statement* plain_loop(const Scalar& index,
                             const std::map<std::size_t, const Statement*>& of) {
   if (index->kind != ScalarKind::Loop) return nullptr;
@@ -32,7 +33,7 @@ const Statement* plain_loop(const Scalar& index,
   return found == of.end() ? nullptr : found->second;
 }
 
-// One axis of the forward convolution.
+// Window parameters of one spatial axis of the forward convolution.
 struct Window {
   std::int64_t size = 1, stride = 1, dilation = 1, before = 0, behind = 0;
   std::int64_t image = 0, result = 0;  // extents
@@ -81,7 +82,7 @@ LibraryMatch match_weight_gradient(const LoopNest& nest, const Contraction& sum,
   if (std::string why = note_types(nest, sum, *store, match.call); !why.empty()) return refuse(why);
   if (match.call.result_dtype != match.call.dtype) return refuse("a result of another type");
   const Loops loops(sum);
-  // The result's gradient is read at plain places: batch, row, column are summed over.
+  // The output gradient is indexed by plain loops; batch, row and column are reduced.
   const auto reads_plainly = [&](const Scalar& load) {
     if (load->view.size() != 4 || load->bounds != Bounds::Inside) return false;
     for (std::size_t axis = 0; axis < 3; ++axis) {
@@ -112,7 +113,7 @@ LibraryMatch match_weight_gradient(const LoopNest& nest, const Contraction& sum,
     if (padding == Channels::MayBePadded && are_few) other.image_channels = together;
     return other;
   }
-  const bool is_single = nests::is_integer(image->args[3], 0);  // one channel, and no loop
+  const bool is_single = nests::is_integer(image->args[3], 0);  // a single channel without a loop
   if ((channels == nullptr && !is_single) || channels == outputs)
     return refuse("channels by themselves");
   const std::int64_t held = image->view[3].constant();
@@ -162,7 +163,7 @@ LibraryMatch match_weight_gradient(const LoopNest& nest, const Contraction& sum,
   }
   if (used.size() != loops.parallel.size() + loops.reduction.size())
     return refuse("loops that move along no axis");
-  // Weights as output, row, column, channel.
+  // Weight layout: output, row, column, channel.
   std::vector<const Statement*> order{outputs};
   for (const Statement* loop : inside) {
     if (loop != nullptr) order.push_back(loop);
@@ -196,7 +197,7 @@ LibraryMatch match_data_gradient(const LoopNest& nest, const Contraction& sum) {
   if (std::string why = note_types(nest, sum, *store, match.call); !why.empty()) return refuse(why);
   if (match.call.result_dtype != match.call.dtype) return refuse("a result of another type");
   const Loops loops(sum);
-  // Channels of the result are the loop that it lies along; the weights move with it.
+  // The result's innermost loop runs along its channels; the weights move with it.
   const Statement* channels = nullptr;
   for (const Statement* loop : sum.parallel) {
     const auto step = distance(*store, loop->id);
@@ -215,7 +216,8 @@ LibraryMatch match_data_gradient(const LoopNest& nest, const Contraction& sum) {
                   *outputs = plain_loop(gradient->args[3], loops.reduction);
   if (outputs == nullptr) return refuse("images whose channels are not last");
   if (batch == nullptr && !(gradient->view[0] == Dim(1))) return refuse("a batch with windows");
-  std::array<std::size_t, 4> axes = {4, 4, 4, 4};  // of the weights: output, row, column, channel
+  // axes of the weights: output, row, column, channel
+  std::array<std::size_t, 4> axes = {4, 4, 4, 4};
   std::vector<std::size_t> others;
   for (std::size_t axis = 0; axis < 4; ++axis) {
     const Scalar& at = weights->args[axis];
@@ -250,13 +252,13 @@ LibraryMatch match_data_gradient(const LoopNest& nest, const Contraction& sum) {
       }
     }
     if (along == nullptr) return refuse("windows that do not move");
-    // Of two loops, the one that steps over the other in the result is the outer.
+    // Two loops on one axis: the outer is the loop with the larger stride in the result.
     if (phase != nullptr) {
       const auto a = distance(*store, along->id), b = distance(*store, phase->id);
       if (!a || !b || !a->is_constant() || !b->is_constant()) return refuse("uneven results");
       if (a->constant() < b->constant()) std::swap(along, phase);
     } else {
-      // Phases may show in the weights alone.
+      // Phases of a strided gradient may appear in the weights alone.
       for (const auto& [id, loop] : loops.parallel) {
         if (used.contains(id) || id == along->id) continue;
         const auto step = distance(*store, id), outer = distance(*store, along->id);
@@ -275,7 +277,7 @@ LibraryMatch match_data_gradient(const LoopNest& nest, const Contraction& sum) {
       return refuse("a result that is not in one piece");
     const std::int64_t by_phase =
         phase != nullptr && at->steps.contains(phase->id) ? at->steps.at(phase->id) : 0;
-    // The axis of the weights that goes with it.
+    // Find the matching axis of the weights.
     bool is_found = false;
     for (const std::size_t j : {k, 1 - k}) {
       if (is_found) break;
@@ -289,8 +291,8 @@ LibraryMatch match_data_gradient(const LoopNest& nest, const Contraction& sum) {
                                 (phase != nullptr && step_of(phase) != 0 ? 1U : 0U);
       if (weight->steps.size() != known) continue;
       if (window_loop != nullptr && step_of(window_loop) != window.stride) continue;
-      // Row y of the image meets row m of the result by element k of the window where
-      // y + before = m * stride + k, whatever the loops are at.
+      // Image row y meets result row m at tap k where y + before = m * stride + k, for all loop
+      // values.
       if (phase != nullptr && window.stride * by_phase + step_of(phase) != 1) continue;
       is_found = is_met[j] = true;
       axes[k + 1] = others[j];

@@ -14,7 +14,7 @@
 namespace tenon::codegen::cuda {
 namespace {
 
-// Positions without the groups' loop, where those cut an axis evenly: of that one group is left.
+// Removes the group loop from indices that it partitions evenly; the view keeps one group.
 void leave_one(const Statement& groups, std::vector<Scalar>& at, Dims& view) {
   for (std::size_t axis = 0; axis < view.size(); ++axis) {
     auto affine = nests::affine_of(at[axis]);

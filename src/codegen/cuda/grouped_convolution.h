@@ -7,19 +7,19 @@
 
 namespace tenon::codegen::cuda {
 
-/// A convolution in groups of channels: what becomes of one group, as a nest of its own, of tensors
-/// that have no other.
+/// A grouped convolution reduced to one group: a nest over tensors that contain only that group.
 struct OneGroup {
   LoopNest nest;
-  /// the loop over them, of the nest as it was
+  /// The group loop of the original nest.
   const Statement* groups = nullptr;
 };
 
-/// Nothing where no loop, or more than one, moves both factors of a sum.
+/// Returns nullopt unless exactly one loop moves both factors of the contraction.
 std::optional<OneGroup> one_group(const LoopNest& nest);
 
-/// Constant weights as group, output, row, column, channel; nothing where there are none of such a
-/// convolution, or they lie so. `is_constant`: by buffer of the nest.
+/// Packing of constant weights into group, output, row, column, channel order. Returns nullopt
+/// unless the nest is a grouped convolution with constant weights in another order. `is_constant`
+/// is indexed by buffer of the nest.
 std::optional<nests::Packing> grouped_packing(const LoopNest& nest,
                                               const std::vector<bool>& is_constant);
 

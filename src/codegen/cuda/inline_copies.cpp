@@ -13,9 +13,9 @@
 namespace tenon::codegen::cuda {
 namespace {
 
-// What a store copies.
+// A store that copies elements from another buffer.
 struct Copy {
-  std::vector<std::size_t> loops;  // by axis of what it writes
+  std::vector<std::size_t> loops;  // by axis of the written buffer
   Dims dims;
   Scalar source;         // a load
   std::size_t from = 0;  // buffer of the sequence
@@ -30,7 +30,7 @@ std::vector<std::size_t> given_buffers(const NestSequence::Part& part) {
   return ids;
 }
 
-// Elements of an operand, widened at most.
+// Returns the load if the value is an operand's element, possibly widened to f32.
 std::optional<Scalar> copied(const Scalar& value) {
   const Scalar* load = &value;
   if ((*load)->kind == ScalarKind::Cast) {
@@ -86,7 +86,8 @@ class Inliner {
       const auto source = copied(store.value);
       if (!source || to == SIZE_MAX || ids[(*source)->id] == SIZE_MAX) continue;
       const NestSequence::Buffer& target = sequence_.buffers[to];
-      // A value of the sequence's own, whole, of what nobody writes here.
+      // The target is a temporary that the store writes whole; the source is an operand, which no
+      // nest writes.
       if (target.role != NestSequence::BufferRole::Temporary || store.view != target.dims) continue;
       const std::size_t from = ids[(*source)->id];
       if (sequence_.buffers[from].role != NestSequence::BufferRole::Operand) continue;
@@ -103,7 +104,7 @@ class Inliner {
 
   void rewrite(NestSequence::Part& part) {
     const std::vector<std::size_t> ids = given_buffers(part);
-    std::map<std::size_t, std::size_t> added;  // by buffer of the sequence: its place in the nest
+    std::map<std::size_t, std::size_t> added;  // position in the nest, by buffer of the sequence
     LoopNest& nest = part.nest;
     nests::Rewriting rewriting([&](ScalarNode node) {
       const bool is_load = node.kind == ScalarKind::Load && node.id < ids.size();
@@ -129,7 +130,7 @@ class Inliner {
     nests::list_extents(nest);
   }
 
-  // A coordinate of the copy's source, at a position of what was copied.
+  // Rewrites an index of the copy's source at a position of the copy's target.
   static Scalar at_position(LoopNest& nest, const Scalar& scalar, const Copy& copy,
                             const std::vector<Scalar>& at) {
     if (scalar->kind == ScalarKind::Loop) {
@@ -158,8 +159,8 @@ class Inliner {
   }
 
   NestSequence& sequence_;
-  std::map<std::size_t, Copy> copies_;  // by buffer that is written
-  std::map<std::size_t, Dim> extents_;  // of the loops that were met
+  std::map<std::size_t, Copy> copies_;  // by written buffer
+  std::map<std::size_t, Dim> extents_;  // by loop
 };
 
 }  // namespace

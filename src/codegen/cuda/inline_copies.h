@@ -4,8 +4,8 @@
 
 namespace tenon::codegen::cuda {
 
-/// Has nests read what others only copied where it came from: a kernel that moves or widens
-/// elements takes longer than the reads that it saves.
+/// Forwards pure copies: nests read the source of a copy directly. A kernel that only moves or
+/// widens elements costs more than the reads that it improves.
 void inline_copies(NestSequence& sequence);
 
 }  // namespace tenon::codegen::cuda

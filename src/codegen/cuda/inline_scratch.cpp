@@ -14,10 +14,10 @@
 namespace tenon::codegen::cuda {
 namespace {
 
-// A band of independent loops that writes each element of a scratch buffer once.
+// A band of independent loops that writes each element of a scratch buffer exactly once.
 struct Filling {
   LoopBand band;
-  const Statement* store = nullptr;  // last of what is done for each
+  const Statement* store = nullptr;  // last statement of the body
 };
 
 std::int64_t positions(const LoopBand& band) {
@@ -37,7 +37,7 @@ std::optional<Filling> filling(const LoopNest& nest, const Statement& loop) {
   });
   found.store = &inner.back();
   if (!is_one || nest.buffers[found.store->id].storage != Storage::Scratch) return std::nullopt;
-  // Each loop is one axis.
+  // Each loop indexes one axis.
   std::size_t axes = 0;
   for (const Scalar& index : found.store->indices) {
     if (index->kind == ScalarKind::Loop)
@@ -54,7 +54,7 @@ std::size_t loads_of(const Block& block, std::size_t buffer) {
   return count;
 }
 
-// The loops of `statement` with what fills the buffer in place of their load of it.
+// Replaces the load of the buffer in `statement` by the expression that fills the buffer.
 bool inline_into(LoopNest& nest, const Filling& from, Statement& statement) {
   if (!is_free(statement)) return false;
   const LoopBand band = band_of(statement);
@@ -66,12 +66,12 @@ bool inline_into(LoopNest& nest, const Filling& from, Statement& statement) {
   nests::for_each_load(*band.inner, [&](const Scalar& load) {
     if (load->id == buffer) read = load;
   });
-  // It is computed later than it was: what it reads must still be there.
+  // The computation moves later: its operands must not change in between.
   if (loads_of(*from.band.inner, band.inner->front().id) > 0) return false;
   if (!read.is_defined() || read->bounds != Bounds::Inside || read->view != from.store->view)
     return false;
   Block body = *from.band.inner;
-  // Both may have loops of the same number: those of the filling get others first.
+  // Both bands may use the same loop ids: rename the loops of the producer first.
   std::vector<std::pair<std::size_t, Scalar>> places;
   for (std::size_t k = 0; k < read->view.size(); ++k) {
     const Scalar& axis = from.store->indices[k];

@@ -4,8 +4,8 @@
 
 namespace tenon::codegen::cuda {
 
-/// Has loops compute what they would read back, once, from a nest's own memory: then every element
-/// is a thread's, not every image, and nothing is kept.
+/// Inlines scratch buffers with a single use into their consumer. Every element then maps to a
+/// thread, instead of every image to a block, and the scratch disappears.
 void inline_scratch(NestSequence::Part& part);
 
 }  // namespace tenon::codegen::cuda

@@ -16,7 +16,7 @@ bool holds_only(const Scalar& scalar, const std::set<std::size_t>& locals) {
                      [&](const Scalar& arg) { return holds_only(arg, locals); });
 }
 
-// Whether statements read no other locals.
+// True if the statements read only the given locals.
 bool reads_only(const Block& block, const std::set<std::size_t>& locals) {
   return std::all_of(block.begin(), block.end(), [&](const Statement& statement) {
     const bool is_fold = statement.kind == Statement::Kind::Fold;
@@ -38,7 +38,7 @@ std::optional<KernelWriter::RowPasses> KernelWriter::row_passes(const LoopBand& 
   if (extent % binding_.group != 0 || elements > kMostElements) return std::nullopt;
   const unsigned most = elements % 4 == 0 ? 4 : elements % 2 == 0 ? 2 : 1;
   if (most > 1 && folds_neighbours(band, most)) return RowPasses{elements / most, most, true};
-  // Other locals are a thread's, not a lane's.
+  // Other locals exist once per thread, not once per lane.
   const bool is_plain =
       std::all_of(band.inner->begin(), band.inner->end(), [](const Statement& statement) {
         return statement.kind == Statement::Kind::Store ||
@@ -48,7 +48,8 @@ std::optional<KernelWriter::RowPasses> KernelWriter::row_passes(const LoopBand& 
   return RowPasses{elements / lanes, lanes};
 }
 
-// Where a load finds its element among those of a lane, as many before and as many behind.
+// Index of a load's element in the thread's window: its `lanes` elements plus `lanes` neighbours on
+// either side.
 std::optional<std::string> KernelWriter::near_index(const Scalar& load, const Statement& loop,
                                                     unsigned lanes) const {
   if (!is_zero_outside(load)) return std::nullopt;
@@ -76,8 +77,8 @@ std::optional<std::string> KernelWriter::near_index(const Scalar& load, const St
   return least >= -reach && most <= reach ? std::optional(index) : std::nullopt;
 }
 
-// Whether each element is made of a few of its neighbours along the row, which a thread's lanes
-// then share, and of nothing else that a thread keeps.
+// True if each element is a reduction over a few neighbours along the row, which the lanes of a
+// thread share, and depends on no other per-thread state.
 bool KernelWriter::folds_neighbours(const LoopBand& band, unsigned lanes) const {
   constexpr std::int64_t kMostTrips = 16;
   const Statement& loop = *band.loops.front();
@@ -107,7 +108,7 @@ bool KernelWriter::folds_neighbours(const LoopBand& band, unsigned lanes) const 
   return is_near && suits && reads_only(*band.inner, defined);
 }
 
-// What the lanes fold, before they do.
+// Loads the lanes' neighbourhood before the reduction.
 void KernelWriter::load_neighbours(const Statement& fold) {
   for_each_load(fold.body, [&](const Scalar& load) {
     const auto index = near_index(load, *near_loop_, lanes_);
@@ -128,7 +129,7 @@ void KernelWriter::load_neighbours(const Statement& fold) {
   });
 }
 
-// Passes over a row, all written out.
+// Unrolls the passes over a row.
 void KernelWriter::write_passes(const Statement& loop, const RowPasses& passes,
                                 const std::function<void()>& body) {
   pass_ = concat("u", unique_);
@@ -158,9 +159,9 @@ void KernelWriter::write_passes(const Statement& loop, const RowPasses& passes,
   lines_.close();
 }
 
-// What several loops read of a row stays in registers from the first to the last.
+// Row elements that several loops read stay in registers from the first loop to the last.
 void KernelWriter::keep_rows(const Block& block) {
-  constexpr std::int64_t kMostBytes = 192;  // of a thread's registers
+  constexpr std::int64_t kMostBytes = 192;  // register budget of a thread
   rows_.clear();
   struct Use {
     KeptRow row;
@@ -246,7 +247,7 @@ void KernelWriter::write_spread(const LoopBand& band, const std::function<void()
 
 void KernelWriter::write_shared_folds(const LoopBand& band) {
   lines_.open("");
-  // Each thread folds its own positions; what was there before comes last.
+  // Each thread reduces its own positions from the identity; the previous value is combined last.
   for (const Statement& fold : *band.inner) {
     const DType dtype = nest_.locals[fold.id];
     lines_.add(concat("const ", computed_type(dtype), " before", fold.id, " = t", fold.id, ";"));

@@ -6,7 +6,7 @@
 
 namespace tenon::codegen::cuda {
 
-// What a statement does, for every lane of the thread.
+// Writes a statement for every lane of the thread.
 void KernelWriter::in_lanes(const Statement& statement, const std::function<void()>& write) {
   values_.begin_statement();
   if (lanes_ == 1) {
@@ -79,7 +79,7 @@ void KernelWriter::finish_store() {
   store_ = std::nullopt;
 }
 
-// Whether there is one answer for all lanes: what moves with them lies inside.
+// True if one bounds check covers all lanes: every index that depends on the lane is in bounds.
 bool KernelWriter::is_inside_together(const Scalar& load, std::size_t loop) const {
   if (load->bounds == Bounds::Inside) return true;
   for (std::size_t axis = 0; axis < load->view.size(); ++axis) {
@@ -90,7 +90,7 @@ bool KernelWriter::is_inside_together(const Scalar& load, std::size_t loop) cons
   return true;
 }
 
-// Whether the lanes are one piece of the buffer that begins where such pieces do.
+// True if the lanes access one aligned vector of the buffer.
 bool KernelWriter::is_packed(const std::vector<Scalar>& indices, const Dims& view,
                              std::size_t loop) const {
   const std::vector<Scalar> coordinates(indices.begin(),
@@ -143,7 +143,7 @@ void KernelWriter::write_fold(const Statement& statement) {
   });
 }
 
-// What is rounded to the buffer's type where it is stored need not be before.
+// A rounding to the buffer's type directly before the store is redundant.
 const Scalar& KernelWriter::rounded_once(const Statement& store, const NestBuffer& to) {
   const Scalar& value = store.value;
   const bool is_rounded = value->kind == ScalarKind::Cast && value->dtype == to.dtype &&

@@ -13,7 +13,7 @@
 namespace tenon::codegen::cuda {
 namespace {
 
-// What the partial results of a block's warps take.
+// Shared memory for the partial results of a block's warps.
 constexpr int kFoldBytes = 32 * 16;
 
 bool holds_place(const Block& block, std::set<std::size_t>& locals) {
@@ -82,8 +82,8 @@ std::string KernelWriter::parameters() const {
   for (std::size_t k = 0; k < nest_.buffers.size(); ++k) {
     const NestBuffer& buffer = nest_.buffers[k];
     if (buffer.storage == Storage::Scratch) continue;
-    // What one thread writes and another reads must not be taken for a thread's own: it would be
-    // read before the barrier.
+    // Buffers through which threads exchange values are not `__restrict__`: the compiler could
+    // otherwise move a read above the barrier.
     list.push_back(concat(buffer.storage == Storage::Operand ? "const " : "",
                           stored_type(buffer.dtype),
                           exchanged_.contains(k) ? "* " : "* __restrict__ ", buffer.name));
@@ -94,7 +94,7 @@ std::string KernelWriter::parameters() const {
   return join(list, ", ") + (binding_.reads_boxes() ? " TENSOR_MAPS" : "");
 }
 
-// So many blocks a multiprocessor is to have at once.
+// Minimum number of resident blocks per multiprocessor, for `__launch_bounds__`.
 std::string KernelWriter::together() const {
   if (binding_.weight_gradient) return ", 1";
   return binding_.attention ? concat(", ", blocks_together(*binding_.attention)) : "";
@@ -148,7 +148,7 @@ void KernelWriter::declare() {
   }
 }
 
-// Positions of loops from one number, the last the fastest.
+// Splits a linear index into loop positions; the last loop varies fastest.
 void KernelWriter::write_positions(const std::vector<const Statement*>& loops, std::string number,
                                    const std::string& type, unsigned lanes) {
   for (std::size_t k = loops.size(); k-- > 0;) {
@@ -213,7 +213,7 @@ void KernelWriter::write_items() {
   lines_.close();
 }
 
-// Statements that all threads of a group come to together.
+// Writes statements that all threads of a group execute together.
 void KernelWriter::write_shared(const Block& block) {
   for (const Statement& statement : block) {
     if (statement.kind == Statement::Kind::Define) {
@@ -237,7 +237,7 @@ void KernelWriter::write_shared(const Block& block) {
   }
 }
 
-// Statements of one thread.
+// Writes statements that one thread executes.
 void KernelWriter::write_block(const Block& block) {
   for (const Statement& statement : block) {
     switch (statement.kind) {
@@ -273,7 +273,7 @@ void KernelWriter::write_loop(const Statement& loop) {
   values_.name_loop(loop.id, name);
   if (near_loop_ != nullptr) {
     load_neighbours(loop);
-    lines_.add("#pragma unroll");  // they are in registers
+    lines_.add("#pragma unroll");  // the values are in registers
   }
   lines_.open(concat("for (", type, " ", name, " = 0; ", name, " < ", count, "; ++", name, ")"));
   write_block(loop.body);

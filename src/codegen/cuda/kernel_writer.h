@@ -13,32 +13,32 @@
 
 namespace tenon::codegen::cuda {
 
-/// Writes one kernel. What a group of threads does together is in kernel_groups.cpp, what a
-/// statement becomes in kernel_statements.cpp.
+/// Writes one kernel. kernel_groups.cpp has the code that a thread group executes cooperatively,
+/// kernel_statements.cpp the single statements.
 class KernelWriter {
  public:
   explicit KernelWriter(const Kernel& kernel);
 
   std::string run();
-  /// A function that runs it on a processor.
+  /// Returns a function that runs the kernel on a processor.
   std::string emulation() const;
 
  private:
   struct PackedStore {
     std::string pack, target, type;
   };
-  // A load along a loop whose elements a thread keeps, by pass.
+  // Elements of one load along a loop that a thread keeps in registers, by pass.
   struct KeptRow {
     Scalar load;
     std::size_t loop;
     std::string name;
   };
-  // How threads share a loop along a row whose length is known: each takes `lanes` neighbours in
-  // every pass, the same in every loop.
+  // Distribution of a row of known length over threads: each takes `lanes` neighbours in every
+  // pass, the same elements in every loop.
   struct RowPasses {
     std::int64_t count = 0;
     unsigned lanes = 1;
-    bool have_locals = false;  // lanes have locals of their own
+    bool have_locals = false;  // each lane has its own locals
   };
 
   static void collect_written(const Block& block, std::set<std::size_t>& written);
@@ -87,15 +87,15 @@ class KernelWriter {
   const std::string& symbol_;
   Lines lines_;
   ValueWriter values_;
-  std::set<std::size_t> placed_;     // locals that keep the place of an extreme
-  std::set<std::size_t> exchanged_;  // buffers of which threads read what others wrote
+  std::set<std::size_t> placed_;     // locals that track the index of an extreme (argmax, argmin)
+  std::set<std::size_t> exchanged_;  // buffers that threads of a group both write and read
   std::optional<PackedStore> store_;
-  unsigned lanes_ = 1;  // neighbours that each statement is done for, and along which loop
+  unsigned lanes_ = 1;  // neighbours per statement, along `lane_loop_`
   std::size_t lane_loop_ = 0;
-  const Statement* near_loop_ = nullptr;  // along which lanes fold their neighbours
+  const Statement* near_loop_ = nullptr;  // loop along which lanes reduce their neighbours
   std::unordered_map<const ScalarNode*, ValueWriter::PackedLoad> near_;
   std::vector<KeptRow> rows_;
-  std::string pass_;  // over a row
+  std::string pass_;  // name of the current pass over a row
   std::size_t unique_ = 0;
 };
 

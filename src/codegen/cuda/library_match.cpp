@@ -33,15 +33,15 @@ bool holds_local(const Scalar& scalar, std::size_t local) {
                      [&](const Scalar& arg) { return holds_local(arg, local); });
 }
 
-// What is done to a sum before it is stored.
+// Epilogue that a library can fuse.
 struct Epilogue {
   Scalar bias, residual;  // loads
   bool is_rectified = false;
   double alpha = 1;
 };
 
-// activation(alpha t + residual + bias), in any order of the terms. `is_bias` and `is_residual`
-// tell loads apart.
+// Matches activation(alpha t + residual + bias), with the terms in any order. `is_bias` and
+// `is_residual` classify loads.
 template <class IsBias, class IsResidual>
 std::optional<Epilogue> match_epilogue(const Statement& store, std::size_t local,
                                        const IsBias& is_bias, const IsResidual& is_residual) {
@@ -84,15 +84,15 @@ std::optional<Epilogue> match_epilogue(const Statement& store, std::size_t local
   return epilogue;
 }
 
-// A window's place may be negative or step over elements; a channel's is its number.
+// A window index may be negative or strided; a channel index is a plain loop.
 bool is_window_axis(const Scalar& index) {
   const auto affine = nests::affine_of(index);
   return !affine || affine->start != 0 || affine->steps.size() != 1 ||
          affine->steps.begin()->second != 1;
 }
 
-// How axes of weights would have to stand: output, row, column, channel.
-// With `channels`, unless 0, zeros up to so many.
+// Records the weight layout that would match: output, row, column, channel. With nonzero
+// `channels`, zero-padded to that count.
 void note_weight_order(const Scalar& weights, const std::array<const Statement*, 4>& loops,
                        std::int64_t channels, LibraryMatch& refusal) {
   if (weights->view.size() != 4 || weights->bounds != Bounds::Inside) return;
@@ -109,7 +109,7 @@ void note_weight_order(const Scalar& weights, const std::array<const Statement*,
     if (axis == 4) return;
     axes.push_back(axis);
   }
-  // Already so, and something else is in the way.
+  // The layout already matches; another condition fails.
   if (channels == 0 && std::is_sorted(axes.begin(), axes.end())) return;
   refusal.image_channels = channels;
   refusal.image = weights;
@@ -132,7 +132,7 @@ LibraryMatch match_matmul(const LoopNest& nest, const Contraction& sum) {
     if (dim.range().lo < 1) return refuse("a matrix that may be empty");
   }
   match.is_split = product.is_split;
-  // Few products are not worth a library's start.
+  // Below this size the launch overhead of a library dominates.
   const Dim work = product.m * product.n * product.k * product.batch;
   if (work.is_constant() && work.constant() < 1 << 14) return refuse("few products");
   const auto is_bias = [&](const Scalar& load) {
@@ -186,7 +186,7 @@ LibraryMatch match_convolution(const LoopNest& nest, const Contraction& sum,
       return refuse(why);
     if (match.call.result_dtype != match.call.dtype) return refuse("a result of another type");
   }
-  // The weights are those that the result's innermost loop runs along.
+  // The weights are the factor that moves along the result's innermost loop.
   std::map<std::size_t, const Statement*> parallel, reduction;
   for (const Statement* loop : sum.parallel) parallel[loop->id] = loop;
   for (const Statement* loop : sum.reduction) reduction[loop->id] = loop;
@@ -202,8 +202,8 @@ LibraryMatch match_convolution(const LoopNest& nest, const Contraction& sum,
   if (image->view.size() != 4) return refuse("images of other than two axes");
   if (!is_zero_outside(image)) return refuse("an edge that is not zero");
   if (weights->bounds != Bounds::Inside) return refuse("weights that are read past their edges");
-  // Channels are what the sum alone moves along; with them elsewhere than last a copy could be
-  // made.
+  // Channels are an axis that only reduction loops move along. If it is not the last axis, a copy
+  // with channels last would match.
   std::size_t channel_axis = 3;
   for (std::size_t axis = 0; axis < 4; ++axis) {
     const auto moves = [&](const auto& loops) {
@@ -230,10 +230,10 @@ LibraryMatch match_convolution(const LoopNest& nest, const Contraction& sum,
     if (!dim.is_constant() && &dim != &image->view[0])
       return refuse("images whose extents the run decides");
   }
-  // One loop for each axis: its position, and which loop moves along it.
+  // For each axis one index expression, and the loop of the window along it.
   struct Axis {
-    const Statement* outer = nullptr;   // of the result
-    const Statement* window = nullptr;  // of the sum
+    const Statement* outer = nullptr;   // loop of the result
+    const Statement* window = nullptr;  // loop of the reduction
     std::int64_t stride = 1, dilation = 1, start = 0;
   };
   std::array<Axis, 4> axes;
@@ -280,7 +280,7 @@ LibraryMatch match_convolution(const LoopNest& nest, const Contraction& sum,
   }
   if (used.size() != parallel.size() + reduction.size())
     return refuse("loops that move along no axis");
-  // The result in one piece: batch, rows, columns, outputs.
+  // The result is contiguous: batch, rows, columns, outputs.
   Dim piece = output_count;
   for (const std::size_t axis : {2U, 1U, 0U}) {
     if (axes[axis].outer != nullptr) {
@@ -293,7 +293,7 @@ LibraryMatch match_convolution(const LoopNest& nest, const Contraction& sum,
   }
   if (!starts_at_zero(store.indices, store.view.size()))
     return refuse("a result that is not in one piece");
-  // Weights as output, row, column, channel.
+  // Weight layout: output, row, column, channel.
   const std::array<const Statement*, 4> order = {outputs, axes[1].window, axes[2].window,
                                                  axes[3].window};
   bool is_laid_so = starts_at_zero(weights->args, weights->view.size());
@@ -307,7 +307,7 @@ LibraryMatch match_convolution(const LoopNest& nest, const Contraction& sum,
     step = step * (k == 3 && is_padded ? image->view[3] : order[k]->extent);
   }
   if (!is_laid_so) {
-    const bool is_single = is_padded && order[3] == nullptr;  // no loop to lay out along
+    const bool is_single = is_padded && order[3] == nullptr;  // without a loop to pack along
     if (!is_constant[weights->id] || is_single) {
       LibraryMatch other = refuse("weights that are laid out otherwise and no constants");
       note_weight_order(weights, order, is_padded ? image->view[3].constant() : 0, other);
