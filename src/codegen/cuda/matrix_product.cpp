@@ -11,13 +11,14 @@
 namespace tenon::codegen::cuda {
 namespace {
 
-// Loops that run as one, by what they step over in up to three arrays: (left, right, result).
+// Collapsed loops with their strides in (left, right, result).
 struct Side {
   Dim extent = 1;
   std::array<Dim, 3> steps = {0, 0, 0};
 };
 
-// Neighbouring loops join where, in every array, the outer steps over all of the inner.
+// Collapses neighbouring loops where the outer stride equals inner stride times inner extent in
+// every array.
 std::vector<Side> joined(const std::vector<Side>& loops) {
   std::vector<Side> list;
   for (const Side& loop : loops) {
@@ -52,7 +53,7 @@ MatrixProduct matrix_product(const nests::Contraction& sum, const Statement& sto
       !starts_at_zero(store.indices, store.view.size())) {
     return refused("operands that are read from their middle");
   }
-  // In a: rows and sum; in b: columns and sum.
+  // Dimensions: a has M and K, b has K and N.
   std::vector<Side> rows, columns, batches, inner;
   for (const Statement* loop : sum.parallel) {
     const auto a = distance(sum.a, loop->id), b = distance(sum.b, loop->id),
@@ -99,7 +100,7 @@ MatrixProduct matrix_product(const nests::Contraction& sum, const Statement& sto
     std::swap(at[0], at[1]);
   }
   const Dim m = row.extent, n = column.extent, k = sum_side.extent;
-  // The leading dimension and whether the matrix lies transposed.
+  // Returns the leading dimension and whether the matrix is stored transposed.
   const auto laid = [](const Dim& outer_step, const Dim& outer, const Dim& inner_step,
                        const Dim& inner_extent) -> std::optional<std::pair<Dim, bool>> {
     if (inner_step == Dim(1) || inner_extent == Dim(1)) {
@@ -108,8 +109,8 @@ MatrixProduct matrix_product(const nests::Contraction& sum, const Statement& sto
     if (outer_step == Dim(1) || outer == Dim(1)) return std::pair(inner_step, true);
     return std::nullopt;
   };
-  const auto of_a = laid(row.steps[at[0]], m, sum_side.steps[at[0]], k);     // rows by sum
-  const auto of_b = laid(sum_side.steps[at[1]], k, column.steps[at[1]], n);  // sum by columns
+  const auto of_a = laid(row.steps[at[0]], m, sum_side.steps[at[0]], k);     // M by K
+  const auto of_b = laid(sum_side.steps[at[1]], k, column.steps[at[1]], n);  // K by N
   if (!of_a || !of_b) return refused("a matrix of which neither rows nor columns are in one piece");
   const Dim leading_y = m == Dim(1) ? n : row.steps[2];
   product.batch = batch.extent;

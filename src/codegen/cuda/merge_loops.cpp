@@ -11,7 +11,7 @@
 namespace tenon::codegen::cuda {
 namespace {
 
-// A store among the statements of one pass, and none inside of deeper loops.
+// Stores of a loop body by buffer; clears `is_plain` if the body contains inner loops.
 std::map<std::size_t, const Statement*> stores_of(const Block& block, bool& is_plain) {
   std::map<std::size_t, const Statement*> stores;
   for (const Statement& statement : block) {
@@ -38,7 +38,7 @@ bool is_same_place(const Scalar& load, const Statement& store) {
   return true;
 }
 
-// Whether the second loop could be joined to the first; it is rewritten so that it can.
+// Tests whether the second loop can be fused into the first, and rewrites it for that.
 bool merge_into(const LoopNest& nest, const Statement& first, Statement& second) {
   if (!is_free(first) || !is_free(second) || !(first.extent == second.extent)) return false;
   bool is_plain = true;
@@ -60,7 +60,7 @@ bool merge_into(const LoopNest& nest, const Statement& first, Statement& second)
   nests::Rewriting([&](ScalarNode node) {
     const auto store = node.kind == ScalarKind::Load ? made.find(node.id) : made.end();
     if (store == made.end()) return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
-    // As memory would give it back.
+    // The value after a round trip through memory.
     return nests::cast_scalar(store->second->value, nest.buffers[node.id].dtype);
   }).apply(body);
   second.body = std::move(body);

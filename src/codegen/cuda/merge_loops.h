@@ -4,8 +4,8 @@
 
 namespace tenon::codegen::cuda {
 
-/// Makes one loop of neighbouring independent loops over the same positions. What the second would
-/// read back from memory it takes as the first computed it.
+/// Loop fusion: merges neighbouring independent loops over the same positions. The second takes
+/// values from registers that it would read back from memory.
 void merge_neighbouring_loops(LoopNest& nest);
 
 }  // namespace tenon::codegen::cuda

@@ -12,7 +12,8 @@
 namespace tenon::codegen::cuda {
 namespace {
 
-// A convolution of one group, with all groups' operands, loops and store in place of its own.
+// Matches a grouped convolution by one group, then restores operands, loops and store of all
+// groups.
 bool find_groups(const LoopNest& nest, const Target& target, MmaTile& tile) {
   const auto one = one_group(nest);
   if (!one) return false;
@@ -43,8 +44,8 @@ bool find_groups(const LoopNest& nest, const Target& target, MmaTile& tile) {
   return true;
 }
 
-// What a product has to know of a convolution; false where a pixel's channels do not begin at a
-// multiple of what is copied at once.
+// Derives the GEMM view of a convolution. Returns false if a pixel's channels do not start at a
+// multiple of the copy size.
 bool set_convolution(MmaTile& tile) {
   constexpr std::int64_t kCopied = 16;
   const ConvolutionTile& convolution = *tile.convolution;
@@ -63,15 +64,16 @@ bool set_convolution(MmaTile& tile) {
          convolution.channels * bytes % kCopied == 0;
 }
 
-// Cycles of a multiprocessor for a tile, for each 16 numbers of two bytes that are summed: those of
-// its 1024 products a cycle, or of shared memory, where four warps read half of each side twice and
-// what is copied is written once, 128 bytes a cycle.
+// Cycles of a multiprocessor per tile and per 16 elements of K (two bytes each): the maximum of the
+// tensor cores (1024 multiply-adds a cycle) and of shared memory (128 bytes a cycle), where four
+// warps read half of each operand twice and cp.async writes it once.
 std::int64_t cycles_of(std::int64_t rows, std::int64_t columns) {
   const std::int64_t products = rows * columns * 16 / 1024, bytes = (2 + 1) * (rows + columns) * 32;
   return std::max(products, bytes / 128);
 }
 
-// The tiles that multiprocessors have done first, each its share of them; the largest of those.
+// Chooses the tile with the shortest makespan over all multiprocessors; ties go to the largest
+// tile.
 void choose_tile(MmaTile& tile, const Target& target) {
   constexpr std::array<std::pair<std::int64_t, std::int64_t>, 3> kTiles = {
       {{128, 128}, {128, 64}, {64, 64}}};
@@ -79,7 +81,7 @@ void choose_tile(MmaTile& tile, const Target& target) {
   std::optional<std::int64_t> least;
   MmaTile best = tile;
   for (const auto& [rows, columns] : kTiles) {
-    // Half of it would be beyond the last column.
+    // More than half of the tile would lie past the last column.
     if (2 * tile.product.column_count <= columns && columns > kTiles.back().second) continue;
     tile.rows = rows;
     tile.columns = columns;

@@ -8,34 +8,33 @@
 
 namespace tenon::codegen::cuda {
 
-/// A product, or a convolution as a product of pixels, with whatever follows, for tensor cores that
-/// take fragments from registers (`mma.sync`): any from compute capability 8.0 on. Operands are
-/// copied to shared memory in pieces of 16 bytes that each thread asks for itself, some ahead.
+/// A GEMM or an implicit-GEMM convolution with fused epilogue for tensor cores that take register
+/// fragments (`mma.sync`), from compute capability 8.0 on. A cp.async pipeline copies operands to
+/// shared memory in 16-byte pieces.
 struct MmaTile {
   ProductTile product;
-  /// Where rows are pixels that a window is moved to; its `product` is the one above.
+  /// Set for convolutions, where rows are pixels; its `product` is the one above.
   std::optional<ConvolutionTile> convolution;
-  /// of channels; their loop is the last of the rows'
+  /// Groups of channels; their loop is the last of the rows' loops.
   std::int64_t groups = 1;
-  /// of a tile
+  /// Tile size.
   std::int64_t rows = 128, columns = 128;
 
   Dim row_count() const { return convolution ? convolution->pixel_count() : product.row_count; }
-  /// One block to each.
+  /// Number of tiles; one thread block each.
   Dim tile_count() const;
 };
 
-/// Nothing where the nest is anything else or the target has no such instructions, or has better
-/// ones.
+/// Returns nullopt if the nest does not match, the target lacks mma.sync, or has wgmma.
 std::optional<MmaTile> match_mma(const LoopNest& nest, const Target& target);
 
 inline constexpr unsigned kMmaThreads = 128;
-/// So many bytes of a row lie in shared memory at once, as often as this has room for: two blocks
-/// fit on every multiprocessor of compute capability 8.0 and later.
+/// Bytes of a row per pipeline stage. The number of stages follows from the shared memory; two
+/// blocks fit on every multiprocessor of compute capability 8.0 and later.
 inline constexpr std::int64_t kMmaTileBytes = 64;
 inline constexpr std::uint32_t kMmaSharedBytes = 48 << 10;
 
-/// CUDA C++ that such kernels call.
+/// CUDA C++ functions that mma kernels call.
 std::string_view mma_template();
 
 }  // namespace tenon::codegen::cuda

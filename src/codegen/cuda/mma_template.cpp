@@ -2,9 +2,10 @@
 
 namespace tenon::codegen::cuda {
 
-// One tile to a block, a quarter of it to each of four warps. Tiles of the operands are copied to
-// shared memory (cp.async), 64 bytes of each row at a time and two to five of them ahead; what lies
-// beyond an edge is zero there. While one step of fragments is multiplied the next is loaded.
+// GEMM on mma.sync with a cp.async pipeline. A block of four warps computes one tile, each warp a
+// quarter. Copies of 64 bytes per row run two to five stages ahead and fill elements past an edge
+// with zero. Fragments are double-buffered in registers: ldmatrix of the next step overlaps the mma
+// of the current one.
 std::string_view mma_template() {
   return R"cuda(
 #ifdef TENON_EMULATION

@@ -14,10 +14,10 @@ std::string numbered(const char* before, int count, const char* behind) {
   return join(list, ", ");
 }
 
-// Types of numbers, and how many of them are summed over by one instruction: 32 bytes.
+// Operand types of a wgmma instruction, and its K: 32 bytes of each operand.
 struct Factors {
   const char* format;
-  const char* name;  // of the sum and both factors
+  const char* name;  // type suffix for accumulator and both operands
   int depth;
   bool may_be_turned = false;
   bool are_whole = false;
@@ -26,7 +26,7 @@ struct Factors {
   const char* constraint() const { return are_whole ? "\"+r\"(d[" : "\"+f\"(d["; }
 };
 
-// A group's 128 threads have a sum of 64 rows in `columns` / 2 registers each.
+// wgmma m64: each of the warpgroup's 128 threads holds `columns` / 2 accumulator registers.
 std::string multiply(const Factors& numbers, int columns) {
   const int sums = columns / 2;
   const std::string turned = numbers.may_be_turned ? concat(", 0, %", sums + 3) : "";
@@ -43,7 +43,7 @@ std::string multiply(const Factors& numbers, int columns) {
                 numbers.may_be_turned ? ", \"n\"(TURNED ? 1 : 0)" : "", ");\n  }\n};\n");
 }
 
-// The first factor in registers: four for 16 rows of a warp.
+// wgmma with A in registers: four per thread for a warp's 16 rows.
 std::string multiply_rows(const Factors& numbers, int columns) {
   const int sums = columns / 2;
   return concat(

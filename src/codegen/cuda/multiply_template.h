@@ -4,9 +4,9 @@
 
 namespace tenon::codegen::cuda {
 
-/// CUDA C++: `Multiply<FORMAT, COLUMNS, IS_B_TURNED>::add(sums, a, b, adds)` adds to a group's tile
-/// of 64 rows the products of 32 bytes of each row of two tiles in shared memory (wgmma), or begins
-/// anew where `adds` is 0; `MultiplyRows` has the first tile in registers.
+/// CUDA C++ wrappers of wgmma. `Multiply<FORMAT, COLUMNS, IS_B_TURNED>::add(sums, a, b, adds)`
+/// multiplies 32 bytes of K of two shared-memory tiles and accumulates into a warpgroup's 64-row
+/// tile; it overwrites the accumulators if `adds` is 0. `MultiplyRows` takes A from registers.
 std::string multiply_template();
 
 }  // namespace tenon::codegen::cuda

@@ -8,7 +8,7 @@
 namespace tenon::codegen::cuda {
 namespace {
 
-// What is used of NVRTC, declared here: its headers are not needed.
+// The NVRTC functions in use, declared here so that its headers are not needed.
 using Program = struct NvrtcProgram*;
 struct Nvrtc {
   SharedLibrary library{"compiling CUDA C++ (NVRTC)",
@@ -61,12 +61,12 @@ std::vector<std::byte> compile_source(const std::string& source, const std::stri
     ~Destroyer() { library.destroy(program); }
   } const destroyer{library, &program};
   const std::string target = concat("--gpu-architecture=", architecture);
-  // Products and sums are fused where a nest says so, as on the processor. Lambdas that are
-  // templates are the device's, too.
+  // Multiply-adds are fused only where a nest says so, as on the processor (--fmad=false). Generic
+  // lambdas must compile for the device.
   std::vector<const char*> options = {target.c_str(), "--std=c++17", "--fmad=false",
                                       "--extra-device-vectorization",
                                       "--device-as-default-execution-space"};
-  // Kernels on all cores, with the same code.
+  // Compiles kernels on all cores; the generated code is the same.
   int major = 0, minor = 0;
   library.version(&major, &minor);
   if (major >= 13) options.push_back("--split-compile=0");

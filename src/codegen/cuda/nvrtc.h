@@ -6,11 +6,11 @@
 
 namespace tenon::codegen::cuda {
 
-/// Machine code of a device for CUDA C++, by NVIDIA's run-time compiler; no device is needed.
-/// `architecture` is such as "sm_90a". Throws Error: of kind Device where there is no compiler.
+/// Compiles CUDA C++ to machine code with NVRTC; works without a device. `architecture` is e.g.
+/// "sm_90a". Throws Error of kind Device if NVRTC is missing.
 std::vector<std::byte> compile_source(const std::string& source, const std::string& architecture);
 
-/// "NVRTC 13.0". Throws Error (Device) where there is none.
+/// Returns e.g. "NVRTC 13.0". Throws Error (Device) if NVRTC is missing.
 std::string compiler_name();
 
 }  // namespace tenon::codegen::cuda

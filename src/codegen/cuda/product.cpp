@@ -14,19 +14,20 @@
 namespace tenon::codegen::cuda {
 namespace {
 
-constexpr std::int64_t kCopied = 16;  // bytes in which tiles are copied
-// With fewer than so many for four multiprocessors a library, which has smaller ones too, is
-// faster, what follows included.
+constexpr std::int64_t kCopied = 16;  // bytes per TMA row granule
+// With fewer tiles than this per four multiprocessors a library is faster, even with a separate
+// epilogue, because it also has smaller tiles.
 constexpr std::int64_t kFewestTilesOfFour = 3;
-// With so many for one a library is faster at all that it takes (ResNet-50's layers on an H200).
+// With more tiles than this per multiprocessor a library is faster at every epilogue that it
+// supports. Measured with ResNet-50's layers on an H200.
 constexpr std::int64_t kMostTilesOfOne = 4;
 
 bool is_multiple(const Dim& dim, std::int64_t of) {
   return dim.is_constant() && dim.constant() > 0 && dim.constant() % of == 0;
 }
 
-// A library adds its bias in f32 and rounds once: so do we. What is rounded in between to the type
-// of the result is not.
+// A library adds its bias in f32 and rounds once. Intermediate roundings to the result's type are
+// dropped to match.
 Scalar without_rounding(const Scalar& scalar, DType narrow) {
   if (scalar->kind == ScalarKind::Load || scalar->args.empty()) return scalar;
   if (scalar->kind == ScalarKind::Cast && scalar->dtype == narrow &&
@@ -37,7 +38,7 @@ Scalar without_rounding(const Scalar& scalar, DType narrow) {
   return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
 }
 
-// What is computed of a sum alone: of numbers that are read nothing is checked or looked up.
+// True if every load in the epilogue is in bounds by construction.
 bool reads_inside(const Scalar& value) {
   return !nests::any_node(value, [](const ScalarNode& node) {
     return node.kind == ScalarKind::Load && node.bounds != Bounds::Inside;
@@ -67,7 +68,7 @@ bool take_store(const LoopNest& nest, const nests::Contraction& sum, const State
   const bool is_narrow = tile.dtype == DType::F16 || tile.dtype == DType::BF16;
   if (!is_narrow && !(tile.dtype == DType::F32 && target.allows_tf32)) return false;
   if (tile.b_dtype != tile.dtype) return false;
-  // Fragments are stored as they are computed, too.
+  // Fragments can be stored as f32 accumulators too.
   if (is_narrow && tile.result_dtype == DType::F32) return target.has_mma();
   if (tile.result_dtype != tile.dtype) return false;
   if (is_narrow) tile.store.value = without_rounding(store.value, tile.dtype);
@@ -111,7 +112,7 @@ std::optional<ProductTile> find_product(const LoopNest& nest, const Target& targ
   tile.a_pitch = product.a_leading.constant();
   tile.b_pitch = product.b_leading.constant();
   tile.is_b_turned = !product.is_b_transposed;
-  // Only numbers of two bytes may lie side by side along the columns.
+  // wgmma supports an N-major B only for 16-bit types.
   if (tile.is_b_turned && info(tile.dtype).storage_bytes != 2) return std::nullopt;
   return tile;
 }

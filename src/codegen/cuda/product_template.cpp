@@ -2,12 +2,12 @@
 
 namespace tenon::codegen::cuda {
 
-// Tiles of 128 rows by COLUMNS. Rows are those of a matrix, or pixels that a window is moved to,
-// with a place of the window and some channels at a time (im2col). The first of five groups of
-// threads has tiles of the operands copied to shared memory (TMA, 128 bytes swizzled), six or eight
-// of them ahead; two pairs of groups take turns: while one sums (wgmma), the other computes what
-// follows its sums and stores it. Each group of a pair has 64 rows. A grid of as many blocks as
-// there are multiprocessors goes through all tiles.
+// Persistent GEMM with TMA, wgmma and warp specialization. Tiles are 128 rows by COLUMNS; rows are
+// those of a matrix, or pixels of an implicit GEMM (TMA im2col: one window tap and a slice of
+// channels per step). The first of five warpgroups issues TMA copies (128-byte swizzle) into a
+// pipeline of six or eight stages. Two pairs of consumer warpgroups alternate (ping-pong): one
+// accumulates with wgmma while the other runs its epilogue and stores. Each warpgroup of a pair
+// owns 64 rows. The grid has one block per multiprocessor, which loops over tiles.
 std::string_view product_template() {
   return R"cuda(
 struct Convolution {

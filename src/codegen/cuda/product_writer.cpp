@@ -13,19 +13,19 @@ namespace tenon::codegen::cuda {
 
 namespace {
 
-// What is computed of a sum, before it is rounded to be stored.
+// Type of the epilogue's result before it is rounded for the store.
 std::string value_type(const ProductTile& tile) {
   return tile.has_bytes() ? stored_type(tile.result_dtype) : "float";
 }
 
-// A nest lists the extents of its loops, not what they make together.
+// Nests list the extents of single loops, not their product.
 std::string row_count(const ProductTile& tile, ValueWriter& values) {
   std::string count = "(i64)1";
   for (const Statement* row : tile.rows) count += concat(" * ", values.extent(row->extent));
   return count;
 }
 
-// Whether what a load reads along eight columns lies side by side, from a multiple of eight on.
+// True if the load reads eight contiguous columns, aligned to eight elements.
 bool is_piece(const Scalar& load, std::size_t columns) {
   if (load->bounds != Bounds::Inside) return false;
   const Dims& view = load->view;
@@ -39,7 +39,7 @@ bool is_piece(const Scalar& load, std::size_t columns) {
   return last == 1 || (view[last - 1].is_constant() && view[last - 1].constant() % kTogether == 0);
 }
 
-// Loads of pieces that follow sums: the same for all rows, and those that are not.
+// Vector loads of the epilogue: those that are equal for all rows, and the others.
 struct FetchedPieces {
   std::vector<Scalar> of_columns, of_rows;
 };
@@ -54,7 +54,7 @@ FetchedPieces find_pieces(const ProductTile& tile) {
   return found;
 }
 
-// Whether what is computed of a sum depends on a loop other than by the pieces that it reads.
+// True if the epilogue depends on a loop other than through its vector loads.
 bool asks_for(const ProductTile& tile, const Statement* loop) {
   std::unordered_set<const ScalarNode*> seen;
   std::vector<Scalar> work{tile.store.value};
@@ -69,13 +69,14 @@ bool asks_for(const ProductTile& tile, const Statement* loop) {
   return false;
 }
 
-// Whether bytes are made of sums where tensor cores leave them, and only then trade places.
+// True if the epilogue converts accumulators to bytes in fragment layout and shuffles the bytes
+// afterwards.
 bool is_in_pairs(const ProductTile& tile) {
   return tile.has_bytes() && info(tile.result_dtype).storage_bytes == 1 &&
          !asks_for(tile, tile.columns);
 }
 
-// Coordinates in what a load or the store sees.
+// Indices and view of a load or the store.
 struct Seen {
   std::vector<Scalar> at;
   Dims view;
@@ -85,7 +86,7 @@ Seen seen_by(const Scalar& load) {
           load->view};
 }
 
-// Whether a row's loops run as one there too, each step a known way.
+// True if the row loops also collapse into one index here, each with a known stride.
 bool has_rows_as_one(const Seen& seen, const ProductTile& tile) {
   const std::size_t count = tile.rows.size();
   if (count == 0 || seen.view.size() <= count) return false;
@@ -98,7 +99,7 @@ bool has_rows_as_one(const Seen& seen, const ProductTile& tile) {
                      [](const Dim& dim) { return dim.is_constant(); });
 }
 
-// Where the row and the column lie, from the first element.
+// Offset of the element at the given row and column.
 std::string offset_of(const Seen& seen, const ProductTile& tile, ValueWriter& values) {
   if (!has_rows_as_one(seen, tile)) return values.place(seen.at, seen.view, false).offset;
   const auto count = static_cast<std::ptrdiff_t>(tile.rows.size());
@@ -109,12 +110,11 @@ std::string offset_of(const Seen& seen, const ProductTile& tile, ValueWriter& va
                 values.place({seen.at.begin() + count, seen.at.end()}, inner, false).offset);
 }
 
-// What is computed of sums of eight columns (pairs of four eights, or side by side), of what is
-// fetched for it, and where it goes, by the places of loops that run as one and of the first
-// column.
+// Writes the epilogue of eight columns (four pairs in fragment layout, or contiguous), with its
+// prefetched operands and its store. It receives the collapsed row index and the first column.
 void write_finish(const LoopNest& nest, const ProductTile& tile, bool in_pairs, Lines& lines,
                   ValueWriter& values) {
-  // With positions of a row's loops where they are asked for.
+  // Opens a function; recovers the positions of the row loops only if the body needs them.
   const auto open_at_row = [&](const std::string& head, bool has_positions) {
     lines.open(head);
     if (has_positions) lines.add("i32 rest = row;");
@@ -270,7 +270,7 @@ void write_mma(const LoopNest& nest, const MmaTile& tile, Lines& lines, ValueWri
   const auto address = [&](const Scalar& load) {
     return concat("(const u8*)", nest.buffers[load->id].name);
   };
-  // Groups are rows of what follows the sums, and blocks of their own.
+  // Groups are rows of the epilogue, and have blocks of their own.
   std::string rows = row_count(product, values), of_a = address(product.a),
               of_b = address(product.b);
   if (tile.groups == 1) {

@@ -6,10 +6,10 @@
 namespace tenon::codegen::cuda {
 namespace {
 
-// No byte is so far from another.
+// Exceeds the distance between any two bytes.
 constexpr float kMostRounded = 512;
-// Of divisors in between, nothing that is computed of a quotient above 1/4 leaves the range in
-// which numbers have all their digits.
+// With divisors in this range, every intermediate of a quotient above 1/4 stays in the normal range
+// of f32.
 constexpr float kLeastDivisor = 0x1p-60F, kMostDivisor = 0x1p60F;
 
 const ScalarNode* binary(const Scalar& scalar, BinaryOp op) {
@@ -22,7 +22,7 @@ bool is_real(const Scalar& scalar, double number) {
   return scalar->kind == ScalarKind::Real && scalar->real == number;
 }
 
-// An f32 that a byte was converted to, or a number like it.
+// True for an f32 that was converted from a byte, or an integer constant of that size.
 bool is_of_byte(const Scalar& scalar) {
   if (scalar->kind == ScalarKind::Real)
     return std::abs(scalar->real) <= 255 && std::floor(scalar->real) == scalar->real;

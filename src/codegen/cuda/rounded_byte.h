@@ -6,32 +6,32 @@
 
 namespace tenon::codegen::cuda {
 
-/// A byte that an f32 is rounded to, as quantization has it: round(x) + zero, then held to what the
-/// byte can be; 0 of NaN. Zeros of both signs become one.
+/// Requantization to a byte: round(x) + zero, saturated to the byte's range; NaN becomes 0. Does
+/// not distinguish signed zeros.
 struct RoundedByte {
   Scalar x;
-  /// an f32, no larger than a byte
+  /// Zero point as f32, within a byte's range.
   Scalar zero;
 
   bool is_from_zero() const;
 };
 std::optional<RoundedByte> find_rounded_byte(const ScalarNode& node);
 
-/// A byte, without a sign, less a zero point, in f32: x - zero.
+/// Dequantization of an unsigned byte in f32: x - zero.
 struct ByteDistance {
-  /// the byte
+  /// The byte.
   Scalar x;
-  /// as above
+  /// Zero point as f32.
   Scalar zero;
 };
 std::optional<ByteDistance> find_byte_distance(const ScalarNode& node);
 
-/// x / divisor that is to be rounded to a byte, for which it need not be right beyond
-/// `kMostRounded`: what x is held to.
+/// x / divisor before a rounding to a byte. The quotient needs to be exact only up to
+/// `kMostRounded`, to which x is clamped.
 struct RoundedQuotient {
   Scalar x;
   float lowest = 0, highest = 0;
-  /// 1 / divisor, to nearest, and what is left of it
+  /// 1 / divisor rounded to nearest, and its remainder.
   float divisor = 1, inverse = 1, rest = 0;
 };
 std::optional<RoundedQuotient> find_rounded_quotient(const Scalar& scalar);

@@ -33,7 +33,7 @@
 namespace tenon::codegen::cuda {
 namespace {
 
-// Whether the sum is rounded to a narrow type wherever it is used.
+// True if every use of the sum rounds it to a narrow type.
 bool is_rounded_to(DType narrow, const Scalar& value, std::size_t local) {
   if (value->kind == ScalarKind::Local) return value->id != local;
   if (value->kind == ScalarKind::Cast && value->dtype == narrow &&
@@ -43,7 +43,8 @@ bool is_rounded_to(DType narrow, const Scalar& value, std::size_t local) {
                      [&](const Scalar& arg) { return is_rounded_to(narrow, arg, local); });
 }
 
-// What type the sum may be kept in: that of its factors where nobody sees more of it, else its own.
+// Type in which the sum may be stored: the type of its factors if all uses round to it, else its
+// own.
 DType kept_type(const LoopNest& nest, const nests::Contraction& sum, const Statement& store) {
   const std::size_t local = (*sum.inner)[0].id;
   const DType narrow = nest.buffers[sum.a->id].dtype;
@@ -52,8 +53,8 @@ DType kept_type(const LoopNest& nest, const nests::Contraction& sum, const State
   return is_stored_so || is_rounded_to(narrow, store.value, local) ? narrow : nest.locals[local];
 }
 
-// The sum by itself, into a buffer whose axes are these loops, and what is done with it, by a nest
-// of its own.
+// Splits a nest into the bare contraction, into a buffer indexed by these loops, and a nest for its
+// epilogue.
 std::vector<NestSequence::Part> split_epilogue(NestSequence& sequence,
                                                const NestSequence::Part& part,
                                                const nests::Contraction& sum,
@@ -111,8 +112,7 @@ std::vector<NestSequence::Part> split_epilogue(NestSequence& sequence,
   return {std::move(first), std::move(second)};
 }
 
-// The nest reading a copy of an image with its axes in another order, and the nest that makes the
-// copy.
+// Splits a nest into a nest that permutes (and pads) an image, and a nest that reads the copy.
 std::vector<NestSequence::Part> split_copy(NestSequence& sequence, const NestSequence::Part& part,
                                            const Scalar& image,
                                            const std::vector<std::size_t>& order,
@@ -192,7 +192,7 @@ DeviceKernel by_loops(NestSequence::Part part, std::string refusal) {
   return kernel;
 }
 
-// Whether something better than loops came of it.
+// True if a library or tensor-core kernel was selected.
 bool has_product(const std::vector<DeviceKernel>& kernels) {
   return std::any_of(kernels.begin(), kernels.end(), [](const DeviceKernel& kernel) {
     return kernel.library.has_value() || is_on_tensor_cores(kernel.candidate);
@@ -206,7 +206,7 @@ DeviceKernel on_tensor_cores(NestSequence::Part part, const Target& target) {
   return kernel;
 }
 
-// Of a nest's buffers: their places among those given, and whether they are constants.
+// For each buffer of a nest: its position among the given buffers, and whether it is constant.
 struct GivenBuffers {
   std::vector<std::size_t> place_of;
   std::vector<bool> is_constant;
@@ -223,7 +223,7 @@ struct GivenBuffers {
   }
 };
 
-// The part with a constant that is laid out so ahead.
+// Returns the part with a constant operand in a packed layout.
 NestSequence::Part with_packing(const NestSequence::Part& part, const nests::Packing& packing) {
   NestSequence::Part laid = part;
   Dims dims;
@@ -252,20 +252,20 @@ DeviceKernel packed_on_tensor_cores(NestSequence::Part laid, const nests::Packin
   return kernel;
 }
 
-// By whichever instructions the target has.
+// True if wgmma or mma tiles of the target match.
 bool is_product_tile(const LoopNest& nest, const Target& target) {
   if (target.has_wgmma()) return match_product(nest, target).has_value();
   const std::optional<MmaTile> tile = match_mma(nest, target);
   return tile && !tile->convolution;
 }
-// Of fragments, libraries have faster kernels for what they take.
+// For mma.sync convolutions of floats, libraries are faster.
 bool is_convolution_tile(const LoopNest& nest, const Target& target) {
   if (target.has_wgmma()) return match_convolution_tile(nest, target).has_value();
   const std::optional<MmaTile> tile = match_mma(nest, target);
   return tile && tile->convolution && (!target.uses_libraries || tile->product.has_bytes());
 }
 
-// A convolution; constant weights are laid out ahead.
+// Selects a convolution on tensor cores; packs constant weights at compile time.
 std::optional<DeviceKernel> convolution_kernel(const NestSequence::Part& part,
                                                const nests::Contraction& sum,
                                                const GivenBuffers& given, const Target& target) {
@@ -282,7 +282,7 @@ std::optional<DeviceKernel> convolution_kernel(const NestSequence::Part& part,
   return packed_on_tensor_cores(std::move(laid), *packing, given, target);
 }
 
-// A convolution in groups, which nothing but fragments takes.
+// Selects a grouped convolution; only the mma kernels support groups.
 std::optional<DeviceKernel> grouped_kernel(const NestSequence::Part& part,
                                            const nests::Contraction& sum, const GivenBuffers& given,
                                            const Target& target) {
@@ -293,7 +293,8 @@ std::optional<DeviceKernel> grouped_kernel(const NestSequence::Part& part,
   return kernel;
 }
 
-// A product; where columns may not lie side by side, a constant's are turned ahead.
+// Selects a GEMM on tensor cores. If columns must not be contiguous, a constant operand is
+// transposed at compile time.
 std::optional<DeviceKernel> product_kernel(const NestSequence::Part& part,
                                            const nests::Contraction& sum, const GivenBuffers& given,
                                            const Target& target) {
@@ -303,7 +304,7 @@ std::optional<DeviceKernel> product_kernel(const NestSequence::Part& part,
   const MatrixProduct product = matrix_product(sum, *store);
   if (!product.refusal.empty() || product.is_b_transposed || !given.is_constant[product.b->id])
     return std::nullopt;
-  // A part of a constant may be as large as the run says.
+  // Constants with symbolic slices cannot be packed at compile time.
   if (!product.n.is_constant() || !product.k.is_constant()) return std::nullopt;
   nests::Packing packing;
   packing.buffer = product.b->id;
@@ -327,8 +328,8 @@ std::vector<DeviceKernel> select_folded(NestSequence& sequence, const NestSequen
                                         const nests::Contraction& sum,
                                         const std::vector<bool>& is_constant, const Target& target);
 
-// A sum of products of bytes: on tensor cores where its operands lie, or can be laid, as those take
-// them. An image with other numbers than zero around it is copied with them.
+// Selects kernels for a contraction of bytes: tensor cores if the operands have, or can be copied
+// to, the required layout. An image whose padding is not zero is copied including its padding.
 std::vector<DeviceKernel> select_for_bytes(NestSequence& sequence, const NestSequence::Part& part,
                                            const nests::Contraction& sum,
                                            const std::vector<bool>& is_constant,
@@ -341,7 +342,7 @@ std::vector<DeviceKernel> select_for_bytes(NestSequence& sequence, const NestSeq
   if (std::vector<DeviceKernel> folded = select_folded(sequence, part, sum, is_constant, target);
       !folded.empty())
     return folded;
-  // A matrix that is no constant is turned by a copy.
+  // A non-constant matrix is transposed by a copy.
   for (const Scalar& factor : {sum.a, sum.b}) {
     if (factor->view.size() != 2 || factor->bounds != Bounds::Inside) continue;
     NestSequence trial = sequence;
@@ -364,12 +365,12 @@ std::vector<DeviceKernel> select_for_bytes(NestSequence& sequence, const NestSeq
   return {by_loops(part, "bytes that do not lie as tiles take them")};
 }
 
-// Whether the match stands, or would with a copy.
+// True if the match succeeded, or would succeed after a copy.
 bool is_of_use(const LibraryMatch& match) {
   return match.refusal.empty() || match.image.is_defined() || !match.result_order.empty();
 }
 
-// Kernels of libraries that add a residual are on tensor cores, but for few shapes.
+// Library kernels that add a residual use tf32 tensor cores for most shapes.
 bool drops_digits_for_residual(const LibraryMatch& match, const Target& target) {
   return match.refusal.empty() && match.call.has_residual && match.call.dtype == "f32" &&
          !target.allows_tf32;
@@ -379,7 +380,7 @@ std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence:
                                      const std::vector<bool>& is_constant, const Target& target,
                                      Channels channels, int copies = 2);
 
-// Constant weights are laid out ahead, not copied.
+// Packs constant weights at compile time instead of copying them at run time.
 void lay_ahead(const SpaceToDepth& folded, const std::vector<bool>& is_constant,
                std::vector<DeviceKernel>& kernels) {
   if (!folded.weights || *folded.weights >= is_constant.size() || !is_constant[*folded.weights])
@@ -399,7 +400,8 @@ void lay_ahead(const SpaceToDepth& folded, const std::vector<bool>& is_constant,
   }
 }
 
-// By a library, or tiles of bytes, that take few channels for many; none where they do not.
+// Selects a space-to-depth form for few channels, on a library or byte tiles. Returns an empty list
+// if neither supports it.
 std::vector<DeviceKernel> select_folded(NestSequence& sequence, const NestSequence::Part& part,
                                         const nests::Contraction& sum,
                                         const std::vector<bool>& is_constant,
@@ -430,7 +432,7 @@ std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence:
   }
   const auto sum = nests::find_contraction(part.nest);
   if (!sum) return {by_loops(part, "it sums no products of two operands")};
-  // Without libraries there is nothing to gain, only the way to try.
+  // Without libraries only emulation takes this path, for tests.
   if (channels == Channels::MayBePadded && (target.uses_libraries || target.is_emulated)) {
     std::vector<DeviceKernel> folded = select_folded(sequence, part, *sum, is_constant, target);
     if (!folded.empty()) return folded;
@@ -487,8 +489,8 @@ std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence:
     }
     return {std::move(kernel)};
   }
-  // What follows it would be a pass of its own: that takes less than a library gains, where it has
-  // instructions that are faster than fragments.
+  // A separate epilogue pass costs less than a library gains when the library has instructions that
+  // are faster than mma.sync fragments.
   const bool is_outrun = compute_capability(target.architecture) >= kTileCapability;
   if (product && (own.has_wgmma() || !is_outrun)) return {std::move(*product)};
   if (target.has_mma() && !is_outrun) {
@@ -507,7 +509,7 @@ std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence:
       return kernels;
     }
   }
-  // An image and weights may be copied, each once.
+  // Image and weights may each be copied once.
   if (match.image.is_defined() && copies > 0) {
     NestSequence trial = sequence;
     std::vector<NestSequence::Part> parts =
@@ -524,7 +526,8 @@ std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence:
       return select_for(sequence, part, is_constant, target, Channels::AsTheyAre, copies);
     }
   }
-  // Without what follows the sum, or in the type that its factors have, a library may do it.
+  // A library may support the contraction without its epilogue, or with the factors' type as
+  // result.
   const bool has_epilogue =
       sum->inner->size() != 3 || (*sum->inner)[2].value->kind != ScalarKind::Local;
   const std::optional<Statement> only = only_store(*sum);
@@ -560,7 +563,7 @@ std::optional<Target> parse_target(const std::string& text) {
 Target target_for(const Target& target, bool is_on_tensor_cores) {
   Target made = target;
   made.uses_tensor_cores = is_on_tensor_cores;
-  // Where there is none to be faster, sizes do not matter.
+  // For forced tensor cores the size thresholds against libraries do not apply.
   if (is_on_tensor_cores) made.uses_libraries = false;
   return made;
 }
@@ -571,7 +574,7 @@ void arrange(NestSequence& sequence, const Target& target) {
   if (compute_capability(target.architecture) >= kFragmentCapability) join_attention(sequence);
   for (NestSequence::Part& part : sequence.parts)
     part.is_scheduled = match_attention(part.nest).has_value();
-  // So many bytes are a few hundred turns of neighbouring threads.
+  // 64 KiB per sum are a few hundred iterations of neighbouring threads; longer sums are split.
   nests::split_sums(sequence, {.bytes = 64 << 10, .are_split_again = true});
   distribute_loops(sequence);
   for (NestSequence::Part& part : sequence.parts) {
@@ -587,7 +590,7 @@ std::vector<DeviceKernel> select_kernels(NestSequence& sequence, const NestSeque
   if (match_attention(part.nest)) {
     DeviceKernel kernel;
     kernel.part = part;
-    kernel.candidate = "attention";  // op-name: what a kernel does, whatever operators it came from
+    kernel.candidate = "attention";  // op-name: a kernel's name, not an operator's
     return {std::move(kernel)};
   }
   return select_for(sequence, part, is_constant, target, Channels::MayBePadded);

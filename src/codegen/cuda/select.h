@@ -12,61 +12,61 @@
 namespace tenon::codegen::cuda {
 
 struct Target {
-  /// "sm_90a"
+  /// E.g. "sm_90a".
   std::string architecture;
-  /// f32 products may drop digits
+  /// f32 contractions may use tf32.
   bool allows_tf32 = false;
-  /// … of bytes are on tensor cores, where there are such instructions
+  /// Byte contractions may use tensor cores, where instructions exist.
   bool multiplies_bytes = false;
   bool uses_libraries = true;
-  /// C++ for the processor that does what the device would, to be tried without one
+  /// Emit C++ that emulates the device on the processor, for tests without a GPU.
   bool is_emulated = false;
-  /// by kernels of our own
+  /// Tenon's own tensor-core kernels may be used.
   bool uses_tensor_cores = true;
-  /// … also for what a library is thought to be faster at.
+  /// Own tensor-core kernels take priority over libraries.
   bool prefers_tensor_cores = false;
 
-  /// … with fragments in registers, where they take tiles from shared memory too.
+  /// mma.sync takes priority over wgmma.
   bool prefers_fragments = false;
 
-  /// Whether tensor cores take tiles from shared memory, and those come by tensor maps.
+  /// True if the target has wgmma and TMA.
   bool has_wgmma() const {
     return architecture == "sm_90a" && uses_tensor_cores && !prefers_fragments;
   }
-  /// Whether they are given fragments of these types, and threads copy ahead what those come from;
-  /// a kernel is written for one of both.
+  /// True if the target has mma.sync and cp.async but not wgmma; a kernel is written for one of the
+  /// two.
   bool has_mma() const;
 };
-/// "cuda:sm_90a", or "cuda" for the newest that is known. Nothing where the text names no such
-/// target.
+/// Parses "cuda:sm_90a", or "cuda" for the newest known architecture. Returns nullopt for other
+/// texts.
 std::optional<Target> parse_target(const std::string& text);
 
-/// What computes one nest of a sequence on a device: loops of our own, or a library.
+/// Implementation of one nest of a sequence on a device: a generated kernel or a library call.
 struct DeviceKernel {
-  /// its buffers are those of the call, in order
+  /// Its buffers are those of the call, in order.
   NestSequence::Part part;
-  /// "loops", "attention", `kWgmma`, `kMma`, "cublaslt", "cudnn"
+  /// "loops", "attention", `kWgmma`, `kMma`, "cublaslt", "cudnn".
   std::string candidate;
-  /// why no library: for `explain`
+  /// Reason why no library was chosen, for `explain`.
   std::string refusal;
   std::optional<LibraryCall> library;
   std::vector<Dim> library_extents;
-  /// of constants; `buffer` is a place in `part.buffers`
+  /// Packings of constants; `buffer` is an index into `part.buffers`.
   std::vector<nests::Packing> packings;
 };
 
-/// Puts nests together, or makes some needless, where that suits the device.
+/// Fuses, splits and inlines nests for the device.
 void arrange(NestSequence& sequence, const Target& target);
 
-/// The kernels that compute a part, one after another. May add buffers to the sequence.
+/// Returns the kernels that compute a part, in execution order. May add buffers to the sequence.
 std::vector<DeviceKernel> select_kernels(NestSequence& sequence, const NestSequence::Part& part,
                                          const std::vector<bool>& is_constant,
                                          const Target& target);
 
-/// The target as whoever writes a kernel is to see it: one that was selected for tensor cores is
-/// matched to them whatever its size, and loops stay loops.
+/// Returns the target for writing a selected kernel: tensor-core matches ignore sizes, and loops
+/// stay loops.
 Target target_for(const Target& target, bool is_on_tensor_cores);
-/// Kernels of our own on tensor cores, by the instructions that those take.
+/// Names of Tenon's own tensor-core candidates, by instruction.
 inline constexpr const char *kWgmma = "wgmma", *kMma = "mma";
 inline bool is_on_tensor_cores(std::string_view candidate) {
   return candidate == kWgmma || candidate == kMma;

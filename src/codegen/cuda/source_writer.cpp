@@ -17,7 +17,7 @@
 namespace tenon::codegen::cuda {
 namespace {
 
-// There are 256 at most: a table has them all. Only those that the kernels look up.
+// Emits lookup tables for the 8-bit formats that the kernels use (256 entries each).
 std::string tables(const std::string& kernels) {
   std::string text;
   for (const DTypeInfo& dtype : all_dtypes()) {
@@ -28,13 +28,13 @@ std::string tables(const std::string& kernels) {
       const float value = narrow_float_to_f32(dtype.dtype, static_cast<std::uint8_t>(code));
       values.push_back(concat(std::bit_cast<std::uint32_t>(value), "u"));
     }
-    // As bits: NaN and infinity are no constants of the language's.
+    // Emitted as bits, because C++ has no literals for NaN and infinity.
     text += concat("__constant__ u32 ", name, "[256] = {", join(values, ", "), "};\n");
   }
   return text;
 }
 
-// The templates that some of the kernels call.
+// Concatenates the templates that at least one kernel calls.
 std::string templates(const std::vector<Kernel>& kernels, bool are_emulated) {
   const auto some = [&](const auto& property) {
     return std::any_of(kernels.begin(), kernels.end(),

@@ -7,19 +7,19 @@
 
 namespace tenon::codegen::cuda {
 
-/// A nest that becomes a kernel called `symbol`.
+/// A bound nest to be written as a kernel named `symbol`.
 struct Kernel {
   const LoopNest* nest = nullptr;
   std::string symbol;
   Binding binding;
 };
 
-/// CUDA C++ for kernels. One takes its buffers that are no scratch, then its extents, then memory
-/// of its own and where to report what the data does wrong.
+/// Writes CUDA C++ for kernels. Parameters: the buffers that are not scratch, the extents, device
+/// scratch, and the error report for failed data checks.
 std::string write_source(const std::vector<Kernel>& kernels);
 
-/// The same as C++ for the processor, with a function `emulate_SYMBOL(buffers, extents, scratch,
-/// error, blocks)` for each.
+/// Writes the same as C++ for the processor, with a function `emulate_SYMBOL(buffers, extents,
+/// scratch, error, blocks)` for each kernel.
 std::string write_emulation(const std::vector<Kernel>& kernels);
 
 }  // namespace tenon::codegen::cuda

@@ -23,19 +23,19 @@ namespace {
 using nests::Contraction;
 using nests::loop_statement;
 
-// More channels than these a library takes as they are.
+// Libraries are fast from this channel count on.
 constexpr std::int64_t kMostChannels = 4;
-// A window's positions are all channels only where they are few: the copy is so much larger.
+// im2col multiplies the size of the image by the window size: only for small windows.
 constexpr std::int64_t kMostUnfolded = 32;
-// Fewer results are not worth a copy more.
+// Below this number of results the extra copy does not pay.
 constexpr std::int64_t kFewestPositions = 1 << 14;
 
-// An axis that windows move along: position = stride * outer + window + start.
+// A spatial axis of the window: position = stride * outer + window + start.
 struct WindowAxis {
-  std::size_t axis = 0;  // of the image
+  std::size_t axis = 0;  // axis of the image
   const Statement *outer = nullptr, *window = nullptr;
   std::int64_t stride = 1, start = 0;
-  // Of the new image: so many positions are channels, and so many windows' steps are left.
+  // In the new image: positions folded into channels, and remaining window steps.
   std::int64_t folded = 1, steps = 1;
 
   std::int64_t size() const { return window->extent.constant(); }
@@ -44,14 +44,14 @@ struct WindowAxis {
   std::int64_t rows() const { return positions() + steps - 1; }
 };
 
-// A convolution, or its gradient by the weights.
+// A convolution, or its weight gradient.
 struct Windows {
   Scalar image, other;
   bool is_gradient = false;
   std::array<WindowAxis, 2> axes;
-  std::optional<std::size_t> batch_axis, channel_axis;  // of the image
+  std::optional<std::size_t> batch_axis, channel_axis;  // axes of the image
   const Statement *batch = nullptr, *channels = nullptr, *outputs = nullptr;
-  std::int64_t held_channels = 1;  // with zeros behind them
+  std::int64_t held_channels = 1;  // including zero padding
 
   std::int64_t depth() const { return axes[0].folded * axes[1].folded * held_channels; }
 };
@@ -82,7 +82,7 @@ std::optional<WindowAxis> window_axis(std::size_t axis, const nests::Affine& at,
       !summed->extent.is_constant())
     return std::nullopt;
   WindowAxis found{axis, parallel, summed, parallel_step, at.start};
-  // Which of the two is the window's shows in the stride, else in the length.
+  // The stride distinguishes the window's loop, else the smaller extent does.
   is_gradient = parallel_step != summed_step
                     ? summed_step > parallel_step
                     : parallel->extent.constant() < summed->extent.constant();
@@ -94,7 +94,7 @@ std::optional<WindowAxis> window_axis(std::size_t axis, const nests::Affine& at,
   return found;
 }
 
-// Every axis of the weights is one loop's, or has one element.
+// True if every axis of the weights is indexed by one loop, or has one element.
 bool are_plain(const Scalar& weights) {
   if (weights->bounds != Bounds::Inside) return false;
   for (std::size_t axis = 0; axis < weights->view.size(); ++axis) {
@@ -104,9 +104,9 @@ bool are_plain(const Scalar& weights) {
   return true;
 }
 
-// Of bytes, a row of the window at one step becomes channels as a whole, where a tile of shared
-// memory holds it. The copy unit takes as long for fewer bytes: 17 cycles for a pixel of 16 or of
-// 48 bytes, 7 for one of 64 (an H200).
+// For bytes, folds a whole row of the window at one step into channels if it fits a shared-memory
+// tile. TMA im2col needs 17 cycles for a pixel of 16 or 48 bytes, but 7 for one of 64. Measured on
+// an H200.
 bool fold_whole_rows(Windows& windows) {
   constexpr std::int64_t kPixel = 64;
   Windows trial = windows;
@@ -139,9 +139,9 @@ bool choose_folding(Windows& windows, DType dtype) {
   if (!strides &&
       (windows.axes[0].stride > 1 || windows.axes[1].stride > 1 || unfolded > kMostUnfolded))
     return false;
-  // Images of narrow numbers are copied in any case: with more channels, all but a few zeros.
+  // 16-bit images are copied in any case, because their channels would be padded otherwise.
   if (positions < kFewestPositions && !(strides && is_narrow)) return false;
-  // Wanted are pieces of 16 bytes: zeros follow the channels, or the window's columns.
+  // Pad to pieces of 16 bytes: with zero channels, or with zero window columns.
   const std::int64_t together = 16 / static_cast<std::int64_t>(info(dtype).storage_bytes);
   windows.held_channels = channels;
   if (strides && is_integer(dtype) && fold_whole_rows(windows)) return true;
@@ -162,7 +162,7 @@ std::optional<Windows> match_windows(const LoopNest& nest, const Contraction& su
   windows.image = image;
   windows.other = other;
   std::size_t count = 0;
-  std::vector<std::pair<std::size_t, const Statement*>> plain;  // axes with one loop, or none
+  std::vector<std::pair<std::size_t, const Statement*>> plain;  // axes with at most one loop
   for (std::size_t axis = 0; axis < 4; ++axis) {
     const auto at = nests::affine_of(image->args[axis]);
     if (!at) return std::nullopt;
@@ -193,7 +193,7 @@ std::optional<Windows> match_windows(const LoopNest& nest, const Contraction& su
     used.insert(axis.outer->id);
     used.insert(axis.window->id);
   }
-  // A convolution goes over images by itself and adds up channels, its gradient the other way.
+  // Batch is parallel and channels are reduced in a convolution; the reverse in its gradient.
   for (const auto& [axis, loop] : plain) {
     if (loop == nullptr) continue;
     used.insert(loop->id);
@@ -217,7 +217,7 @@ std::optional<Windows> match_windows(const LoopNest& nest, const Contraction& su
       windows.channels == nullptr || (windows.channels->extent.is_constant() &&
                                       windows.channels->extent.constant() <= kMostChannels);
   if (!are_few || (!windows.is_gradient && !are_plain(other))) return std::nullopt;
-  // The other factor moves with what is summed and with the outputs alone.
+  // The other factor depends only on reduction loops and outputs.
   for (const Statement* loop : sum.parallel) {
     if (loop != windows.outputs && nests::depends_on(other, loop->id)) return std::nullopt;
   }
@@ -260,7 +260,7 @@ class Folder {
     return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
   }
 
-  // A buffer of the sequence, and of the nest of the sum.
+  // Adds a buffer to the sequence and to the nest of the contraction.
   std::size_t add_buffer(DType dtype, const Dims& dims, Storage storage) {
     last_ = sequence_.buffers.size();
     sequence_.buffers.push_back({NestSequence::BufferRole::Temporary, 0, dtype, dims});
@@ -273,8 +273,9 @@ class Folder {
     return steps_[k] ? loop_scalar(*steps_[k]) : integer_scalar(0);
   }
 
-  // A nest that fills the last buffer added, seen with one axis for each of `extents`, with what
-  // `at` reads at the loops' positions; outside what the load has there, or zero.
+  // Adds a nest that fills the last added buffer, viewed with one axis per entry of `extents`. `at`
+  // maps the loop positions to source indices; out-of-bounds reads yield the load's fill value or
+  // zero.
   void add_copy(const char* name, const Scalar& source, const Dims& extents,
                 const std::function<std::vector<Scalar>(const std::vector<Scalar>&)>& at) {
     const NestBuffer& from = part_.nest.buffers[source->id];
@@ -290,8 +291,8 @@ class Folder {
       positions.push_back(loop_scalar(copy.nest.new_loop(concat("i", k))));
     ScalarNode read = source.node();
     read.id = 1;
-    // Around bytes there may be another number than zero; in channels that folding adds it meets
-    // zeros of the weights.
+    // Quantized images may be padded with a nonzero value; in padding channels it meets zero
+    // weights.
     const Scalar outside =
         source->bounds == Bounds::Fill ? source->args.back() : literal_scalar(source->dtype, 0, 0);
     read.bounds = Bounds::Fill;
@@ -311,11 +312,11 @@ class Folder {
     made_.copies.push_back(std::move(copy));
   }
 
-  // The new image as the sum reads it.
+  // Copies the image into its new layout, and returns the load of the contraction.
   Scalar copy_image() {
     const WindowAxis &rows = w_.axes[0], &columns = w_.axes[1];
     const Dim batch = w_.batch == nullptr ? Dim(1) : w_.batch->extent;
-    // Whole rows of the window are copied as they lie.
+    // Whole rows of the window are contiguous and are copied as they are.
     const bool has_rows = columns.folded > columns.stride && columns.stride > 1;
     Dims seen = {batch, rows.rows(), columns.rows(), rows.folded};
     if (has_rows) {
@@ -339,7 +340,7 @@ class Folder {
                              integer_scalar(axis.start));
       }
       if (w_.batch_axis) at[*w_.batch_axis] = i[0];
-      // One channel without a loop has its place at 0; zeros follow behind it.
+      // A single channel without a loop has index 0; zero padding follows it.
       if (w_.channel_axis) {
         at[*w_.channel_axis] = i[5];
       } else if (w_.held_channels > 1) {
@@ -355,7 +356,7 @@ class Folder {
                  moved(1), loop_scalar(depth_)});
   }
 
-  // An axis of one element that no loop moves along.
+  // Returns an axis of one element that no loop indexes.
   std::size_t free_axis() const {
     std::size_t axis = 0;
     while (axis == w_.axes[0].axis || axis == w_.axes[1].axis || axis == w_.batch_axis) ++axis;
@@ -372,7 +373,7 @@ class Folder {
     return made;
   }
 
-  // The loops over what is left of the windows, and over depth.
+  // Wraps a body in loops over the remaining window steps and over depth.
   Block in_windows(Block body, bool is_independent) const {
     body = {loop_statement(depth_, w_.depth(), std::move(body), is_independent)};
     for (const std::size_t k : {1U, 0U}) {
@@ -479,8 +480,8 @@ class Folder {
   const Contraction& sum_;
   const Windows w_;
   SpaceToDepth made_;
-  std::size_t last_ = 0;   // buffer added to the sequence
-  std::size_t depth_ = 0;  // the loop over it
+  std::size_t last_ = 0;   // last buffer added to the sequence
+  std::size_t depth_ = 0;  // loop over depth
   std::array<std::optional<std::size_t>, 2> steps_;
 };
 

@@ -9,23 +9,23 @@
 
 namespace tenon::codegen::cuda {
 
-/// A convolution of an image of few channels, or its gradient by the weights, as one of many
-/// channels: positions that a window passes at one step of its stride become channels
-/// (space-to-depth), or, where it does not stride, all positions of the window (im2col). Libraries
-/// are slow with few channels, tensor cores idle. Of floats, or of bytes with any number around.
+/// Rewrites a convolution of an image with few channels, or its weight gradient, to one with many
+/// channels: positions within one stride become channels (space-to-depth); with unit stride all
+/// positions of the window do (im2col). Libraries are slow with few channels and leave tensor cores
+/// idle. Supports floats, and bytes with any padding value.
 struct SpaceToDepth {
-  /// of the image, then of the weights if it reads them
+  /// Nests that copy the image and, if the convolution reads them, the weights.
   std::vector<NestSequence::Part> copies;
   NestSequence::Part sum;
-  /// of a gradient: what becomes of the sum
+  /// For a gradient: the nest that finishes the sum.
   std::optional<NestSequence::Part> rest;
-  /// Weights that are read laid out anew: the buffers of the sequence from which and to which; how,
-  /// for those that are constants.
+  /// Repacked weights: source and target buffer in the sequence, and the packing for constant
+  /// weights.
   std::optional<std::size_t> weights, laid_weights;
   nests::Packing packing;
 };
 
-/// Adds buffers to the sequence. Nothing where the sum is no such convolution.
+/// Adds buffers to the sequence. Returns nullopt if the contraction does not match.
 std::optional<SpaceToDepth> space_to_depth(NestSequence& sequence, const NestSequence::Part& part,
                                            const nests::Contraction& sum);
 

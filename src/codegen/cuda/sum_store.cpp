@@ -10,7 +10,7 @@ namespace {
 
 using nests::Contraction;
 
-// The number with what locals hold in their place, but for one.
+// Returns the expression with all locals but one replaced by their definitions.
 Scalar inlined(const Scalar& scalar, const std::map<std::size_t, Scalar>& locals,
                std::unordered_map<const ScalarNode*, Scalar>& done) {
   if (scalar->kind == ScalarKind::Local) {

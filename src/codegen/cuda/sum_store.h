@@ -8,24 +8,24 @@
 
 namespace tenon::codegen::cuda {
 
-// What all calls of libraries ask of a sum of products and of what becomes of it.
+// Conditions on a contraction and its epilogue that all library calls share.
 
 LibraryMatch refuse(std::string why);
 
-/// What follows the sum, if that is one store: its value told from the sum's local alone.
+/// Returns the epilogue if it is a single store, as an expression of the sum's local alone.
 std::optional<Statement> only_store(const nests::Contraction& sum);
 
-/// Tensor cores take eight narrow numbers at once; with fewer channels a library has slow kernels
-/// alone. In f32 its kernels for a few channels were faster than those for padded ones.
+/// Channel granularity of tensor cores: eight 16-bit elements; with fewer channels libraries fall
+/// back to slow kernels. In f32 their kernels for few channels are faster than padding.
 inline std::int64_t channels_together(const std::string& dtype) { return dtype == "f32" ? 1 : 8; }
 
 bool is_zero(const Scalar& number);
-/// Whether a load gives zeros where it leaves its tensor, or never does.
+/// True if out-of-bounds reads of the load yield zero, or cannot occur.
 bool is_zero_outside(const Scalar& load);
 bool starts_from_zero(const Statement& define);
 bool starts_at_zero(const std::vector<Scalar>& indices, std::size_t rank);
 
-/// What is asked of types, and noted of them; why they do not suit, else nothing.
+/// Checks the types and records them in the call. Returns the reason for a refusal, else "".
 std::string note_types(const LoopNest& nest, const nests::Contraction& sum, const Statement& store,
                        LibraryCall& call);
 

@@ -55,7 +55,7 @@ void join_odd_loops(LoopNest& nest) {
            store.view[axis] == loop.extent;
   };
   if (rank < 2 || !is_along(rank - 2, *outer) || !is_along(rank - 1, *inner)) return;
-  // One index in place of two where it is written; where something is read, both from the one.
+  // The store uses the collapsed index; loads recover both loops from it by division.
   const std::size_t joined = nest.new_loop(nest.loop_names[inner->id]);
   store.indices.resize(rank - 2);
   store.view.resize(rank - 2);

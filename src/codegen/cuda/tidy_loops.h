@@ -4,11 +4,11 @@
 
 namespace tenon::codegen::cuda {
 
-/// Loops that run once are none.
+/// Removes loops with one iteration.
 void drop_unit_loops(Block& block);
 
-/// The two innermost loops of a nest that only moves or computes elements, as one, where the last
-/// has an odd number of turns: a thread can then do several neighbours and write them at once.
+/// Collapses the two innermost loops of an elementwise or copying nest if the last has an odd
+/// extent, so that a thread can vectorize over several neighbours.
 void join_odd_loops(LoopNest& nest);
 
 }  // namespace tenon::codegen::cuda

@@ -36,7 +36,7 @@ std::string real_call(const std::string& function, DType dtype, const std::strin
   return concat("(float)", function, "((double)", x, ")");
 }
 
-// To nearest, ties to even; numbers past the greatest become what the format has for them.
+// Rounds to nearest even; values past the largest finite number follow `overflow`.
 std::string to_narrow_float(DType dtype, const std::string& value, Overflow overflow) {
   constexpr float infinity = std::numeric_limits<float>::infinity(),
                   nan = std::numeric_limits<float>::quiet_NaN();
@@ -164,7 +164,7 @@ std::string unary_text(UnaryOp op, DType dtype, const std::string& x) {
     default:
       break;
   }
-  // Through double and back, as the reference does.
+  // Computes in double and rounds back, as the reference does.
   return cast_text(concat("(", real_unary(op, DType::F64, concat("(double)", x)), ")"), DType::F64,
                    dtype);
 }
@@ -268,7 +268,7 @@ std::string binary_text(BinaryOp op, DType dtype, const std::string& a, const st
   }
 }
 
-// A power that is a few quarters, and no whole number: how many.
+// Returns n if the exponent of a power is n/4 and not an integer.
 std::optional<int> quarters(const ScalarNode& node) {
   constexpr double kMost = 16;
   const Scalar& exponent = node.args[1];
@@ -281,7 +281,7 @@ std::optional<int> quarters(const ScalarNode& node) {
   return static_cast<int>(count);
 }
 
-// Numbers that only loops and extents decide.
+// True for expressions of loops and extents only.
 bool is_index(const Scalar& scalar) {
   if (scalar->dtype != DType::I64) return false;
   switch (scalar->kind) {
@@ -442,7 +442,7 @@ std::string ValueWriter::new_value(const Scalar& scalar) {
       }
       std::string a = value(node.args[0]), b = value(node.args[1]);
       const DType dtype = node.args[0]->dtype;
-      if (dtype == DType::I64) {  // templates take two of one type
+      if (dtype == DType::I64) {  // templates need both arguments of one type
         a = concat("(i64)", a);
         b = concat("(i64)", b);
       }

@@ -11,7 +11,7 @@
 
 namespace tenon::codegen::cuda {
 
-/// Lines of source, indented.
+/// Indented source lines.
 class Lines {
  public:
   void add(const std::string& line) { text_.append(2 * depth_, ' ').append(line).append("\n"); }
@@ -30,62 +30,63 @@ class Lines {
   std::size_t depth_ = 0;
 };
 
-/// What a kernel calls a loop's position: "i_8", as i8 is a type.
+/// Name of a loop variable: "i_8", because i8 is a type.
 inline std::string loop_name(std::size_t loop) { return "i_" + std::to_string(loop); }
 
-/// The type that numbers are computed in, and that in which a buffer holds them.
+/// Type in which values are computed, and type in which a buffer stores them.
 std::string computed_type(DType dtype);
 std::string stored_type(DType dtype);
-/// A number as it is computed with, from what a buffer holds, and back.
+/// Converts between the stored and the computed form of a value.
 std::string from_stored(DType dtype, const std::string& stored);
 std::string to_stored(DType dtype, const std::string& value);
-/// Combines a number into what a fold holds.
+/// Combines a value into an accumulator.
 std::string combined(Reduction reduction, DType dtype, const std::string& total,
                      const std::string& next);
-/// The literal that a fold begins with.
+/// Literal of an accumulator's initial value.
 std::string literal_text(DType dtype, double real, std::int64_t integer);
 
-/// Writes the numbers of one statement, each once. Inside a pass over lanes, `v` is the lane.
+/// Writes the expressions of one statement, each once (common-subexpression elimination). Inside a
+/// loop over lanes, `v` is the lane.
 class ValueWriter {
  public:
-  /// A load that was made for all lanes at once.
+  /// A vector load for all lanes at once.
   struct PackedLoad {
-    /// no guard: it lies inside
+    /// An empty guard means that the load is in bounds.
     std::string pack, guard;
-    /// in the pack
+    /// Index of the lane's element in the vector.
     std::string index = "v";
   };
   struct Place {
-    /// empty: surely inside
+    /// An empty `inside` means that the access is in bounds.
     std::string offset, inside;
   };
 
   ValueWriter(const LoopNest& nest, Lines& lines);
 
   void begin_statement() { known_.clear(); }
-  /// `have_locals`: each lane has locals of its own.
+  /// `have_locals`: each lane has its own locals.
   void set_lanes(std::optional<std::size_t> loop, unsigned lanes, bool have_locals) {
     lane_loop_ = loop;
     lanes_ = lanes;
     lanes_have_locals_ = have_locals;
   }
-  /// Between the passes over lanes numbers are those of the first.
+  /// Outside the loops over lanes, values are those of the first lane.
   void set_in_lanes(bool is_in_lanes) { is_in_lanes_ = is_in_lanes; }
   void set_packed(std::unordered_map<const ScalarNode*, PackedLoad> packed) {
     packed_ = std::move(packed);
   }
-  /// What is computed is stored in two bytes: digits beyond those need not be right.
+  /// Values are stored in 16 bits: precision beyond that is not needed.
   void set_narrow(bool is_narrow) { is_narrow_ = is_narrow; }
   void name_loop(std::size_t loop, std::string name) { loops_[loop] = std::move(name); }
 
   std::string value(const Scalar& scalar);
   std::string extent(const Dim& dim) const;
-  /// A statement that tells the host what the data does wrong.
+  /// Returns a statement that reports a failed data check to the host.
   static std::string report(Check check);
   Place place(const std::vector<Scalar>& indices, const Dims& view, bool checks);
   std::string local(std::size_t id) const;
   std::string place_of(std::size_t id) const;
-  /// Whether the number, with the lane loop at 0, is surely a multiple of the lanes.
+  /// True if the expression, with the lane loop at 0, is provably a multiple of the lane count.
   bool is_whole_pack(const Scalar& scalar) const;
   bool is_surely_inside(const Scalar& index, const Dim& extent) const;
   const std::map<std::size_t, std::int64_t>& loop_extents() const { return loop_extents_; }

@@ -19,21 +19,22 @@ namespace {
 using nests::Affine;
 
 constexpr std::int64_t kTile = 64;         // outputs and channels of a block
-constexpr std::int64_t kMostColumns = 64;  // of a strip
-constexpr std::int64_t kStep = 8;          // positions that one instruction sums over
-constexpr std::int64_t kWindowPart = 3;    // rows and columns that are summed at once
+constexpr std::int64_t kMostColumns = 64;  // columns of a strip
+constexpr std::int64_t kStep = 8;          // positions per wgmma instruction (K)
+constexpr std::int64_t kWindowPart = 3;    // rows and columns of the window per unit
 constexpr std::int64_t kMostWindow = 7;
-// Of a strip, below which what is done for each row weighs more than its products.
+// Minimum columns of a strip: below, the overhead per row exceeds the products.
 constexpr std::int64_t kFewestColumns = 24;
-// Of tiles, below which those that end beyond the last channel cost what is gained.
+// Minimum share of useful channels in the tiles: below, the padding costs more than the kernel
+// gains.
 constexpr double kLeastUsed = 0.7;
-// Copies begin at multiples of 16 bytes.
+// Copies are aligned to 16 bytes.
 constexpr std::int64_t kAligned = 4;
-// Rows held, of images, of gradients, and of images as they came: as `weight_gradient_template()`
-// has them.
+// Ring-buffer rows of transposed images, gradients and staged images, as in
+// `weight_gradient_template()`.
 constexpr std::int64_t kImageRows = 5, kGradientRows = 3, kStagedRows = 2;
 
-// How loads move: the loops by number, those that are summed over apart.
+// Recognises how loads index the parallel and reduction loops.
 class Recogniser {
  public:
   explicit Recogniser(const nests::Contraction& sum) : sum_(sum) {
@@ -93,8 +94,8 @@ class Recogniser {
     return found == of.end() ? nullptr : found->second;
   }
 
-  // A loop that is summed over, and one of pieces that steps over all of it; together they are the
-  // whole axis.
+  // Matches a reduction loop and an optional outer loop over pieces of it that together cover the
+  // axis.
   bool take_pieces(const Affine& at, const Dim& axis, const Statement*& pieces,
                    const Statement*& inside) const {
     if (at.start != 0) return false;
@@ -113,7 +114,7 @@ class Recogniser {
            pieces->extent == ceil_div(axis, inside->extent.constant());
   }
 
-  // The image is read where the gradient is, and so far on as the window's loop says.
+  // Matches image index = gradient index + window loop - padding.
   bool take_window(Affine image, const Affine& gradient, const Statement*& loop,
                    std::int64_t& before) const {
     before = -image.start;
@@ -168,7 +169,7 @@ std::int64_t tile_pairs(const WeightGradientTile& tile) {
   return tiles_of(tile.outputs) * tiles_of(tile.channels);
 }
 
-// The window's parts in the order of their units: how many rows by columns each sums.
+// Parts of the window in the order of their units: rows times columns of each.
 std::vector<std::int64_t> window_parts(const WeightGradientTile& tile) {
   const auto parts_of = [](std::int64_t all) {
     const std::int64_t parts = (all + kWindowPart - 1) / kWindowPart;
@@ -184,8 +185,8 @@ std::vector<std::int64_t> window_parts(const WeightGradientTile& tile) {
   return made;
 }
 
-// How long the last block takes, of units that blocks take in turns: those of a part follow each
-// other, `count` of each.
+// Makespan of the busiest block when units are assigned round-robin: units of one part are
+// consecutive, `count` each.
 std::int64_t longest_turns(const std::vector<std::int64_t>& parts, std::int64_t count,
                            std::int64_t blocks) {
   std::vector<std::int64_t> taken(static_cast<std::size_t>(blocks));
@@ -199,7 +200,7 @@ std::int64_t longest_turns(const std::vector<std::int64_t>& parts, std::int64_t 
   return *std::max_element(taken.begin(), taken.end());
 }
 
-// Images to a group and rows to a band.
+// Images per group and rows per band.
 struct Pieces {
   std::int64_t images = 1, lines = 1;
 };
@@ -209,17 +210,17 @@ std::int64_t batch_of(const WeightGradientTile& tile) {
   return tile.gradient->view[0].is_constant() ? tile.gradient->view[0].constant() : kUsualBatch;
 }
 
-// What leaves the fewest multiprocessors idle for the shortest time: blocks take turns, and each
-// reads the rows of a window again where a band begins.
+// Chooses pieces that minimize the makespan. Every band rereads the overlapping rows of a window at
+// its start.
 Pieces choose_pieces(const WeightGradientTile& tile, const Target& target) {
   const std::int64_t units = gpu_facts(target.architecture).units, tiles = tile_pairs(tile);
   const std::vector<std::int64_t> parts = window_parts(tile);
   const std::int64_t lines = tile.lines->extent.constant(),
                      again = std::min(tile.rows->extent.constant(), kWindowPart) - 1;
-  // Images that lie side by side are one.
+  // Images in one strip count as one.
   const std::int64_t together = strip_of(tile).images,
                      batch = (batch_of(tile) + together - 1) / together;
-  // A partial sum is written and read: as long as so many rows.
+  // Cost of writing and reading a partial sum, in rows.
   constexpr double kSumRows = 4;
   Pieces best;
   double least = std::numeric_limits<double>::max();
@@ -259,7 +260,7 @@ const Statement& fold_of(const Statement& loop) {
   return *statement;
 }
 
-// Pieces may end beyond the last row: there is nothing but zeros.
+// Pieces may end past the last row: those reads yield zero.
 void fill_with_zeros(Statement& fold, const WeightGradientTile& tile) {
   Block block{std::move(fold)};
   nests::Rewriting rewriting([&](ScalarNode node) {
@@ -374,7 +375,7 @@ std::optional<WeightGradientTile> match_weight_gradient_tile(const LoopNest& nes
 GradientStrip strip_of(const WeightGradientTile& tile) {
   const std::int64_t window = tile.columns->extent.constant(), before = tile.columns_before,
                      row = tile.image->view[2].constant();
-  // What is done for each row is as much as some columns' products.
+  // Overhead per row, in columns of products.
   constexpr std::int64_t kRowColumns = kStep / 2;
   GradientStrip best{kMostColumns, 1, 0};
   double least = std::numeric_limits<double>::max();
@@ -387,7 +388,7 @@ GradientStrip strip_of(const WeightGradientTile& tile) {
     const std::int64_t strips = (row + columns - 1) / columns;
     consider({columns, 1, 0}, static_cast<double>(strips * (columns + kRowColumns)));
   }
-  // A shifted place of one image's row meets no other's.
+  // Padding between images keeps shifted reads of one row out of the next.
   const std::int64_t pitch =
       std::max(row + before, tile.gradient->view[2].constant() + window - 1 - before);
   const std::int64_t most = std::min(kMostColumns / pitch, batch_of(tile));

@@ -2,13 +2,15 @@
 
 namespace tenon::codegen::cuda {
 
-// dW[k, r, s, c] = sum over positions of dy[y, q - s, k] * x[y + r, q, c]: a tile of 64 outputs by
-// 64 channels for up to three rows and columns of a window. wgmma takes tf32 only with neighbours
-// of the sum side by side, and those are positions, which lie channels apart. So the first group of
-// threads turns each row of x once, in shared memory; dy is read into registers, where nothing need
-// lie side by side, once for each column of the window, shifted. Group s + 1 sums column s of all
-// the window's rows; a row of x serves as many rows of dy as the window has. Where rows are short,
-// those of several images lie side by side, with zeros between them that shifted reading meets.
+// Warp-specialized weight gradient, in tiles of 64 outputs by 64 channels for up to three rows and
+// columns of a window:
+//   dW[k, r, s, c] = sum over positions of dy[y, q - s, k] * x[y + r, q, c]
+// wgmma takes tf32 operands only K-major, but K is the position, and positions are strided by
+// channels. The first warpgroup therefore transposes each row of x once in shared memory; dy is A
+// from registers, which have no layout constraint, and is read shifted for each window column.
+// Warpgroup s + 1 accumulates column s for all rows of the window, so one row of x serves one row
+// of dy per window row. Short rows of several images share a strip, separated by zeros that shifted
+// reads hit.
 std::string_view weight_gradient_template() {
   return R"cuda(
 struct WeightGradient {
