@@ -23,12 +23,12 @@ constexpr std::uint64_t kTrailerPage = 4096;
 constexpr std::array<char, 16> kTrailerMagic = {'t', 'e', 'n', 'o', 'n', ' ', 'p', 'r',
                                                 'o', 'g', 'r', 'a', 'm', ' ', '1', '\n'};
 
-// The end of the file.
+// Trailer at the end of the file.
 struct Trailer {
-  std::uint64_t offset = 0;          // where the program begins
-  std::uint64_t bytes = 0;           // of it that lie in this file
-  std::uint64_t constant_bytes = 0;  // that lie in another
-  std::uint64_t name_bytes = 0;      // of that file's name, before the trailer
+  std::uint64_t offset = 0;          // start of the program
+  std::uint64_t bytes = 0;           // size of the program in this file
+  std::uint64_t constant_bytes = 0;  // size of the constants in another file
+  std::uint64_t name_bytes = 0;      // length of that file's name, which precedes the trailer
   std::array<char, 16> magic = kTrailerMagic;
 };
 
@@ -66,7 +66,7 @@ class OpenFile {
   std::uint64_t size_ = 0;
 };
 
-// A stretch of addresses that parts of files are mapped to, one behind another.
+// An address range into which parts of files are mapped one after another.
 class Pages {
  public:
   explicit Pages(std::uint64_t bytes) : bytes_(bytes) {
@@ -87,7 +87,7 @@ class Pages {
     void* mapped = mmap(data_ + place, bytes, PROT_READ, MAP_PRIVATE | MAP_FIXED, file.number(),
                         static_cast<off_t>(offset));
     if (mapped == MAP_FAILED) throw unreadable(path);
-    madvise(mapped, bytes, MADV_HUGEPAGE);  // as `read_program` does, for the same reason
+    madvise(mapped, bytes, MADV_HUGEPAGE);  // for the same reason as in `read_program`
   }
   std::span<const std::byte> bytes() const { return {data_, bytes_}; }
 
@@ -105,7 +105,8 @@ void write_appended(const Program& program, std::span<const std::byte> carrier,
   Trailer trailer;
   const std::string name = fs::path(constants_path).filename().string();
   if (!constants_path.empty()) {
-    // Found again from wherever the shared object is loaded, so it lies beside it.
+    // The loader searches the folder of the shared object, wherever that is, so the file must be
+    // there.
     if (fs::path(constants_path).has_parent_path() &&
         fs::path(constants_path).parent_path() != folder) {
       throw Error("the constants lie in the folder of the shared object", ErrorKind::Usage)

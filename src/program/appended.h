@@ -8,15 +8,15 @@
 
 namespace tenon {
 
-/// Writes a program behind a file's bytes, as behind the runtime's shared object: the loader of the
-/// system does not look there, so that no linker is needed. Its constants go into a file of their
-/// own where `constants_path` names one, which is then looked for in the folder of `path`. Files
-/// appear only when they are complete.
+/// Appends a program to a file such as the runtime's shared object. The system's loader ignores
+/// trailing bytes, so no linker is needed. With `constants_path` the constants go into a separate
+/// file, which the reader expects in the folder of `path`. Files appear only when they are
+/// complete.
 void write_appended(const Program& program, std::span<const std::byte> carrier,
                     const std::string& path, const std::string& constants_path = "");
 
-/// Reads the program behind the end of such a file, mapped as by `read_program`. Throws Error where
-/// there is none, where it is cut short, altered, or of another version.
+/// Reads a program appended to a file; constants are mapped as by `read_program`. Throws Error if
+/// the program is missing, truncated, altered, or of another version.
 Program read_appended(const std::string& path);
 
 }  // namespace tenon

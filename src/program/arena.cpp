@@ -12,7 +12,7 @@ std::uint64_t rounded(std::uint64_t bytes) {
   return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
 }
 
-/// One piece of memory, and when it is in use: by one buffer at a time.
+/// A range of the arena and the live intervals of its buffers, which do not overlap.
 class Slot {
  public:
   bool is_busy(std::uint32_t first, std::uint32_t last) const {
@@ -22,10 +22,10 @@ class Slot {
   void use(std::uint32_t first, std::uint32_t last) { uses_.emplace(first, last); }
 
  private:
-  std::map<std::uint32_t, std::uint32_t> uses_;  // first step to last
+  std::map<std::uint32_t, std::uint32_t> uses_;  // first step to last step
 };
 
-/// The memory in use at one step: where a buffer that is alive then cannot lie.
+/// Occupied ranges at one step. A buffer that is alive at that step must avoid them.
 class Column {
  public:
   explicit Column(std::uint32_t step) : step_(step) {}
@@ -34,7 +34,8 @@ class Column {
     return first <= step_ && step_ <= last;
   }
 
-  /// The lowest offset with so many bytes free. Asked for fewer and fewer bytes.
+  /// Returns the lowest offset with this number of free bytes. Sizes must not increase between
+  /// calls.
   std::uint64_t lowest_gap(std::uint64_t bytes) {
     if (bytes != asked_bytes_) lowest_ = 0;
     asked_bytes_ = bytes;
@@ -61,17 +62,18 @@ class Column {
 
  private:
   std::uint32_t step_;
-  std::map<std::uint64_t, std::uint64_t> used_;  // begin to end, with room between any two
+  std::map<std::uint64_t, std::uint64_t> used_;  // begin to end; adjacent ranges are merged
   std::uint64_t asked_bytes_ = 0, lowest_ = 0;
 };
 
-// The fullest step of each part of the run: what is alive there has no place among the others that
-// are.
+// Returns the step with the highest memory use in each section of the run. Buffers that are alive
+// at such a step must not overlap each other there, so their gaps are found without a search over
+// all slots.
 std::vector<Column> fullest_steps(std::span<const ArenaRequest> requests) {
   constexpr std::uint32_t kParts = 16, kMostSteps = 1U << 22;
   std::uint32_t end = 0;
   for (const ArenaRequest& request : requests) {
-    // A file may say anything; without columns placing is only slower.
+    // A file may contain any step numbers; without columns placement is only slower.
     if (request.first > request.last || request.last >= kMostSteps) return {};
     end = std::max(end, request.last + 1);
   }
@@ -103,7 +105,7 @@ class Placer {
   std::uint64_t place(const ArenaRequest& request) {
     const std::uint64_t bytes = rounded(request.bytes);
     if (bytes == 0) return 0;
-    if (most_bytes_ == 0) most_bytes_ = bytes;  // the largest come first
+    if (most_bytes_ == 0) most_bytes_ = bytes;  // requests are sorted by decreasing size
     std::uint64_t offset = 0;
     for (Column& column : columns_) {
       if (column.is_within(request.first, request.last)) {
@@ -127,7 +129,7 @@ class Placer {
 
  private:
   std::vector<Column> columns_;
-  std::map<std::pair<std::uint64_t, std::uint64_t>, Slot> slots_;  // by offset and bytes
+  std::map<std::pair<std::uint64_t, std::uint64_t>, Slot> slots_;  // by offset and size
   std::uint64_t most_bytes_ = 0;
 };
 

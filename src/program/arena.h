@@ -6,20 +6,20 @@
 
 namespace tenon {
 
-/// A buffer that needs `bytes` of the arena from step `first` to step `last`, both included.
+/// A buffer of `bytes` that is alive from step `first` to step `last`, inclusive.
 struct ArenaRequest {
   std::uint64_t bytes = 0;
   std::uint32_t first = 0, last = 0;
 };
 struct ArenaPlan {
-  /// by request, multiples of `kArenaAlignment`
+  /// Offsets by request, multiples of `kArenaAlignment`.
   std::vector<std::uint64_t> offsets;
   std::uint64_t bytes = 0;
 };
 inline constexpr std::uint64_t kArenaAlignment = 64;
 
-/// Places buffers so that no two that are alive at once overlap: the largest first (the
-/// longer-lived where equal), each into the lowest gap.
+/// Assigns offsets such that buffers with overlapping live ranges do not overlap (greedy by size:
+/// largest first, ties by longer lifetime; each at the lowest gap).
 ArenaPlan plan_arena(std::span<const ArenaRequest> requests);
 
 }  // namespace tenon

@@ -12,12 +12,12 @@
 
 namespace tenon {
 
-/// What is said of a file whose bytes are not a program's.
+/// Returns the error for a file whose bytes are not a valid program.
 inline Error damaged(std::string_view what) {
   return Error("the program file is damaged").got(what).hint("compile the model again");
 }
 
-/// Numbers and texts one after another, as a program's tables have them.
+/// Serializes numbers and texts for a program's tables.
 class Writer {
  public:
   void number(std::uint64_t value) {
@@ -60,7 +60,7 @@ class Writer {
   std::string bytes_;
 };
 
-/// Reads them back; whatever is not there, or names nothing, is refused as damage.
+/// Deserializes them; refuses truncated input and ids out of range as damage.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}

@@ -10,17 +10,16 @@ namespace {
 
 constexpr std::uint64_t kFactor = 0x9e3779b97f4a7c15U;
 
-// One to one in both arguments, so that a single altered word always shows.
+// A bijection in each argument, so a single altered word always changes the hash.
 std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) {
   hash = (hash ^ word) * kFactor;
   return hash ^ (hash >> 29);
 }
 
-// Two lanes take a word each. A lane multiplies with carry: from t, the lane with the word in it,
-// comes low(t) * kCarrying + high(t), which is t / 2^32 modulo kCarrying * 2^32 - 1. That is a
-// prime, and so close below 2^64 that two words lead to the same lane only where they differ by
-// just this number. It takes one multiplication of 32 bits, of which every x86-64 processor does
-// several at once.
+// Multiply-with-carry in two lanes of one word each. With t = lane ^ word, the new lane is low(t) *
+// kCarrying + high(t), which equals t / 2^32 modulo kCarrying * 2^32 - 1. That modulus is a prime
+// just below 2^64, so two words collide in a lane only if they differ by exactly this number. It
+// needs one 32-bit multiplication, which every x86-64 processor vectorizes.
 constexpr std::uint32_t kCarrying = 0xffffff4e;
 
 __m128i mixed(__m128i lanes, __m128i words) {
@@ -31,7 +30,7 @@ __m128i mixed(__m128i lanes, __m128i words) {
 }  // namespace
 
 std::uint64_t checksum(std::span<const std::byte> bytes) {
-  // Lanes that do not wait for each other: the constants are checked as fast as memory gives them.
+  // Independent lanes hide latency: checking the constants runs at memory bandwidth.
   constexpr std::size_t pair_count = 8;
   __m128i lanes[pair_count];
   for (std::size_t k = 0; k < pair_count; ++k) {

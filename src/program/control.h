@@ -9,12 +9,12 @@
 
 namespace tenon {
 
-/// In place of a buffer's number: an operand that is missing, a result that nobody wants.
+/// Null id of a buffer: an omitted operand, or an unused result.
 inline constexpr std::uint32_t kNoBuffer = 0xffffffff;
 
-/// An attribute of an operator, as plain data.
+/// Attribute of an operator, as plain data.
 struct ProgramAttribute {
-  /// In the order of the IR's attributes (`ir/attribute.h`).
+  /// Enumerators are in the order of the IR's attributes (`ir/attribute.h`).
   enum class Kind : std::uint8_t {
     Bool,
     Integer,
@@ -29,36 +29,36 @@ struct ProgramAttribute {
   };
   std::string name;
   Kind kind = Kind::Integer;
-  /// Bool, Integer, Integers; the shape of a Constant
+  /// Value of Bool, Integer, Integers; shape of a Constant.
   std::vector<Extent> integers;
-  /// Real, Reals
+  /// Value of Real, Reals.
   std::vector<double> reals;
-  /// Text, Texts; the name of an Element, a Type or a Constant's elements
+  /// Value of Text, Texts; name of an Element, a Type or a Constant's element type.
   std::vector<std::string> texts;
-  /// Constant: its elements, unless they are texts, which follow the name
+  /// Elements of a Constant, except texts, which follow the type name in `texts`.
   std::vector<std::byte> bytes;
   bool operator==(const ProgramAttribute&) const = default;
 };
 
-/// A step that no kernel computes: an operator's own function, called on this machine.
+/// A host operator: a step without a kernel, executed by the operator's own function on the CPU.
 struct HostOperator {
   std::string op;
   std::vector<ProgramAttribute> attributes;
-  /// buffers, or none
+  /// Buffer ids; kNoBuffer if absent.
   std::vector<std::uint32_t> operands, results;
-  /// by operand, as far as they have one
+  /// Layouts by operand; may be shorter than `operands`.
   std::vector<std::string> layouts;
-  /// "node 'places' (nonzero)"
+  /// E.g. "node 'places' (nonzero)".
   std::string where;
 };
 
-/// A step that runs one of two bodies. Bodies are the steps behind it: the first up to `then_end`,
-/// the second from there up to `else_end`.
+/// A step that runs one of two bodies. The bodies follow the step: the first up to `then_end`, the
+/// second from there up to `else_end`.
 struct BranchStep {
   struct Result {
-    /// where it goes
+    /// Buffer that receives the result.
     std::uint32_t result = 0;
-    /// what the bodies give; the result itself if they write it there
+    /// Results of the bodies; equal to `result` if a body writes it directly.
     std::uint32_t first = 0, second = 0;
   };
   std::uint32_t condition = 0;
@@ -66,44 +66,44 @@ struct BranchStep {
   std::vector<Result> results;
 };
 
-/// A step that runs a body, the steps behind it up to `end`, again and again: so often, while a
-/// condition holds, once for each position of what it scans.
+/// A step that repeats a body, the steps up to `end`: for a trip count, while a condition holds, or
+/// once for each position of a scanned axis.
 struct LoopStep {
-  /// What a run hands to the next. `out` is `in`'s value for that.
+  /// A loop-carried value. `out` becomes `in` of the next iteration.
   struct Carried {
     std::uint32_t initial = 0, in = 0, out = 0;
-    /// what is left in the end
+    /// Final value after the last iteration.
     std::uint32_t result = kNoBuffer;
-    /// a second place: one is read while the other is written
+    /// Second buffer for double buffering: one is read while the other is written.
     std::uint32_t spare = kNoBuffer;
-    /// kernels write `out` where it stays
+    /// Kernels write `out` directly into its final buffer.
     bool is_direct = false;
   };
-  /// What every run gets another part of: a position of an axis, or an item of a sequence.
+  /// A scanned input: each iteration receives one position of an axis, or one item of a sequence.
   struct Scanned {
     std::uint32_t source = 0, in = 0;
     std::int64_t axis = 0;
     bool is_reversed = false, is_sequence = false;
   };
-  /// What the runs give, side by side along a new axis, or as a sequence.
+  /// A scan output: the results of all iterations, stacked along a new axis or as a sequence.
   struct Stacked {
     std::uint32_t out = 0, result = 0;
     std::int64_t axis = 0;
     bool is_reversed = false, is_sequence = false;
-    /// kernels write `out` where it stays in the result
+    /// Kernels write `out` directly into its slice of the result.
     bool is_direct = false;
   };
   std::uint32_t end = 0;
-  /// given to the loop
+  /// Operands of the loop.
   std::uint32_t trip_count = kNoBuffer, condition = kNoBuffer;
-  /// that the body is told
+  /// Inputs of the body: iteration number and condition.
   std::uint32_t counter = kNoBuffer, goes_on = kNoBuffer;
-  /// that the body gives
+  /// Result of the body.
   std::uint32_t next_condition = kNoBuffer;
   std::vector<Carried> carried;
   std::vector<Scanned> scanned;
   std::vector<Stacked> stacked;
-  /// for reports; 0 where data decides
+  /// Number of iterations for reports; 0 if it depends on data.
   double run_count = 0;
 };
 

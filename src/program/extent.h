@@ -7,14 +7,14 @@
 
 namespace tenon {
 
-/// A number that a run computes from the extents of its inputs, as steps of a stack machine. Kept
-/// as plain data, so that a saved program needs nothing else to know its shapes.
+/// A number that a run computes from the extents of its inputs, as instructions of a stack machine.
+/// Plain data, so that a saved program has no other dependency for its shapes.
 class Extent {
  public:
   enum class Op : std::uint8_t { Number, Symbol, Add, Multiply, FloorDivide, Minimum, Maximum };
   struct Step {
     Op op = Op::Number;
-    /// the number, or which symbol
+    /// The constant, or the index of the symbol.
     std::int64_t number = 0;
     bool operator==(const Step&) const = default;
   };
@@ -28,8 +28,8 @@ class Extent {
   const std::vector<Step>& steps() const { return steps_; }
   bool is_number() const { return steps_.size() == 1 && steps_.front().op == Op::Number; }
   std::int64_t number() const { return steps_.front().number; }
-  /// The number for these values of the symbols. Throws Error where it leaves 64 bits or divides by
-  /// zero.
+  /// Evaluates the extent for these values of the symbols. Throws Error on overflow of 64 bits and
+  /// division by zero.
   std::int64_t value(std::span<const std::int64_t> symbols) const;
   bool operator==(const Extent&) const = default;
 

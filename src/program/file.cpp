@@ -26,10 +26,9 @@ constexpr std::array<char, 8> kMagic = {'T', 'E', 'N', 'O', 'N', 'P', 'R', 'E'};
 constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kMaxTables = std::uint64_t{1} << 30;
 
-// Tables, then code, then, from a new page on, constants.
-// Everything before the constants is covered by a checksum of its bytes. The constants, which are
-// mapped and may be hundreds of megabytes, have theirs in the tables, to be compared when they are
-// first used.
+// File layout: tables, code, then page-aligned constants. One checksum covers everything before the
+// constants. The constants are mapped and may be hundreds of megabytes; their checksums are stored
+// in the tables and compared on first use.
 struct Header {
   std::array<char, 8> magic = kMagic;
   std::uint64_t table_bytes = 0, code_bytes = 0, constant_offset = 0, constant_bytes = 0;
@@ -42,7 +41,7 @@ std::uint64_t header_checksum(std::span<const std::byte> tables, std::span<const
 
 std::uint64_t whole_pages(std::uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
-// The file, mapped for as long as anybody holds its constants.
+// A mapped file, unmapped when the last reference to its constants is released.
 struct Mapping {
   explicit Mapping(const std::string& path) {
     const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -55,9 +54,8 @@ struct Mapping {
       problem = mapped == MAP_FAILED ? errno : 0;
       if (mapped != MAP_FAILED) {
         data = static_cast<const std::byte*>(mapped);
-        // Asks for large pages where the file has yet to be read: kernels go through the constants
-        // a fifth faster, and the system maps them in a hundredth of the time. Whoever cannot gives
-        // small ones.
+        // Requests huge pages: kernels read constants a fifth faster and mapping takes a hundredth
+        // of the time. Systems without support fall back to small pages.
         madvise(mapped, size, MADV_HUGEPAGE);
       }
     }
@@ -77,7 +75,7 @@ struct Mapping {
   std::size_t size = 0;
 };
 
-// The parts of a file, as its header says.
+// Parts of a file according to its header.
 struct FileLayout {
   explicit FileLayout(std::span<const std::byte> bytes) {
     if (bytes.size() < sizeof(header)) throw damaged("it ends inside its header");
@@ -137,8 +135,7 @@ void write_program(const Program& program, const std::string& path) {
 }
 
 bool starts_like_program(std::span<const std::byte> start) {
-  // Of any version, which is the last letter: what is wrong with another one is said by whoever
-  // reads it.
+  // Accepts every version (the last character of the magic): the reader reports a version mismatch.
   return start.size() >= kMagic.size() &&
          std::memcmp(start.data(), kMagic.data(), kMagic.size() - 1) == 0;
 }

@@ -26,7 +26,7 @@ bool is_read_first(const Program& program, std::size_t input, std::size_t output
       if (root == from) {
         last_read = k;
       } else {
-        if (is_inside) return false;  // a body that runs again reads again
+        if (is_inside) return false;  // a loop body reads again in its next iteration
         if (!first_write) first_write = k;
       }
     }

@@ -4,9 +4,9 @@
 
 namespace tenon {
 
-/// Whether all that reads an input has done so by the step that first writes an output, by their
-/// positions: so that, where that step allows it, both may lie in one place. No where operators'
-/// own functions or control flow have one of them in their hands: they may keep it.
+/// True if every read of an input precedes (by step) the first write of an output, so that both may
+/// share one buffer if that step allows it. False if host operators or control flow use one of
+/// them, because they may keep it.
 bool is_read_first(const Program& program, std::size_t input, std::size_t output);
 
 }  // namespace tenon

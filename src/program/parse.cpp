@@ -10,7 +10,7 @@
 namespace tenon {
 namespace {
 
-// Reads the text form of programs, one token at a time. White space counts for nothing.
+// Tokenizer for the text form of programs. Skips white space.
 class Cursor {
  public:
   Cursor(std::string_view text, std::string_view source) : text_(text), source_(source) {}
@@ -158,7 +158,7 @@ class Parser {
     list("[", ']', [&] { made.push_back(extent()); });
     return made;
   }
-  // Every operation stands in brackets.
+  // Every operation is parenthesized.
   Extent extent(int depth = 0) {
     if (depth > 200) in_.fail("an extent without end");
     if (in_.take("$")) return Extent::symbol(in_.natural<std::uint32_t>());

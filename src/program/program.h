@@ -13,27 +13,28 @@
 
 namespace tenon {
 
-/// What a kernel is called with. Generated code reads these by offset: the order is part of the
-/// format of programs.
+/// Arguments of a kernel. Generated code accesses them by offset: the order is part of the program
+/// format.
 struct KernelArguments {
   void* const* buffers = nullptr;
   const std::int64_t* extents = nullptr;
-  /// of this thread
+  /// Scratch memory of the calling thread.
   void* scratch = nullptr;
-  /// where a kernel writes the number of the check that failed
+  /// Receives the number of a failed check.
   std::int64_t* error = nullptr;
 };
-/// Does the items of work from `begin` up to `end`; items do not depend on each other.
+/// Computes the work items from `begin` up to `end`; items are independent.
 using KernelFunction = void (*)(const KernelArguments*, std::int64_t begin, std::int64_t end);
 
-/// All that is needed to run a network, as plain data: buffers, kernels as machine code, and one
-/// list of steps, in which bodies of control flow stand behind the step that runs them.
+/// A compiled network as plain data: buffers, kernels as machine code, and one list of steps, in
+/// which the bodies of control flow follow the step that runs them.
 struct Program {
-  /// An extent that is known when the value is that has it: an input, or what a step gives.
+  /// A symbolic extent. Its value is known when the buffer that defines it is: an input, or the
+  /// result of a step.
   struct Symbol {
     std::string name;
     std::int64_t lo = 0, hi = 0;
-    /// where it is read from; nothing: nobody tells it
+    /// Buffer and axis that define the value; kNoBuffer if undefined.
     std::uint32_t buffer = kNoBuffer, axis = 0;
   };
   enum class Place : std::uint8_t {
@@ -41,155 +42,155 @@ struct Program {
     Output,
     Constant,
     Arena,
-    /// wherever the run has it: its size is known only then, or it is no plain tensor
+    /// Allocated at run time: the size is data-dependent, or the value is not a plain tensor.
     Slot,
-    /// another buffer's bytes under other extents
+    /// The bytes of another buffer with other extents.
     View,
   };
   struct Buffer {
     std::string name;
-    /// "f32"; of what is no tensor of known rank, all of its type
+    /// E.g. "f32"; for values that are not tensors of known rank, their full type.
     std::string dtype;
-    /// 0 of what is no tensor of known rank
+    /// 0 if the value is not a tensor of known rank.
     std::uint32_t element_bytes = 4;
     std::vector<Extent> dims;
     Place place = Place::Arena;
-    /// Which input or output; where in the constants; where in the arena if that is planned ahead;
-    /// whose bytes a view shows.
+    /// Index of the input or output; offset in the constants; offset in the arena if planned;
+    /// buffer id that a view refers to.
     std::uint64_t offset = 0;
-    /// in the arena or a slot: when it is alive
+    /// Live range of a buffer in the arena or a slot.
     std::uint32_t first_step = 0, last_step = 0;
-    /// of a constant: the data says which of it is read, as a table's rows
+    /// Set for a constant of which the data selects rows, e.g. an embedding table.
     bool is_looked_up = false;
-    /// of a constant: another of its type may take its place when a context is made
+    /// Set for a constant that may be replaced by another of its type when a context is created.
     bool is_weight = false;
   };
-  /// How a kernel on a device reads one of its buffers: in boxes, zeros beyond the edges (a tensor
-  /// map of TMA's). Axes stand innermost first; the outermost one has `rows`.
+  /// A TMA tensor map: a kernel on a device reads the buffer in boxes, with zero fill out of
+  /// bounds. Axes are ordered innermost first; `rows` is the extent of the outermost axis.
   struct TensorMap {
-    /// which of the call's
+    /// Index into the call's buffers.
     std::uint32_t buffer = 0;
     Extent rows;
-    /// of the axes inside
+    /// Extents of the inner axes.
     std::vector<std::uint64_t> extents;
-    /// elements from one to the next along each axis but the innermost
+    /// Strides in elements of all axes except the innermost.
     std::vector<std::uint64_t> pitches;
-    /// what it spans; of that every `steps`th is copied
+    /// Box extents and traversal strides: every `steps`th element is copied.
     std::vector<std::uint64_t> box;
     std::vector<std::uint64_t> steps;
-    /// Unless empty, a window is moved over columns and rows (`steps` each time), and what is
-    /// copied is as many of its places as the box has columns, on from row to row and from image to
-    /// image (im2col). Of both axes: zeros before the image, and how many places the window comes
-    /// to.
+    /// Im2col mode if not empty: a window moves over columns and rows with stride `steps`, and a
+    /// copy takes one window position per column of the box, continuing across rows and images. For
+    /// both axes: zero padding before the image, and number of window positions.
     std::vector<std::uint64_t> before = {}, places = {};
 
     bool operator==(const TensorMap&) const = default;
   };
-  /// Where a window's last place begins along columns (0) or rows (1), from the image's last one.
+  /// Start of the window's last position along columns (0) or rows (1), relative to the last
+  /// element of the image.
   static std::int64_t last_place(const TensorMap& map, std::size_t axis);
   struct Kernel {
     std::string name;
-    /// of its function in the code
+    /// Symbol of its function in the code.
     std::string symbol;
     Extent scratch_bytes;
-    /// what the numbers of failed checks mean, from 1
+    /// Messages of failed checks, numbered from 1.
     std::vector<std::string> checks;
-    /// of a block, on a device; then a call's work is blocks
+    /// Threads per block on a device, where the work items of a call are blocks.
     std::uint32_t threads = 0;
-    /// in place of code: a library's function, as `program/library_call.h` describes it
+    /// Library function in place of code, as described in `program/library_call.h`.
     std::string library = "";
-    /// of a block, beside what its code declares
+    /// Dynamic shared memory per block.
     std::uint32_t shared_bytes = 0;
-    /// its last parameters
+    /// Tensor maps, passed as the last parameters.
     std::vector<TensorMap> maps = {};
-    /// So many blocks work together. 0: a block goes on with the next work that there is, and one
-    /// for each multiprocessor is enough.
+    /// Blocks per thread-block cluster. 0: a persistent kernel that loops over the work, launched
+    /// with one block per multiprocessor.
     std::uint32_t cluster = 1;
   };
-  /// The values of a symbol that a step is for.
+  /// Range of a symbol's values for which a step runs.
   struct Guard {
     std::uint32_t symbol = 0;
     std::int64_t lo = 0, hi = 0;
   };
-  /// A kernel and what it is called with.
+  /// A kernel launch.
   struct Call {
     std::uint32_t kernel = 0;
     std::vector<std::uint32_t> buffers;
     std::vector<Extent> extents;
-    /// items
+    /// Number of work items.
     Extent work = 1;
-    /// of those that could compute it
+    /// Selected candidate of the kernel.
     std::string candidate;
   };
-  /// What a step is. Threads share the items of a kernel's.
+  /// Kind of a step. Threads share the work items of a kernel step.
   enum class StepKind : std::uint8_t { Kernel, Host, Branch, Loop };
-  /// of what is no kernel's, `buffers` are all that it uses itself
+  /// For steps without a kernel, `buffers` lists all buffers that the step itself uses.
   struct Step : Call {
-    /// what it computes and where that comes from: "conv+relu conv1"
+    /// Operators and their origin: "conv+relu conv1".
     std::string name;
-    /// what its node makes first
+    /// First result of its node.
     std::string value;
     StepKind kind = StepKind::Kernel;
-    /// of `operators`, `branches` or `loops`
+    /// Index into `operators`, `branches` or `loops`.
     std::uint32_t detail = 0;
-    /// it is left out unless all of these hold
+    /// The step is skipped unless all guards hold.
     std::vector<Guard> when;
-    /// for reports; 0 where symbols decide
+    /// Work for reports; 0 if symbolic.
     double flops = 0, bytes = 0;
   };
 
-  /// A copy of a buffer of the arena to a file, or back from it, beside the steps. Copies begin in
-  /// their order.
+  /// An asynchronous copy (offload) of an arena buffer to a file or back, concurrent with the
+  /// steps. Copies start in list order.
   struct Transfer {
     std::uint32_t buffer = 0;
     bool is_out = false;
     std::uint64_t file_offset = 0;
-    /// before this step it begins
+    /// The copy starts before this step.
     std::uint32_t begin_step = 0;
-    /// before this step it has to be done; it is waited for
+    /// The executor waits for the copy before this step.
     std::uint32_t end_step = 0;
   };
 
   std::string name;
-  /// what the code needs: "x86-64-v3"
+  /// Instruction set that the code needs: "x86-64-v3".
   std::string target;
   std::vector<Symbol> symbols;
-  /// of the symbols, when shapes are bound
+  /// Conditions on the symbols, checked when shapes are bound.
   std::vector<ShapeCheck> checks;
   std::vector<Buffer> buffers;
-  /// buffers, in the network's order
+  /// Buffer ids in the network's order.
   std::vector<std::uint32_t> inputs, outputs;
   std::vector<Kernel> kernels;
   std::vector<Step> steps;
   std::vector<HostOperator> operators;
   std::vector<BranchStep> branches;
   std::vector<LoopStep> loops;
-  /// none but where memory was planned within a budget
+  /// Empty unless memory was planned within a budget.
   std::vector<Transfer> transfers;
-  /// Bytes of the arena where every offset is planned ahead; 0 where shapes decide at run time.
+  /// Size of the arena if all offsets are planned; 0 if they depend on shapes at run time.
   std::uint64_t arena_bytes = 0;
   bool is_arena_planned = false;
-  /// a relocatable object file
+  /// A relocatable object file.
   std::vector<std::byte> code;
-  /// Page-aligned; shared with whoever mapped the file.
+  /// Page-aligned; shares ownership with the file mapping.
   std::shared_ptr<const std::byte> constants;
   std::uint64_t constant_bytes = 0;
-  /// they lie in a file: what is let go of them comes back when it is read
+  /// The constants are file-backed: released pages are read again on access.
   bool is_mapped = false;
-  /// By block (`program/checksum.h`), of constants that come from a file; none of those made just
-  /// now.
+  /// Checksums by block (`program/checksum.h`) for constants from a file; empty for newly compiled
+  /// ones.
   std::vector<std::uint64_t> constant_checksums;
 
-  /// Whether kernels are all that there is, and a runtime runs it that knows no operators.
+  /// True for a kernel-only program, which a runtime without operators can execute.
   bool is_kernels_alone() const;
 };
 
-/// The buffers that a step uses itself: of a kernel its call's, else those of its operator or of
-/// its control flow. Asks for a `detail` that there is.
+/// Returns the buffers that a step itself uses: those of its kernel call, its operator or its
+/// control flow. `detail` must be valid.
 std::vector<std::uint32_t> buffers_of(const Program& program, const Program::Step& step);
-/// The buffer whose bytes a buffer's are.
+/// Follows views to the buffer that owns the bytes.
 std::uint32_t root_of(const Program& program, std::uint32_t buffer);
-/// Where the last body of a step ends; the step behind it if it has none.
+/// Returns the end of a step's last body, or the next step if it has no body.
 std::uint32_t end_of(const Program& program, std::uint32_t step);
 
 }  // namespace tenon

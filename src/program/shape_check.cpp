@@ -23,7 +23,7 @@ void require_check(const ShapeCheck& check, std::span<const std::int64_t> symbol
   try {
     a = check.a.value(symbols);
     b = check.b.value(symbols);
-  } catch (Error& error) {  // too large, or divided by zero
+  } catch (Error& error) {  // overflow or division by zero
     throw error.at(check.where).expected(check.rule);
   }
   if (holds(check.kind, a, b)) return;

@@ -9,7 +9,7 @@
 
 namespace tenon {
 
-/// What must hold of the extents that a run is given, or its results mean nothing.
+/// A condition on the extents of a run, e.g. from a broadcast. Results are undefined if it fails.
 struct ShapeCheck {
   enum class Kind : std::uint8_t {
     Equal,
@@ -22,13 +22,13 @@ struct ShapeCheck {
   };
   Kind kind = Kind::Equal;
   Extent a, b;
-  /// whose rule it is
+  /// Operator that states the condition.
   std::string op;
   /// "node 'y' (add), operand 'b', axis 0"
   std::string where;
   /// "N == M"
   std::string rule;
-  /// The steps of a body that ask for it; else all of the program does.
+  /// Range of body steps that require the condition; by default the whole program.
   std::uint32_t begin = 0, end = UINT32_MAX;
 };
 

@@ -55,7 +55,7 @@ void write_loop(Writer& out, const LoopStep& made) {
   out.real(made.run_count);
 }
 
-// A buffer, or none.
+// Reads a buffer id or kNoBuffer.
 std::uint32_t read_optional(Reader& in, std::size_t buffers) {
   const std::uint32_t id = in.small();
   if (id != kNoBuffer && id >= buffers) throw damaged("a number that nothing has");

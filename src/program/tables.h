@@ -5,8 +5,8 @@
 
 namespace tenon {
 
-/// All of a program but its code and its constants. What is read back holds together as far as
-/// numbers name something that there is; `verify` asks for the rest.
+/// Serializes a program except its code and its constants. Reading checks that ids are in range;
+/// `verify` checks everything else.
 void write_tables(Writer& out, const Program& program);
 Program read_tables(Reader& in);
 

@@ -17,7 +17,7 @@ struct Level {
   std::vector<std::string_view> features;
 };
 
-// Behind a level and "+".
+// Extensions that follow a level and "+".
 const std::vector<Level>& extensions() {
   static const std::vector<Level> list = {
       {"avx512-bf16", {"AVX-512-BF16"}},
@@ -38,7 +38,7 @@ Registers cpuid(unsigned leaf, unsigned part) {
   return r;
 }
 
-// The system keeps tiles for a process that asks for it; all of its threads may use them then.
+// Linux grants AMX tile state per process on request, for all of its threads.
 bool may_use_tiles() {
   constexpr long kRequestPermission = 0x1023, kTileData = 18;
   static const bool is_allowed = syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
@@ -87,7 +87,7 @@ std::vector<std::string_view> processor_features() {
 }
 
 void require_target(const Program& program, const std::vector<std::string_view>& features) {
-  // A level, and what it is extended by.
+  // The level, then its extensions.
   std::vector<std::string_view> needed;
   std::string_view left = program.target;
   for (bool is_level = true; is_level || !left.empty(); is_level = false) {

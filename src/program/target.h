@@ -7,11 +7,11 @@
 
 namespace tenon {
 
-/// Those of this processor that generated code may use, as "AVX2" or "AVX-512F".
+/// Features of this processor that generated code may use, e.g. "AVX2" or "AVX-512F".
 std::vector<std::string_view> processor_features();
 
-/// Throws Error of kind Device, naming each missing feature, if a processor with these cannot run
-/// the program, and if nobody knows what the program needs.
+/// Throws Error of kind Device if a processor with these features cannot run the program, naming
+/// each missing feature, or if the program's target is unknown.
 void require_target(const Program& program,
                     const std::vector<std::string_view>& features = processor_features());
 

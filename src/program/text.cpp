@@ -136,7 +136,7 @@ std::string step_text(const Program& program, const Program::Step& step) {
   return concat(text, " flops ", format_real(step.flops), " bytes ", format_real(step.bytes));
 }
 
-// Nothing where symbols decide.
+// Returns nullopt if the size is symbolic.
 std::optional<std::uint64_t> bytes_of(const Program::Buffer& buffer) {
   std::uint64_t bytes = buffer.element_bytes;
   for (const Extent& dim : buffer.dims) {

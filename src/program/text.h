@@ -10,14 +10,14 @@
 
 namespace tenon {
 
-/// A program as text, but for its code and constants: symbols, checks, buffers, kernels, steps.
+/// Returns a program's text form: symbols, checks, buffers, kernels, steps; without code and
+/// constants.
 std::string to_string(const Program& program);
-/// Reads it back; what it gives prints the same. Whether it holds together is `verify`'s to say.
+/// Parses the text form; printing the result yields the same text. `verify` checks consistency.
 /// Throws Error with line and column.
 Program parse_program_text(std::string_view text, std::string_view source_name = "text");
 
-/// A program's arena alone: the buffers in it by first step, with the place and the steps they are
-/// alive in.
+/// Text form of the arena alone: its buffers by first step, with offsets and live ranges.
 struct ArenaText {
   struct Line {
     std::uint32_t first_step = 0, last_step = 0;
@@ -25,7 +25,7 @@ struct ArenaText {
     std::string name;
     bool operator==(const Line&) const = default;
   };
-  /// nothing where shapes decide
+  /// Nullopt if shapes decide.
   std::optional<std::uint64_t> bytes;
   std::vector<Line> lines;
   bool operator==(const ArenaText&) const = default;

@@ -3,7 +3,7 @@
 namespace tenon {
 namespace {
 
-// A body's kernels count as often as it runs; where data decides that, not at all.
+// The kernels of a body count once per iteration; not at all if the trip count depends on data.
 void add(const Program& program, std::uint32_t begin, std::uint32_t end, double run_count,
          ProgramTotals& totals) {
   for (std::uint32_t k = begin; k < end; k = end_of(program, k)) {

@@ -4,14 +4,14 @@
 
 namespace tenon {
 
-/// What a program amounts to.
+/// Summary of a program's size and work.
 struct ProgramTotals {
-  /// steps that run kernels
+  /// Steps that run kernels, and distinct kernels.
   std::size_t steps = 0, kernels = 0;
-  /// that run operators' C++ functions
+  /// Host steps.
   std::size_t operator_steps = 0;
   std::uint64_t code_bytes = 0, constant_bytes = 0, arena_bytes = 0;
-  /// of one run, where that is known ahead
+  /// Work of one run, as far as it is statically known.
   double flops = 0;
 };
 ProgramTotals totals_of(const Program& program);

@@ -11,8 +11,7 @@ namespace tenon {
 namespace {
 
 constexpr std::uint32_t kMaxElementBytes = 16;
-constexpr int kMaxDepth =
-    64;  // of bodies inside bodies: deeper than any model, shallow enough for the stack
+constexpr int kMaxDepth = 64;  // nesting depth of bodies: beyond any model, but safe for the stack
 
 using Place = Program::Place;
 using Kind = Program::StepKind;
@@ -49,8 +48,7 @@ class Verifier {
     check_steps(0, static_cast<std::uint32_t>(program_.steps.size()), 0);
     for (const std::uint32_t output : program_.outputs)
       require_set(output, "the program's outputs");
-    // What no step uses has no room anywhere: constants that were packed, what a kernel keeps to
-    // itself.
+    // Buffers that no step uses have no memory: constants that were packed, kernel-internal values.
     std::vector<bool> is_used(program_.buffers.size(), false);
     for (const Program::Step& step : program_.steps) {
       for (const std::uint32_t id : step.buffers) is_used[root_of(program_, id)] = true;
@@ -74,7 +72,7 @@ class Verifier {
       }
     }
   }
-  // Where symbols decide, a run checks it as it computes the number.
+  // Symbolic extents are checked by the run that computes them.
   void check_extent(const Extent& extent, const std::string& where) const {
     check_symbols(extent, where);
     if (extent.is_number() && extent.number() < 0) throw broken("a negative extent", where);
@@ -83,7 +81,7 @@ class Verifier {
   void check_symbol(const Program::Symbol& symbol) const {
     const std::string where = concat("extent '", symbol.name, "'");
     if (symbol.lo < 0 || symbol.lo > symbol.hi) throw broken("a range that has no number", where);
-    if (symbol.buffer == kNoBuffer) return;  // nobody tells it
+    if (symbol.buffer == kNoBuffer) return;  // undefined symbol
     const bool is_there =
         symbol.buffer < program_.buffers.size() &&
         (place(symbol.buffer) == Place::Input || place(symbol.buffer) == Place::Slot);
@@ -95,7 +93,7 @@ class Verifier {
   Place place(std::uint32_t buffer) const { return program_.buffers[buffer].place; }
   Place root_place(std::uint32_t buffer) const { return place(root_of(program_, buffer)); }
 
-  // A view is of a buffer before it, so that they end somewhere.
+  // A view refers to an earlier buffer, so chains of views end.
   void check_views() const {
     for (std::size_t k = 0; k < program_.buffers.size(); ++k) {
       const Program::Buffer& buffer = program_.buffers[k];
@@ -123,7 +121,7 @@ class Verifier {
     }
   }
 
-  // Nothing where symbols decide.
+  // Returns nullopt if the size is symbolic.
   std::optional<std::uint64_t> bytes_of(const Program::Buffer& buffer) const {
     std::uint64_t bytes = buffer.element_bytes;
     bool is_fixed = true;
@@ -144,7 +142,7 @@ class Verifier {
   }
 
   void check_buffer(const Program::Buffer& buffer) const {
-    // What is no tensor, or has elements that only operators know.
+    // Values that are not tensors, or whose elements only operators interpret.
     const bool is_opaque = buffer.place == Place::Slot || buffer.place == Place::Input;
     if (!is_opaque && (buffer.element_bytes == 0 || buffer.element_bytes > kMaxElementBytes)) {
       throw broken(concat("elements of ", buffer.element_bytes, " bytes"), place_of(buffer));
@@ -185,7 +183,7 @@ class Verifier {
       throw broken("it belongs to no input or output", place_of(buffer));
   }
 
-  // The arena is laid out before the first step runs.
+  // The arena is laid out before the first step, so its extents may depend on inputs only.
   void require_of_inputs(const Extent& extent, const std::string& where) const {
     for (const Extent::Step& step : extent.steps()) {
       if (step.op != Extent::Op::Symbol) continue;
@@ -205,10 +203,10 @@ class Verifier {
     }
   }
 
-  // Slots hold nothing before a step gives them something; other places are always there.
+  // A slot is undefined until a step sets it; other buffers always exist.
   void require_set(std::uint32_t buffer, const std::string& where) const {
     const std::uint32_t root = root_of(program_, buffer);
-    // Of what has no elements nothing is made.
+    // A buffer without elements needs no definition.
     const bool is_empty = std::ranges::any_of(program_.buffers[root].dims,
                                               [](const Extent& dim) { return dim == Extent(0); });
     if (place(root) == Place::Slot && !is_set_[root] && !is_empty)
@@ -256,7 +254,7 @@ class Verifier {
     }
   }
 
-  // What a body makes is nobody else's.
+  // Values defined in a body are not visible outside of it.
   void check_body(std::uint32_t begin, std::uint32_t end, int depth,
                   std::span<const std::uint32_t> given, std::span<const std::uint32_t> outs,
                   const std::string& where) {
@@ -344,7 +342,8 @@ class Verifier {
     return made.end - 1;
   }
 
-  // As the copy unit takes them: up to five axes, each beginning behind the one inside it.
+  // Checks the limits of TMA tensor maps: up to five axes, each stride at least the extent of the
+  // inner axes.
   void check_map(const Program::TensorMap& map, const std::string& where) const {
     check_extent(map.rows, where);
     const std::size_t inside = map.extents.size();
@@ -362,8 +361,8 @@ class Verifier {
     if (!is_sound || !has_sound_window(map)) throw broken("a map of no tensor", where);
   }
 
-  // Images of rows and columns; where a window's first and last place lie, from the edges, is told
-  // in a byte.
+  // Im2col maps need images of rows and columns; offsets of the first and last window position from
+  // the image borders must fit in a signed byte.
   static bool has_sound_window(const Program::TensorMap& map) {
     if (map.before.empty() && map.places.empty()) return true;
     if (map.before.size() != 2 || map.places.size() != 2 || map.extents.size() != 3) return false;
@@ -411,7 +410,8 @@ class Verifier {
         throw broken(concat("it uses ", place_of(buffer), ", which is not alive then"), where);
       }
     }
-    // How many of each a kernel reads stands only in its code; its calls at least agree.
+    // The number of operands that a kernel reads is only in its code; the calls of a kernel must at
+    // least agree.
     const Program::Call*& first = first_of_kernel_[call.kernel];
     if (first == nullptr) first = &call;
     if (first->buffers.size() != call.buffers.size() ||
@@ -422,8 +422,8 @@ class Verifier {
 
   const Program& program_;
   std::vector<const Program::Call*> first_of_kernel_;
-  std::vector<bool> is_set_;         // by buffer: a slot that holds something here
-  std::vector<std::uint32_t> made_;  // the slots that do, in the order in which they came to
+  std::vector<bool> is_set_;         // by buffer: slots that are defined at this point
+  std::vector<std::uint32_t> made_;  // defined slots in order of definition
 };
 
 }  // namespace

@@ -4,10 +4,9 @@
 
 namespace tenon {
 
-/// Throws Error, naming the buffer or step, unless all that a run relies on holds: constants and
-/// planned buffers lie inside what holds them, steps use buffers while these are alive, inputs and
-/// outputs are where the program says. What its code does nobody can check: a program is trusted as
-/// an executable is.
+/// Throws Error, naming the buffer or step, unless every invariant of the runtime holds: constants
+/// and planned buffers lie within bounds, steps use only live buffers, inputs and outputs are
+/// consistent. Machine code cannot be checked: a program is as trusted as an executable.
 void verify(const Program& program);
 
 }  // namespace tenon
