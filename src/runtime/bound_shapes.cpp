@@ -18,7 +18,7 @@ void BoundShapes::bind(std::span<const std::vector<std::int64_t>> input_shapes) 
   read_symbols(input_shapes);
   shapes.assign(program_.buffers.size(), {});
   check_inputs(input_shapes);
-  // Before anything is made of extents: what does not fit has no shape.
+  // Checks come before any use of extents: invalid extents have no shape.
   check_symbols();
   for (std::size_t k = 0; k < program_.buffers.size(); ++k) {
     if (std::ranges::all_of(program_.buffers[k].dims,
@@ -101,7 +101,7 @@ void BoundShapes::read_symbols(std::span<const std::vector<std::int64_t>> input_
   }
 }
 
-// Extents that nothing tells are what they are.
+// Compares the input shapes with the program's; unknown extents accept any value.
 void BoundShapes::check_inputs(std::span<const std::vector<std::int64_t>> input_shapes) {
   const Program& p = program_;
   for (std::size_t k = 0; k < p.inputs.size(); ++k) {
@@ -157,7 +157,7 @@ void BoundShapes::place() {
   } else {
     std::vector<ArenaRequest> requests;
     std::vector<std::size_t> requesters;
-    // Buffers that only steps for other values of the symbols use take no room.
+    // Buffers that only skipped steps use need no memory.
     std::vector<bool> is_used(p.buffers.size(), false);
     for (const Program::Step& step : p.steps) {
       if (!runs(step)) continue;

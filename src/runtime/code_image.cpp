@@ -23,7 +23,7 @@ Error no_memory(std::size_t bytes) {
       .got(format_bytes(bytes), " wanted");
 }
 
-// What generated code may call. Everything else it has inside.
+// Returns the address of a function that generated code may import; it has no other dependencies.
 void* imported(std::string_view name) {
   struct Import {
     std::string_view name;
@@ -57,7 +57,7 @@ void* imported(std::string_view name) {
       {"pow", reinterpret_cast<void*>(static_cast<RealPair>(&std::pow))},
       {"fmod", reinterpret_cast<void*>(static_cast<RealPair>(&std::fmod))},
       {"atan2", reinterpret_cast<void*>(static_cast<RealPair>(&std::atan2))},
-      // Not asked for, but made by the compiler of comparisons of narrow floats.
+      // The compiler emits these for comparisons of 16-bit floats.
       {"fmaxf", reinterpret_cast<void*>(static_cast<NumberPair>(&std::fmax))},
       {"fminf", reinterpret_cast<void*>(static_cast<NumberPair>(&std::fmin))},
       {"fmax", reinterpret_cast<void*>(static_cast<RealPair>(&std::fmax))},
@@ -69,7 +69,7 @@ void* imported(std::string_view name) {
   throw broken(concat("it calls '", name, "'"));
 }
 
-// A checked view of the file's bytes.
+// Bounds-checked view of an ELF object.
 class Object {
  public:
   explicit Object(std::span<const std::byte> bytes) : bytes_(bytes) {
@@ -121,14 +121,14 @@ constexpr std::size_t kPage = 4096;
 constexpr std::size_t kStubBytes = 16;  // jmp *[rip]; address
 constexpr std::uint64_t kMaxImage = std::uint64_t{1} << 30;
 
-// A jump to any address from anywhere: relative calls reach two gigabytes only.
+// Writes a jump to an absolute address: relative calls reach only 2 GiB.
 void write_stub(std::byte* stub, void* target) {
   static constexpr unsigned char kJump[] = {0xff, 0x25, 0x02, 0x00, 0x00, 0x00, 0x90, 0x90};
   std::memcpy(stub, kJump, sizeof(kJump));
   std::memcpy(stub + sizeof(kJump), &target, sizeof(target));
 }
 
-// `room`: bytes of the section from `place` on.
+// `room`: bytes from `place` to the end of the section.
 void relocate(std::byte* place, std::uint64_t room, std::uint32_t type, const std::byte* target,
               std::int64_t addend) {
   const bool is_absolute = type == R_X86_64_64;
@@ -192,7 +192,7 @@ CodeImage::CodeImage(std::span<const std::byte> object_bytes) {
         if (!name.empty()) write_stub(addresses[k], imported(name));
       } else if (symbol.st_shndx < offsets.size()) {
         const Elf64_Shdr& section = object.section(symbol.st_shndx);
-        if ((section.sh_flags & SHF_ALLOC) == 0) continue;  // it has no address
+        if ((section.sh_flags & SHF_ALLOC) == 0) continue;  // the section has no address
         const bool is_function = ELF64_ST_TYPE(symbol.st_info) == STT_FUNC;
         if (symbol.st_value > section.sh_size ||
             (is_function && symbol.st_value == section.sh_size)) {

@@ -8,17 +8,17 @@
 
 namespace tenon {
 
-/// Machine code made runnable: a relocatable object file placed in memory and linked. Knows the few
-/// relocations that position-independent code of our own compiler has, and refuses every other.
+/// A minimal in-memory linker: loads a relocatable ELF object. Supports the few relocations of
+/// position-independent code from Tenon's code generator, and refuses all others.
 class CodeImage {
  public:
-  /// Throws Error if the object is not one that can be run here.
+  /// Throws Error if the object cannot run on this machine.
   explicit CodeImage(std::span<const std::byte> object);
   CodeImage(CodeImage&& other) noexcept;
   CodeImage& operator=(CodeImage&& other) noexcept;
   ~CodeImage();
 
-  /// The function's address; throws Error if there is none of that name.
+  /// Returns the function's address; throws Error if the name is unknown.
   void* function(const std::string& name) const;
 
  private:

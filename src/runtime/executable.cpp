@@ -14,7 +14,7 @@
 namespace tenon {
 namespace {
 
-// The code of a program that this processor can run.
+// Returns the program's code after a check that this processor supports it.
 const std::vector<std::byte>& runnable_code(const Program& program) {
   require_target(program);
   return program.code;
@@ -37,7 +37,7 @@ Executable::Executable(Program program, MakeDevice make_device)
       segments_(segments_of(program_)),
       is_intact_(program_.constant_checksums.size()) {
   if (is_for_device(program_)) {
-    // What is copied to a device is compared as a whole: it is read either way.
+    // Device constants are verified as a whole: the copy reads them in any case.
     std::atomic<bool> is_altered = false;
     compare(0, program_.constant_bytes, is_altered);
     if (is_altered) throw altered_constants(program_);
@@ -63,7 +63,7 @@ bool Executable::compare(std::uint64_t begin, std::uint64_t end,
   if (is_intact_.empty() || begin >= end) return false;
   bool has_compared = false;
   for (std::size_t block = begin / kChecksumBlock; block <= (end - 1) / kChecksumBlock; ++block) {
-    // Two threads at once may both compare a block, and come to the same.
+    // Two threads may verify a block concurrently, with the same result.
     if (is_intact_[block].load(std::memory_order_relaxed)) continue;
     has_compared = true;
     const auto bytes = checksum_block({program_.constants.get(), program_.constant_bytes}, block);
@@ -79,7 +79,7 @@ struct Context::State {
 
   KernelRunner runner;
   std::atomic_flag is_in_use;
-  bool is_under_way = false;  // a run that was started; whoever holds the context looks
+  bool is_under_way = false;  // a run was started; accessed by the holder of the context
 
   void require_idle() const {
     if (!is_under_way) return;
@@ -93,7 +93,7 @@ struct Context::State {
     TENON_ASSERT(inputs.size() == p.inputs.size() && outputs.size() == p.outputs.size(),
                  "a place for each input and output");
     for (std::size_t k = 0; k < p.inputs.size(); ++k) {
-      runner.set_address(p.inputs[k], const_cast<void*>(inputs[k]));  // NOLINT: only read
+      runner.set_address(p.inputs[k], const_cast<void*>(inputs[k]));  // only read
     }
     for (std::size_t k = 0; k < p.outputs.size(); ++k) runner.set_address(p.outputs[k], outputs[k]);
   }

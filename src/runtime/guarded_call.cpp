@@ -28,7 +28,7 @@ void forbid(std::byte* begin, std::uint64_t bytes) { mprotect(begin, bytes, PROT
 GuardedCall::GuardedCall(std::span<void*> pointers, std::span<const Argument> arguments,
                          GuardedEnd end)
     : pointers_(pointers), originals_(pointers.begin(), pointers.end()) {
-  // A buffer that is written over another one shares its copy: the longest is made first.
+  // Overlapping buffers share a copy: the longest is copied first.
   std::vector<std::size_t> order;
   for (std::size_t k = 0; k < arguments.size(); ++k) order.push_back(k);
   std::ranges::stable_sort(order, std::greater{},

@@ -8,20 +8,20 @@
 
 namespace tenon {
 
-/// Which end of a buffer touches memory that nobody may read or write.
+/// The end of a buffer that is adjacent to an inaccessible page.
 enum class GuardedEnd : std::uint8_t { First, Last };
-/// What the environment variable TENON_GUARD asks for: `first`, `last`, or nothing.
+/// Value of the environment variable TENON_GUARD: `first`, `last`, or nullopt.
 std::optional<GuardedEnd> guarded_end();
 
-/// Pages that nobody may touch from now on; both are multiples of a page.
+/// Makes pages inaccessible; both arguments are multiples of a page.
 void forbid(std::byte* begin, std::uint64_t bytes);
-/// a page, on every machine
+/// A multiple of the page size on every machine.
 inline constexpr std::uint64_t kGuardBytes = 65536;
 
-/// For finding kernels that read or write outside of their buffers, which no sanitizer sees inside
-/// generated code. While it lives, the arguments of a call are copies between pages that end the
-/// process when they are touched, each as long as its buffer; what the call may only read cannot be
-/// written. Then results are copied back.
+/// Guard pages around the buffers of a kernel call, to find out-of-bounds accesses in generated
+/// code, which sanitizers do not instrument. During its lifetime the arguments are exact-size
+/// copies next to inaccessible pages; read-only arguments are write-protected. The destructor
+/// copies results back.
 class GuardedCall {
  public:
   struct Argument {
@@ -29,7 +29,7 @@ class GuardedCall {
     std::uint64_t bytes = 0;
     bool is_read_only = false;
   };
-  /// `pointers` are made to point to the copies, and put back at the end.
+  /// Redirects `pointers` to the copies; the destructor restores them.
   GuardedCall(std::span<void*> pointers, std::span<const Argument> arguments, GuardedEnd end);
   ~GuardedCall();
   GuardedCall(const GuardedCall&) = delete;

@@ -11,13 +11,13 @@
 namespace tenon {
 namespace {
 
-// Enough chunks for threads of uneven speed, few enough that taking one costs nothing.
+// Enough chunks to balance threads of uneven speed, few enough to make the overhead negligible.
 constexpr std::int64_t kChunksPerThread = 4;
-// What touches so little is done by one thread sooner than a second is called; what touches a
-// little more is not worth asking whether another is done.
+// Below the first size, waking a second thread costs more than it saves. Below the second, a job is
+// not divided further.
 constexpr std::uint64_t kBytesForOne = 16 << 10, kBytesInOnePiece = 256 << 10;
 
-// A constant of so many bytes is compared while it is read, so many at once.
+// Constants from this size on are verified while they are read, in pieces of the second size.
 constexpr std::uint64_t kBytesStreamed = 1 << 20, kBytesAtOnce = 512 << 10;
 
 std::uint64_t own_cache_bytes() {
@@ -68,7 +68,8 @@ void KernelRunner::bind(std::span<const std::vector<std::int64_t>> input_shapes)
   BoundShapes::bind(input_shapes);
   const Program& p = program();
   const bool is_alone = p.is_kernels_alone();
-  // What a device's kernels hand each other is the device's; here is what others share with them.
+  // On a device, buffers between kernels live in device memory; the host arena holds what host
+  // steps share with them.
   const bool has_arena = model_->device() == nullptr || !is_alone;
   if (has_arena && planned_bytes > arena_.bytes() && !arena_.allocate(planned_bytes)) {
     throw no_arena(p, all_bytes(), planned_bytes);
@@ -87,7 +88,7 @@ std::byte* KernelRunner::address(std::uint32_t buffer) const {
       const auto found = replaced_.find(buffer);
       const std::byte* data =
           found != replaced_.end() ? found->second : p.constants.get() + p.buffers[buffer].offset;
-      return const_cast<std::byte*>(data);  // NOLINT: only read
+      return const_cast<std::byte*>(data);  // only read
     }
     case Program::Place::Arena:
       return arena_.data() == nullptr ? nullptr : arena_.data() + offsets[buffer];
@@ -206,10 +207,10 @@ void KernelRunner::prepare_steps(const Segment& segment, Prepared& prepared) {
   }
 }
 
-// Weights that are a little more than a core's cache, read in the same order in every run, are each
-// evicted before their turn comes again. Going back where the last run ended finds what was read
-// last. Where a weight serves many rows arithmetic takes the time, and kernels fetch what lies
-// behind; of many times the cache too little is found.
+// Weights slightly larger than L2, read in the same order in every run, evict each other before
+// reuse (LRU thrashing). Alternating the direction from run to run reuses the most recently read
+// part. Excluded: weights with many rows per read, which are compute-bound and prefetched, and
+// weights of many times the cache, of which too little survives.
 void KernelRunner::find_turned_steps(Prepared& prepared) const {
   constexpr double kMostCaches = 8, kMostRows = 8, kBytesOfCall = 4096;
   const auto constant_bytes = [&](const ReadyStep& ready) {
@@ -227,7 +228,7 @@ void KernelRunner::find_turned_steps(Prepared& prepared) const {
       others += static_cast<double>(bytes_of(id));
     const double weights = constant_bytes(ready);
     others -= weights;
-    // A row against a square of weights reads and writes as many numbers as two of its sides have.
+    // A matrix-vector product with square weights accesses two sides' worth of other elements.
     const double side = 4 * std::sqrt(weights / 4);
     if (weights < kBytesOfCall || others > kMostRows * 2 * side) continue;
     ready.turned_items = static_cast<std::int64_t>(
@@ -241,10 +242,10 @@ std::byte* KernelRunner::scratch_for(const ReadyStep& ready, std::size_t thread)
   return scratch_of(thread + 1) - kGuardBytes - kernel.scratch_bytes.value(symbols);
 }
 
-// Large constants are compared piece by piece by whoever is about to read them, which so finds them
-// in its cache. Which items read which piece is a guess: constants are packed in the order in which
-// they are read. Where it is wrong a kernel reads what is compared a little later, before anybody
-// gets results; that must do no harm, so that only numbers are compared so, and no indices.
+// Large constants are verified piecewise by the thread that reads them next, which leaves them in
+// its cache. The mapping from items to pieces is a guess: constants are packed in read order. If it
+// is wrong, a kernel reads bytes before their verification, but no result is returned before. Such
+// reads must be harmless, so only floats are verified this way, never indices.
 bool KernelRunner::Read::is_streamed() const {
   const bool is_real = buffer->dtype == "f32" || buffer->dtype == "f64" || buffer->dtype == "f16" ||
                        buffer->dtype == "bf16";
@@ -290,7 +291,7 @@ void KernelRunner::compare_before(const ReadyStep& ready, ThreadPool::Caller& ca
     const std::uint64_t count =
         (blocks.end - 1) / kChecksumBlock - blocks.begin / kChecksumBlock + 1;
     caller.for_each(static_cast<std::int64_t>(count), 1, thread_count_, compare, &blocks);
-    // All of a table was read to compare it, and a few rows are wanted.
+    // Verification read the whole table, but a run needs only a few rows.
     if (!blocks.has_compared || !read.buffer->is_looked_up || !program().is_mapped) return;
     let_go(program().constants.get() + read.buffer->offset, read.bytes);
   });
@@ -378,8 +379,7 @@ void KernelRunner::run_on_device(std::size_t segment, std::span<double> seconds)
   prepared_[segment].device->run(places.sources, places.targets, seconds);
 }
 
-// What happens behind each step is part of the type: a run that nobody watches pays nothing for
-// those that somebody does.
+// Observers are a template parameter: a run without observer has no overhead.
 template <class Seen>
 void KernelRunner::run_steps(Prepared& prepared, Seen& seen) {
   TENON_ASSERT(prepared.is_ready, "shapes are bound before a run");
@@ -390,7 +390,7 @@ void KernelRunner::run_steps(Prepared& prepared, Seen& seen) {
                             std::int64_t end) {
     const auto& step = *static_cast<const ReadyStep*>(opaque);
     if constexpr (Seen::is_on) {
-      // Of what one thread does alone the watch needs to hear nothing.
+      // Steps on a single thread need no piece per thread.
       if (end - begin < step.work && step.owner->watch_->is_looking()) {
         Watch::Piece& piece = step.owner->watch_->piece(thread);
         if (!piece.is_there()) piece.begin = ticks();
@@ -402,7 +402,7 @@ void KernelRunner::run_steps(Prepared& prepared, Seen& seen) {
     step.owner->run_items(step, thread, begin, end);
   };
   ThreadPool::Caller caller(ThreadPool::shared());
-  // However a run ends, no copy is left that writes into the arena.
+  // Even if a run fails, no pending transfer may write into the arena afterwards.
   struct Swapping {
     Swapper* swapper;
     ~Swapping() {

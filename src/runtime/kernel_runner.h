@@ -18,9 +18,9 @@
 
 namespace tenon {
 
-/// Runs the kernels of a program, segment by segment, in memory of its own. One thread at a time
-/// uses it. `Context` does so with programs of kernels alone; whoever runs others goes from segment
-/// to segment.
+/// Executes the kernels of a program, segment by segment, with its own arena. Used by one thread at
+/// a time. `Context` uses it for kernel-only programs; the host executor calls it between host
+/// steps.
 class KernelRunner : public BoundShapes {
  public:
   KernelRunner(std::shared_ptr<const Executable> model, int thread_count);
@@ -31,50 +31,50 @@ class KernelRunner : public BoundShapes {
   int thread_count() const { return thread_count_; }
   std::uint64_t arena_bytes() const;
   std::uint64_t pinned_bytes() const;
-  /// 0 on the processor
+  /// 0 on the processor.
   std::uint64_t device_bytes() const;
   std::uint64_t scratch_bytes() const;
   std::span<std::byte> arena() { return {arena_.data(), arena_.bytes()}; }
 
-  /// Fixes the shapes of the inputs and makes room for what follows from them. Throws Error for
-  /// shapes that the program does not take.
+  /// Binds the shapes of the inputs and allocates memory for them. Throws Error for shapes that the
+  /// program does not accept.
   void bind(std::span<const std::vector<std::int64_t>> input_shapes);
   bool is_bound() const { return is_bound_; }
 
-  /// Where an input, an output or a slot lies from now on.
+  /// Sets the address of an input, an output or a slot.
   void set_address(std::uint32_t buffer, void* address) { addresses_[buffer] = address; }
-  /// Where a buffer's bytes are; null of what nobody has placed.
+  /// Returns a buffer's address; null if it is not set.
   std::byte* address(std::uint32_t buffer) const;
 
-  /// A constant is read from `data` from now on.
+  /// Reads a constant from `data` from now on.
   void replace_constant(std::uint32_t buffer, const std::byte* data);
 
-  /// Makes a segment ready for the symbols as they are, unless it is; the shapes of its buffers are
-  /// known from then on.
+  /// Prepares a segment for the current symbols, unless already done; afterwards the shapes of its
+  /// buffers are known.
   void prepare(std::size_t segment);
-  /// Run a segment that is ready. Allocates nothing, but on a device.
+  /// Runs a prepared segment. Allocates only on a device.
   void run(std::size_t segment);
-  /// The same in two halves: on a device the first does not wait.
+  /// Split-phase run: on a device `start` does not wait.
   void start(std::size_t segment);
   void finish(std::size_t segment);
   void run(std::size_t segment, Watch& watch);
   void run(std::size_t segment, const Context::Look& look);
-  /// Compares a constant that somebody else is about to read with its checksum. Throws Error.
+  /// Verifies the checksum of a constant that a host step will read. Throws Error.
   void require_intact(std::uint32_t constant) const;
 
-  /// On a device: of a program of kernels alone.
+  /// Device context of a kernel-only program, else null.
   DeviceContext* device() const {
     return prepared_.empty() ? nullptr : prepared_.front().device.get();
   }
 
  private:
-  // Where a pointer of the caller goes.
+  // A pointer argument that receives the caller's address.
   struct Patch {
     std::size_t pointer = 0;
     std::uint32_t buffer = 0;
   };
   struct Prepared;
-  // A step with everything looked up.
+  // A step with kernel, pointers and extents resolved.
   struct ReadyStep {
     KernelFunction kernel = nullptr;
     std::size_t first_pointer = 0, first_extent = 0;
@@ -82,20 +82,20 @@ class KernelRunner : public BoundShapes {
     std::size_t step = 0;
     Prepared* segment = nullptr;
     KernelRunner* owner = nullptr;
-    std::int64_t turned_items = 0;  // backward, so many at a time; 0: always forward
+    std::int64_t turned_items = 0;  // chunk size when iterating backward; 0: always forward
   };
   struct Prepared {
     bool is_ready = false;
-    std::vector<std::int64_t> symbols;  // that it is ready for
+    std::vector<std::int64_t> symbols;  // for which it is prepared
     std::vector<void*> pointers;
     std::vector<std::int64_t> extents;
     std::vector<ReadyStep> steps;
     std::vector<Patch> patches;
-    bool has_run = false;  // since it is ready: what the steps read is known to be intact
-    ThreadPool::Order order = ThreadPool::Order::Forward;  // of this run
-    std::unique_ptr<DeviceContext> device;                 // in place of most of that
+    bool has_run = false;  // has run since prepared: constants of its steps are verified
+    ThreadPool::Order order = ThreadPool::Order::Forward;  // of the current run
+    std::unique_ptr<DeviceContext> device;                 // replaces most of the members above
   };
-  // A constant that a call reads.
+  // A constant that a kernel call reads.
   struct Read {
     const Program::Buffer* buffer = nullptr;
     std::uint64_t bytes = 0;
@@ -135,13 +135,13 @@ class KernelRunner : public BoundShapes {
   Memory arena_, scratch_;
   std::uint64_t scratch_stride_ = 0;
   std::vector<void*> addresses_;                                  // by buffer
-  std::unique_ptr<Swapper> swapper_;                              // of a program with transfers
+  std::unique_ptr<Swapper> swapper_;                              // for programs with transfers
   std::unordered_map<std::uint32_t, const std::byte*> replaced_;  // constants, by buffer
   std::vector<Prepared> prepared_;                                // by segment
   std::int64_t error_ = 0;
   std::optional<GuardedEnd> guard_ = guarded_end();
   std::atomic<bool> is_altered_ = false;
-  Watch* watch_ = nullptr;  // of the run that is seen
+  Watch* watch_ = nullptr;  // of the observed run
 };
 
 }  // namespace tenon

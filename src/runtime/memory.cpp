@@ -19,7 +19,7 @@ std::string step_text(const Program& program, std::size_t step) {
   return concat("step ", step, " ('", program.steps[step].name, "')");
 }
 
-// By step: what the buffers take of the arena; one that overwrites another is counted once.
+// Returns the live bytes of the arena by step; overlapping buffers count once.
 std::vector<std::uint64_t> taken_bytes(const Program& program, std::span<const std::size_t> buffers,
                                        std::span<const std::uint64_t> buffer_bytes) {
   std::vector<std::vector<std::pair<std::uint64_t, std::uint64_t>>> ranges(program.steps.size());
@@ -106,7 +106,7 @@ Error no_arena(const Program& program, std::span<const std::uint64_t> buffer_byt
   std::string largest;
   for (std::size_t k = 0; k < std::min(planned.size(), kNamed); ++k) {
     const Program::Buffer& buffer = program.buffers[planned[k]];
-    // What a step keeps for itself has no name of its own.
+    // Scratch of a step has no name.
     const std::string& name =
         buffer.name.empty() ? program.steps[buffer.first_step].name : buffer.name;
     largest += concat(k == 0 ? "" : ", ", "'", name, "' ", format_bytes(buffer_bytes[planned[k]]));

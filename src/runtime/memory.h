@@ -9,7 +9,7 @@
 
 namespace tenon {
 
-/// Memory that a run works in, from the system and back to it.
+/// Memory from the operating system, for arenas and scratch.
 class Memory {
  public:
   Memory() = default;
@@ -17,7 +17,7 @@ class Memory {
   Memory& operator=(Memory&& other) noexcept;
   ~Memory();
 
-  /// Whether the system gives so many bytes; what was held before is given back first.
+  /// Returns false if the system lacks memory. Frees the previous memory first.
   bool allocate(std::uint64_t bytes);
   std::byte* data() const { return static_cast<std::byte*>(data_); }
   std::uint64_t bytes() const { return bytes_; }
@@ -27,15 +27,15 @@ class Memory {
   std::uint64_t bytes_ = 0;
 };
 
-/// Gives back the large pages that lie inside bytes of a mapped file. They come back when they are
-/// read, in small pages: from now on a part here and there is wanted.
+/// Releases the huge pages inside a range of a mapped file. Later accesses reload single small
+/// pages.
 void let_go(const std::byte* begin, std::uint64_t bytes);
 
-/// What to say when there is no memory for the arena: how much it needs, the step at which most is
-/// alive, and the largest buffers there. `buffer_bytes`: by buffer of the program.
+/// Returns the error for a failed arena allocation: required size, the step with the peak, and the
+/// largest buffers alive there. `buffer_bytes` is indexed by buffer.
 Error no_arena(const Program& program, std::span<const std::uint64_t> buffer_bytes,
                std::uint64_t arena_bytes);
-/// The same for what kernels need for themselves: the step that wants most.
+/// Returns the error for a failed scratch allocation, with the step that requires most.
 Error no_scratch(const Program& program, std::size_t step, std::uint64_t bytes, int thread_count);
 
 }  // namespace tenon

@@ -14,7 +14,8 @@ namespace {
 
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
-// The first `count` numbers of a file, or none where it says something else ("max", "-1").
+// Returns the first `count` numbers of a file, or an empty list if it contains anything else
+// ("max", "-1").
 std::vector<double> positive_numbers(const std::string& path, std::size_t count) {
   std::ifstream file(path);
   std::vector<double> numbers;
@@ -31,8 +32,8 @@ double limit_of_group(const std::string& folder) {
   return quota.empty() || period.empty() ? kNoLimit : quota[0] / period[0];
 }
 
-// The group and all around it. In a container the path is often one that only the host has: what is
-// not there sets no limit, and the container's own group is the mount itself.
+// Minimum over the group and its ancestors. In a container the path often exists only on the host:
+// missing groups set no limit, and the container's own group is the mount point itself.
 double limit_of_path(const std::string& mount, std::string path) {
   double limit = limit_of_group(mount);
   for (; path.size() > 1; path.resize(path.rfind('/'))) {
@@ -43,7 +44,7 @@ double limit_of_path(const std::string& mount, std::string path) {
 }
 
 int processors_of_affinity() {
-  // The system refuses a set smaller than its own, whose size nothing tells.
+  // The system refuses sets smaller than its own, but does not report the size.
   for (int processors = CPU_SETSIZE; processors <= 1 << 20; processors *= 2) {
     cpu_set_t* set = CPU_ALLOC(static_cast<std::size_t>(processors));
     if (set == nullptr) break;

@@ -4,12 +4,11 @@
 
 namespace tenon {
 
-/// Processors' worth of time that control groups, old and new, grant this process: the least of its
-/// own group and of every group around it. Infinite where none sets a limit. `root` is the folder
-/// that holds `proc` and `sys`.
+/// Returns the CPU quota of this process in processors, for cgroups v1 and v2: the minimum over its
+/// group and all ancestors; infinity without a limit. `root` contains `proc` and `sys`.
 double group_limit(const std::string& root = "/");
 
-/// How many threads this process may keep busy: what its affinity and its control groups allow.
+/// Number of threads that affinity and cgroups allow.
 int usable_threads(const std::string& root = "/");
 
 }  // namespace tenon

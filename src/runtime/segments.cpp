@@ -8,8 +8,8 @@ namespace {
 
 using Kind = Program::StepKind;
 
-// What steps that are no kernels give, before any kernel writes to it: nobody else has to make
-// room.
+// Buffers that host steps define before any kernel writes to them; segments need not allocate
+// those.
 struct Given {
   std::vector<bool> is_given;
 
@@ -97,7 +97,7 @@ class Divider {
         add_symbols(map.rows, symbols);
       for (const Program::Guard& guard : step.when) symbols.insert(guard.symbol);
     }
-    // What is asked of extents that steps tell is asked again for others.
+    // Conditions on symbols that steps compute must be checked again when the symbols change.
     for (const ShapeCheck& check : program_.checks) {
       if (begin < check.begin || begin >= check.end) continue;
       add_symbols(check.a, symbols);
@@ -132,8 +132,8 @@ class Divider {
 
   const Program& program_;
   const Given given_;
-  std::vector<std::vector<std::uint32_t>> uses_;  // by buffer: steps
-  std::vector<std::uint32_t> makers_;             // by buffer: the first kernel that uses it
+  std::vector<std::vector<std::uint32_t>> uses_;  // steps, by buffer
+  std::vector<std::uint32_t> makers_;             // first kernel that uses the buffer
 };
 
 }  // namespace

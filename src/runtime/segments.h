@@ -7,21 +7,20 @@
 
 namespace tenon {
 
-/// Kernels one behind another with nothing else between them. All that their calls are made of is
-/// known when the first of them begins.
+/// A maximal run of kernel steps. All arguments of its calls are known when it starts.
 struct Segment {
-  /// steps
+  /// Range of steps.
   std::uint32_t begin = 0, end = 0;
-  /// buffers that it shares with what is outside of it
+  /// Buffers shared with steps outside the segment.
   std::vector<std::uint32_t> reads, writes;
-  /// among those it uses: that it writes first
+  /// Slots that the segment defines.
   std::vector<std::uint32_t> slots;
-  /// that decide anything about it
+  /// Symbols on which the segment depends.
   std::vector<std::uint32_t> symbols;
 };
 
-/// The segments of a program, in the order of its steps. One of kernels alone is a single one,
-/// which reads the inputs and writes the outputs, in their order.
+/// Returns the segments of a program in order. A kernel-only program is one segment, which reads
+/// the inputs and writes the outputs, in their order.
 std::vector<Segment> segments_of(const Program& program);
 
 }  // namespace tenon

@@ -12,16 +12,15 @@
 
 namespace tenon {
 
-/// Bytes in a file that has no name, in the folder for temporary files (`TMPDIR`): gone with the
-/// process.
+/// An anonymous temporary file (in `TMPDIR`) that disappears with the process.
 class SwapFile {
  public:
-  /// Throws Error (Device) where there can be no such file, or the folder cannot hold so much.
+  /// Throws Error (Device) if the file cannot be created or the folder lacks space.
   explicit SwapFile(std::uint64_t bytes);
   ~SwapFile();
   SwapFile(const SwapFile&) = delete;
 
-  /// Gives the system's error, or 0.
+  /// Returns the system's error code, or 0.
   int write(const std::byte* data, std::uint64_t bytes, std::uint64_t offset) noexcept;
   int read(std::byte* data, std::uint64_t bytes, std::uint64_t offset) noexcept;
 
@@ -29,23 +28,23 @@ class SwapFile {
   int file_ = -1;
 };
 
-/// Bytes a second that go to such a file and come back: the slower of the two. Takes some tenths of
-/// a second.
+/// Measures the transfer rate to and from such a file in bytes per second: the slower direction.
+/// Takes some tenths of a second.
 double measured_swap_bytes_per_s();
 
-/// Carries out a program's transfers in a thread of its own, beside the steps.
+/// Executes a program's offload transfers on its own thread, concurrently with the steps.
 class Swapper {
  public:
-  /// `buffer_bytes` by buffer of the program.
+  /// `buffer_bytes` is indexed by buffer of the program.
   Swapper(const Program& program, std::span<const std::uint64_t> buffer_bytes);
   ~Swapper();
   Swapper(const Swapper&) = delete;
 
   void begin_run(std::byte* arena);
-  /// Begins what begins before this step, and waits for what has to be done by then; a number
-  /// behind the last step is the end of the run. Throws Error (Device) where the file failed.
+  /// Starts the transfers due before this step, and waits for those that the step needs; a number
+  /// past the last step ends the run. Throws Error (Device) if the file failed.
   void before(std::size_t step);
-  /// Waits for what is under way, of a run that did not come to its end.
+  /// Waits for pending transfers of a run that failed.
   void abandon() noexcept;
 
  private:
@@ -56,11 +55,11 @@ class Swapper {
   };
   struct Deadline {
     std::uint32_t step;
-    std::size_t done;  // so many copies are done by then
+    std::size_t done;  // number of copies that must be complete
   };
   void work();
 
-  std::vector<Copy> copies_;         // in the order in which they begin
+  std::vector<Copy> copies_;         // in order of their start
   std::vector<Deadline> deadlines_;  // by step
   std::size_t begun_ = 0, met_ = 0;
   SwapFile file_;
@@ -68,7 +67,7 @@ class Swapper {
 
   std::mutex mutex_;
   std::condition_variable is_begun_, is_done_;
-  std::size_t released_ = 0, done_ = 0;  // guarded
+  std::size_t released_ = 0, done_ = 0;  // guarded by `mutex_`
   bool is_ending_ = false;
   int failure_ = 0;
   std::thread thread_;

@@ -14,15 +14,15 @@
 namespace tenon {
 namespace {
 
-// Under a millisecond: longer than the gap between two steps of a network or two runs of a busy
-// server, far shorter than what a user would call idle.
+// Less than a millisecond: longer than the gap between two steps or two runs of a busy server, far
+// shorter than an idle period.
 constexpr int kSpins = 20000;
 
-// What a worker is asked for. A caller takes an Idle worker (Taken), writes its job and says Ready.
-// The worker starts (Running) and is Idle when done. A caller that has done all the work itself
-// meanwhile takes back what is only Ready: a worker that the system has not yet woken delays
-// nobody. Above these bits the word counts the jobs, so that nobody mistakes the job of another for
-// its own.
+// Protocol between caller and worker. A caller claims an Idle worker (Taken), writes the job and
+// sets Ready. The worker sets Running and, when done, Idle. A caller that has finished all the work
+// itself takes back a worker that is still Ready, so that a worker which the system has not woken
+// yet delays no job. The higher bits count jobs, so that a worker is never confused about whose job
+// it runs (ABA).
 enum State : std::uint32_t { Idle, Taken, Ready, Running, Stop };
 constexpr std::uint32_t kStateMask = 7, kNextJob = 8;
 
@@ -32,9 +32,9 @@ bool is_called(std::uint32_t word) { return state_in(word) == Ready || state_in(
 
 }  // namespace
 
-// Every thread has a share of the chunks, side by side and the same from job to job: what it wrote
-// in one step of a network it finds in its own cache in the next. Who is done with his own takes
-// from the far end of another's.
+// Work stealing with fixed shares: every thread owns a contiguous share of the chunks, the same
+// from job to job, so that its data stays in its own cache. A thread that has finished its share
+// steals from the far end of another's.
 struct ThreadPool::Job {
   Run run;
   void* state;
@@ -42,14 +42,14 @@ struct ThreadPool::Job {
   std::size_t threads;
   Order order;
   struct alignas(64) Share {
-    std::uint64_t left;  // the next chunk, and above these 32 bits the one behind the last
+    std::uint64_t left;  // low 32 bits: next chunk; high 32 bits: end of the share
   };
-  std::array<Share, kMaxWorkers + 1> shares;  // by thread; only what is filled is read
+  std::array<Share, kMaxWorkers + 1> shares;  // by thread; only used entries are initialized
 
   std::int64_t first_chunk(std::size_t thread) const {
     return chunks * static_cast<std::int64_t>(thread) / static_cast<std::int64_t>(threads);
   }
-  // The chunk with which a thread begins its share.
+  // First chunk of a thread's share in its direction.
   std::int64_t begins_with(std::size_t thread) const {
     return order == Order::Forward ? first_chunk(thread) : first_chunk(thread + 1) - 1;
   }
@@ -62,7 +62,7 @@ struct ThreadPool::Job {
   void run_chunk(std::size_t thread, std::int64_t index) const {
     run(state, thread, index * chunk, std::min((index + 1) * chunk, count));
   }
-  // The number of a chunk that was left in the share; negative if none was.
+  // Takes a chunk from a share and returns its index; negative if the share is empty.
   std::int64_t take(std::size_t share, bool from_end) {
     const std::atomic_ref<std::uint64_t> left(shares[share].left);
     std::uint64_t seen = left.load(std::memory_order_relaxed);
@@ -85,27 +85,27 @@ struct ThreadPool::Job {
   }
 };
 
-// The first chunk of a worker's share stands beside the word that calls it: for small jobs, all
-// that it has to fetch from the caller's cache.
+// A worker's first chunk is in the same cache line as its state word: for small jobs the only line
+// that it loads from the caller's cache.
 struct alignas(64) ThreadPool::Worker {
   std::atomic<std::uint32_t> word{Idle};
-  std::uint32_t number = 0;  // in the job
+  std::uint32_t number = 0;  // index in the job
   Run run = nullptr;
   void* state = nullptr;
   std::int64_t begin = 0, end = 0;
-  Job* job = nullptr;  // where there is more to do
+  Job* job = nullptr;  // for more work than the first chunk
   std::atomic<bool> is_asleep{false};
-  int processor = -1;      // where it began its last job
-  bool is_placed = false;  // `allowed` is to be restored
+  int processor = -1;      // processor at the start of its last job
+  bool is_placed = false;  // `allowed` must be restored
   cpu_set_t allowed{};
   alignas(64) std::thread thread;
 };
 
-// A thread that is woken may be put on the processor of the one that wakes it, or of another that
-// was just woken, and waits there for its turn while others wait for it: several milliseconds,
-// until the system looks for processors that have less to do. So the threads of a job are kept
-// apart while they are woken: where there are as many as processors each gets one of its own, else
-// any that those who run do not have. Once awake a thread may go wherever it might before.
+// Placement of woken threads. The scheduler may place a woken thread on the processor of the waker,
+// or of another woken thread, where it waits several milliseconds until load balancing. The threads
+// of a job are therefore pinned apart while they wake: one processor each if the job has one thread
+// per processor, else any processor without a running thread of the job. Afterwards each thread
+// gets its old affinity back.
 class ThreadPool::Places {
  public:
   explicit Places(std::size_t threads) : threads_(threads) {
@@ -165,7 +165,7 @@ void ThreadPool::reserve(int helper_count) {
     try {
       worker->thread = std::thread([this, made = worker.get()] { work(*made); });
     } catch (const std::system_error&) {
-      return;  // the work gets done by fewer
+      return;  // fewer threads do the work
     }
     workers_[k] = std::move(worker);
     worker_count_.store(k + 1, std::memory_order_release);
@@ -210,7 +210,7 @@ void ThreadPool::work(Worker& worker) {
 int ThreadPool::take_helpers(int wanted) {
   int busy = busy_.load(std::memory_order_relaxed);
   for (;;) {
-    // Whoever is alone knows best how many threads there should be.
+    // A single caller gets all the threads that it requests.
     const bool is_alone = callers_.load(std::memory_order_relaxed) == 1;
     const int granted = is_alone ? wanted : std::clamp(capacity_ - busy, 0, wanted);
     if (granted == 0) return 0;
@@ -241,7 +241,7 @@ void ThreadPool::Caller::for_each(std::int64_t count, std::int64_t chunk, int th
     Worker* worker;
     std::uint32_t ready;
   };
-  std::array<Helper, kMaxWorkers> helpers;  // NOLINT: only what is filled is read
+  std::array<Helper, kMaxWorkers> helpers;  // only used entries are initialized
   std::size_t helper_count = 0;
   const std::size_t worker_count =
       granted > 0 ? pool_.worker_count_.load(std::memory_order_acquire) : 0;
@@ -257,7 +257,7 @@ void ThreadPool::Caller::for_each(std::int64_t count, std::int64_t chunk, int th
   if (helper_count == 0) {
     run(state, 0, 0, count);
   } else {
-    Job job;  // NOLINT: only the shares of those who take part are filled
+    Job job;  // only used shares are initialized
     job.run = run;
     job.state = state;
     job.count = count;

@@ -8,38 +8,37 @@
 
 namespace tenon {
 
-/// Threads that help others: spinning shortly for the next piece of work, then asleep. One pool
-/// serves a whole process, so that several callers at once share the machine instead of crowding
-/// it.
+/// Worker threads that spin briefly for the next job, then sleep. One pool per process, so that
+/// concurrent callers share the machine without oversubscription.
 class ThreadPool {
  public:
-  /// Does the items from `begin` up to `end`, on a thread that has the number `thread` in its job.
-  /// Does not throw.
+  /// Processes the items from `begin` up to `end`; `thread` is the thread's index in the job. Must
+  /// not throw.
   using Run = void (*)(void* state, std::size_t thread, std::int64_t begin, std::int64_t end);
 
-  /// In which direction a thread goes through its share.
+  /// Direction in which a thread iterates over its share.
   enum class Order : bool { Forward, Backward };
 
   static ThreadPool& shared();
-  /// `capacity`: how many threads, callers among them, are kept busy at once.
+  /// `capacity`: maximum number of busy threads, including callers.
   explicit ThreadPool(int capacity);
   ThreadPool(ThreadPool&&) = delete;
   ~ThreadPool();
 
-  /// Makes sure that a caller finds so many helpers. Several who ask get more, up to the capacity.
-  /// Where the system gives no more threads it stays at those there are.
+  /// Creates workers up to this number per caller, limited by the capacity. If the system refuses
+  /// threads, the pool stays smaller.
   void reserve(int helper_count);
 
-  /// A thread with work to do, counted as busy for as long as this lives.
+  /// A thread with work, counted as busy during the lifetime of this object.
   class Caller {
    public:
     explicit Caller(ThreadPool& pool);
     Caller(Caller&&) = delete;
     ~Caller();
 
-    /// Calls `run` until all of [0, count) is done, `chunk` items at a time, on at most
-    /// `thread_count` threads, this one among them. Beside other callers it gets only helpers that
-    /// the capacity leaves; alone it gets those it asks for. Allocates nothing.
+    /// Calls `run` until all items of [0, count) are done, in chunks of `chunk`, on at most
+    /// `thread_count` threads including the caller. With other callers it gets only helpers within
+    /// the capacity; alone it gets all that it requests. Does not allocate.
     void for_each(std::int64_t count, std::int64_t chunk, int thread_count, Run run, void* state,
                   Order order = Order::Forward);
 
@@ -49,9 +48,9 @@ class ThreadPool {
 
   struct Activity {
     int workers = 0;
-    /// of these, how many use no processor until they are called
+    /// Workers that sleep until they are called.
     int asleep = 0;
-    /// how often one of them fell asleep
+    /// Number of times that a worker fell asleep.
     std::uint64_t sleeps = 0;
   };
   Activity activity() const;

@@ -104,7 +104,7 @@ void RunEvents::add(const Watch& watch) {
       event.kern = std::min(event.kern, threads[thread].begin);
     }
     if (event.first_piece == pieces.size()) {
-      // Done by the run's own thread, which began as soon as it had asked the clock.
+      // A step on the run's own thread, which started after one read of the clock.
       event.kern = event.start + std::min(ticks_to_ask(), (event.end - event.start) / 2);
       pieces.push_back({0, event.kern, event.end});
     }

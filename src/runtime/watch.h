@@ -6,41 +6,41 @@
 
 namespace tenon {
 
-/// The processor's own clock, the same on all cores: asking it costs a few nanoseconds, so that
-/// every step of a run can be watched.
+/// The time-stamp counter (TSC), synchronized across cores. A read costs a few nanoseconds, cheap
+/// enough to time every step.
 inline std::uint64_t ticks() { return __builtin_ia32_rdtsc(); }
-/// How long one tick is; measured once, which takes some milliseconds.
+/// Duration of a tick; measured once, which takes some milliseconds.
 double seconds_per_tick();
-/// How many ticks go by while the clock is asked; measured once.
+/// Cost of one read of the clock in ticks; measured once.
 std::uint64_t ticks_to_ask();
 
-/// When the steps of one run of a program's kernels began and ended, and when each thread worked at
-/// them. The run fills it without allocating, and asks the clock once for a step that one thread
-/// does alone: more would be felt where steps take some nanoseconds each.
+/// Records start and end of the steps of one run, and the intervals in which each thread worked on
+/// them. Recording does not allocate, and reads the clock once for a single-threaded step: more
+/// would distort steps of a few nanoseconds.
 class Watch {
  public:
   static constexpr bool is_on = true;
-  /// What one thread did of a step: from its first item to its last.
+  /// A thread's share of a step: from its first item to its last.
   struct Piece {
     std::uint64_t begin = 0, end = 0;
     bool is_there() const { return end != 0; }
   };
   struct Step {
-    /// of the program's steps
+    /// Index in the program's steps.
     std::uint32_t number = 0;
     std::uint64_t start = 0, end = 0;
   };
 
-  /// From the next run on only one step in `stride` is timed, first the one that `phase` others
-  /// ran before. With 1, as at first, all are, and each starts where the one before ended.
+  /// Sampling: from the next run on, times one step in `stride`, starting after `phase` steps. With
+  /// stride 1, the default, every step is timed and starts at the end of the previous one.
   void sample(std::uint32_t stride, std::uint32_t phase);
   static constexpr std::uint32_t kLargestStride = 255;
-  /// Makes room. What was seen before is forgotten.
+  /// Allocates space and discards earlier records.
   void prepare(std::size_t step_count, std::size_t thread_count);
-  /// The steps that were timed, in the order they ran.
+  /// The timed steps in execution order.
   std::span<const Step> steps() const { return steps_; }
-  /// Of one of those, by thread. None is there where the run's own thread did the step alone, or
-  /// waited for a device that did.
+  /// Pieces of a timed step by thread. The list is empty if the run's own thread executed the step
+  /// alone or waited for a device.
   std::span<const Piece> pieces(std::size_t index) const {
     return {pieces_.data() + index * thread_count_, thread_count_};
   }
@@ -50,10 +50,10 @@ class Watch {
   void end_step(std::size_t number) {
     if (--wait_ == 0) end_wait(number);
   }
-  // Whether the step that runs is timed; then threads that share it say what they do of it.
+  // True if the current step is timed; its threads then record their pieces.
   bool is_looking() const { return is_looking_; }
   Piece& piece(std::size_t thread) { return pieces_[steps_.size() * thread_count_ + thread]; }
-  // What a device tells: how long each step took, one after another from the run's beginning.
+  // Records step durations that a device reported, consecutive from the start of the run.
   void put(std::span<const double> seconds);
 
  private:
@@ -61,7 +61,7 @@ class Watch {
     const std::uint64_t now = ticks();
     wait_ = 1;
     if (is_looking_) {
-      steps_.push_back({static_cast<std::uint32_t>(number), last_, now});  // there is room
+      steps_.push_back({static_cast<std::uint32_t>(number), last_, now});  // has capacity
       is_looking_ = stride_ == 1;
       if (!is_looking_) wait_ = static_cast<std::uint16_t>(stride_ - 1);
     } else {
@@ -70,34 +70,34 @@ class Watch {
     last_ = now;
     forget_pieces();
   }
-  // Of the step that comes. Those that several threads work at are long enough for this.
+  // Clears the pieces of the next step. Multi-threaded steps are long enough for this cost.
   void forget_pieces() {
     for (std::size_t thread = 0; thread < thread_count_; ++thread) piece(thread) = {};
   }
 
-  // All of it is a line of the cache.
+  // The members fit one cache line.
   std::vector<Step> steps_;
-  std::vector<Piece> pieces_;  // by step and thread; one more step than there are
+  std::vector<Piece> pieces_;  // by step and thread, including the current step
   std::uint64_t last_ = 0;
   std::uint16_t thread_count_ = 0;
-  std::uint16_t wait_ = 1;  // ends of steps until the clock is asked again
+  std::uint16_t wait_ = 1;  // steps until the next clock read
   std::uint8_t stride_ = 1, phase_ = 0;
   bool is_looking_ = true;
 };
 
-/// Looks at nothing and costs nothing.
+/// Null observer without any cost.
 struct NoWatch {
   static constexpr bool is_on = false;
   void begin_run() {}
   void end_step(std::size_t) {}
 };
 
-/// One step of a run: when it was handed out, when its first kernel began, when it was done. A step
-/// of a loop's body has one each time.
+/// One execution of a step: enqueue, start of its first kernel, and end. A step in a loop body has
+/// one event per iteration.
 struct StepEvent {
   std::uint32_t step = 0;
   std::uint64_t start = 0, kern = 0, end = 0;
-  /// ticks that steps of its bodies took, which are told by themselves
+  /// Ticks of steps in its bodies, which have their own events.
   std::uint64_t inner = 0;
   std::uint32_t first_piece = 0, piece_count = 0;
 };
@@ -105,16 +105,16 @@ struct PieceEvent {
   std::uint32_t thread = 0;
   std::uint64_t begin = 0, end = 0;
 };
-/// All that was seen of a run, in the order in which it ended.
+/// All events of a run, ordered by their end.
 struct RunEvents {
   std::uint64_t begin = 0, end = 0;
   std::vector<StepEvent> steps;
   std::vector<PieceEvent> pieces;
 
   void clear();
-  /// Adds what a watch saw.
+  /// Appends the records of a watch.
   void add(const Watch& watch);
-  /// Adds a step that is no kernel's; what came behind event `first_inner` ran in its bodies.
+  /// Appends a host step; the events from `first_inner` on ran in its bodies.
   void add_around(std::uint32_t step, std::uint64_t began, std::uint64_t ended,
                   std::size_t first_inner);
 };

@@ -1,4 +1,4 @@
-// Matrix products by cuBLASLt.
+// Matrix products with cuBLASLt.
 #include "base/error.h"
 #include "runtime/cuda/library_step.h"
 
@@ -8,7 +8,7 @@
 namespace tenon::cuda {
 namespace {
 
-// What is used of cuBLASLt, declared here. Numbers are those of its enumerations.
+// The cuBLASLt functions in use, declared here. Constants are those of its enumerations.
 using Handle = struct LtContext*;
 using Description = struct LtMatmulDesc*;
 using Layout = struct LtMatrixLayout*;
@@ -81,8 +81,8 @@ constexpr int kTransposeA = 3, kTransposeB = 4, kEpilogue = 7, kBiasPointer = 8,
 constexpr int kBatchCount = 5, kBatchOffset = 6;
 constexpr int kMostWorkspace = 1, kReductionMask = 3;
 
-// The library's matrices are column-major, ours row-major: it is given the transposed product, yᵀ =
-// bᵀ aᵀ.
+// cuBLASLt matrices are column-major, Tenon's are row-major: the library computes the transposed
+// product yᵀ = bᵀ aᵀ.
 class Matmul : public LibraryStep {
  public:
   Matmul(const LibraryCall& call, std::span<const std::int64_t> e) : call_(call) {
@@ -99,7 +99,7 @@ class Matmul : public LibraryStep {
     if (call.has_bias) {
       set(kBiasType, result);
       const void* aligned =
-          reinterpret_cast<const void*>(std::uintptr_t{256});  // only its alignment is looked at
+          reinterpret_cast<const void*>(std::uintptr_t{256});  // only the alignment matters
       set(kBiasPointer, aligned);
     }
     const std::int64_t batch = e[0], m = e[1], n = e[2], k = e[3];
@@ -114,7 +114,7 @@ class Matmul : public LibraryStep {
       library.require(library.set_layout(made, kBatchOffset, &step, sizeof step),
                       "describing a matrix");
     };
-    // As they lie, column by column.
+    // The matrices as column-major.
     layout(left_, operand, left != 0 ? k : n, left != 0 ? n : k, e[6], e[7]);
     layout(right_, operand, right != 0 ? m : k, right != 0 ? k : m, e[4], e[5]);
     layout(result_, result, n, m, e[8], e[9]);
@@ -123,7 +123,7 @@ class Matmul : public LibraryStep {
     library.require(library.create_preference(&preference), "describing a product");
     library.set_preference(preference, kMostWorkspace, &kMostWorkspaceBytes,
                            sizeof kMostWorkspaceBytes);
-    // Partial sums are added in one order: none, or by a kernel of their own.
+    // Deterministic reductions only: no split-K, or a separate kernel that adds the partial sums.
     const std::uint32_t reductions = 2 | 4;
     library.set_preference(preference, kReductionMask, &reductions, sizeof reductions);
     std::array<Found, 16> found{};

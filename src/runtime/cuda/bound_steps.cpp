@@ -9,7 +9,7 @@
 namespace tenon::cuda {
 namespace {
 
-// "cudnn#3": the fourth of the ways that the library knows, found by timing.
+// Parses "cudnn#3": index 3 in the library's list of algorithms, found by tuning.
 std::size_t tuned_way(const std::string& candidate) {
   const std::size_t mark = candidate.find('#');
   return mark == std::string::npos ? 0 : std::strtoull(candidate.c_str() + mark + 1, nullptr, 10);
@@ -31,7 +31,7 @@ class StepBinder {
   StepBinder(const CudaModel& model, const BoundShapes& shapes, const StepPlaces& places)
       : model_(model), program_(model.program()), shapes_(shapes), places_(places) {}
 
-  /// Whether it has anything to do.
+  /// Returns false if the step has no work.
   bool bind(const Program::Step& step, BoundStep& bound) const {
     const Program::Kernel& kernel = program_.kernels[step.kernel];
     for (const std::uint32_t id : step.buffers) {
@@ -55,7 +55,7 @@ class StepBinder {
 
   bool bind_library(const Program::Step& step, const Program::Kernel& kernel,
                     const std::vector<std::int64_t>& extents, BoundStep& bound) const {
-    // The result, which comes last, may have no elements.
+    // The last buffer is the result; it may be empty.
     if (shapes_.bytes_of(step.buffers.back()) == 0) return false;
     try {
       bound.library = library_step(kernel.library, extents);

@@ -1,4 +1,4 @@
-// Programs on NVIDIA's devices: one stream, its memory, its launches.
+// Device contexts on NVIDIA GPUs: one stream, CUDA graphs, programmatic dependent launch.
 #include "base/error.h"
 #include "base/text.h"
 #include "runtime/cuda/bound_steps.h"
@@ -17,7 +17,7 @@
 namespace tenon::cuda {
 namespace {
 
-// Whether to wait behind every step, so that one that fails can be told.
+// True if the host synchronizes after every step, to attribute failures to steps.
 bool waits_behind_steps() { return std::getenv("TENON_GPU_STEPWISE") != nullptr; }
 
 class CudaContext : public DeviceContext {
@@ -119,23 +119,23 @@ class CudaContext : public DeviceContext {
   const CudaModel& model_;
   Stream stream_ = nullptr;
   Event begin_ = nullptr, end_ = nullptr;
-  /// behind the steps of the run that is under way
+  /// Recorded after the last step of the current run.
   Event launched_ = nullptr;
-  /// before and behind steps
+  /// Events before and after steps.
   std::vector<Event> moments_;
-  /// The launches as graphs: of states that lie as at first, and the other way round.
+  /// CUDA graphs for both orientations of the double-buffered states.
   std::array<GraphExec, 2> execs_ = {};
   bool is_turned_ = false;
   DeviceMemory arena_, scratch_, error_;
   Ports ports_;
   Transfers transfers_;
   std::vector<BoundStep> steps_;
-  /// steps of the program behind which `call_` is called
+  /// Steps of the program after which `call_` is called.
   std::vector<std::size_t> marks_;
   std::function<void(std::size_t)> call_;
-  /// whether data may do something wrong that a kernel tells
+  /// True if a kernel of this program has data checks.
   bool may_report_ = false;
-  /// other memory of the caller's than in the run before
+  /// The caller's memory differs from the previous run.
   bool are_places_new_ = false;
 };
 
@@ -155,7 +155,7 @@ void CudaContext::prepare(const BoundShapes& shapes, const Segment& segment) {
     }
   }
   steps_ = bind_steps(model_, shapes, segment, places);
-  // What another binding's kernels reported is none of this one's.
+  // Discards reports of an earlier binding's kernels.
   cuda.require(cuda.fill(error_.address(), 0, 8, stream_), "clearing a kernel's report");
   may_report_ = std::ranges::any_of(steps_, [&](const BoundStep& step) {
     return !program().kernels[program().steps[step.step].kernel].checks.empty();
@@ -170,7 +170,7 @@ void CudaContext::take_arena(const BoundShapes& shapes) {
       .hint(free_memory_text(), "; smaller extents need less, training takes a --budget");
 }
 
-// What kernels keep in memory and libraries compute in: of one step at a time.
+// Allocates scratch for one step at a time: the maximum over all steps.
 void CudaContext::take_scratch() {
   const auto most = std::ranges::max_element(steps_, {}, &BoundStep::scratch_bytes);
   const std::uint64_t bytes = most == steps_.end() ? 0 : most->scratch_bytes;
@@ -198,15 +198,15 @@ void CudaContext::launch_kernel(BoundStep& step, bool is_behind_copies) {
   const Driver& cuda = driver();
   for (BoundStep::Map& map : step.maps) {
     const Address address = step.values[map.map->buffer];
-    if (map.address != address) {  // another than in the run before
+    if (map.address != address) {  // the address changed since the last run
       map.encoded = encode_map(*map.map, map.rows, map.element_bytes, address);
       map.address = address;
     }
     parameters.push_back(&map.encoded);
   }
-  // Its blocks may come while a kernel of ours before it still ends: each waits for that first
-  // (`codegen/cuda/prelude.cpp`). Behind a library's kernel it cost more than it gained; behind a
-  // copy there is more to wait for than a kernel.
+  // Programmatic dependent launch: blocks may start before the preceding kernel ends; each waits
+  // for it first (`codegen/cuda/prelude.cpp`). After library kernels this costs more than it gains;
+  // after copies the dependency is not only a kernel.
   LaunchAttribute starts_early{LaunchAttribute::kProgrammaticSerialisation, {}, 1, {}};
   LaunchConfig config{step.blocks, 1,       1, step.threads, 1, 1, step.shared_bytes,
                       stream_,     nullptr, 0};
@@ -222,7 +222,7 @@ void CudaContext::launch_kernel(BoundStep& step, bool is_behind_copies) {
 
 void CudaContext::begin_run() {
   const Driver& cuda = driver();
-  // Clearing is a launch of its own, which kernels wait for.
+  // Clearing the report is a launch that delays kernels.
   if (may_report_) cuda.require(cuda.fill(error_.address(), 0, 8, stream_), "running");
   transfers_.begin_run();
 }
@@ -246,7 +246,7 @@ void CudaContext::use_addresses() {
   }
 }
 
-// Launches as one graph, which the device goes through by itself.
+// Captures launches as one CUDA graph.
 GraphExec CudaContext::recorded(const std::function<void()>& launches) {
   const Driver& cuda = driver();
   constexpr int kThreadLocal = 1;
@@ -298,7 +298,7 @@ void CudaContext::have_moments(std::size_t count) {
   }
 }
 
-// All is launched first, so that the device goes on while calls are made.
+// Launches everything first, so that the device continues while the host runs callbacks.
 void CudaContext::run_with_calls() {
   const Driver& cuda = driver();
   have_moments(marks_.size());
@@ -320,9 +320,8 @@ void CudaContext::run_with_calls() {
   }
 }
 
-// With an event behind every step. Nothing is waited for in between: the device would idle until
-// the next launch reached it, and that would be told as the step's time. What a step waits for
-// copies is none of its time.
+// Records an event after every step, without synchronizing in between: the idle gap until the next
+// launch would count as the step's time. Time spent waiting for copies is excluded.
 void CudaContext::run_step_by_step(std::span<double> seconds) {
   const Driver& cuda = driver();
   have_moments(2 * steps_.size() + 1);
@@ -360,7 +359,7 @@ void CudaContext::launch(std::span<double> seconds) {
   } else if (!marks_.empty()) {
     run_with_calls();
   } else if (exec() == nullptr && has_work() && are_places_new_) {
-    // Launches are recorded for memory that comes again: recording takes longer than launching.
+    // Graphs are captured only for recurring addresses: capturing costs more than launching.
     enqueue_run();
   } else {
     start_steps();
@@ -387,7 +386,7 @@ void CudaContext::begin(std::span<const void* const> inputs, std::span<void* con
   }
 }
 
-// Of launches that were recorded the device does not tell which it failed in.
+// A failed graph does not identify the kernel that failed.
 void CudaContext::await_steps() {
   const Driver& cuda = driver();
   const int status = cuda.await_event(launched_);
@@ -429,8 +428,7 @@ double CudaContext::replay() {
   return static_cast<double>(milliseconds) / 1e3;
 }
 
-// As a graph of so many that the device takes a while: a host that launches them one by one would
-// be timed, and not the device.
+// Times a graph with enough repetitions to outlast the launch overhead of the host.
 double CudaContext::time_launches(const std::function<void()>& launches) {
   const Driver& cuda = driver();
   const auto seconds_of = [&](const std::function<void()>& work) {
@@ -442,7 +440,7 @@ double CudaContext::time_launches(const std::function<void()>& launches) {
     cuda.require(cuda.elapsed(&milliseconds, begin_, end_), "timing");
     return static_cast<double>(milliseconds) / 1e3;
   };
-  launches();  // what is made at the first use is made
+  launches();  // warm-up
   constexpr double kLong = 1e-3;
   const double once = std::max(seconds_of(launches), 1e-9);
   const int runs = static_cast<int>(std::clamp(kLong / once, 2.0, 32.0));
@@ -489,7 +487,7 @@ std::vector<TimedWays> CudaContext::time_ways(const std::vector<bool>& steps) {
     try {
       for (int round = 0; round < kRounds; ++round)
         least = std::min(least, time_launches([&] { enqueue(step); }));
-    } catch (const Error&) {  // the library offers it and does not run it
+    } catch (const Error&) {  // the library offers the algorithm but cannot run it
       return std::numeric_limits<double>::infinity();
     }
     return least;

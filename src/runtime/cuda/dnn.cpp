@@ -1,4 +1,4 @@
-// Convolutions by cuDNN's graphs of operations.
+// Convolutions with cuDNN's operation graphs.
 #include "base/error.h"
 #include "runtime/cuda/library_step.h"
 
@@ -12,7 +12,7 @@
 namespace tenon::cuda {
 namespace {
 
-// What is used of cuDNN, declared here. Numbers are those of its enumerations.
+// The cuDNN functions in use, declared here. Constants are those of its enumerations.
 using Handle = struct DnnContext*;
 using Descriptor = void*;
 using PlainTensor = struct DnnTensor*;
@@ -29,7 +29,7 @@ struct Dnn {
   int (*set)(Descriptor, int, int, std::int64_t, const void*) = nullptr;
   int (*get)(Descriptor, int, int, std::int64_t, std::int64_t*, void*) = nullptr;
   int (*execute)(Handle, Descriptor, Descriptor) = nullptr;
-  // What stands ready without a graph: a sum and an activation in place.
+  // Legacy API without a graph: in-place addition and activation.
   int (*make_plain)(PlainTensor*) = nullptr;
   int (*set_plain)(PlainTensor, int, int, int, int, int, int, int, int, int) = nullptr;
   int (*destroy_plain)(PlainTensor) = nullptr;
@@ -41,7 +41,7 @@ struct Dnn {
   int (*activate)(Handle, Activation, const void*, PlainTensor, const void*, const void*,
                   PlainTensor, void*) = nullptr;
   Handle handle = nullptr;
-  /// The handle has one stream: of several contexts one uses it at a time.
+  /// The handle has one stream, so contexts use it one at a time.
   mutable std::mutex in_use;
 
   Dnn() {
@@ -105,7 +105,7 @@ enum Type {
   kDescriptorType = 15
 };
 
-// One of the library's descriptors: attributes, then finished.
+// A backend descriptor: set attributes, then finalize.
 class Made {
  public:
   explicit Made(Kind kind) { Dnn::require(dnn().make(kind, &handle_), "making a descriptor"); }
@@ -141,7 +141,7 @@ int type_of(const std::string& dtype) { return dtype == "f16" ? 2 : dtype == "bf
 
 using Four = std::array<std::int64_t, 4>;
 
-// Images with channels last; dims in the library's order: batch, channels, rows, columns.
+// Channels-last tensor; dims in the library's order: batch, channels, rows, columns.
 Made tensor(std::int64_t id, int type, const Four& dims, bool is_virtual) {
   const Four strides = {dims[1] * dims[2] * dims[3], 1, dims[3] * dims[1], dims[1]};
   Made made(kTensor);
@@ -157,10 +157,10 @@ Made tensor(std::int64_t id, int type, const Four& dims, bool is_virtual) {
   return made;
 }
 
-// What is done to sums.
+// Epilogue operations of a convolution.
 enum class Term { Bias, Residual, Relu };
 
-// Terms behind a convolution, one after another, where no kernel does them with it. Each rounds to
+// Unfused epilogue: separate operations after a convolution, if no plan fuses them. Each rounds to
 // the result's type.
 class Terms {
  public:
@@ -179,8 +179,8 @@ class Terms {
     if (relu_ != nullptr) dnn().destroy_activation(relu_);
   }
 
-  /// Of the library's handle, whose stream is set. `others`: bias and residual, where there are
-  /// any, in the order of the call.
+  /// Enqueues on the stream of the library's handle. `others`: bias and residual, if present, in
+  /// the order of the call.
   void enqueue(std::span<const std::uint64_t> others, Address result) const {
     const auto pointer = [](Address address) { return reinterpret_cast<void*>(address); };
     const float one = 1, zero = 0;
@@ -226,7 +226,7 @@ class Convolution : public LibraryStep {
     if (call.has_residual) terms.push_back(Term::Residual);
     if (call.is_rectified) terms.push_back(Term::Relu);
     bool is_found = find_plans(terms, Workspace::Limited);
-    // Kernels that are not made to order know the residual first.
+    // Precompiled engines expect the residual before the bias.
     if (!is_found && call.has_bias && call.has_residual) {
       std::vector<Term> others = terms;
       std::swap(others[0], others[1]);
@@ -286,7 +286,8 @@ class Convolution : public LibraryStep {
 
   Four result_dims() const { return {extents_[0], extents_[4], extents_[7], extents_[8]}; }
 
-  // The sum, then these terms on values that are never stored. Nothing where the library refuses.
+  // Builds the convolution and its epilogue over virtual tensors. Returns nullopt if the library
+  // refuses.
   std::optional<Made> graph(const std::vector<Term>& terms) {
     const std::vector<std::int64_t>& e = extents_;
     const int type = type_of(call_.dtype), single = 0;
@@ -316,7 +317,7 @@ class Convolution : public LibraryStep {
     Made x = tensor(kImage, type, image, false), w = tensor(kWeights, type, weights, false);
     kept.push_back(value());
     {
-      // Each kind has its own numbers for the same attributes: factors, the convolution, tensors.
+      // Each kind has its own attribute numbers for scale factors, convolution and tensors.
       const float one = 1, zero = 0;
       const bool is_forward = call_.kind == LibraryCall::Kind::Convolution,
                  is_data = call_.kind == LibraryCall::Kind::DataGradient;
@@ -352,7 +353,7 @@ class Convolution : public LibraryStep {
     made.set(800, kHandleType, dnn().handle)
         .set(801, kDescriptorType, static_cast<std::int64_t>(list.size()), list.data());
     if (!made.finish()) return std::nullopt;
-    // What it refers to stays, as long as plans are made of it.
+    // Plans refer to these descriptors, so they stay alive.
     for (std::vector<Made>* parts : {&kept, &operations}) {
       for (Made& part : *parts) others_.push_back(std::move(part));
     }
@@ -360,10 +361,10 @@ class Convolution : public LibraryStep {
     return made;
   }
 
-  // None above the most that is asked for; or, where there is no other, the one that wants least.
+  // Limited: plans within the workspace limit. Least: the plan with the smallest workspace.
   enum class Workspace { Limited, Least };
 
-  // Those that the library's own estimate thinks best, then those that take anything.
+  // Tries the library's heuristic first, then its fallback engines.
   bool find_plans(const std::vector<Term>& terms, Workspace workspace) {
     const std::optional<Made> described = graph(terms);
     if (!described) return false;
@@ -404,7 +405,7 @@ class Convolution : public LibraryStep {
     return !plans_.empty();
   }
 
-  // Results that repeat bit for bit, with all digits of their type.
+  // Accepts only deterministic engines without reduced precision.
   bool is_wanted(const Made& config) const {
     Made engine(kEngine);
     Descriptor handle = engine.handle();
@@ -428,8 +429,8 @@ class Convolution : public LibraryStep {
   LibraryCall call_;
   std::vector<std::int64_t> extents_;
   std::vector<Plan> plans_;
-  std::unique_ptr<Terms> terms_behind_;  // of plans that are the sum alone
-  std::vector<Made> others_;             // that plans refer to
+  std::unique_ptr<Terms> terms_behind_;  // for plans without fused epilogue
+  std::vector<Made> others_;             // descriptors that plans refer to
   std::size_t way_ = 0;
 };
 

@@ -9,7 +9,7 @@
 namespace tenon::cuda {
 namespace {
 
-// Of the processes that a launcher started together on this machine, which one this is.
+// Returns the local rank of this process among those started by an MPI or SLURM launcher.
 int rank_on_machine() {
   for (const char* variable : {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"}) {
     if (const char* text = std::getenv(variable)) return std::max(0, std::atoi(text));
@@ -100,11 +100,11 @@ Error Driver::failure(int status, const std::string& what) const {
            text == nullptr ? "" : concat(" (", text, ")"));
 }
 
-// What the driver does not know is the host's: it then says 0, which is no error (asking for one
-// attribute would be, which tools that watch for errors report).
+// Memory unknown to the driver is host memory: this query then returns 0 without an error. A query
+// of a single attribute would fail instead, which debugging tools report.
 MemoryKind Driver::kind_of(const void* pointer) const {
   constexpr int kHost = 1, kDevice = 2;
-  int wanted = 2, type = 0;  // the kind of memory
+  int wanted = 2, type = 0;  // attribute: memory type
   void* found = &type;
   const int status = pointer_attributes(1, &wanted, &found, reinterpret_cast<Address>(pointer));
   if (status != 0) return MemoryKind::Ordinary;

@@ -9,8 +9,8 @@
 
 namespace tenon::cuda {
 
-// What is used of NVIDIA's driver, declared here: neither its headers nor its library are needed to
-// build.
+// The CUDA driver functions in use, declared here: building needs neither NVIDIA's headers nor its
+// library.
 using Stream = struct CUstream_st*;
 using Function = struct CUfunc_st*;
 using Module = struct CUmod_st*;
@@ -37,12 +37,12 @@ struct LaunchConfig {
   unsigned attribute_count = 0;
 };
 
-/// Whose memory an address is: the device's; the host's that the driver knows not to move; other
-/// memory of the host's.
+/// Memory type of an address: device memory, pinned (page-locked) host memory, or pageable host
+/// memory.
 enum class MemoryKind : std::uint8_t { Device, Pinned, Ordinary };
 
-/// The driver with one device: the first, or where a launcher started several processes on this
-/// machine, each takes its own in turn. Functions are those of its C interface.
+/// The CUDA driver with one device: the first, or the local rank's if a launcher started several
+/// processes on this machine. Members are functions of its C interface.
 struct Driver {
   SharedLibrary library{
       "NVIDIA GPUs (the driver)", {"libcuda.so.1", "libcuda.so"}, {"/usr/local/nvidia/lib64"}};
@@ -61,7 +61,7 @@ struct Driver {
   int (*load_module)(Module*, const void*) = nullptr;
   int (*unload_module)(Module) = nullptr;
   int (*get_function)(Function*, Module, const char*) = nullptr;
-  /// an attribute of it
+  /// Sets an attribute of a function.
   int (*set_function)(Function, int, int) = nullptr;
   int (*create_stream)(Stream*, unsigned) = nullptr;
   int (*destroy_stream)(Stream) = nullptr;
@@ -84,38 +84,38 @@ struct Driver {
 
   ContextHandle context = nullptr;
   std::string device_name;
-  /// compute capability
+  /// Compute capability.
   int major = 0, minor = 0;
   int multiprocessors = 0;
-  /// 13000: CUDA 13.0
+  /// E.g. 13000 for CUDA 13.0.
   int version = 0;
 
-  /// Throws Error (Device) where there is no driver or no device.
+  /// Throws Error (Device) if the driver or a device is missing.
   Driver();
-  /// Throws Error (Device), saying what was tried, unless the status is 0.
+  /// Throws Error (Device), naming the failed operation, unless the status is 0.
   void require(int status, const char* what) const;
-  /// That error.
+  /// Returns that error.
   Error failure(int status, const std::string& what) const;
   MemoryKind kind_of(const void* pointer) const;
   bool is_on_device(const void* pointer) const { return kind_of(pointer) == MemoryKind::Device; }
 };
 
-/// The driver of this process, its device made current for the calling thread.
+/// Returns the driver of this process; makes its device current for the calling thread.
 const Driver& driver();
 
-/// "1.5 GiB free of 139.8 GiB on the GPU"
+/// E.g. "1.5 GiB free of 139.8 GiB on the GPU".
 std::string free_memory_text();
 
-/// Memory of the device, given back at the end.
+/// Device memory, freed by the destructor.
 class DeviceMemory {
  public:
   DeviceMemory() = default;
   DeviceMemory(const DeviceMemory&) = delete;
   ~DeviceMemory();
-  /// Throws Error (OutOfMemory), naming what it is for. What was held before is given back first;
-  /// less than is held is no change.
+  /// Throws Error (OutOfMemory), naming the purpose. Frees the old memory first; keeps it if it
+  /// suffices.
   void allocate(std::uint64_t bytes, const std::string& purpose);
-  /// Tells whether there is so much; where not, nothing is held.
+  /// Returns false, with no memory allocated, if the device has too little.
   bool try_allocate(std::uint64_t bytes);
   Address address() const { return address_; }
   std::uint64_t bytes() const { return bytes_; }

@@ -10,23 +10,23 @@
 
 namespace tenon::cuda {
 
-/// A call of one of the vendor's libraries, made ready for extents. The library may know several
-/// ways to do it; the first is the one that it thinks best.
+/// A library call prepared for fixed extents. The library may offer several algorithms, ordered by
+/// its own heuristic.
 class LibraryStep {
  public:
   virtual ~LibraryStep() = default;
   virtual std::size_t way_count() const = 0;
   virtual void select_way(std::size_t way) = 0;
-  /// of the way that is selected
+  /// Workspace of the selected algorithm.
   virtual std::uint64_t workspace_bytes() const = 0;
   virtual void enqueue(Stream stream, std::span<const std::uint64_t> buffers,
                        Address workspace) = 0;
 };
 
-/// No way that wants more is asked for.
+/// Workspace limit of algorithms.
 inline constexpr std::uint64_t kMostWorkspaceBytes = std::uint64_t{64} << 20;
 
-/// Each throws Error (Device) where the library is missing or has nothing that computes this.
+/// Each throws Error (Device) if the library is missing or does not support the call.
 std::unique_ptr<LibraryStep> make_matmul(const LibraryCall& call,
                                          std::span<const std::int64_t> extents);
 std::unique_ptr<LibraryStep> make_convolution(const LibraryCall& call,

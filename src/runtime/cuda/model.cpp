@@ -37,7 +37,8 @@ CudaModel::~CudaModel() {
 
 std::unique_ptr<DeviceContext> CudaModel::make_context() const { return cuda::make_context(*this); }
 
-// Machine code is for one generation of devices; with an `a` behind it for just that one.
+// Machine code runs on devices of one major version; with the suffix `a` only on that exact
+// version.
 void CudaModel::require_architecture(const Driver& cuda) const {
   const std::string here = concat("sm_", cuda.major, cuda.minor);
   std::string wanted = program_.target.substr(std::string("cuda:").size());

@@ -8,17 +8,17 @@
 
 namespace tenon::cuda {
 
-/// A program's code and constants on one of NVIDIA's devices. The program must outlive it.
+/// A program's code and constants on an NVIDIA GPU. The program must outlive it.
 class CudaModel : public DeviceExecutable {
  public:
-  /// Throws Error (Device) where there is no such device.
+  /// Throws Error (Device) if no matching device exists.
   explicit CudaModel(const Program& program);
   CudaModel(const CudaModel&) = delete;
   ~CudaModel() override;
 
   std::unique_ptr<DeviceContext> make_context() const override;
   const Program& program() const { return program_; }
-  /// Null of a kernel that is a library's.
+  /// Null for a library kernel.
   Function function(std::size_t kernel) const { return functions_[kernel]; }
   Address constants() const { return constants_.address(); }
   std::uint64_t device_bytes() const { return constants_.bytes() + program_.code.size(); }
@@ -32,7 +32,7 @@ class CudaModel : public DeviceExecutable {
   DeviceMemory constants_;
 };
 
-/// What runs it: a stream, an arena, launches. The model must outlive it.
+/// Creates an execution context: a stream, an arena, launches. The model must outlive it.
 std::unique_ptr<DeviceContext> make_context(const CudaModel& model);
 
 }  // namespace tenon::cuda

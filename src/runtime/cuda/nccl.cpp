@@ -86,12 +86,12 @@ void NcclRanks::exchange(std::span<const std::span<const std::byte>> given,
     if (!place.empty())
       keep(nccl.receive(place.data(), place.size(), Nccl::kByte, k, comm_, lane_.stream));
   }
-  keep(nccl.end_group());  // also behind a failure, or the next group would be part of this one
+  keep(nccl.end_group());  // also after a failure, because the group would swallow the next one
   nccl.require(status, "exchanging messages");
   wait();
 }
 
-// Places one behind another, of one size, are what NCCL joins by itself.
+// NCCL gathers into one array of equal, adjacent parts.
 void NcclRanks::all_gather(std::span<const std::byte> mine,
                            std::span<const std::span<std::byte>> all) {
   for (std::size_t k = 0; k < all.size(); ++k) {

@@ -10,7 +10,7 @@
 
 namespace tenon::cuda {
 
-/// What is used of NCCL, declared here: neither its headers nor its library are needed to build.
+/// The NCCL functions in use, declared here: building needs neither its headers nor its library.
 struct Nccl {
   using Comm = struct ncclComm*;
   struct UniqueId {
@@ -31,25 +31,25 @@ struct Nccl {
   int (*receive)(void*, std::size_t count, int type, int from, Comm, Stream) = nullptr;
   int (*all_gather)(const void*, void*, std::size_t count, int type, Comm, Stream) = nullptr;
 
-  /// Throws Error (Device) where the library is not there, or is none.
+  /// Throws Error (Device) if the library is missing or invalid.
   explicit Nccl(const std::string& name = "libnccl.so.2");
-  /// Throws Error (Device), saying what was tried, unless the status is 0.
+  /// Throws Error (Device), naming the failed operation, unless the status is 0.
   void require(int status, const char* what) const;
   std::string version() const;
 };
 
-/// Ranks that exchange what lies in the memory of their GPUs, by NCCL, which is loaded here and
-/// nowhere else, on a stream of its own. Calls return when the bytes are there. Sums are not
-/// NCCL's: its order of adding is that of its rings and trees, and ours that of the ranks.
+/// Communicator over GPU memory with NCCL, on a stream of its own. Calls return after the transfer
+/// is complete. Reductions do not use NCCL: its order of additions follows its rings and trees,
+/// Tenon's follows the ranks.
 class NcclRanks : public Communicator {
  public:
-  /// Where the work is put, how a thread gets there, and how the work's end is waited for.
+  /// Stream of the work, callbacks to enter its device context and to wait for completion.
   struct Lane {
     Stream stream = nullptr;
     std::function<void()> enter, wait;
     std::shared_ptr<void> owner;
   };
-  /// The same ranks as `control`, over which they find each other and which is not used again.
+  /// Connects the ranks of `control`, which only transports the NCCL id and is not used afterwards.
   NcclRanks(Communicator& control, std::unique_ptr<Nccl> library, Lane lane);
   ~NcclRanks() override;
 
@@ -71,7 +71,7 @@ class NcclRanks : public Communicator {
   Nccl::Comm comm_ = nullptr;
 };
 
-/// On the device of this process.
+/// Lane on the device of this process.
 NcclRanks::Lane device_lane();
 
 }  // namespace tenon::cuda

@@ -5,7 +5,7 @@
 namespace tenon::cuda {
 namespace {
 
-constexpr Address kPortAlignment = 256;  // that kernels and libraries were chosen for
+constexpr Address kPortAlignment = 256;  // alignment that kernels and libraries were selected for
 
 std::uint64_t aligned(std::uint64_t bytes) {
   return (bytes + kPortAlignment - 1) / kPortAlignment * kPortAlignment;
@@ -17,7 +17,7 @@ Ports::~Ports() {
   if (callers_work_ != nullptr) driver().destroy_event(callers_work_);
 }
 
-// Side by side.
+// Allocates the ports one after another.
 void Ports::place(const BoundShapes& shapes, const Segment& segment) {
   std::uint64_t total = 0;
   const auto placed = [&](const std::vector<std::uint32_t>& buffers) {
@@ -73,7 +73,7 @@ void Ports::turn_states() {
 
 void Ports::begin_inputs(std::span<const void* const> inputs, Stream steps) {
   const Driver& cuda = driver();
-  std::vector<std::size_t> taken;  // those that are not there already
+  std::vector<std::size_t> taken;  // inputs that need a copy
   std::uint64_t staged = 0;
   for (std::size_t k = 0; k < inputs_.size(); ++k) {
     const Port& port = inputs_[k];
@@ -137,7 +137,7 @@ std::int64_t Ports::finish(Stream steps) {
   late_.clear();
   out_.finish();
   cuda.require(cuda.synchronise(steps), "copying outputs");
-  in_.abandon();  // all of it is there
+  in_.abandon();  // the inputs have arrived
   return report_;
 }
 

@@ -9,7 +9,7 @@
 namespace tenon::cuda {
 namespace {
 
-// One core copies at a fraction of what the link takes.
+// A single core cannot saturate the link.
 void copy(std::byte* to, const std::byte* from, std::uint64_t bytes) {
   constexpr std::uint64_t kLeastBytes = std::uint64_t{1} << 20, kChunkBytes = kLeastBytes / 4;
   if (bytes < kLeastBytes) {
@@ -91,12 +91,12 @@ void Staging::to_host(void* target, Address source, std::uint64_t bytes, Stream 
   }
 }
 
-// Of what is long, pieces that several cores copy together.
+// Large copies use larger pieces, which several cores copy together.
 std::uint64_t Staging::most_of_piece(std::uint64_t bytes) const {
   return std::min(memory_.bytes(), bytes < 8 * piece_bytes_ ? piece_bytes_ : 4 * piece_bytes_);
 }
 
-// Behind the last one, or at the beginning again; what still lies there is waited for.
+// Allocates after the last piece, wrapping around; waits for copies that still occupy the range.
 std::byte* Staging::place_for(std::uint64_t bytes) {
   if (next_ + bytes > memory_.bytes()) next_ = 0;
   const std::uint64_t begin = next_, end = next_ + bytes;

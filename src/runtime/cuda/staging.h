@@ -8,9 +8,9 @@
 
 namespace tenon::cuda {
 
-/// Copies between ordinary memory of the host's and the device, one way, by pieces in pinned memory
-/// in between: the device fetches or brings a piece by itself, while the host copies the next one
-/// and others compute. A ring: a piece's place is taken again once the device is done with it.
+/// Staged copies between pageable host memory and the device, one direction, through a ring buffer
+/// of pinned memory: the DMA engine transfers one piece while the host copies the next. A piece's
+/// space is reused after its transfer is complete.
 class Staging {
  public:
   static constexpr std::uint64_t kMostBytes = std::uint64_t{16} << 20;
@@ -21,29 +21,29 @@ class Staging {
   Staging(const Staging&) = delete;
   ~Staging();
 
-  /// What `bytes` take in the ring.
+  /// Ring-buffer space of a copy.
   static std::uint64_t room(std::uint64_t bytes) { return (bytes + 63) / 64 * 64; }
-  /// Pins memory for so much at once, at most what it was made with. Where the host has none to
-  /// pin, copies go without: the driver has pieces of its own, for which it waits.
+  /// Allocates pinned memory for this many bytes in flight, up to the limit of the constructor.
+  /// Without pinned memory the copies go through the driver's own staging buffers, synchronously.
   void reserve(std::uint64_t bytes);
-  /// Whether so much more can be under way without waiting.
+  /// True if this many bytes can be started without waiting.
   bool has_room_for(std::uint64_t bytes) const;
 
-  /// When it is back nothing is read of `source` any more.
+  /// On return `source` may be overwritten.
   void to_device(Address target, const void* source, std::uint64_t bytes, Stream stream);
-  /// What comes is in `target` after `finish`.
+  /// `target` is valid after `finish`.
   void to_host(void* target, Address source, std::uint64_t bytes, Stream stream);
-  /// Waits for all that is under way.
+  /// Waits for all pending copies.
   void finish();
-  /// Forgets it, of a stream on which nothing runs any more.
+  /// Drops pending copies of an idle stream.
   void abandon();
   std::uint64_t pinned_bytes() const { return memory_.bytes(); }
 
  private:
   struct Piece {
-    /// in the ring
+    /// Range in the ring buffer.
     std::uint64_t begin, end;
-    /// of the host's; null of what goes to the device
+    /// Host target; null for copies to the device.
     void* target;
     std::uint64_t bytes;
     Event done;
@@ -56,9 +56,9 @@ class Staging {
 
   std::uint64_t most_bytes_, piece_bytes_;
   PinnedMemory memory_;
-  /// where the next piece goes
+  /// Start of the next piece.
   std::uint64_t next_ = 0;
-  /// in the order in which they began
+  /// Pending pieces in order of submission.
   std::deque<Piece> under_way_;
   std::vector<Event> idle_;
 };

@@ -3,7 +3,7 @@
 namespace tenon::cuda {
 namespace {
 
-// Not among the driver's other functions: old ones do without them.
+// Looked up separately, because old drivers lack it.
 template <class Function>
 Function found(const char* name) {
   Function function = nullptr;
@@ -13,7 +13,7 @@ Function found(const char* name) {
 
 constexpr int kAsItLies = 0, kSwizzled128 = 3, kFetch256 = 3, kZeros = 0;
 
-// Numbers of four bytes are factors that tensor cores round: so they come rounded, not cut off.
+// Four-byte elements are tf32 operands: TMA rounds them instead of truncating.
 int type_of(std::uint32_t element_bytes) {
   constexpr int kOneByte = 0, kTwoBytes = 1, kTf32 = 11;
   return element_bytes == 1 ? kOneByte : element_bytes == 2 ? kTwoBytes : kTf32;

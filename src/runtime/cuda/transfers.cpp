@@ -65,7 +65,7 @@ void Transfers::prepare(const Program& program, const BoundShapes& shapes, Addre
     cuda.require(cuda.create_event(&fork_, kWithoutTimes), "making an event");
   }
   std::uint64_t host_bytes = 0;
-  std::map<std::uint64_t, std::size_t> last_at;  // by the host's offset
+  std::map<std::uint64_t, std::size_t> last_at;  // by offset in host memory
   for (const Program::Transfer& transfer : program.transfers) {
     Copy copy{arena + shapes.offsets[transfer.buffer],
               transfer.file_offset,
@@ -93,7 +93,7 @@ void Transfers::begin_run() {
 }
 
 bool Transfers::before(std::size_t step, Stream steps) {
-  // First what leaves its place before something comes there.
+  // Evictions first, because a prefetch may reuse their space.
   const bool has_waited = wait(step, steps);
   if (begun_ == copies_.size() || copies_[begun_].begin_step > step) return has_waited;
   begin(step, steps);
@@ -103,8 +103,8 @@ bool Transfers::before(std::size_t step, Stream steps) {
 
 void Transfers::end_run(Stream steps) { before(std::numeric_limits<std::uint32_t>::max(), steps); }
 
-// All of them come behind the steps that are on their stream by now: one made what leaves, others
-// read what lay where something comes back to.
+// Copies are ordered after all steps enqueued so far: an eviction reads their results, and a
+// prefetch overwrites their operands.
 void Transfers::begin(std::size_t step, Stream steps) {
   const Driver& cuda = driver();
   cuda.require(cuda.record(fork_, steps), "swapping");
@@ -124,7 +124,7 @@ void Transfers::begin(std::size_t step, Stream steps) {
   }
 }
 
-// Copies of a lane are done in their order: whoever waits for one has waited for those before it.
+// Copies of one direction complete in order: waiting for one includes its predecessors.
 bool Transfers::wait(std::size_t step, Stream steps) {
   std::array<std::size_t, 2> wanted = awaited_;
   while (ended_ < by_end_.size() && copies_[by_end_[ended_]].end_step <= step &&
@@ -145,7 +145,7 @@ bool Transfers::wait(std::size_t step, Stream steps) {
 
 double measured_link_bytes_per_s() {
   constexpr std::uint64_t kBytes = std::uint64_t{64} << 20;
-  constexpr int kRounds = 4;  // the first meets a device that rests
+  constexpr int kRounds = 4;  // the first round meets an idle device
   const Driver& cuda = driver();
   DeviceMemory device;
   PinnedMemory host;

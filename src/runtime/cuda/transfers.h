@@ -11,16 +11,15 @@
 
 namespace tenon::cuda {
 
-/// Memory of the host's that stays where it is, so that the device copies from and to it by itself;
-/// given back at the end.
+/// Pinned host memory for asynchronous copies; freed by the destructor.
 class PinnedMemory {
  public:
   PinnedMemory() = default;
   PinnedMemory(const PinnedMemory&) = delete;
   ~PinnedMemory();
-  /// Throws Error (OutOfMemory), naming what it is for. Less than is held is no change.
+  /// Throws Error (OutOfMemory), naming the purpose. Keeps existing memory if it suffices.
   void allocate(std::uint64_t bytes, const std::string& purpose);
-  /// Tells whether there is so much; where not, nothing is held.
+  /// Returns false, with no memory allocated, if the host has too little.
   bool try_allocate(std::uint64_t bytes);
   std::byte* data() const { return static_cast<std::byte*>(data_); }
   std::uint64_t bytes() const { return bytes_; }
@@ -30,22 +29,22 @@ class PinnedMemory {
   std::uint64_t bytes_ = 0;
 };
 
-/// Carries out a program's transfers beside its steps: from the arena to pinned memory of the
-/// host's and back, each way on a stream of its own. Events put them in order with the steps, so
-/// that a graph that is recorded holds them too.
+/// Executes a program's offload transfers concurrently with its steps: from the arena to pinned
+/// host memory and back, one stream per direction. Events order them with the steps, so that
+/// captured graphs include them.
 class Transfers {
  public:
   Transfers() = default;
   Transfers(const Transfers&) = delete;
   ~Transfers();
 
-  /// Throws Error (OutOfMemory) where the host has no memory to pin.
+  /// Throws Error (OutOfMemory) if the host cannot pin enough memory.
   void prepare(const Program& program, const BoundShapes& shapes, Address arena);
   void begin_run();
-  /// On the stream that the steps are on, before this one is: begins what begins there, and waits
-  /// for what has to be done by then. Tells whether it had anything to do.
+  /// Called on the stream of the steps before each step: starts the transfers due, and waits for
+  /// those that the step needs. Returns true if it enqueued anything.
   bool before(std::size_t step, Stream steps);
-  /// Waits for all that is left, on that stream.
+  /// Makes the stream wait for all remaining transfers.
   void end_run(Stream steps);
   std::uint64_t pinned_bytes() const { return host_.bytes(); }
 
@@ -55,7 +54,7 @@ class Transfers {
     std::uint64_t host_offset = 0, bytes = 0;
     std::uint32_t begin_step = 0, end_step = 0;
     bool is_out = false;
-    /// a copy the other way of the same bytes of the host's
+    /// Preceding copy in the other direction over the same host bytes.
     std::optional<std::size_t> behind = {};
     Event done = nullptr;
   };
@@ -65,21 +64,20 @@ class Transfers {
   bool wait(std::size_t step, Stream steps);
 
   PinnedMemory host_;
-  /// out and back
+  /// Streams to the host and back.
   std::array<Stream, 2> lanes_ = {};
   Event fork_ = nullptr;
-  /// in the order in which they begin
+  /// In order of their start.
   std::vector<Copy> copies_;
-  /// the same by the step that they have to be done before
+  /// Sorted by the step that needs the copy.
   std::vector<std::size_t> by_end_;
   std::size_t begun_ = 0, ended_ = 0;
-  /// by lane: copies below this number are waited for
+  /// By direction: number of copies already waited for.
   std::array<std::size_t, 2> awaited_ = {};
 };
 
-/// Bytes a second that go from the device to pinned memory of the host's, and that come back: the
-/// slower of the two. Takes some hundredths of a second. Throws Error (Device) where there is no
-/// GPU.
+/// Measures the transfer rate between device and pinned host memory in bytes per second: the slower
+/// direction. Takes some hundredths of a second. Throws Error (Device) without a GPU.
 double measured_link_bytes_per_s();
 
 }  // namespace tenon::cuda
