@@ -93,7 +93,7 @@ struct Context::State {
     TENON_ASSERT(inputs.size() == p.inputs.size() && outputs.size() == p.outputs.size(),
                  "a place for each input and output");
     for (std::size_t k = 0; k < p.inputs.size(); ++k) {
-      runner.set_address(p.inputs[k], const_cast<void*>(inputs[k]));  // only read
+      runner.set_address(p.inputs[k], const_cast<void*>(inputs[k]));  // NOLINT: only read
     }
     for (std::size_t k = 0; k < p.outputs.size(); ++k) runner.set_address(p.outputs[k], outputs[k]);
   }

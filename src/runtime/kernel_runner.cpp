@@ -88,7 +88,7 @@ std::byte* KernelRunner::address(std::uint32_t buffer) const {
       const auto found = replaced_.find(buffer);
       const std::byte* data =
           found != replaced_.end() ? found->second : p.constants.get() + p.buffers[buffer].offset;
-      return const_cast<std::byte*>(data);  // only read
+      return const_cast<std::byte*>(data);  // NOLINT: only read
     }
     case Program::Place::Arena:
       return arena_.data() == nullptr ? nullptr : arena_.data() + offsets[buffer];

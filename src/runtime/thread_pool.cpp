@@ -241,7 +241,7 @@ void ThreadPool::Caller::for_each(std::int64_t count, std::int64_t chunk, int th
     Worker* worker;
     std::uint32_t ready;
   };
-  std::array<Helper, kMaxWorkers> helpers;  // only used entries are initialized
+  std::array<Helper, kMaxWorkers> helpers;  // NOLINT: only used entries are initialized
   std::size_t helper_count = 0;
   const std::size_t worker_count =
       granted > 0 ? pool_.worker_count_.load(std::memory_order_acquire) : 0;
@@ -257,7 +257,7 @@ void ThreadPool::Caller::for_each(std::int64_t count, std::int64_t chunk, int th
   if (helper_count == 0) {
     run(state, 0, 0, count);
   } else {
-    Job job;  // only used shares are initialized
+    Job job;  // NOLINT: only used shares are initialized
     job.run = run;
     job.state = state;
     job.count = count;
