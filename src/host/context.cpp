@@ -20,7 +20,7 @@ struct HostContext::State {
   KernelRunner runner;
   RunValues values;
   std::function<void()> before_body;
-  RunEvents* events = nullptr;  // of the run that is watched
+  RunEvents* events = nullptr;  // of the observed run
   const Looks* looks = nullptr;
   Watch watch;
   std::atomic_flag is_in_use;
@@ -104,7 +104,7 @@ void HostContext::State::run_operator(std::uint32_t number) {
   const HostOperator& described = program().operators[step.detail];
   const ReadyOperator& ready = model->op(step.detail);
   std::vector<std::optional<Datum>> operands;
-  std::vector<std::span<const std::byte>> moving;  // memory that will hold something else
+  std::vector<std::span<const std::byte>> moving;  // memory that later values will overwrite
   for (const std::uint32_t id : described.operands) {
     operands.push_back(id == kNoBuffer ? std::nullopt : std::optional(values.get(id)));
     if (id != kNoBuffer && values.is_moving(id))
@@ -139,12 +139,12 @@ void HostContext::State::run_operator(std::uint32_t number) {
   }
 }
 
-// False, with nothing made, where the operator's kernel leaves this call to the reference.
+// Returns false, without results, if the operator's kernel leaves the call to the reference.
 bool HostContext::State::run_host_kernel(const ReadyOperator& ready, const Attributes& attributes,
                                          const std::vector<std::optional<Datum>>& operands,
                                          const std::vector<bool>& wanted,
                                          const std::vector<std::uint32_t>& ids) {
-  // Only the run tells the rank of what has no type of its own in the program.
+  // Results without a static type have a rank that only the run determines.
   for (std::size_t k = 0; k < ids.size(); ++k) {
     if (wanted[k] && ids[k] != kNoBuffer && !model->dtypes()[ids[k]]) return false;
   }
@@ -153,7 +153,7 @@ bool HostContext::State::run_host_kernel(const ReadyOperator& ready, const Attri
     tensors.push_back(operand ? &operand->tensor() : nullptr);
   const Attributes bound = bind_dynamic_attributes(*ready.op, attributes, tensors);
   std::vector<std::shared_ptr<const Memory>> scratch;
-  // An output may have been given the memory of an input, which is read to the end.
+  // Planned outputs may share memory with an input that the kernel still reads.
   std::vector<std::pair<std::uint32_t, Tensor>> apart;
   const auto lies_in_operand = [&](const std::byte* place) {
     return std::ranges::any_of(tensors, [&](const Tensor* tensor) {
@@ -210,7 +210,7 @@ std::vector<Datum> HostContext::run(const std::vector<Datum>& inputs) {
 
 std::vector<Datum> HostContext::run(const std::vector<Datum>& inputs, RunEvents& events) {
   const ContextUse use(state_->is_in_use);
-  struct Watched {  // also if the run ends in an error
+  struct Watched {  // also on errors
     Watched(State& watched, RunEvents* seen) : state(watched) { state.events = seen; }
     ~Watched() { state.events = nullptr; }
     State& state;

@@ -12,25 +12,26 @@
 
 namespace tenon {
 
-/// What one caller needs to run a program whatever its steps are: memory for its values. One thread
-/// at a time uses a context.
+/// Execution state of one caller for any program, including host steps. A context is used by one
+/// thread at a time.
 class HostContext {
  public:
-  /// `thread_count` 0: as many as the process may use. Results do not depend on it.
+  /// `thread_count` 0 uses all available threads. Results do not depend on it.
   HostContext(std::shared_ptr<const HostExecutable> model, int thread_count);
   HostContext(HostContext&&) noexcept;
   ~HostContext();
 
-  /// Throws Error if an input does not fit, or if the data breaks an op's rules.
+  /// Throws Error if an input does not match, or if the data violates an operator's conditions.
   std::vector<Datum> run(const std::vector<Datum>& inputs);
-  /// From then on these outputs take the memory of these inputs, which a run then changes: only
-  /// where whoever writes them allows it and nobody reads the inputs later.
+  /// Lets outputs overwrite inputs in place from the next run on. The writing step must allow it,
+  /// and no later step may read the input.
   void overwrite(std::vector<StatePorts> ports);
-  /// Called before each run of a body, such as a trip of a loop; what it throws ends the run.
+  /// Sets a callback before each execution of a body, e.g. a loop iteration; an exception ends the
+  /// run.
   void before_bodies(std::function<void()> call);
-  /// The same, and adds what was seen of each step.
+  /// Runs once and appends the events of each step.
   std::vector<Datum> run(const std::vector<Datum>& inputs, RunEvents& events);
-  /// The same, and looks at what steps made: behind each kernel, and behind each operator.
+  /// Runs once with observers, called after each kernel and after each host operator.
   struct Looks {
     std::function<void(const KernelRunner& runner, std::size_t step)> behind_step;
     std::function<void(const Program::Step& step, const std::vector<Datum>& results)>
@@ -41,7 +42,7 @@ class HostContext {
   const KernelRunner& runner() const;
   KernelRunner& runner();
   int thread_count() const;
-  /// Bytes of the arena and of what the run sized, and of kernels' scratch.
+  /// Bytes of the arena plus dynamically allocated values, and of kernels' scratch.
   std::uint64_t arena_bytes() const;
   std::uint64_t scratch_bytes() const;
 

@@ -25,7 +25,7 @@ HostExecutable::HostExecutable(Program program)
 void HostExecutable::find_last_uses() {
   const Program& p = model_->program();
   const auto count = static_cast<std::uint32_t>(p.steps.size());
-  // The step in whose body a step is.
+  // For each step: the step whose body contains it.
   std::vector<std::uint32_t> around(count, kNoBuffer);
   for (std::uint32_t k = 0; k < count; ++k) {
     for (std::uint32_t inner = k + 1; inner < end_of(p, k); ++inner) around[inner] = k;
@@ -41,7 +41,7 @@ void HostExecutable::find_last_uses() {
   inner_symbols_.resize(count);
   for (std::uint32_t symbol = 0; symbol < p.symbols.size(); ++symbol) {
     const std::uint32_t source = p.symbols[symbol].buffer;
-    // Inputs are there before any body, even if a body is the first to use one.
+    // Inputs are defined before any body, even if a body is their first user.
     if (source == kNoBuffer || first[source] == kNoBuffer ||
         p.buffers[source].place == Program::Place::Input)
       continue;
@@ -54,7 +54,7 @@ void HostExecutable::find_last_uses() {
   for (std::uint32_t id = 0; id < p.buffers.size(); ++id) {
     if (p.buffers[id].place != Program::Place::Slot || first[id] == kNoBuffer || is_output[id])
       continue;
-    // What comes from outside of a body is there until the body has run for the last time.
+    // A value defined outside of a body lives until the last iteration of the body.
     std::uint32_t step = last[id];
     for (std::uint32_t k = step; k != kNoBuffer; k = around[k]) {
       if (k != last[id] && first[id] <= k) step = k;

@@ -9,26 +9,26 @@
 
 namespace tenon {
 
-/// A program ready to run whatever its steps are: its code linked, its operators looked up. Never
-/// changes; any number of contexts, in any threads, run it at once.
+/// A linked, immutable program with any steps, and its resolved operators. Any number of contexts
+/// in any threads run it concurrently.
 class HostExecutable {
  public:
-  /// Throws Error if the code does not fit this machine, or an operator is not what the program
-  /// takes it for.
+  /// Throws Error if the code does not fit this machine, or an operator does not match the
+  /// program's use.
   explicit HostExecutable(Program program);
 
   const Program& program() const { return model_->program(); }
   const std::shared_ptr<const Executable>& model() const { return model_; }
   const ReadyOperator& op(std::uint32_t number) const { return operators_[number]; }
-  /// The segment that begins with a step.
+  /// Returns the segment that starts at a step.
   std::size_t segment_at(std::uint32_t step) const { return segment_at_[step]; }
-  /// By buffer; nothing of what is no tensor of known rank.
+  /// By buffer; nullopt if the value is not a tensor of known rank.
   const std::vector<std::optional<DType>>& dtypes() const { return dtypes_; }
-  /// By buffer: the symbols that are told by it.
+  /// By buffer: the symbols that its shape defines.
   const std::vector<std::vector<std::uint32_t>>& symbols_of() const { return symbols_of_; }
-  /// By step: the symbols that its bodies tell.
+  /// By step: the symbols that its bodies define.
   const std::vector<std::vector<std::uint32_t>>& inner_symbols() const { return inner_symbols_; }
-  /// By step: the slots that nobody needs once it is done, with its bodies.
+  /// By step: the slots that are dead after it, including its bodies.
   const std::vector<std::vector<std::uint32_t>>& last_uses() const { return last_uses_; }
 
  private:

@@ -60,7 +60,7 @@ class LoopRun {
     bool has_count = false;
     for (const LoopStep::Scanned& each : loop_.scanned) {
       const Datum source = values_.get(each.source);
-      if (each.is_sequence && source.is_tensor()) {  // goes along whole
+      if (each.is_sequence && source.is_tensor()) {  // passed whole
         if (&each == loop_.scanned.data()) {
           throw Error("sequence_map: the first input must be a sequence")
               .at("node '", name_, "'")
@@ -85,14 +85,14 @@ class LoopRun {
     is_counted_ = loop_.condition == kNoBuffer && limit_ != kEndless;
   }
 
-  // Two places for each: one is read while the other is written.
+  // Double buffering of a carried value: one buffer is read while the other is written.
   struct Carried {
-    Datum now;  // of one that is not direct
+    Datum now;  // current value, unless carried directly
     bool is_optional = false;
-    bool is_planned = false;  // they lie in the arena or where the caller wants them
-    Tensor places[2];         // else
+    bool is_planned = false;  // both buffers are in the arena or belong to the caller
+    Tensor places[2];         // otherwise
     std::byte* targets[2] = {nullptr, nullptr};
-    std::byte* source = nullptr;  // what the next run reads
+    std::byte* source = nullptr;  // input of the next iteration
     std::uint64_t bytes = 0;
   };
 
@@ -132,7 +132,7 @@ class LoopRun {
     throw Error(concat("loop: ", what)).at("node '", name_, "'");
   }
 
-  // The last run leaves its result where it is wanted, where it is known to be the last.
+  // If the trip count is known, the last iteration writes to the result buffer.
   std::size_t target_of_run() const {
     return static_cast<std::size_t>(is_counted_ ? (limit_ - 1 - run_) % 2 : run_ % 2);
   }
@@ -145,7 +145,7 @@ class LoopRun {
       values_.move_window(described.out, each.targets[target_of_run()]);
       return;
     }
-    // A body may turn an optional into what it holds, and is to get an optional again.
+    // A body may unwrap an optional; the next iteration expects an optional again.
     const bool is_bare = each.is_optional && each.now.kind() != Type::Kind::Optional;
     values_.set(described.in, is_bare ? Datum::optional(std::move(each.now)) : std::move(each.now));
   }
@@ -217,7 +217,7 @@ class LoopRun {
   }
 
   struct Stacked {
-    Tensor made;  // of a slot: the memory it has
+    Tensor made;  // memory of a slot
     std::byte* begin = nullptr;
     std::int64_t stride = 0;
     std::vector<Datum> parts;
@@ -284,7 +284,7 @@ class LoopRun {
   const std::string& name_;
   RunValues& values_;
   std::int64_t limit_ = kEndless, run_ = 0;
-  bool is_counted_ = false;  // how often it runs is known before it does
+  bool is_counted_ = false;  // the trip count is known in advance
   std::vector<Carried> carried_;
   std::vector<Scanned> scanned_;
   std::vector<Stacked> stacked_;

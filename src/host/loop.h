@@ -8,8 +8,8 @@
 
 namespace tenon {
 
-/// Runs a loop: gives every run of the body its part, hands on what it carries, puts side by side
-/// what it gives. Values of known extents are read and written where they stay.
+/// Executes a loop: passes scanned slices and carried values to each iteration and stacks its
+/// outputs. Values of known extents are accessed in place.
 void run_loop(const LoopStep& loop, const std::string& name, RunValues& values,
               const std::function<void()>& run_body);
 

@@ -8,21 +8,21 @@
 
 namespace tenon {
 
-/// An operator of a program, looked up.
+/// A resolved operator of a program.
 struct ReadyOperator {
   const OpDef* op = nullptr;
-  /// null: the reference
+  /// Null: the reference executes it.
   HostKernel kernel = nullptr;
-  /// with the program's symbols in them
+  /// May contain symbols of the program.
   Attributes attributes;
   bool has_symbols = false;
-  /// by operand
+  /// By operand.
   std::vector<Layout> layouts;
 
-  /// With the numbers that symbols have in a run in their place.
+  /// Returns the attributes with symbols replaced by their values in a run.
   Attributes bound_attributes(const DimBindings& symbols) const;
 };
-/// Throws Error where there is no such operator, or it does not take such operands or attributes.
+/// Throws Error if the operator is unknown, or does not accept the operands or attributes.
 ReadyOperator ready_operator(const HostOperator& from, const Program& program);
 
 }  // namespace tenon

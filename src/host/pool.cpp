@@ -12,7 +12,7 @@ constexpr std::uint64_t kGrain = 256;
 
 bool is_free(const std::shared_ptr<const Memory>& memory) {
   if (memory.use_count() != 1) return false;
-  // Whoever let go of it last, in whatever thread, is done reading it.
+  // Pairs with the release of the last reference in any thread: its reads are complete.
   std::atomic_thread_fence(std::memory_order_acquire);
   return true;
 }

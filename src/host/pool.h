@@ -8,22 +8,22 @@
 
 namespace tenon {
 
-/// Memory for values whose size is known only in the run. A block is used again as soon as nobody
-/// holds it; what a whole run had no use for goes back to the system.
+/// Allocator for values of dynamic size. Blocks are reused when unreferenced; blocks that an entire
+/// run did not use are returned to the system.
 class Pool {
  public:
-  /// A block of at least so many bytes, shared with whoever holds the value in it. Throws Error
+  /// Returns a block of at least `bytes`, kept alive by the value in it. Throws Error
   /// (OutOfMemory), naming the value.
   std::shared_ptr<const Memory> take(std::uint64_t bytes, const std::string& value_name);
-  /// Called when a run is over.
+  /// Called at the end of a run.
   void end_run();
-  /// What it has from the system.
+  /// Bytes allocated from the system.
   std::uint64_t bytes() const;
 
  private:
   struct Block {
     std::shared_ptr<const Memory> memory;
-    bool is_wanted = true;  // in this run
+    bool is_wanted = true;  // used in this run
   };
   std::vector<Block> blocks_;
 };

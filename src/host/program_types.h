@@ -6,11 +6,11 @@
 
 namespace tenon {
 
-/// The type of a buffer's elements. A program has it by name and by size; throws Error where no
+/// Returns the element type of a buffer. A program stores its name and size; throws Error if no
 /// type has both, as in a damaged file.
 DType element_type_of(const Program::Buffer& buffer);
 
-/// An extent as a dim, with the program's symbols by name.
+/// Converts an extent to a dim, with the program's symbols by name.
 Dim dim_of(const Extent& extent, const Program& program);
 
 }  // namespace tenon

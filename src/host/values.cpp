@@ -66,7 +66,7 @@ void RunValues::begin(const std::vector<Datum>& inputs) {
     runner_.bind(shapes);
     input_shapes_ = std::move(shapes);
   }
-  // What the last run told of its values is not known of this one's.
+  // Symbols computed by steps are unknown at the start of a run.
   for (std::size_t k = 0; k < p.symbols.size(); ++k) {
     const std::uint32_t source = p.symbols[k].buffer;
     if (source != kNoBuffer && p.buffers[source].place != Place::Input) runner_.is_known[k] = false;
@@ -138,7 +138,7 @@ Datum RunValues::get(std::uint32_t buffer) {
     default:
       break;
   }
-  // Of what has no elements nothing is made.
+  // A value without elements needs no definition.
   const bool is_empty =
       std::ranges::any_of(described.dims, [](const Extent& dim) { return dim == Extent(0); });
   if (is_empty && is_tensor(buffer)) return Tensor(*model_.dtypes()[buffer], shape(buffer));
@@ -158,7 +158,7 @@ Datum RunValues::kept(std::uint32_t buffer) {
   return is_moving(buffer) && value.is_tensor() ? Datum(copy_of(value.tensor())) : value;
 }
 
-// What the value tells is known from here on; what is known already must agree.
+// Defines the symbols that the shape determines; known symbols must agree.
 void RunValues::check_shape(std::uint32_t buffer, const Shape& shape) {
   const Program::Buffer& described = program().buffers[buffer];
   if (shape.size() != described.dims.size()) {
@@ -209,7 +209,7 @@ std::byte* RunValues::make_result(std::uint32_t buffer, const Shape& shape) {
   check_shape(buffer, shape);
   if (!is_planned(buffer)) {
     Tensor made = make_tensor(buffer, shape);
-    // NOLINTNEXTLINE: whoever asked writes it
+    // NOLINTNEXTLINE: the caller writes it
     runner_.set_address(buffer, const_cast<std::byte*>(made.bytes().data()));
     held_[buffer] = {Datum(std::move(made)), false, {}};
   } else if (shape != runner_.shapes[buffer]) {

@@ -11,68 +11,68 @@
 
 namespace tenon {
 
-/// The values of a run by buffer, wherever they are: in the arena, among the constants, held as
-/// they were made, or a part of another value that moves from trip to trip.
+/// The values of a run by buffer: in the arena, among the constants, owned by the run, or a moving
+/// window into another value during a loop.
 class RunValues {
  public:
   RunValues(const HostExecutable& model, KernelRunner& runner)
       : model_(model), runner_(runner), held_(model.program().buffers.size()) {}
 
-  /// Outputs that take the memory of inputs from the next run on.
+  /// From the next run on, these outputs overwrite the memory of these inputs.
   void overwrite(std::vector<StatePorts> ports) { overwritten_ = std::move(ports); }
-  /// Takes the inputs and makes room for the outputs. Throws Error where one does not fit.
+  /// Takes the inputs and allocates the outputs. Throws Error on a mismatch.
   void begin(const std::vector<Datum>& inputs);
-  /// The outputs; everything else is let go.
+  /// Returns the outputs and releases all other values.
   std::vector<Datum> end();
-  /// The same after an error.
+  /// Releases all values after an error.
   void clear();
 
-  /// The value of a buffer; a tensor shares its memory with it. Throws Error if it is not there
-  /// yet.
+  /// Returns the value of a buffer; tensors share the buffer's memory. Throws Error if it is
+  /// undefined.
   Datum get(std::uint32_t buffer);
-  /// The same, asks for a tensor.
+  /// Returns the tensor of a buffer, which must hold one.
   Tensor tensor(std::uint32_t buffer);
-  /// The same with memory of its own where the buffer's may come to hold something else.
+  /// Returns the value, copied if the buffer's memory may be overwritten.
   Datum kept(std::uint32_t buffer);
-  /// Gives a slot its value and tells the extents that it tells; copies to other places. Throws
-  /// Error where the value is not what the program takes it for.
+  /// Sets the value of a slot and the symbols that its shape defines; copies if the buffer is
+  /// planned. Throws Error if the value does not match the program.
   void set(std::uint32_t buffer, Datum value);
-  /// Where a value of that shape goes that is about to be written, as `set` would take it.
+  /// Allocates a value that the caller writes next, in place of `set`.
   std::byte* make_result(std::uint32_t buffer, const Shape& shape);
-  /// The slot is what lies at an address, for now.
+  /// Makes the slot a window to an address until the next change.
   void set_window(std::uint32_t slot, std::byte* address, Shape shape);
   void move_window(std::uint32_t slot, std::byte* address) { runner_.set_address(slot, address); }
   void release(std::uint32_t slot);
-  /// Forgets the extents that a step's body told when it last ran.
+  /// Forgets the symbols that a step's body defined in its last execution.
   void begin_body(std::uint32_t step);
 
-  /// Memory for a value of that shape, outside of the arena.
+  /// Allocates a value outside of the arena.
   Tensor make_tensor(std::uint32_t buffer, const Shape& shape);
-  /// Memory that a step works in.
+  /// Allocates scratch for a step.
   std::shared_ptr<const Memory> scratch(std::uint64_t bytes) {
     return pool_.take(bytes, "a step's own use");
   }
-  /// Room for a slot that kernels are about to write.
+  /// Allocates a slot that kernels write next.
   void make_slot(std::uint32_t slot);
-  /// Where the bytes of a buffer that is no slot lie, or those that were made for it.
+  /// Returns the address of a buffer, planned or allocated.
   std::byte* address(std::uint32_t buffer) const { return runner_.address(buffer); }
-  /// The shape that a buffer has by its extents. Throws Error where these are not known.
+  /// Returns the shape of a buffer from its extents. Throws Error if they are unknown.
   const Shape& shape(std::uint32_t buffer);
-  /// Holds the values that a segment reads to the shapes that its kernels take them for.
+  /// Checks the values that a segment reads against the shapes that its kernels expect.
   void check_reads(const Segment& segment);
 
-  /// Whether the buffer's memory will hold something else while the value may still be read.
+  /// True if the buffer's memory will be overwritten while the value may still be in use.
   bool is_moving(std::uint32_t buffer) const;
-  /// Whether it is known to be a tensor of some rank.
+  /// True if the value is statically a tensor of known rank.
   bool is_tensor(std::uint32_t buffer) const { return model_.dtypes()[buffer].has_value(); }
-  /// Whether the buffer has a place that was laid out before the run.
+  /// True if the buffer's memory is planned before the run.
   bool is_planned(std::uint32_t buffer) const {
     return program().buffers[buffer].place != Program::Place::Slot;
   }
   std::int64_t element_bytes(std::uint32_t buffer) const {
     return program().buffers[buffer].element_bytes;
   }
-  /// A value of a stack of nothing, and what the items of an empty sequence would be.
+  /// Value of an empty stack, and the item type of an empty sequence.
   Tensor empty_tensor(std::uint32_t buffer) const;
   DType item_dtype(std::uint32_t buffer) const;
 
@@ -82,7 +82,7 @@ class RunValues {
   struct Held {
     std::optional<Datum> datum;
     bool is_window = false;
-    Shape shape;  // of a window
+    Shape shape;  // shape of a window
   };
   const Program& program() const { return model_.program(); }
   Tensor view_of(std::uint32_t buffer, const Shape& shape);
@@ -91,12 +91,12 @@ class RunValues {
   const HostExecutable& model_;
   KernelRunner& runner_;
   std::vector<Held> held_;           // by buffer
-  std::vector<Shape> input_shapes_;  // that are bound
+  std::vector<Shape> input_shapes_;  // bound shapes
   std::vector<StatePorts> overwritten_;
   Pool pool_;
 };
 
-/// Tensors in a value that lie inside one of these spans of bytes get memory of their own.
+/// Copies tensors that overlap any of these byte ranges into memory of their own.
 Datum detached(Datum value, const std::vector<std::span<const std::byte>>& spans);
 
 }  // namespace tenon

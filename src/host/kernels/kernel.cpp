@@ -12,7 +12,7 @@ struct Entry {
   HostKernel kernel;
 };
 constexpr Entry kKernels[] = {
-    {"non_max_suppression", non_max_suppression_kernel},  // op-name: a kernel is one operator's
+    {"non_max_suppression", non_max_suppression_kernel},  // op-name: one kernel per operator
     {"nonzero", nonzero_kernel},
     {"top_k", top_k_kernel},
     {"unique", unique_kernel},

@@ -9,27 +9,26 @@
 
 namespace tenon {
 
-/// A call of an operator that no loop nest describes: what it reads, and where its results go.
+/// A call of an operator without loop nest: its operands, and the memory of its results.
 struct HostCall {
-  /// numbers only
+  /// Attributes without symbols.
   const Attributes& attributes;
-  /// by position; null where missing
+  /// By position; null if omitted.
   const std::vector<const Tensor*>& operands;
-  /// by result
+  /// By result: true if it is used.
   const std::vector<bool>& wanted;
   int thread_count = 1;
-  /// The memory of a result, once its shape is known. Throws Error where it does not fit the
-  /// program.
+  /// Allocates a result of known shape. Throws Error if the shape does not match the program.
   std::function<std::byte*(std::size_t result, const Shape& shape)> make;
 
-  /// Memory until the call ends. Throws Error where there is none.
+  /// Allocates memory until the end of the call. Throws Error on failure.
   std::function<std::byte*(std::uint64_t bytes)> scratch;
 
   const Tensor* operand(std::size_t position) const {
     return position < operands.size() ? operands[position] : nullptr;
   }
   bool wants(std::size_t result) const { return result < wanted.size() && wanted[result]; }
-  /// The memory of a result that is wanted, else null.
+  /// Allocates a used result; returns null if unused.
   template <class T>
   T* result(std::size_t position, const Shape& shape) const {
     return wants(position) ? reinterpret_cast<T*>(make(position, shape)) : nullptr;
@@ -38,12 +37,12 @@ struct HostCall {
   bool flag(std::string_view name, bool otherwise) const;
 };
 
-/// Computes what the reference computes, bit for bit and for any number of threads, as fast as the
-/// machine allows. False, with no result made, for a call that it leaves to the reference: rare
-/// element types, and whatever the reference refuses.
+/// Computes the reference's result, bit-identical for any number of threads, with vectors and
+/// threads. Returns false, without results, for calls left to the reference: rare element types and
+/// invalid operands.
 using HostKernel = bool (*)(const HostCall& call);
 
-/// The kernel of an operator; null where it has none but the reference.
+/// Returns the kernel of an operator; null if only the reference implements it.
 HostKernel host_kernel(std::string_view op);
 
 }  // namespace tenon

@@ -4,13 +4,14 @@
 
 namespace tenon {
 
-/// Boxes and scores in f32. Classes run in parallel.
+/// Boxes and scores in f32. Parallel over classes.
 bool non_max_suppression_kernel(const HostCall& call);
-/// Numbers and truths of one to eight bytes. Parts of the tensor run in parallel.
+/// Numbers and booleans of one to eight bytes. Parallel over parts of the tensor.
 bool nonzero_kernel(const HostCall& call);
-/// Numbers of one to eight bytes. Rows run in parallel, and the parts of a long one.
+/// Numbers of one to eight bytes. Parallel over rows and over parts of long rows.
 bool top_k_kernel(const HostCall& call);
-/// Elements, not slices: without an axis, or along that of a vector. Numbers of one to eight bytes.
+/// Elements, not slices: without an axis, or along the axis of a vector. Numbers of one to eight
+/// bytes.
 bool unique_kernel(const HostCall& call);
 
 }  // namespace tenon

@@ -15,7 +15,7 @@ using Item = Keyed<Score::Key>;
 
 constexpr std::size_t kLanes = 8;
 
-// In the reference's own double precision.
+// Same precision (double) as the reference.
 struct Box {
   double top, left, bottom, right;
   double area = (bottom - top) * (right - left);
@@ -27,7 +27,7 @@ Box box_at(const float* given, bool is_center) {
   return {std::min(a, c), std::min(b, d), std::max(a, c), std::max(b, d)};
 }
 
-// Boxes side by side by coordinate, as many as lanes at a time.
+// Boxes in structure-of-arrays layout, one vector of lanes at a time.
 struct Lanes {
   std::array<double, kLanes> top, left, bottom, right, area;
 
@@ -40,7 +40,7 @@ struct Lanes {
   }
 };
 
-// As the reference has it, to the bit.
+// Bit-identical to the reference.
 bool overlap_too_much(const Box& box, const Lanes& kept, std::size_t lane, double limit) {
   const double height = std::min(box.bottom, kept.bottom[lane]) - std::max(box.top, kept.top[lane]);
   const double width = std::min(box.right, kept.right[lane]) - std::max(box.left, kept.left[lane]);
@@ -52,9 +52,8 @@ bool overlap_too_much(const Box& box, const Lanes& kept, std::size_t lane, doubl
   return !(overlap <= limit);
 }
 
-// The first lanes of kept boxes, one of which may overlap the box too much, `end` if there are
-// none. `limit` is a little less than the real one: nothing is divided here, so that rounding
-// differs.
+// Returns the first lanes with a box whose overlap may exceed the limit, else `end`. The test
+// avoids the division and therefore rounds differently: `limit` is slightly below the real limit.
 TENON_INLINE const Lanes* next_overlap(const Box& box, const Lanes* kept, const Lanes* end,
                                        double limit) {
   for (; kept != end; ++kept) {
@@ -90,11 +89,11 @@ struct Limits {
   bool is_center;
 };
 
-// One class after another: those that score enough in order, then those of them that overlap no
-// better one.
+// Greedy non-maximum suppression of one class: sorts candidates by score and keeps those that
+// overlap no better box.
 class Suppressor {
  public:
-  // `items` has room for two of each box, `kept` for the lanes of as many boxes as may be kept.
+  // `items` has space for two entries per box, `kept` for the lanes of the maximum number of boxes.
   Suppressor(const Limits& limits, std::size_t count, Item* items, Lanes* kept)
       : limits_(limits), count_(count), items_(items), kept_(kept) {}
 
@@ -114,7 +113,7 @@ class Suppressor {
     std::size_t found = 0;
     for (std::size_t begin = 0; begin < count_; begin += kBlock) {
       const std::size_t end = std::min(begin + kBlock, count_);
-      unsigned is_any = 0;  // most boxes are of other classes, or of none
+      unsigned is_any = 0;  // most boxes score too low for this class
       for (std::size_t k = begin; k < end; ++k) is_any |= scores_enough(scores[k]) ? 1u : 0u;
       if (is_any == 0) continue;
       for (std::size_t k = begin; k < end; ++k) {
@@ -140,7 +139,7 @@ class Suppressor {
   void keep(const Box& box, std::size_t at) {
     constexpr double kFar = std::numeric_limits<double>::infinity();
     Lanes& lanes = kept_[at / kLanes];
-    if (at % kLanes == 0) {  // lanes with nothing in them meet no box
+    if (at % kLanes == 0) {  // empty lanes overlap no box
       for (std::size_t lane = 0; lane < kLanes; ++lane) lanes.set(lane, {kFar, kFar, -kFar, -kFar});
     }
     lanes.set(at % kLanes, box);
@@ -155,7 +154,7 @@ class Suppressor {
   Lanes* kept_;
 };
 
-// The one element of an operand; nothing where it is something else.
+// Returns the element of a scalar operand; nullopt if the operand has another size.
 std::optional<double> scalar(const HostCall& call, std::size_t position, double otherwise) {
   const Tensor* tensor = call.operand(position);
   if (tensor == nullptr) return otherwise;
@@ -173,7 +172,7 @@ bool non_max_suppression_kernel(const HostCall& call) {
   if (boxes.shape() != Shape{batches, count, 4} || count > kMaxKeyed) return false;
   const std::optional<double> max_boxes = scalar(call, 2, 0), overlap = scalar(call, 3, 0);
   const std::optional<double> least = scalar(call, 4, -std::numeric_limits<double>::infinity());
-  // Below zero boxes that do not meet at all would be in each other's way.
+  // A negative limit would suppress boxes without overlap.
   if (!max_boxes || !overlap || !least || !(*overlap >= 0) || !(*max_boxes >= 0)) return false;
   const Limits limits{*max_boxes, *overlap, *least, call.flag("center_point_box", false)};
   const double most = std::clamp(*max_boxes, 0.0, static_cast<double>(count));

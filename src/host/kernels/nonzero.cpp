@@ -17,7 +17,7 @@ std::int64_t count_nonzero(const typename Order::Element* x, std::int64_t begin,
   return count;
 }
 
-// Writes the coordinates of what is not zero in [begin, end), from column `at` of `count` on.
+// Writes the coordinates of the nonzero elements in [begin, end), from column `at` of `count` on.
 template <class Order>
 class Writer {
  public:

@@ -9,8 +9,8 @@
 
 namespace tenon {
 
-/// Calls `work(thread, begin, end)` on parts of [0, count), `chunk` items at a time, on threads of
-/// the shared pool; `thread` is below `thread_count`. The first exception is thrown on.
+/// Parallel for: calls `work(thread, begin, end)` on ranges of [0, count), `chunk` items at a time,
+/// on the shared thread pool; `thread` is below `thread_count`. Rethrows the first exception.
 template <class Work>
 void for_each_part(std::int64_t count, std::int64_t chunk, int thread_count, Work&& work) {
   if (count <= 0) return;
@@ -32,7 +32,7 @@ void for_each_part(std::int64_t count, std::int64_t chunk, int thread_count, Wor
   if (state.problem) std::rethrow_exception(state.problem);
 }
 
-/// Room for so many items, which nobody has set, for each thread of a call.
+/// Uninitialized scratch arrays of `count` items, one per thread of a call.
 template <class T>
 class PerThread {
  public:

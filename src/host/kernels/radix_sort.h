@@ -9,8 +9,7 @@
 
 namespace tenon {
 
-// Items in order, and the first of them up to `nth`: not inlined, so that they are compiled once
-// for a kind of key.
+// Sorting and selection, not inlined so that each key type is compiled once.
 template <class Item>
 [[gnu::noinline]] void sort_items(Item* begin, Item* end) {
   std::sort(begin, end);
@@ -20,8 +19,7 @@ template <class Item>
   std::nth_element(begin, nth, end);
 }
 
-// Keys are cut into digits of 11 bits, or of 8 where that is as few: tables of counts that stay in
-// the first cache.
+// Digits of 11 bits, or of 8 bits for narrow keys: the count tables fit in L1.
 template <class Key>
 struct Digits {
   static constexpr unsigned kBits = sizeof(Key) <= 2 ? 8 : 11;
@@ -32,12 +30,12 @@ struct Digits {
   }
 };
 
-/// Sorts by key, then position. `items` come in the order of their positions; `spare` has as much
-/// room. Gives the one of the two that holds the result.
+/// LSD radix sort by key, then position. `items` are ordered by position; `spare` has the same
+/// size. Returns the one of the two that holds the result.
 template <class Key>
 [[gnu::noinline]] std::span<Keyed<Key>> radix_sort(std::span<Keyed<Key>> items,
                                                    std::span<Keyed<Key>> spare) {
-  constexpr std::size_t kFew = 384;  // where the tables cost more than comparing
+  constexpr std::size_t kFew = 384;  // below, the tables cost more than comparisons
   using D = Digits<Key>;
   if (items.size() < kFew) {
     sort_items(items.data(), items.data() + items.size());
@@ -50,7 +48,8 @@ template <class Key>
   spare = spare.first(items.size());
   for (unsigned digit = 0; digit < D::kCount; ++digit) {
     auto& places = counts[digit];
-    if (places[D::of(items.front().key(), digit)] == items.size()) continue;  // all alike
+    // all keys share this digit
+    if (places[D::of(items.front().key(), digit)] == items.size()) continue;
     std::uint32_t begin = 0;
     for (std::uint32_t& place : places) begin += std::exchange(place, begin);
     for (const Keyed<Key>& item : items) spare[places[D::of(item.key(), digit)]++] = item;
@@ -59,14 +58,13 @@ template <class Key>
   return items;
 }
 
-/// Moves the `count` least of `items`, which come in the order of their positions, to the front,
-/// still in that order.
+/// Radix select: moves the `count` smallest `items` to the front in their original order.
 template <class Key>
 [[gnu::noinline]] void radix_select(std::span<Keyed<Key>> items, std::span<Keyed<Key>> spare,
                                     std::size_t count) {
   using D = Digits<Key>;
-  // The key of the last one that is wanted, digit by digit; `left`: how many among those that share
-  // its digits so far.
+  // Determines the key of the last selected item digit by digit; `left` counts the selected items
+  // among those with the same digits so far.
   std::span<const Keyed<Key>> alike = items;
   std::size_t left = count;
   Key last = 0;
@@ -79,7 +77,7 @@ template <class Key>
     if (counts[value] == alike.size()) continue;
     std::size_t kept = 0;
     for (const Keyed<Key>& item : alike) {
-      spare[kept] = item;  // `spare` may be `alike` itself: never ahead of what is read
+      spare[kept] = item;  // in place if `spare` is `alike`: writes never pass reads
       kept += D::of(item.key(), digit) == value ? 1 : 0;
     }
     alike = spare.first(kept);

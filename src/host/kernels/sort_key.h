@@ -11,8 +11,8 @@
 
 namespace tenon {
 
-// How elements of a type are ordered, as ElementOrder has it: by value, both zeros alike, NaN above
-// all and all alike. `Key` is an unsigned number that orders the same way.
+// Order of elements as in ElementOrder: by value, both zeros equal, NaN above all and equal to NaN.
+// `Key` is an unsigned integer with the same order.
 
 template <class T>
 struct IntegerOrder {
@@ -24,13 +24,12 @@ struct IntegerOrder {
     return static_cast<Key>(static_cast<Key>(x) ^ kSign);
   }
   static bool is_zero(T x) { return x == 0; }
-  // Whether an element may come before `limit` in the order from the largest down, or the smallest
-  // up.
+  // True if an element may precede `limit` in descending (kLargest) or ascending order.
   template <bool kLargest>
   static bool may_precede(T x, T limit) {
     return kLargest ? x > limit : x < limit;
   }
-  // The next element behind `x` in that order, if there is one that is known.
+  // Returns the successor of `x` in that order, if known.
   template <bool kLargest>
   static std::optional<T> behind(T x) {
     if (x == (kLargest ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max()))
@@ -50,7 +49,7 @@ struct FloatOrder {
     return (bits & kSign) != 0 ? ~bits : bits | kSign;
   }
   static bool is_zero(T x) { return x == 0; }
-  // Also true of NaN, which is for the keys to decide.
+  // Also true for NaN; the keys decide.
   template <bool kLargest>
   static bool may_precede(T x, T limit) {
     return kLargest ? !(x <= limit) : !(x >= limit);
@@ -63,7 +62,7 @@ struct FloatOrder {
   }
 };
 
-// f16 and bf16 by their bits; `kInfinity` has all bits of the exponent.
+// f16 and bf16 as bits; `kInfinity` has all exponent bits set.
 template <std::uint16_t kInfinity>
 struct HalfOrder {
   using Element = std::uint16_t;
@@ -85,8 +84,8 @@ struct HalfOrder {
   }
 };
 
-/// Calls `use` with the order of a type's elements and gives what it gives; false of types that
-/// have none here.
+/// Calls `use` with the order of the element type and returns its result; false for unsupported
+/// types.
 template <class Use>
 bool with_order(DType dtype, Use&& use) {
   switch (dtype) {
@@ -120,8 +119,8 @@ bool with_order(DType dtype, Use&& use) {
   }
 }
 
-// A key with the position it came from, ordered by both. Keys of up to 32 bits share a word with
-// the position.
+// A key with its original position, ordered by both. Keys of up to 32 bits share a word with the
+// position.
 template <class KeyType, bool kIsWide = (sizeof(KeyType) > 4)>
 struct Keyed {
   std::uint64_t word;
@@ -144,7 +143,7 @@ struct Keyed<KeyType, true> {
     return bits != other.bits ? bits < other.bits : at < other.at;
   }
 };
-/// Beyond this a position does not fit beside its key.
+/// Largest position that fits in a word with its key.
 inline constexpr std::int64_t kMaxKeyed = std::numeric_limits<std::uint32_t>::max();
 
 }  // namespace tenon

@@ -10,19 +10,20 @@
 namespace tenon {
 namespace {
 
-// A row longer than that is worth several threads, each with a part of it.
+// Rows longer than this are split over several threads.
 constexpr std::int64_t kPart = 65536;
-// Of a row's elements so few are wanted that nearly all can be passed over by comparing them with
-// the worst one so far; else every element gets a key.
+// If k is at most this fraction of the row, a comparison with the current k-th element rejects
+// nearly all elements; otherwise every element gets a key.
 constexpr std::int64_t kFewOf = 16;
-// So few are held in order; of more, a heap of them is cut back now and then.
+// Up to this k the best elements are kept sorted; beyond it, a buffer is compacted periodically.
 constexpr std::int64_t kInOrder = 128;
 
-// Which elements of a block may come before a limit: a byte for each, one or zero.
+// For each element of a block: 1 if it may precede the limit, else 0.
 constexpr std::int64_t kBlock = 64;
 using Flags = std::array<unsigned char, kBlock>;
 
-// The first block from `begin` on with such elements, or what is left behind the last whole one.
+// Returns the first block from `begin` on with such elements, or the remainder after the last whole
+// block.
 template <class Order, bool kLargest>
 TENON_INLINE std::int64_t next_block(const typename Order::Element* row, std::int64_t begin,
                                      std::int64_t end, typename Order::Element limit,
@@ -58,7 +59,7 @@ std::int64_t next_block_plain(const typename Order::Element* row, std::int64_t b
   return next_block<Order, kLargest>(row, begin, end, limit, flags);
 }
 
-// Elements that are better than most: one of every `group_count` of a row.
+// Finds the maximum (or minimum) of each of `group_count` strided groups of a row.
 template <class Order, bool kLargest>
 TENON_INLINE void find_good(const typename Order::Element* row, std::int64_t extent,
                             std::int64_t group_count, typename Order::Element* good) {
@@ -84,12 +85,11 @@ void find_good_plain(const typename Order::Element* row, std::int64_t extent,
   find_good<Order, kLargest>(row, extent, group_count, good);
 }
 
-// What differs between the largest and the smallest: the functions above, for this processor. The
-// rest is compiled once for both.
+// The functions that depend on the direction, compiled per vector level. All other code is shared.
 template <class Order>
 struct Direction {
   using Element = typename Order::Element;
-  typename Order::Key flip;  // of keys, so that the least one is the best
+  typename Order::Key flip;  // XOR mask of keys, so that the smallest key is the best
   std::int64_t (*next_block)(const Element*, std::int64_t, std::int64_t, Element, Flags&);
   void (*find_good)(const Element*, std::int64_t, std::int64_t, Element*);
   std::optional<Element> (*behind)(Element);
@@ -104,7 +104,7 @@ Direction<Order> direction() {
           Order::template behind<kLargest>};
 }
 
-// The best elements of rows, best first: by key, then by position.
+// Selects the best elements of rows, best first: by key, then by position.
 template <class Order>
 class Best {
  public:
@@ -112,8 +112,7 @@ class Best {
   using Key = typename Order::Key;
   using Item = Keyed<Key>;
 
-  // Rows of so many elements, of which `k` are wanted, one at least. `memory` has room for
-  // `item_count` items.
+  // For rows of `extent` elements and k >= 1. `memory` has space for `item_count` items.
   Best(const Direction<Order>& direction, std::int64_t extent, std::int64_t k, Item* memory)
       : direction_(direction),
         k_(k),
@@ -125,7 +124,7 @@ class Best {
   }
   static bool takes_few(std::int64_t extent, std::int64_t k) { return k <= extent / kFewOf; }
 
-  // The best from `begin` up to `end`, all of them if there are fewer than k.
+  // Returns the best min(k, end - begin) items of a range.
   std::span<const Item> find(const Element* row, std::int64_t begin, std::int64_t end) {
     if (!takes_few_) return sorted(row, begin, end);
     if (k_ <= kInOrder) return held_in_order(row, begin, end);
@@ -138,8 +137,8 @@ class Best {
                 static_cast<std::size_t>(at));
   }
 
-  // Calls `offer` with the elements that may come before the worst one so far; it gives the worst
-  // one then.
+  // Calls `offer` with the elements that may precede the current k-th element; `offer` returns the
+  // new k-th element.
   template <class Offer>
   void for_each_better(const Element* row, std::int64_t begin, std::int64_t end, Element limit,
                        Offer offer) const {
@@ -156,13 +155,13 @@ class Best {
     for (; begin < end; ++begin) limit = offer(begin, limit);
   }
 
-  // A limit that at least k elements of the row come before, where looking for it is worth more
-  // than it costs: k of the elements that each stand for a group are no worse than the worst of
-  // these k.
+  // Returns a limit that at least k elements of the row reach, if the search pays off: the k-th
+  // best of the group maxima is such a limit.
   std::optional<Element> first_limit(const Element* row, std::int64_t extent) const {
     constexpr std::int64_t kMaxGroups = 512, kMinGroups = 64;
     constexpr std::int64_t kInsertion = 64, kComparison = 16,
-                           kElementsAtOnce = 8;  // in cycles, and their inverse
+                           // costs in cycles; throughput in elements per cycle
+        kElementsAtOnce = 8;
     const auto wanted = static_cast<std::uint64_t>(4 * k_);
     const auto groups =
         std::clamp(static_cast<std::int64_t>(std::bit_ceil(wanted)), kMinGroups, kMaxGroups);
@@ -290,10 +289,10 @@ class TopK {
     }
   }
 
-  // The best of each part of a row, then the best of these. Which parts there are does not matter
-  // to the result: the order has no ties.
+  // Selects the best of each part of a row, then the best of these. The partition does not affect
+  // the result, because the order is total.
   void run_parts() const {
-    // Each part has to find a limit of its own: no more of them than there are threads.
+    // Each part must find its own limit: at most one part per thread.
     const std::int64_t part =
         std::max(kPart, (sizes_.extent + call_.thread_count - 1) / call_.thread_count);
     const std::int64_t parts = (sizes_.extent + part - 1) / part;
@@ -323,8 +322,7 @@ class TopK {
     }
   }
 
-  // Columns are copied to rows, some side by side at a time, so that whole lines of memory are
-  // read.
+  // Transposes several columns at a time into rows, so that whole cache lines are read.
   void run_columns() const {
     constexpr std::int64_t kLineBytes = 64, kMaxBytes = 256 << 10, kMaxColumns = 64;
     constexpr auto kBytes = static_cast<std::int64_t>(sizeof(Element));

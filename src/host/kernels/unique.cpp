@@ -6,7 +6,7 @@
 namespace tenon {
 namespace {
 
-// Where groups of equal elements begin in the sorted items, and one place behind the last.
+// Returns the start of each group of equal elements in the sorted items, plus the end.
 template <class Key>
 std::vector<std::size_t> group_begins(std::span<const Keyed<Key>> items) {
   std::vector<std::size_t> begins;
@@ -29,8 +29,7 @@ void write_groups(const HostCall& call, const Tensor& x, bool is_sorted) {
   const std::span<const Item> sorted = radix_sort(items, spare);
   const std::vector<std::size_t> begins = group_begins(sorted);
   const std::size_t count = begins.size() - 1;
-  // By the place that a group takes in the result: which one it is. The first of a group is where
-  // it first appears.
+  // Order of the groups in the result. The first item of a group is its first occurrence.
   std::vector<std::size_t> order(count);
   std::iota(order.begin(), order.end(), std::size_t{0});
   if (!is_sorted) {

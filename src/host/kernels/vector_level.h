@@ -2,7 +2,7 @@
 
 namespace tenon {
 
-/// The widest vectors that this processor has, of those that kernels of the host are compiled for.
+/// Widest vector extension of this processor for which host kernels are compiled.
 enum class VectorLevel : unsigned char { Plain, Avx2, Avx512 };
 
 inline VectorLevel vector_level() {
@@ -16,7 +16,7 @@ inline VectorLevel vector_level() {
   return level;
 }
 
-/// Of a function that is compiled for each level, the one for this processor.
+/// Selects the version of a function that this processor supports (function multiversioning).
 template <class Function>
 Function for_this_processor(Function avx512, Function avx2, Function plain) {
   const VectorLevel level = vector_level();
@@ -25,7 +25,7 @@ Function for_this_processor(Function avx512, Function avx2, Function plain) {
 
 }  // namespace tenon
 
-// A function that is compiled anew for each level; what it calls is inlined into it.
+// Inlined into each multiversioned function, hence compiled per level.
 #define TENON_INLINE [[gnu::always_inline]] inline
 #define TENON_AVX2 [[gnu::target("avx2")]]
 #define TENON_AVX512 [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]]
