@@ -48,7 +48,7 @@ Page::Section section_of(std::string heading, std::vector<Pair> pairs, std::size
   return section;
 }
 
-// The steps for one value in their order; what they are shown as: "conv y", "conv y #2".
+// Steps by value in execution order, with display names: "conv y", "conv y #2".
 struct NamedStep {
   std::pair<std::string, int> key;
   std::string name;

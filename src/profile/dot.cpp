@@ -9,7 +9,7 @@
 namespace tenon {
 namespace {
 
-// Text inside a quoted string of Graphviz's.
+// Escapes text for a quoted string in Graphviz.
 std::string escaped(const std::string& text) {
   std::string result;
   for (const char c : text) {

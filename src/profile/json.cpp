@@ -77,7 +77,7 @@ Json to_json(const Profile::Buffer& buffer) {
           {"making", to_string(buffer.making)}};
 }
 
-// Reads members one by one and remembers where it is, so that an error can say so.
+// Reads members and tracks the current path for error messages.
 class Reader {
  public:
   Reader(const Json& json, std::string path, std::string_view source)
@@ -204,12 +204,13 @@ class Reader {
     at("first_step") >> buffer.first_step;
     at("last_step") >> buffer.last_step;
     at("inside") >> buffer.inside;
-    if (has("making")) at("making") >> buffer.making;  // files from before there were budgets
+    if (has("making")) at("making") >> buffer.making;  // absent in files older than budgets
   }
   void operator>>(Profile::Step& step) const {
     at("name") >> step.name;
     step.value = step.name;
-    if (has("value")) at("value") >> step.value;  // files from before names said what is computed
+    // absent in files older than step names with operators
+    if (has("value")) at("value") >> step.value;
     at("op") >> step.op;
     at("kind") >> step.kind;
     at("source") >> step.source;

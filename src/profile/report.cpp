@@ -7,7 +7,7 @@
 namespace tenon {
 namespace {
 
-// JSON inside a script: nothing in it may end the script or begin a comment.
+// Escapes JSON inside a script element: no character may end the script or start a comment.
 std::string as_script(const std::string& json) {
   std::string text;
   text.reserve(json.size() + 64);
@@ -36,7 +36,7 @@ std::string html_report(const std::vector<Profile>& profiles) {
     data += (k > 0 ? ",\n" : "") + as_script(to_json(profiles[k]));
   data += "]";
   std::string page(report_files::page);
-  // The template is ours: each mark stands in it once.
+  // Each placeholder occurs once in the template.
   const auto put = [&](const std::string& mark, const std::string& text) {
     const std::size_t at = page.find(mark);
     TENON_ASSERT(at != std::string::npos, "the page has a place for each of its parts");
@@ -45,7 +45,7 @@ std::string html_report(const std::vector<Profile>& profiles) {
   put("{{title}}", in_markup(profiles.front().name.empty() ? "a profile" : profiles.front().name));
   put("{{style}}", std::string(report_files::style));
   put("{{script}}", std::string(report_files::script));
-  put("{{data}}", data);  // last: nothing is looked for in what the profile says
+  put("{{data}}", data);  // last, so that no placeholder is searched for in the profile's data
   return page;
 }
 

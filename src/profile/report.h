@@ -8,11 +8,11 @@
 
 namespace tenon {
 
-/// A page that shows a profile, or two beside each other, in one file that needs nothing else:
-/// summary, timeline, memory, roofline, tables, graph, passes.
+/// Renders one profile, or two side by side, as a self-contained HTML page: summary, timeline,
+/// memory, roofline, tables, graph, passes.
 std::string html_report(const std::vector<Profile>& profiles);
 
-/// The style sheet of that page, for others that are to look like it.
+/// The style sheet of that page, for pages in the same style.
 std::string_view report_style();
 
 }  // namespace tenon

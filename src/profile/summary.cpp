@@ -89,8 +89,8 @@ ProfileGroup total_of(const Profile& profile) {
 
 namespace {
 
-// Bytes that a result has in common with operands which end at the step that makes it, whose place
-// it takes: there they are counted twice, once for each.
+// Bytes that results share with operands that end at the producing step (in-place updates);
+// otherwise they would count twice.
 std::vector<std::uint64_t> bytes_in_place(const Profile& profile) {
   std::vector<std::vector<const Profile::Buffer*>> ending(profile.steps.size());
   for (const Profile::Buffer& buffer : profile.buffers) {

@@ -11,7 +11,7 @@ namespace tenon {
 namespace {
 
 constexpr double kWide = 210, kTall = 52, kGapX = 22, kGapY = 36, kKey = 30, kLeast = 440;
-constexpr std::size_t kLetters = 31;  // of a box's line
+constexpr std::size_t kLetters = 31;  // maximum line length in a box
 
 std::string cut(const std::string& text) {
   std::size_t letters = 0, at = 0;
@@ -28,7 +28,7 @@ std::string number(double value) {
   return text;
 }
 
-// White to red, as the share of the longest step.
+// Color scale from white to red by the share of the longest step.
 std::string colour(double share) {
   const auto paler = [&](double at_full) {
     return 255 - (255 - at_full) * std::clamp(share, 0.0, 1.0);
@@ -40,11 +40,11 @@ std::string colour(double share) {
 }
 
 struct Box {
-  double x = 0, y = 0;  // of its upper left corner
+  double x = 0, y = 0;  // upper left corner
 };
 
-// A step stands below all whose results it reads; those of a row side by side in the order they
-// ran.
+// Layered layout: a step is below all producers of its operands; steps of one layer are in
+// execution order.
 std::vector<Box> placed(const Profile& profile, double& width, double& height) {
   std::vector<std::size_t> row(profile.steps.size(), 0);
   std::vector<std::size_t> in_row;

@@ -19,7 +19,7 @@ std::string digits(double value, int count) {
   std::snprintf(text, sizeof text, "%.*f", count, value);
   return text;
 }
-// A group of very many members has shapes without end.
+// Truncates: groups with many members have very long lists of shapes.
 std::string shortened(const std::string& text) {
   constexpr std::size_t kMost = 200;
   if (text.size() <= kMost) return text;
@@ -35,7 +35,7 @@ Page::Cell percent(double part, double whole) {
 }
 Page::Cell bytes(std::uint64_t count) { return {format_bytes(count), static_cast<double>(count)}; }
 Page::Cell operations(double count) { return {format_count(count), count}; }
-// Of what MegEngine counts nothing of.
+// Shows "-" if MegEngine defines no count.
 Page::Cell operations(const std::optional<double>& count) {
   return count ? operations(*count) : Page::Cell("-");
 }
@@ -43,7 +43,7 @@ std::string rate(double amount, double seconds) {
   return seconds > 0 && amount > 0 ? digits(amount / seconds / 1e9, 2) : "-";
 }
 
-// As MegEngine's analyser adds up: of a step that was in several places, the longest.
+// Follows MegEngine's analyser: a step on several lanes counts with its longest.
 Page::Cell total_seconds(const Profile& profile, std::vector<Profile::Span> Profile::Step::*spans) {
   double total = 0;
   for (const Profile::Step& step : profile.steps) {
@@ -272,7 +272,7 @@ std::string title_of(const std::string& column) {
   return column.starts_with('>') ? column.substr(1) : column;
 }
 
-// In columns of numbers a number is one, with all its digits; a share is a part of one.
+// Numeric columns contain full-precision numbers; shares are fractions.
 std::string json_value(const std::string& column, const Page::Cell& cell) {
   if (cell.number && std::isfinite(*cell.number)) {
     char text[40];

@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kHost = 1, kDevice = 2;  // processes of the trace
+constexpr int kHost = 1, kDevice = 2;  // process ids in the trace
 
 class Trace {
  public:
@@ -101,7 +101,7 @@ class Trace {
         if (*phase == 'f') event["bp"] = "e";
         events_.push_back(std::move(event));
       };
-      // An arrow leaves from within its step and arrives within the other.
+      // Flow arrows need start and end points inside the two steps.
       end("s", *from, (from->kern + from->end) / 2);
       end("f", *to, (to->kern + to->end) / 2);
     }

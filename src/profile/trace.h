@@ -6,14 +6,13 @@
 
 namespace tenon {
 
-/// The last run as a trace that Chrome (`chrome://tracing`) and Perfetto open: a lane for each
-/// thread and stream, a track of the bytes alive in the arena, arrows from who makes a value to who
-/// reads it.
+/// Exports the last run as a trace for Chrome (`chrome://tracing`) and Perfetto: a track per thread
+/// and stream, a counter of live arena bytes, and flow arrows from producers to consumers.
 std::string chrome_trace(const Profile& profile);
 
-/// The steps and what flows between them for Graphviz, the more time a step takes the redder.
+/// Exports the step graph for Graphviz; slower steps are redder.
 std::string dot_graph(const Profile& profile);
-/// The same drawn: a picture in one file, with what is known of a step where the pointer rests.
+/// Renders the step graph as a self-contained SVG with details on hover.
 std::string svg_graph(const Profile& profile);
 
 }  // namespace tenon
