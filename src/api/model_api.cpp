@@ -20,7 +20,7 @@
 
 #include <algorithm>
 
-using namespace tenon;       // NOLINT: what the C functions are made of
+using namespace tenon;       // NOLINT: C functions only
 using namespace tenon::api;  // NOLINT
 using tenon::embed::call;
 using tenon::embed::Options;

@@ -3,7 +3,7 @@
 #include "embed/call.h"
 #include "embed/tensor.h"
 
-using namespace tenon;       // NOLINT: what the C functions are made of
+using namespace tenon;       // NOLINT: C functions only
 using namespace tenon::api;  // NOLINT
 using tenon::embed::call;
 using tenon::embed::require;

@@ -9,7 +9,7 @@
 namespace tenon::embed {
 namespace {
 
-// One for each thread, as errno is.
+// Thread-local, like errno.
 std::string& last_error() {
   thread_local std::string text;
   return text;
@@ -25,7 +25,7 @@ tenon_status fail(tenon_status status, const char* text) noexcept {
   try {
     last_error() = text;
   } catch (...) {
-    has_no_text = true;  // not even for these words
+    has_no_text = true;  // even the copy of the text failed
   }
   return status;
 }

@@ -9,12 +9,12 @@
 
 namespace tenon::embed {
 
-/// Remembers what went wrong for `tenon_last_error`, in this thread; gives the status back.
+/// Stores the message for `tenon_last_error` of this thread; returns the status.
 tenon_status fail(tenon_status status, const char* text) noexcept;
-/// The same of the exception that is being handled.
+/// Stores the message of the exception that is being handled.
 tenon_status fail_with_current() noexcept;
 
-/// Calls something on behalf of a C function: no exception leaves it.
+/// Runs the body of a C function; converts exceptions to a status.
 template <class Function>
 tenon_status call(Function&& function) noexcept {
   try {
@@ -28,7 +28,7 @@ tenon_status call(Function&& function) noexcept {
 /// Throws Error (Usage) for a null pointer.
 void require(const void* argument, const char* name);
 
-/// A text that the caller gives back with `tenon_text_free`.
+/// Copies a text; the caller frees it with `tenon_text_free`.
 char* text_for_caller(const std::string& text);
 
 }  // namespace tenon::embed

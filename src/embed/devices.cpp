@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-using namespace tenon;         // NOLINT: what the C function is made of
+using namespace tenon;         // NOLINT: one C function
 using namespace tenon::embed;  // NOLINT
 
 extern "C" tenon_status tenon_devices(char** json) {

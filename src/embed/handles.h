@@ -11,12 +11,11 @@
 
 namespace tenon::embed {
 
-/// What callers hold in place of pointers: numbers that say kind, place in a table and how often
-/// that place was used before. A handle that was freed, or is of another kind, or never was one, is
-/// found out without touching memory that it would point to. What it names stays alive while a call
-/// uses it, whoever frees it meanwhile.
+/// Handles of the C ABI: numbers that encode kind, table index and generation instead of pointers.
+/// Freed handles, handles of another kind and arbitrary numbers are detected without dereferencing
+/// memory. A call keeps the object alive even if another thread frees the handle.
 ///
-/// A table is a mutable global, which is what the ABI is about: handles live from call to call.
+/// The table is a mutable global, which the ABI requires: handles live from call to call.
 template <class T, class Handle, std::uint64_t kKind>
 class Handles {
  public:
@@ -29,21 +28,21 @@ class Handles {
       index = free_.back();
       free_.pop_back();
     } else {
-      free_.reserve(slots_.size() + 1);  // so that giving back never fails
+      free_.reserve(slots_.size() + 1);  // so that removal cannot fail
       slots_.emplace_back();
     }
     slots_[index].object = std::move(object);
     return handle_of(index);
   }
 
-  /// Throws Error (Usage) for what is no such handle, or not any more.
+  /// Throws Error (Usage) for an invalid or freed handle.
   std::shared_ptr<T> find(Handle handle) const {
     const std::shared_lock lock(mutex_);
     return slots_[index_of(handle)].object;
   }
 
   void remove(Handle handle) {
-    std::shared_ptr<T> object;  // goes after the lock
+    std::shared_ptr<T> object;  // destroyed after the lock is released
     const std::unique_lock lock(mutex_);
     const std::size_t index = index_of(handle);
     object = std::move(slots_[index].object);

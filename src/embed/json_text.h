@@ -7,9 +7,8 @@
 
 namespace tenon::embed {
 
-/// A JSON object as text, member by member. The JSON library's own lists and objects are not used
-/// for what the runtime says: their destructors take memory, and where there is none left that
-/// would end the process.
+/// Builds a JSON object as text, member by member. The JSON library's containers are avoided here:
+/// their destructors allocate, and a failed allocation there would terminate the process.
 class JsonObject {
  public:
   JsonObject& add(std::string_view name, std::string_view text);
@@ -18,7 +17,7 @@ class JsonObject {
   JsonObject& add(std::string_view name, Number number) {
     return add_json(name, std::to_string(number));
   }
-  /// What is JSON already.
+  /// Adds a value that is already JSON.
   JsonObject& add_json(std::string_view name, std::string_view json);
   std::string text() const { return "{" + members_ + "}"; }
 

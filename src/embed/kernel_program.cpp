@@ -11,7 +11,7 @@
 namespace tenon::embed {
 namespace {
 
-// Memory for an output that the caller brought none for.
+// Memory for an output that the caller passed without memory.
 class OwnedOutput {
  public:
   void* at_least(std::uint64_t bytes) {
@@ -49,7 +49,7 @@ class KernelContext : public RunContext {
     sources_.resize(inputs.size());
     targets_.resize(outputs.size());
     owned_.resize(outputs.size());
-    // Of a program without symbols everything is bound already.
+    // A program without symbols needs no binding.
   }
 
   void bind(std::span<const tenon_tensor> inputs, std::span<tenon_tensor> outputs) override {
@@ -93,12 +93,12 @@ class KernelContext : public RunContext {
 
  private:
   struct Named {
-    std::string name;  // "input 'x'"
+    std::string name;  // e.g. "input 'x'"
     tenon_dtype dtype;
   };
 
   void place(std::span<const tenon_tensor> inputs, std::span<tenon_tensor> outputs) {
-    context_.require_idle();  // outputs of the context's own stay where they are till then
+    context_.require_idle();  // a run in progress may still write to the context's own outputs
     require_counts(inputs.size(), outputs.size());
     for (std::size_t k = 0; k < inputs.size(); ++k) {
       require_type(inputs[k], inputs_[k]);
@@ -191,7 +191,7 @@ class KernelContext : public RunContext {
   Context context_;
   Replacements weights_;
   std::vector<Named> inputs_, outputs_;
-  std::vector<std::vector<std::int64_t>> shapes_;  // that are bound
+  std::vector<std::vector<std::int64_t>> shapes_;  // bound shapes
   bool is_bound_ = false;
   std::vector<const void*> sources_;
   std::vector<void*> targets_;

@@ -12,7 +12,7 @@
 namespace tenon::embed {
 namespace {
 
-// An extent with its symbols' names, as a person would write it.
+// Formats an extent in infix notation with symbol names.
 std::string text_of(const Extent& extent, const Program& program) {
   struct Part {
     std::string text;
@@ -60,7 +60,7 @@ Port port_of(const Program::Buffer& buffer, const Program& program) {
   port.name = buffer.name;
   port.dtype = dtype_of(buffer.dtype);
   port.has_rank = port.dtype != TENON_NO_DTYPE;
-  if (!port.has_rank) {  // "seq(f32[2])", "?"
+  if (!port.has_rank) {  // e.g. "seq(f32[2])", "?"
     port.type = buffer.dtype;
     return port;
   }
@@ -143,7 +143,8 @@ void LoadedProgram::set_weight(const std::string& name, const tenon_tensor& elem
         .got(type_text(elements));
   }
   const std::uint64_t bytes = byte_count(elements, what);
-  // As constants lie in a program, and whole lines, for kernels that read past the end.
+  // Same alignment as constants in a program, padded to whole cache lines for kernels that read
+  // past the end.
   const std::uint64_t room = (bytes + 63) / 64 * 64 + 64;
   std::shared_ptr<std::byte> copy(
       static_cast<std::byte*>(::operator new (room, std::align_val_t{64})),

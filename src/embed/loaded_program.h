@@ -14,35 +14,34 @@
 
 namespace tenon::embed {
 
-/// An input, output or weight as callers see it.
+/// An input, output or weight in the public interface.
 struct Port {
   std::string name, type;
-  /// -1: decided when it runs
+  /// -1: symbolic or data-dependent.
   std::vector<std::int64_t> shape;
   bool has_rank = false;
   tenon_dtype dtype = TENON_NO_DTYPE;
 };
 
-/// Runs a program for one caller at a time. Everything it is given may be wrong, and is refused
-/// then.
+/// Runs a program for one caller at a time. Validates all arguments.
 class RunContext {
  public:
   virtual ~RunContext() = default;
-  /// Fixes shapes, and tells those of outputs where they do not depend on data.
+  /// Binds input shapes, and sets the output shapes unless they depend on data.
   virtual void bind(std::span<const tenon_tensor> inputs, std::span<tenon_tensor> outputs) = 0;
-  /// `watched`, unless null: gets what each step took, as JSON.
+  /// `watched`, unless null, receives the durations of steps as JSON.
   virtual void run(std::span<const tenon_tensor> inputs, std::span<tenon_tensor> outputs,
                    std::string* watched) = 0;
-  /// A run in two halves: the first waits for nothing where the device works by itself.
+  /// Split-phase run: on a device `start` does not wait.
   virtual void start(std::span<const tenon_tensor> inputs, std::span<tenon_tensor> outputs) = 0;
   virtual void finish() = 0;
   virtual std::string describe() const = 0;
 };
 
-/// Elements that stand in for a constant of the program: by buffer.
+/// Replacement data of the program's constants, by buffer.
 using Replacements = std::vector<std::pair<std::uint32_t, std::shared_ptr<const std::byte>>>;
 
-/// A program that can run here. Never changes but for its weights.
+/// A loaded program. Immutable except for its weights.
 class LoadedProgram {
  public:
   explicit LoadedProgram(const Program& program);
@@ -50,7 +49,7 @@ class LoadedProgram {
 
   const std::vector<Port>& ports(std::int32_t kind) const;
   const std::string& description() const { return description_; }
-  /// Throws Error (Usage) for a name that is no weight's and for elements that do not fit.
+  /// Throws Error (Usage) if the name is not a weight, or the elements do not match.
   void set_weight(const std::string& name, const tenon_tensor& elements);
 
   virtual const Program& program() const = 0;
@@ -67,13 +66,12 @@ class LoadedProgram {
   Replacements replacements_;
 };
 
-/// Makes a program ready to run. One that calls operators which are no kernels is handed to
-/// `load_with_operators`.
+/// Loads a program. Programs with host operators are delegated to `load_with_operators`.
 std::shared_ptr<LoadedProgram> load(Program program);
-/// Each library has its own: the full one runs them, the runtime alone says that it has none.
+/// Defined per library: the full library runs host operators, the runtime library throws Error.
 std::shared_ptr<LoadedProgram> load_with_operators(Program program);
 
-/// The program that was appended to the file that this code was loaded from.
+/// Reads the program appended to the file from which this code was loaded.
 Program read_own_program();
 
 using Programs = Handles<LoadedProgram, tenon_program, 0x72>;

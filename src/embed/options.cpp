@@ -13,7 +13,7 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-// Takes a value apart from within: its destructor would take memory for what is in it.
+// Destroys a value bottom-up without the default destructor, which allocates.
 void dismantle(Json& value) noexcept {
   if (auto* items = value.get_ptr<Json::array_t*>()) {
     for (; !items->empty(); items->pop_back()) dismantle(items->back());

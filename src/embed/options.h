@@ -9,11 +9,11 @@
 
 namespace tenon::embed {
 
-/// Options as a caller writes them: a JSON object. Each is asked for by name; one that nobody asked
-/// for is refused with the nearest name.
+/// Options of a call as a JSON object. Each is queried by name; options that were never queried are
+/// rejected with the nearest known name.
 class Options {
  public:
-  /// Throws Error (Usage) for text that is no JSON object. Null: no options.
+  /// Throws Error (Usage) if the text is not a JSON object. Null: no options.
   explicit Options(const char* text);
   ~Options();
 
@@ -22,14 +22,14 @@ class Options {
   std::optional<double> real(const char* name);
   std::optional<bool> flag(const char* name);
   std::vector<std::string> texts(const char* name);
-  /// An object of texts, numbers or flags, each as text.
+  /// Reads an object of texts, numbers or flags, each converted to text.
   std::vector<std::pair<std::string, std::string>> settings(const char* name);
-  /// An object of lists of integers.
+  /// Reads an object of integer lists.
   std::vector<std::pair<std::string, std::vector<std::int64_t>>> shapes(const char* name);
-  /// Whether the option is there and is a list.
+  /// True if the option is present and a list.
   bool is_list(const char* name) const;
 
-  /// Throws Error (Usage) if there is one that nobody asked for.
+  /// Throws Error (Usage) if an option was never queried.
   void finish() const;
 
  private:

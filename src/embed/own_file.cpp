@@ -11,8 +11,8 @@
 namespace tenon::embed {
 namespace {
 
-// The file that an address was mapped from, by its whole path: what the loader knows may be
-// relative to a folder that the process has left since.
+// Returns the absolute path of the file mapped at an address. The loader's own path may be relative
+// to a former working directory.
 std::string mapped_file(const void* address) {
   std::ifstream maps("/proc/self/maps");
   const auto wanted = reinterpret_cast<std::uintptr_t>(address);

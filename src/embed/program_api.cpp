@@ -8,7 +8,7 @@
 
 #include <cstring>
 
-using namespace tenon;         // NOLINT: what the C functions are made of
+using namespace tenon;         // NOLINT: C functions only
 using namespace tenon::embed;  // NOLINT
 
 namespace {
@@ -16,7 +16,7 @@ namespace {
 constexpr std::int64_t kMostThreads = 4096;
 constexpr std::size_t kPage = 4096;
 
-// Options are read before anything is made of them.
+// Reads the options before any work starts.
 int threads_of(const char* options) {
   Options given(options);
   const auto threads = static_cast<int>(given.integer("threads", 0, kMostThreads).value_or(0));
@@ -49,7 +49,7 @@ tenon_status tenon_program_parse(const void* bytes, size_t size, tenon_program* 
   return call([&] {
     require(bytes, "bytes");
     require(program, "program");
-    // On a page, as constants are in a file that is mapped.
+    // Page-aligned, like constants in a mapped file.
     const std::shared_ptr<std::byte> copy(
         static_cast<std::byte*>(::operator new (size + 1, std::align_val_t{kPage})),
         [](std::byte* data) { ::operator delete (data, std::align_val_t{kPage}); });

@@ -102,7 +102,7 @@ void require_usable(const tenon_tensor& tensor, const std::string& name) {
         .hint("tenon_value_strings and tenon_context_run_values take them");
   }
   const std::uint64_t bytes = byte_count(tensor, name);
-  if (bytes == 0) return;  // there may be no memory for nothing
+  if (bytes == 0) return;  // empty tensors may have null data
   if (tensor.data == nullptr)
     throw Error(concat(name, " has no data"), ErrorKind::Usage).got("a null pointer");
   if (reinterpret_cast<std::uintptr_t>(tensor.data) % alignment_of(tensor.dtype) != 0) {

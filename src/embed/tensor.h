@@ -10,25 +10,24 @@
 
 namespace tenon::embed {
 
-/// An element type as the ABI numbers it, by its name in programs ("f32"); none for what is no
-/// tensor.
+/// Returns the ABI's number of an element type by its name in programs ("f32"); TENON_NO_DTYPE for
+/// values that are not tensors.
 tenon_dtype dtype_of(std::string_view name);
-/// Its name; throws Error (Usage) for a number that is none.
+/// Returns the name; throws Error (Usage) for an invalid number.
 std::string_view name_of(std::int32_t dtype);
-/// Bytes that an element takes, which is also how it has to be aligned at least; 0 for strings.
+/// Size of an element; 0 for strings.
 std::size_t element_bytes(std::int32_t dtype);
-/// What the data has to be a multiple of: the parts of a complex number count.
+/// Required alignment of the data; for complex numbers that of their parts.
 std::size_t alignment_of(std::int32_t dtype);
 
-/// Its extents. Throws Error (Usage), naming the tensor, for a description that is none: a negative
-/// rank or extent, a type that does not exist, more elements than there can be.
+/// Returns the extents. Throws Error (Usage), naming the tensor, for an invalid description:
+/// negative rank or extent, unknown type, or too many elements.
 std::span<const std::int64_t> shape_of(const tenon_tensor& tensor, const std::string& name);
 std::uint64_t byte_count(const tenon_tensor& tensor, const std::string& name);
-/// Throws Error (Usage) unless the elements lie where code can use them as they are: row-major,
-/// aligned, and there at all.
+/// Throws Error (Usage) unless the elements are present, row-major and aligned.
 void require_usable(const tenon_tensor& tensor, const std::string& name);
 
-/// "f32[1, 3]", for messages.
+/// E.g. "f32[1, 3]", for messages.
 std::string type_text(const tenon_tensor& tensor);
 std::string type_text(std::string_view dtype, std::span<const std::int64_t> shape);
 
