@@ -64,7 +64,7 @@ std::shared_ptr<std::byte> Communicator::allocate_visible(std::size_t) { return 
 MemoryWindow Communicator::window_of(std::span<const std::byte>) const { return {}; }
 std::span<const std::byte> Communicator::seen(int, const MemoryWindow&) { return {}; }
 
-// All ranks learn of all windows, so that they agree without another message.
+// All ranks learn all windows, so that they agree without another message.
 std::optional<std::vector<Communicator::Shown>> Communicator::show(const Shown& mine) {
   if (!may_see()) return std::nullopt;
   const auto count = static_cast<std::size_t>(size());

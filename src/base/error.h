@@ -8,7 +8,7 @@
 
 namespace tenon {
 
-/// What kind of trouble ended the work; the command line turns it into its exit code.
+/// Category of an error; the command line derives its exit code.
 enum class ErrorKind {
   ComparisonFailed = 1,
   Usage = 2,
@@ -19,15 +19,14 @@ enum class ErrorKind {
   Internal = 7,
 };
 
-/// An argument of concat, without its type: what joins them is compiled once, not for each list of
-/// types.
+/// Type-erased argument of concat, so that joining is compiled once and not per list of types.
 class TextPart {
  public:
-  TextPart(const char* const& text)
-      : value_(text), append_(append_literal) {}  // NOLINT: text is a part
+  // NOLINTNEXTLINE: literals convert implicitly
+  TextPart(const char* const& text) : value_(text), append_(append_literal) {}
   template <class T>
-  TextPart(const T& value)
-      : value_(&value), append_(append<T>) {}  // NOLINT: so is what has a text form
+  // NOLINTNEXTLINE: types with a text form convert implicitly
+  TextPart(const T& value) : value_(&value), append_(append<T>) {}
 
   void append_to(std::string& text) const { append_(text, value_); }
 
@@ -40,14 +39,14 @@ class TextPart {
       text += std::string_view(part);
     } else {
       using std::to_string;
-      text += to_string(part);  // found beside the type, for every type with a text form
+      text += to_string(part);  // found by argument-dependent lookup
     }
   }
 
   const void* value_;
   void (*append_)(std::string&, const void*);
 };
-// The usual ones, compiled once.
+// Common types, compiled once.
 template <>
 void TextPart::append<std::string>(std::string& text, const void* value);
 template <>
@@ -63,17 +62,17 @@ void TextPart::append<unsigned long>(std::string& text, const void* value);
 
 std::string join_parts(std::initializer_list<TextPart> parts);
 
-/// Joins the text forms of its arguments.
+/// Concatenates the text forms of its arguments.
 template <class... Parts>
 [[gnu::always_inline]] inline std::string concat(const Parts&... parts) {
   return join_parts({TextPart(parts)...});
 }
 
-/// Ends the work because of what the user gave: says what, where, expected, got and what to do.
+/// Ends the operation because of invalid input, with the fields what, at, expected, got and hint.
 class Error : public std::exception {
  public:
   explicit Error(std::string summary, ErrorKind kind = ErrorKind::InvalidModel);
-  // Out of line: every throw would have them.
+  // Out of line, because every throw would inline them.
   Error(const Error&);
   Error(Error&&) noexcept;
   Error& operator=(const Error&);
@@ -101,7 +100,7 @@ class Error : public std::exception {
   const std::string& summary() const { return summary_; }
   bool has_place() const { return !at_.empty(); }
   const std::string& place() const { return at_; }
-  /// The whole message: the summary and a labelled line for each part that was given.
+  /// The whole message: the summary and a labelled line per field.
   const char* what() const noexcept override { return text_.c_str(); }
 
  private:
@@ -111,7 +110,7 @@ class Error : public std::exception {
   std::string summary_, at_, expected_, got_, hint_, text_;
 };
 
-/// Ends the program's work over a broken invariant of Tenon itself: a bug, never the user's fault.
+/// Reports a broken invariant in Tenon itself: a bug, never the user's fault.
 class InternalError : public std::exception {
  public:
   InternalError(const char* condition, std::string_view should_hold, const char* file, int line);

@@ -7,7 +7,7 @@
 
 namespace tenon {
 
-/// Names one thing inside its owner; ids of different things do not mix.
+/// Typed index of an item in its owner; ids of different kinds do not mix.
 template <class Tag>
 class Id {
  public:
@@ -23,7 +23,7 @@ class Id {
   std::uint32_t index_ = kNone;
 };
 
-/// What somebody knows about each id: dense, grown on demand, `T{}` where nothing was said.
+/// Dense map from ids to values, grown on demand; unset entries are `T{}`.
 template <class Key, class T>
 class IdMap {
  public:

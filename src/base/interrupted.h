@@ -4,7 +4,7 @@
 
 namespace tenon {
 
-/// The user asked to stop. The command line ends with kExitCode, as if the signal had ended it.
+/// Interruption by the user. The command line exits with kExitCode, like a process ended by SIGINT.
 class Interrupted : public Error {
  public:
   static constexpr int kExitCode = 130;

@@ -12,7 +12,7 @@
 namespace tenon {
 namespace {
 
-// What is under way between ranks, by sender and receiver.
+// Messages in flight, by sender and receiver.
 struct Mail {
   explicit Mail(int count) : size(count), boxes(static_cast<std::size_t>(count * count)) {}
 
@@ -27,7 +27,7 @@ struct Mail {
   std::exception_ptr failure;
 };
 
-struct Abandoned {};  // another rank has failed, which says why
+struct Abandoned {};  // another rank has failed and reports the error
 
 class Lockstep : public Communicator {
  public:
@@ -55,7 +55,7 @@ class Lockstep : public Communicator {
     }
   }
 
-  // Threads see all of each other's memory.
+  // Threads share one address space.
   bool may_see() const override { return true; }
   MemoryWindow window_of(std::span<const std::byte> mine) const override {
     return {1, 0, reinterpret_cast<std::uintptr_t>(mine.data()), mine.size()};

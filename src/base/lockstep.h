@@ -7,12 +7,12 @@
 
 namespace tenon {
 
-/// Calls `run` once for each of `rank_count` ranks, each in a thread of its own, with a
-/// communicator between them, and returns when all are done. What one of them throws ends those
-/// that wait for it, and is thrown here.
+/// Runs `run` for each of `rank_count` ranks on its own thread, connected by a communicator, and
+/// returns when all are done. An exception in one rank aborts ranks that wait for it, and is
+/// rethrown.
 void run_in_lockstep(int rank_count, const std::function<void(Communicator& ranks)>& run);
 
-/// The only rank of its kind.
+/// Returns a communicator with a single rank.
 std::unique_ptr<Communicator> one_rank();
 
 }  // namespace tenon

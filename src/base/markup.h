@@ -5,8 +5,8 @@
 
 namespace tenon {
 
-/// Text as it may stand in HTML and in SVG, between tags and in quotes: nothing of it is markup,
-/// and control characters that XML refuses are spaces.
+/// Escapes text for HTML and SVG, in content and in attributes; control characters that XML forbids
+/// become spaces.
 std::string in_markup(std::string_view text);
 
 }  // namespace tenon

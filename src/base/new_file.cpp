@@ -37,8 +37,8 @@ Error cannot_write(const std::string& path, int reason) {
       .got(std::generic_category().message(reason));
 }
 
-// The number of the open file that the system's own names stand for: links, and meant to be
-// followed.
+// Returns the file descriptor that the system's own links refer to (/dev/stdout, /dev/fd/N), which
+// must be followed.
 std::optional<int> open_file_of(const std::string& path) {
   if (path == "/dev/stdout") return STDOUT_FILENO;
   if (path == "/dev/stderr") return STDERR_FILENO;
@@ -62,7 +62,7 @@ fs::path folder_of(const std::string& path) {
   return folder.empty() ? fs::path(".") : folder;
 }
 
-// ".model.onnx." for model.onnx: what all names of its unfinished files begin with.
+// Prefix of all temporary names for a file: ".model.onnx." for model.onnx.
 std::string beginning_of_parts(const std::string& path) {
   const std::string name = fs::path(path).filename().string();
   return concat(".", name.substr(0, kLongestName - kRandomDigits - kEnding.size() - 2), ".");
@@ -82,7 +82,7 @@ std::string random_digits() {
   return digits;
 }
 
-// Whoever writes a part holds its lock; one that can be locked has no writer any more.
+// The writer of a temporary file holds its lock; a lockable file is abandoned.
 void remove_if_abandoned(const std::string& part) {
   const int file = ::open(part.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (file < 0) return;
@@ -108,8 +108,8 @@ void remove_abandoned_parts(const std::string& path) {
   for (const std::string& part : parts) remove_if_abandoned(part);
 }
 
-// Opens a file that was not there before and locks it. Another process may take it for abandoned
-// before it is locked; then it is gone, and the next name is tried.
+// Creates and locks a new file. Another process may remove it before it is locked; then the next
+// name is tried.
 int open_part(const std::string& path, std::string& part) {
   for (int k = 0; k < kTries; ++k) {
     part = (folder_of(path) / concat(beginning_of_parts(path), random_digits(), kEnding)).string();
@@ -129,7 +129,7 @@ int open_part(const std::string& path, std::string& part) {
 
 }  // namespace
 
-// Keeps what the system says when it refuses to write, which a standard file stream does not.
+// Stream buffer that keeps the system's error of a failed write, unlike a standard file stream.
 class NewFile::Buffer : public std::streambuf {
  public:
   explicit Buffer(int file) : file_(file) { setp(bytes_.data(), bytes_.data() + bytes_.size()); }
@@ -137,8 +137,8 @@ class NewFile::Buffer : public std::streambuf {
   ~Buffer() override { close(); }
 
   int reason() const { return reason_; }
-  // Some file systems refuse only when a file is closed: closes it once, and holds it (and its
-  // lock) by another number.
+  // Closes the file once and keeps it (and its lock) through a duplicate descriptor, because some
+  // file systems report errors only on close.
   void settle() {
     const int held = ::fcntl(file_, F_DUPFD_CLOEXEC, 0);
     if (held < 0) return;
@@ -161,9 +161,9 @@ class NewFile::Buffer : public std::streambuf {
     return traits_type::not_eof(c);
   }
 
-  // Large pieces go out whole: the system keeps a file in pages as large as it was written.
+  // Writes large blocks directly: the size of a write determines the page size of the cached file.
   std::streamsize xsputn(const char* data, std::streamsize size) override {
-    if (size == 0) return 0;  // of no data, which may lie nowhere
+    if (size == 0) return 0;  // data may be null
     if (size <= epptr() - pptr()) {
       std::memcpy(pptr(), data, static_cast<std::size_t>(size));
       pbump(static_cast<int>(size));
@@ -201,7 +201,7 @@ class NewFile::Buffer : public std::streambuf {
 NewFile::NewFile(std::string path) : path_(std::move(path)), out_(nullptr) {
   int file = -1;
   if (const std::optional<int> open_file = open_file_of(path_)) {
-    file = ::fcntl(*open_file, F_DUPFD_CLOEXEC, 0);  // goes on where that one stands
+    file = ::fcntl(*open_file, F_DUPFD_CLOEXEC, 0);  // continues at its current offset
   } else if (is_device_or_pipe(path_)) {
     file = ::open(path_.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
   } else if (std::error_code ignored;
@@ -220,14 +220,14 @@ NewFile::NewFile(std::string path) : path_(std::move(path)), out_(nullptr) {
 }
 
 NewFile::~NewFile() {
-  if (!part_.empty()) ::unlink(part_.c_str());  // before the lock goes with the file
+  if (!part_.empty()) ::unlink(part_.c_str());  // before closing the file releases the lock
 }
 
 void NewFile::finish() {
   out_.flush();
   buffer_->settle();
   int reason = buffer_->reason();
-  // Renamed while it is still locked: nobody takes it for abandoned.
+  // Renames while locked, so that other processes do not take the file for abandoned.
   if (reason == 0 && !part_.empty()) {
     if (::rename(part_.c_str(), path_.c_str()) == 0) {
       part_.clear();

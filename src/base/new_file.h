@@ -6,14 +6,13 @@
 
 namespace tenon {
 
-/// A file that appears only when it is complete: written under a fresh name beside its place and
-/// moved there, so that an interrupted run loses nothing and several that write the same file do
-/// not meet. A link in its place is replaced, never followed. What is no plain file (a device, a
-/// pipe) is written as it is.
+/// Atomic file creation: writes to a temporary name in the same folder and renames at the end. An
+/// interrupted run keeps the old file, and concurrent writers do not collide. An existing symbolic
+/// link is replaced, not followed. Devices and pipes are written directly.
 class NewFile {
  public:
-  /// Removes what killed processes left of earlier tries. Throws Error (Usage) where nothing can be
-  /// written.
+  /// Removes abandoned temporary files of killed processes. Throws Error (Usage) if the path is not
+  /// writable.
   explicit NewFile(std::string path);
   NewFile(const NewFile&) = delete;
   ~NewFile();
@@ -26,7 +25,7 @@ class NewFile {
   class Buffer;
 
   std::string path_;
-  /// where it is written until it is complete; empty: in its place
+  /// Temporary path; empty if written directly.
   std::string part_;
   std::unique_ptr<Buffer> buffer_;
   std::ostream out_;

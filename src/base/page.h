@@ -8,10 +8,10 @@
 
 namespace tenon {
 
-/// Something to look at: sections of prose and tables, shown by whoever has a screen.
+/// A report of prose and tables, independent of the output format.
 struct Page {
-  /// What a table shows, and the number behind it where the text is rounded or has a unit: bytes,
-  /// seconds, operations, elements.
+  /// Content of a table cell: its text, and the exact number if the text is rounded or has a unit
+  /// (bytes, seconds, operations, elements).
   struct Cell {
     std::string text;
     std::optional<double> number;
@@ -23,9 +23,10 @@ struct Page {
   };
   struct Section {
     std::string heading;
-    /// paragraphs, before the table; may be empty
+    /// Paragraphs before the table; may be empty.
     std::string text;
-    /// A column whose title starts with '>' is aligned to the right. No columns: no table.
+    /// A title that starts with '>' aligns its column to the right. Without columns the section has
+    /// no table.
     std::vector<std::string> columns;
     std::vector<std::vector<Cell>> rows;
   };

@@ -9,11 +9,10 @@ class RE2;
 
 namespace tenon {
 
-/// A regular expression in RE2's syntax, for matching whole texts. Takes time in proportion to the
-/// text whatever the pattern.
+/// A regular expression (RE2) that matches whole texts in linear time.
 class Pattern {
  public:
-  /// Throws Error for text that is no pattern, or is too large.
+  /// Throws Error if the pattern is invalid or too large.
   explicit Pattern(std::string_view text);
   Pattern(Pattern&&) noexcept;
   ~Pattern();

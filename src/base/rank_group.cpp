@@ -27,7 +27,8 @@ void RankGroup::exchange(std::span<const std::span<const std::byte>> given,
 
 void RankGroup::all_gather(std::span<const std::byte> mine,
                            std::span<const std::span<std::byte>> all) {
-  if (size_ == all_.size()) return all_.all_gather(mine, all);  // it may know a better way
+  // it may have a faster implementation
+  if (size_ == all_.size()) return all_.all_gather(mine, all);
   Communicator::all_gather(mine, all);
 }
 

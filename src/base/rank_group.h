@@ -4,11 +4,11 @@
 
 namespace tenon {
 
-/// Some of the ranks as ranks of their own: `size` of them, `stride` apart, so that ranks numbered
-/// row by row form rows (stride 1) and columns of a mesh. Every rank is in one such group.
+/// A sub-communicator of `size` ranks, `stride` apart. Ranks numbered row by row form the rows
+/// (stride 1) and columns of a mesh. Every rank belongs to one group.
 class RankGroup : public Communicator {
  public:
-  /// `all` outlives it. Asks that the ranks come out even in groups.
+  /// `all` must outlive the group. The number of ranks must divide evenly.
   RankGroup(Communicator& all, int size, int stride);
 
   int rank() const override { return rank_; }

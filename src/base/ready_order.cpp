@@ -11,14 +11,14 @@ struct Candidate {
   std::int64_t priority, ready_at, id;
   std::uint32_t task;
 
-  // The queue hands out the greatest first.
+  // std::priority_queue returns the greatest element first.
   bool operator<(const Candidate& other) const {
     return std::tuple(-priority, ready_at, id, task) <
            std::tuple(-other.priority, other.ready_at, other.id, other.task);
   }
 };
 
-// The distinct needs of each task, and who needs each.
+// Distinct dependencies of each task, and its dependents.
 struct Edges {
   std::vector<std::uint32_t> missing;
   std::vector<std::vector<std::uint32_t>> readers;
@@ -26,7 +26,7 @@ struct Edges {
   explicit Edges(std::span<const ReadyTask> tasks) : missing(tasks.size()), readers(tasks.size()) {
     for (std::uint32_t task = 0; task < tasks.size(); ++task) {
       for (std::uint32_t need : tasks[task].needs) {
-        // A repeat is seen as the last reader added.
+        // A duplicate equals the last added reader.
         if (!readers[need].empty() && readers[need].back() == task) continue;
         readers[need].push_back(task);
         ++missing[task];
@@ -42,7 +42,7 @@ ReadyOrder ready_order(std::span<const ReadyTask> tasks) {
   ReadyOrder order;
   order.ready_at.assign(tasks.size(), 0);
   std::priority_queue<Candidate> ready;
-  std::vector<std::uint32_t> timeless;  // became ready and take no step
+  std::vector<std::uint32_t> timeless;  // ready tasks that take no step
 
   const auto make_ready = [&](std::uint32_t task, std::int64_t step) {
     order.ready_at[task] = step;
@@ -83,7 +83,7 @@ std::vector<std::int64_t> post_order(std::span<const ReadyTask> tasks,
   std::int64_t next = 0;
   struct Visit {
     std::uint32_t task;
-    std::size_t left;  // needs not looked at yet
+    std::size_t left;  // dependencies not visited yet
   };
   std::vector<Visit> stack;
   const auto enter = [&](std::uint32_t task) {

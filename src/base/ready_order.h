@@ -6,31 +6,30 @@
 
 namespace tenon {
 
-/// Something to be done once, after what it needs.
+/// A task with dependencies.
 struct ReadyTask {
-  /// positions of tasks that come first; repeats do no harm
+  /// Indices of tasks that must run first; duplicates are allowed.
   std::vector<std::uint32_t> needs;
   std::int64_t id = 0;
   std::int64_t priority = 0;
-  /// One that does not takes no time: it is over as soon as the last of its needs is.
+  /// If false, the task completes as soon as its last dependency does.
   bool takes_step = true;
 };
 
 struct ReadyOrder {
-  /// the tasks that take a step, as they run
+  /// Tasks that take a step, in execution order.
   std::vector<std::uint32_t> sequence;
-  /// By task: the step after which it was ready, counted from 1; 0 where it needs nothing.
+  /// By task: the step after which it became ready, counted from 1; 0 without dependencies.
   std::vector<std::int64_t> ready_at;
 };
 
-/// MegEngine's order of execution: of the tasks that are ready, the one of lowest priority runs,
-/// then the one that became ready last (so that chains run together), then the one of largest id.
-/// Tasks on a cycle, and those behind one, are in no sequence.
+/// MegEngine's execution order (list scheduling): among ready tasks, the lowest priority value runs
+/// first, then the most recently readied (so that chains stay together), then the largest id. Tasks
+/// on or after a cycle are not in the sequence.
 ReadyOrder ready_order(std::span<const ReadyTask> tasks);
 
-/// Numbers tasks by a walk from `roots`, in their order, that leaves a task after all that it needs
-/// and looks at the last need first. Only tasks that take a step get a number; the others, and
-/// those that no root reaches, have -1.
+/// Numbers tasks in depth-first post-order from `roots`: dependencies before dependents, last
+/// dependency first. Only tasks that take a step get a number; others and unreachable tasks get -1.
 std::vector<std::int64_t> post_order(std::span<const ReadyTask> tasks,
                                      std::span<const std::uint32_t> roots);
 

@@ -6,16 +6,16 @@
 
 namespace tenon {
 
-/// A library of the system's that is looked for when it is needed, so that Tenon runs without it.
+/// A shared library loaded on demand (dlopen), so that Tenon runs without it.
 class SharedLibrary {
  public:
-  /// The first of `names` that can be loaded: as the system finds it, then in `folders`. Throws
-  /// Error (Device), saying what it is for and what was tried.
+  /// Loads the first available of `names`: through the system's search path, then from `folders`.
+  /// Throws Error (Device) with the purpose and the attempts.
   SharedLibrary(std::string_view purpose, const std::vector<std::string>& names,
                 const std::vector<std::string>& folders = {});
   SharedLibrary(const SharedLibrary&) = delete;
 
-  /// Throws Error (Device) if the library has no such function.
+  /// Throws Error (Device) if the library lacks the function.
   template <class Function>
   void find(Function*& function, const char* name) const {
     function = reinterpret_cast<Function*>(address(name));
@@ -24,11 +24,11 @@ class SharedLibrary {
 
  private:
   void* address(const char* name) const;
-  void* handle_ = nullptr;  // stays loaded: its threads may outlive us
+  void* handle_ = nullptr;  // never unloaded: its threads may outlive this object
   std::string name_;
 };
 
-/// Where NVIDIA's toolkit usually lies, and where CUDA_HOME says it does.
+/// Usual folders of NVIDIA's toolkit, and that of CUDA_HOME.
 std::vector<std::string> cuda_folders();
 
 }  // namespace tenon

@@ -21,8 +21,8 @@ int open_folder(const std::string& path) {
   return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-// Whoever uses a folder holds its lock. One whose owner has not come to lock it yet is empty, and
-// stays for now.
+// The owner of a folder holds its lock. A folder that its owner has not locked yet is still empty
+// and is kept.
 void remove_if_abandoned(const fs::path& path) {
   const int folder = open_folder(path.string());
   if (folder < 0) return;

@@ -4,11 +4,11 @@
 
 namespace tenon {
 
-/// A folder of a fresh name for this user alone, which goes with this object; so do, when the next
-/// one is made, those of the same purpose that killed processes left.
+/// A private temporary folder, removed by the destructor. Creation also removes abandoned folders
+/// of the same purpose.
 class TemporaryFolder {
  public:
-  /// Throws Error (Device) where none can be made.
+  /// Throws Error (Device) if it cannot be created.
   explicit TemporaryFolder(const std::string& purpose);
   TemporaryFolder(const TemporaryFolder&) = delete;
   ~TemporaryFolder();
@@ -17,7 +17,7 @@ class TemporaryFolder {
 
  private:
   std::string path_;
-  /// held as long as somebody uses it
+  /// Lock held during the lifetime of this object.
   int lock_ = -1;
 };
 

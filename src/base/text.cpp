@@ -17,8 +17,8 @@ std::string lowered(std::string_view text) {
   return result;
 }
 
-// Levenshtein's distance, two neighbours that changed places counting as one edit; three rows at a
-// time.
+// Damerau-Levenshtein distance (a transposition of neighbours is one edit), with three rows of
+// memory.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> last(b.size() + 1), row(b.size() + 1), before(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -36,7 +36,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-/// Three significant digits below 1,000, no trailing zeros.
+/// Formats with three significant digits below 1,000, without trailing zeros.
 std::string three_digits(double value) {
   const int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
   std::array<char, 64> buffer;
@@ -60,7 +60,7 @@ std::string shortest_real(T value) {
   return text;
 }
 
-/// The bytes of the UTF-8 character that starts at `at`, 0 if none does.
+/// Returns the length of the UTF-8 character at `at`; 0 if invalid.
 std::size_t utf8_length(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(at);
@@ -95,7 +95,7 @@ std::optional<std::string> nearest_name(std::string_view word, std::span<const s
     const std::size_t shorter = std::min(name.size(), wanted.size());
     if (longer - shorter >= best_distance) continue;
     const std::size_t distance = edit_distance(wanted, lowered(name));
-    // A short word is within an edit or two of everything.
+    // A short word is close to almost any other word.
     if (distance >= best_distance || distance >= shorter) continue;
     best_distance = distance;
     best = name;

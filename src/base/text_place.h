@@ -6,7 +6,7 @@
 
 namespace tenon {
 
-/// Where a character of a text stands, for messages: "SOURCE, line 3, column 14", from 1.
+/// Returns the position of a character for messages: "SOURCE, line 3, column 14", counted from 1.
 std::string text_place(std::string_view source, std::string_view text, std::size_t position);
 
 }  // namespace tenon

@@ -2,7 +2,7 @@
 
 namespace tenon {
 
-/// What `tenon --version` and reports say.
+/// Version in `tenon --version` and reports.
 inline constexpr const char* kVersion = "0.1";
 
 }  // namespace tenon
