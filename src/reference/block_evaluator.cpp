@@ -12,10 +12,10 @@
 namespace tenon::reference {
 namespace {
 
-// Below this many elements a thread costs more than it brings.
+// Below this number of elements another thread does not pay off.
 constexpr std::int64_t kParallelElements = 32768;
 
-// Every position of some axes of a space, the last one fastest.
+// Iterates over positions of some axes of a space, the last one fastest.
 class Positions {
  public:
   Positions(const Shape& space, std::vector<std::size_t> axes)
@@ -59,7 +59,7 @@ std::int64_t dot(const std::vector<std::int64_t>& at, const std::vector<std::int
   return offset;
 }
 
-// Integers wrap.
+// Integers wrap around.
 template <class T>
 T plus(T a, T b) {
   if constexpr (std::is_integral_v<T>) {
@@ -70,7 +70,8 @@ T plus(T a, T b) {
   }
 }
 
-// What one thread folds a reduction into: totals for a block of results, or a best and its place.
+// Accumulators of one thread: totals for a block of results, or the best elements with their
+// indices.
 template <class T>
 struct Folded {
   using Accumulator = AccumulatorOf<T>;
@@ -88,8 +89,8 @@ class BlockEvaluator {
     const ExprNode& node = expr.node();
     if (const auto found = made_.find(&node); found != made_.end()) return found->second;
     Buffer buffer;
-    // Of nothing there is nothing to compute, and its other extents may be beyond what loops can
-    // count. A scatter into nothing still refuses its indices.
+    // Empty results need no evaluation, and their other extents may overflow loop counters. A
+    // scatter into an empty tensor still validates its indices.
     const bool is_made = node.kind != ExprKind::Operand && node.kind != ExprKind::Scatter;
     if (is_made && checked_element_count(constants(node.dims)) == 0) {
       return made_.emplace(&node, make_buffer(lane_of(node.dtype), constants(node.dims)))
@@ -134,7 +135,7 @@ class BlockEvaluator {
     return elements < kParallelElements ? 1 : thread_count_;
   }
 
-  // Computes `expr` into the part of `out` that starts at `offset` with the given strides.
+  // Evaluates `expr` into a strided region of `out` that starts at `offset`.
   void fill(Buffer& out, std::int64_t offset, std::vector<std::int64_t> strides, const Expr& expr) {
     const Shape space = constants(expr.dims());
     const std::int64_t elements = checked_element_count(space);
@@ -143,7 +144,7 @@ class BlockEvaluator {
                                source());
     with_lane(program.lane(), [&](auto zero) {
       using T = decltype(zero);
-      // Text is held as pointers in integer storage.
+      // Text elements are stored as pointers in integers.
       T* to = reinterpret_cast<T*>(out.tensor.mutable_bytes().data()) + offset;
       run_over(
           program, elements,
@@ -153,7 +154,7 @@ class BlockEvaluator {
     });
   }
 
-  // Runs a program over its whole space; `use` gets each block and where it goes by extra_strides.
+  // Runs a program over its whole space; `use` receives each block and its offset by extra_strides.
   template <class Use>
   void run_over(const BlockProgram& program, std::int64_t elements, Use use) const {
     const Shape& space = program.space();
@@ -202,7 +203,7 @@ class BlockEvaluator {
     for (std::size_t axis : node.axes) is_reduced[axis] = 1;
     std::vector<std::int64_t> strides = out.strides;
     for (std::size_t axis : node.axes) strides[axis] = 0;
-    // A scalar is a space of one position.
+    // A scalar is a space with one position.
     if (space.empty()) {
       return reduced_over_nothing(node, body, std::move(out));
     }
@@ -231,8 +232,8 @@ class BlockEvaluator {
         axes_where(space.size(), [&](auto k) { return !is_reduced[k]; });
     const std::vector<std::size_t> folded =
         axes_where(space.size(), [&](auto k) { return is_reduced[k]; });
-    // Blocks run along a kept axis, or along the last reduced one: both fold in row-major order, so
-    // the sum does not depend on the choice.
+    // Blocks run along a kept axis or along the last reduced one. Both accumulate in row-major
+    // order, so the result does not depend on the choice.
     std::size_t axis = folded.empty() ? kept.back() : folded.back();
     for (std::size_t k : kept) {
       if (program.cost_along(k) < program.cost_along(axis)) axis = k;
@@ -308,7 +309,7 @@ class BlockEvaluator {
     }
   }
 
-  // One term for each of the block's results.
+  // Accumulates one term into each result of the block.
   template <class T>
   static void fold_across(Reduction reduction, Folded<T>& state, BlockProgram::Block block,
                           std::int64_t width, std::int64_t term) {
@@ -329,7 +330,7 @@ class BlockEvaluator {
     }
   }
 
-  // Many terms of the one result.
+  // Accumulates many terms into one result.
   template <class T>
   static void fold_along(Reduction reduction, Folded<T>& state, BlockProgram::Block block,
                          std::int64_t count, std::int64_t first_term) {
@@ -450,7 +451,7 @@ class BlockEvaluator {
 
 std::vector<Tensor> evaluate(const std::vector<Expr>& exprs,
                              const std::vector<const Tensor*>& operands, int thread_count) {
-  // One evaluator for all results: what they share is computed once.
+  // One evaluator for all results, so that shared subexpressions are evaluated once.
   BlockEvaluator evaluator(operands, thread_count);
   std::vector<Tensor> tensors;
   for (const Expr& expr : exprs) {

@@ -42,7 +42,7 @@ void wrap_all(DType dtype, std::int64_t count, std::byte* out) {
   for (std::int64_t i = 0; i < count; ++i) elements[i] = wrap(dtype, elements[i]);
 }
 
-// The operators that carry the work are spelled out, so that the compiler vectorises their loops.
+// Frequent operators are written out, so that the compiler vectorizes their loops.
 template <class T>
 bool arithmetic(BinaryOp op, Block a, Block b, std::int64_t count, std::byte* out) {
   if constexpr (is_real_lane<T>) {
@@ -70,7 +70,7 @@ void store_literal(const ExprNode& node, Lane lane, std::byte* out) {
     if constexpr (is_integral_lane<T>) {
       *reinterpret_cast<T*>(out) = static_cast<T>(node.integer);
     } else if constexpr (std::is_same_v<T, Text>) {
-      static const std::string empty;  // the only literal text an expression can have
+      static const std::string empty;  // expressions contain no other text literal
       *reinterpret_cast<T*>(out) = &empty;
     } else {
       *reinterpret_cast<T*>(out) = static_cast<T>(node.real);
@@ -138,7 +138,7 @@ bool run_cast(DType dtype, Lane from, Block x, std::int64_t count, std::byte* ou
   const bool is_uniform = with_lane(from, [&](auto from_zero) {
     using From = decltype(from_zero);
     if (dtype == DType::Bool) {
-      // Any part of a number makes it true; converting first would lose 0.5.
+      // A nonzero value is true; converting to an integer first would lose 0.5.
       return map<From, std::int64_t>(x, count, out,
                                      [](From e) { return static_cast<std::int64_t>(e != From{}); });
     }

@@ -4,8 +4,8 @@
 
 namespace tenon::reference {
 
-/// Elementwise steps over a block. Each writes `out` in the result's lane and gives true if it
-/// wrote one element that stands for all.
+/// Elementwise steps over a block. Each writes `out` in the result's lane and returns true if it
+/// wrote a single element that represents the whole block.
 void store_literal(const ExprNode& node, Lane lane, std::byte* out);
 bool run_unary(const ExprNode& node, Lane lane, BlockProgram::Block x, std::int64_t count,
                std::byte* out);
@@ -15,7 +15,7 @@ bool run_select(Lane lane, BlockProgram::Block condition, BlockProgram::Block a,
                 BlockProgram::Block b, std::int64_t count, std::byte* out);
 bool run_cast(DType dtype, Lane from, BlockProgram::Block x, std::int64_t count, std::byte* out);
 
-/// An f32 rounded to what a narrower floating dtype can hold; saturates on f8.
+/// Rounds an f32 to a narrower floating-point dtype; saturates for f8.
 float round_to(DType dtype, float value);
 
 }  // namespace tenon::reference

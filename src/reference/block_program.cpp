@@ -45,7 +45,7 @@ std::size_t BlockProgram::add_step(const Expr& expr, const BufferSource& buffers
   if (node.kind == ExprKind::Index) {
     step.index_axis = skipped + node.axes.front();
     if (node.dims[node.axes.front()] == Dim(1)) {
-      step.kind = ExprKind::Extent;  // the only position there is
+      step.kind = ExprKind::Extent;  // the axis has a single position
     }
   } else if (!is_inline(node.kind)) {
     step.kind = ExprKind::Operand;
@@ -100,7 +100,7 @@ std::optional<Affine> BlockProgram::affine_of(const Expr& expr, Seen& seen) cons
 
 namespace {
 
-// a + factor * b; nothing where a number would wrap.
+// Returns a + factor * b; nullopt on overflow.
 std::optional<Affine> combined(Affine a, const Affine& b, std::int64_t factor) {
   bool wraps = false;
   const auto add = [&](std::int64_t& to, std::int64_t number) {
@@ -157,7 +157,7 @@ std::optional<Affine> BlockProgram::found_affine(const ExprNode& node, Seen& see
 }
 
 void BlockProgram::merge_axes() {
-  // Where there are no elements, the extents beside may be such that no number holds their product.
+  // In an empty space the product of the other extents may overflow.
   if (std::ranges::find(space_, 0) != space_.end()) return;
   for (const Instruction& step : steps_) {
     if (step.kind == ExprKind::Index || step.kind == ExprKind::Read) return;
@@ -227,7 +227,7 @@ BlockProgram::Block BlockProgram::run(Scratch& scratch, std::span<const std::int
   return block(scratch, steps_.size() - 1);
 }
 
-// Gives true if one element stands for the whole block.
+// Returns true if one element represents the whole block.
 bool BlockProgram::run_step(const Instruction& step, std::size_t slot, const Cursor& cursor) const {
   std::byte* out = cursor.scratch.slots_[slot].get();
   const ExprNode& node = *step.node;
@@ -285,7 +285,7 @@ namespace {
 }
 }  // namespace
 
-// Elements [begin, end) of a read take its fill value.
+// Writes the fill value to elements [begin, end) of a read.
 void BlockProgram::fill_elements(const Instruction& step, const Cursor& cursor, std::byte* out,
                                  std::int64_t begin, std::int64_t end) const {
   const Block fill = block(cursor.scratch, step.args.back());
@@ -300,7 +300,7 @@ bool BlockProgram::run_affine_read(const Instruction& step, std::size_t slot,
                                    const Cursor& cursor) const {
   std::byte* out = cursor.scratch.slots_[slot].get();
   std::int64_t offset = 0, stride = 0;
-  // Each coordinate steps evenly, so the positions inside the source are one run [begin, end).
+  // Coordinates are affine, so the in-bounds positions are one interval [begin, end).
   std::int64_t begin = 0, end = cursor.count;
   for (std::size_t k = 0; k < step.coordinates.size(); ++k) {
     const Affine& form = step.coordinates[k];

@@ -11,27 +11,27 @@
 
 namespace tenon::reference {
 
-/// Gives the buffer behind an expression that a program cannot compute in line.
+/// Provides the buffer of an expression that cannot be evaluated inline.
 using BufferSource = std::function<Buffer(const Expr&)>;
 
-/// True for what a program computes element by element; the rest is made whole first.
+/// True for expressions that a program evaluates elementwise; others are materialized first.
 bool is_inline(ExprKind kind);
 
-/// A position along every axis as `constant + coefficients · position`.
+/// An index as an affine form: constant + coefficients · position.
 struct Affine {
   std::int64_t constant = 0;
   std::vector<std::int64_t> coefficients;
 };
 
-/// An expression made ready to run over a space of positions, a block of neighbours along one axis
-/// at a time. Immutable once made; each thread runs it with its own Scratch.
+/// An expression compiled for vectorized interpretation: evaluates a space of positions in blocks
+/// along one axis. Immutable; each thread has its own Scratch.
 class BlockProgram {
  public:
   static constexpr std::int64_t kBlock = 512;
 
-  /// `groups` marks axes (any number per axis); neighbouring axes of one mark that every operand
-  /// steps through evenly become one. `extra_strides` are the caller's own strides over the space,
-  /// merged along.
+  /// `groups` labels axes; adjacent axes with equal labels are merged if all operands have uniform
+  /// strides over them. `extra_strides` are strides of the caller over the space, merged
+  /// accordingly.
   BlockProgram(const Expr& root, Shape space, const std::vector<int>& groups,
                std::vector<std::int64_t> extra_strides, const BufferSource& buffers);
 
@@ -39,7 +39,7 @@ class BlockProgram {
   const std::vector<int>& groups() const { return groups_; }
   const std::vector<std::int64_t>& extra_strides() const { return extra_strides_; }
   Lane lane() const { return steps_.back().lane; }
-  /// A guess at nanoseconds for each element when blocks run along `axis`.
+  /// Estimated nanoseconds per element for blocks along `axis`.
   double cost_along(std::size_t axis) const;
 
   class Scratch {
@@ -54,14 +54,14 @@ class BlockProgram {
 
   struct Block {
     const void* data;
-    /// one element stands for all
+    /// One element represents the whole block.
     bool is_uniform;
     template <class T>
     T at(std::int64_t i) const {
       return static_cast<const T*>(data)[is_uniform ? 0 : i];
     }
   };
-  /// Computes `count` (at most kBlock) elements from `at` on along `axis`.
+  /// Evaluates `count` (at most kBlock) elements from `at` along `axis`.
   Block run(Scratch& scratch, std::span<const std::int64_t> at, std::size_t axis,
             std::int64_t count) const;
 
@@ -70,22 +70,22 @@ class BlockProgram {
     const ExprNode* node = nullptr;
     ExprKind kind = ExprKind::Literal;
     Lane lane = Lane::F32;
-    /// earlier steps
+    /// Indices of earlier steps.
     std::vector<std::size_t> args;
-    /// Index: axis of the space
+    /// For Index: axis of the space.
     std::size_t index_axis = 0;
-    /// Operand (any whole buffer) and Read
+    /// For Operand (any materialized buffer) and Read.
     Buffer buffer;
     Loader load = nullptr;
-    /// Operand: by axis of the space
+    /// For Operand: stride by axis of the space.
     std::vector<std::int64_t> strides;
-    /// Read: empty if some are not affine
+    /// For Read: empty unless all coordinates are affine.
     std::vector<Affine> coordinates;
-    /// affine Read: elements per step of each space axis
+    /// For affine Read: stride by axis of the space.
     std::vector<std::int64_t> read_strides;
   };
 
-  /// Expressions share their parts: each is looked at once.
+  /// Memoization: expressions share subexpressions.
   struct Seen {
     std::unordered_map<const ExprNode*, std::size_t> steps;
     std::unordered_map<const ExprNode*, std::optional<Affine>> affine;

@@ -46,7 +46,7 @@ Buffer Buffer::of(Tensor tensor, bool holds_pointers) {
   buffer.tensor = std::move(tensor);
   buffer.holds_pointers = holds_pointers;
   buffer.strides.resize(buffer.shape.size(), 0);
-  // Of a tensor without elements other extents may be of any size.
+  // Without elements the other extents may overflow strides.
   if (buffer.tensor.size() == 0) return buffer;
   std::int64_t stride = 1;
   for (std::size_t axis = buffer.shape.size(); axis-- > 0;) {
@@ -140,7 +140,7 @@ Tensor to_tensor(const Buffer& buffer, DType dtype) {
   }
   if (buffer.tensor.dtype() == dtype) return buffer.tensor;
   if (info(dtype).arithmetic == Arithmetic::F32 && info(dtype).bits <= 8) {
-    // A cast inside the expression has saturated already; what is infinite here is meant so.
+    // The cast in the expression has saturated already; remaining infinities are intended.
     Tensor narrow(dtype, buffer.shape);
     const std::span<const float> from = buffer.tensor.as<float>();
     const std::span<std::uint8_t> to = narrow.as_mutable<std::uint8_t>();

@@ -7,29 +7,29 @@
 
 namespace tenon::reference {
 
-/// Elements that an expression reads: an operand in its storage type, or an intermediate result in
-/// its lane's type (text as pointers into the operands).
+/// Elements that an expression reads: an operand in its storage type, or an intermediate in its
+/// lane type (text as pointers into the operands).
 struct Buffer {
   Tensor tensor;
-  /// i64 elements that are really `Text`
+  /// The i64 elements are `Text` pointers.
   bool holds_pointers = false;
   Shape shape;
-  /// in elements, row-major
+  /// Row-major strides in elements.
   std::vector<std::int64_t> strides;
 
   static Buffer of(Tensor tensor, bool holds_pointers = false);
   Buffer reshaped(Shape new_shape) const;
 };
 
-/// Copies `count` elements, `stride` apart from `offset` on, into lane-typed storage.
+/// Copies `count` elements with distance `stride`, starting at `offset`, into lane-typed storage.
 using Loader = void (*)(const Buffer& buffer, std::int64_t offset, std::int64_t stride,
                         std::int64_t count, void* out);
 Loader loader_of(const Buffer& buffer);
 Lane lane_of(const Buffer& buffer);
 
-/// A lane-typed tensor to hold intermediate results.
+/// Allocates a lane-typed buffer for an intermediate.
 Buffer make_buffer(Lane lane, Shape shape);
-/// The buffer as a tensor of `dtype`: rounded to narrow floats, strings fetched.
+/// Converts the buffer to a tensor of `dtype`: rounds to narrow floats, dereferences strings.
 Tensor to_tensor(const Buffer& buffer, DType dtype);
 
 }  // namespace tenon::reference

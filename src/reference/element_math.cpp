@@ -60,7 +60,7 @@ T real_unary(UnaryOp op, T x) {
     case UnaryOp::Ceil:
       return std::ceil(x);
     case UnaryOp::RoundEven:
-      return std::nearbyint(x);  // the default rounding mode ties to even
+      return std::nearbyint(x);  // round half to even is the default rounding mode
     case UnaryOp::Trunc:
       return std::trunc(x);
     case UnaryOp::Sqrt:
@@ -132,7 +132,7 @@ template <class T>
 T divide_integers(BinaryOp op, T a, T b) {
   if (b == T{0}) throw Error("integer division by zero");
   if (std::is_signed_v<T> && b == static_cast<T>(-1)) {
-    // The lowest value over -1 does not fit and would trap; it wraps to itself.
+    // The lowest value divided by -1 overflows and would trap; it wraps around.
     const bool is_quotient = op == BinaryOp::Divide || op == BinaryOp::FloorDivide;
     return is_quotient ? static_cast<T>(0 - static_cast<std::uint64_t>(a)) : T{0};
   }
@@ -158,7 +158,7 @@ T shift(BinaryOp op, T a, std::uint64_t count) {
   return static_cast<T>(a >> count);
 }
 
-// Bytes of a have no sign, those of b have one.
+// Dot product of four bytes (VNNI): a is unsigned, b is signed.
 template <class T>
 T dot_of_bytes(T a, T b) {
   std::int64_t total = 0;
@@ -449,7 +449,7 @@ To convert_element(From x) {
   } else if constexpr (std::is_same_v<To, Complex>) {
     return Complex(static_cast<double>(x));
   } else if constexpr (is_integral_lane<To> && is_real_lane<From>) {
-    // Outside the range C++ leaves the conversion undefined: NaN gives 0, the rest saturates.
+    // Out-of-range conversions are undefined in C++: NaN becomes 0, other values saturate.
     const auto value = static_cast<double>(x);
     if (std::isnan(value)) return 0;
     constexpr double kPast = std::is_signed_v<To> ? 9223372036854775808.0 : 18446744073709551616.0;

@@ -12,15 +12,15 @@
 
 namespace tenon::reference {
 
-/// What elements are held in while they are computed on; text elements are pointers to strings.
+/// Type in which elements are computed; text elements are pointers to strings.
 enum class Lane : std::uint8_t { F32, F64, I64, U64, C128, Text };
 using Text = const std::string*;
 using Complex = std::complex<double>;
 
-/// Narrow unsigned numbers fit a signed lane; only u64 needs its own.
+/// Returns the lane of a dtype. Narrow unsigned integers fit the signed lane; only u64 has its own.
 Lane lane_of(DType dtype);
 
-/// Calls `f` with a value of the lane's C++ type.
+/// Calls `f` with a zero of the lane's C++ type.
 template <class F>
 decltype(auto) with_lane(Lane lane, F&& f) {
   switch (lane) {
@@ -46,18 +46,18 @@ inline constexpr bool is_integral_lane =
 template <class T>
 inline constexpr bool is_real_lane = std::is_same_v<T, float> || std::is_same_v<T, double>;
 
-/// Brings an integer back into the range of its dtype, as two's complement does.
+/// Wraps an integer to the range of its dtype (two's complement).
 std::int64_t wrap(DType dtype, std::int64_t value);
 bool needs_wrap(DType dtype);
 
-/// A unary operator that keeps its operand's type. Real functions are computed in double and
-/// rounded once. Defined for every lane type; throws Error where there is no such arithmetic.
+/// Unary operators that preserve the type. Real functions are computed in double and rounded once.
+/// Defined for every lane type; throws Error for undefined combinations.
 template <class T>
 T unary_element(UnaryOp op, T x);
-/// A unary operator that gives a bool: Not, IsNan, ….
+/// Unary operators with boolean result: Not, IsNan, ….
 template <class T>
 bool test_element(UnaryOp op, T x);
-/// A binary operator that keeps its operands' type.
+/// Binary operators that preserve the type.
 template <class T>
 T binary_element(BinaryOp op, T a, T b);
 /// Equal, Less, LessEqual.
@@ -67,23 +67,23 @@ bool compare_element(BinaryOp op, T a, T b);
 bool is_comparison(BinaryOp op);
 bool is_test(UnaryOp op);
 
-/// True if an arg-reduction prefers `next` to `best`. NaN counts as the extreme, as in numpy.
+/// True if an arg-reduction prefers `next` to `best`. NaN counts as the extreme, as in NumPy.
 template <class T>
 bool is_better(Reduction reduction, T best, T next);
 
-/// Sums and products of f32 are folded in double.
+/// Sums and products of f32 accumulate in double.
 template <class T>
 using AccumulatorOf = std::conditional_t<std::is_same_v<T, float>, double, T>;
 
-/// Folds one more element in.
+/// Combines one more element into the total.
 template <class T>
 T combine(Reduction reduction, T total, T next);
 
-/// What a reduction over nothing gives.
+/// Identity element of a reduction, the result over an empty range.
 template <class T>
 T identity_element(Reduction reduction, DType dtype);
 
-/// An element of another lane as `To`, before it is rounded or wrapped to its dtype.
+/// Converts an element of another lane to `To`, before rounding or wrapping to its dtype.
 template <class To, class From>
 To convert_element(From x);
 

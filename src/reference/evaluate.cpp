@@ -12,10 +12,10 @@
 namespace tenon::reference {
 namespace {
 
-// The numbers that symbols stand for while a graph runs on given inputs.
+// Values of symbols while a graph runs on given inputs.
 class Bindings {
  public:
-  // Learns symbols from a value's declared and real extents; refuses what contradicts.
+  // Binds symbols by matching declared and actual extents; throws on a contradiction.
   void bind(const std::string& name, const Type& declared, const Type& real) {
     if (!declared.is_known()) return;
     if (declared.kind() != real.kind()) refuse(name, declared, real);
@@ -30,7 +30,7 @@ class Bindings {
   }
 
   const DimBindings& values() const { return values_; }
-  /// With those of `outer` that are not bound here.
+  /// Returns these values, extended by those of `outer`.
   DimBindings joined(const DimBindings& outer) const {
     DimBindings all = values_;
     all.insert(outer.begin(), outer.end());
@@ -64,7 +64,7 @@ class Bindings {
   DimBindings values_;
 };
 
-// Holds extents to what nodes took for granted of them.
+// Checks extents against the assumptions of nodes.
 void check_constraints(const std::vector<Constraint>& constraints, const DimBindings& symbols) {
   for (const Constraint& constraint : constraints) {
     const Dim a = constraint.a.substitute(symbols), b = constraint.b.substitute(symbols);
@@ -87,7 +87,7 @@ void widen(Datum& datum) {
   }
 }
 
-// The type that a value goes by: of one kept wide, the declared one.
+// Returns the value's type; for values kept wide, the declared type.
 Type type_as_declared(const Datum& datum, const Type& declared, const Options& options) {
   Type type = datum.type();
   if (!options.keeps_floats_wide || !type.is_tensor() || !declared.is_tensor()) return type;
@@ -97,7 +97,7 @@ Type type_as_declared(const Datum& datum, const Type& declared, const Options& o
   return type;
 }
 
-// `outer` are the symbols of the graph around a body, for attributes that name them.
+// `outer` holds the symbols of the surrounding graph, which attributes in a body may use.
 std::vector<Datum> run_graph(const Graph& graph, std::vector<Datum> inputs,
                              const DimBindings& outer, const Options& options);
 
@@ -182,7 +182,7 @@ std::vector<Datum> run_op(const OpDef& op, Attributes attrs,
       throw Error(concat(op.name, ": the shape of its result is not known even with its data"))
           .got(result_types[k]);
     }
-    byte_count(result_types[k].tensor());  // refuses what no memory could hold
+    byte_count(result_types[k].tensor());  // refuses sizes beyond any memory
   }
   std::vector<Expr> exprs = lower_op(op, attrs, std::move(operand_types), std::move(result_types));
   if (options.stand_in) exprs = made_total(exprs, *options.stand_in);
@@ -236,7 +236,7 @@ std::vector<Datum> run_graph(const Graph& graph, std::vector<Datum> inputs,
     values[graph.inputs()[k]] = std::move(inputs[k]);
   }
 
-  // What nodes asked for that a pass has rewritten; the others are asked as they run.
+  // Assumptions of rewritten nodes; those of other nodes are checked as they run.
   check_constraints(kept_constraints(graph), bindings.values());
 
   std::size_t done = 0;
@@ -257,8 +257,7 @@ std::vector<Datum> run_graph(const Graph& graph, std::vector<Datum> inputs,
         results = outer.empty() ? run_node(graph, id, operands, bindings.values(), options)
                                 : run_node(graph, id, operands, bindings.joined(outer), options);
       } catch (const Error&) {
-        // An op that sees numbers does not know which input's axis brought them; its assumptions
-        // do.
+        // An operator does not know which input defined an extent, but the assumptions name it.
         if (!bindings.values().empty()) check_constraints(constraints_of(graph), bindings.values());
         throw;
       }

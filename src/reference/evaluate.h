@@ -13,7 +13,7 @@
 
 namespace tenon::reference {
 
-/// Seeded constants, made once for many runs.
+/// Cache of seeded constants across runs.
 class ConstantCache {
  public:
   Tensor get(const Constant& constant);
@@ -23,72 +23,70 @@ class ConstantCache {
 };
 
 struct Options {
-  /// 0: as many as the machine has; results do not depend on it
+  /// 0: all cores. Results do not depend on it.
   int thread_count = 0;
-  /// Called after each node with the number of nodes done; for progress.
+  /// Progress callback after each node with the number of finished nodes.
   std::function<void(std::size_t done, std::size_t total)> on_progress;
-  /// Called with every result as it is made, but for those in bodies; for comparing values inside a
-  /// graph.
+  /// Observer of every result outside of bodies, for comparing intermediate values.
   std::function<void(ValueId, const Datum&)> on_value;
-  /// May change every result as it is made, those in bodies too; for asking how much rounding
-  /// matters. Constants, and what else reads nothing, come with `is_given`.
+  /// May perturb every result, including those in bodies, to test sensitivity to rounding.
+  /// `is_given` marks constants and other results without operands.
   std::function<void(Datum&, bool is_given)> disturb;
-  /// Narrow floats go from node to node as f32, as they do inside a fused kernel: a result that no
-  /// narrow type can hold is not yet infinite there. Inputs may be f32 where a narrow type is
-  /// declared; outputs are f32.
+  /// Keeps narrow floats as f32 between nodes, as inside a fused kernel: a result beyond the narrow
+  /// range is not yet infinite there. Inputs may be f32 where a narrow type is declared; outputs
+  /// are f32.
   bool keeps_floats_wide = false;
-  /// A node computes in f64 where it would in f32, and rounds once, at its end. For asking how much
-  /// the roundings inside nodes matter: 1 + erf(x) has few digits left far below zero.
+  /// Evaluates f32 nodes in f64 and rounds once at the end, to measure the effect of rounding
+  /// inside nodes: 1 + erf(x) has few significant digits far below zero.
   bool computes_wide = false;
-  /// How many nodes may run, those in bodies too; an Error ends the run when none are left. For
-  /// inputs that may ask for a loop without end. Null: any number.
+  /// Budget of node executions, including bodies; throws Error when exhausted. For inputs that may
+  /// request endless loops. Null: unlimited.
   std::shared_ptr<std::int64_t> node_runs_left;
-  /// The most bytes that a result may have; an Error ends the run on a larger one. 0: any number.
+  /// Limit on the size of a result; throws Error beyond it. 0: unlimited.
   std::int64_t max_result_bytes = 0;
-  /// What an index outside its tensor reads and what an integer divided by zero gives, instead of
-  /// an Error. For asking whether an output depends on an element that fails: then two numbers give
-  /// two results.
+  /// Value of an out-of-bounds read and of an integer division by zero, instead of an Error. Two
+  /// runs with different values show whether an output depends on a failing element.
   std::optional<double> stand_in;
-  /// Called before each run of a body, such as a trip of a loop; what it throws ends the run. For
-  /// limits, and for stopping a loop that has no end in sight.
+  /// Called before each execution of a body, e.g. a loop iteration; an exception ends the run. For
+  /// limits and for interrupting endless loops.
   std::function<void()> before_body;
-  /// Where seeded constants are kept from run to run; null: made anew each time.
+  /// Cache of seeded constants across runs; null: no cache.
   std::shared_ptr<ConstantCache> constants;
-  /// The ranks that run the graph, each of which calls; null: this is the only one.
+  /// Communicator of the ranks that run the graph, each with its own call; null: single rank.
   Communicator* communicator = nullptr;
 };
 
-/// Runs a graph on the given inputs, one for each graph input. Throws Error if an input does not
-/// fit its declared type or range, or if the data breaks an op's rules.
+/// Evaluates a graph on the given inputs. Throws Error if an input does not match its declared type
+/// or range, or if the data violates an operator's conditions.
 std::vector<Datum> evaluate(const Graph& graph, std::vector<Datum> inputs,
                             const Options& options = {});
 
-/// Runs one op on tensors; results by position (as many as `wanted` asks for).
+/// Evaluates one operator on tensors; returns the `wanted` results by position.
 std::vector<Datum> evaluate_op(const OpDef& op, const Attributes& attrs,
                                const std::vector<std::optional<Datum>>& operands,
                                const std::vector<bool>& wanted,
                                const std::vector<Graph>& bodies = {}, const Options& options = {});
 
-/// The same for operands that have layouts, and an op without bodies.
+/// Evaluates an operator without bodies on operands with layouts.
 std::vector<Datum> evaluate_op(const OpDef& op, const Attributes& attrs,
                                const std::vector<std::optional<Datum>>& operands,
                                const std::vector<Layout>& layouts, const std::vector<bool>& wanted,
                                const Options& options);
 
-/// Runs one node of a graph on its operands' values, which have the layouts that the graph says;
-/// `symbols` are put in for those in its attributes.
+/// Evaluates one node of a graph. Operand values have the layouts declared in the graph; `symbols`
+/// are substituted in its attributes.
 std::vector<Datum> evaluate_node(const Graph& graph, NodeId node,
                                  const std::vector<std::optional<Datum>>& operands,
                                  const DimBindings& symbols = {}, const Options& options = {});
 
-/// The tensors that expressions describe, computed in blocks; an undefined expression gives an
-/// empty tensor. What the expressions share is computed once.
+/// Evaluates expressions in blocks; an undefined expression yields an empty tensor. Shared
+/// subexpressions are evaluated once.
 std::vector<Tensor> evaluate(const std::vector<Expr>& exprs,
                              const std::vector<const Tensor*>& operands, int thread_count = 1);
 Tensor evaluate(const Expr& expr, const std::vector<const Tensor*>& operands, int thread_count = 1);
 
-/// The same, one element at a time straight from the expression's definition. Very slow; what the
-/// block evaluator is held to.
+/// Evaluates one element at a time, directly by the definition. Very slow; the oracle for tests of
+/// the block evaluator.
 Tensor evaluate_plainly(const Expr& expr, const std::vector<const Tensor*>& operands);
 
 }  // namespace tenon::reference

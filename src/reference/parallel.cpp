@@ -33,7 +33,7 @@ void parallel_for(std::int64_t count, int thread_count,
   std::int64_t started = 1;
   try {
     for (; started < parts; ++started) threads.emplace_back(run_part, started);
-  } catch (const std::exception&) {  // no more threads, or no memory for one: the rest is done here
+  } catch (const std::exception&) {  // thread creation failed: this thread does the remaining work
   }
   run_part(0);
   for (; started < parts; ++started) run_part(started);

@@ -5,8 +5,8 @@
 
 namespace tenon::reference {
 
-/// Calls `work(begin, end)` on parts of [0, count) that together cover it, on up to `thread_count`
-/// threads (0: as many as the machine has). The first exception is thrown on.
+/// Parallel for: calls `work(begin, end)` on ranges that partition [0, count), on up to
+/// `thread_count` threads (0: all cores). Rethrows the first exception.
 void parallel_for(std::int64_t count, int thread_count,
                   const std::function<void(std::int64_t, std::int64_t)>& work);
 

@@ -7,7 +7,7 @@
 namespace tenon::reference {
 namespace {
 
-// One element while it is computed on; which member holds it follows from the dtype's lane.
+// A scalar during evaluation; the dtype's lane selects the member.
 struct Element {
   float f32 = 0;
   double f64 = 0;
@@ -42,7 +42,7 @@ class PlainEvaluator {
       operands_.push_back(operand ? Buffer::of(*operand) : Buffer());
   }
 
-  // `outer` is a position in a shape that the expression's own broadcasts to.
+  // `outer` is a position in a shape to which the expression broadcasts.
   Element element(const Expr& expr, const Position& outer) {
     const ExprNode& node = expr.node();
     Position at(outer.end() - static_cast<std::ptrdiff_t>(node.dims.size()), outer.end());
@@ -69,7 +69,7 @@ class PlainEvaluator {
       default:
         break;
     }
-    // An element is computed once, however many others need it.
+    // Memoization: each element is computed once.
     auto& known = computed_[&node];
     const std::int64_t flat = flatten(node.dims, at);
     if (const auto found = known.find(flat); found != known.end()) return found->second;

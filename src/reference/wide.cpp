@@ -12,7 +12,7 @@ class Wide {
     bool reads_operand = false;
   };
 
-  // Of f64 where it was f32 and reads an operand.
+  // Returns the f64 version of an f32 expression that reads an operand.
   const Made& of(const Expr& expr) {
     if (const auto made = made_.find(&expr.node()); made != made_.end()) return made->second;
     return made_.emplace(&expr.node(), make(expr)).first->second;

@@ -4,9 +4,9 @@
 
 namespace tenon::reference {
 
-/// The same expressions with f32 computed in f64 and rounded once, at the end. What reads no
-/// operand, such as the positions that a resize samples at, stays as it is: it does not depend on
-/// data, so everybody computes the same.
+/// Rewrites f32 expressions to f64 with one rounding at the end. Expressions without operands, such
+/// as the sample positions of a resize, are unchanged: they do not depend on data, so every
+/// implementation computes the same values.
 std::vector<Expr> computed_wide(const std::vector<Expr>& exprs);
 
 }  // namespace tenon::reference
