@@ -15,12 +15,12 @@
 namespace tenon::api {
 
 struct TrainerState {
-  /// as it was given, with the batch a symbol or not
+  /// The model as passed in, with fixed or symbolic batch.
   Graph original;
   std::unique_ptr<Session> session;
-  /// of the last step, for callers who brought no memory
+  /// Outputs of the last step, for callers without their own memory.
   std::vector<Tensor> outputs;
-  /// states, for callers who look at them
+  /// States that callers have requested.
   std::map<std::string, Tensor> looked_at;
   std::int64_t step = 0;
   std::atomic_flag is_in_use;
@@ -33,18 +33,18 @@ Models& models();
 Trainers& trainers();
 Values& values();
 
-/// Values as they come from and go to callers. Tensors are borrowed: the caller's memory has to
-/// outlive them.
+/// Conversions between the caller's tensors and values. Borrowed tensors refer to the caller's
+/// memory, which must outlive them.
 Tensor borrowed_tensor(const tenon_tensor& tensor, const std::string& name);
 Tensor copied_tensor(const tenon_tensor& tensor, const std::string& name);
-/// Writes an output where the caller wants it, or tells where it lies, in `kept`.
+/// Copies an output to the caller's memory, or keeps it in `kept` and returns its address.
 void give(const Tensor& made, tenon_tensor& wanted, Tensor& kept, const std::string& name);
 
 /// Runs a context on values of any kind.
 std::vector<Datum> run_values(embed::RunContext& context, std::vector<Datum> inputs,
                               std::size_t output_count);
 
-/// A context that takes values which are no tensors.
+/// A context that also accepts values other than tensors.
 class ValueContext : public embed::RunContext {
  public:
   virtual std::vector<Datum> run(const std::vector<Datum>& inputs) = 0;

@@ -76,7 +76,7 @@ Graph transformed(Graph graph, Options& given) {
                            choice.stop_after.empty() && choice.set.empty();
   given.finish();
   const PipelineOptions pipeline = cli::pipeline_of(choice);
-  chosen_passes(pipeline);  // a name that is none is refused first
+  chosen_passes(pipeline);  // refuses unknown names first
   if (!shapes.empty()) {
     const DimBindings extents = symbol_values(graph, shapes);
     graph = with_symbols(std::move(graph), extents);

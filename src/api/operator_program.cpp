@@ -7,7 +7,7 @@
 namespace tenon::api {
 namespace {
 
-// Programs of several parts: kernels, and operators of the reference between them.
+// Executes programs with host operators between kernels.
 class OperatorContext : public ValueContext {
  public:
   OperatorContext(std::shared_ptr<const HostExecutable> model, int threads)
@@ -36,7 +36,7 @@ class OperatorContext : public ValueContext {
       require_type(given.back(), port);
     }
     std::vector<Datum> made;
-    kept_.clear();  // so that their memory can be used again
+    kept_.clear();  // releases their memory for reuse
     if (watched == nullptr) {
       made = context_.run(given);
     } else {
@@ -65,7 +65,7 @@ class OperatorContext : public ValueContext {
     return context_.run(inputs);
   }
 
-  // Operators run on the processor, and are done when they are asked for.
+  // Host operators are synchronous, so the run completes in `start`.
   void start(std::span<const tenon_tensor> inputs, std::span<tenon_tensor> outputs) override {
     if (is_started_) {
       throw Error("a run of the context is under way", ErrorKind::Usage)
@@ -97,7 +97,7 @@ class OperatorContext : public ValueContext {
   }
 
   static void require_type(const Datum& given, const Program::Buffer& port) {
-    if (!parse_dtype(port.dtype)) return;  // of a kind that the operators check themselves
+    if (!parse_dtype(port.dtype)) return;  // operators check other kinds themselves
     if (given.is_tensor() && to_string(given.tensor().dtype()) == port.dtype) return;
     throw Error(concat("input '", port.name, "' has the wrong element type"), ErrorKind::Usage)
         .expected(port.dtype)

@@ -8,7 +8,7 @@
 namespace tenon::api {
 namespace {
 
-// The ABI numbers element types as the IR does, from 1: a test holds the two tables together.
+// The ABI numbers element types like the IR, but from 1; a test compares the two tables.
 DType dtype_of(std::int32_t number) {
   embed::name_of(number);  // refuses others
   return static_cast<DType>(number - 1);
@@ -21,7 +21,7 @@ Tensor borrowed_tensor(const tenon_tensor& tensor, const std::string& name) {
   const std::span<const std::int64_t> shape = embed::shape_of(tensor, name);
   const std::uint64_t bytes = embed::byte_count(tensor, name);
   if (bytes == 0) return {dtype_of(tensor.dtype), Shape(shape.begin(), shape.end())};
-  // Nobody owns it: it is the caller's for as long as the call takes.
+  // A non-owning reference: the caller keeps the memory alive during the call.
   const std::shared_ptr<const void> nobody(tensor.data, [](const void*) {});
   return Tensor::borrow(dtype_of(tensor.dtype), Shape(shape.begin(), shape.end()), nobody,
                         {static_cast<const std::byte*>(tensor.data), bytes});

@@ -167,7 +167,7 @@ tenon_status tenon_trainer_set_state(tenon_trainer trainer, const char* name,
     require(elements, "elements");
     const auto found = trainers().find(trainer);
     const ContextUse use(found->is_in_use);
-    state_of(*found, name);  // refuses a name that is none
+    state_of(*found, name);  // refuses unknown names
     States states = found->session->states();
     std::ranges::find(states, std::string(name), &States::value_type::first)->second =
         copied_tensor(*elements, concat("state '", name, "'"));
@@ -181,7 +181,7 @@ tenon_status tenon_trainer_model(tenon_trainer trainer, tenon_model* model) {
     require(model, "model");
     const auto found = trainers().find(trainer);
     const ContextUse use(found->is_in_use);
-    // The session goes on in the memory that its states lie in.
+    // Copies the states, because the session continues in their memory.
     States states;
     for (const auto& [name, elements] : found->session->states()) {
       Tensor copy(elements.dtype(), elements.shape());

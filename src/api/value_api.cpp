@@ -37,7 +37,7 @@ int depth_of(const Datum& datum) {
 
 namespace tenon::api {
 
-// A context of kernels alone takes and gives tensors, in memory that is allocated here.
+// A kernel-only context takes and returns tensors, in memory allocated here.
 std::vector<Datum> run_values(embed::RunContext& context, std::vector<Datum> inputs,
                               std::size_t output_count) {
   if (auto* with_operators = dynamic_cast<ValueContext*>(&context))
@@ -104,7 +104,7 @@ tenon_status tenon_value_sequence(const tenon_value* items, size_t count, int32_
     std::vector<Datum> list;
     for (std::size_t k = 0; k < count; ++k) list.push_back(*values().find(items[k]));
     if (count == 0) {
-      embed::name_of(dtype);  // refuses what is none
+      embed::name_of(dtype);  // refuses invalid types
       *value = add_value(Datum::empty_sequence(static_cast<DType>(dtype - 1)));
       return;
     }

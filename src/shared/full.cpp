@@ -1,1 +1,1 @@
-// All that the full library has comes from the folders it is linked of.
+// The full library contains only the folders that it links.

@@ -2,7 +2,7 @@
 #include "embed/loaded_program.h"
 #include "program/totals.h"
 
-// The runtime without the compiler has kernels alone.
+// The runtime library executes kernel-only programs.
 std::shared_ptr<tenon::embed::LoadedProgram> tenon::embed::load_with_operators(Program program) {
   throw Error("the program calls operators that are no kernels", ErrorKind::Unsupported)
       .at("program '", program.name, "'")
