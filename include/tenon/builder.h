@@ -31,8 +31,8 @@ class Var {
   std::uint32_t id_ = 0;
 };
 
-/// An attribute by name: numbers, flags, texts and lists. Element types ("f16"), words ("reflect")
-/// and dims with symbols ("2*N + 1") are given as texts.
+/// An attribute by name: numbers, flags, texts and lists. Element types ("f16"), enumerators
+/// ("reflect") and symbolic dims ("2*N + 1") are texts.
 struct Attr {
   using Integers = std::vector<std::int64_t>;
   using Value = std::variant<bool, std::int64_t, double, std::string, Integers, std::vector<double>,
@@ -55,8 +55,8 @@ struct Attr {
   Value value;
 };
 
-/// Makes a graph, node by node; types are inferred and checked as nodes are added. Throws
-/// std::exception-derived errors that say what does not fit.
+/// Builds a graph node by node; infers and checks types as nodes are added. Throws exceptions
+/// derived from std::exception that describe the mismatch.
 ///
 ///     tenon::Builder b("mlp");
 ///     tenon::Var x = b.input("x", "f32[N, 784]");
@@ -66,7 +66,7 @@ struct Attr {
 class Builder {
  public:
   explicit Builder(std::string graph_name = "");
-  /// Appends to a graph that somebody else owns and that outlives this builder.
+  /// Appends to a graph that the caller owns and that outlives this builder.
   explicit Builder(Graph& graph);
   Builder(Builder&&) = delete;
   ~Builder();
@@ -76,18 +76,20 @@ class Builder {
   /// A constant in its text form: "f32[2] [1, 2]", "i64[] 3", "f32[64] splat 1.0".
   Var constant(std::string_view text, std::string name = "");
   Var constant(const Constant& value, std::string name = "");
-  /// Normally distributed, the same on every machine; a layout ("f32[1, 1, 8, 8]@HWIO") is kept.
+  /// Normally distributed values, identical on every machine; a layout ("f32[1, 1, 8, 8]@HWIO") is
+  /// kept.
   Var normal(std::string name, std::string_view type, std::uint64_t seed, double deviation,
              double mean = 0);
-  /// i64[n]
+  /// A constant of type i64[n].
   Var integers(const std::vector<std::int64_t>& values, std::string name = "");
-  /// A scalar of the same element type as `like`.
+  /// A scalar with the element type of `like`.
   Var scalar(double value, Var like);
 
-  /// One node; an invalid Var leaves an optional operand out. Gives the first result.
+  /// Adds one node and returns its first result; an invalid Var omits an optional operand.
   Var call(std::string_view op, const std::vector<Var>& operands,
            const std::vector<Attr>& attrs = {}, std::string name = "");
-  /// All results; `names` has an entry for each wanted one ("" picks a name, "_" leaves it out).
+  /// Returns all results; `names` has one entry per used result ("" chooses a name, "_" omits the
+  /// result).
   std::vector<Var> call_all(std::string_view op, const std::vector<Var>& operands,
                             const std::vector<Attr>& attrs, std::vector<std::string> names);
   std::vector<Var> call_all(std::string_view op, const std::vector<Var>& operands,
@@ -100,16 +102,16 @@ class Builder {
 
   /// Makes `value` an output of the graph, under `name` if that is given.
   void output(Var value, std::string name = "");
-  /// The source's own name for the nodes made from here on; "" for none.
+  /// Sets the original name of the nodes added from here on; "" clears it.
   void set_node_name(std::string name);
 
   const Type& type(Var value) const;
-  /// The extents; -1 where one is a symbol.
+  /// Returns the extents; -1 for symbols.
   std::vector<std::int64_t> shape(Var value) const;
   std::size_t rank(Var value) const;
 
   Graph& graph();
-  /// Verifies the graph and hands it over; the builder is done.
+  /// Verifies the graph and moves it out; the builder must not be used afterwards.
   Graph take();
 
  private:

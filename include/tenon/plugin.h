@@ -1,9 +1,9 @@
-/* Operators of your own: a shared object that exports tenon_plugin_v1(). `--plugin=FILE.so`, or
- * tenon_plugin_load(), loads it; ONNX nodes of that domain and name are then read, and run between
- * compiled kernels. It is code that runs in the process: trust it as you would an executable.
+/* Custom operators: a shared object that exports tenon_plugin_v1(). `--plugin=FILE.so` or
+ * tenon_plugin_load() loads it; afterwards ONNX nodes of that domain and name can be imported, and
+ * run between compiled kernels. The code runs in the process: trust it like an executable.
  *
- * Functions are called by any number of threads at once. They give NULL, or a text that says what
- * is wrong, which lasts until the thread's next call.
+ * Functions may be called from any number of threads concurrently. They return NULL, or an error
+ * text that stays valid until the thread's next call.
  */
 #ifndef TENON_PLUGIN_H
 #define TENON_PLUGIN_H
@@ -24,12 +24,12 @@ typedef struct tenon_type {
 } tenon_type;
 
 typedef struct tenon_custom_op {
-  const char* domain; /* of ONNX nodes */
+  const char* domain; /* domain of the ONNX nodes */
   const char* name;
-  /* Types of the results from those of the operands. `attributes` is a JSON object. */
+  /* Infers the types of the results from those of the operands. `attributes` is a JSON object. */
   const char* (*infer)(const char* attributes, const tenon_type* operands, size_t operand_count,
                        tenon_type* results, size_t result_count);
-  /* Writes the results, which have the types that `infer` gave. */
+  /* Computes the results, which have the types that `infer` returned. */
   const char* (*compute)(const char* attributes, const tenon_tensor* operands, size_t operand_count,
                          const tenon_tensor* results, size_t result_count);
 } tenon_custom_op;
@@ -39,7 +39,7 @@ typedef struct tenon_plugin {
   const tenon_custom_op* ops;
 } tenon_plugin;
 
-/* What a plug-in exports. */
+/* The exported entry point of a plug-in. */
 TENON_API const tenon_plugin* tenon_plugin_v1(void);
 
 #ifdef __cplusplus

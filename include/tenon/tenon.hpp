@@ -4,8 +4,8 @@
 //     tenon::Program program = tenon::Model("model.onnx").compile();
 //     tenon::Context context = program.context({.threads = 2});
 //     std::vector<float> x(1 * 3 * 224 * 224), y(1000);
-//     context.run({tenon::Tensor(std::span(x), {1, 3, 224, 224})}, {tenon::Tensor(std::span(y), {1,
-//     1000})});
+//     context.run({tenon::Tensor(std::span(x), {1, 3, 224, 224})},
+//                 {tenon::Tensor(std::span(y), {1, 1000})});
 #ifndef TENON_TENON_HPP
 #define TENON_TENON_HPP
 
@@ -23,20 +23,21 @@ inline namespace v1 {
 
 struct Port {
   std::string name, type;
-  /// -1: decided when it runs
+  /// -1: symbolic or data-dependent.
   Shape shape;
   tenon_dtype dtype;
 };
 
 struct ContextOptions {
-  /// 0: as many as the process may use
+  /// 0: all available threads.
   int threads = 0;
 };
 
-/// Runs a program, for one thread at a time.
+/// Runs a program, one thread at a time.
 class Context {
  public:
-  /// Into the outputs given; those that have no memory get the context's, until its next run.
+  /// Writes to the given outputs; outputs without memory get the context's, valid until its next
+  /// run.
   std::vector<Tensor> run(std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
     const std::vector<tenon_tensor> in = described(inputs);
     std::vector<tenon_tensor> out = described(outputs);
@@ -48,14 +49,14 @@ class Context {
     return run(std::span(inputs.begin(), inputs.size()),
                std::span(outputs.begin(), outputs.size()));
   }
-  /// All outputs in memory of the context's, until its next run.
+  /// Returns all outputs in memory of the context, valid until its next run.
   std::vector<Tensor> run(std::span<const Tensor> inputs) {
     return run(inputs, std::vector<Tensor>(output_count_));
   }
   std::vector<Tensor> run(std::initializer_list<Tensor> inputs) {
     return run(std::span(inputs.begin(), inputs.size()));
   }
-  /// Begins a run, as tenon_context_start; outputs are there after `finish`.
+  /// Starts a run like tenon_context_start; outputs are defined after `finish`.
   std::vector<Tensor> start(std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
     const std::vector<tenon_tensor> in = described(inputs);
     std::vector<tenon_tensor> out = described(outputs);
@@ -68,7 +69,7 @@ class Context {
                  std::span(outputs.begin(), outputs.size()));
   }
   void finish() { check(tenon_context_finish(handle_.get())); }
-  /// What each step took, as JSON.
+  /// Returns the duration of each step as JSON.
   std::string watch(std::span<const Tensor> inputs) {
     const std::vector<tenon_tensor> in = described(inputs);
     std::vector<tenon_tensor> out(output_count_);
@@ -86,10 +87,10 @@ class Context {
   std::size_t output_count_;
 };
 
-/// A compiled model; any number of threads may make contexts of it.
+/// A compiled model; any number of threads may create contexts of it.
 class Program {
  public:
-  /// FILE.tnn, which is machine code: trust it as you would an executable.
+  /// Loads FILE.tnn, which is machine code: as trusted as an executable.
   explicit Program(const std::string& path) {
     tenon_program handle = nullptr;
     check(tenon_program_load(path.c_str(), &handle));
@@ -100,7 +101,7 @@ class Program {
   std::vector<Port> inputs() const { return ports(TENON_INPUT); }
   std::vector<Port> outputs() const { return ports(TENON_OUTPUT); }
   std::vector<Port> weights() const { return ports(TENON_WEIGHT); }
-  /// For contexts made from now on.
+  /// Applies to contexts created from now on.
   void set_weight(const std::string& name, const Tensor& elements) {
     const tenon_tensor described = elements.described();
     check(tenon_program_set_weight(handle_.get(), name.c_str(), &described));
@@ -140,7 +141,7 @@ class Program {
 
 #ifndef TENON_RUNTIME_ONLY  // the rest needs libtenon
 
-/// A network as it was read; any number of threads may use it.
+/// An imported network; any number of threads may use it.
 class Model {
  public:
   /// A file of any format, or "zoo:resnet50?batch=N".
@@ -183,12 +184,12 @@ class Model {
   Owned<tenon_model, tenon_model_free> handle_;
 };
 
-/// FILE.tnn or FILE.so. `options` as of tenon_program_save.
+/// Saves FILE.tnn or FILE.so. `options` as for tenon_program_save.
 inline void save(const Program& program, const std::string& path, const std::string& options = "") {
   check(tenon_program_save(program.handle(), path.c_str(), options.c_str()));
 }
 
-/// A step of training and its states; one thread at a time.
+/// A training step and its states; one thread at a time.
 class Trainer {
  public:
   /// Options of tenon_trainer_create, as JSON.
@@ -197,8 +198,8 @@ class Trainer {
     check(tenon_trainer_create(model.handle(), options.c_str(), &handle));
     handle_ = Owned<tenon_trainer, tenon_trainer_free>(handle);
   }
-  /// The batch, inputs in their order and the target last; gives `output_count` outputs, the loss
-  /// first, in memory that stays until the next step.
+  /// Runs a step on the batch: inputs in order, then the target. Returns `output_count` outputs,
+  /// the loss first, in memory that is valid until the next step.
   std::vector<Tensor> step(std::span<const Tensor> batch, std::size_t output_count) {
     const std::vector<tenon_tensor> in = described(batch);
     std::vector<tenon_tensor> out(output_count);

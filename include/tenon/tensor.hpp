@@ -1,4 +1,4 @@
-// What tenon/tenon.hpp is made of: errors, owned handles, views of memory.
+// Parts of tenon/tenon.hpp: errors, owning handles, views of memory.
 #ifndef TENON_TENSOR_HPP
 #define TENON_TENSOR_HPP
 
@@ -16,7 +16,7 @@
 namespace tenon {
 inline namespace v1 {
 
-/// What went wrong, in the words of the library.
+/// An error, with the library's message.
 class Failure : public std::runtime_error {
  public:
   Failure(tenon_status status, const char* text) : std::runtime_error(text), status_(status) {}
@@ -30,7 +30,7 @@ inline void check(tenon_status status) {
   if (status != TENON_OK) throw Failure(status, tenon_last_error());
 }
 
-/// A text that the library made.
+/// Takes ownership of a text from the library.
 inline std::string take(char* text) {
   std::string copy = text == nullptr ? "" : text;
   tenon_text_free(text);
@@ -76,12 +76,12 @@ constexpr tenon_dtype dtype_of() {
 
 using Shape = std::vector<std::int64_t>;
 
-/// A view of elements that are somebody else's, row by row. Empty, it stands for an output that the
-/// library is to find memory for.
+/// A non-owning, row-major view of elements. An empty view as output requests memory from the
+/// library.
 class Tensor {
  public:
   Tensor() = default;
-  /// Throws std::invalid_argument if there are fewer elements than the shape has.
+  /// Throws std::invalid_argument if there are fewer elements than the shape requires.
   template <class T, std::size_t N>
   Tensor(std::span<T, N> elements, Shape shape)
       : Tensor(const_cast<std::remove_const_t<T>*>(elements.data()), dtype_of<T>(),
@@ -101,7 +101,7 @@ class Tensor {
     for (const std::int64_t extent : shape_) count *= static_cast<std::size_t>(extent);
     return count;
   }
-  /// The elements; throws std::invalid_argument for another type than theirs.
+  /// Returns the elements; throws std::invalid_argument for another element type.
   template <class T>
   std::span<T> as() const {
     if (dtype_of<T>() != dtype_)
