@@ -8,7 +8,7 @@ namespace tenon {
 namespace {
 
 // A mutable global, against the house style: comparisons sit many calls below `infer`, in functions
-// that `lower` and `gradient` share, and an op that had to hand something along could leave it out.
+// that `lower` and `gradient` share, and an op that had to pass the scope along could forget it.
 thread_local AssumptionScope* innermost = nullptr;
 
 }  // namespace
@@ -28,8 +28,9 @@ bool assume_one_or(const Dim& a, const Dim& whole) {
 }
 
 std::optional<Dim> assume_broadcast(const Dim& a, const Dim& b) {
-  // What is never wider (a mask that was cut to fit) leaves the other extent as it is, which later
-  // nodes know by its own name. That asks for a little more: none at all beside 1 would be none.
+  // An extent that is provably at most the other (a mask that was cut to fit) leaves the other
+  // extent unchanged, so that later nodes still see its symbol. This assumes slightly more than
+  // broadcasting: an extent of 0 would also broadcast with 1.
   const auto stays_within = [](const Dim& own, const Dim& whole) {
     return !own.is_constant() && !whole.is_constant() && provably_at_most(own, whole);
   };

@@ -4,23 +4,24 @@
 
 #include <optional>
 
-// How ops compare extents. What symbols leave open is assumed and recorded, so that a run checks
-// it; an op that asked `provably_different` instead would compute with shapes that nobody looked
-// at.
+// Comparisons of extents for operators. A comparison that symbols leave open is assumed and
+// recorded as a constraint, which a run checks when shapes are bound. An op that called
+// `provably_different` instead would compute with unchecked shapes.
 namespace tenon {
 
-/// Each gives false where it can never hold. Where that depends on symbols, it is written down as a
-/// constraint of the node whose types are being inferred, if somebody collects them.
+/// Each function returns false if the relation can never hold. If it depends on symbols, the
+/// function records it as a constraint of the node under inference, provided that an
+/// AssumptionScope is alive.
 [[nodiscard]] bool assume_equal(const Dim& a, const Dim& b);
 [[nodiscard]] bool assume_multiple(const Dim& a, const Dim& divisor);
 [[nodiscard]] bool assume_at_most(const Dim& a, const Dim& b);
-/// That it broadcasts to `whole`: is equal to it, or 1.
+/// Assumes that `a` broadcasts to `whole`: it equals `whole` or is 1.
 [[nodiscard]] bool assume_one_or(const Dim& a, const Dim& whole);
-/// The extent that both broadcast to; nothing where they never do.
+/// Returns the extent that both broadcast to, or nullopt if they never broadcast.
 [[nodiscard]] std::optional<Dim> assume_broadcast(const Dim& a, const Dim& b);
 
-/// Collects what is assumed on this thread while it lives. With none alive nothing is written down:
-/// whoever wants to know what a node takes for granted infers it once more (`constraints_of`).
+/// Collects the assumptions of the current thread during its lifetime. Without a scope, assumptions
+/// are not recorded: `constraints_of` infers a node again within a scope to obtain them.
 class AssumptionScope {
  public:
   AssumptionScope();

@@ -14,7 +14,8 @@ AttrValue substituted(const AttrValue& value, const DimBindings& values) {
   return value;
 }
 
-// By bits: -0.0 is not 0.0 and NaN is itself, so that nothing is lost as "equal to the default".
+// Compares bits: -0.0 differs from 0.0 and NaN equals itself, so that dropping values "equal to the
+// default" loses no information.
 bool same_real(double a, double b) {
   return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
 }

@@ -10,12 +10,12 @@
 
 namespace tenon {
 
-/// The value of an attribute. Integers are dims that happen to be numbers.
+/// Value of an attribute. Integers are constant dims.
 using AttrValue = std::variant<bool, Dim, double, std::string, DType, Dims, std::vector<double>,
                                std::vector<std::string>, Constant, Type>;
 
-/// What an attribute holds; the order is that of AttrValue's alternatives. `Word` is one of a few
-/// bare words (stored as a string).
+/// Kind of an attribute's value, in the order of AttrValue's alternatives. `Word` is an enumerated
+/// bare word, stored as a string.
 enum class AttrKind : std::uint8_t {
   Bool,
   Integer,
@@ -32,7 +32,7 @@ enum class AttrKind : std::uint8_t {
 
 bool equal(const AttrValue& a, const AttrValue& b);
 
-/// A node's attributes by name, sorted; those left at their default are absent.
+/// Attributes of a node, sorted by name. Attributes equal to their default are absent.
 class Attributes {
  public:
   using Item = std::pair<std::string, AttrValue>;
@@ -53,7 +53,7 @@ class Attributes {
   std::vector<Item> items_;
 };
 
-/// The attributes with symbols replaced, in extents, lists of them and types.
+/// Replaces symbols in the attributes' extents, lists of extents, and types.
 Attributes substitute(const Attributes& attrs, const DimBindings& values);
 
 }  // namespace tenon

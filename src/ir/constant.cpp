@@ -17,10 +17,11 @@ namespace tenon {
 
 namespace {
 
-constexpr std::int64_t kChunk = 1024;  // even: Box-Muller makes numbers two at a time
+constexpr std::int64_t kChunk = 1024;  // even: Box-Muller produces pairs
 constexpr std::int64_t kParallelFrom = std::int64_t{1} << 20;
 
-// SplitMix64 (Steele, Lea, Flood 2014) as a hash of seed and counter: any element by itself.
+// SplitMix64 (Steele, Lea, Flood 2014) as a hash of seed and counter, which gives random access to
+// elements.
 std::uint64_t hashed(std::uint64_t seed, std::uint64_t counter) {
   std::uint64_t z = seed + (counter + 1) * 0x9e3779b97f4a7c15u;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -28,12 +29,12 @@ std::uint64_t hashed(std::uint64_t seed, std::uint64_t counter) {
   return z ^ (z >> 31);
 }
 
-/// Neighbouring seeds would otherwise give shifted copies of one stream.
+/// Hashes the seed: neighbouring seeds would otherwise give shifted copies of one stream.
 std::uint64_t stream_of(std::uint64_t seed) { return hashed(seed, 0x7465'6e6f'6eu); }
 
 double unit_real(std::uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1p-53; }
 
-/// Box and Muller's pairs; `first` is even.
+/// Fills `values` with normal deviates by the Box-Muller transform; `first` is even.
 void fill_normal(std::uint64_t stream, std::int64_t first, double mean, double deviation,
                  std::span<double> values) {
   for (std::size_t i = 0; i < values.size(); i += 2) {
@@ -57,7 +58,7 @@ void fill_uniform(std::uint64_t stream, std::int64_t first, double low, double h
 void fill_uniform_integers(std::uint64_t stream, std::int64_t first, std::int64_t low,
                            std::int64_t high, std::span<std::int64_t> values) {
   const std::uint64_t count =
-      static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low) + 1;  // 0 stands for 2^64
+      static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low) + 1;  // 0 represents 2^64
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::uint64_t bits = hashed(stream, static_cast<std::uint64_t>(first) + i);
     const auto step =
@@ -68,7 +69,7 @@ void fill_uniform_integers(std::uint64_t stream, std::int64_t first, std::int64_
   }
 }
 
-/// The dtype's nearest integer, for bounds given as reals.
+/// Returns the dtype's nearest integer, for bounds given as reals.
 std::int64_t clamped_integer(DType dtype, double value) {
   const auto low = static_cast<double>(lowest_integer(dtype));
   const auto high = static_cast<double>(highest_integer(dtype));
@@ -77,7 +78,7 @@ std::int64_t clamped_integer(DType dtype, double value) {
   return static_cast<std::int64_t>(value);
 }
 
-/// Makes elements [begin, end), counted in reals: a complex number is two.
+/// Generates elements [begin, end), counted in reals: a complex element is two reals.
 void fill_run(const Constant& constant, std::int64_t begin, std::int64_t end, std::byte* data) {
   const DType dtype = constant.dtype();
   const bool is_whole = is_integer(dtype) || dtype == DType::Bool;
@@ -101,7 +102,7 @@ void fill_run(const Constant& constant, std::int64_t begin, std::int64_t end, st
     } else {
       fill_normal(stream, first, constant.first(), constant.second(), {reals, count});
     }
-    if (is_whole) {  // nearest rather than toward zero, and the ends rather than wrapped
+    if (is_whole) {  // rounds to nearest and clamps to the bounds
       for (double& value : std::span(reals, count)) value = std::nearbyint(value);
       for (std::size_t i = 0; i < count; ++i) integers[i] = clamped_integer(dtype, reals[i]);
       elements::store_integers(part, std::span(integers, count), false, out);
@@ -119,13 +120,13 @@ void fill_random(const Constant& constant, Tensor& tensor) {
   std::jthread other;
   try {
     other = std::jthread([&] { fill_run(constant, 0, half, data); });
-  } catch (const std::system_error&) {  // no thread to be had
+  } catch (const std::system_error&) {  // no thread available
     fill_run(constant, 0, half, data);
   }
   fill_run(constant, half, count, data);
 }
 
-/// Doubles what is already there until all is full.
+/// Doubles the initialized prefix until the tensor is full.
 void fill_with_one(const Tensor& scalar, Tensor& tensor) {
   if (tensor.size() == 0) return;
   if (tensor.dtype() == DType::String) {
@@ -149,7 +150,7 @@ void require_numeric(DType dtype) {
 
 }  // namespace
 
-/// Factors, and what they scale.
+/// Scale factors (the base class) and the constant that they scale.
 struct Constant::Scaling : Tensor {
   Scaling(Tensor factors, Constant scaled) : Tensor(std::move(factors)), base(std::move(scaled)) {}
   Constant base;

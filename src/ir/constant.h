@@ -8,25 +8,25 @@
 
 namespace tenon {
 
-/// The value of a constant: elements, one element repeated, a seeded random fill that is only made
-/// when asked for (so a network with 100 MB of stand-in weights is a few lines of text), or one of
-/// these times a few factors, likewise made when asked for.
+/// Value of a constant: dense elements, a splat of one element, a seeded random fill, or one of
+/// these times a few scale factors. Random fills and scaled elements are generated on demand, so
+/// that a network with 100 MB of seeded weights is a few lines of text.
 class Constant {
  public:
   enum class Kind : std::uint8_t { Dense, Splat, Normal, Uniform, Scaled };
 
   Constant() = default;
   Constant(Tensor dense);  // NOLINT: a tensor is a constant
-  /// Every element is the one element of `scalar`.
+  /// Every element equals the one element of `scalar`.
   static Constant splat(Tensor scalar, Shape shape);
-  /// Normally distributed (mean, deviation), rounded to the dtype; the same on every machine.
+  /// Normal distribution (mean, deviation), rounded to the dtype; identical on every machine.
   static Constant normal(DType dtype, Shape shape, std::uint64_t seed, double mean,
                          double deviation);
-  /// Uniform in [low, high] (integers inclusive).
+  /// Uniform distribution over [low, high] (integers inclusive).
   static Constant uniform(DType dtype, Shape shape, std::uint64_t seed, double low, double high);
-  /// The elements of a constant that is not scaled itself, of f16, bf16, f32 or f64, times factors
-  /// of f64 that broadcast to its shape. Each product is rounded once; one that would round to zero
-  /// though neither of the two is zero is the least number of its sign. Refuses others.
+  /// Elements of `base` times f64 factors that broadcast to its shape. `base` is f16, bf16, f32 or
+  /// f64 and not scaled itself; other constants are refused. Each product is rounded once; a
+  /// nonzero product that would round to zero becomes the least number of its sign.
   static Constant scaled(Constant base, Tensor factors);
 
   Kind kind() const { return kind_; }
@@ -35,17 +35,17 @@ class Constant {
   TensorType type() const;
   std::int64_t size() const { return checked_element_count(shape_); }
   std::uint64_t seed() const { return seed_; }
-  /// mean or low
+  /// Mean of Normal, lower bound of Uniform.
   double first() const { return first_; }
-  /// deviation or high
+  /// Deviation of Normal, upper bound of Uniform.
   double second() const { return second_; }
-  /// The stored elements: all of them for Dense, one for Splat; asks for one of these kinds.
+  /// The stored elements: all of them for Dense, one for Splat. Requires one of these kinds.
   const Tensor& stored() const;
-  /// What the factors scale; the constant itself where there are none.
+  /// The constant that the factors scale; the constant itself unless Scaled.
   const Constant& base() const;
-  /// Asks for Scaled.
+  /// Requires Scaled.
   const Tensor& factors() const;
-  /// The elements; made anew for all kinds but Dense.
+  /// Returns the elements; generates them for all kinds but Dense.
   Tensor materialise() const;
 
  private:
@@ -54,8 +54,8 @@ class Constant {
   Kind kind_ = Kind::Dense;
   DType dtype_ = DType::F32;
   Shape shape_;
-  // Weights are shared between copies of a graph.
-  std::shared_ptr<const Tensor> stored_;  // a Scaling, for Scaled
+  // Copies of a graph share weights.
+  std::shared_ptr<const Tensor> stored_;  // a Scaling if Scaled
   std::uint64_t seed_ = 0;
   double first_ = 0, second_ = 0;
 };

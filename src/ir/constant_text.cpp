@@ -12,7 +12,7 @@
 namespace tenon {
 namespace {
 
-constexpr std::int64_t kMaxListed = 64;  // more elements than that print as base64
+constexpr std::int64_t kMaxListed = 64;  // larger constants print as base64
 constexpr std::string_view kDigits =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -40,7 +40,7 @@ constexpr std::array<std::int8_t, 256> kDigitValues = [] {
   return values;
 }();
 
-// Fills `bytes` from exactly as much text as they take; gives false for anything else.
+// Decodes exactly `bytes.size()` bytes; returns false for text of any other length or content.
 bool read_base64(std::string_view text, std::span<std::byte> bytes) {
   if (text.size() != (bytes.size() + 2) / 3 * 4) return false;
   for (std::size_t i = 0, at = 0; i < bytes.size(); i += 3, at += 4) {
@@ -96,7 +96,7 @@ void append_fill(std::string& out, const Constant& constant, std::string_view wo
                 format_real(constant.second()), ")");
 }
 
-/// Reads what follows the type of a constant.
+/// Reads the payload of a constant, which follows its type.
 class PayloadReader {
  public:
   PayloadReader(Lexer& lexer, DType dtype, Shape shape)
@@ -124,7 +124,7 @@ class PayloadReader {
         .expected("[…], splat …, base64 \"…\", normal(…) or uniform(…)");
   }
 
-  /// Elements that are written out.
+  /// Reads dense elements.
   Tensor read_stored() {
     const std::size_t start = lexer_.position();
     const Constant constant = read();
@@ -165,7 +165,7 @@ class PayloadReader {
         .got(got);
   }
 
-  // Memory is only taken for elements that the text can hold.
+  // Allocates memory only for elements that the remaining text can hold.
   void require_text_for_elements(std::size_t position) const {
     if (static_cast<std::uint64_t>(count_) > lexer_.remaining())
       throw wrong_count(position, "fewer");
@@ -284,7 +284,7 @@ void append_constant(std::string& out, const Constant& constant) {
     case Constant::Kind::Uniform:
       return append_fill(out, constant, uniform);
     case Constant::Kind::Scaled:
-      break;  // written above
+      break;  // handled above
   }
 }
 

@@ -7,9 +7,9 @@
 
 namespace tenon {
 
-/// Appends "f32[2] [1, 2]": the type and what `docs/ir.md` calls the payload.
+/// Appends the type and the payload (see docs/ir.md), e.g. "f32[2] [1, 2]".
 void append_constant(std::string& out, const Constant& constant);
-/// Reads the same.
+/// Reads the text form that `append_constant` writes.
 Constant read_constant(Lexer& lexer);
 
 }  // namespace tenon

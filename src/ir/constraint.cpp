@@ -24,7 +24,7 @@ Truth truth_of_equality(const Dim& a, const Dim& b) {
 
 Truth either(Truth a, Truth b) { return std::max(a, b); }
 
-// `?0` is what a node's own data decides.
+// Symbols named `?0` stand for extents that the node's own data determines.
 bool is_of_own_data(const Dim& dim) {
   SymbolRanges symbols;
   dim.collect_symbols(symbols);
@@ -39,8 +39,7 @@ bool shares_symbol(const Dim& a, const Dim& b) {
   return std::ranges::any_of(in_a, [&](const auto& symbol) { return in_b.contains(symbol.first); });
 }
 
-// Operand and axis that a side of a constraint speaks of; nothing where it is no extent of an
-// operand.
+// Describes the operand and axis whose extent is `side`; returns "" if no operand has this extent.
 std::string place_of(const Dim& side, const Graph& graph, const Node& node) {
   if (side.is_constant()) return "";
   const std::vector<OperandDef>& defs = node.op->operands;
@@ -61,7 +60,7 @@ std::string place_of(const Dim& side, const Graph& graph, const Node& node) {
   return related;
 }
 
-// A fused group's body speaks of the same extents where its inputs have the types of the operands.
+// The body of a fused group uses the same extents if its inputs have the types of the operands.
 bool shares_extents(const Graph& graph, const Node& node, const Graph& body) {
   if (body.inputs().size() != node.operands.size()) return false;
   for (std::size_t k = 0; k < node.operands.size(); ++k) {
@@ -74,7 +73,7 @@ bool shares_extents(const Graph& graph, const Node& node, const Graph& body) {
 
 bool is_open(const Type& type) { return !type.is_tensor() || !all_constant(type.tensor().dims); }
 
-// Where all is numbers `infer` has decided everything.
+// With constant extents, `infer` has decided every constraint.
 bool has_open_extents(const Graph& graph, const Node& node) {
   for (const std::vector<ValueId>* values : {&node.operands, &node.results}) {
     for (ValueId value : *values) {
@@ -84,7 +83,8 @@ bool has_open_extents(const Graph& graph, const Node& node) {
   return false;
 }
 
-// Adds with one look for each: graphs have thousands of nodes that ask for the same.
+// Deduplicates with one hash lookup per constraint: graphs have thousands of nodes with equal
+// constraints.
 class Collector {
  public:
   explicit Collector(std::vector<Constraint>& to) : to_(to) {
@@ -121,7 +121,7 @@ void collect(const Graph& graph, Collector& found) {
       found.add(std::move(constraint));
     }
     for (const Graph& body : node.bodies) {
-      if (node.op->name != "fused") continue;  // op-name: the IR's own way to hold a group
+      if (node.op->name != "fused") continue;  // op-name: the IR's own representation of a group
       if (shares_extents(graph, node, body)) collect(body, found);
     }
   }
@@ -220,7 +220,8 @@ void copy_constraints(const Graph& from, Graph& to) {
 }
 
 void keep_constraints(Graph& graph) {
-  // What data decides is named for the value that brings it, and passes rename values.
+  // Constraints on data-dependent extents are left out: their symbols carry the name of the
+  // producing value, and passes rename values.
   SymbolRanges told;
   for (ValueId input : graph.inputs()) collect_symbols(graph.value(input).type, told);
   std::size_t count = 0;

@@ -19,11 +19,11 @@ using symbolic::Term;
 
 namespace {
 
-// Real models stay far below these; a hostile one must not make sums explode.
+// Real models stay far below these limits; a hostile model must not make sums explode.
 constexpr std::size_t kMaxTerms = 200;
 constexpr int kMaxDegree = 64;
 constexpr int kMaxDepth =
-    30;  // each level prints at most two pairs of parentheses, and 64 can be read
+    30;  // each level prints at most two pairs of parentheses, and the parser accepts 64
 constexpr int kMaxSize = 4000;
 
 [[noreturn]] void throw_too_large(std::string_view limit) { throw ExtentTooLarge(limit); }
@@ -32,8 +32,8 @@ std::uint64_t magnitude(std::int64_t value) {
   return value < 0 ? -static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value);
 }
 
-// A result may pass kMaxExtent only if it lies no farther out than what it was made of: the huge
-// ends that stand for "to the end" in a slice survive being shifted, and a product never grows.
+// A result may exceed kMaxExtent only if its magnitude is at most that of an operand: huge bounds
+// that mean "to the end" in a slice survive shifting, and a product never grows.
 void require_extent(std::int64_t result, std::int64_t a, std::int64_t b, std::string_view sign) {
   const std::uint64_t limit =
       std::max({static_cast<std::uint64_t>(kMaxExtent), magnitude(a), magnitude(b)});
@@ -135,7 +135,7 @@ DimExpr product(const DimExpr& a, const DimExpr& b) {
   return result;
 }
 
-/// Evaluates canonical forms anew with some symbols replaced; each shared atom once.
+/// Evaluates canonical forms with some symbols replaced, each shared atom once.
 class Substitution {
  public:
   explicit Substitution(const DimBindings& values) : values_(values) {}
@@ -167,7 +167,7 @@ class Substitution {
       is_changed_ |= known->second.second;
       return known->second.first;
     }
-    // Not by comparing: a symbol may be replaced by itself with another range.
+    // A flag rather than a comparison: a symbol may be replaced by itself with another range.
     const bool was_changed = std::exchange(is_changed_, false);
     std::vector<Dim> arguments;
     arguments.reserve(atom->arguments.size());
@@ -185,7 +185,7 @@ class Substitution {
   const DimBindings& values_;
   bool is_changed_ = false;
   std::map<const Atom*, std::pair<Dim, bool>>
-      known_;  // looked up only, never walked: its order is of no matter
+      known_;  // never iterated, so the hash order has no effect
 };
 
 }  // namespace
@@ -412,7 +412,7 @@ bool operator==(const Dim& a, const Dim& b) {
 bool canonical_less(const Dim& a, const Dim& b) { return symbolic::compare(a, b) < 0; }
 
 Dim product(const Dims& dims) {
-  // Zero first: an empty tensor has no elements however large its other extents.
+  // Zero first: an empty tensor has zero elements however large its other extents.
   if (std::find(dims.begin(), dims.end(), Dim(0)) != dims.end()) return 0;
   Dim result = 1;
   for (const Dim& dim : dims) result = result * dim;

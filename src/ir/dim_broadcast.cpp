@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-// The extent of axes that broadcast against each other. That they do is a promise, recorded and
-// checked elsewhere (ir/constraint.h): here it makes forms simple.
+// Extent of axes that broadcast against each other. The constraint that they do broadcast is
+// recorded and checked elsewhere (ir/constraint.h); here it simplifies canonical forms.
 namespace tenon {
 
 using symbolic::Atom;
@@ -37,7 +37,7 @@ Range range_of_broadcast(const std::vector<Dim>& members) {
     greatest_lo = std::max(greatest_lo, range.lo);
     all = {std::min(all.lo, range.lo), std::max(all.hi, range.hi)};
   }
-  // It is one of the members, and the greatest of them unless one is 0.
+  // The result is one of the members: the greatest unless one is 0.
   return all.lo > 0 ? Range{greatest_lo, all.hi} : all;
 }
 
@@ -70,7 +70,7 @@ Dim broadcast(const Dim& a, const Dim& b) {
 }
 
 bool may_repeat(const Dim& own, const Dim& whole) {
-  // What `own` is the common extent of cannot be less than that extent.
+  // If `own` is already the common extent, it fills `whole` without repetition.
   return !(own == whole) && may_be_one(own) && !(broadcast(own, whole) == own);
 }
 

@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
-// Division of dims, kept canonical: what the divisor goes into is taken out, the rest is an atom.
+// Canonical division of dims: divides the terms that are multiples of the divisor; the remainder
+// becomes an atom.
 namespace tenon {
 
 using symbolic::Atom;
@@ -15,7 +16,7 @@ using symbolic::Term;
 
 namespace {
 
-// Above this two nested floors are left nested, so that nothing overflows.
+// Nested floors with a larger merged divisor stay nested, which avoids overflow.
 constexpr std::int64_t kMaxMergedDivisor = std::int64_t{1} << 40;
 
 struct Division {
@@ -26,8 +27,9 @@ Dim floor_atom(const Dim& numerator, const Dim& denominator) {
   return DimExpr::of_atom(symbolic::make_atom(Atom::Kind::FloorDiv, {numerator, denominator}));
 }
 
-/// expr = divisor*quotient + remainder; the remainder's coefficients lie in [0, divisor), its
-/// constant in (-divisor, 0], so that floor((h - 1)/2) + 1 stays what convolutions write.
+/// Splits expr = divisor*quotient + remainder. The remainder's coefficients lie in [0, divisor),
+/// its constant in (-divisor, 0], so that floor((h - 1)/2) + 1 keeps the usual form of convolution
+/// extents.
 Division divide_terms(const DimExpr& expr, std::int64_t divisor) {
   DimExpr quotient, remainder;
   for (const Term& term : expr.terms) {
@@ -50,14 +52,15 @@ std::int64_t coefficient_gcd(const DimExpr& expr, std::int64_t start) {
   return start;
 }
 
-/// Every coefficient over a number that divides it; the constant is floored.
+/// Divides every coefficient by a common divisor; floors the constant.
 Dim divided_exactly(DimExpr expr, std::int64_t divisor) {
   for (Term& term : expr.terms) term.coefficient /= divisor;
   expr.constant = floor_quotient(expr.constant, divisor);
   return DimExpr::wrap(std::move(expr));
 }
 
-/// floor((floor(x/e) + y)/b) is floor((x + e*y)/(e*b)) for b > 0. Nothing where no floor is inside.
+/// Rewrites floor((floor(x/e) + y)/b) to floor((x + e*y)/(e*b)) for b > 0. Returns nullopt without
+/// an inner floor.
 std::optional<Dim> merged_floors(const Dim& numerator, const Dim& b) {
   const DimExpr* expr = DimExpr::inside(numerator);
   if (expr == nullptr) return std::nullopt;
@@ -66,7 +69,8 @@ std::optional<Dim> merged_floors(const Dim& numerator, const Dim& b) {
     if (floor == nullptr || expr->terms[i].coefficient != 1) continue;
     const Dim &x = floor->arguments[0], &e = floor->arguments[1];
     const Dim y = expr->without(i);
-    // With anything beside the floor, only numbers: e*y must not bring in floors of its own.
+    // If a term is added to the floor, only numeric divisors are merged: e*y must not introduce
+    // floors of its own.
     const std::int64_t inner = e.value().value_or(y == Dim(0) ? 1 : kMaxMergedDivisor);
     if (inner > kMaxMergedDivisor / b.value().value_or(1 << 20)) continue;
     return floor_div(x + e * y, e * b);
@@ -96,7 +100,8 @@ Dim divide_by_number(const Dim& a, std::int64_t divisor) {
   return quotient + floor_atom(rest, divisor);
 }
 
-/// One step of long division by the leading term, false when no term is a multiple of it.
+/// Performs one step of long division by the leading term; returns false if no term is a multiple
+/// of it.
 bool divide_once(const Dim& divisor, const Term& lead, Division& division) {
   const DimExpr* rest = DimExpr::inside(division.remainder);
   if (rest == nullptr) return false;
@@ -113,8 +118,8 @@ bool divide_once(const Dim& divisor, const Term& lead, Division& division) {
   return false;
 }
 
-/// Long division; ends because each step only touches monomials smaller than the one it removes.
-/// Where it takes too long or grows too large, nothing is divided.
+/// Long division of polynomials. Terminates because each step only changes monomials smaller than
+/// the one that it removes. Divides no term if this takes too many steps or grows too large.
 Division divide_polynomials(const Dim& a, const Dim& b) {
   constexpr int kMaxSteps = 1000;
   Division division{0, a};
@@ -127,7 +132,7 @@ Division divide_polynomials(const Dim& a, const Dim& b) {
   return {0, a};
 }
 
-/// The product of all nonzero atoms found in every term of both.
+/// Returns the product of all nonzero atoms that occur in every term of both.
 Monomial common_factors(const DimExpr& a, const DimExpr& b) {
   Monomial common;
   if (a.constant != 0 || b.constant != 0 || a.terms.empty()) return common;
@@ -212,7 +217,7 @@ std::optional<symbolic::ModSplit> symbolic::split_mod(const Dim& dim) {
         if (weight(DimExpr::of(rest)) < weight(*expr)) {
           return ModSplit{std::move(rest), std::move(scale), a, b};
         }
-      } catch (const Error&) {  // overflows: stays as it is
+      } catch (const Error&) {  // overflows: keep the division
       }
     }
   }

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-// Minima and maxima of dims, kept canonical: max(a, b) + c and max(a + c, b + c) become the same.
+// Canonical minima and maxima of dims: max(a, b) + c and max(a + c, b + c) become equal.
 namespace tenon {
 
 using symbolic::Atom;
@@ -14,14 +14,15 @@ namespace {
 
 constexpr std::size_t kMaxMembers = 64;
 
-/// k*max(x, y) + rest, k > 0, inside a max stands for k*x + rest and k*y + rest.
+/// Flattens nested extrema: k*max(x, y) + rest, k > 0, inside a max becomes k*x + rest and k*y +
+/// rest.
 void append_flattened(Atom::Kind kind, const Dim& member, std::vector<Dim>& members) {
   const DimExpr* expr = DimExpr::inside(member);
   std::optional<std::size_t> only;
   for (std::size_t i = 0; expr != nullptr && i < expr->terms.size(); ++i) {
     if (expr->terms[i].coefficient < 0 || !linear_atom(*expr, i, kind)) continue;
     if (only) {
-      only.reset();  // two of them would multiply out
+      only.reset();  // two nested extrema would multiply the members
       break;
     }
     only = i;
@@ -39,7 +40,8 @@ void append_flattened(Atom::Kind kind, const Dim& member, std::vector<Dim>& memb
   }
 }
 
-/// No extent lies past kMaxExtent, so numbers out there lose or win without a comparison.
+/// No extent exceeds kMaxExtent, so such a number is dropped, or is the result, without a
+/// comparison.
 bool is_past_all(std::int64_t value, bool is_min) {
   return is_min ? value >= kMaxExtent : value <= -kMaxExtent;
 }
@@ -61,8 +63,8 @@ void drop_dominated(std::vector<Dim>& members, bool is_min) {
   }
 }
 
-/// The least coefficient of each monomial over all members. Taking it out makes every least
-/// coefficient zero, so sums that differ by a common shift end up the same.
+/// Returns the least coefficient of each monomial over all members. Subtracting it makes every
+/// least coefficient zero, so that extrema that differ by a common shift become equal.
 Dim common_part(const std::vector<Dim>& members) {
   std::vector<Term> all;
   DimExpr common;
@@ -123,7 +125,7 @@ Dim symbolic::extremum_of(Atom::Kind kind, std::vector<Dim> given) {
   if (divisor > 1) {
     for (Dim& member : members) member = floor_div(member, divisor);
   }
-  // What the shift leaves may flatten or order anew.
+  // The shifted members may flatten or reorder.
   if (common != Dim(0) || divisor > 1) {
     return extremum_of(kind, std::move(members)) * Dim(divisor) + common;
   }

@@ -13,8 +13,8 @@ DimTree number_tree(std::int64_t number) {
   return tree;
 }
 
-// Members are equal but for those that are 1, by promise: the greatest is the extent, and none at
-// all where one of them is 0.
+// Members that broadcast are equal except for those that are 1: the greatest is the extent, or 0 if
+// one of them is 0.
 DimTree broadcast_tree(const Atom& atom) {
   DimTree greatest, least, tree;
   greatest.kind = DimTree::Kind::Maximum;

@@ -4,7 +4,7 @@
 
 namespace tenon {
 
-/// Rebuilds a dim in somebody else's arithmetic, from the numbers and symbols up.
+/// Rebuilds a dim bottom-up in another arithmetic (a visitor over numbers and symbols).
 template <class T>
 struct DimArithmetic {
   virtual ~DimArithmetic() = default;
@@ -17,7 +17,7 @@ struct DimArithmetic {
   virtual T maximum(T a, T b) = 0;
 };
 
-/// The sums, products and atoms of a dim as a plain tree, for whoever walks it.
+/// Sums, products and atoms of a dim as a plain expression tree.
 struct DimTree {
   enum class Kind : std::uint8_t { Number, Symbol, Add, Multiply, FloorDivide, Minimum, Maximum };
   Kind kind = Kind::Number;

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
-// What values a dim can take: interval arithmetic over its terms, made tighter where terms are tied
-// together (s - 2*floor(s/2) is 0 or 1, though s alone may be anything).
+// Ranges of dims by interval arithmetic over terms, tightened where terms are correlated (s -
+// 2*floor(s/2) is 0 or 1, though s alone is unbounded).
 namespace tenon {
 
 namespace symbolic {
@@ -34,7 +34,7 @@ std::int64_t negated(std::int64_t bound) {
 
 Range negated(Range range) { return {negated(range.hi), negated(range.lo)}; }
 
-/// Each atom taken by itself.
+/// Treats atoms as independent.
 Range plain_range(const Dim& dim) {
   const DimExpr* expr = DimExpr::inside(dim);
   if (expr == nullptr) return {dim.constant(), dim.constant()};
@@ -52,8 +52,8 @@ Range plain_range(const Dim& dim) {
   return total;
 }
 
-/// With floor(a/b) written as (a - m)/b, 0 <= m < b: then c*floor(a/b) + rest is
-/// (c*a + b*rest - c*m)/b, where terms of a and of the rest may cancel.
+/// Writes floor(a/b) as (a - m)/b with 0 <= m < b: then c*floor(a/b) + rest is (c*a + b*rest -
+/// c*m)/b, where terms of a and of the rest may cancel.
 Range range_through_floor(const DimExpr& expr, std::size_t index, const Atom& floor) {
   const Dim& denominator = floor.arguments[1];
   if (!denominator.is_constant()) return kUnbounded;
@@ -66,8 +66,8 @@ Range range_through_floor(const DimExpr& expr, std::size_t index, const Atom& fl
 
 Range tightened_range(const Dim& dim, int depth);
 
-/// c*max(x, y) + rest as the max (the min, if c < 0) of c*x + rest and c*y + rest, in which others
-/// may be taken apart likewise.
+/// Bounds c*max(x, y) + rest as the max (the min, if c < 0) of c*x + rest and c*y + rest. Recurses
+/// into further extrema.
 Range range_through_extremum(const DimExpr& expr, std::size_t index, const Atom& extremum,
                              int depth) {
   const std::int64_t c = expr.terms[index].coefficient;
@@ -102,7 +102,7 @@ Range tightened_range(const Dim& dim, int depth) {
   Range range = plain_range(dim);
   if (dim.is_constant() || depth == 0) return range;
   const DimExpr& expr = *DimExpr::inside(dim);
-  constexpr std::size_t kMaxTightened = 16;  // each term costs a pass over all of them
+  constexpr std::size_t kMaxTightened = 16;  // each term costs a pass over all terms
   if (expr.terms.size() < 2 || expr.terms.size() > kMaxTightened) return range;
   for (std::size_t i = 0; i < expr.terms.size(); ++i) {
     if (const Atom* floor = linear_atom(expr, i, Atom::Kind::FloorDiv)) {
@@ -139,11 +139,11 @@ Range product_of(Range a, Range b) {
 Range floor_quotient_of(Range a, Range b) {
   if (b.hi <= 0)
     return floor_quotient_of(negated(a), {negated(b.hi), std::max<std::int64_t>(negated(b.lo), 1)});
-  if (b.lo < 0) {  // either sign: no farther from zero than a
+  if (b.lo < 0) {  // either sign: at most as far from zero as a
     const Range negative = negated(a);
     return {std::min(a.lo, negative.lo), std::max(a.hi, negative.hi)};
   }
-  const std::int64_t least = std::max<std::int64_t>(b.lo, 1);  // zero would be an error
+  const std::int64_t least = std::max<std::int64_t>(b.lo, 1);  // a zero divisor would be an error
   const auto quotient = [](std::int64_t bound, std::int64_t divisor) {
     return is_infinite(bound) ? bound : floor_quotient(bound, divisor);
   };
@@ -158,7 +158,7 @@ Range intersection_of(Range a, Range b) { return {std::max(a.lo, b.lo), std::min
 Range Dim::range() const {
   if (is_constant()) return {value_, value_};
   try {
-    constexpr int kDepth = 3;  // what a slice of a slice asks for
+    constexpr int kDepth = 3;  // sufficient for a slice of a slice
     return symbolic::tightened_range(*this, kDepth);
   } catch (const Error&) {  // the tighter form overflows or is too large
     return symbolic::plain_range(*this);
@@ -184,7 +184,7 @@ bool provably_different(const Dim& a, const Dim& b) {
     if (symbolic::excludes_zero(difference.range())) return true;
     const DimExpr* expr = DimExpr::inside(difference);
     if (expr == nullptr) return false;
-    // A common divisor of all coefficients divides every value of the sum but its constant.
+    // A common divisor of all coefficients divides every value of the sum without its constant.
     std::int64_t divisor = 0;
     for (const auto& term : expr->terms) divisor = std::gcd(divisor, term.coefficient);
     return expr->constant % divisor != 0;

@@ -73,7 +73,7 @@ void append_atom(std::string& text, const Atom& atom) {
   }
 }
 
-/// Collects "a - b + c" piece by piece.
+/// Prints a sum "a - b + c" term by term.
 class SumPrinter {
  public:
   explicit SumPrinter(std::string& text) : text_(text), begin_(text.size()) {}
@@ -82,7 +82,7 @@ class SumPrinter {
     const bool is_first = text_.size() == begin_;
     text_ += is_first ? (is_negative ? "-" : "") : (is_negative ? " - " : " + ");
   }
-  /// The sign and size of a number that multiplies what follows.
+  /// Appends the sign and magnitude of the coefficient of the next factor.
   void append_coefficient(std::int64_t value, bool is_alone) {
     append_sign(value < 0);
     const std::uint64_t size =
@@ -126,8 +126,8 @@ struct ShiftedExtremum {
   std::vector<Dim> members;
 };
 
-/// Canonical form pulls what members share out of a max; this puts it back in where that reads
-/// shorter: max(3, s) - 3 is max(0, s - 3). Reading either gives the same dim.
+/// The canonical form moves common terms of the members out of a max; this moves them back in if
+/// the text gets shorter: max(3, s) - 3 prints as max(0, s - 3). Both parse to the same dim.
 std::optional<ShiftedExtremum> shift_into_extremum(const DimExpr& expr) {
   for (std::size_t i = 0; i < expr.terms.size(); ++i) {
     const Atom* atom = linear_atom(expr, i, Atom::Kind::Min);
@@ -156,7 +156,7 @@ std::optional<ShiftedExtremum> shift_into_extremum(const DimExpr& expr) {
   return std::nullopt;
 }
 
-/// mod(s - 3, 4) reads better as mod(s + 1, 4).
+/// mod(s - 3, 4) prints as mod(s + 1, 4).
 Dim mod_dividend(const symbolic::ModSplit& split) {
   const DimExpr expr = DimExpr::of(split.a);
   return split.b.is_constant() && expr.constant < 0 ? split.a + split.b : split.a;
@@ -180,7 +180,7 @@ void append_sum(std::string& text, const Dim& dim) {
   try {
     extremum = shift_into_extremum(*DimExpr::inside(dim));
     if (extremum) rest = extremum->rest;
-  } catch (const Error&) {  // a shift overflows: print what is there
+  } catch (const Error&) {  // a shift overflows: print the canonical form
     extremum.reset();
   }
   while (auto split = symbolic::split_mod(rest)) {
@@ -228,7 +228,7 @@ class DimParser {
   static constexpr int kMaxDepth = 64;
 
   Dim product(bool is_negative) {
-    // A leading number takes the sign, so that the least integer can be read.
+    // A leading number takes the sign, so that the least integer can be parsed.
     const bool is_number_first = is_digit(cursor_.peek());
     Dim value = is_number_first ? Dim(number(is_negative)) : primary();
     while (cursor_.accept('*')) value = value * primary();

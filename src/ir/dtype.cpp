@@ -9,7 +9,7 @@ namespace tenon {
 
 namespace {
 
-// In the order of the enumerators: a dtype is an index into it.
+// In the order of the enumerators: a dtype is an index into this table.
 constexpr std::array<DTypeInfo, 26> kTable = {{
     {DType::F64, "f64", 64, 8, Arithmetic::F64},
     {DType::F32, "f32", 32, 4, Arithmetic::F32},

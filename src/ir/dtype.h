@@ -9,7 +9,7 @@
 
 namespace tenon {
 
-/// The type of a tensor's elements.
+/// Element type of a tensor.
 enum class DType : std::uint8_t {
   F64,
   F32,
@@ -39,16 +39,16 @@ enum class DType : std::uint8_t {
   String,
 };
 
-/// What arithmetic on a dtype is done in. Narrow floats compute as F32, narrow integers wrap.
+/// Arithmetic that computes on a dtype. Narrow floats compute as F32, narrow integers wrap.
 enum class Arithmetic : std::uint8_t { F64, F32, Signed, Unsigned, Bool, Complex, Text };
 
 struct DTypeInfo {
   DType dtype;
-  /// "f32", as in the text form
+  /// Name in the text form, e.g. "f32".
   std::string_view name;
-  /// per element in memory as counted; 0 for strings
+  /// Bits per element for memory accounting; 0 for strings.
   int bits;
-  /// per element in a Tensor; sub-byte types take a whole byte
+  /// Bytes per element in a Tensor; sub-byte types take a whole byte.
   std::size_t storage_bytes;
   Arithmetic arithmetic;
 };
@@ -58,16 +58,16 @@ std::span<const DTypeInfo> all_dtypes();
 std::optional<DType> parse_dtype(std::string_view name);
 std::string to_string(DType dtype);
 
-/// real floating point of any width
+/// Real floating point of any width.
 bool is_float(DType dtype);
-/// signed or unsigned, not bool
+/// Signed or unsigned, not bool.
 bool is_integer(DType dtype);
 bool is_complex(DType dtype);
 
-/// The least and greatest value of an integer dtype (or of bool: 0 and 1).
+/// Least and greatest value of an integer dtype (or of bool: 0 and 1).
 std::int64_t lowest_integer(DType dtype);
 std::uint64_t highest_integer(DType dtype);
-/// The greatest finite value of a floating dtype.
+/// Greatest finite value of a floating dtype.
 double highest_finite(DType dtype);
 
 }  // namespace tenon

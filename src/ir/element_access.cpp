@@ -28,8 +28,8 @@ std::uint64_t truncated_unsigned(double value) {
   return static_cast<std::uint64_t>(truncated(value));
 }
 
-/// To f32 by truncation with the last bit set if anything was lost (rounding to odd), so that
-/// rounding further down rounds as if from the double itself.
+/// Converts to f32 by rounding to odd (truncation with the last bit set if inexact), so that a
+/// second rounding to a narrower float gives the same result as rounding the double directly.
 float to_odd_float(double value) {
   const float nearest = static_cast<float>(value);
   if (static_cast<double>(nearest) == value || std::isnan(value)) return nearest;
@@ -38,7 +38,7 @@ float to_odd_float(double value) {
   return std::bit_cast<float>(bits | 1);
 }
 
-/// To double, exactly or with what is lost kept as a set bit far below a narrow float's last place.
+/// Converts to double. An inexact result keeps a sticky bit far below a narrow float's last place.
 double to_sticky_double(std::int64_t value, bool is_unsigned) {
   const bool is_negative = !is_unsigned && value < 0;
   auto size = static_cast<std::uint64_t>(value);
@@ -53,7 +53,8 @@ std::int8_t sign_extended(std::int64_t value) {
   return static_cast<std::int8_t>(static_cast<std::int8_t>(shifted) >> (8 - Bits));
 }
 
-/// Calls `use` with one value of the dtype's storage type and a function that gives its number.
+/// Calls `use` with a value of the dtype's storage type and a function that converts it to a
+/// number.
 template <class Use>
 void with_reader(DType dtype, Use use) {
   const auto same = [](auto value) { return value; };
@@ -114,7 +115,7 @@ void store_each(std::span<const Value> values, std::byte* data, Convert convert)
   }
 }
 
-/// Stores to an integer dtype (or bool) what `to_integer` makes of each value.
+/// Stores `to_integer` of each value to an integer dtype (or bool).
 template <class Value, class ToInteger>
 void store_wrapped(DType dtype, std::span<const Value> values, std::byte* data,
                    ToInteger to_integer) {
@@ -169,7 +170,7 @@ void store_narrow(DType dtype, std::span<const Value> values, std::byte* data, T
 double real_of(const std::string& text) {
   std::string_view trimmed = trim(text);
   const bool is_signed = trimmed.starts_with('-') || trimmed.starts_with('+');
-  // from_chars would also take "infinity" and "nan(...)".
+  // from_chars would also accept "infinity" and "nan(...)".
   const auto word = is_signed ? trimmed.substr(1) : trimmed;
   const bool is_word = !word.empty() && std::isalpha(static_cast<unsigned char>(word[0]));
   const auto value = is_word && word.size() != 3 ? std::nullopt : parse_real(trimmed);
@@ -201,7 +202,7 @@ std::string general_text(T value, int precision) {
   return {buffer.data(), end.ptr};
 }
 
-/// The fewest digits that still round to the same value of the dtype.
+/// Prints the fewest digits that still round to the same value of the dtype.
 std::string narrow_text(DType dtype, double value) {
   const bool is_whole = value == std::trunc(value) && std::abs(value) < 1e6;
   for (int precision = 1; precision < 9 && !is_whole; ++precision) {

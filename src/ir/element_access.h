@@ -8,20 +8,20 @@
 #include <span>
 #include <string>
 
-// Runs of elements to and from the widest type of their kind; `data` points at the first element.
+// Conversions between runs of elements and the widest type of their kind; `data` points at the
+// first element.
 namespace tenon::elements {
 
-/// Real parts of complex numbers; strings are parsed, refused with an Error if no number.
+/// Loads the real parts of complex numbers. Parses strings; throws Error if one is not a number.
 void load_reals(DType dtype, const std::byte* data, std::span<double> values);
-/// Floats truncate toward zero, those past int64 give its nearest end, NaN gives 0; u64 is taken as
-/// its bits.
+/// Floats truncate toward zero and saturate at the ends of int64, NaN gives 0; u64 keeps its bits.
 void load_integers(DType dtype, const std::byte* data, std::span<std::int64_t> values);
 void load_complex(DType dtype, const std::byte* data, std::span<std::complex<double>> values);
 void load_texts(DType dtype, const std::byte* data, std::span<std::string> values);
 
 /// Floats round once, to nearest even (f8 and f4 saturate); integers truncate as above, then wrap.
 void store_reals(DType dtype, std::span<const double> values, std::byte* data);
-/// Integers wrap; `is_unsigned` says that the values are the bits of u64.
+/// Integers wrap; `is_unsigned` means that the values are the bits of u64.
 void store_integers(DType dtype, std::span<const std::int64_t> values, bool is_unsigned,
                     std::byte* data);
 void store_complex(DType dtype, std::span<const std::complex<double>> values, std::byte* data);

@@ -18,7 +18,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little,
               "elements are stored as they are printed");
 
-// The element's storage as the low bits of a word.
+// Returns the element's storage as the low bits of a word.
 std::uint64_t load_bits(DType dtype, const std::byte* element) {
   std::uint64_t bits = 0;
   std::memcpy(&bits, element, info(dtype).storage_bytes);
@@ -52,7 +52,7 @@ double float_value(DType dtype, std::uint64_t bits) {
   return narrow_value(dtype, bits);
 }
 
-// `from_chars` reports numbers too small to tell from zero as out of range, like those too large.
+// `from_chars` reports numbers that underflow to zero as out of range, like those that overflow.
 template <class Real>
 std::optional<Real> parse_rounded(std::string_view text) {
   Real value = 0;
@@ -85,10 +85,10 @@ std::optional<std::string> read_float(std::string_view text, DType dtype, std::u
   const std::string_view size = text.starts_with('-') ? text.substr(1) : text;
   const bool is_special = size == "inf" || size == "nan";
   if (!is_special && !size.empty() && (size[0] < '0' || size[0] > '9') && size[0] != '.') {
-    return "expected a number";  // `infinity`, `nan(…)`: what from_chars takes besides
+    return "expected a number";  // `infinity`, `nan(…)`: other forms that from_chars accepts
   }
   const double value = float_value(dtype, *read);
-  // Rounding up to infinity, or saturating, would change what was written by more than rounding.
+  // Rounding up to infinity or saturating changes the written number by more than rounding does.
   const bool fits =
       size == "inf"   ? std::isinf(value)
       : size == "nan" ? std::isnan(value)
@@ -150,7 +150,7 @@ std::string_view decimal(std::array<char, 64>& buffer, Number value, Format... f
   return {buffer.data(), static_cast<std::size_t>(end.ptr - buffer.data())};
 }
 
-// The fewest digits that read back: 0.1 rather than all that an f32 would need.
+// Prints the fewest digits that read back: 0.1 instead of the digits that an f32 would need.
 std::string_view half_decimal(std::array<char, 64>& buffer, DType dtype, float value,
                               std::uint64_t bits) {
   const bool is_whole = value == std::trunc(value) && std::abs(value) < 0x1p24f;

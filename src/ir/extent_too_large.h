@@ -4,8 +4,8 @@
 
 namespace tenon {
 
-/// An extent that has a value, but in more terms than anybody wants to compute with. Whoever can do
-/// without its expression may go on.
+/// Thrown for an extent whose expression exceeds the term limit. The extent has a value; a caller
+/// that does not need the expression may continue.
 class ExtentTooLarge : public Error {
  public:
   explicit ExtentTooLarge(std::string_view limit) : Error("extent expression is too large") {

@@ -11,19 +11,19 @@ namespace tenon {
 
 namespace {
 
-/// An 8-bit or narrower float of sign, exponent and mantissa. Codes are without their sign bit.
+/// A float of 8 or fewer bits: sign, exponent, mantissa. Codes exclude the sign bit.
 struct NarrowFormat {
   int mantissa_bits;
-  /// of the normal numbers; denormals share it
+  /// Lowest exponent of normal numbers; denormals share it.
   int lowest_exponent;
   std::uint8_t sign_bit;
-  /// the greatest finite value
+  /// Code of the greatest finite value.
   std::uint8_t highest;
-  /// what stands for a value too large: infinity, NaN, or `highest`
+  /// Code that overflow produces: infinity, NaN, or `highest`.
   std::uint8_t overflow;
-  /// -0 for f4e2m1, which has none, as in the expected results of ONNX's tests
+  /// Code of NaN; -0 for f4e2m1, which has no NaN, as in the expected results of ONNX's tests.
   std::uint8_t nan;
-  /// "uz": the code of -0 is the NaN, and overflow has no sign
+  /// "fnuz" format: the code of -0 is the NaN, and overflow has no sign.
   bool is_unsigned_zero;
 };
 
@@ -79,7 +79,8 @@ std::uint8_t encode(const NarrowFormat& format, float value, Overflow overflow) 
   if (std::isnan(value)) return format.nan == format.sign_bit ? format.nan : special(format.nan);
   std::uint32_t code = format.highest + 1u;
   if (!std::isinf(value)) {
-    // f32's own denormals fall below half of every format's least value, as does a shift past 25.
+    // Denormals of f32 and values with a shift over 25 are below half of every format's least
+    // value.
     const int steps = exponent < format.lowest_exponent ? format.lowest_exponent - exponent : 0;
     const int shift = 23 - format.mantissa_bits + steps;
     code = 0;
@@ -87,7 +88,7 @@ std::uint8_t encode(const NarrowFormat& format, float value, Overflow overflow) 
       const std::uint32_t half = 1u << (shift - 1), kept = mantissa >> shift;
       const std::uint32_t dropped = mantissa & (2 * half - 1);
       code = kept + (dropped > half || (dropped == half && (kept & 1)) ? 1 : 0);
-      // A carry out of the mantissa is the next exponent.
+      // A carry out of the mantissa increments the exponent.
       code += static_cast<std::uint32_t>(exponent + steps - format.lowest_exponent)
               << format.mantissa_bits;
     }
@@ -102,7 +103,7 @@ std::uint8_t encode(const NarrowFormat& format, float value, Overflow overflow) 
   return static_cast<std::uint8_t>(code | sign);
 }
 
-// Code b is 2^(b-127). The sign is dropped, as ONNX does, and zero is the least value.
+// E8M0: code b is 2^(b-127). The sign is dropped, as ONNX does, and zero becomes the least value.
 std::uint8_t encode_scale(float value, Overflow overflow, ScaleRounding rounding) {
   constexpr std::uint8_t kNaN = 0xff, kHighest = 0xfe;
   if (std::isnan(value)) return kNaN;
@@ -152,13 +153,13 @@ std::uint16_t f32_to_f16(float value) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = (bits >> 16) & 0x8000;
   std::uint32_t magnitude = bits & 0x7fffffff;
-  if (magnitude > 0x7f800000) {  // NaN keeps what fits of its payload
+  if (magnitude > 0x7f800000) {  // NaN keeps the payload bits that fit
     const std::uint32_t payload = (magnitude >> 13) & 0x3ff;
     return static_cast<std::uint16_t>(sign | 0x7c00 | (payload ? payload : 0x200));
   }
   if (magnitude >= 0x477ff000) return static_cast<std::uint16_t>(sign | 0x7c00);  // from 65520 on
   if (magnitude < 0x38800000) {
-    // Below 2^-14 the result is a count of 2^-24, the last place of 0.5: the addition rounds.
+    // Below 2^-14 the result counts units of 2^-24, the last place of 0.5: the addition rounds.
     const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
     return static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(shifted) - 0x3f000000));
   }
@@ -174,7 +175,8 @@ std::uint16_t f32_to_bf16(float value) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   if ((bits & 0x7fffffff) > 0x7f800000) {
     const std::uint32_t kept = bits >> 16;
-    return static_cast<std::uint16_t>(kept & 0x7f ? kept : kept | 0x40);  // not to infinity
+    // a NaN must not become infinity
+    return static_cast<std::uint16_t>(kept & 0x7f ? kept : kept | 0x40);
   }
   return static_cast<std::uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }

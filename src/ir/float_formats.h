@@ -6,19 +6,19 @@
 
 namespace tenon {
 
-/// What happens to a value too large for the target: the greatest finite value, or infinity/NaN.
+/// Conversion of values too large for the target: greatest finite value, or infinity/NaN.
 enum class Overflow { Saturate, Special };
-/// Ties when rounding to F8E8M0, which has no mantissa to be even.
+/// Tie rounding to F8E8M0, which has no mantissa for round-to-even.
 enum class ScaleRounding { Up, Down, Nearest };
 
 float f16_to_f32(std::uint16_t bits);
-/// to nearest even
+/// Rounds to nearest even.
 std::uint16_t f32_to_f16(float value);
 float bf16_to_f32(std::uint16_t bits);
-/// to nearest even
+/// Rounds to nearest even.
 std::uint16_t f32_to_bf16(float value);
 
-/// For the 8-bit and narrower floats: F8*, F8E8M0, F4E2M1.
+/// Conversions of the 8-bit and narrower floats: F8*, F8E8M0, F4E2M1.
 float narrow_float_to_f32(DType dtype, std::uint8_t bits);
 std::uint8_t f32_to_narrow_float(DType dtype, float value, Overflow overflow = Overflow::Saturate,
                                  ScaleRounding rounding = ScaleRounding::Up);

@@ -14,7 +14,8 @@ void trim_missing(std::vector<ValueId>& ids) {
   while (!ids.empty() && !ids.back()) ids.pop_back();
 }
 
-// One entry for each result by position: a name, "" to pick one, "_" to leave it out.
+// Returns one entry per result position: a name, "" for a generated name, "_" for an omitted
+// result.
 std::vector<std::string> wanted_results(const OpDef& op, std::vector<std::string> names) {
   const bool any_number = !op.results.empty() && op.results.back().is_variadic;
   const std::size_t fixed = op.results.size() - (any_number ? 1 : 0);
@@ -35,7 +36,7 @@ std::vector<std::string> wanted_results(const OpDef& op, std::vector<std::string
   return names;
 }
 
-// Gives dims that only values can tell (`?0`, …) names that are theirs alone in this graph.
+// Renames data-dependent symbols (`?0`, …) to names that are unique in this graph.
 void name_data_dims(InferOutput& inferred, const std::string& result_name,
                     const std::unordered_set<std::string>& taken) {
   SymbolRanges symbols;
@@ -125,7 +126,7 @@ NodeId Graph::add_node(NewNode node, NodeId before) {
     }
     throw;
   }
-  // The graph was not touched up to here; nothing refuses from here on.
+  // Commit point: the graph is unchanged before this line, and no check fails after it.
   trim_missing(made.results);
   const NodeId id(nodes_.size());
   nodes_.push_back(std::move(made));
@@ -157,7 +158,7 @@ ValueId Graph::new_value(std::string value_name, Type type, NodeId producer) {
   return id;
 }
 
-// Makes the values of the next node's results; refuses before anything changed.
+// Creates the values of the next node's results. Throws before any change.
 std::vector<ValueId> Graph::name_results(const OpDef& op, std::vector<std::string> names) {
   std::vector<ValueId> ids(names.size());
   std::size_t next_id = values_.size();
@@ -165,7 +166,7 @@ std::vector<ValueId> Graph::name_results(const OpDef& op, std::vector<std::strin
     if (names[i] != kLeftOut) ids[i] = ValueId(next_id++);
   }
   const auto is_given = [&](std::size_t i) { return ids[i] && !names[i].empty(); };
-  // Given names first, so that a name picked for one result does not take another's.
+  // Given names first, so that a generated name does not take a given one.
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (!is_given(i) || by_name_.emplace(names[i], ids[i]).second) continue;
     for (std::size_t j = 0; j < i; ++j) {
@@ -266,7 +267,8 @@ const Constant* Graph::constant_of(ValueId id) const {
   const NodeId producer = value(id).producer;
   if (!producer) return nullptr;
   const Node& made_by = node(producer);
-  if (made_by.op->name != "constant") return nullptr;  // op-name: the IR's own way to hold a value
+  // op-name: the IR's own representation of a value
+  if (made_by.op->name != "constant") return nullptr;
   return std::get_if<Constant>(made_by.attrs.find("value"));
 }
 

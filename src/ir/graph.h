@@ -16,31 +16,31 @@ namespace tenon {
 using NodeId = Id<struct NodeTag>;
 using ValueId = Id<struct ValueTag>;
 
-/// A tensor (or sequence, or optional) that flows: an input of the graph or a node's result.
+/// SSA value of a graph: a tensor, sequence or optional that is a graph input or a node's result.
 struct Value {
-  /// unique in its graph
+  /// Unique in its graph.
   std::string name;
   Type type;
-  /// invalid for a graph input
+  /// Invalid for a graph input.
   NodeId producer;
 };
 
-/// One application of an operator. Nodes see only the values named in `operands`; a body graph's
-/// outer values come in through the node's operands too.
+/// Application of an operator. Nodes read only the values in `operands`; the outer values of a body
+/// graph are operands of the node too.
 struct Node {
-  /// into the op table, which outlives every graph
+  /// Points into the op table, which outlives every graph.
   const OpDef* op = nullptr;
-  /// By position; invalid where an optional one is missing, shorter where the last ones are.
+  /// By position. Missing optional operands are invalid ids; trailing ones are absent.
   std::vector<ValueId> operands;
-  /// likewise, where an optional one is not wanted
+  /// By position, like `operands`: invalid for an optional result that is not computed.
   std::vector<ValueId> results;
   Attributes attrs;
   std::vector<Graph> bodies;
-  /// the source's own name for the node; may be empty
+  /// Name of the node in the source model; may be empty.
   std::string name;
 };
 
-/// Nodes in an order in which every value is made before it is read. Copies deeply, moves cheaply.
+/// Dataflow graph in topological order. Copies deeply, moves cheaply.
 class Graph {
  public:
   Graph();
@@ -52,7 +52,7 @@ class Graph {
   ~Graph();
 
   std::string name;
-  /// What the model said about itself (producer, licence, …), kept for whoever writes it again.
+  /// Metadata of the source model (producer, licence, …), preserved for exporters.
   std::map<std::string, std::string> metadata;
 
   ValueId add_input(std::string input_name, Type type);
@@ -66,67 +66,68 @@ class Graph {
     std::vector<ValueId> operands;
     Attributes attrs;
     std::vector<Graph> bodies;
-    /// One name for each result: "" picks a free one, "_" leaves an optional result out. Its
-    /// length is the number of results of an op with a variadic result.
+    /// One name per result: "" generates a free name, "_" omits an optional result. For an op with
+    /// a variadic result, the length is the number of results.
     std::vector<std::string> results;
     std::string name;
   };
-  /// Appends a node (before `before`, if given), checks operands and attributes against its op and
-  /// infers its results' types. Throws Error where they do not fit.
+  /// Appends a node (or inserts it before `before`), checks operands and attributes against its op
+  /// and infers the result types. Throws Error if they do not fit.
   NodeId add_node(NewNode node, NodeId before = {});
-  /// A `constant` node; `op` is the table's constant op.
+  /// Appends a `constant` node; `op` is the table's constant op.
   ValueId add_constant(const OpDef& op, Constant value, std::string value_name = "");
 
   const Node& node(NodeId id) const;
   const Value& value(ValueId id) const;
   std::string_view op_name(NodeId id) const { return node(id).op->name; }
-  /// Where a message should point: "node 'name' (op)".
+  /// Location for messages: "node 'name' (op)".
   std::string location(NodeId id) const;
-  /// The value of that name, or an invalid id.
+  /// Returns the value of that name, or an invalid id.
   ValueId find(std::string_view value_name) const;
 
   std::size_t node_count() const { return live_nodes_; }
-  /// ids are below this; some may be erased
+  /// Exclusive upper bound of the ids; some of them may be erased.
   std::size_t node_id_bound() const;
   std::size_t value_id_bound() const;
   bool is_live(NodeId id) const;
 
-  /// Iterates over the ids in order; nodes may be erased and inserted on the way.
+  /// Iterates over the ids in order. Nodes may be erased and inserted during the iteration.
   class Order;
   Order nodes_in_order() const;
-  /// The node after this one; of an erased node, the one that was.
+  /// Returns the next node; for an erased node, its successor at the time of erasure.
   NodeId next(NodeId id) const;
   NodeId first() const { return first_; }
   NodeId last() const { return last_; }
 
-  /// The nodes that read a value, once per use; reading as a graph output is not a use.
+  /// Returns the nodes that read a value, once per use. A graph output is not a use.
   const std::vector<NodeId>& readers(ValueId id) const;
   bool is_output(ValueId id) const;
-  /// Known elements of a small integer value, as numbers or symbols; null if not known.
+  /// Known elements of a small integer value, as numbers or symbols; null if unknown.
   const Dims* known_elements(ValueId id) const;
-  /// The constant's value if the value comes from a `constant` node; null otherwise.
+  /// The constant of a value that a `constant` node produces; null for other values.
   const Constant* constant_of(ValueId id) const;
 
-  /// Makes every reader of `from` (and the graph's outputs) read `to`, but for the node that makes
-  /// `to` from it; `from` keeps its producer.
+  /// Replaces `from` by `to` in all uses and graph outputs, except in the producer of `to`, which
+  /// may read `from`. `from` keeps its producer.
   void replace_uses(ValueId from, ValueId to);
   void set_operand(NodeId id, std::size_t position, ValueId value);
   void set_attribute(NodeId id, std::string_view attr, AttrValue value);
-  /// Removes a node whose results nobody reads.
+  /// Removes a node whose results have no uses.
   void erase(NodeId id);
-  /// Removes every node none of whose results reaches an output. Gives how many went.
+  /// Dead-code elimination: removes every node without a path to an output. Returns the number
+  /// removed.
   std::size_t erase_dead();
   void rename(ValueId id, std::string new_name);
-  /// Exchanges the names of two values; for passes that keep an output's name.
+  /// Exchanges the names of two values, for passes that preserve an output's name.
   void swap_names(ValueId a, ValueId b);
-  /// A name not in use, like `base` ("base", "base_1", …).
+  /// Returns a free name derived from `base` ("base", "base_1", …).
   std::string free_name(std::string_view base) const;
-  /// States a type, where inference cannot tell it; printed with the value from then on.
+  /// Declares a type that inference cannot derive. The text form prints it with the value.
   void set_type(ValueId id, Type type);
-  /// Whether the type of a node's result was set, rather than inferred.
+  /// Returns whether the type of a node's result was declared rather than inferred.
   bool has_stated_type(ValueId id) const { return stated_.contains(id); }
-  /// Infers the node's result types again, after its operands' types changed. A stated type stays
-  /// while it says more.
+  /// Repeats type inference of a node after its operands' types changed. A declared type stays
+  /// while it is more specific.
   void infer(NodeId id);
   Node& mutable_node(NodeId id);
 
@@ -150,9 +151,10 @@ class Graph {
   std::unordered_map<std::string, ValueId> by_name_;
   std::unordered_map<ValueId, Dims> known_;
   std::unordered_set<ValueId> stated_;
-  std::unordered_set<std::string> input_symbols_;  // no result may take one of these for its own
+  // symbols of the inputs, which results must not reuse
+  std::unordered_set<std::string> input_symbols_;
   std::vector<ValueId> inputs_, outputs_;
-  std::vector<std::uint32_t> output_uses_;  // by value
+  std::vector<std::uint32_t> output_uses_;  // indexed by value
   NodeId first_, last_;
   std::size_t live_nodes_ = 0;
   mutable std::unordered_map<std::string, std::uint32_t> next_suffix_;
@@ -187,7 +189,7 @@ class Graph::Order {
 
    private:
     const Graph* graph_;
-    NodeId at_, next_;  // what is inserted behind the node visited is not visited
+    NodeId at_, next_;  // nodes inserted after `at_` are not visited
   };
   explicit Order(const Graph* graph) : graph_(graph) {}
   Iterator begin() const { return {graph_, graph_->first()}; }
@@ -197,7 +199,7 @@ class Graph::Order {
   const Graph* graph_;
 };
 
-/// Same structure: names, types, ops, attributes, order, outputs, metadata.
+/// Compares structure: names, types, ops, attributes, order, outputs, metadata.
 bool identical(const Graph& a, const Graph& b);
 
 }  // namespace tenon

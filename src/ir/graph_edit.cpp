@@ -1,4 +1,4 @@
-// What passes do to a graph that exists already.
+// Mutations of an existing graph, for passes.
 #include "base/error.h"
 #include "ir/graph.h"
 #include "ir/node_rules.h"
@@ -16,7 +16,7 @@ void Graph::link(NodeId id, NodeId before) {
   ++live_nodes_;
 }
 
-// The node keeps its own `next`, so that a loop standing on it finds its way.
+// The node keeps its own `next`, so that an iterator at this node can advance.
 void Graph::unlink(NodeId id) {
   Link& own = links_[id.index()];
   (own.previous ? links_[own.previous.index()].next : first_) = own.next;
@@ -47,7 +47,7 @@ void Graph::replace_uses(ValueId from, ValueId to) {
       continue;
     }
     moved.push_back(reader);
-    if (reader == last_changed) continue;  // its other uses went along
+    if (reader == last_changed) continue;  // its other uses were replaced with it
     std::vector<ValueId>& operands = nodes_[reader.index()].operands;
     std::replace(operands.begin(), operands.end(), from, to);
     last_changed = reader;
@@ -79,7 +79,7 @@ void Graph::set_attribute(NodeId id, std::string_view attr, AttrValue value) {
   changed.attrs = std::move(attrs);
 }
 
-// Takes an unlinked node's results and parts away; its uses of other values are already dropped.
+// Deletes an unlinked node's results and bodies; its uses of other values are already dropped.
 void Graph::forget(NodeId id) {
   Node& gone = nodes_[id.index()];
   for (ValueId result : gone.results) {
@@ -125,7 +125,7 @@ std::size_t Graph::erase_dead() {
       if (operand) is_needed[operand.index()] = true;
     }
   }
-  // Every value's readers are gone through once, however many of them die.
+  // Filters each value's readers once, however many of them are removed.
   std::vector<ValueId> touched;
   std::vector<bool> is_touched(values_.size(), false);
   for (NodeId id : dead) {
@@ -215,7 +215,7 @@ std::string_view source_name(const Graph& graph, const Node& node) {
   return graph.value(node.results[0]).name;
 }
 
-/// Walks two graphs side by side; ids may differ, names may not.
+/// Compares two graphs in lockstep; ids may differ, names may not.
 class Comparison {
  public:
   Comparison(const Graph& a, const Graph& b) : a_(a), b_(b), counterpart_(a.value_id_bound()) {}

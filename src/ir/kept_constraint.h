@@ -4,7 +4,7 @@
 
 namespace tenon {
 
-/// Has a graph keep a constraint that no node states, as one that a model's format makes.
+/// Stores a constraint that does not come from a node, such as one that a model format imposes.
 void add_constraint(Graph& graph, const Constraint& constraint);
 
 }  // namespace tenon

@@ -12,16 +12,16 @@ namespace {
 constexpr std::int64_t kMaxBlock = 4096;
 
 struct Axis {
-  /// 'C', or 'c' for the inner part of a blocked axis
+  /// 'C', or 'c' for the inner part of a blocked axis.
   char letter;
-  /// 1 for an outer axis
+  /// 1 for an outer axis.
   std::int64_t block;
 };
 
 bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
 bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
 
-/// The next axis of a layout's text, and the text behind it; nothing if the text is malformed.
+/// Consumes the next axis of a layout's text; returns nullopt if the text is malformed.
 std::optional<Axis> take_axis(std::string_view& text) {
   std::size_t digits = 0;
   while (digits < text.size() && is_digit(text[digits])) ++digits;

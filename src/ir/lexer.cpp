@@ -162,7 +162,7 @@ std::size_t Lexer::end_of_quote(std::size_t from) const {
   throw error_at(from, "the quote is not closed");
 }
 
-// The end of the bracketed text that starts at `from`. Symbols may be quoted.
+// Returns the end of the bracketed text that starts at `from`. Symbols may be quoted.
 std::size_t Lexer::end_of_brackets(std::size_t from) const {
   int depth = 0;
   for (std::size_t i = from; i < text_.size(); ++i) {
@@ -180,7 +180,7 @@ std::size_t Lexer::end_of_brackets(std::size_t from) const {
   throw error_at(from, "the bracket is not closed");
 }
 
-// Up to the comma or bracket that ends a dim.
+// Returns the text up to the comma or bracket that ends a dim.
 std::string_view Lexer::dim_text() {
   skip_space();
   const std::size_t start = at_;
@@ -204,7 +204,7 @@ Dim Lexer::dim(const SymbolRanges& ranges) {
   std::int64_t value = 0;
   const char* const end = text_.data() + text_.size();
   const auto [stop, failure] = std::from_chars(text_.data() + start, end, value);
-  if (failure == std::errc{}) {  // by far the most dims are numbers
+  if (failure == std::errc{}) {  // fast path: most dims are numbers
     at_ = static_cast<std::size_t>(stop - text_.data());
     const char after = peek();
     if (after == ',' || after == ']' || after == '}') return value;
@@ -252,7 +252,7 @@ std::string Lexer::symbol() {
     const auto found = parse_dim(text_.substr(start, at_ - start)).symbol_name();
     if (found) return *found;
   } catch (const Error&) {
-    // Whatever else it is, it is not a symbol.
+    // Any other token is not a symbol.
   }
   at_ = start;
   throw error_here("expected the name of a symbol");

@@ -10,10 +10,10 @@
 namespace tenon {
 namespace {
 
-// Shapes, axes, pads and scales are small; weights are not, and no type depends on them.
+// Shapes, axes, pads and scales are small; weights are large, and types do not depend on them.
 constexpr std::int64_t kMaxInferElements = 4096;
-// Floats among them, scales, are one for each axis or fewer; a seeded one of more is a weight, and
-// dear to make.
+// Float operands of shape inference (scales) have at most one element per axis. A larger seeded
+// constant is a weight, and generating it is expensive.
 constexpr std::int64_t kMaxInferFloats = 16;
 
 bool may_tell_types(const Constant& constant) {
@@ -48,7 +48,7 @@ bool is_of_data(const Dim& dim) {
   });
 }
 
-// Memory, loops and costs are counted in elements.
+// Memory, loops and costs count elements, so the element count must be representable.
 bool has_countable_elements(const InferOutput& output) {
   try {
     for (const Type& type : output.types) {

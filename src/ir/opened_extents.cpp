@@ -8,7 +8,7 @@
 namespace tenon {
 namespace {
 
-// The same extent gets the same name.
+// Maps equal extents to one short name.
 class ShortNames {
  public:
   explicit ShortNames(std::string_view prefix) : prefix_(prefix) {}
@@ -35,7 +35,7 @@ Dims shortened(Dims dims, ShortNames& names) {
   return dims;
 }
 
-// What is known of an extent's range may reach below zero; extents do not.
+// The derived range may reach below zero; extents do not.
 Dim as_extent(const Dim& symbol) {
   const Range range = symbol.range();
   return Dim::symbol(*symbol.symbol_name(), {std::max<std::int64_t>(range.lo, 0),

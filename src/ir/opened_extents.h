@@ -6,10 +6,10 @@
 
 namespace tenon {
 
-/// Infers a node whose extents, or their product, are too large to write down: its operands'
-/// extents get short names for the time being, and every extent of its results that is no number is
-/// one that only the run tells (`?0`, …), with its range. Nothing where no result has such an
-/// extent: then nobody would look at what the node takes for granted.
+/// Infers a node whose extents, or their product, exceed the size limit of expressions: replaces
+/// its operands' extents by short symbols, and makes every non-constant extent of its results a
+/// data-dependent symbol (`?0`, …) with its range. Returns nullopt if no result has such an extent,
+/// because its constraints would then stay unchecked.
 std::optional<InferOutput> infer_opened(const OpDef& op, const InferInput& input);
 
 }  // namespace tenon

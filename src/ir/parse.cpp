@@ -9,9 +9,9 @@ namespace tenon {
 namespace {
 
 constexpr int kMaxBodyDepth = 64;
-constexpr std::size_t kMaxSuggested = 10'000;  // values looked through for a name that was meant
+constexpr std::size_t kMaxSuggested = 10'000;  // values searched for spelling suggestions
 
-/// Runs `read`; an Error from below the text gets the place in it, before its own.
+/// Runs `read` and prepends the position in the text to the location of an Error that it throws.
 template <class Read>
 auto placed(const Lexer& lexer, std::size_t position, Read read) {
   try {
@@ -125,7 +125,7 @@ class AttributeParser {
   const SymbolRanges& ranges_;
 };
 
-/// Reads one graph; a body has a parser of its own, with the same lexer.
+/// Parses one graph. A body has a parser of its own with the same lexer.
 class GraphParser {
  public:
   GraphParser(Lexer& lexer, const OpTable& ops, SymbolRanges ranges, int depth)
@@ -187,7 +187,7 @@ class GraphParser {
     lexer_.expect(')', "or ',' after an input");
   }
 
-  // True at the `return` that ends the graph.
+  // Returns true at the `return` that ends the graph.
   bool read_statement() {
     const std::size_t start = lexer_.position();
     const bool is_quoted = lexer_.peek() == '"';
@@ -263,7 +263,7 @@ class GraphParser {
     }
   }
 
-  // A name picked for a result that was not written could take one that is written further down.
+  // A generated name for an omitted result could collide with a name further down.
   void require_result_count(std::size_t start, const OpDef& op, std::size_t count) const {
     for (std::size_t i = count; i < op.results.size(); ++i) {
       const ResultDef& result = op.results[i];
@@ -347,7 +347,7 @@ class GraphParser {
     if (lexer_.word() == "@" && lexer_.peek() == '"') {
       name = lexer_.text("the node's name");
     } else {
-      lexer_.seek(start);  // the next statement's first name
+      lexer_.seek(start);  // start of the next statement
     }
   }
 
@@ -356,7 +356,7 @@ class GraphParser {
     while (true) {
       const std::size_t start = lexer_.position();
       const std::string_view label = lexer_.word();
-      // A body starts like a statement up to the word `graph`, which is no op.
+      // A body starts like a statement up to the keyword `graph`, which is not an op.
       const bool is_body = !label.empty() && lexer_.take('=') && lexer_.take_word("graph");
       lexer_.seek(start);
       if (!is_body) return bodies;

@@ -23,7 +23,7 @@ void append_name(std::string& out, std::string_view name) {
   }
 }
 
-/// Appends an attribute's value; `is_word` for a string that stands bare.
+/// Appends an attribute's value; `is_word` prints a string without quotes.
 struct AttrPrinter {
   std::string& out;
   bool is_word = false;
@@ -68,7 +68,7 @@ void collect_symbols(const Attributes& attrs, SymbolRanges& symbols) {
   }
 }
 
-// The symbols that stand in the graph's text, its bodies' included.
+// Collects the symbols in the graph's text, including its bodies.
 void collect_symbols(const Graph& graph, SymbolRanges& symbols) {
   for (ValueId input : graph.inputs()) collect_symbols(graph.value(input).type, symbols);
   for (NodeId id : graph.nodes_in_order()) {
@@ -144,8 +144,7 @@ class Printer {
     separated(node.results, [&](ValueId result) { print_result(graph, result); });
     if (!node.results.empty()) out_ += " = ";
     out_ += node.op->name;
-    if (node.op->name ==
-        "constant") {  // op-name: has a syntax of its own, its value in plain sight
+    if (node.op->name == "constant") {  // op-name: has a syntax of its own that shows its value
       const auto* value = std::get_if<Constant>(node.attrs.find("value"));
       TENON_ASSERT(value, "a constant has a value");
       out_ += ' ';
@@ -183,7 +182,8 @@ class Printer {
     out_ += to_string(value.type);
   }
 
-  // By position up to the first that is missing or stands for an attribute, by name from there on.
+  // Prints operands by position up to the first that is missing or a dynamic attribute, by name
+  // from there on.
   void print_operands(const Graph& graph, const Node& node) {
     const std::vector<OperandDef>& defs = node.op->operands;
     bool is_first = true, is_named = false;

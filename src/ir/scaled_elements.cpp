@@ -25,13 +25,13 @@ bool broadcasts_to(const Shape& from, const Shape& to) {
   return true;
 }
 
-/// What rounding to zero gives: data that is infinite would notice a zero.
+/// Replaces underflow to zero by the least number of its sign: 0 times infinity would be NaN.
 template <class T>
 T held(T made, T element, double factor, T least) {
   return made == 0 && element != 0 && factor != 0 ? std::copysign(least, made) : made;
 }
 
-/// For the types that the processor computes with.
+/// Scales types with native arithmetic.
 template <class T>
 void scale_run(const T* from, T* to, std::int64_t count, const double* factors, bool has_row) {
   constexpr T least = std::numeric_limits<T>::denorm_min();
@@ -48,7 +48,7 @@ void scale_run(const T* from, T* to, std::int64_t count, const double* factors, 
   }
 }
 
-/// For those that are held as their bits, widened a chunk at a time.
+/// Scales types stored as bits (f16, bf16), widened chunk by chunk.
 void scale_narrow_run(DType dtype, const std::byte* from, std::byte* to, std::int64_t count,
                       const double* factors, bool has_row) {
   const double least = dtype == DType::F16 ? 0x1p-24 : 0x1p-133;
@@ -60,7 +60,7 @@ void scale_narrow_run(DType dtype, const std::byte* from, std::byte* to, std::in
     for (std::size_t k = 0; k < length; ++k) {
       const double factor = has_row ? factors[first + static_cast<std::int64_t>(k)] : *factors;
       const double product = values[k] * factor;
-      // Half the least number rounds to zero, being even.
+      // Half the least number rounds to even, which is zero.
       const bool is_lost = std::abs(product) <= least / 2 && values[k] != 0 && factor != 0;
       values[k] = is_lost ? std::copysign(least, product) : product;
     }

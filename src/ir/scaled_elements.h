@@ -6,22 +6,22 @@
 
 namespace tenon {
 
-/// Refuses what `Constant::scaled` does not take.
+/// Throws Error for operands that `Constant::scaled` refuses.
 void require_scalable(const Constant& base, const Tensor& factors);
 
-/// The elements of `base` times the factors that broadcast to them, as `Constant::scaled` says.
+/// Returns the elements of `base` times the broadcast factors, as `Constant::scaled` specifies.
 Tensor scaled_elements(const Constant& base, const Tensor& factors);
 
-/// The axes of a tensor, neighbours taken together where the factors differ along both or neither.
-/// At least one; one of no elements if there are none.
+/// Axes of a tensor, with neighbours collapsed if the factors vary along both or neither. Has at
+/// least one axis, of one element for a scalar.
 struct ScaledAxis {
   std::int64_t extent = 1;
   bool has_factors = false;
 };
 std::vector<ScaledAxis> scaled_axes(const Shape& shape, const Shape& factors);
 
-/// Calls `use(first, count, factor, has_row)` for runs of elements, in order: the factors of
-/// elements `first` and those behind it are `factor` and those behind it if `has_row`, else all
+/// Calls `use(first, count, factor, has_row)` for consecutive runs of elements. If `has_row`,
+/// element `first + k` has the factor at index `factor + k`; otherwise all have the factor at
 /// `factor`.
 template <class Use>
 void for_each_scaled_run(const Shape& shape, const Shape& factors, Use use) {

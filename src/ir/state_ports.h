@@ -4,8 +4,8 @@
 
 namespace tenon {
 
-/// An input that is, in the next run, what an output is in this one: their positions among the
-/// graph's.
+/// Recurrent state of a graph: the positions of an output and of the input that receives its value
+/// in the next run.
 struct StatePorts {
   std::size_t input = 0, output = 0;
 };

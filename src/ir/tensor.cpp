@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kConverted = 512;
-constexpr std::int64_t kAddressableBytes = std::int64_t{1} << 46;  // not worth asking for more
+constexpr std::int64_t kAddressableBytes = std::int64_t{1} << 46;  // larger requests always fail
 
 using Strings = std::vector<std::string>;
 
@@ -29,7 +29,7 @@ std::string type_text(DType dtype, std::span<const std::int64_t> shape) {
       .got(format_bytes(bytes));
 }
 
-/// Zeros that the system hands out lazily, page by page, on first touch.
+/// Allocates zero pages that the system maps lazily on first touch.
 std::pair<std::shared_ptr<void>, std::byte*> allocate_zeros(std::size_t bytes) {
   void* block = std::calloc(bytes + kAlignment, 1);
   if (block == nullptr) throw std::bad_alloc();
@@ -183,7 +183,7 @@ std::span<std::string> Tensor::mutable_strings() {
 
 namespace {
 
-/// One element through a function that works on runs of them.
+/// Loads one element through a function for runs of elements.
 template <class T, class Load>
 T load_one(const Tensor& tensor, std::int64_t index, Load load) {
   require_index(index, tensor.size());
@@ -199,7 +199,7 @@ std::byte* element(Tensor& tensor, std::int64_t index) {
          static_cast<std::size_t>(index) * info(tensor.dtype()).storage_bytes;
 }
 
-/// Calls `use(first, count)` for runs short enough to keep their widened values on the stack.
+/// Calls `use(first, count)` for chunks whose widened values fit on the stack.
 template <class Use>
 void for_each_chunk(std::size_t size, Use use) {
   for (std::size_t first = 0; first < size; first += kConverted) {

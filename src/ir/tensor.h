@@ -13,21 +13,22 @@ namespace tenon {
 
 using Shape = std::vector<std::int64_t>;
 
-/// Elements in memory: dtype, extents, and shared bytes that are copied when written while shared.
-/// Sub-byte types take one byte an element, sign-extended; f16, bf16 and f8 are held as their bits.
+/// Elements in memory: dtype, extents, and shared bytes with copy-on-write. Sub-byte types take one
+/// byte per element, sign-extended; f16, bf16 and f8 are stored as bits.
 class Tensor {
  public:
   Tensor() = default;
-  /// Zeros (or empty strings). Refuses shapes whose bytes overflow or exceed `kMaxExtent`.
+  /// Allocates zeros (or empty strings). Refuses shapes whose bytes overflow or exceed
+  /// `kMaxExtent`.
   Tensor(DType dtype, Shape shape);
-  /// Borrows bytes kept alive by `owner`; copied only when not aligned for the dtype.
+  /// Borrows bytes kept alive by `owner`; copies them only if they are not aligned for the dtype.
   static Tensor borrow(DType dtype, Shape shape, std::shared_ptr<const void> owner,
                        std::span<const std::byte> bytes);
   static Tensor of_strings(Shape shape, std::vector<std::string> strings);
   template <class T>
   static Tensor of(DType dtype, Shape shape, const std::vector<T>& values);
   static Tensor scalar(DType dtype, double value);
-  /// i64[n]
+  /// Returns an i64[n] tensor.
   static Tensor of_integers(std::span<const std::int64_t> values);
 
   DType dtype() const { return dtype_; }
@@ -39,7 +40,7 @@ class Tensor {
   std::span<const std::byte> bytes() const { return {data_, byte_size()}; }
   std::span<std::byte> mutable_bytes();
   std::size_t byte_size() const;
-  /// T must be the storage type: float for f32, std::uint16_t for f16, std::int8_t for i4, …
+  /// T must be the storage type: float for f32, std::uint16_t for f16, std::int8_t for i4, ….
   template <class T>
   std::span<const T> as() const {
     return {reinterpret_cast<const T*>(data_), static_cast<std::size_t>(size_)};
@@ -51,11 +52,11 @@ class Tensor {
   std::span<const std::string> strings() const;
   std::span<std::string> mutable_strings();
 
-  /// One element, converted; slow, for shapes, scalars, comparisons and printing.
+  /// One converted element; slow, for shapes, scalars, comparisons and printing.
   double real_at(std::int64_t index) const;
   std::int64_t integer_at(std::int64_t index) const;
   std::complex<double> complex_at(std::int64_t index) const;
-  /// Rounds (floats to nearest even, integers wrap) to the dtype.
+  /// Rounds to the dtype (floats to nearest even, integers wrap).
   void set_real(std::int64_t index, double value);
   void set_integer(std::int64_t index, std::int64_t value);
   void set_complex(std::int64_t index, std::complex<double> value);
@@ -64,9 +65,9 @@ class Tensor {
   std::vector<std::int64_t> integers() const;
   std::vector<double> reals() const;
 
-  /// The same elements under another shape of the same count.
+  /// Returns the same elements with another shape of the same element count.
   Tensor reshaped(Shape shape) const;
-  /// Elementwise conversion with ONNX Cast's rules for numbers (floats to integers truncate).
+  /// Converts elements with the number rules of ONNX Cast (floats truncate to integers).
   Tensor converted(DType dtype) const;
 
  private:
@@ -78,10 +79,10 @@ class Tensor {
   bool is_borrowed_ = false;
 };
 
-/// Extents multiplied, refusing overflow and negative extents with an Error.
+/// Returns the product of the extents. Throws Error for overflow and negative extents.
 std::int64_t checked_element_count(std::span<const std::int64_t> shape);
 
-/// Bit-for-bit equal: type, shape and elements.
+/// Returns whether type, shape and elements are bit-for-bit equal.
 bool identical(const Tensor& a, const Tensor& b);
 
 template <class T>

@@ -40,7 +40,7 @@ TensorType parse_tensor_type(TextCursor& cursor, const SymbolRanges& ranges) {
     while (cursor.accept(','));
     if (!cursor.accept(']')) cursor.fail("',' or ']'");
   }
-  // Only right behind: `@` elsewhere belongs to whoever reads on.
+  // Only directly after the brackets: `@` elsewhere belongs to the caller's syntax.
   if (cursor.position < cursor.text.size() && cursor.text[cursor.position] == '@') {
     ++cursor.position;
     type.layout = parse_layout(cursor);

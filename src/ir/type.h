@@ -10,19 +10,19 @@
 
 namespace tenon {
 
-/// Names the axes of a tensor in the order they lie in memory: "NCHW", "NHWC", "OIHW". A blocked
-/// layout ends in the split axis: in "NCHW8c" axis C counts blocks and the last axis holds 8
-/// channels. Empty where nobody asked.
+/// Axis names of a tensor in memory order: "NCHW", "NHWC", "OIHW". A blocked layout ends in the
+/// split axis: in "NCHW8c" axis C counts blocks and the last axis holds 8 channels. Empty if
+/// unspecified.
 class Layout {
  public:
   Layout() = default;
-  /// Throws Error for text that names no layout.
+  /// Throws Error for text that is not a layout.
   explicit Layout(std::string text);
 
   bool is_empty() const { return text_.empty(); }
   const std::string& text() const { return text_; }
   std::size_t rank() const;
-  /// The position of axis `letter` ('C'; 'c' for the inner part of a blocked axis), or nothing.
+  /// Position of axis `letter` ('C'; 'c' for the inner part of a blocked axis), or nullopt.
   std::optional<std::size_t> axis(char letter) const;
   /// 8 for the 'C' of "NCHW8c", 1 for an axis that is not blocked.
   std::int64_t block(char letter) const;
@@ -32,8 +32,8 @@ class Layout {
   std::string text_;
 };
 
-/// Dtype, extents and layout of a tensor. The dims are those in memory, slowest first: the data is
-/// always row-major over them, and the layout only says what each axis means.
+/// Dtype, extents and layout of a tensor. The dims are in memory order, slowest first: data is
+/// always row-major over them, and the layout only names the axes.
 struct TensorType {
   DType dtype = DType::F32;
   Dims dims;
@@ -44,13 +44,13 @@ struct TensorType {
 };
 
 Dim element_count(const TensorType& type);
-/// Bytes as counted in reports and plans (sub-byte types packed).
+/// Bytes for reports and plans (sub-byte types packed).
 Dim byte_count(const TensorType& type);
-/// "f32[N, 3, 224, 224]", "f32[1, 8]@NC"
+/// Returns e.g. "f32[N, 3, 224, 224]", "f32[1, 8]@NC".
 std::string to_string(const TensorType& type);
 
-/// The type of a value: a tensor, a sequence or optional of something, or not known before the
-/// values flow (a rank that depends on data).
+/// Type of a value: a tensor, a sequence or optional of a type, or unknown until run time (a
+/// data-dependent rank).
 class Type {
  public:
   enum class Kind : std::uint8_t { Unknown, Tensor, Sequence, Optional };
@@ -74,7 +74,7 @@ class Type {
   std::shared_ptr<const Type> element_;
 };
 
-/// "f32[2]", "seq(f32[2])", "optional(i64[])", "?"
+/// Returns e.g. "f32[2]", "seq(f32[2])", "optional(i64[])", "?".
 std::string to_string(const Type& type);
 Type substitute(const Type& type, const DimBindings& values);
 /// Parses the text form of a type. Throws Error with the column on bad text.

@@ -53,7 +53,8 @@ class Verifier {
   std::string quoted(ValueId id) const { return concat("'", graph_.value(id).name, "'"); }
   bool is_id(ValueId id) const { return id.index() < is_made_.size(); }
 
-  // A value comes into being: once, under its own name, with symbols that mean one thing.
+  // Checks a definition: each value is defined once, under a unique name, with consistent symbol
+  // ranges.
   void check_made(ValueId id) {
     const Value& value = graph_.value(id);
     if (is_made_[id.index()]) report("value ", quoted(id), " is made twice");
@@ -77,7 +78,7 @@ class Verifier {
     report(location(id), ": ", parts...);
   }
 
-  // As `Graph::location`, for a node that may be broken.
+  // Like `Graph::location`, for a node that may be broken.
   std::string location(NodeId id) const {
     const Node& node = graph_.node(id);
     const bool is_sound = std::all_of(node.results.begin(), node.results.end(),

@@ -7,12 +7,12 @@
 
 namespace tenon {
 
-/// Everything that is wrong with a graph, one message each; empty if it is sound: ids in range,
-/// values made before they are read, names unique, operands and attributes as the op asks, types as
-/// inferred, readers consistent, symbols with one range, bodies sound.
+/// Returns every defect of a graph, one message each; empty if it is sound: ids in range,
+/// definitions before uses, unique names, operands and attributes that fit the op, types as
+/// inferred, consistent readers, one range per symbol, sound bodies.
 std::vector<std::string> problems_of(const Graph& graph);
 
-/// Throws an Error listing the problems, if there are any.
+/// Throws an Error that lists the problems, if there are any.
 void verify(const Graph& graph);
 
 }  // namespace tenon
