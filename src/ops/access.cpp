@@ -13,7 +13,8 @@
 namespace tenon {
 namespace {
 
-// Where no number is known: large enough that traffic counts, small enough for any range.
+// Default extent of a symbol without a known number: large enough that memory traffic counts, small
+// enough for any range.
 constexpr std::int64_t kUsualExtent = 64;
 
 std::optional<std::size_t> index_axis(const Expr& expr) {
@@ -29,7 +30,7 @@ bool is_zero(const Expr& expr) {
   return expr.node().kind == ExprKind::Literal && expr.node().integer == 0;
 }
 
-// The axis that a coordinate follows one to one: `i`, `i + 3`, `2*i - 1`.
+// Returns the axis that a coordinate follows with unit or constant stride: `i`, `i + 3`, `2*i - 1`.
 std::optional<std::size_t> followed_axis(const Expr& expr) {
   const ExprNode& node = expr.node();
   if (node.kind == ExprKind::Index) return index_axis(expr);
@@ -46,7 +47,7 @@ std::optional<std::size_t> followed_axis(const Expr& expr) {
   return std::nullopt;
 }
 
-// `0` and `i * 0`, by which a repeated axis is written.
+// Recognises `0` and `i * 0`, the coordinates of a repeated axis.
 bool is_fixed_at_zero(const Expr& expr) {
   const ExprNode& node = expr.node();
   if (is_zero(expr)) return true;
@@ -54,7 +55,7 @@ bool is_fixed_at_zero(const Expr& expr) {
          (is_zero(node.args[0]) || is_zero(node.args[1]));
 }
 
-// A read that only repeats axes of extent 1, in order.
+// Returns whether the read only repeats axes of extent 1, in order.
 bool is_broadcast(const ExprNode& read) {
   if (read.has_fill) return false;
   const Dims& source = read.args[0].dims();
@@ -68,7 +69,7 @@ bool is_broadcast(const ExprNode& read) {
   return true;
 }
 
-// Whether two places of the result never read the same element.
+// Returns whether different positions of the result never read the same element.
 bool is_injective(const ExprNode& read) {
   std::vector<bool> is_followed(read.dims.size(), false);
   const std::size_t count = read.args[0].rank();
@@ -86,7 +87,7 @@ bool is_arithmetic(ExprKind kind) {
          kind == ExprKind::Cast || kind == ExprKind::Index;
 }
 
-/// Goes through a node's expressions from the results to the operands.
+/// Walks a node's expressions from the results to the operands.
 class Reader {
  public:
   explicit Reader(std::size_t operand_count) {
@@ -121,7 +122,7 @@ class Reader {
     return has_arithmetic_ ? Role::Pointwise : Role::Move;
   }
 
-  // Rows give each row's number, or spaces as large as the one folded.
+  // Row reductions return one number per row or a result of the reduced space's shape.
   bool is_rows() const {
     if (!folds_alike_) return false;
     Dims row;
@@ -194,8 +195,8 @@ class Reader {
     if (!only_repeats) found_.reads_once &= is_injective(node);
     walk(node.args[0], space, only_repeats ? state : moved);
     const std::size_t rank = node.args[0].rank();
-    // What computes places and fills is no arithmetic on elements moved, but an operand in it is
-    // read all the same.
+    // Coordinates and fill values are not arithmetic on the moved elements, but an operand in them
+    // still counts as read.
     const bool had_arithmetic = has_arithmetic_;
     for (std::size_t k = 1; k <= rank; ++k) {
       if (!is_number(node.args[k]) && !index_axis(node.args[k])) walk(node.args[k], {}, moved);
@@ -217,7 +218,8 @@ class Reader {
   bool has_fold_ = false, folds_alike_ = true, has_arithmetic_ = false;
 };
 
-// An element is read once by each result and the results together have as many.
+// Each result reads an element at most once, and the results have the operand's element count in
+// total.
 bool reads_every_element(const Graph& graph, const Node& node, const NodeAccess& access) {
   Dim given = 0, taken = 0;
   for (ValueId result : node.results) {
@@ -250,8 +252,8 @@ bool adds_symbols(const Graph& graph, const Node& node) {
                              [&](const auto& symbol) { return !known.contains(symbol.first); });
 }
 
-// A body sees types, not elements: what tells extents to other nodes stays outside, and so does
-// what has extents from elsewhere.
+// The body of a fused group sees types rather than elements. Nodes whose elements determine extents
+// of other nodes stay outside, and so do nodes with data-dependent extents.
 bool is_plain(const Graph& graph, const Node& node) {
   if (node.op->is_random || !node.bodies.empty() || node.results.empty()) return false;
   for (ValueId operand : node.operands) {
@@ -277,7 +279,8 @@ Dims squeezed(const Dims& dims) {
 
 namespace {
 
-// In real numbers: what a sum over nine symbols costs is no extent that could be.
+// Evaluates dims as doubles at the size hints of their symbols: a cost over nine symbols may exceed
+// every extent.
 class UsualArithmetic : public DimArithmetic<double> {
  public:
   explicit UsualArithmetic(const SymbolRanges& symbols) : symbols_(symbols) {}
@@ -339,7 +342,7 @@ NodeAccess access_of(const Graph& graph, NodeId id) {
 
 namespace {
 
-// Whether the two have the same access because all that it follows from is the same.
+// Returns whether both nodes have the same access because all of its inputs are equal.
 bool is_alike(const Graph& graph, NodeId a, NodeId b) {
   const Node &x = graph.node(a), &y = graph.node(b);
   const auto same_types = [&](const std::vector<ValueId>& left, const std::vector<ValueId>& right) {
@@ -352,7 +355,7 @@ bool is_alike(const Graph& graph, NodeId a, NodeId b) {
          x.attrs == y.attrs;
 }
 
-// Known elements are a node's own; dynamic attributes are known by their elements.
+// Access depends on types alone unless an op reads known elements or dynamic attributes.
 bool has_only_types(const Graph& graph, const Node& node) {
   for (std::size_t k = 0; k < node.operands.size() && k < node.op->operands.size(); ++k) {
     if (node.operands[k] && node.op->operands[k].is_dynamic_attribute) return false;

@@ -6,68 +6,68 @@
 
 namespace tenon {
 
-/// How one element of a node's results depends on an operand; a later one is harder to join.
+/// Dependence of one result element on an operand, in order of increasing difficulty of fusion.
 enum class Access : std::uint8_t {
-  /// not at all, or only its extents
+  /// Not read, or only its extents.
   Unread,
-  /// the element at the same place
+  /// The element at the same position.
   Aligned,
-  /// all elements along the reduced axes of the same row
+  /// All elements of the same row along the reduced axes.
   Row,
-  /// the element at the same place of fewer axes, or of axes of extent 1
+  /// The element at the same position of fewer axes, or of axes of extent 1.
   Broadcast,
-  /// elements at other places
+  /// Elements at other positions.
   Moved,
-  /// many elements at other places, folded
+  /// A reduction over elements at other positions.
   Window,
 };
 
-/// What a node does to elements: coarser than its expression, finer than `Fusion`.
+/// Computation pattern of a node: coarser than its expression, finer than `Fusion`.
 enum class Role : std::uint8_t {
-  /// nothing is known, or the op asks to be left alone
+  /// Unknown, or an op that opts out of fusion.
   Opaque,
-  /// arithmetic on the elements read
+  /// Arithmetic on the elements read.
   Pointwise,
-  /// no arithmetic: every element is one that was read, or a fill
+  /// Data movement without arithmetic: every element is a copy of an operand element or a fill.
   Move,
-  /// folds whole axes, all of them the same; gives rows or whole spaces
+  /// Reduces whole axes, the same in all reductions; returns rows or the whole space.
   Rows,
-  /// folds elements read at computed places: pooling, group norm
+  /// Reduces elements read at computed coordinates: pooling, group norm.
   Windows,
-  /// sums of products
+  /// Sum of products.
   Contraction,
 };
 
-/// What a kernel's author asks about a node; derived from its lowering.
+/// Access pattern of a node, for kernel generators; derived from its lowering.
 struct NodeAccess {
   Role role = Role::Opaque;
-  /// by position
+  /// Indexed by operand position.
   std::vector<Access> operands;
-  /// The space iterated over: of Rows the one folded, else the results'.
+  /// Iteration space: the reduced space for Rows, otherwise the results' shape.
   Dims space;
-  /// Rows: those folded
+  /// Reduced axes, for Rows.
   std::vector<std::size_t> axes;
-  /// at the size hints of symbols
+  /// Evaluated at the size hints of symbols.
   double flops = 0;
-  /// Rows and Windows: how many elements all folds go through
+  /// Elements that all reductions read, for Rows and Windows.
   double folded_elements = 0;
-  /// Moved operands: no element is read twice
+  /// For Moved operands: each element is read at most once.
   bool reads_once = false;
-  /// of a Move that reads once: every element is read
+  /// For a Move with `reads_once`: every element is read.
   bool covers = false;
 };
 
 NodeAccess access_of(const Graph& graph, NodeId node);
-/// Of every node; alike nodes are looked at once.
+/// Computes the access of every node; equal nodes are analysed once.
 IdMap<NodeId, NodeAccess> access_of_nodes(const Graph& graph);
 
-/// The dims without those of extent 1: two shapes that agree here have the same elements in the
-/// same order.
+/// Returns the dims without extents of 1. Two shapes with equal squeezed dims have the same
+/// elements in the same order.
 Dims squeezed(const Dims& dims);
-/// The number where it is known, else what it is at the size hints of its symbols; for comparing
-/// costs.
+/// Returns the extent if it is constant, otherwise its value at the size hints of its symbols. For
+/// comparing costs.
 double size_hint(const Dim& dim);
-/// The least that it can be, and at least 1.
+/// Returns the lower bound of the extent, at least 1.
 double least_value(const Dim& dim);
 double size_hint_bytes(const Type& type);
 

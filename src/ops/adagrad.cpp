@@ -12,7 +12,7 @@ ResultTypes infer(const Attrs&, const OperandTypes& in) {
   return optimizer_types(in, {"squares"}, 2);
 }
 
-// Duchi, Hazan, Singer 2011.
+// AdaGrad (Duchi, Hazan, Singer 2011).
 void lower(const Attrs& attrs, Lowering& op) {
   const Expr gradient = regularised_gradient(op, attrs.weight_decay);
   const Expr rate =

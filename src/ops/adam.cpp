@@ -13,7 +13,7 @@ ResultTypes infer(const Attrs&, const OperandTypes& in) {
   return optimizer_types(in, {"mean", "squares"}, 3);
 }
 
-// Kingma, Ba 2015, with the corrections of both averages moved into the rate.
+// Adam (Kingma, Ba 2015), with both bias corrections moved into the learning rate.
 void lower(const Attrs& attrs, Lowering& op) {
   const Expr gradient = regularised_gradient(op, attrs.weight_decay);
   const Expr mean = op.operand("mean") * attrs.alpha + gradient * (1 - attrs.alpha);

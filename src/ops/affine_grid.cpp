@@ -8,7 +8,7 @@ namespace tenon::affine_grid_op {
 namespace {
 
 struct Attrs {
-  Dims size;  // batch, channels, then the extents of the grid
+  Dims size;  // batch, channels, then spatial extents of the grid
   bool align_corners = false;
 };
 
@@ -34,7 +34,8 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   return {theta.dtype, std::move(dims), {}};
 }
 
-// From -1 to 1, at the corners of the pixels or at their centres; one corner alone lies at 0.
+// Coordinates from -1 to 1, at pixel corners (align_corners) or centres. With corners, a single
+// pixel lies at 0.
 Expr base_coordinate(const Expr& index, const Dim& extent, bool align_corners) {
   const Expr doubled = index * 2.0;
   if (!align_corners) return (doubled + 1.0) / extent - 1.0;
@@ -53,7 +54,7 @@ void lower(const Attrs& attrs, Lowering& op) {
     return theta.at({space[0], row, integer(static_cast<std::int64_t>(column))});
   };
   Expr total = factor(rank);
-  // The first column is for the last axis of the grid: x before y before z.
+  // The first column belongs to the last axis of the grid: x before y before z.
   for (std::size_t column = 0; column < rank; ++column) {
     const std::size_t axis = rank - column;
     const Expr index = cast(space[axis], dtype);

@@ -6,7 +6,7 @@ namespace tenon::all_reduce_op {
 namespace {
 
 struct Attrs {
-  std::int64_t ranks = 0, stride = 1;  // of each group; 0: all there are
+  std::int64_t ranks = 0, stride = 1;  // ranks and stride of each group; 0: all ranks
 };
 
 ResultTypes infer(const Attrs& attrs, const OperandTypes& in) {
@@ -26,7 +26,7 @@ void evaluate(const Attrs& attrs, Evaluation& op) {
   op.set("y", std::move(y));
 }
 
-// What every rank's loss says about the sum comes back to each term of it.
+// Every rank's loss depends on the sum, so the gradients of all ranks are summed too.
 void gradient(const Attrs& attrs, Gradient& op) {
   op.add("x", op.build().call("all_reduce", {op.upstream("y")},
                               {{"ranks", attrs.ranks}, {"stride", attrs.stride}}));
@@ -48,7 +48,7 @@ TENON_DEFINE_OP(all_reduce) = OpSpec<Attrs>{
     .evaluate = evaluate,
     .gradient = gradient,
     .layout = logical_order(),
-    .is_random = true,  // other ranks decide what it gives
+    .is_random = true,  // other ranks determine the result
 };
 
 }  // namespace tenon::all_reduce_op

@@ -6,12 +6,12 @@
 
 namespace tenon {
 
-/// What ops that work along one axis and keep the type have in common.
+/// Attributes of ops that work along one axis and keep the type.
 struct AxisAttrs {
   std::int64_t axis = -1;
 };
 
-/// The op of that name: operand x, result y of the same type.
+/// Defines an op with operand x and a result y of the same type.
 OpSpec<AxisAttrs> along_axis_op(std::string name, std::string summary,
                                 void (*lower)(const AxisAttrs&, Lowering&),
                                 GradientRule<AxisAttrs> gradient);

@@ -12,8 +12,8 @@
 namespace tenon {
 namespace {
 
-// Visits each distinct node once. Coordinates are index arithmetic, which every target folds into
-// addressing: they are left out.
+// Visits each distinct node once. Skips coordinates: index arithmetic is folded into addressing on
+// every target.
 template <class Visit>
 void walk(const Expr& expr, std::set<const ExprNode*>& seen, const Visit& visit) {
   const ExprNode& node = expr.node();
@@ -30,7 +30,7 @@ void walk(const Expr& expr, std::set<const ExprNode*>& seen, const Visit& visit)
   }
 }
 
-// A sum of products of two operands, each read at its own coordinates.
+// Matches a sum of products of two operands, each with its own coordinates.
 bool is_contraction(const ExprNode& node) {
   if (!is_sum_of_products(node)) return false;
   const ExprNode& body = node.args[0].node();
@@ -155,7 +155,7 @@ Fusion fusion_kind(const std::vector<Expr>& exprs) {
   return Fusion::Elementwise;
 }
 
-// A group does what its nodes do; what flows between them touches no memory.
+// A group has the flops of its nodes; its intermediate values do not touch memory.
 Dim flops_of(const Graph& graph, NodeId id) {
   if (!is_fused_group(graph, id)) return flops_of(lowered(graph, id));
   const Graph& body = graph.node(id).bodies.front();
@@ -166,7 +166,8 @@ Dim flops_of(const Graph& graph, NodeId id) {
 
 namespace {
 
-// Of what a group reads only through index maps, no more than they give is read.
+// Bytes of a group's input. An input that is only read through data movement counts at most the
+// bytes of the moved results.
 Dim bytes_read_inside(const Graph& body, ValueId input) {
   const Dim whole = bytes_of(body.value(input).type);
   Dim taken = 0;
@@ -175,13 +176,14 @@ Dim bytes_read_inside(const Graph& body, ValueId input) {
     const NodeAccess access = access_of(body, reader);
     if (access.role != Role::Move || !access.reads_once) return whole;
     for (ValueId result : body.node(reader).results) {
-      // What a part is cut for and nobody reads is never looked at.
+      // Dead results of a split are not read.
       if (result && (body.is_output(result) || !body.readers(result).empty())) {
         taken = taken + bytes_of(body.value(result).type);
       }
     }
   }
-  return provably_at_most(taken, whole) ? taken : whole;  // a question: for a cost
+  // a query without an assumption, since this is only a cost
+  return provably_at_most(taken, whole) ? taken : whole;
 }
 
 Footprint counted_footprint(const Graph& graph, NodeId id) {

@@ -5,28 +5,28 @@
 
 namespace tenon {
 
-/// What a node costs, derived from its lowering: arithmetic operations on elements (index
-/// arithmetic not counted), bytes of the operands it reads and of the results it writes.
+/// Cost of a node, derived from its lowering: arithmetic operations on elements (without index
+/// arithmetic), bytes of the operands read and of the results written.
 struct Footprint {
   Dim flops;
   Dim bytes_read;
   Dim bytes_written;
 };
 
-/// Zero flops for an op without a lowering; unknown types count as no bytes, and sums too large to
-/// write down as nothing.
+/// Counts zero flops for an op without a lowering, and zero bytes for unknown types and for sums
+/// that exceed the size limit of extents.
 Footprint footprint_of(const Graph& graph, NodeId node);
 
-/// What the node may join in one kernel: the op's own word, or derived from its lowering.
+/// Returns the fusion kind of a node: declared by the op or derived from its lowering.
 Fusion fusion_kind(const Graph& graph, NodeId node);
 std::string to_string(Fusion fusion);
 
-/// The expressions of a node's wanted results, with dynamic attributes bound where their operands
-/// are constant; empty if the op has no lowering, its types or dynamic attributes are not known, or
-/// an extent inside is too large to write down.
+/// Returns the expressions of a node's computed results, with dynamic attributes bound if their
+/// operands are constant. Empty if the op has no lowering, if its types or dynamic attributes are
+/// unknown, or if an extent exceeds the size limit.
 std::vector<Expr> lowered(const Graph& graph, NodeId node);
 
-/// Arithmetic operations in an expression.
+/// Counts the arithmetic operations of expressions.
 Dim flops_of(const std::vector<Expr>& exprs);
 Fusion fusion_kind(const std::vector<Expr>& exprs);
 

@@ -18,8 +18,8 @@ TensorType infer_index(const ArgExtremeAttrs& attrs, const OperandTypes& in) {
   return y;
 }
 
-// The lanes of a vector do not keep places. Along a long axis the extreme is found first, then the
-// first or last position that has it; a NaN is the extreme where there is one.
+// Vector lanes do not track positions. Along a long axis the extreme is computed first, then the
+// first or last position that has this value; NaN counts as the extreme.
 constexpr std::int64_t kLongAxis = 64;
 
 Expr arg_extreme(const Expr& x, std::int64_t axis, Reduction reduction) {

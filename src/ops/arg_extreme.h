@@ -7,19 +7,19 @@
 
 namespace tenon {
 
-/// What arg_max and arg_min have in common.
+/// Attributes of arg_max and arg_min.
 struct ArgExtremeAttrs {
   std::int64_t axis = 0;
-  /// the axis stays, with extent 1
+  /// Keeps the axis with extent 1.
   bool keep_axes = true;
-  /// of equal elements the last rather than the first
+  /// Selects the last of equal elements instead of the first.
   bool select_last = false;
 };
 
-/// The op of that name: operand x, result y of i64.
+/// Defines an op with operand x and result y of i64.
 OpSpec<ArgExtremeAttrs> arg_extreme_op(std::string name, std::string summary,
                                        void (*lower)(const ArgExtremeAttrs&, Lowering&));
-/// Defines y by the fold that gives the first position, or the last, as the attributes say.
+/// Defines y by the `first` or `last` reduction, as `select_last` says.
 void define_arg_extreme(const ArgExtremeAttrs& attrs, Lowering& op, Reduction first,
                         Reduction last);
 

@@ -14,23 +14,24 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-// How far `scores` has come.
+// Stage of the `scores` result.
 enum class Stage { Product, Capped, Masked, Softmax };
 
-// What becomes of a row that is masked throughout: no weights, or what softmax makes of it.
+// Result of a fully masked row: zero weights, or the NaN of the plain softmax.
 enum class MaskedRows { Zero, Nan };
 
 struct Attrs {
-  std::optional<double> scale;  // 1 / sqrt(head size) where absent
+  std::optional<double> scale;  // default: 1 / sqrt(head size)
   double softcap = 0;
   bool causal = false;
-  Dim causal_offset = 0;  // keys that precede the first query
+  Dim causal_offset = 0;  // number of keys before the first query
   std::optional<DType> softmax_dtype;
   Stage scores = Stage::Product;
   MaskedRows masked_rows = MaskedRows::Zero;
 };
 
-// Extents by what they mean; a key head serves `group` query heads.
+// Named extents of scaled dot-product attention. With grouped-query attention (GQA), a key head
+// serves `group` query heads.
 struct Extents {
   Dim batch, heads, queries, head_size, key_heads, keys, value_size;
   explicit Extents(const TensorType& q, const TensorType& k, const TensorType& v)
@@ -42,7 +43,8 @@ struct Extents {
         keys(k.dims[2]),
         value_size(v.dims[3]) {}
   Dim group() const { return floor_div(heads, key_heads); }
-  /// Batch, key heads and, where they serve several query heads each, group; then the rest.
+  /// Returns the leading axes [batch, key heads], with a group axis for grouped-query attention,
+  /// followed by `rest`.
   Dims lead(const Dims& rest) const {
     Dims dims = heads == key_heads ? Dims{batch, heads} : Dims{batch, key_heads, group()};
     dims.insert(dims.end(), rest.begin(), rest.end());
@@ -72,7 +74,7 @@ ResultTypes infer(const Attrs& attrs, const OperandTypes& in) {
   const Dims scores{extents.batch, extents.heads, extents.queries, extents.keys};
   if (in.has("mask")) {
     require_elements(in, "mask", reals | bools);
-    // It may end before the keys do.
+    // The mask may have fewer keys than the operands.
     Dims masked = scores;
     if (in["mask"].rank() > 0) masked.back() = in["mask"].dims.back();
     require_broadcasts_to("attention", "mask", in["mask"], masked);
@@ -91,7 +93,7 @@ ResultTypes infer(const Attrs& attrs, const OperandTypes& in) {
       TensorType{dtype, scores, {}}};
 }
 
-// Coordinates `lead…, rest…`, the first of them of a space.
+// Coordinates: the first `lead` axes of the space, then `rest`.
 std::vector<Expr> under(const Space& s, std::size_t lead, const std::vector<Expr>& rest) {
   std::vector<Expr> at;
   for (std::size_t axis = 0; axis < lead; ++axis) at.push_back(s[axis]);
@@ -99,7 +101,8 @@ std::vector<Expr> under(const Space& s, std::size_t lead, const std::vector<Expr
   return at;
 }
 
-// q · k over the head, one key head for each group of query heads: [batch, key heads, group, …].
+// QK^T: sums q · k over the head size, one key head per group of query heads. Shape [batch, key
+// heads, group, …].
 Expr products(const Extents& e, const Expr& q, const Expr& k) {
   const std::size_t lead = e.lead({}).size();
   const Space s(e.lead({e.queries, e.keys, e.head_size}));
@@ -119,8 +122,8 @@ Expr weighted_values(const Extents& e, const Expr& weights, const Expr& v) {
   return reshape(sum, {e.batch, e.heads, e.queries, e.value_size});
 }
 
-// The mask at every score, of which `at` tells batch, head, query and key; keys behind its end are
-// masked.
+// Reads the mask at a score; `at` holds batch, head, query and key. Keys past the end of the mask
+// are masked.
 Expr widened_mask(const Expr& mask, const std::vector<Expr>& at, const Dims& extents) {
   std::vector<Expr> coordinates;
   for (std::size_t axis = 0; axis < mask.rank(); ++axis) {
@@ -158,7 +161,7 @@ Expr masked(const Attrs& attrs, const Lowering& op, const Extents& e, Expr score
   return select(key <= query + attrs.causal_offset, scores, -infinity);
 }
 
-// A row that is masked throughout has no peak and no sum: its weights are all 0, or NaN.
+// A fully masked row has neither a maximum nor a sum: its weights are all 0, or NaN.
 Expr masked_softmax(const Expr& scores, MaskedRows masked_rows) {
   const Expr highest = max_over(scores, -1);
   if (masked_rows == MaskedRows::Nan) {
@@ -191,7 +194,7 @@ void lower(const Attrs& attrs, Lowering& op) {
       cast(reshape(scores, {extents.batch, extents.heads, extents.queries, extents.keys}), dtype));
 }
 
-/// The way back through an attention node. Scores are computed again rather than kept.
+/// Backward pass of attention. Recomputes the scores instead of storing them.
 class AttentionGradient {
  public:
   AttentionGradient(const Attrs& node_attrs, Gradient& gradient)
@@ -235,7 +238,7 @@ class AttentionGradient {
     }
     return build.call_all("attention", operands, values, {"", ""})[1];
   }
-  // What flows into the scores, where they were taken at this stage; else 0.
+  // Returns the gradient of the `scores` result if it was taken at this stage; else 0.
   Var flow_at(Stage stage) const {
     if (attrs.scores == stage && op.has_upstream("scores")) return op.upstream("scores");
     return build.constant(Tensor::scalar(dtype, 0));
@@ -245,7 +248,8 @@ class AttentionGradient {
     const Var ones = expand_to(build.constant(Tensor::scalar(dtype, 1)), {extents.head_size});
     return 1.0 / build.call("sqrt", {build.call("reduce_sum", {ones}, {{"keep_axes", false}})});
   }
-  // By groups of query heads: [batch, key heads, group, …] and [batch, key heads, 1, …].
+  // Splits heads into groups of query heads: [batch, key heads, group, …] and [batch, key heads, 1,
+  // …].
   Var grouped(Var x, const Dim& length, const Dim& size) const {
     return reshape_to(x, {extents.batch, extents.key_heads, extents.group(), length, size});
   }
@@ -256,19 +260,19 @@ class AttentionGradient {
     return build.call("transpose", {x}, {{"perm", Attr::Integers{0, 1, 2, 4, 3}}});
   }
   Dim size_of(Var x) const { return build.type(x).tensor().dims[3]; }
-  // scores · x, for x with a row for each key.
+  // Computes scores · x, for x with a row per key.
   Var over_keys(Var scores, Var x) const {
     const Var rows = grouped(scores, extents.queries, extents.keys);
     const Var product = build.call("matmul", {rows, shared(x, size_of(x))});
     return reshape_to(product, {extents.batch, extents.heads, extents.queries, size_of(x)});
   }
-  // scores^T · x, for x with a row for each query; key heads gather what their group gives.
+  // Computes scores^T · x, for x with a row per query; sums over the query heads of each key head.
   Var over_queries(Var scores, Var x) const {
     const Var columns = swapped(grouped(scores, extents.queries, extents.keys));
     const Var product = build.call("matmul", {columns, grouped(x, extents.queries, size_of(x))});
     return build.call("reduce_sum", {product}, {{"axes", Attr::Integers{2}}, {"keep_axes", false}});
   }
-  // x · y^T: the scores that rows of x and of y would have.
+  // Computes x · y^T, the scores of the rows of x and y.
   Var over_keys_transposed(Var x, Var y) const {
     const Var rows = grouped(x, extents.queries, size_of(x));
     const Var product = build.call("matmul", {rows, swapped(shared(y, size_of(y)))});

@@ -49,7 +49,7 @@ std::int64_t take_integer(std::string_view name, const AttrValue& value) {
   return dim.constant();
 }
 
-// A list without elements has no kind of its own.
+// An empty list has no element kind.
 bool is_empty_list(const AttrValue& value) {
   if (const auto* dims = std::get_if<Dims>(&value)) return dims->empty();
   if (const auto* reals = std::get_if<std::vector<double>>(&value)) return reals->empty();
@@ -57,7 +57,8 @@ bool is_empty_list(const AttrValue& value) {
   return false;
 }
 
-// The operand's elements as dims: known ones, or fresh unknowns where only their count is known.
+// Returns the operand's elements as dims: known ones, or fresh unknowns if only their count is
+// known.
 std::optional<Dims> dims_from_operand(std::string_view name, const OperandTypes& in) {
   if (const Dims* known = in.known(name)) return *known;
   if (const Tensor* value = in.value(name)) {
@@ -276,7 +277,7 @@ struct MemberAccess<std::optional<T>> {
   static constexpr FieldAccess access{AttrTraits<T>::kind, set, get, set_dynamic};
 };
 
-// Enumerators are held in integers of the enum's width.
+// Enums are stored as integers of the enum's width.
 template <class Integer>
 struct WordAccess {
   static void set(void* member, const AttrDef& def, const AttrValue& value) {

@@ -13,42 +13,43 @@
 
 namespace tenon {
 
-/// How a field behaves beyond its name and type.
+/// Properties of a field beyond its name and type.
 struct FieldOptions {
   bool is_required = false;
-  /// an operand of the same name may give it at run time
+  /// An operand of the same name may provide the value at run time.
   bool is_dynamic = false;
-  /// names of the enumerators of an enum field, in order
+  /// Names of the enumerators of an enum field, in order.
   const char* words = "";
 };
 inline constexpr FieldOptions required{true, false};
 inline constexpr FieldOptions dynamic{false, true};
-/// as attribute or as operand
+/// Required, as attribute or as operand.
 inline constexpr FieldOptions dynamic_required{true, true};
 constexpr FieldOptions words(const char* names) { return {false, false, names}; }
 
-/// How a member of some C++ type is read from and written to an attribute.
+/// Conversion between a member of some C++ type and an attribute.
 struct FieldAccess {
   AttrKind kind;
   void (*set)(void* member, const AttrDef& def, const AttrValue& value);
   std::optional<AttrValue> (*get)(const void* member, const AttrDef& def);
-  /// Takes the value from the operand of the attribute's name; false if it is not known yet.
+  /// Reads the value from the operand of the attribute's name; false if it is not known yet.
   bool (*set_dynamic)(void* member, const AttrDef& def, const OperandTypes& operands);
 };
 
 /// For bool, int, std::int64_t, Dim, double, std::string, DType, Dims, Constant, Type, vectors of
-/// std::int64_t, double and std::string, and std::optional of these; made in attr_field.cpp.
+/// std::int64_t, double and std::string, and std::optional of these; instantiated in
+/// attr_field.cpp.
 template <class T>
 const FieldAccess& field_access();
-/// For an enum whose enumerators count up from 0, as wide as an int or a byte.
+/// For an enum with consecutive enumerators from 0, of the width of an int or a byte.
 const FieldAccess& word_access();
 const FieldAccess& narrow_word_access();
 
-/// A field without the type it belongs to.
+/// Field with its owner's type erased.
 struct ErasedField {
   AttrDef def;
   bool is_dynamic = false;
-  /// of the member in its struct
+  /// Offset of the member in its struct.
   std::size_t offset = 0;
   const FieldAccess* access = nullptr;
 
@@ -65,8 +66,8 @@ struct ErasedField {
   bool set_dynamic(void* attrs, const OperandTypes& operands) const;
 };
 /// Binds an attribute's name to a member of the op's `Attrs`. The member's initial value is the
-/// default; a std::optional member is absent by default. Plain data: an op's list of them is made
-/// of constants.
+/// default; a std::optional member is absent by default. A literal type, so that an op's fields are
+/// constant-initialized.
 struct FieldSpec {
   const char* name;
   std::ptrdiff_t offset;
@@ -91,7 +92,7 @@ struct AttrField : FieldSpec {
     }
   }
 };
-/// `initial`: attributes as they are by default.
+/// `initial` holds the default attributes.
 ErasedField make_field(const FieldSpec& spec, const void* initial);
 
 }  // namespace tenon

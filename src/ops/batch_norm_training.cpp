@@ -57,7 +57,7 @@ void lower(const Attrs& attrs, Lowering& op) {
   }
 }
 
-// x brought to mean 0 and variance 1: by the statistics that the node gives, where it does.
+// Normalizes x to mean 0 and variance 1, with the saved statistics if the node has them.
 StandardizedVar standardized(const Attrs& attrs, Gradient& op, std::size_t axis, const Axes& axes) {
   const Var x = op.operand("x");
   const auto is_given = [&](const char* name) { return ValueId(op.result(name).id()).is_valid(); };
@@ -74,8 +74,9 @@ StandardizedVar standardized(const Attrs& attrs, Gradient& op, std::size_t axis,
   return batch;
 }
 
-// Two sums over the batch serve all of it: dy, which is the bias's gradient, and dy times the
-// standardized x, which is the scale's. What flows back to x loses its mean and its part along y.
+// Two reductions over the batch suffice: the sum of dy is the bias gradient, the sum of dy times
+// the standardized x is the scale gradient. dx is dy minus its mean and minus its projection onto
+// y.
 void gradient(const Attrs& attrs, Gradient& op) {
   const TensorType type = op.operand_type("x");
   const std::size_t axis = normal_axis("batch_norm_training", attrs.axis, type.rank());

@@ -26,7 +26,7 @@ void evaluate(const Attrs& attrs, Evaluation& op) {
   Tensor y(attrs.to, x.shape());
   const std::span<std::byte> bytes = y.mutable_bytes();
   std::ranges::copy(x.bytes(), bytes.begin());
-  // A sub-byte element fills its byte: with its sign if it has one, else with zeros.
+  // A sub-byte element is sign-extended to its byte if signed, else zero-extended.
   const int bits = info(attrs.to).bits;
   if (bits < 8) {
     const int unused = 8 - bits;

@@ -7,7 +7,7 @@
 namespace tenon {
 namespace {
 
-// The body for operands of these types, every type inside inferred from them.
+// Returns the body with these input types and every inner type inferred again.
 Graph with_input_types(Graph body, const std::vector<Type>& types) {
   TENON_ASSERT(body.inputs().size() == types.size(), "a type for each input of the body");
   for (std::size_t k = 0; k < types.size(); ++k) {
@@ -42,7 +42,7 @@ ValueId BodyGradient::add_upstream(std::size_t output) {
   const TensorType type = known_type(graph_, value);
   const ValueId added =
       graph_.add_input(graph_.free_name(concat("d_", graph_.value(value).name)), type);
-  // The builder that a Flow names comes with `differentiate`.
+  // `differentiate` sets the builder of these Vars.
   flows_.push_back({Var(nullptr, value.index()), Var(nullptr, added.index())});
   return added;
 }

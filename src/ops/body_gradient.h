@@ -8,12 +8,12 @@
 
 namespace tenon {
 
-/// The body of a node of control flow with the nodes of its gradient behind its own; a graph that
-/// the rules of `if`, `loop` and `scan` take bodies from that run forwards and backwards.
+/// Body of a control-flow node, extended by its gradient nodes. The gradient rules of `if`, `loop`
+/// and `scan` cut their forward and backward bodies from this graph.
 class BodyGradient {
  public:
-  /// `types` are those of the node's operands as the body takes them; the body's own may say less.
-  /// Throws Error (Unsupported) where one of them is not known.
+  /// `types` are the types of the node's operands in the order of the body's inputs; the body's own
+  /// types may be less specific. Throws Error (Unsupported) if one of them is unknown.
   BodyGradient(const Graph& body, const std::vector<Type>& types);
 
   const Graph& graph() const { return graph_; }
@@ -21,17 +21,17 @@ class BodyGradient {
   ValueId input(std::size_t position) const { return graph_.inputs()[position]; }
   bool is_float_input(std::size_t position) const;
 
-  /// A further input that brings the gradient by an output of the body.
+  /// Adds an input that carries the gradient of a body output.
   ValueId add_upstream(std::size_t output);
-  /// Differentiates by these inputs; zeros for those that nothing flows to.
+  /// Differentiates with respect to these inputs; zeros for inputs without a gradient.
   std::vector<ValueId> differentiate(const std::vector<std::size_t>& inputs);
-  /// A further input of the type of the body's input, and the sum of it and a value.
+  /// Adds an input of the type of the body's input; returns it and its sum with a value.
   std::pair<ValueId, ValueId> add_sum(std::size_t input, ValueId value);
 
-  /// Of what the body itself has or makes, constants aside: what the gradient's nodes read to make
-  /// `values`. Ascending.
+  /// Returns the body's inputs and intermediate values, constants excluded, that the gradient nodes
+  /// of `values` read. Ascending.
   std::vector<ValueId> read_by(const std::vector<ValueId>& values) const;
-  /// The nodes that make `outputs` of `inputs`, as a graph of its own.
+  /// Extracts the nodes between `inputs` and `outputs` as a separate graph.
   Graph part(const std::vector<ValueId>& inputs, const std::vector<ValueId>& outputs) const;
   std::vector<ValueId> body_inputs() const;
   const std::vector<ValueId>& body_outputs() const { return body_outputs_; }

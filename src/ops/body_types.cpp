@@ -7,14 +7,14 @@
 namespace tenon {
 namespace {
 
-// Whether some value could be of both types.
+// Returns whether a value could have both types.
 bool may_be_both(const Type& a, const Type& b) {
   if (!a.is_known() || !b.is_known()) return true;
   if (a.kind() != b.kind()) return false;
   if (!a.is_tensor()) return may_be_both(a.element(), b.element());
   if (a.tensor().dtype != b.tensor().dtype || a.tensor().rank() != b.tensor().rank()) return false;
   for (std::size_t axis = 0; axis < a.tensor().rank(); ++axis) {
-    // a question: what runs a body holds its inputs to their types.
+    // A query without an assumption: the executor of a body checks its inputs against their types.
     if (provably_different(a.tensor().dims[axis], b.tensor().dims[axis])) return false;
   }
   return true;
@@ -59,8 +59,9 @@ void BodyTypes::bind(const Type& declared, const Type& given) {
   }
 }
 
-// An extent that the body writes as the caller does, though none of its symbols stands alone: those
-// that are left are the caller's, for any others that give this extent give the same outputs.
+// Binds an extent that has the same expression in the body and at the caller although none of its
+// symbols occurs alone. The remaining symbols are taken over from the caller: any other values that
+// give this extent give the same outputs.
 void BodyTypes::bind_alike(const Type& declared, const Type& given) {
   if (!declared.is_known() || !given.is_known()) return;
   if (!declared.is_tensor()) return bind_alike(declared.element(), given.element());
@@ -101,7 +102,8 @@ std::vector<Type> BodyTypes::outputs() {
 std::vector<Type> carried_types(std::string_view op, const OperandTypes& in, std::size_t body,
                                 const std::vector<Type>& before, std::vector<Type> initial,
                                 const std::vector<Type>& after, std::size_t first_output) {
-  // Each round makes at least one extent (or rank) unknown for good, so this ends.
+  // Fixed-point iteration. Each round makes at least one extent (or rank) permanently unknown, so
+  // it terminates.
   std::vector<std::vector<bool>> varies(initial.size());
   for (bool is_stable = false; !is_stable;) {
     is_stable = true;
@@ -113,7 +115,7 @@ std::vector<Type> carried_types(std::string_view op, const OperandTypes& in, std
       const Type next = types.output(first_output + k);
       if (!initial[k].is_known() || next == initial[k]) continue;
       if (!initial[k].is_tensor() || !next.is_tensor()) {
-        // What a sequence holds settles in one round or is left open.
+        // The element type of a sequence converges in one round or becomes unknown.
         Type joined = join_types(op, initial[k], next, in);
         if (joined == initial[k]) continue;
         if (!varies[k].empty()) joined = joined.is_known() ? rewrapped(joined, {}) : joined;
@@ -144,7 +146,7 @@ std::vector<Type> carried_types(std::string_view op, const OperandTypes& in, std
 Type join_types(std::string_view op, const Type& a, const Type& b, const OperandTypes& in) {
   if (!a.is_known() || !b.is_known()) return {};
   if (a == b) return a;
-  // What may be there or not meets what is there: which of them it is, only the data knows.
+  // An optional joined with a plain value: only the data determines which of them occurs.
   if (a.kind() == Type::Kind::Optional && b.kind() != a.kind()) {
     join_types(op, a.element(), b, in);
     return {};

@@ -36,7 +36,7 @@ TENON_DEFINE_OP(broadcast) = OpSpec<Attrs>{
     .evaluate = evaluate,
     .gradient = not_differentiable("what the other ranks gave is left out"),
     .layout = logical_order(),
-    .is_random = true,  // another rank decides what it gives
+    .is_random = true,  // another rank determines the result
 };
 
 }  // namespace tenon::broadcast_op

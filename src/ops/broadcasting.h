@@ -4,9 +4,8 @@
 
 namespace tenon {
 
-/// Where an axis of extent `own` is read as it is broadcast to one of extent `whole`: at `index`,
-/// at 0 if it is 1, and, where only the run tells, at a multiple of `index` that is one or the
-/// other.
+/// Returns the coordinate that broadcasting an axis of extent `own` to `whole` reads: `index`, or 0
+/// if `own` is 1. If only the run decides, it is `index` times a factor that is 0 or 1.
 Expr broadcast_index(const Expr& index, const Dim& own, const Dim& whole);
 
 }  // namespace tenon

@@ -99,7 +99,7 @@ Var Builder::normal(std::string name, std::string_view type, std::uint64_t seed,
   const Var result =
       constant(Constant::normal(tensor.dtype, constants(tensor.dims), seed, mean, deviation),
                std::move(name));
-  // A constant has no layout of its own: its result's type is stated.
+  // A constant has no layout of its own: the result type is declared.
   if (!tensor.layout.is_empty()) graph().set_type(ValueId(result.id()), parsed);
   return result;
 }

@@ -4,8 +4,8 @@
 
 namespace tenon {
 
-/// How many of the last operands of a node of control flow every run of every body takes as they
-/// are, as its last inputs; 0 for other ops.
+/// Returns the number of trailing operands of a control-flow node that every iteration of every
+/// body receives unchanged as its last inputs; 0 for other ops.
 std::size_t captured_count(const Node& node);
 
 }  // namespace tenon

@@ -27,7 +27,7 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   return type;
 }
 
-// The fewest digits that read back as the same element.
+// Prints the fewest digits that read back as the same element.
 std::string shortest_text(const Tensor& x, std::int64_t index) {
   const double value = x.real_at(index);
   if (std::isnan(value)) return "NaN";

@@ -28,7 +28,7 @@ void lower(const Attrs& attrs, Lowering& op) {
   std::vector<Expr> coordinates = space.indices();
   for (std::size_t axis : changed_axes(attrs, x.rank())) {
     const Dim grown = space.dims()[axis] - x.dims()[axis];
-    // Of an odd difference the smaller part lies before, be it added or cut.
+    // For an odd difference, the smaller half is added or cropped at the front.
     const Dim added = max(floor_div(grown, 2), 0), cut = max(floor_div(Dim(0) - grown, 2), 0);
     coordinates[axis] = coordinates[axis] + (cut - added);
   }

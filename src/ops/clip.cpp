@@ -13,7 +13,7 @@ TensorType infer(const NoAttrs&, const OperandTypes& in) {
   return type;
 }
 
-// The upper bound comes last, so it wins where the bounds cross.
+// The upper bound is applied last, so it wins if the bounds cross.
 void lower(const NoAttrs&, Lowering& op) {
   Expr y = op.operand("x");
   if (op.has("min")) y = max(y, op.operand("min"));
@@ -21,7 +21,7 @@ void lower(const NoAttrs&, Lowering& op) {
   op.define("y", y);
 }
 
-// What flows in goes to the bound that held x back, or to x.
+// The gradient flows to the bound that clips x, or to x.
 void gradient(const NoAttrs&, Gradient& op) {
   const Var x = op.operand("x");
   Var rest = op.upstream("y"), y = x;

@@ -11,7 +11,7 @@
 
 namespace tenon {
 
-// Each says in its own file what it is like.
+// Each op's file defines its traits.
 #define TENON_COLLECTIVES(X) \
   X(all_gather) X(all_reduce) X(broadcast) X(rank_slice) X(receive) X(reduce_scatter) X(send)
 
@@ -32,7 +32,7 @@ std::optional<CollectiveTraits> collective_traits(const OpDef& op) {
 
 Communicator& ranks_of(Evaluation& op) {
   if (op.communicator == nullptr) {
-    static const std::unique_ptr<Communicator> alone = one_rank();  // holds nothing
+    static const std::unique_ptr<Communicator> alone = one_rank();  // stateless
     return *alone;
   }
   return *op.communicator;
@@ -81,7 +81,7 @@ OpSpec<GroupAttrs> group_op(const GroupOp& op) {
             made.add("x", made.build().call(back, {made.upstream("y")}, same));
           },
       .layout = logical_order(),
-      .is_random = true,  // which rank runs it, and the others, decide what it gives
+      .is_random = true,  // this rank and the others determine the result
   };
 }
 

@@ -16,64 +16,65 @@
 
 namespace tenon {
 
-/// What there is to know of an op whose result depends on which rank runs it, or on the others.
+/// Traits of an op whose result depends on the executing rank or on the other ranks.
 struct CollectiveTraits {
-  /// what ranks give is added up
+  /// Sums the operands of the ranks.
   bool adds = false;
-  /// each rank has a part of the result
+  /// Each rank receives a shard of the result.
   bool leaves_parts = false;
-  /// ranks' parts become one tensor on all of them
+  /// Concatenates the ranks' shards into one tensor on every rank.
   bool joins_parts = false;
-  /// every rank has all that it needs
+  /// Local: needs no communication.
   bool sends_nothing = false;
 };
-/// What an op's own file says of it: `TENON_DEFINE_COLLECTIVE(all_reduce) = {.adds = true};`
+/// Defines the traits in an op's file: `TENON_DEFINE_COLLECTIVE(all_reduce) = {.adds = true};`
 #define TENON_DEFINE_COLLECTIVE(id)              \
   extern const CollectiveTraits collective_##id; \
   const CollectiveTraits collective_##id
 
-/// Nothing for an op that is no such.
+/// Returns nullopt for an op that is not a collective.
 std::optional<CollectiveTraits> collective_traits(const OpDef& op);
 inline bool is_collective(const OpDef& op) { return collective_traits(op).has_value(); }
 
-/// The ranks of an evaluation: one where it has none.
+/// Returns the communicator of an evaluation, or a single-rank communicator without one.
 Communicator& ranks_of(Evaluation& op);
 
-/// The group of ranks that this one meets: `size` of them, `stride` apart, so that ranks that form
-/// a mesh meet by rows or by columns. Throws Error where the graph is for another number of ranks.
+/// Returns the group of this rank: `size` ranks with distance `stride`, so that a mesh of ranks has
+/// groups along rows or columns. Throws Error if the graph was built for another number of ranks.
 RankGroup group_of(Evaluation& op, std::int64_t size, std::int64_t stride);
 
-/// Of ops that cut or join tensors along an axis, a part for each rank of a group.
+/// Attributes of ops that split or concatenate tensors along an axis, one shard per rank of a
+/// group.
 struct GroupAttrs {
   std::int64_t ranks = 1, stride = 1, axis = 0;
-  /// Of ops that join or cut elements one behind another, whatever the axes: the shape of what is
-  /// joined; whether to cut so. The last parts are filled up with zeros.
+  /// For ops on flattened elements: the shape of the whole tensor, and whether to split the flat
+  /// elements instead of an axis. The last shards are padded with zeros.
   std::vector<std::int64_t> shape = {};
   bool is_flat = false;
 };
-/// An op of x and such a group: all but what it computes, which its file says.
+/// Specification of a collective op with operand x; the op's file provides its computation.
 struct GroupOp {
   const char* name = "";
-  /// what each rank has
+  /// Describes each rank's shard.
   std::string summary = "";
   ResultTypes (*infer)(const GroupAttrs& attrs, const OperandTypes& in) = nullptr;
   Tensor (*evaluate)(const GroupAttrs& attrs, const Tensor& x, RankGroup& group) = nullptr;
-  /// the op that takes what flows back
+  /// Op that computes the gradient.
   const char* gradient = "";
-  /// attributes
+  /// Additional attributes.
   std::vector<AttrField<GroupAttrs>> more = {};
 };
 OpSpec<GroupAttrs> group_op(const GroupOp& op);
-/// The type of x. Asks that it has the axis, and that there are such groups.
+/// Returns the type of x. Requires that it has the axis and that the group is valid.
 TensorType require_group(const GroupAttrs& attrs, const OperandTypes& in, Elements elements);
-/// What one rank has of it. Throws Error where the axis does not come out even.
+/// Returns the shard type of one rank. Throws Error if the axis is not divisible.
 TensorType part_type(std::string_view op, const GroupAttrs& attrs, TensorType whole);
-/// This rank's part of a tensor.
+/// Returns this rank's shard of a tensor.
 Tensor own_part(const Tensor& whole, const GroupAttrs& attrs, const Communicator& group);
-/// The parts of all ranks, joined.
+/// Concatenates the shards of all ranks.
 Tensor gathered(const Tensor& part, const GroupAttrs& attrs, Communicator& group);
 
-/// Asks that there is such a rank; that it is not this one.
+/// Throws Error unless the rank exists, or unless it is another rank.
 void require_rank(std::string_view op, std::int64_t rank, const Communicator& ranks);
 void require_other_rank(std::string_view op, std::int64_t rank, const Communicator& ranks);
 

@@ -8,7 +8,7 @@ namespace tenon::compress_op {
 namespace {
 
 struct Attrs {
-  std::optional<std::int64_t> axis;  // absent: of the flattened tensor
+  std::optional<std::int64_t> axis;  // absent: compresses the flattened tensor
 };
 
 TensorType infer(const Attrs& attrs, const OperandTypes& in) {
@@ -37,8 +37,8 @@ void evaluate(const Attrs& attrs, Evaluation& op) {
   op.set("y", join_along("compress", kept, axis));
 }
 
-// Each slice of x asks for its place among those that were kept; behind them is one of zeros for
-// all others.
+// Gathers, for each slice of x, the gradient at its position among the kept slices; dropped slices
+// read a zero slice appended at the end.
 void gradient(const Attrs& attrs, Gradient& op) {
   Builder& build = op.build();
   const TensorType x = op.operand_type("x");
@@ -50,7 +50,8 @@ void gradient(const Attrs& attrs, Gradient& op) {
   const Var count = build.call("reduce_sum", {kept}, {{"axes", Attr::Integers{0}}});
   Var places = build.call("cumsum", {kept}, {{"axis", 0}}) - 1.0;
   places = build.call("where", {condition, places, count});
-  const Dim rest = extent - op.operand_type("condition").dims[0];  // a condition may end early
+  // a condition may be shorter than the axis
+  const Dim rest = extent - op.operand_type("condition").dims[0];
   if (!(rest == Dim(0)))
     places = build.call("concat", {places, expand_to(count, {rest})}, {{"axis", 0}});
   const Var dy = op.upstream("y");

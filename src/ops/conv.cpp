@@ -6,9 +6,9 @@ namespace tenon::conv_op {
 namespace {
 
 struct Attrs : ConvolutionAttrs {
-  /// Of the products and the result; narrow integers are widened to it.
+  /// Dtype of the products and the result; narrow integers are widened to it.
   std::optional<DType> out_dtype;
-  /// What stands around the image; of bytes, what stands for zero.
+  /// Padding value; for quantized bytes, the zero point.
   std::int64_t pad_value = 0;
 };
 

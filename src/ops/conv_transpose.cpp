@@ -7,11 +7,11 @@ namespace {
 
 struct Attrs : ConvolutionAttrs {
   std::vector<std::int64_t> output_padding;
-  /// Spatial extents of the result. Pads follow from them where none are given.
+  /// Spatial extents of the result. If given, pads are derived from them.
   Dims output_shape;
 };
 
-// Sets extent and pads of one axis; `count` is the operand's extent.
+// Resolves extent and pads of one axis; `count` is the operand's extent.
 void resolve(const Attrs& attrs, std::size_t axis, Window& window) {
   const Dim stride = window.stride;
   const bool is_same = attrs.auto_pad == AutoPad::SameUpper || attrs.auto_pad == AutoPad::SameLower;
@@ -35,7 +35,7 @@ void resolve(const Attrs& attrs, std::size_t axis, Window& window) {
   }
 }
 
-// The operand x and the result have the roles of y and x in the convolution that is transposed.
+// The operand x and the result are y and x of the transposed convolution.
 Convolution geometry(const Attrs& attrs, const TensorType& x, const TensorType& w) {
   const std::string_view op = "conv_transpose";
   Convolution conv{AxisMap(op, x, "NC"), AxisMap(op, w, "OI"), AxisMap(op, x, "NC"), {}, {}, {}, {},
@@ -99,7 +99,7 @@ void gradient(const Attrs& attrs, Gradient& op) {
 
 }  // namespace
 
-// The weights' axes are named as those of the convolution: O is the one that x has, I the result's.
+// The weights' axes keep the names of the forward convolution: O is an axis of x, I of the result.
 TENON_DEFINE_OP(conv_transpose) = OpSpec<Attrs>{
     .name = "conv_transpose",
     .summary =

@@ -10,14 +10,14 @@ namespace {
 
 constexpr std::size_t channel_axis = 1;
 
-// The loops of one sum: those of the result first, then those that are summed over.
+// Loops of one sum: the axes of the result first, then the reduction axes.
 struct Sum {
   Dims dims;
   std::vector<AxisLoops> result;
   std::size_t result_count = 0;
 
-  // `parts` says how many parts of each axis are looped over for themselves, so that no coordinate
-  // needs a division: channels of a group, phases of a stride.
+  // `parts` is the number of separately looped parts of each axis (channels of a group, phases of a
+  // stride), so that coordinates need no division.
   Sum(const AxisMap& map, const Dims& logical, const Dims& parts) {
     result = map.loops(dims, logical, parts);
     result_count = dims.size();

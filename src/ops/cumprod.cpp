@@ -7,7 +7,7 @@ void lower(const CumulativeAttrs& attrs, Lowering& op) {
   define_cumulative(attrs, op, Reduction::Product);
 }
 
-// TODO: exact zeros in x give NaN here; matters once somebody trains through a cumprod with zeros.
+// TODO: exact zeros in x give NaN here; needed once a model trains through a cumprod with zeros.
 void gradient(const CumulativeAttrs& attrs, Gradient& op) {
   op.add("x", reversed_cumsum(attrs, op.upstream("y") * op.result("y")) / op.operand("x"));
 }

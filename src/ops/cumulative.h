@@ -8,21 +8,21 @@
 
 namespace tenon {
 
-/// What running folds along an axis have in common.
+/// Attributes of running reductions along an axis.
 struct CumulativeAttrs {
   std::int64_t axis = 0;
-  /// each element leaves itself out; the first is the fold of nothing
+  /// Excludes each element from its own result; the first result is the neutral element.
   bool exclusive = false;
-  /// from the end of the axis to its start
+  /// Runs from the end of the axis to its start.
   bool reverse = false;
 };
 
-/// The op of that name: operand x, result y.
+/// Defines an op with operand x and result y.
 OpSpec<CumulativeAttrs> cumulative_op(std::string name, std::string summary,
                                       void (*lower)(const CumulativeAttrs&, Lowering&),
                                       GradientRule<CumulativeAttrs> gradient);
 void define_cumulative(const CumulativeAttrs& attrs, Lowering& op, Reduction reduction);
-/// The running sum of `x` in the other direction.
+/// Returns the running sum of `x` in the opposite direction.
 Var reversed_cumsum(const CumulativeAttrs& attrs, Var x);
 
 }  // namespace tenon

@@ -22,7 +22,7 @@ void require_fine(const Attrs& attrs, const char* problem) {
   if (problem != nullptr) throw Error(concat(attrs.op, ": ", problem));
 }
 
-// The ABI numbers element types as DType does, from 1.
+// The ABI numbers element types like DType, starting at 1.
 std::int32_t number_of(DType dtype) { return static_cast<std::int32_t>(dtype) + 1; }
 
 tenon_type described(const TensorType& type) {
@@ -58,7 +58,7 @@ std::vector<TensorType> result_types(const Attrs& attrs, const std::vector<Tenso
   return types;
 }
 
-// Where an extent is a symbol nothing is known of the results before they are made.
+// With a symbolic extent, the result types are unknown until run time.
 ResultTypes infer(const Attrs& attrs, const OperandTypes& in) {
   find(attrs);
   const std::vector<TensorType> operands = in.variadic("xs");
@@ -83,7 +83,7 @@ void evaluate(const Attrs& attrs, Evaluation& op) {
     const Tensor& tensor = operand.tensor();
     types.push_back(tensor.type());
     in.push_back({const_cast<std::byte*>(tensor.bytes().data()), tensor.shape().data(),
-                  nullptr,  // NOLINT: only read
+                  nullptr,  // NOLINT: read only
                   static_cast<std::int32_t>(tensor.rank()), number_of(tensor.dtype())});
   }
   std::vector<Tensor> results;

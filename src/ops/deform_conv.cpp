@@ -34,8 +34,8 @@ Geometry geometry(const Attrs& attrs, const TensorType& x, const TensorType& w) 
 TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   const TensorType &x = in["x"], &offset = in["offset"];
   require_same_dtype("deform_conv", x, in["w"]);
-  // Between integers there is nothing, and which of the two it is would hang on the last bit of a
-  // sum.
+  // Integer images are refused: interpolation needs values between integers, and rounding to one
+  // would depend on the last bit of a sum.
   if (!is_float(x.dtype)) throw Error("deform_conv: the image must be of floats").got(x);
   const Geometry all = geometry(attrs, x, in["w"]);
   require_bias("deform_conv", in, all.y[1]);
@@ -58,10 +58,10 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   return {x.dtype, all.y, {}};
 }
 
-// Positions are finer than f16 and bf16 can say.
+// Positions need more precision than f16 and bf16 have.
 DType position_dtype(DType dtype) { return dtype == DType::F64 ? DType::F64 : DType::F32; }
 
-// x between its elements: what lies on the corners around `position`, weighted by nearness.
+// Multilinear interpolation of x at `position` from the surrounding corners.
 Expr interpolated(const Expr& x, const std::vector<Expr>& leading,
                   const std::vector<Expr>& position) {
   const DType dtype = position[0].dtype();
@@ -83,7 +83,7 @@ Expr interpolated(const Expr& x, const std::vector<Expr>& leading,
   return sum;
 }
 
-// The elements of x that the windows meet, one for each channel, position and window element.
+// Samples of x under the windows, one per channel, position and window element.
 Expr sampled(const Attrs& attrs, const Geometry& all, const Lowering& op) {
   const std::size_t rank = all.windows.size();
   Dims kernel, count, loops{all.x[0], all.x[1]};

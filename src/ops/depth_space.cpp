@@ -5,7 +5,7 @@
 namespace tenon {
 namespace {
 
-constexpr std::int64_t kMaxBlock = std::int64_t{1} << 20;  // its square is still an extent
+constexpr std::int64_t kMaxBlock = std::int64_t{1} << 20;  // its square is a valid extent
 
 }  // namespace
 

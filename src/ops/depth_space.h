@@ -10,8 +10,8 @@
 
 namespace tenon {
 
-/// Where the position inside a block lies among the channels: before the depth (depth last, as
-/// "depth, column, row" counts from the fastest axis) or behind it.
+/// Channel order of the position inside a block: before the depth (Dcr: depth, column, row, fastest
+/// axis first) or after it (Crd).
 enum class BlockOrder { Dcr, Crd };
 
 struct DepthSpaceAttrs {
@@ -19,18 +19,18 @@ struct DepthSpaceAttrs {
   BlockOrder mode = BlockOrder::Dcr;
 };
 
-/// Refuses what is not of rank 4, and blocks of no sensible size.
+/// Requires rank 4 and a valid block size.
 void require_block(std::string_view op, const DepthSpaceAttrs& attrs, const TensorType& x);
-/// Refuses an axis whose extent is provably no multiple of the divisor.
+/// Refuses an axis whose extent is provably not divisible by the divisor.
 void require_multiple(std::string_view op, const TensorType& x, std::size_t axis,
                       std::int64_t divisor);
 
-/// An op x → y with these attributes.
+/// Defines an op x → y with these attributes.
 OpSpec<DepthSpaceAttrs> depth_space_op(std::string name, std::string summary,
                                        InferRule<DepthSpaceAttrs> infer,
                                        void (*lower)(const DepthSpaceAttrs&, Lowering&),
                                        GradientRule<DepthSpaceAttrs> gradient);
-/// The gradient of a rearrangement: the op that puts everything back.
+/// Adds the gradient of a rearrangement: the inverse op.
 void undo(std::string_view inverse, const DepthSpaceAttrs& attrs, Gradient& op);
 
 }  // namespace tenon

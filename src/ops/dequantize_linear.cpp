@@ -35,7 +35,7 @@ void lower(const Attrs& attrs, Lowering& op) {
   op.define("y", cast(offset * cast(scale, computing), to));
 }
 
-// The scale alone is a real number: the others have the steps of their narrow type.
+// Only the scale is real-valued: the other operands are quantized.
 void gradient(const Attrs&, Gradient& op) { add_derived_gradient(op, "y", "scale"); }
 
 }  // namespace

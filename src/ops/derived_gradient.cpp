@@ -16,15 +16,15 @@ namespace {
 using Integers = std::vector<std::int64_t>;
 
 struct Attrs {
-  /// the op
+  /// Name of the op.
   std::string of;
-  /// its attributes in their text form
+  /// Attributes of the op in text form.
   std::string settings;
-  /// the operand, by position
+  /// Position of the operand to differentiate by.
   std::int64_t by = 0;
-  /// positions of the op's operands that `values` begin with
+  /// Positions of the op's operands that `values` begins with.
   Integers operands;
-  /// positions of the results whose gradients follow
+  /// Positions of the results whose gradients follow in `values`.
   Integers results;
 };
 
@@ -70,7 +70,7 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   return types[place_of(attrs)];
 }
 
-// The expression over the values here: operand `positions[k]` of the op is value k.
+// Renumbers the operands of an expression: operand `positions[k]` of the op is value k.
 class Renumbering {
  public:
   explicit Renumbering(const Integers& positions) : positions_(positions) {}
@@ -134,7 +134,7 @@ std::string text_of(const OpDef& op, const Attributes& attrs) {
   return text.empty() ? text : text + "}";
 }
 
-// The gradient of a gradient is one more expression.
+// The second derivative is the derived gradient of the derived gradient.
 void gradient(const Attrs&, Gradient& op) { add_derived_gradient(op, "dx"); }
 
 }  // namespace

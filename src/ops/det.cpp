@@ -17,7 +17,7 @@ TensorType infer(const NoAttrs&, const OperandTypes& in) {
   return {x.dtype, {x.dims.begin(), x.dims.end() - 2}, {}};
 }
 
-// Gaussian elimination; the largest pivot of each column keeps the error small.
+// Gaussian elimination; partial pivoting keeps the error small.
 double determinant(std::vector<double> matrix, std::size_t size) {
   double result = 1;
   for (std::size_t column = 0; column < size; ++column) {
@@ -56,7 +56,7 @@ void evaluate(const NoAttrs&, Evaluation& op) {
   op.set("y", std::move(y));
 }
 
-// Jacobi's formula, det(x) times the transposed inverse; there is none for a singular matrix.
+// Jacobi's formula: det(x) times the transposed inverse, which a singular matrix lacks.
 void gradient(const NoAttrs&, Gradient& op) {
   Builder& build = op.build();
   const Var inverse = build.call("inverse", {op.operand("x")});

@@ -27,7 +27,7 @@ std::size_t signal_axis(const Attrs& attrs, const TensorType& x) {
   return axis;
 }
 
-// A one-sided spectrum leaves out the frequencies that mirror others.
+// A one-sided spectrum omits the mirrored frequencies.
 Dim transform_length(const Attrs& attrs, const Dim& extent) {
   if (attrs.length) return *attrs.length;
   return attrs.inverse && attrs.onesided ? 2 * (extent - 1) : extent;
@@ -51,7 +51,7 @@ void lower(const Attrs& attrs, Lowering& op) {
   const Expr x = cast(op.operand("x"), DType::F64);
   const Dim extent = x.dims()[axis], length = transform_length(attrs, extent);
   const bool is_mirrored = attrs.onesided && attrs.inverse;
-  // One more axis runs over what is summed; what the length goes beyond is zero.
+  // Appends the reduction axis; elements past the operand's extent are zero.
   Dims dims = y.dims;
   dims.back() = 1;
   dims.push_back(min(extent, is_mirrored ? half(length) : length));
@@ -63,7 +63,7 @@ void lower(const Attrs& attrs, Lowering& op) {
     at.pop_back();
     at[axis] = source;
     at.back() = integer(which);
-    // Where only the run tells, there may be no imaginary parts.
+    // With a symbolic last extent, imaginary parts may be absent at run time.
     const bool is_there = which == 0 || x.dims().back() == Dim(2);
     return is_there ? x.at(std::move(at)) : x.at_or(std::move(at), 0);
   };

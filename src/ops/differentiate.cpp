@@ -11,11 +11,11 @@ namespace tenon {
 namespace {
 
 bool carries_gradient(const Type& type) {
-  if (!type.is_tensor()) return true;  // sequences and optionals say why they have none
+  if (!type.is_tensor()) return true;  // their ops give the reason for a missing gradient
   return is_float(type.tensor().dtype) || is_complex(type.tensor().dtype);
 }
 
-// The values that depend on one of `xs`, which is where gradients have to flow.
+// Values that depend on one of `xs`, and so need gradients.
 IdMap<ValueId, char> dependents_of(const Graph& graph, const std::vector<Var>& xs) {
   IdMap<ValueId, char> depends(graph.value_id_bound(), 0);
   for (Var x : xs) depends[ValueId(x.id())] = 1;
@@ -30,7 +30,7 @@ IdMap<ValueId, char> dependents_of(const Graph& graph, const std::vector<Var>& x
   return depends;
 }
 
-// The rules are written against plain attributes, so each must be known by now.
+// Gradient rules expect constant attributes, so each must be known here.
 Attributes complete_attributes(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   std::vector<Tensor> held(node.operands.size());
@@ -50,7 +50,7 @@ Attributes complete_attributes(const Graph& graph, NodeId id) {
   return bind_dynamic_attributes(*node.op, node.attrs, dynamic);
 }
 
-// The rule of one node, for what flows into its results.
+// Applies the gradient rule of one node to its upstream gradients.
 std::vector<Var> operand_gradients(Builder& builder, NodeId id, std::vector<Var> upstream) {
   const Graph& graph = builder.graph();
   const OpDef& op = *graph.node(id).op;
@@ -102,7 +102,8 @@ std::vector<Var> differentiate(Builder& builder, const std::vector<Flow>& flows,
     std::vector<bool> wanted;
     for (ValueId operand : graph.node(id).operands)
       wanted.push_back(operand && depends[operand] != 0);
-    // What is asked for may stand in the middle: nothing flows past it to values nobody asked for.
+    // A requested value may be intermediate: gradients stop at it if its operands are not
+    // requested.
     if (!is_reached || std::ranges::find(wanted, true) == wanted.end()) continue;
     const NodeId first(graph.node_id_bound());
     const std::vector<Var> found = operand_gradients(builder, id, std::move(upstream));

@@ -16,7 +16,7 @@ TensorType infer(const NoAttrs&, const OperandTypes& in) {
 
 }  // namespace
 
-// Named as processors and devices name their instruction.
+// Named after the instruction of x86 and NVIDIA processors.
 TENON_DEFINE_OP(dp4a) = OpSpec<NoAttrs>{
     .name = "dp4a",
     .summary =

@@ -21,7 +21,7 @@ ResultTypes infer(const Attrs&, const OperandTypes& in) {
   return {Type(x), Type(mask)};
 }
 
-// 53 random bits as a number in [0, 1), drawn as numpy draws them: the same seed, the same mask.
+// Converts 53 random bits to a number in [0, 1) like NumPy: the same seed gives the same mask.
 double next_uniform(std::mt19937& random) {
   const auto high = static_cast<double>(random() >> 5), low = static_cast<double>(random() >> 6);
   return (high * 0x1p26 + low) * 0x1p-53;

@@ -23,8 +23,8 @@ ResultTypes infer(const Attrs& attrs, const OperandTypes& in) {
   return x;
 }
 
-// Numbers follow from key, seed and position alone: no mask is kept, and whoever computes an
-// element again finds what was there.
+// Random numbers are a function of key, seed and position alone (counter-based), so that
+// recomputation gives the same mask without storing it.
 void lower(const Attrs& attrs, Lowering& op) {
   const Expr x = op.operand("x");
   const Expr key = cast(op.operand("key"), DType::U64);
@@ -32,7 +32,7 @@ void lower(const Attrs& attrs, Lowering& op) {
   op.define("y", select(is_kept, x * (1 / (1 - attrs.ratio)), 0.0));
 }
 
-// The same mask over what flows in.
+// Applies the same mask to the upstream gradient.
 void gradient(const Attrs& attrs, Gradient& op) {
   op.add("x", call("dropout_training", {op.upstream("y"), op.operand("key")},
                    {{"ratio", attrs.ratio}, {"seed", attrs.seed}}));

@@ -27,7 +27,8 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   return {x.dtype, x.dims, {}};
 }
 
-// Loops over the operand's axes first; labels it has not, or has with extent 1, are summed over.
+// Loops over the operand's axes first. Labels that the operand lacks, or has with extent 1, are
+// summed over.
 void lower(const Attrs& attrs, Lowering& op) {
   const std::vector<Expr> xs = op.variadic("xs");
   const auto position = static_cast<std::size_t>(attrs.position);

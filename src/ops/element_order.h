@@ -7,18 +7,19 @@
 
 namespace tenon {
 
-/// The order of a tensor's elements: numbers by value with NaN above all, strings by their bytes.
+/// Order of a tensor's elements: numbers by value with NaN greatest, strings by their bytes.
 class ElementOrder {
  public:
   explicit ElementOrder(const Tensor& tensor);
 
-  /// Below zero, zero or above, as element `a` comes before, with or after element `b`.
+  /// Returns a negative number, zero or a positive number if element `a` is less than, equal to or
+  /// greater than element `b`.
   int compare(std::int64_t a, std::int64_t b) const;
 
  private:
   const Tensor& tensor_;
   std::vector<double> reals_;
-  std::vector<std::int64_t> integers_;  // unsigned ones moved down to keep their order
+  std::vector<std::int64_t> integers_;  // unsigned ones are shifted to keep their order
 };
 
 }  // namespace tenon

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kMostDepth = 200;
 constexpr std::size_t kMostRank = 4;
-// That splits into two, three or four.
+// Divisible by two, three and four.
 constexpr std::int64_t kExtent = 12;
 
 class ElementTypes {
@@ -33,7 +33,7 @@ class ElementTypes {
   }
 
  private:
-  // Branches that give tensors of different ranks.
+  // Common element type of branches whose tensors have different ranks.
   static std::optional<DType> of_bodies(const Node& node, std::size_t result) {
     std::optional<DType> common;
     for (const Graph& body : node.bodies) {
@@ -45,7 +45,8 @@ class ElementTypes {
     return common;
   }
 
-  // Where no rank is accepted, it moves or computes elements of its first operand's type.
+  // If inference accepts no trial rank, the op is assumed to return its first operand's element
+  // type.
   std::optional<DType> by_trial(const Node& node, std::size_t result, int depth) {
     if (!node.op->infer || node.operands.empty() || !node.operands.front()) return std::nullopt;
     std::vector<std::optional<DType>> dtypes;
@@ -70,7 +71,7 @@ class ElementTypes {
         if (result < inferred.types.size() && inferred.types[result].is_tensor())
           return inferred.types[result].tensor().dtype;
       } catch (const Error&) {
-        continue;  // it wants another rank
+        continue;  // this rank does not fit
       }
     }
     return dtypes.front();

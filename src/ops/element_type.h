@@ -6,8 +6,8 @@
 
 namespace tenon {
 
-/// The element type of a tensor, also of one whose rank only the run tells: what the ops that make
-/// it would give for this rank or that. Nothing of what is no tensor, or where not even they say.
+/// Returns the element type of a tensor, also of one with an unknown rank: runs the inference of
+/// its producers with trial ranks. Returns nullopt for other values and if the trials fail.
 std::optional<DType> element_type(const Graph& graph, ValueId value);
 
 }  // namespace tenon

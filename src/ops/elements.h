@@ -6,7 +6,7 @@
 
 namespace tenon {
 
-/// A set of element types, as an op states what it takes: `floats | integers`.
+/// Set of element types, as an op's requirement: `floats | integers`.
 struct Elements {
   unsigned kinds = 0;
   friend constexpr Elements operator|(Elements a, Elements b) { return {a.kinds | b.kinds}; }
@@ -16,7 +16,7 @@ inline constexpr Elements reals = floats | integers;
 inline constexpr Elements numbers = reals | complexes;
 inline constexpr Elements everything = numbers | bools | texts;
 
-/// The operand's type. Throws Error if its dtype is not among `elements`.
+/// Returns the operand's type. Throws Error if its dtype is not among `elements`.
 const TensorType& require_elements(const OperandTypes& in, std::string_view operand,
                                    Elements elements);
 

@@ -14,7 +14,8 @@
 
 namespace tenon {
 
-/// Nodes for gradients: `call` appends one, `choose` is `where`, with numbers in place of tensors.
+/// Node builders for gradients: `call` appends a node, `choose` is `where` with numbers as
+/// operands.
 Var call(std::string_view op, const std::vector<Var>& operands,
          const std::vector<Attr>& attrs = {});
 Var choose(Var condition, Var a, double b);
@@ -26,7 +27,7 @@ Var is_greater(Var x, double bound);
 Var is_less(Var x, double bound);
 
 namespace detail {
-/// A rule that may leave out the attributes: `f(attrs, arguments…)` or `f(arguments…)`.
+/// Rule with optional attributes: `f(attrs, arguments…)` or `f(arguments…)`.
 template <class Attrs, class Result, class... Arguments>
 struct ElementRule {
   ElementRule() = default;
@@ -42,7 +43,7 @@ struct ElementRule {
 };
 }  // namespace detail
 
-/// An op that computes y from x, element by element.
+/// Specification of an elementwise op from x to y.
 template <class Attrs = NoAttrs>
 struct UnarySpec {
   std::string name;
@@ -55,10 +56,10 @@ struct UnarySpec {
   bool gives_bool = false;
   Precision precision = Precision::NeedsF32;
 
-  operator OpDef() const;  // NOLINT: the spec is how a definition is written
+  operator OpDef() const;  // NOLINT: converts a spec to a definition
 };
 
-/// An op that computes y from a and b of one dtype, element by element and broadcast.
+/// Specification of an elementwise op from a and b, of one dtype and broadcast, to y.
 template <class Attrs = NoAttrs>
 struct BinarySpec {
   std::string name;
@@ -69,12 +70,12 @@ struct BinarySpec {
   GradientRule<Attrs> gradient = {};
   bool gives_bool = false;
 
-  operator OpDef() const;  // NOLINT: the spec is how a definition is written
+  operator OpDef() const;  // NOLINT: converts a spec to a definition
 };
 
-/// For minimum and maximum: what flows in goes where the result came from, by halves in a tie.
+/// Gradient of minimum and maximum: flows to the selected operand, half to each in a tie.
 void gradient_of_extreme(const NoAttrs&, Gradient& op);
-/// log(1 + exp(x)) without the overflow.
+/// log(1 + exp(x)) without overflow.
 Expr softplus(const Expr& x);
 
 inline NotDifferentiable gives_truth_value() {
@@ -131,7 +132,7 @@ BinarySpec<Attrs>::operator OpDef() const {
   return spec;
 }
 
-// Made once, in elementwise.cpp.
+// Instantiated in elementwise.cpp.
 extern template struct UnarySpec<NoAttrs>;
 extern template struct BinarySpec<NoAttrs>;
 

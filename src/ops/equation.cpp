@@ -32,7 +32,7 @@ std::vector<std::string> split_terms(std::string_view text) {
 
 struct Term {
   std::string letters;                  // in order
-  std::optional<std::size_t> ellipsis;  // before which letter it stands
+  std::optional<std::size_t> ellipsis;  // index of the letter after it
 };
 
 Term parse_term(std::string_view equation, std::string_view text) {
@@ -111,7 +111,8 @@ Equation::Labels Equation::labels_of(std::string_view text, std::size_t rank) {
   return labels;
 }
 
-// Without an arrow: the ellipsis, then what occurs once, by the alphabet.
+// Without an arrow, the result has the ellipsis, then the letters that occur once, in alphabetical
+// order.
 void Equation::set_result(std::optional<std::string_view> term, std::string_view terms) {
   std::string implied(dots);
   if (!term) {

@@ -9,14 +9,14 @@
 
 namespace tenon {
 
-/// An Einstein summation: a label for each axis of each operand and of the result. Axes under an
-/// ellipsis have labels of their own, counted from the last, so that they broadcast.
+/// Einstein summation: one label per axis of each operand and of the result. Axes of an ellipsis
+/// have labels of their own, counted from the last, so that they broadcast.
 class Equation {
  public:
   using Label = std::size_t;
   using Labels = std::vector<Label>;
 
-  /// Throws an Error for text that is no equation or does not fit the operands.
+  /// Throws Error for text that is not an equation or does not fit the operands.
   Equation(std::string_view text, const std::vector<Dims>& operands);
 
   const Labels& operand(std::size_t position) const { return operands_[position]; }
@@ -24,11 +24,11 @@ class Equation {
   std::size_t label_count() const { return extents_.size(); }
   const Dim& extent(Label label) const { return extents_[label]; }
   Dims result_dims() const;
-  /// Whether an axis of extent 1 stands for all positions of its label.
+  /// Returns whether an axis of extent 1 is broadcast along its label.
   bool repeats(std::size_t position, std::size_t axis) const;
-  /// Appends a loop for every label that has none yet. Gives the axes of the new loops.
+  /// Appends a loop for every label without one. Returns the axes of the new loops.
   Axes add_missing_loops(std::vector<std::optional<std::size_t>>& loop_of, Dims& loops) const;
-  /// An operand's elements, at an index for each label.
+  /// Reads an operand at one index per label.
   Expr read(std::size_t position, const Expr& operand, const std::vector<Expr>& indices) const;
 
  private:
@@ -42,11 +42,11 @@ class Equation {
   std::vector<Labels> operands_;
   Labels result_;
   std::vector<Dim> extents_;
-  std::string letters_;       // of the labels behind those of the ellipsis
-  std::size_t ellipsis_ = 0;  // how many labels it has; they come first
+  std::string letters_;       // of the labels after those of the ellipsis
+  std::size_t ellipsis_ = 0;  // number of its labels, which come first
 };
 
-/// `product` over all of `space`, summed over some of its axes.
+/// Sums `product` over `space` along the given axes.
 Expr sum_over_space(const Space& space, const Expr& product, const Axes& summed);
 
 }  // namespace tenon

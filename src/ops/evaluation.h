@@ -10,14 +10,14 @@ namespace tenon {
 
 class Communicator;
 
-/// A value while a graph runs: a tensor, a sequence, or an optional that may be empty.
+/// Runtime value: a tensor, a sequence, or an optional that may be empty.
 class Datum {
  public:
-  /// an empty optional
+  /// An empty optional.
   Datum() : kind_(Type::Kind::Optional) {}
   Datum(Tensor tensor) : kind_(Type::Kind::Tensor), tensor_(std::move(tensor)) {}  // NOLINT
   static Datum sequence(std::vector<Datum> items);
-  /// What an empty sequence would hold is kept in `element_dtype`.
+  /// `element_dtype` keeps the element type of an empty sequence.
   static Datum empty_sequence(DType element_dtype);
   static Datum optional(Datum item);
 
@@ -25,7 +25,7 @@ class Datum {
   bool is_tensor() const { return kind_ == Type::Kind::Tensor; }
   const Tensor& tensor() const;
   Tensor& tensor();
-  /// of a sequence, or 0 or 1 of an optional
+  /// Items of a sequence, or the 0 or 1 items of an optional.
   const std::vector<Datum>& items() const;
   DType element_dtype() const { return element_dtype_; }
   Type type() const;
@@ -37,7 +37,7 @@ class Datum {
   DType element_dtype_ = DType::F32;
 };
 
-/// What a plain reference function talks to, for ops that no expression describes.
+/// Interface of a host function of an op that no expression describes.
 class Evaluation {
  public:
   virtual ~Evaluation() = default;
@@ -58,9 +58,9 @@ class Evaluation {
   std::vector<std::optional<Datum>> operands;
   std::vector<bool> wanted;
   std::vector<std::optional<Datum>> results;
-  /// as inferred; may be Unknown
+  /// Inferred types; may be Unknown.
   std::vector<Type> result_types;
-  /// the ranks that run the graph; null: this is the only one
+  /// Communicator of the ranks that run the graph; null for a single rank.
   Communicator* communicator = nullptr;
 };
 

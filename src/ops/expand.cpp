@@ -19,7 +19,7 @@ Dim expanded_extent(const Dim& own, const Dim& wanted, const OperandTypes& in) {
   return broadcast_dims({own}, {wanted}).front();
 }
 
-// Both sides broadcast: an extent of 1 in `shape` keeps the operand's.
+// Both sides broadcast: an extent of 1 in `shape` keeps the operand's extent.
 TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   const TensorType& x = in["x"];
   const std::size_t rank = std::max(x.rank(), attrs.shape.size());

@@ -86,7 +86,7 @@ Expr literal(DType dtype, double value) {
   node.kind = ExprKind::Literal;
   node.dtype = dtype;
   node.real = value;
-  // Saturates: the infinities stand for the extremes of an integer dtype.
+  // Saturates: infinities become the extremes of an integer dtype.
   if (is_integer(dtype) || dtype == DType::Bool) {
     const double high = static_cast<double>(highest_integer(dtype));
     if (value >= high) {
@@ -246,7 +246,7 @@ Expr min_over(const Expr& x, const Axes& axes) { return reduce(Reduction::Min, x
 Expr mean_over(const Expr& x, const Axes& axes) {
   Dim count = 1;
   for (std::int64_t axis : axes) count = count * x.extent(axis);
-  // A large count has no value in a narrow float.
+  // A narrow float cannot represent a large count.
   const bool is_narrow = is_float(x.dtype()) && x.dtype() != DType::F64;
   const DType wide = is_narrow ? DType::F32 : x.dtype();
   return cast(sum_over(cast(x, wide), axes) / count, x.dtype());
@@ -307,7 +307,7 @@ Expr broadcast(const Expr& x, Dims dims) {
         broadcast_index(space[skipped + axis], x.dims()[axis], space.dims()[skipped + axis]));
   }
   if (coordinates.empty()) {
-    // A scalar has no coordinate to carry the shape, so it is given an axis first.
+    // A scalar has no coordinate to carry the shape, so it gets an axis first.
     return broadcast(reshape(x, {Dim(1)}), space.dims());
   }
   return x.at(std::move(coordinates));

@@ -10,29 +10,29 @@
 namespace tenon {
 
 enum class ExprKind : std::uint8_t {
-  /// an operand of the op, whole
+  /// An operand of the op.
   Operand,
-  /// one number
+  /// A number.
   Literal,
-  /// a dim as an i64 number
+  /// A dim as an i64 number.
   Extent,
-  /// the position along one axis of its own shape, i64
+  /// Position along one axis of its own shape, i64.
   Index,
   Unary,
   Binary,
   Select,
   Cast,
-  /// source at computed coordinates, or a fill value outside
+  /// Reads the source at computed coordinates, or a fill value outside.
   Read,
-  /// the same elements in row-major order under other extents
+  /// The same elements in row-major order under other extents.
   Reshape,
-  /// arguments end to end along an axis
+  /// Concatenates arguments along an axis.
   Concat,
-  /// folds axes away (they stay with extent 1)
+  /// Reduces axes, which stay with extent 1.
   Reduce,
-  /// running fold along an axis
+  /// Running reduction along an axis.
   Scan,
-  /// base with updates combined in at computed coordinates
+  /// Combines updates into the base at computed coordinates.
   Scatter,
 };
 
@@ -91,8 +91,8 @@ enum class BinaryOp : std::uint8_t {
   Atan2,
   Dp4a,
 };
-/// Max and Min propagate NaN; the Arg kinds give the first or last position of the extreme.
-/// `Last` is for Scatter: the update replaces what was there.
+/// Max and Min propagate NaN; the Arg kinds return the first or last position of the extreme.
+/// `Last` is for Scatter: the update overwrites.
 enum class Reduction : std::uint8_t {
   Sum,
   Product,
@@ -107,8 +107,8 @@ enum class Reduction : std::uint8_t {
 
 struct ExprNode;
 
-/// A tensor-valued expression: what an op computes, element by element. Elementwise operators
-/// broadcast as numpy does; both sides have one dtype, and a C++ number takes it on.
+/// Tensor-valued expression: the computation of an op, element by element. Elementwise operators
+/// broadcast like NumPy; both sides have one dtype, and a C++ number adopts it.
 class Expr {
  public:
   Expr() = default;
@@ -118,14 +118,14 @@ class Expr {
   DType dtype() const;
   const Dims& dims() const;
   std::size_t rank() const { return dims().size(); }
-  /// negative axes count from the end
+  /// Negative axes count from the end.
   const Dim& extent(std::int64_t axis) const;
 
-  /// The elements at the given coordinates (i64, one for each axis), which lie inside by promise;
-  /// at run time a coordinate outside is an error of the data. The result has the coordinates'
-  /// common shape.
+  /// Reads elements at the given coordinates (i64, one per axis), which must lie inside; at run
+  /// time a coordinate outside is an error of the data. The result has the coordinates' common
+  /// shape.
   Expr at(std::vector<Expr> coordinates) const;
-  /// The same with `fill` where a coordinate lies outside.
+  /// Like `at`, with `fill` for coordinates outside.
   Expr at_or(std::vector<Expr> coordinates, const Expr& fill) const;
   Expr at_or(std::vector<Expr> coordinates, double fill) const;
 
@@ -138,33 +138,33 @@ struct ExprNode {
   ExprKind kind = ExprKind::Literal;
   DType dtype = DType::F32;
   Dims dims;
-  /// Read: source, coordinates, fill if `has_fill`. Scatter: base, updates, coordinates
+  /// Read: source, coordinates, fill if `has_fill`. Scatter: base, updates, coordinates.
   std::vector<Expr> args;
   UnaryOp unary{};
   BinaryOp binary{};
   Reduction reduction{};
-  /// Index, Concat and Scan have one, Reduce any number (sorted)
+  /// One for Index, Concat and Scan; any number (sorted) for Reduce.
   std::vector<std::size_t> axes;
-  /// position among the op's operand values
+  /// Position among the op's operand values.
   std::size_t operand = 0;
-  /// Literal of a floating dtype
+  /// Literal of a floating dtype.
   double real = 0;
-  /// Literal of an integer or bool dtype
+  /// Literal of an integer or bool dtype.
   std::int64_t integer = 0;
   Dim extent;
   bool has_fill = false;
-  /// Scan
+  /// For Scan.
   bool is_exclusive = false, is_reverse = false;
 };
 
 Expr operand_expr(std::size_t operand, const TensorType& type);
 Expr literal(DType dtype, double value);
-/// an i64 literal
+/// An i64 literal.
 Expr integer(std::int64_t value);
-/// a dim as an i64 number
+/// A dim as an i64 number.
 Expr extent_expr(const Dim& dim);
 
-/// The axes of an iteration space: `space[k]` is the position along axis k, with the space's shape.
+/// Axes of an iteration space: `space[k]` is the position along axis k, with the space's shape.
 class Space {
  public:
   explicit Space(Dims dims) : dims_(std::move(dims)) {}
@@ -232,7 +232,7 @@ Expr max_over(const Expr& x, const Axes& axes);
 Expr max_over(const Expr& x, std::int64_t axis);
 Expr min_over(const Expr& x, const Axes& axes);
 Expr mean_over(const Expr& x, const Axes& axes);
-/// Sums and drops the axes: for contractions over the last axes of a Space.
+/// Sums and drops the axes, for contractions over the last axes of a Space.
 Expr sum_out(const Expr& x, const Axes& axes);
 Expr drop_axes(const Expr& x, const Axes& axes);
 
@@ -241,13 +241,13 @@ Expr reshape(const Expr& x, Dims dims);
 Expr transpose(const Expr& x, const std::vector<std::int64_t>& perm);
 Expr broadcast(const Expr& x, Dims dims);
 Expr concat(const std::vector<Expr>& parts, std::int64_t axis);
-/// `base` with every element of `updates` combined in at its coordinates.
+/// Combines every element of `updates` into `base` at its coordinates.
 Expr scatter(Reduction reduction, const Expr& base, std::vector<Expr> coordinates,
              const Expr& updates);
 
-/// The shape of two broadcast shapes. Throws Error if they do not fit.
+/// Returns the common shape of two broadcast shapes. Throws Error if they do not fit.
 Dims broadcast_dims(const Dims& a, const Dims& b);
-/// For a chain of elementwise use: `indices` wrapped from [-extent, extent) to [0, extent).
+/// Wraps `indices` from [-extent, extent) to [0, extent); usable in elementwise chains.
 Expr wrap_negative(const Expr& indices, const Dim& extent);
 
 }  // namespace tenon

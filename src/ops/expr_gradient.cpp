@@ -12,7 +12,7 @@ namespace {
 
 Expr zeros(DType dtype, const Dims& dims) { return broadcast(literal(dtype, 0), dims); }
 
-// Sums down to the shape that was broadcast.
+// Sums over broadcast axes down to the original shape.
 Expr summed_to(Expr flow, const Dims& dims) {
   const std::size_t skipped = flow.rank() - dims.size();
   Axes leading, repeated;
@@ -48,7 +48,7 @@ class Backward {
   }
 
  private:
-  // Arguments stand before those that read them.
+  // Post-order: arguments precede their readers.
   bool visit(const Expr& expr) {
     const ExprNode& node = expr.node();
     if (const auto known = depends_.find(&node); known != depends_.end()) return known->second;
@@ -70,7 +70,7 @@ class Backward {
   void pass_on(const Expr& expr, const Expr& flow) {
     const ExprNode& node = expr.node();
     switch (node.kind) {
-      case ExprKind::Operand: {  // an operand may be several nodes
+      case ExprKind::Operand: {  // one operand may be several nodes
         const Expr whole = broadcast(flow, expr.dims());
         gradient_ = gradient_.is_defined() ? gradient_ + whole : whole;
         return;
@@ -100,7 +100,7 @@ class Backward {
       case ExprKind::Scatter:
         return scattered(expr, flow);
       default:
-        return;  // numbers and positions
+        return;  // numbers and positions have no gradient
     }
   }
 
@@ -145,7 +145,7 @@ class Backward {
       case UnaryOp::Erf:
         return exp(-(x * x)) * (2.0 / std::sqrt(std::numbers::pi));
       default:
-        return zeros(x.dtype(), x.dims());  // steps: floor, sign and their like
+        return zeros(x.dtype(), x.dims());  // piecewise constant: floor, sign and others
     }
   }
 
@@ -179,13 +179,13 @@ class Backward {
         if (depends_.at(&b.node())) refuse(y.node());
         return;
       case BinaryOp::FloorDivide:
-        return;  // constant between its steps
+        return;  // piecewise constant
       default:
         refuse(y.node());
     }
   }
 
-  // What was read at a place gets the sum of what flows to its readers.
+  // An element's gradient is the sum over the positions that read it.
   void read(const Expr& expr, const Expr& flow) {
     const ExprNode& node = expr.node();
     const Expr& source = node.args[0];
@@ -211,7 +211,7 @@ class Backward {
         scatter(Reduction::Sum, zeros(source.dtype(), source.dims()), std::move(at), updates));
   }
 
-  // Of updates that replace, each is taken to reach a place of its own.
+  // Overwriting updates are assumed to have distinct coordinates.
   void scattered(const Expr& expr, const Expr& flow) {
     const ExprNode& node = expr.node();
     if (node.reduction != Reduction::Sum && node.reduction != Reduction::Last) refuse(node);
@@ -241,7 +241,7 @@ class Backward {
       case Reduction::Sum:
         return add(x, broadcast(flow, x.dims()));
       case Reduction::Max:
-      case Reduction::Min: {  // by equal parts in a tie
+      case Reduction::Min: {  // splits equally in a tie
         const Expr is_extreme = cast(equal(x, expr), x.dtype());
         const Expr share = flow / sum_over(is_extreme, Axes(node.axes.begin(), node.axes.end()));
         return add(x, is_extreme * share);
@@ -249,7 +249,7 @@ class Backward {
       case Reduction::Product:
         return add(x, flow * expr / x);
       default:
-        return;  // positions
+        return;  // positions have no gradient
     }
   }
 

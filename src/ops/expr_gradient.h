@@ -6,10 +6,10 @@
 
 namespace tenon {
 
-/// The gradient by one operand, where `flows` (defined or not, of the expressions' types) are the
-/// gradients by what the expressions give: the expressions walked backwards, node by node. Integers
-/// carry no gradient. Undefined where nothing flows to the operand. Throws Error (Unsupported) for
-/// kinds of node that have no rule.
+/// Reverse-mode derivative of expressions with respect to one operand; `flows` (possibly undefined,
+/// of the expressions' types) are the gradients of the expressions. Integers carry no gradient.
+/// Returns an undefined expression if the operand has no gradient. Throws Error (Unsupported) for
+/// node kinds without a rule.
 Expr expr_gradient(const std::vector<Expr>& exprs, const std::vector<Expr>& flows,
                    std::size_t operand);
 

@@ -6,17 +6,18 @@
 
 namespace tenon {
 
-/// What an operator of expressions is called: "exp", "+", "max". Functions of one real number go by
-/// their names in the C library.
+/// Returns the name of an expression operator: "exp", "+", "max". Functions of one real number have
+/// their C library names.
 std::string_view name_of(UnaryOp op);
 std::string_view name_of(BinaryOp op);
 std::string_view name_of(Reduction reduction);
 
-/// Whether it is computed by a polynomial or a function of the C library: `exp`, `tan`, `erf`.
+/// Returns whether the target computes the function by a polynomial or a C library call: `exp`,
+/// `tan`, `erf`.
 bool is_transcendental(UnaryOp op);
-/// Whether the reduction gives the place of an extreme.
+/// Returns whether the reduction returns the position of an extreme.
 bool is_arg(Reduction reduction);
-/// Whether the node sums products.
+/// Returns whether the node is a sum of products.
 bool is_sum_of_products(const ExprNode& node);
 
 }  // namespace tenon

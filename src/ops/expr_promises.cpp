@@ -8,12 +8,12 @@
 namespace tenon {
 namespace {
 
-// A number that grows evenly along axes, which are counted from the last as broadcasting counts
-// them.
+// A number that is affine in positions along axes, which are counted from the last as in
+// broadcasting.
 struct Growth {
   struct Along {
     std::size_t axis;
-    std::int64_t step, last;  // the last position along it
+    std::int64_t step, last;  // `last` is the last position along the axis
   };
   std::int64_t start = 0;
   std::vector<Along> axes;
@@ -101,7 +101,7 @@ void require_positions(const std::vector<Expr>& coordinates, const Dims& updates
     const Dims& dims = coordinate.dims();
     bool fits = dims.size() <= updates.size();
     for (std::size_t k = 0; fits && k < dims.size(); ++k) {
-      // a question: ops assume what symbols leave open
+      // A query without an assumption: ops have assumed the symbolic cases.
       fits = dims[k] == Dim(1) ||
              !provably_different(dims[k], updates[updates.size() - dims.size() + k]);
     }

@@ -17,8 +17,8 @@ Signs both_of(const Signs& a, const Signs& b) {
           a.is_never_minus_zero && b.is_never_minus_zero};
 }
 
-// Of a function that gives zero for zero and is below zero only where its operand is: what is tiny
-// and negative may round to a negative zero.
+// Signs of a function with f(0) = 0 that is negative only for negative operands. A tiny negative
+// value may round to a negative zero.
 Signs kept_by_sign(const Signs& x) {
   return {x.is_never_negative, x.is_never_negative && x.is_never_minus_zero};
 }
@@ -59,7 +59,7 @@ class Walk {
         return both_of(of(node.args[1]), of(node.args[2]));
       case ExprKind::Cast: {
         const Signs x = of(node.args[0]);
-        if (!is_float(node.dtype)) return {};  // it may wrap
+        if (!is_float(node.dtype)) return {};  // integers may wrap
         return is_float(node.args[0].dtype()) ? kept_by_sign(x) : Signs{x.is_never_negative, true};
       }
       case ExprKind::Read:
@@ -118,7 +118,7 @@ class Walk {
            operands_.is_same(a.node().operand, b.node().operand);
   }
 
-  // The number that every element is.
+  // The value of a splat: every element is this number.
   std::optional<double> number_of(const Expr& expr) const {
     const ExprNode& node = expr.node();
     if (node.kind == ExprKind::Literal)
@@ -151,7 +151,7 @@ class Walk {
         return {a.is_never_negative && b.is_never_negative,
                 a.is_never_negative && b.is_never_negative && a.is_never_minus_zero &&
                     b.is_never_minus_zero};
-      case BinaryOp::Divide: {  // by a negative zero it would change sign
+      case BinaryOp::Divide: {  // a negative zero as divisor would change the sign
         const bool is_kept = b.is_never_negative && b.is_never_minus_zero;
         return {a.is_never_negative && is_kept,
                 a.is_never_negative && a.is_never_minus_zero && is_kept};
@@ -170,8 +170,7 @@ class Walk {
     const Signs x = of(node.args[0]);
     const bool is_reduce = node.kind == ExprKind::Reduce;
     switch (node.reduction) {
-      case Reduction::Sum:  // a reduction starts from zero, so that even negative zeros give a
-                            // positive one
+      case Reduction::Sum:  // starts from +0, so that negative zeros sum to +0
         return is_float(node.dtype) ? Signs{x.is_never_negative, is_reduce || x.is_never_minus_zero}
                                     : Signs{};
       case Reduction::Product:
@@ -179,7 +178,7 @@ class Walk {
       case Reduction::Min:
         return x;
       case Reduction::Max:
-        return {false, x.is_never_minus_zero};  // of nothing it is less than all numbers
+        return {false, x.is_never_minus_zero};  // the maximum of an empty set is minus infinity
       case Reduction::ArgMax:
       case Reduction::ArgMin:
       case Reduction::ArgMaxLast:

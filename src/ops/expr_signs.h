@@ -7,24 +7,24 @@
 
 namespace tenon {
 
-/// What can be said of the elements of a tensor. NaN may be among them.
+/// Sign facts of a tensor's elements. NaN may occur among them.
 struct Signs {
-  /// none is below zero; a negative zero may be there
+  /// Elements are never below zero; a negative zero may occur.
   bool is_never_negative = false;
-  /// none is a negative zero
+  /// A negative zero never occurs.
   bool is_never_minus_zero = false;
 };
 
-/// What is known of an op's operands.
+/// Facts about an op's operands.
 struct OperandSigns {
   std::function<Signs(std::size_t operand)> signs;
-  /// that all elements are
+  /// The value of a splat operand.
   std::function<std::optional<double>(std::size_t operand)> number;
-  /// both are one value
+  /// Both operands are one value.
   std::function<bool(std::size_t a, std::size_t b)> is_same;
 };
 
-/// What follows for an expression from what it computes.
+/// Derives sign facts of an expression from those of its operands.
 Signs signs_of(const Expr& expr, const OperandSigns& operands);
 
 }  // namespace tenon

@@ -6,8 +6,8 @@ namespace tenon::eye_like_op {
 namespace {
 
 struct Attrs {
-  std::optional<DType> dtype;  // absent: that of x
-  std::int64_t k = 0;          // above the main diagonal
+  std::optional<DType> dtype;  // default: dtype of x
+  std::int64_t k = 0;          // offset above the main diagonal
 };
 
 TensorType infer(const Attrs& attrs, const OperandTypes& in) {

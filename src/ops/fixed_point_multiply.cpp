@@ -10,7 +10,7 @@ struct Attrs {
   std::int64_t shift = 0;
 };
 
-constexpr std::int64_t kFractionBits = 31;  // the multiplier is a fraction of 2^31
+constexpr std::int64_t kFractionBits = 31;  // the multiplier counts units of 2^-31
 
 TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   const TensorType& x = in["x"];
@@ -30,8 +30,8 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   return x;
 }
 
-// The product has up to 62 bits, half of the last kept place is added, and what lies below it is
-// dropped: halves go up.
+// The product has up to 62 bits. Adding half of the last kept place before the shift rounds halves
+// up.
 void lower(const Attrs& attrs, Lowering& op) {
   const std::int64_t left = std::max<std::int64_t>(attrs.shift, 0);
   const std::int64_t right = kFractionBits + std::max<std::int64_t>(-attrs.shift, 0);

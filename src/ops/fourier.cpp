@@ -6,7 +6,7 @@ namespace tenon {
 
 ComplexExpr turned(const ComplexExpr& x, const Expr& frequency, const Expr& time, const Dim& length,
                    bool inverse) {
-  // Whole turns are taken off while they are exact.
+  // Reduces the phase modulo full turns in exact integers.
   const Expr part = cast(mod(frequency * time, length), DType::F64);
   const Expr angle = part * (2 * std::numbers::pi) / cast(extent_expr(length), DType::F64);
   const Expr cosine = cos(angle);

@@ -19,7 +19,7 @@ void inline_group(Graph& graph, NodeId group) {
 void inline_body(Graph& graph, NodeId group, const Graph& body,
                  const std::vector<ValueId>& inputs) {
   const std::vector<ValueId> results = graph.node(group).results;
-  std::unordered_map<ValueId, ValueId> outer;  // a value of the body -> the same in the graph
+  std::unordered_map<ValueId, ValueId> outer;  // body value -> graph value
   for (std::size_t k = 0; k < body.inputs().size(); ++k) outer[body.inputs()[k]] = inputs.at(k);
   for (NodeId id : body.nodes_in_order()) {
     const Node& node = body.node(id);
@@ -34,13 +34,13 @@ void inline_body(Graph& graph, NodeId group, const Graph& body,
       if (!node.results[k]) continue;
       const ValueId result = graph.node(made).results[k];
       outer[node.results[k]] = result;
-      // What was stated, a layout perhaps, is more than inference knows.
+      // A declared type (with a layout, for example) is more specific than the inferred one.
       if (body.has_stated_type(node.results[k])) {
         graph.set_type(result, body.value(node.results[k]).type);
       }
     }
   }
-  std::unordered_map<ValueId, bool> is_named;  // an output given twice keeps its first name
+  std::unordered_map<ValueId, bool> is_named;  // an output that occurs twice keeps its first name
   for (std::size_t k = 0; k < results.size(); ++k) {
     if (!results[k]) continue;
     const ValueId made = outer.at(body.outputs().at(k));
@@ -52,7 +52,7 @@ void inline_body(Graph& graph, NodeId group, const Graph& body,
 }
 
 void inline_groups(Graph& graph) {
-  for (bool is_found = true; is_found;) {  // what comes out of a group may be groups again
+  for (bool is_found = true; is_found;) {  // an inlined group may contain groups
     is_found = false;
     for (NodeId id : graph.nodes_in_order()) {
       if (is_fused_group(graph, id)) {

@@ -11,8 +11,9 @@ struct Attrs {
   std::int64_t axis = 0;
 };
 
-// Passes make a slice of constant indices, which is shorter where the axis is: that it reaches so
-// far is looked at before a run. All other indices are as they are read.
+// Passes rewrite a gather of constant indices to a slice, which would truncate silently at a short
+// axis: the constraint that the axis is long enough is checked before a run. Other indices are
+// checked when they are read.
 void require_places(const OperandTypes& in, const Dim& extent) {
   const Tensor* indices = in.value("indices");
   constexpr std::int64_t kMaxIndices = 4096;
@@ -49,7 +50,7 @@ void lower(const Attrs& attrs, Lowering& op) {
   op.define("y", x.at(std::move(coordinates)));
 }
 
-// Adds what flows in where it was read; the axes of the indices come first for that.
+// Scatter-adds the upstream gradient at the indices, whose axes are moved to the front.
 void gradient(const Attrs& attrs, Gradient& op) {
   const Var indices = op.operand("indices");
   const std::size_t rank = op.operand_type("x").rank(),

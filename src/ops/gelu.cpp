@@ -14,7 +14,7 @@ struct Attrs {
 constexpr double kRootTwoOverPi = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
 constexpr double kCubic = 0.044715;
 
-// x times the normal distribution's share below x, by erf or by the usual fit with tanh.
+// x times the normal CDF of x, by erf or the usual tanh approximation.
 Expr value(const Attrs& attrs, const Expr& x) {
   const bool is_exact = attrs.approximate == Approximate::None;
   const Expr share = is_exact ? erf(x * (std::numbers::sqrt2 / 2))

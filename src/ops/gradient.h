@@ -10,11 +10,11 @@
 
 namespace tenon {
 
-/// What an op's `gradient` talks to. It reads operands, results and the gradients that flow in
-/// ("upstream"), and adds to the gradients of operands; nodes are appended as it computes.
+/// Interface of an op's `gradient` rule: provides operands, results and the upstream gradients, and
+/// accumulates the gradients of operands. Computations append nodes.
 class Gradient {
  public:
-  /// `upstream` by result position; invalid where nothing flows in.
+  /// `upstream` is indexed by result position; invalid for results without a gradient.
   Gradient(Builder& builder, const Graph& graph, NodeId node, std::vector<Var> upstream);
 
   Builder& build() const { return builder_; }
@@ -22,21 +22,21 @@ class Gradient {
   Var operand(std::string_view name) const;
   Var result(std::string_view name) const;
   std::vector<Var> variadic(std::string_view name) const;
-  /// The gradient of the loss by a result; zeros where nothing flows in.
+  /// Gradient of the loss with respect to a result; zeros without one.
   Var upstream(std::string_view result) const;
   Var upstream(std::size_t position) const;
   bool has_upstream(std::string_view result) const;
   std::size_t result_count() const { return graph_.node(node_).results.size(); }
-  // By value: appending nodes moves what the graph holds.
+  // By value: appending nodes reallocates the graph's storage.
   TensorType operand_type(std::string_view name) const;
   TensorType result_type(std::string_view name) const;
 
-  /// Adds to the gradient by an operand. A value of another broadcast shape is summed, or repeated,
-  /// to the operand's.
+  /// Accumulates the gradient of an operand. A value of another broadcast shape is summed or
+  /// expanded to the operand's shape.
   void add(std::string_view operand, Var gradient);
   void add(std::size_t position, Var gradient);
 
-  /// By operand position; invalid where nothing was added.
+  /// By operand position; invalid for operands without a gradient.
   const std::vector<Var>& gradients() const { return gradients_; }
 
  private:

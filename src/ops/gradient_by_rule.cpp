@@ -10,7 +10,7 @@
 namespace tenon {
 namespace {
 
-// The values of a scratch graph that others depend on, back from one.
+// Marks the values of a scratch graph that `value` depends on, up to `stop`.
 void mark_needed(const Graph& graph, ValueId value, ValueId stop,
                  std::unordered_set<ValueId>& needed) {
   if (!value || !needed.insert(value).second || value == stop) return;
@@ -24,8 +24,8 @@ void mark_needed(const Graph& graph, ValueId value, ValueId stop,
 
 Var gradient_by_rule(Builder& build, std::string_view op, Var x, Var y, Var dy,
                      std::string_view name) {
-  // The rule is written against a node: one in a graph of its own, from where what it makes is
-  // taken over.
+  // The rule is written for a node: it runs on one in a scratch graph, and its nodes are copied
+  // from there.
   Builder scratch;
   const Var operand = scratch.input("x", build.type(x.is_valid() ? x : y));
   const Var flow = scratch.input("dy", build.type(dy));

@@ -7,10 +7,10 @@
 
 namespace tenon {
 
-/// Appends the gradient of `op`, which has one operand and no attributes, from its own rule: of
-/// `dy`, which flows into its result `y`, by its operand `x`. Either of x and y may be unknown (an
-/// invalid Var): y is computed where the rule reads it, and where it reads an unknown x that is an
-/// Error. The last node's result is called `name`.
+/// Appends the gradient of `op`, which has one operand and no attributes, by its own rule: from the
+/// gradient `dy` of its result `y` to its operand `x`. Either of x and y may be unknown (an invalid
+/// Var): y is recomputed if the rule reads it, but a rule that reads an unknown x is an Error. The
+/// last node's result is named `name`.
 Var gradient_by_rule(Builder& build, std::string_view op, Var x, Var y, Var dy,
                      std::string_view name = "");
 

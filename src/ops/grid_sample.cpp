@@ -40,13 +40,13 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
 
 Expr real_extent(const Dim& extent, DType dtype) { return cast(extent_expr(extent), dtype); }
 
-// From [-1, 1] to positions along an axis.
+// Maps [-1, 1] to positions along an axis.
 Expr denormalised(const Attrs& attrs, const Expr& coordinate, const Dim& extent) {
   if (attrs.align_corners) return (coordinate + 1.0) / 2.0 * (extent - 1);
   return ((coordinate + 1.0) * extent - 1.0) / 2.0;
 }
 
-// A position outside the image brought back as the padding says.
+// Moves a position outside the image inside, by the padding mode.
 Expr brought_inside(const Attrs& attrs, const Expr& position, const Dim& extent) {
   if (attrs.padding == Padding::Zeros) return position;
   const Expr count = real_extent(extent, position.dtype());
@@ -56,14 +56,14 @@ Expr brought_inside(const Attrs& attrs, const Expr& position, const Dim& extent)
   if (attrs.padding == Padding::Border) {
     return select(is_inside, position, max(min(position, count - 1.0), 0.0));
   }
-  // Mirrors at both borders; a single corner has no room between them.
+  // Reflects at both borders; a single pixel has zero width between them.
   const Expr width = max(highest - margin, 1.0);
   const Expr phase = mod(position - margin, width * 2.0);
   const Expr reflected = min(phase, width * 2.0 - phase) + margin;
   return select(is_inside, position, reflected);
 }
 
-// The same for a whole position. Under zeros it stays outside, where reading gives 0.
+// Moves an integer position inside. With zero padding it stays outside and reads 0.
 Expr tap_index(const Attrs& attrs, const Expr& tap, const Dim& extent) {
   if (attrs.padding == Padding::Zeros) return tap;
   if (attrs.padding == Padding::Border) return clamp_to_axis(tap, extent);
@@ -107,10 +107,10 @@ void lower(const Attrs& attrs, Lowering& op) {
   const std::size_t axes = y.rank() - 2;
   std::vector<Expr> point{space[0]};
   for (std::size_t axis = 0; axis < axes; ++axis) point.push_back(space[axis + 2]);
-  // Every way to pick one tap for each axis, with the product of their weights.
+  // Every combination of one tap per axis, with the product of their weights.
   std::vector<std::pair<std::vector<Expr>, Expr>> picks{{{space[0], space[1]}, Expr()}};
   for (std::size_t axis = 0; axis < axes; ++axis) {
-    // The grid names the last axis first.
+    // The grid stores the last axis first.
     std::vector<Expr> place = point;
     place.push_back(integer(static_cast<std::int64_t>(axes - 1 - axis)));
     const Expr coordinate = cast(grid.at(std::move(place)), dtype);

@@ -17,7 +17,7 @@ std::size_t channel_axis(const Attrs& attrs, std::size_t rank) {
   return normal_axis("group_norm", attrs.axis, rank);
 }
 
-// The channel axis taken apart into groups and the channels of one.
+// Splits the channel axis into groups and channels per group.
 Dims grouped_dims(const Attrs& attrs, Dims dims) {
   const std::size_t axis = channel_axis(attrs, dims.size());
   const Dim channels = floor_div(dims[axis], attrs.groups);

@@ -6,15 +6,15 @@
 namespace tenon {
 namespace {
 
-// How a part of the expression grows with the operand: not at all, in proportion, or, being zero,
-// either way.
+// Degree of a subexpression in the operand: constant (None), proportional (Linear), zero (both), or
+// any other.
 enum class DegreeGrowth : std::uint8_t { Other, None, Linear, Zero };
 
 bool is_constant(DegreeGrowth growth) {
   return growth == DegreeGrowth::None || growth == DegreeGrowth::Zero;
 }
 
-// Both grow alike.
+// Returns the common degree of both.
 DegreeGrowth common(DegreeGrowth a, DegreeGrowth b) {
   if (a == DegreeGrowth::Zero) return b;
   if (b == DegreeGrowth::Zero || a == b) return a;
@@ -56,7 +56,7 @@ class DegreeWalk {
         return is_constant(of(node.args[0])) ? common(of(node.args[1]), of(node.args[2]))
                                              : DegreeGrowth::Other;
       default:
-        return DegreeGrowth::Other;  // reads of other places, conversions that round
+        return DegreeGrowth::Other;  // reads of other positions, rounding conversions
     }
   }
 

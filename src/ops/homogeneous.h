@@ -4,8 +4,8 @@
 
 namespace tenon {
 
-/// Whether the expression is taken element by element, and an operand times a number above zero
-/// gives the result times that number: f(s x) = s f(x).
+/// Returns whether the expression is elementwise and homogeneous of degree 1 for positive factors:
+/// f(s x) = s f(x), s > 0.
 bool is_homogeneous(const Expr& expr, std::size_t operand);
 
 }  // namespace tenon

@@ -4,7 +4,7 @@
 namespace tenon::identity_op {
 namespace {
 
-// Sequences and optionals pass through too, which no expression describes.
+// Sequences and optionals pass through too; expressions cannot describe them.
 ResultTypes infer(const NoAttrs&, const OperandTypes& in) { return in.type("x"); }
 
 void evaluate(const NoAttrs&, Evaluation& op) { op.set("y", op.datum("x")); }

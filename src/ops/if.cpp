@@ -36,7 +36,7 @@ void evaluate(const NoAttrs&, Evaluation& op) {
 
 bool is_float_tensor(const Type& type) { return type.is_tensor() && is_float(type.tensor().dtype); }
 
-// The branch that was taken runs again, with its gradient behind it.
+// Recomputes the taken branch, followed by its gradient.
 void gradient(const NoAttrs&, Gradient& op) {
   Builder& build = op.build();
   const std::vector<Var> captured = op.variadic("captured");

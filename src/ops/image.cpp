@@ -91,7 +91,7 @@ Image decode_bmp(ByteSpan data) {
 
 namespace {
 
-/// Numbers in the text part of a PNM file, between white space and comments.
+/// Parses the numbers in the text part of a PNM file, between white space and comments.
 class PnmText {
  public:
   explicit PnmText(ByteSpan data) : data_(data) {}

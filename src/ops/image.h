@@ -8,7 +8,7 @@
 
 namespace tenon {
 
-/// Pixels row by row from the top, red, green and blue.
+/// Interleaved RGB pixels, row by row from the top.
 struct Image {
   std::int64_t height = 0, width = 0;
   std::vector<std::uint8_t> rgb;
@@ -16,10 +16,9 @@ struct Image {
 
 using ByteSpan = std::span<const std::uint8_t>;
 
-/// Decodes an encoded image, whose format its first bytes tell: BMP, PNM, and by their libraries
-/// JPEG, PNG, TIFF, WebP and JPEG 2000. Transparency is left out. Throws Error for data that is
-/// damaged and for images too large, and Error (Unsupported) for other formats and rarer kinds of
-/// these.
+/// Decodes an image in the format that its first bytes identify: BMP, PNM, and JPEG, PNG, TIFF,
+/// WebP and JPEG 2000 by their libraries. Drops transparency. Throws Error for damaged data and
+/// oversized images, and Error (Unsupported) for other formats and rare variants.
 Image decode_image(ByteSpan data);
 
 Image decode_bmp(ByteSpan data);
@@ -30,13 +29,13 @@ Image decode_png(ByteSpan data);
 Image decode_tiff(ByteSpan data);
 Image decode_webp(ByteSpan data);
 
-/// An image of this size, black. Throws Error if no image should be that large.
+/// Returns a black image of this size. Throws Error if it exceeds the size limit.
 Image blank_image(std::int64_t height, std::int64_t width);
-/// `reason` is a library's own words; "" for none.
+/// `reason` is the library's message; "" without one.
 [[noreturn]] void damaged_image(std::string_view format, std::string_view reason = "");
 [[noreturn]] void unsupported_image(std::string_view what);
 
-/// Numbers at positions of a file; throws Error past its end.
+/// Reads numbers at positions of a file. Throws Error past its end.
 class ImageReader {
  public:
   ImageReader(ByteSpan data, std::string_view format, bool big_endian)

@@ -27,7 +27,7 @@ void evaluate(const Attrs& attrs, Evaluation& op) {
   for (std::size_t k = 0; k < image.rgb.size(); k += 3) {
     const std::uint8_t* rgb = &image.rgb[k];
     if (is_grey) {
-      // The luma of ITU-R BT.601, with 16 binary places.
+      // Luma of ITU-R BT.601 in fixed point with 16 fractional bits.
       pixels[k / 3] = static_cast<std::uint8_t>(
           (19595 * rgb[0] + 38470 * rgb[1] + 7471 * rgb[2] + 32768) >> 16);
       continue;

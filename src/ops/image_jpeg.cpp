@@ -10,12 +10,12 @@
 namespace tenon {
 namespace {
 
-// A file of many scans takes long for its size; cameras write ten or so.
+// Decompression bomb limit: every scan costs a pass over the image, and cameras write about ten.
 constexpr int kMaxScans = 200;
 
-/// What the library reports to; it may not return from an error, so it jumps.
+/// Error handler of libjpeg. The handler must not return, so it jumps.
 struct Reporter {
-  jpeg_error_mgr manager;  // first: the library knows this part alone
+  jpeg_error_mgr manager;  // first: the library accesses only this member
   std::jmp_buf back;
   char reason[JMSG_LENGTH_MAX];
   jpeg_progress_mgr progress;
@@ -27,7 +27,7 @@ struct Reporter {
   std::longjmp(reporter->back, 1);
 }
 
-// A file that ends too early is a warning to the library, which makes up the rest.
+// libjpeg reports a truncated file as a warning and fills in the rest; here it is an error.
 void take_message(j_common_ptr info, int level) {
   if (level < 0 && info->err->msg_code == JWRN_JPEG_EOF) give_up(info);
 }
@@ -42,7 +42,7 @@ void watch_scans(j_common_ptr info) {
 
 enum class Outcome { Done, Damaged, Colours };
 
-// No object with a destructor is made in these two: a jump would pass it by.
+// These two functions create no objects with destructors, which a longjmp would skip.
 Outcome read_header(ByteSpan data, Image& image, Reporter& reporter,
                     jpeg_decompress_struct& decoder) {
   if (setjmp(reporter.back) != 0) return Outcome::Damaged;

@@ -45,7 +45,7 @@ void keep_reason(const char* text, void* user) {
   while (!reason->empty() && reason->back() == '\n') reason->pop_back();
 }
 
-// Samples of other widths are brought to eight bits.
+// Scales samples of other widths to eight bits.
 std::uint8_t sample(const opj_image_comp_t& plane, std::size_t position) {
   const int centred = plane.data[position] + (plane.sgnd != 0 ? 1 << (plane.prec - 1) : 0);
   const int scaled =

@@ -28,7 +28,7 @@ void read_bytes(png_structp reader, png_bytep target, std::size_t count) {
 }
 void ignore(png_structp, png_const_charp) {}
 
-// Every kind of PNG as red, green and blue of eight bits.
+// Converts every PNG variant to 8-bit RGB.
 bool read_header(png_structp reader, png_infop info, PngSource& source) {
   if (setjmp(png_jmpbuf(reader)) != 0) return false;
   png_set_read_fn(reader, &source, read_bytes);

@@ -43,7 +43,7 @@ toff_t seek(thandle_t handle, toff_t offset, int whence) {
 int close_nothing(thandle_t) { return 0; }
 toff_t size_of(thandle_t handle) { return source_of(handle).data.size(); }
 
-// The first complaint is the one that tells.
+// Keeps the first message, which names the cause.
 int keep_reason(TIFF*, void* user, const char*, const char* format, va_list values) {
   std::string& reason = static_cast<TiffSource*>(user)->reason;
   if (!reason.empty()) return 1;
@@ -63,7 +63,7 @@ Image decode_tiff(ByteSpan data) {
   TIFFOpenOptionsSetMaxSingleMemAlloc(options.get(), kMaxAllocation);
   TIFFOpenOptionsSetErrorHandlerExtR(options.get(), keep_reason, &source);
   TIFFOpenOptionsSetWarningHandlerExtR(options.get(), ignore, nullptr);
-  // 'm': not mapped.
+  // 'm' disables memory mapping.
   const std::unique_ptr<TIFF, void (*)(TIFF*)> file(
       TIFFClientOpenExt("image", "rm", &source, read_bytes, write_bytes, seek, close_nothing,
                         size_of, nullptr, nullptr, options.get()),

@@ -18,8 +18,8 @@ TensorType infer(const NoAttrs&, const OperandTypes& in) {
   return x;
 }
 
-// Gauss and Jordan's elimination of [matrix, unit matrix]; the largest pivot of each column keeps
-// the error small. False where there is none.
+// Gauss-Jordan elimination of [matrix, unit matrix]; partial pivoting keeps the error small.
+// Returns false for a singular matrix.
 bool invert(std::vector<double> matrix, std::size_t size, std::span<double> inverse) {
   std::ranges::fill(inverse, 0.0);
   for (std::size_t k = 0; k < size; ++k) inverse[k * size + k] = 1;
@@ -69,7 +69,7 @@ void evaluate(const NoAttrs&, Evaluation& op) {
   op.set("y", std::move(y));
 }
 
-// As x·y is the unit matrix, dy = -y·dx·y.
+// From x·y = I follows dy = -y·dx·y.
 void gradient(const NoAttrs&, Gradient& op) {
   Builder& build = op.build();
   const Var y = with_last_axes_swapped(build, op.result("y"));

@@ -6,14 +6,14 @@
 namespace tenon {
 namespace {
 
-// Walks an expression for one element at a time, with dims where the reference has numbers.
+// Evaluates an expression one element at a time, with dims in place of the reference's numbers.
 class KnownElements {
  public:
   explicit KnownElements(const std::vector<const Dims*>& known) : known_(known) {}
 
   using Position = std::vector<std::int64_t>;
 
-  // A number that no extent can be is left to the data.
+  // Returns nullopt for numbers that are not representable as extents.
   std::optional<Dim> element_or_nothing(const Expr& expr, const Position& outer) {
     try {
       return element(expr, outer);
@@ -34,8 +34,8 @@ class KnownElements {
 
   static constexpr int kMaxSteps = 20000;
 
-  // Numbers that the element type cannot hold wrap, which dims do not; symbols are extents, which
-  // every type that holds them at all holds.
+  // Numbers that overflow the element type would wrap, which dims do not model. Symbols are
+  // extents, which fit every element type that they are stored in.
   std::optional<Dim> held_element(const Expr& expr, const Position& at) {
     std::optional<Dim> found = unwrapped_element(expr, at);
     if (!found || !found->is_constant() || expr.dtype() == DType::I64) return found;
@@ -95,7 +95,7 @@ class KnownElements {
     return std::nullopt;
   }
 
-  // The position in an operand that is broadcast to where `outer` points.
+  // Maps `outer` to the position in a broadcast operand.
   static std::optional<Position> project(const Dims& dims, const Position& outer) {
     if (dims.size() > outer.size()) return std::nullopt;
     Position at(outer.end() - static_cast<std::ptrdiff_t>(dims.size()), outer.end());
@@ -153,7 +153,7 @@ class KnownElements {
         return *a - *b;
       case BinaryOp::Multiply:
         return *a * *b;
-      case BinaryOp::Divide:  // truncation agrees with the floor where nothing is negative
+      case BinaryOp::Divide:  // truncation equals floor for nonnegative numbers
         if (!divides || a->range().lo < 0 || b->range().lo <= 0) return std::nullopt;
         return floor_div(*a, *b);
       case BinaryOp::FloorDivide:
@@ -269,7 +269,7 @@ class KnownElements {
 
   const std::vector<const Dims*>& known_;
   int steps_ = 0;
-  // Expressions share their parts: an element is looked at once.
+  // Memoizes elements, since expressions share subexpressions.
   std::map<std::pair<const ExprNode*, Position>, std::optional<Dim>> elements_;
 };
 

@@ -7,8 +7,8 @@
 namespace tenon {
 namespace {
 
-// Runs of capital letters and how far below them (in code points) their small ones lie; a distance
-// of 1 means that capital and small letters take turns from `first` on. Latin, Greek and Cyrillic.
+// Runs of capital letters and the distance in code points to their small letters; a distance of 1
+// means that capital and small letters alternate from `first` on. Latin, Greek and Cyrillic.
 struct Run {
   char32_t first, last;
   std::uint32_t distance;

@@ -5,7 +5,7 @@
 
 namespace tenon {
 
-/// The text with each letter in lower (upper) case, one for one. Bytes that are not UTF-8 stay.
+/// Converts letters to lower (upper) case one to one. Bytes that are not UTF-8 stay.
 std::string to_lower_case(std::string_view text);
 std::string to_upper_case(std::string_view text);
 

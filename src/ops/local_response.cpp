@@ -29,7 +29,7 @@ Expr sum_of_neighbours(const Expr& x, const TensorType& type, std::int64_t size,
   std::int64_t first = side == NeighbourSide::Window ? -before : before + 1 - size;
   std::int64_t last = first + size - 1;
   const Dims logical = map.logical_dims(type.dims);
-  if (logical[1].is_constant()) {  // farther away there is no channel
+  if (logical[1].is_constant()) {  // bounds the window by the channel count
     const std::int64_t farthest = std::max<std::int64_t>(logical[1].constant() - 1, 0);
     first = std::max(first, -farthest);
     last = std::min(last, farthest);

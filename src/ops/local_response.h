@@ -6,7 +6,7 @@
 
 namespace tenon {
 
-/// The attributes of local response normalization and of its gradient.
+/// Attributes of local response normalization and of its gradient.
 struct LocalResponseAttrs {
   std::int64_t size = 1;
   double alpha = 1e-4, beta = 0.75, bias = 1;
@@ -17,11 +17,11 @@ void require_local_response(std::string_view op, const LocalResponseAttrs& attrs
                             const TensorType& x);
 
 enum class NeighbourSide : std::uint8_t { Window, Adjoint };
-/// Sums of x over the `size` neighbouring channels of each element, or over those channels whose
-/// neighbours hold the element (Adjoint): the two differ where `size` is even.
+/// Sums x over the `size` neighbouring channels of each element, or (Adjoint) over the channels
+/// whose window contains the element. The two differ for even `size`.
 Expr sum_of_neighbours(const Expr& x, const TensorType& type, std::int64_t size,
                        NeighbourSide side);
-/// bias + alpha / size * the sum of squares over neighbouring channels.
+/// Returns bias + alpha / size * the sum of squares over neighbouring channels.
 Expr local_scale(const LocalResponseAttrs& attrs, const Expr& x, const TensorType& type);
 
 }  // namespace tenon

@@ -5,7 +5,7 @@
 namespace tenon::log_softmax_op {
 namespace {
 
-// Subtracting the peak keeps exp() finite and cancels in the difference.
+// Subtracting the maximum keeps exp() finite and cancels in the difference.
 void lower(const AxisAttrs& attrs, Lowering& op) {
   const Expr x = op.operand("x");
   const Expr below_peak = x - max_over(x, attrs.axis);

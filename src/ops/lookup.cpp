@@ -11,7 +11,7 @@ namespace tenon::lookup_op {
 namespace {
 
 struct Attrs {
-  bool strict = false;  // an element that no key equals is an error
+  bool strict = false;  // missing keys are an error
 };
 
 TensorType infer(const Attrs& attrs, const OperandTypes& in) {
@@ -37,7 +37,7 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   return {values.dtype, x.dims, {}};
 }
 
-// Numbers are found by their bits: NaN equals NaN here, and -0 equals 0.
+// Hashes numbers by their bits after normalization: NaN equals NaN, and -0 equals 0.
 std::uint64_t number_key(const Tensor& x, std::int64_t index) {
   if (is_integer(x.dtype()) || x.dtype() == DType::Bool) {
     return static_cast<std::uint64_t>(x.integer_at(index));
@@ -47,7 +47,7 @@ std::uint64_t number_key(const Tensor& x, std::int64_t index) {
   return std::bit_cast<std::uint64_t>(value == 0 ? 0.0 : value);
 }
 
-// The position of each element's first equal key; -1 where there is none.
+// Returns the position of the first key that equals each element, or -1.
 template <class Key, class KeyOf>
 std::vector<std::int64_t> positions(const Tensor& x, const Tensor& keys, KeyOf key_of) {
   std::unordered_map<Key, std::int64_t> known;

@@ -20,7 +20,7 @@ std::size_t carried_of(const Attrs& attrs, std::size_t value_count) {
   return static_cast<std::size_t>(attrs.carried_count);
 }
 
-// The number of runs if nothing but the trip count ends the loop.
+// Returns the iteration count if only the trip count ends the loop.
 Dim run_count(const OperandTypes& in) {
   const Dims* trips = in.known("trip_count");
   if (!in.has("trip_count") || in.has("condition") || !trips || trips->size() != 1) {
@@ -87,7 +87,7 @@ void evaluate(const Attrs& attrs, Evaluation& op) {
     inputs.emplace_back(Tensor::of<std::int64_t>(DType::I64, {}, {run}));
     inputs.emplace_back(Tensor::of<int>(DType::Bool, {}, {1}));
     for (std::size_t k = 0; k < carried_count; ++k) {
-      // A body may turn an optional into what it holds, and is to get an optional again.
+      // A body may unwrap an optional; the next iteration expects an optional again.
       const bool is_bare = is_optional[k] && carried[k].kind() != Type::Kind::Optional;
       inputs.push_back(is_bare ? Datum::optional(carried[k]) : carried[k]);
     }

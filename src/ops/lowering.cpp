@@ -8,8 +8,8 @@
 namespace tenon {
 namespace {
 
-// Extents that were assumed to be equal are written in several ways. What the value's is the
-// broadcast of is no wider than the result.
+// Extents that were assumed equal may have several expressions. If `own` is already the broadcast
+// of both, it is at least as wide as the result.
 bool is_same_by_promise(const Dims& value, const Dims& result) {
   return std::ranges::equal(value, result, [](const Dim& own, const Dim& whole) {
     return own == whole || (!(own == Dim(1)) && broadcast(own, whole) == own);

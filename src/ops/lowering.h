@@ -8,11 +8,11 @@
 
 namespace tenon {
 
-/// What an op's `lower` talks to: it asks for operands and defines each result.
+/// Interface of an op's `lower`: provides operands and collects the definition of each result.
 class Lowering {
  public:
-  /// `operands` by position (Unknown where missing), `results` by position; a result that is not
-  /// wanted has an Unknown type.
+  /// `operands` and `results` are indexed by position. A missing operand and a result that is not
+  /// computed have an Unknown type.
   Lowering(const OpDef& op, std::vector<Type> operands, std::vector<Type> results);
 
   Expr operand(std::string_view name) const;
@@ -20,16 +20,16 @@ class Lowering {
   std::vector<Expr> variadic(std::string_view name) const;
   const TensorType& operand_type(std::string_view name) const;
   const TensorType& result_type(std::string_view name) const;
-  /// False for an optional result that the node leaves out.
+  /// False for an optional result that the node omits.
   bool wants(std::string_view result) const;
   std::size_t result_count() const { return results_.size(); }
   const TensorType& result_type(std::size_t position) const;
 
-  /// Asks that dtype and extents are the result's; an expression of broadcastable shape is widened.
+  /// Requires the result's dtype and extents; broadcasts an expression of another shape.
   void define(std::string_view result, const Expr& value);
   void define(std::size_t position, const Expr& value);
 
-  /// What was defined, by result position; undefined where not wanted.
+  /// Definitions by result position; undefined for omitted results.
   const std::vector<Expr>& definitions() const { return definitions_; }
 
  private:
@@ -40,16 +40,16 @@ class Lowering {
   std::vector<Expr> definitions_;
 };
 
-/// Runs the op's `lower` and gives the expression of every wanted result. Asks that it has one.
+/// Runs the op's `lower` and returns the expression of every computed result. Requires a lowering.
 std::vector<Expr> lower_op(const OpDef& op, const Attributes& attrs, std::vector<Type> operands,
                            std::vector<Type> results);
 
-/// Elements of small integer results as numbers or symbols, where they follow from known operands.
-/// `known` is by operand position.
+/// Returns the elements of small integer results as numbers or symbols, if they follow from known
+/// operands. `known` is indexed by operand position.
 std::optional<Dims> known_elements(const Expr& expr, const std::vector<const Dims*>& known);
 
-/// `attrs` completed with what dynamic operands hold; `values` is by operand position, null where
-/// the operand is missing.
+/// Completes `attrs` with the values of dynamic operands; `values` is indexed by operand position,
+/// null for missing operands.
 Attributes bind_dynamic_attributes(const OpDef& op, Attributes attrs,
                                    const std::vector<const Tensor*>& values);
 

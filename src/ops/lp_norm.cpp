@@ -31,7 +31,7 @@ void gradient(const Attrs& attrs, Gradient& op) {
   const Var norm = build.call(attrs.p == 1 ? "reduce_l1" : "reduce_l2", {x}, axes);
   const Var is_zero = build.call("equal", {norm, build.scalar(0, x)});
   const Var divisor = build.call("where", {is_zero, build.scalar(1, x), norm});
-  const Var slope = attrs.p == 1 ? build.call("sign", {x}) : y;  // of the norm, by x
+  const Var slope = attrs.p == 1 ? build.call("sign", {x}) : y;  // derivative of the norm by x
   op.add("x", (dy - slope * build.call("reduce_sum", {dy * y}, axes)) / divisor);
 }
 

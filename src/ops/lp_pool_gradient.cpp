@@ -20,7 +20,7 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   return in["x"];
 }
 
-// dy/dx = sign(x) * (|x| / y)^(p - 1), taken as zero where the window holds nothing but zeros.
+// dy/dx = sign(x) * (|x| / y)^(p - 1), defined as zero for an all-zero window.
 void lower(const Attrs& attrs, Lowering& op) {
   const Pooling pooling = pooling_of("lp_pool_gradient", attrs, op.operand_type("x"));
   const Expr x = op.operand("x"), y = op.operand("y");

@@ -10,11 +10,11 @@ namespace tenon::matmul_op {
 namespace {
 
 struct Attrs {
-  /// Of the products and the result; narrow integers are widened to it.
+  /// Dtype of the products and the result; narrow integers are widened to it.
   std::optional<DType> out_dtype;
 };
 
-// The operands as stacks of matrices: a vector is a row on the left and a column on the right.
+// Operands as batches of matrices: a vector is a row on the left and a column on the right.
 struct Shapes {
   Dims a, b;                               // at least two axes
   Dims batch;                              // broadcast

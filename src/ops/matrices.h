@@ -7,10 +7,11 @@
 
 namespace tenon {
 
-/// Matrices in the last two axes, transposed.
+/// Transposes the matrices in the last two axes.
 Var with_last_axes_swapped(Builder& build, Var matrices);
 
-/// The rows of the square matrices in the last two axes. Throws Error where they are not square.
+/// Returns the size of the square matrices in the last two axes. Throws Error if they are not
+/// square.
 std::int64_t square_size(std::string_view op, const Tensor& matrices);
 
 }  // namespace tenon

@@ -11,7 +11,7 @@ namespace {
 enum class StorageOrder : std::uint8_t { RowMajor, ColumnMajor };
 
 struct Attrs : PoolAttrs {
-  /// How `indices` count the spatial positions of x.
+  /// Order in which `indices` count the spatial positions of x.
   StorageOrder index_order = StorageOrder::RowMajor;
 };
 
@@ -22,7 +22,7 @@ ResultTypes infer(const Attrs& attrs, const OperandTypes& in) {
   return {Type(y), Type(indices)};
 }
 
-// Positions in all of x, counted in logical order whatever the layout.
+// Flat positions in x, in logical order whatever the layout.
 Expr indices_of_greatest(const Attrs& attrs, const Pooling& pooling, const Expr& x) {
   Dims dims;
   const std::vector<AxisLoops> loops = pooling.y.loops(dims, pooling.y_dims);

@@ -13,8 +13,8 @@ TensorType infer(const PoolAttrs& attrs, const OperandTypes& in) {
   return in["x"];
 }
 
-// Every element of x looks at the windows that hold it: those whose greatest element it is hand it
-// their dy. So elements are independent of each other, which a scatter's are not.
+// Gathers instead of scattering: every element of x sums dy over the windows whose maximum it is,
+// so that elements are independent of each other.
 void lower(const PoolAttrs& attrs, Lowering& op) {
   const Pooling pooling = pooling_of("max_pool_gradient", attrs, op.operand_type("x"));
   op.define("dx", spread_greatest(pooling, elements_of_greatest(pooling, op.operand("x")),

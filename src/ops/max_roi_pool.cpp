@@ -30,8 +30,8 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
 
 Expr rounded_away(const Expr& x) { return select(x < 0.0, -floor(0.5 - x), floor(x + 0.5)); }
 
-// Whether the position along one axis of the image lies in the bin, over the space
-// [roi, channel, row, column, image row, image column].
+// Returns whether the position along one axis of the image lies in the bin, over the space [roi,
+// channel, row, column, image row, image column].
 Expr is_in_bin(const Attrs& attrs, const Expr& rois, const Space& space, bool is_row) {
   const auto corner = [&](std::int64_t column) {
     return rounded_away(rois.at({space[0], integer(column)}) * attrs.spatial_scale);

@@ -10,11 +10,11 @@ namespace {
 
 struct Attrs : WindowAttrs {
   std::vector<std::int64_t> kernel_shape;
-  /// All extents of the result; those that undo the pooling where not given.
+  /// All extents of the result; by default the extents that invert the pooling.
   std::optional<Dims> output_shape;
 };
 
-// The shape that max_pool's indices count in.
+// Shape in which max_pool's indices count.
 Dims pooled_shape(const Attrs& attrs, const TensorType& x) {
   if (x.rank() != attrs.kernel_shape.size() + 2) {
     throw Error("max_unpool: window and input differ in spatial rank")

@@ -25,7 +25,7 @@ void lower(const Attrs& attrs, Lowering& op) {
   op.define("y", cast(centred / (deviation + attrs.epsilon), dtype));
 }
 
-// Epsilon only guards the quotient; the gradient takes it as part of the variance.
+// Epsilon only guards the quotient; the gradient treats it as part of the variance.
 void gradient(const Attrs& attrs, Gradient& op) {
   const Axes axes = normal_axes("mean_variance_norm", attrs.axes, op.operand_type("x").rank());
   const StandardizedVar y = standardize(op.operand("x"), axes, attrs.epsilon * attrs.epsilon);

@@ -31,7 +31,7 @@ Expr scalar(const Lowering& op, std::string_view name) {
 Expr mels_of(const Expr& hertz) { return log(hertz / 700.0 + 1.0) * (2595.0 / std::log(10.0)); }
 Expr hertz_of(const Expr& mels) { return (exp(mels * (std::log(10.0) / 2595.0)) - 1.0) * 700.0; }
 
-// Triangles whose corners are evenly spaced in mels, at whole spectral bins.
+// Triangular filters with corners evenly spaced on the mel scale, at integer spectral bins.
 void lower(const Attrs& attrs, Lowering& op) {
   const TensorType& y = op.result_type("y");
   const Space space(y.dims);
@@ -48,7 +48,7 @@ void lower(const Attrs& attrs, Lowering& op) {
       select(equal(top, left), literal(DType::F64, 1), (bin - left) / max(top - left, 1.0));
   const Expr falling = (right - bin) / max(right - top, 1.0);
   const Expr is_rising = bin <= top && bin >= left, is_falling = bin >= top && bin < right;
-  // At the top, where both apply, the falling side is what counts unless it has no width.
+  // At the peak both sides apply: the falling side has priority unless its width is zero.
   const Expr weight =
       select(is_falling, falling, select(is_rising, rising, literal(DType::F64, 0)));
   op.define("y", cast(weight, y.dtype));

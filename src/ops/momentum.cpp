@@ -15,7 +15,7 @@ ResultTypes infer(const Attrs&, const OperandTypes& in) {
 
 void lower(const Attrs& attrs, Lowering& op) {
   const Expr gradient = regularised_gradient(op, attrs.weight_decay);
-  // The first step takes the gradient as it is.
+  // The first step uses the gradient without `beta`.
   const Expr beta = select(optimizer_number(op, "step") > 0.0,
                            literal(gradient.dtype(), attrs.beta), literal(gradient.dtype(), 1));
   const Expr velocity = op.operand("velocity") * attrs.alpha + gradient * beta;

@@ -9,14 +9,14 @@
 namespace tenon {
 namespace {
 
-// Exporters write the extremes of 32 or 64 bits for "as far as it goes".
+// Exporters write the extremes of 32 or 64 bits for "to the end".
 constexpr std::int64_t kFar = INT32_MAX;
 
 std::optional<Dim> slice_bound(const Dim& bound, const Dim& extent, const Dim& lowest,
                                const Dim& highest) {
   if (bound.is_constant() && bound.constant() >= kFar) return highest;
   if (bound.is_constant() && bound.constant() <= -kFar) return lowest;
-  if (bound == Dim(-1) && highest == extent - 1) return highest;  // no need to clamp
+  if (bound == Dim(-1) && highest == extent - 1) return highest;  // clamping is unnecessary
   if (is_unknown(bound)) return std::nullopt;
   if (bound.range().lo >= 0) return clamp(bound, lowest, highest);
   if (bound.range().hi < 0) return max(bound + extent, lowest);

@@ -17,13 +17,13 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   require_elements(in, "x", floats);
   require_rank("multinomial", "x", in["x"], 2);
   require_numbers("multinomial", "dtype", attrs.dtype);
-  // Of no classes none can be drawn.
+  // Drawing a sample requires at least one class.
   if (attrs.sample_count != Dim(0))
     require_at_least("multinomial", "the number of classes", in["x"].dims[1], 1);
   return {attrs.dtype, {in["x"].dims[0], attrs.sample_count}, {}};
 }
 
-// The class with the highest log-probability after Gumbel noise is a draw from their distribution.
+// Gumbel-max trick: the class with the highest log-probability plus Gumbel noise is a sample.
 void lower(const Attrs& attrs, Lowering& op) {
   const Expr x = op.operand("x");
   const Dims dims = {x.extent(0), attrs.sample_count, x.extent(1)};

@@ -6,8 +6,8 @@
 namespace tenon {
 namespace {
 
-// The least magnitude that rounds to nothing finite; a tie goes to the even neighbour, which is the
-// finite one for f8e4m3fn alone.
+// Least magnitude that overflows. A tie rounds to the even neighbour, which is finite only for
+// f8e4m3fn.
 bool is_tie_finite(DType dtype) { return dtype == DType::F8E4M3FN; }
 double first_overflow(DType dtype) {
   switch (dtype) {
@@ -16,7 +16,7 @@ double first_overflow(DType dtype) {
     case DType::F8E4M3FNUZ:
       return 248;
     default:
-      return 61440;  // both of the e5m2 formats
+      return 61440;  // both e5m2 formats
   }
 }
 
@@ -33,7 +33,7 @@ Expr narrow_eight_bits(const Expr& x, DType dtype, Overflow overflow) {
   return select(is_over, std::numeric_limits<double>::quiet_NaN(), finite);
 }
 
-// A cast to f8e8m0 rounds up to a power of two, from which the one below is half.
+// A cast to f8e8m0 rounds up to a power of two; the power below is half of it.
 Expr narrow_scale(const Expr& x, Overflow overflow, ScaleRounding rounding) {
   const DType dtype = DType::F8E8M0;
   Expr scale = cast(x, dtype);

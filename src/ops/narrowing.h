@@ -5,9 +5,8 @@
 
 namespace tenon {
 
-/// `x` converted to `dtype`, with a say over what happens at the edges of the 8-bit floats:
-/// `overflow` for values too large for them, `rounding` for f8e8m0. Other dtypes convert as `cast`
-/// does.
+/// Converts `x` to `dtype` with explicit rules for 8-bit floats: `overflow` for values out of
+/// range, `rounding` for f8e8m0. Other dtypes convert like `cast`.
 Expr narrow(const Expr& x, DType dtype, Overflow overflow,
             ScaleRounding rounding = ScaleRounding::Up);
 

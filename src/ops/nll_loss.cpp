@@ -38,7 +38,7 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   return {x.dtype, attrs.reduction == LossReduction::None ? target.dims : Dims{}, {}};
 }
 
-// A target that is ignored need not be a class; it reads class 0 and counts for nothing.
+// An ignored target may be an invalid class; it reads class 0 with weight zero.
 void lower(const Attrs& attrs, Lowering& op) {
   const Expr x = op.operand("x");
   const Expr target = cast(op.operand("target"), DType::I64);
@@ -61,7 +61,7 @@ void lower(const Attrs& attrs, Lowering& op) {
   op.define("y", attrs.reduction == LossReduction::Sum ? total : total / sum_out(weight, axes));
 }
 
-// By the mean, a weight acts on its own loss and on the divisor of all.
+// With the mean, a weight scales its own loss and the common divisor.
 void gradient(const Attrs& attrs, Gradient& op) {
   Builder& build = op.build();
   const Var x = op.operand("x"), zero = build.scalar(0, x), dy = op.upstream("y");

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kMembers = 4, kSources = 2;
 
-// The members of a group that are no constants.
+// Returns the members of a group except constants.
 std::vector<NodeId> members_of(const Graph& body) {
   std::vector<NodeId> members;
   for (const NodeId member : body.nodes_in_order()) {
@@ -23,7 +23,7 @@ std::vector<NodeId> members_of(const Graph& body) {
   return members;
 }
 
-// The source's own name; where it gave none, what the node makes.
+// Returns the source model's name of the node, or else the name of its result.
 std::string own_name(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   if (!node.name.empty()) return node.name;
@@ -33,7 +33,7 @@ std::string own_name(const Graph& graph, NodeId id) {
   return "";
 }
 
-// The first names, and how many more there are.
+// Joins the first names and appends the number of omitted ones.
 std::string joined(std::vector<std::string> names, std::size_t most, std::string_view between) {
   const std::size_t left_out = names.size() > most ? names.size() - most : 0;
   names.resize(names.size() - left_out);

@@ -6,15 +6,15 @@
 
 namespace tenon {
 
-/// What a node computes: "conv"; of a group its members, as far as a line holds them:
+/// Returns the computation of a node: "conv"; for a group its members, truncated to a line:
 /// "conv+add+relu".
 std::string op_label(const Graph& graph, NodeId node);
 
-/// Where its work comes from, in the names of the model's own author: the node itself; of a group
-/// its products and convolutions, or else the first member that computes.
+/// Returns the node's origin in the names of the source model: its own name; for a group its
+/// contractions, or else the first member with arithmetic.
 std::string source_label(const Graph& graph, NodeId node);
 
-/// Both: "conv+relu layer1.0.conv1". What users see a step as.
+/// Returns both labels, as users see a node: "conv+relu layer1.0.conv1".
 std::string node_label(const Graph& graph, NodeId node);
 
 }  // namespace tenon

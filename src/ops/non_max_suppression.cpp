@@ -31,7 +31,7 @@ TensorType infer(const Attrs&, const OperandTypes& in) {
   return {DType::I64, {in.unknown(), 3}, {}};
 }
 
-// Corners may be given in any order; a centre comes with width and height.
+// Corners may be in any order; a centre comes with width and height.
 Box box_at(const Attrs& attrs, const Tensor& boxes, std::int64_t index) {
   const double a = boxes.real_at(index * 4), b = boxes.real_at(index * 4 + 1);
   const double c = boxes.real_at(index * 4 + 2), d = boxes.real_at(index * 4 + 3);
@@ -39,7 +39,7 @@ Box box_at(const Attrs& attrs, const Tensor& boxes, std::int64_t index) {
   return {std::min(a, c), std::min(b, d), std::max(a, c), std::max(b, d)};
 }
 
-// Most boxes lie apart, and that is quickly told.
+// Early exit for disjoint boxes, which are the majority.
 double overlap(const Box& a, const Box& b) {
   const double height = std::min(a.bottom, b.bottom) - std::max(a.top, b.top);
   const double width = std::min(a.right, b.right) - std::max(a.left, b.left);
@@ -67,7 +67,7 @@ struct Candidate {
   std::int64_t box;
 };
 
-// Those of a class that score enough: element `first` of the scores belongs to box 0.
+// Boxes of a class above the score threshold: element `first` of the scores belongs to box 0.
 template <class ScoreAt>
 std::vector<Candidate> candidates_in(std::int64_t first, std::int64_t count, double least,
                                      const ScoreAt& score_at) {
@@ -79,8 +79,8 @@ std::vector<Candidate> candidates_in(std::int64_t first, std::int64_t count, dou
   return candidates;
 }
 
-// The boxes kept, best first: each is the best of those left that overlaps no kept one too much.
-// Few of many are wanted, so that the rest is never sorted.
+// Greedy non-maximum suppression: keeps the best remaining box that does not overlap a kept one too
+// much. A heap avoids sorting candidates that are never reached.
 std::vector<std::int64_t> kept_boxes(const std::vector<Box>& boxes,
                                      std::vector<Candidate> candidates, const Limits& limits) {
   const auto is_worse = [](const Candidate& a, const Candidate& b) {
@@ -120,7 +120,7 @@ void evaluate(const Attrs& attrs, Evaluation& op) {
     for (std::int64_t label = 0; label < classes; ++label) {
       const std::int64_t first = (batch * classes + label) * count;
       std::vector<Candidate> found;
-      if (scores.dtype() == DType::F32) {  // as it nearly always is
+      if (scores.dtype() == DType::F32) {  // the most frequent case
         const auto numbers = scores.as<float>();
         found = candidates_in(first, count, limits.score, [&](std::int64_t k) {
           return static_cast<double>(numbers[static_cast<std::size_t>(k)]);

@@ -62,7 +62,7 @@ void require_broadcast_to_x(const OperandTypes& in, std::string_view operand) {
   const TensorType& x = in["x"];
   const Dims& own = in[operand].dims;
   {
-    const AssumptionScope weaker;  // what follows asks for more
+    const AssumptionScope weaker;  // discarded: the checks below assume more
     broadcast_type(in.op_name(), x, in[operand], x.dtype);
   }
   bool is_larger = own.size() > x.rank();
@@ -100,7 +100,7 @@ Var mean_over(Var x, const Axes& axes) {
 }
 
 Var share_of_mean(Var flow, Var x, const Axes& axes) {
-  const Dims dims = x.builder().type(x).tensor().dims;  // nodes that follow may move the type
+  const Dims dims = x.builder().type(x).tensor().dims;  // appending nodes may move the type
   const Var ones = expand_to(x.builder().scalar(1, x), dims);
   return flow / x.builder().call("reduce_sum", {ones}, {{"axes", axes}, {"noop_if_empty", true}});
 }
@@ -114,7 +114,8 @@ StandardizedVar standardize(Var x, const Axes& axes, double epsilon) {
   return y;
 }
 
-// Both the mean and the deviation move with x: what flows in loses its mean and its part along y.
+// The mean and the deviation both depend on x: dx is dy minus its mean and minus its projection
+// onto y.
 Var standardize_gradient(const StandardizedVar& y, const Axes& axes, Var dy) {
   const Var along = y.value * mean_over(dy * y.value, axes);
   return y.inverse_deviation * (dy - mean_over(dy, axes) - along);

@@ -10,7 +10,7 @@ namespace {
 
 struct Attrs {
   Dim depth;
-  std::int64_t axis = -1;  // of the result
+  std::int64_t axis = -1;  // axis of the result
 };
 
 TensorType infer(const Attrs& attrs, const OperandTypes& in) {
@@ -36,7 +36,7 @@ void lower(const Attrs& attrs, Lowering& op) {
             select(equal(space[axis], index), values.at({integer(1)}), values.at({integer(0)})));
 }
 
-// By what is given for the places, which are picked and not weighed.
+// Only `values` has a gradient: indices select positions.
 void gradient(const Attrs&, Gradient& op) { add_derived_gradient(op, "y", "values"); }
 
 }  // namespace

@@ -27,7 +27,7 @@ void refuse_unknown_attributes(const OpDef& op, const Attributes& attrs) {
   }
 }
 
-// The typed attributes of one node.
+// Owns the typed attributes of one node.
 class TypedAttrs {
  public:
   explicit TypedAttrs(const ErasedSpec& spec) : spec_(spec), held_(spec.make_attrs()) {}
@@ -36,7 +36,7 @@ class TypedAttrs {
   TypedAttrs& operator=(const TypedAttrs&) = delete;
   void* get() const { return held_; }
 
-  // Dynamic ones come from operands; gives false if the value of one is needed and not known yet.
+  // Reads dynamic attributes from operands; returns false if a required one is not known yet.
   bool read(const Attributes& attrs, const OperandTypes* operands) {
     for (const ErasedField& field : spec_.fields) {
       if (const AttrValue* value = attrs.find(field.def.name)) {
@@ -55,7 +55,7 @@ class TypedAttrs {
   void* held_;
 };
 
-// Follows the op's own lowering with dims for elements, so that shape arithmetic stays symbolic.
+// Evaluates the op's own lowering with dims as elements, so that shape arithmetic stays symbolic.
 std::optional<Dims> derived_elements(const ErasedSpec& spec, const InferInput& input,
                                      std::size_t result, const std::vector<Type>& types) {
   std::vector<const Dims*> known;
@@ -94,8 +94,8 @@ Attributes canonical_attributes(const ErasedSpec& spec, const Attributes& given)
   return kept;
 }
 
-// Attributes and operands decide extents in many ways; none leads below zero or past what can be
-// counted.
+// Refuses extents below zero and element counts that overflow, whichever attributes and operands
+// caused them.
 void refuse_impossible_extents(const OpDef& op, const std::vector<Type>& types) {
   for (const Type& type : types) {
     if (!type.is_tensor()) continue;
@@ -180,7 +180,7 @@ OpDef make_op_def(ErasedSpec given) {
       rule(typed.get(), op);
     };
   };
-  // The rules share the spec. Its own copy of the definition has none of them: it serves for names.
+  // The rules share the spec. Its copy of the definition has no rules: it serves for names.
   OpDef def = spec->def;
   if (spec->lower) def.lower = bind(spec->lower);
   if (spec->evaluate) def.evaluate = bind(spec->evaluate);

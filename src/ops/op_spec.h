@@ -15,7 +15,7 @@
 
 namespace tenon {
 
-/// Operands and results are written as their names; `optional("b")`, `variadic("xs")` say more.
+/// Operands and results are written as names; `optional("b")` and `variadic("xs")` qualify them.
 struct OperandName {
   OperandName(const char* text, bool may_miss = false,
               bool may_repeat = false)  // NOLINT: a name is an operand
@@ -26,7 +26,7 @@ struct OperandName {
 inline OperandName optional(const char* name) { return {name, true, false}; }
 inline OperandName variadic(const char* name) { return {name, false, true}; }
 
-/// What `infer` gives: one type, or one for each result.
+/// Result of `infer`: one type, or one per result.
 struct ResultTypes : std::vector<Type> {
   ResultTypes(TensorType type) : std::vector<Type>{Type(std::move(type))} {}     // NOLINT
   ResultTypes(Type type) : std::vector<Type>{std::move(type)} {}                 // NOLINT
@@ -37,10 +37,10 @@ struct ResultTypes : std::vector<Type> {
 struct NotDifferentiable {
   std::string reason;
 };
-/// The reason why an op has no gradient, in the words `tenon ops` shows.
+/// Reason for a missing gradient, which `tenon ops` shows.
 inline NotDifferentiable not_differentiable(std::string reason) { return {std::move(reason)}; }
 
-/// A plain function with what knows its type.
+/// Function pointer with an adapter that restores its type.
 template <class Result, class Argument>
 struct PlainRule {
   Result (*call)(void (*rule)(), const void* attrs, Argument& argument);
@@ -50,8 +50,8 @@ struct PlainRule {
   }
 };
 
-/// A function of an op's typed attributes and one more argument, held without their type: what is
-/// made of it is compiled once, not once for each op.
+/// Type-erased function of an op's typed attributes and one more argument: code that uses it is
+/// compiled once instead of once per op.
 template <class Attrs, class Result, class Argument>
 struct OpRule {
   OpRule() = default;
@@ -64,7 +64,7 @@ struct OpRule {
             },
             reinterpret_cast<void (*)()>(rule)}) {}
   template <class F, std::enable_if_t<std::is_invocable_v<F, const Attrs&, Argument&>, int> = 0>
-  OpRule(F rule)  // NOLINT: so is what holds more
+  OpRule(F rule)  // NOLINT: so is a function with captures
       : call([rule = std::move(rule)](const void* attrs, Argument& argument) -> Result {
           return rule(*static_cast<const Attrs*>(attrs), argument);
         }) {}
@@ -90,10 +90,10 @@ inline LayoutRule prefers(std::vector<std::string> layouts) {
   return {LayoutRule::Kind::Prefers, {}, std::move(layouts)};
 }
 
-/// For an op without attributes.
+/// Attributes of an op without attributes.
 struct NoAttrs {};
 
-/// All that Tenon knows about an operator, as its file writes it; becomes an OpDef.
+/// Definition of an operator as its file writes it; converts to an OpDef.
 template <class Attrs>
 struct OpSpec {
   std::string name;
@@ -103,7 +103,7 @@ struct OpSpec {
   std::vector<AttrField<Attrs>> attrs = {};
   std::vector<const char*> bodies = {};
   InferRule<Attrs> infer = {};
-  /// Elements of small integer results; only where they do not follow from `lower`.
+  /// Elements of small integer results, only if they cannot be derived from `lower`.
   OpRule<Attrs, std::optional<Dims>, const OperandTypes> known = {};
   OpRule<Attrs, void, Lowering> lower = {};
   OpRule<Attrs, void, Evaluation> evaluate = {};
@@ -114,12 +114,12 @@ struct OpSpec {
   bool is_random = false;
   std::vector<const char*> examples = {};
 
-  operator OpDef() const;  // NOLINT: the spec is how a definition is written
+  operator OpDef() const;  // NOLINT: converts a spec to a definition
 };
 
-/// A spec without the type of its attributes.
+/// Spec with its attribute type erased.
 struct ErasedSpec {
-  /// names, operands, results, bodies and traits
+  /// Names, operands, results, bodies and traits.
   OpDef def;
   std::vector<ErasedField> fields;
   void* (*make_attrs)() = nullptr;
@@ -140,7 +140,7 @@ struct ErasedSpec {
 };
 OpDef make_op_def(ErasedSpec spec);
 
-/// The lists of a spec, as definitions have them.
+/// Fills the lists of a spec's definition.
 void set_lists(ErasedSpec& spec, std::span<const OperandName> operands,
                std::span<const OperandName> results, std::span<const FieldSpec> attrs,
                std::span<const char* const> bodies, std::span<const char* const> examples);
@@ -168,7 +168,7 @@ OpSpec<Attrs>::operator OpDef() const {
   return make_op_def(std::move(erased));
 }
 
-/// For an op that a function of its family makes.
+/// Adds examples to an op that a family function defines.
 OpDef with_examples(std::vector<const char*> examples, OpDef op);
 
 /// Defines an op under the name that `ops/list.inc` lists: `TENON_DEFINE_OP(softmax) = OpSpec…;`

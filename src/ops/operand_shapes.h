@@ -4,13 +4,13 @@
 
 #include <string_view>
 
-// Checks of operands' shapes that ops share; each throws an Error that starts with the op's name.
+// Shared checks of operand shapes. Each throws an Error that starts with the op's name.
 namespace tenon {
 
-/// Asks for these extents, as far as they are known.
+/// Requires these extents, as far as they are known.
 void require_dims(std::string_view op, std::string_view operand, const TensorType& type,
                   const Dims& dims);
-/// Asks that the operand broadcasts to these extents and leaves them as they are.
+/// Requires that the operand broadcasts to these extents without enlarging them.
 void require_broadcasts_to(std::string_view op, std::string_view operand, const TensorType& type,
                            const Dims& dims);
 

@@ -11,7 +11,7 @@ namespace {
 enum class Mode { Constant, Reflect, Edge, Wrap };
 
 struct Attrs {
-  Dims pads;                       // before each axis, then behind each; negative: cut off
+  Dims pads;                       // all begins, then all ends; negative: cropped
   std::vector<std::int64_t> axes;  // empty: all
   Mode mode = Mode::Constant;
 };
@@ -55,12 +55,12 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   return y;
 }
 
-// The position in `extent` elements that stands for one outside of them.
+// Maps a position outside of `extent` elements to the element that it copies.
 Expr folded_in(Mode mode, const Expr& position, const Dim& extent) {
   if (mode == Mode::Edge) return clamp_to_axis(position, extent);
   if (mode == Mode::Wrap) return mod(position, extent);
   if (extent == Dim(1)) return position * 0.0;
-  // A mirror at both ends: there and back is one period.
+  // Reflection at both ends has a period of two traversals.
   const Dim period = max(extent - 1, 1) * 2;
   const Expr phase = mod(position, period);
   const Expr mirrored = min(phase, period - phase);
@@ -72,14 +72,14 @@ void lower(const Attrs& attrs, Lowering& op) {
   const Expr x = op.operand("x");
   const Space space(op.result_type("y").dims);
   std::vector<Expr> coordinates = space.indices();
-  bool may_be_empty = false;  // then there is nothing to mirror or repeat: zeros
+  bool may_be_empty = false;  // an empty input has no element to copy: zeros
   for (const PaddedAxis& padded : padded_axes(attrs, x.rank())) {
     Expr& coordinate = coordinates[padded.axis];
     if (attrs.mode == Mode::Constant) {
       coordinate = coordinate - padded.before;
       continue;
     }
-    // What is cut off goes first; the rest is what is mirrored or repeated.
+    // Crops first; reflection and repetition apply to the remaining elements.
     const Dim cut_before = max(Dim(0) - padded.before, 0),
               cut_behind = max(Dim(0) - padded.behind, 0);
     const Dim extent = x.dims()[padded.axis] - cut_before - cut_behind;
@@ -102,7 +102,7 @@ void gradient(const Attrs& attrs, Gradient& op) {
   const Var dx = call_with("pad", {op.upstream("y")}, {{"pads", cut}, {"axes", axes}});
   op.add("x", dx);
   if (op.has("value")) {
-    // What flows in and did not come from x came from the value.
+    // The gradient of the padding value is the upstream gradient outside of x.
     Builder& build = op.build();
     const Attr::Integers all;
     const Var total =

@@ -28,8 +28,8 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
 
 using Matrix = std::vector<std::vector<double>>;
 
-// The second method of Wu, Lin and Weng (2004): shares p that minimise the sum over pairs of
-// (r[j][i] p[i] - r[i][j] p[j])^2, by fixed-point steps.
+// Second method of Wu, Lin and Weng (2004): probabilities p that minimise the sum over pairs of
+// (r[j][i] p[i] - r[i][j] p[j])^2, by fixed-point iteration.
 std::vector<double> couple(const Matrix& r) {
   const std::size_t count = r.size();
   const int max_steps = std::max<int>(100, static_cast<int>(count));

@@ -4,7 +4,7 @@
 #include "ops/lowering.h"
 #include "ops/op_spec.h"
 
-/// For ops that give their operand as it is and only say something about it.
+/// For identity ops that annotate their operand.
 namespace tenon::pass_through {
 
 template <class Attrs>

@@ -8,17 +8,17 @@ namespace tenon {
 namespace {
 
 bool has_phases(const Window& window) {
-  // a question: there is another way
+  // A query without an assumption: the alternative needs no phases.
   return window.stride > 1 && window.dilation == 1 && provably_at_most(0, window.begin);
 }
 
-// Whether the phases start at the input's first coordinate rather than at the room before it.
+// Returns whether the phases start at the input's first coordinate instead of at the padding.
 bool starts_inside(const Window& window) {
   return window.begin.is_constant() &&
          (window.stride == 2 || window.begin.constant() % window.stride == 0);
 }
 
-// Whether the last step of some phase lies behind the window.
+// Returns whether the last step of some phase lies past the window.
 bool steps_beyond(const Window& window) {
   return has_phases(window) && !(mod(window.kernel, window.stride) == Dim(0));
 }
@@ -62,7 +62,7 @@ PhaseDecomposition::Taps PhaseDecomposition::taps(const std::vector<LogicalIndex
       TENON_ASSERT(coordinate.inner_extent == stride, "an axis with a stride is looped by phase");
       Expr position = coordinate.outer - steps[axis], first = coordinate.inner;
       if (starts_inside(window)) {
-        // By a stride of 2 an odd start swaps the phases: (phase + 1) / 2 and its remainder.
+        // With a stride of 2, an odd start swaps the phases: (phase + 1) / 2 and its remainder.
         const bool swaps = window.begin.constant() % window.stride != 0;
         position = position + Dim(window.begin.constant() / window.stride);
         if (swaps) position = position + coordinate.inner;

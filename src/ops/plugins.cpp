@@ -12,7 +12,7 @@
 namespace tenon {
 namespace {
 
-// Shared objects are loaded for the whole process, and so are their operators.
+// Shared objects are loaded once per process, and so are their operators.
 struct Loaded {
   std::mutex mutex;
   std::map<std::string, const tenon_custom_op*, std::less<>> ops;
@@ -37,13 +37,13 @@ std::string custom_op_name(std::string_view domain, std::string_view name) {
 }
 
 void load_plugin(const std::string& path) {
-  // A bare name would be looked for among the system's libraries.
+  // dlopen searches the system's library path for a bare name.
   const std::string file = path.find('/') == std::string::npos ? "./" + path : path;
   void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) throw no_plugin(path, dlerror());
   const std::scoped_lock lock(loaded().mutex);
   if (!loaded().libraries.insert(library).second) {
-    dlclose(library);  // counted once
+    dlclose(library);  // keeps one reference
     return;
   }
   const auto refuse = [&](std::string_view why) {

@@ -134,7 +134,7 @@ Expr fold_windows(const Pooling& pooling, Reduction reduction, const Expr& eleme
 
 namespace {
 
-// Loops over x, by phase where windows lie apart, and which windows hold each element.
+// Loops over x, by phase if the stride exceeds 1, with the windows that cover each element.
 struct Spread {
   explicit Spread(const Pooling& pooling)
       : phases(pooling.windows),
@@ -145,7 +145,7 @@ struct Spread {
     at.insert(at.end(), taps.positions.begin(), taps.positions.end());
   }
 
-  // Sums what windows give, and cuts it to x.
+  // Sums the contributions of the windows and crops the result to x.
   Expr sum(const Pooling& pooling, const Expr& given) const {
     const Expr sums = sum_out(phases.where_covered(taps, given), loops.window_axes);
     return phases.cropped(reshape(sums, pooling.x.physical_dims("", extents)), pooling.x,
@@ -167,8 +167,8 @@ struct Spread {
   }
 };
 
-// The greatest elements of each window, as they lie in it; padding may equal one (zeros among u8),
-// so it is ruled out by position.
+// Marks the maxima of each window. Padding may equal a maximum (zeros among u8), so positions
+// exclude it.
 Expr are_greatest(const Pooling& pooling, const PoolLoops& loops, const Expr& x) {
   const Expr elements = window_elements(pooling, x, -infinity);
   Expr are = !(elements < reduce(Reduction::Max, elements, loops.window_axes));
@@ -179,7 +179,7 @@ Expr are_greatest(const Pooling& pooling, const PoolLoops& loops, const Expr& x)
   return are;
 }
 
-// Row-major over the window.
+// Row-major index within the window.
 Expr element_number(const Pooling& pooling, const std::vector<Expr>& elements) {
   Expr number = elements[0];
   for (std::size_t axis = 1; axis < elements.size(); ++axis) {

@@ -23,7 +23,7 @@ std::vector<AttrField<Attrs>> with_pool_fields(std::vector<AttrField<Attrs>> fie
   return with_window_fields(std::move(fields));
 }
 
-/// What pooling relates: an image x (N, C, spatial) and one value for each window and channel, y.
+/// Geometry of pooling: an image x (N, C, spatial) and y with one value per window and channel.
 /// Dims are logical.
 struct Pooling {
   AxisMap x, y;
@@ -31,45 +31,45 @@ struct Pooling {
   std::vector<Window> windows;
 };
 Pooling pooling_of(std::string_view op, const PoolAttrs& attrs, const TensorType& x);
-/// The same from the type of y; `input_shape` has the spatial extents of x, whose layout is that of
-/// y unless `out_layout` says otherwise.
+/// Derives the geometry from the type of y; `input_shape` has the spatial extents of x, whose
+/// layout is that of y unless `out_layout` is set.
 Pooling pooling_under(std::string_view op, const PoolAttrs& attrs, const Dims& input_shape,
                       const TensorType& y);
 TensorType pooled_type(std::string_view op, const PoolAttrs& attrs, const TensorType& x);
 
-/// The attributes of a pooling op over the same windows.
+/// Returns the attributes of a pooling op over the same windows.
 Attributes pool_attributes(const Pooling& pooling, const PoolAttrs& attrs,
                            const Layout& out_layout);
 
-/// Loops over the axes of x or y, then over a window, and what they index.
+/// Loops over the axes of x or y, then over a window, with their indices.
 struct PoolLoops {
   PoolLoops(const AxisMap& result, const Dims& result_dims, const Dims& result_parts,
             const Dims& window_extents);
   Space space;
   LogicalIndex n, c;
-  /// in the result, for each spatial axis
+  /// Index in the result for each spatial axis.
   std::vector<LogicalIndex> places;
-  /// in the window, likewise
+  /// Index in the window for each spatial axis.
   std::vector<Expr> steps;
   Axes window_axes;
 };
 
-/// The elements of each window along new last axes; `fill` in the padding.
+/// Reads the elements of each window along new last axes; `fill` in the padding.
 Expr window_elements(const Pooling& pooling, const Expr& x, double fill);
-/// Folds the window's axes of `window_elements` away.
+/// Reduces the window axes of `window_elements`.
 Expr fold_windows(const Pooling& pooling, Reduction reduction, const Expr& elements);
-/// For every element of x the sum of `y` over the windows that hold it.
+/// Sums, for every element of x, `y` over the windows that contain it.
 Expr spread_windows(const Pooling& pooling, const Expr& y);
-/// How many elements each window counts, in a shape that broadcasts against y: those of x, or with
-/// `include_pads` also the padding (but nothing beyond it).
+/// Returns the element count of each window, in a shape that broadcasts against y: elements of x,
+/// or with `include_pads` also the padding (but not the overhang past it).
 Expr window_sizes(const Pooling& pooling, DType dtype, bool include_pads);
-/// The position of each window's first greatest element among the spatial positions of x.
+/// Returns the position of each window's first maximum among the spatial positions of x.
 Expr positions_of_greatest(const Pooling& pooling, const Expr& x);
-/// The number of each window's first greatest element among the window's own, row-major, i32.
+/// Returns the row-major index of each window's first maximum within the window, i32.
 Expr elements_of_greatest(const Pooling& pooling, const Expr& x);
-/// For every element of x the sum of `y` over the windows whose element `greatest` it is.
+/// Sums, for every element of x, `y` over the windows whose element `greatest` it is.
 Expr spread_greatest(const Pooling& pooling, const Expr& greatest, const Expr& y);
-/// Row-major positions over `extents` as a coordinate for each axis.
+/// Converts row-major positions over `extents` to one coordinate per axis.
 std::vector<Expr> unflattened(const Expr& positions, const Dims& extents);
 
 }  // namespace tenon

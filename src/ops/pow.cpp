@@ -10,7 +10,7 @@ TensorType infer(const NoAttrs&, const OperandTypes& in) {
   return broadcast_type("pow", base, exponent, base.dtype);
 }
 
-// Where two dtypes meet, the work is done in one that holds both.
+// Two different dtypes compute in a common wider dtype.
 DType common_dtype(DType base, DType exponent) {
   if (base == exponent) return base;
   if (is_complex(base) || is_complex(exponent)) return DType::C128;
@@ -24,8 +24,8 @@ void lower(const NoAttrs&, Lowering& op) {
   op.define("y", cast(pow(cast(base, common), cast(exponent, common)), base.dtype()));
 }
 
-// The logarithm of a base that is not positive is left out: there the power is no smooth function
-// of the exponent.
+// Omits the logarithm of a nonpositive base, at which the power is not a smooth function of the
+// exponent.
 void gradient(const NoAttrs&, Gradient& op) {
   const Var base = op.operand("base"), dy = op.upstream("y");
   const DType dtype = op.operand_type("base").dtype;

@@ -59,7 +59,7 @@ Expr spread(const Expr& parameter, const Expr& x, const Granularity& granularity
   const std::size_t axis = normal_axis("quantization", granularity.axis, x.rank());
   if (granularity.block_size == 0) {
     Dims dims(x.rank(), Dim(1));
-    dims[axis] = parameter.dims().front();  // which may turn out to be 1
+    dims[axis] = parameter.dims().front();  // may be 1 at run time
     return reshape(parameter, std::move(dims));
   }
   std::vector<Expr> coordinates = Space(x.dims()).indices();

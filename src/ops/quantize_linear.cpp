@@ -32,8 +32,8 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   return type;
 }
 
-// The dtype the quotient is rounded to: as asked for, else that of scale, unless that only holds
-// powers of two or other coarse steps.
+// Dtype of the rounded quotient: `precision` if set, else the dtype of scale unless that is an
+// 8-bit type.
 DType quotient_dtype(const Attrs& attrs, DType scale) {
   if (attrs.precision) return *attrs.precision;
   return info(scale).bits < 16 ? DType::F32 : scale;

@@ -25,7 +25,7 @@ std::uint64_t splitmix_step(std::uint64_t state) {
   return state ^ (state >> 31);
 }
 
-// The position of each element in row-major order.
+// Row-major position of each element.
 Expr counter(const Dims& dims) {
   const Space space(dims);
   Expr position = broadcast(integer(0), dims);
@@ -41,8 +41,8 @@ Expr scrambled(Expr bits) {
   return mixed(bits, 31, 1);
 }
 
-// The highest bits as a number in (0, 1): half a step up keeps clear of 0 and, rounding included,
-// of 1.
+// Converts the highest bits to a number in (0, 1): half a step up excludes 0 and, rounding
+// included, 1.
 Expr as_fraction(const Expr& bits, DType dtype) {
   const int kept_bits = dtype == DType::F64 ? 52 : 23;
   const Expr steps = cast(
@@ -52,21 +52,21 @@ Expr as_fraction(const Expr& bits, DType dtype) {
 
 }  // namespace
 
-// SplitMix64 (Steele, Lea, Flood 2014), entered at any position.
+// SplitMix64 (Steele, Lea, Flood 2014) with random access by position.
 Expr uniform_numbers(const Dims& dims, std::int64_t seed, std::int64_t stream, DType dtype) {
   const std::uint64_t start = splitmix_step(static_cast<std::uint64_t>(seed) +
                                             splitmix_step(static_cast<std::uint64_t>(stream)));
   return as_fraction(scrambled(counter(dims) * word(kGoldenStep) + word(start)), dtype);
 }
 
-// The key is scrambled once more than the counter, so that neighbouring keys start far apart.
+// Hashes the key once more than the counter, so that neighbouring keys start far apart.
 Expr uniform_numbers(const Dims& dims, const Expr& key, std::int64_t seed) {
   const std::uint64_t start = splitmix_step(static_cast<std::uint64_t>(seed));
   const Expr begin = scrambled(key * word(kGoldenStep) + word(start));
   return as_fraction(scrambled(counter(dims) * word(kGoldenStep) + begin), DType::F32);
 }
 
-// Box and Muller's transform.
+// Box-Muller transform.
 Expr normal_numbers(const Dims& dims, std::int64_t seed, DType dtype) {
   const Expr radius = sqrt(-2.0 * log(uniform_numbers(dims, seed, 0, dtype)));
   return radius * cos(2.0 * std::numbers::pi * uniform_numbers(dims, seed, 1, dtype));

@@ -41,7 +41,7 @@ TensorType infer(const NoAttrs&, const OperandTypes& in) {
 
 void lower(const NoAttrs&, Lowering& op) {
   const TensorType& y = op.result_type("y");
-  // Narrow floats cannot count far.
+  // Narrow floats cannot represent large counts.
   const bool is_narrow = is_float(y.dtype) && info(y.dtype).bits < 32;
   const DType dtype = is_narrow ? DType::F32 : y.dtype;
   const auto scalar = [&](std::string_view name) {

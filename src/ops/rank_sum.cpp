@@ -13,8 +13,9 @@ namespace tenon {
 namespace {
 
 constexpr std::size_t kAlignment = 256;
-constexpr std::size_t kBlockBytes = std::size_t{16} << 10;        // stays in the first cache
-constexpr std::size_t kFewestShownBytes = std::size_t{16} << 10;  // less goes by message
+constexpr std::size_t kBlockBytes = std::size_t{16} << 10;  // fits in L1
+// smaller tensors are sent as messages
+constexpr std::size_t kFewestShownBytes = std::size_t{16} << 10;
 
 template <class T>
 void add_plain(std::byte* y, const std::byte* a, const std::byte* b, std::size_t bytes) {
@@ -24,7 +25,7 @@ void add_plain(std::byte* y, const std::byte* a, const std::byte* b, std::size_t
   for (std::size_t k = 0; k < count; ++k) to[k] = left[k] + right[k];
 }
 
-// Through tensors, which know every type's rounding.
+// Adds through tensors, which implement every type's rounding.
 void add_by_element(DType dtype, std::byte* y, const std::byte* left, const std::byte* right,
                     std::size_t bytes) {
   const auto count =
@@ -42,7 +43,7 @@ void add_by_element(DType dtype, std::byte* y, const std::byte* left, const std:
   std::memcpy(y, a.bytes().data(), bytes);
 }
 
-// y may be a.
+// y may alias a.
 void add_two(DType dtype, std::byte* y, const std::byte* a, const std::byte* b, std::size_t bytes) {
   switch (dtype) {
     case DType::F32:
@@ -71,7 +72,7 @@ class HostMemory : public RankMemory {
   void copy(std::byte* to, const std::byte* from, std::size_t bytes) override {
     if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
   }
-  // Block by block, so that what is added to once more is still in the cache.
+  // Blocked, so that an accumulator that is added to again is still in L1.
   void add_in_order(DType dtype, std::span<std::byte> y,
                     std::span<const std::span<const std::byte>> terms) override {
     for (std::size_t begin = 0; begin < y.size(); begin += kBlockBytes) {
@@ -91,7 +92,7 @@ class HostMemory : public RankMemory {
 }  // namespace
 
 RankMemory& host_memory() {
-  static HostMemory memory;  // holds nothing
+  static HostMemory memory;  // stateless
   return memory;
 }
 
@@ -114,7 +115,7 @@ RankSum::RankSum(Communicator& ranks, DType dtype, std::size_t count, RankMemory
       sum_(memory.allocate(range_of(0).size)),
       scratch_(scratch ? std::move(scratch) : std::make_shared<RankScratch>(memory)) {}
 
-// Equal pieces; the last ones may be smaller, or empty.
+// Equal pieces; the last ones may be smaller or empty.
 RankSum::Range RankSum::range_of(int rank) const {
   const auto size = static_cast<std::size_t>(ranks_.size());
   const std::size_t piece = (count_ + size - 1) / size;
@@ -123,13 +124,13 @@ RankSum::Range RankSum::range_of(int rank) const {
   return {begin * bytes, (std::min(count_, begin + piece) - begin) * bytes};
 }
 
-// Ranks that see each other's memory add from where the others' parts lie.
+// Ranks with shared memory add directly from the other ranks' memory.
 bool RankSum::is_shown() const {
   const std::size_t bytes = count_ * static_cast<std::size_t>(info(dtype_).storage_bytes);
   return bytes >= kFewestShownBytes && ranks_.size() > 1 && ranks_.may_see();
 }
 
-// `free` has room for what was added up before them.
+// `free` has room for the previous sum.
 void RankSum::add_terms(std::vector<std::span<const std::byte>> terms, std::byte* free) {
   if (!std::exchange(is_empty_, false)) {
     memory_.copy(free, sum_.get(), piece_bytes_);
@@ -152,7 +153,7 @@ void RankSum::add(std::span<const std::byte> part) {
   }
   std::vector<std::span<const std::byte>> given(static_cast<std::size_t>(size));
   std::vector<std::span<std::byte>> taken(given.size());
-  // Behind pieces that come in there is room for what was added up before them.
+  // The received pieces are followed by room for the previous sum.
   std::byte* others = scratch_->at_least(taken_bytes() + (is_empty_ ? 0 : piece_bytes_));
   std::size_t place = 0;
   for (int k = 0; k < size; ++k) {

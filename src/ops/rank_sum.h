@@ -10,30 +10,30 @@
 
 namespace tenon {
 
-/// Memory that ranks exchange from and add up in: the processor's, or a device's.
+/// Memory for exchange and addition between ranks: host or device memory.
 class RankMemory {
  public:
   virtual ~RankMemory() = default;
-  /// Zeros, aligned for whoever computes there.
+  /// Allocates zeros with the alignment that the memory's kernels need.
   virtual std::shared_ptr<std::byte> allocate(std::size_t bytes) = 0;
-  /// The same, of which the other ranks see what is shown them, where they can.
+  /// Allocates memory that other ranks can access, if the platform supports it.
   virtual std::shared_ptr<std::byte> allocate_visible(std::size_t bytes) { return allocate(bytes); }
-  /// Done when it returns. Either side may be the processor's.
+  /// Synchronous. Either side may be host memory.
   virtual void copy(std::byte* to, const std::byte* from, std::size_t bytes) = 0;
-  /// y = ((terms[0] + terms[1]) + terms[2]) + …, rounded to the type at each sum; y is none of
-  /// them. Done when it returns.
+  /// y = ((terms[0] + terms[1]) + terms[2]) + …, rounded to the type at each sum; y does not alias
+  /// a term. Synchronous.
   virtual void add_in_order(DType dtype, std::span<std::byte> y,
                             std::span<const std::span<const std::byte>> terms) = 0;
 };
 
-/// The processor's.
+/// Host memory.
 RankMemory& host_memory();
 
-/// Memory for what comes in from other ranks, which sums that are taken one after another share.
+/// Receive buffer that consecutive sums share.
 class RankScratch {
  public:
   explicit RankScratch(RankMemory& memory) : memory_(memory) {}
-  /// The same place until more is asked for.
+  /// Returns the same address until a larger size is requested.
   std::byte* at_least(std::size_t bytes);
   std::size_t bytes() const { return bytes_; }
 
@@ -43,23 +43,24 @@ class RankScratch {
   std::size_t bytes_ = 0;
 };
 
-/// Sums over ranks in rank order, so that they do not depend on how messages travel: N ranks give
-/// the bits of one rank that adds the same N parts one after another. Each rank adds up a piece of
-/// the elements; then all pieces go to all: as many bytes as a ring of partial sums would send.
+/// All-reduce as reduce-scatter and all-gather, with additions in rank order: the result does not
+/// depend on message timing, and N ranks give the bits of one rank that adds the same N parts in
+/// order. Each rank sums one piece of the elements; then all pieces are gathered: as many bytes as
+/// a ring all-reduce sends.
 class RankSum {
  public:
-  /// Both outlive it; `ranks` exchanges what lies in `memory`. Without `scratch` it has its own.
+  /// Both references must outlive it; `ranks` exchanges data in `memory`. Without `scratch` it
+  /// allocates its own.
   RankSum(Communicator& ranks, DType dtype, std::size_t count, RankMemory& memory = host_memory(),
           std::shared_ptr<RankScratch> scratch = nullptr);
 
-  /// Adds one more part of every rank, rank after rank. `part` is what this rank gives.
+  /// Adds one more part per rank, in rank order. `part` is this rank's part.
   void add(std::span<const std::byte> part);
-  /// The sum so far, on every rank; the next part begins a new one.
+  /// Gathers the sum on every rank; the next part begins a new sum.
   void take(std::span<std::byte> total);
-  /// The same for whoever wants no more than `piece()`.
+  /// Ends the sum without gathering; `piece()` stays valid.
   void end() { is_empty_ = true; }
-  /// The piece of the sum that this rank has added up; it stays where it is. Where it is shorter
-  /// than others, zeros follow it.
+  /// The piece of the sum that this rank has computed. A shorter last piece is padded with zeros.
   std::span<const std::byte> piece() const { return {sum_.get(), piece_bytes_}; }
 
  private:
@@ -79,7 +80,7 @@ class RankSum {
   std::size_t count_, piece_bytes_;
   bool is_empty_ = true;
   std::shared_ptr<std::byte> sum_;        // this rank's piece
-  std::shared_ptr<RankScratch> scratch_;  // those of the others; the sum so far, when more comes
+  std::shared_ptr<RankScratch> scratch_;  // received pieces, then the previous sum
 };
 
 }  // namespace tenon

@@ -38,7 +38,7 @@ TENON_DEFINE_OP(receive) = OpSpec<Attrs>{
     .evaluate = evaluate,
     .gradient = not_differentiable("it reads nothing"),
     .layout = logical_order(),
-    .is_random = true,  // two messages are not one
+    .is_random = true,  // two messages must not be merged
 };
 
 }  // namespace tenon::receive_op

@@ -9,7 +9,7 @@ void lower(const ReductionAttrs& attrs, Lowering& op) {
   define_reduced(attrs, op, sqrt(sum_over(as_real(x) * as_real(x), axes)));
 }
 
-// The norm has a corner at zero; its gradient there is taken as zero.
+// The norm is not differentiable at zero; its gradient there is defined as zero.
 void gradient(const ReductionAttrs& attrs, Gradient& op) {
   Builder& build = op.build();
   const Var x = op.operand("x"), dy = with_kept_axes(attrs, op, op.upstream("y"));

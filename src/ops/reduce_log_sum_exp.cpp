@@ -5,8 +5,8 @@
 namespace tenon::reduce_log_sum_exp_op {
 namespace {
 
-// Subtracting the peak keeps exp() finite; an infinite peak would turn into NaN and is left in
-// place.
+// Subtracting the maximum keeps exp() finite; an infinite maximum would give NaN and is not
+// subtracted.
 void lower(const ReductionAttrs& attrs, Lowering& op) {
   const Expr x = as_real(op.operand("x"));
   const Axes axes = reduced_axes(attrs, x.rank());

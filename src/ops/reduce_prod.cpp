@@ -9,8 +9,8 @@ void lower(const ReductionAttrs& attrs, Lowering& op) {
   define_reduced(attrs, op, reduce(Reduction::Product, x, axes));
 }
 
-// The product of all other elements, also where one of them is zero: the product of what is not
-// zero, divided by the element itself, counts only where no other element is zero.
+// The gradient is the product of all other elements, also with zeros: the product of the nonzero
+// elements divided by the element itself, counted only if no other element is zero.
 void gradient(const ReductionAttrs& attrs, Gradient& op) {
   Builder& build = op.build();
   const Var x = op.operand("x"), dy = with_kept_axes(attrs, op, op.upstream("y"));

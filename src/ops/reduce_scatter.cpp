@@ -16,7 +16,7 @@ ResultTypes infer(const GroupAttrs& attrs, const OperandTypes& in) {
   return part_type("reduce_scatter", attrs, require_group(attrs, in, reals));
 }
 
-// Along the first axis parts are pieces of what lies one behind another, as sums are taken.
+// Shards of the first axis are contiguous, like the pieces of RankSum.
 Tensor evaluate(const GroupAttrs& attrs, const Tensor& x, RankGroup& group) {
   RankSum sum(group, x.dtype(), static_cast<std::size_t>(x.size()));
   sum.add(x.bytes());

@@ -11,7 +11,7 @@ struct Attrs {
 
 TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   require_strings("regex_full_match", in["x"]);
-  Pattern{attrs.pattern};  // a bad pattern is better refused before anything runs
+  Pattern{attrs.pattern};  // refuses an invalid pattern at compile time
   return {DType::Bool, in["x"].dims, in["x"].layout};
 }
 

@@ -23,7 +23,7 @@ NodeId node_of(const Gradient& op) {
 
 bool is_float_tensor(const Type& type) { return type.is_tensor() && is_float(type.tensor().dtype); }
 
-// One gradient: the body of the scan that runs backwards, and what that scan takes and gives.
+// Gradient of one node: the body of the reverse scan, and the scan's operands and results.
 class RepeatedGradient {
  public:
   RepeatedGradient(const Repetition& how, Gradient& op)
@@ -72,7 +72,8 @@ class RepeatedGradient {
     std::vector<Type> types = how_.leading;
     const Node& node = graph_.node(node_);
     for (std::size_t k = 0; how_.first_operand + k < node.operands.size(); ++k) {
-      // What is carried may change its extents from run to run: the result's type allows for that.
+      // Carried values may change their extents between iterations; the result type allows for
+      // that.
       const bool is_carried = k < how_.carried && node.results[k];
       Type type =
           graph_.value(is_carried ? node.results[k] : node.operands[how_.first_operand + k]).type;
@@ -112,7 +113,8 @@ class RepeatedGradient {
     reverse_.push_back(is_reversed);
   }
 
-  // What the gradient reads: slices and captured values are there still, all else has to be left.
+  // Slices and captured values are still available to the gradient; the forward node must store the
+  // other values.
   void sort_reads(const std::vector<ValueId>& outputs) {
     const std::vector<ValueId> inputs = body_.body_inputs();
     for (ValueId value : body_.read_by(outputs)) {
@@ -129,11 +131,11 @@ class RepeatedGradient {
         captured_operands_.push_back(operand(at));
       }
     }
-    // A scan runs as often as what it scans is long.
+    // The length of a scanned operand determines the iteration count, so at least one is needed.
     if (saved_.empty() && scanned_operands_.empty()) saved_.push_back(body_.input(0));
   }
 
-  // The node again, with further results; whoever read the first one reads this one.
+  // Replaces the node by one with additional results and redirects its uses.
   void extend_forward() {
     if (saved_.empty()) return;
     std::vector<ValueId> outputs = body_.body_outputs();
@@ -191,7 +193,7 @@ class RepeatedGradient {
     const std::vector<Var> results =
         build.call_all("scan", operands, attrs, std::vector<std::string>(outputs.size()),
                        {body_.part(inputs, outputs)});
-    // The scan gives the gradients by carried values, then by captured ones, then by slices.
+    // The scan's results: gradients of carried values, then of captured values, then of slices.
     std::size_t carried = 0, sum = carried_inputs_.size(), step = state_count;
     for (std::size_t k : by_) {
       const std::size_t at = k - first_;
@@ -205,7 +207,7 @@ class RepeatedGradient {
   Gradient& op_;
   Graph& graph_;
   NodeId node_;
-  std::size_t first_;  // of the body's inputs that are operands
+  std::size_t first_;  // first operand among the body's inputs
   BodyGradient body_;
   std::vector<std::size_t> by_;  // inputs of the body
   std::vector<ValueId> carried_inputs_, sum_inputs_, scanned_inputs_, captured_inputs_, saved_;

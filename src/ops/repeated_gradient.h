@@ -7,25 +7,26 @@
 
 namespace tenon {
 
-/// How a node runs its body again and again: the body takes `leading` inputs that the node makes
-/// itself, the carried values, one step of each scanned input, then what it captures; it gives
-/// `leading_outputs` that the node reads itself, the carried values, then what is stacked.
+/// Loop structure of a node. The body takes `leading` inputs that the node generates, the carried
+/// values, one step of each scanned input, then the captured values; it returns `leading_outputs`
+/// for the node's control, the carried values, then the stacked outputs.
 struct Repetition {
   struct Stacked {
     std::int64_t axis = 0;
-    /// the first run is at the last position
+    /// The first iteration is at the last position.
     bool is_reversed = false;
   };
   std::vector<Type> leading = {};
   std::size_t leading_outputs = 0;
-  /// of the carried values, among the node's operands
+  /// First carried value among the node's operands.
   std::size_t first_operand = 0;
   std::size_t carried = 0;
   std::vector<Stacked> inputs = {}, outputs = {};
 };
 
-/// The gradient of `loop` and `scan`: a scan that runs backwards over what the runs forwards leave.
-/// A node with further results, one for each value that the gradient reads, takes the node's place.
+/// Backpropagation through `loop` and `scan`: a reverse scan over the stored values of the forward
+/// iterations. The node is replaced by one with an additional result per value that the gradient
+/// reads.
 void add_repeated_gradient(const Repetition& repetition, Gradient& op);
 
 }  // namespace tenon

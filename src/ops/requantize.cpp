@@ -6,7 +6,7 @@ namespace tenon::requantize_op {
 namespace {
 
 struct Attrs {
-  /// Along which scales and zero points run where they hold more than one number.
+  /// Axis of scales and zero points with more than one element.
   std::int64_t axis = 1;
 };
 
@@ -33,8 +33,7 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   return y;
 }
 
-// In f32, as quantizers and other runtimes compute it: sums are rounded to 24 bits, then the
-// product is.
+// Computes in f32 like quantizers and other runtimes: rounds the sum to 24 bits, then the product.
 void lower(const Attrs& attrs, Lowering& op) {
   const TensorType& x = op.operand_type("x");
   const auto aligned = [&](std::string_view name) {

@@ -9,7 +9,7 @@
 namespace tenon {
 namespace {
 
-// Places along an axis: `step * position + [low, high]`, or anywhere.
+// Positions along an axis: `step * position + [low, high]`, or unbounded.
 struct Places {
   bool is_anywhere = false;
   std::optional<std::size_t> axis;
@@ -104,7 +104,7 @@ class Walker {
   }
 
  private:
-  // A part that is read at so many places says little.
+  // Limit on analysed subexpressions; beyond it the region is unbounded.
   static constexpr std::size_t kMaxVisits = 10000;
 
   static Places all_of(const Dim& extent) {
@@ -112,7 +112,7 @@ class Walker {
     return {.axis = {}, .high = extent.constant() - 1};
   }
 
-  // The places in an argument that is repeated to a shape.
+  // Positions in an argument that is broadcast to a shape.
   static std::vector<Places> seen_from(const Dims& dims, const Expr& arg,
                                        const std::vector<Places>& at) {
     std::vector<Places> inner;
@@ -137,7 +137,7 @@ class Walker {
     return inner;
   }
 
-  // A coordinate, computed from the position that it stands at.
+  // Evaluates a coordinate at given positions.
   static Places place(const Expr& coordinate, const std::vector<Places>& at) {
     const ExprNode& node = coordinate.node();
     if (node.kind == ExprKind::Literal) return number_at(node.integer);
@@ -167,7 +167,8 @@ class Walker {
   std::size_t operand_, visited_ = 0;
   bool is_met_ = false;
   std::vector<Places> found_;
-  std::set<std::pair<const ExprNode*, std::vector<Places>>> seen_;  // expressions share their parts
+  // memoizes shared subexpressions
+  std::set<std::pair<const ExprNode*, std::vector<Places>>> seen_;
 };
 
 }  // namespace

@@ -7,22 +7,23 @@
 
 namespace tenon {
 
-/// Along one axis of an operand, the positions that one position of a node's result needs: so many
-/// neighbours, from a place that moves with one axis of the result, or all there are.
+/// Region inference along one axis of an operand: the positions that one position of a node's
+/// result reads. `count` neighbours from a start that moves with one axis of the result, or all
+/// positions.
 struct RequiredRegion {
-  /// of the result; none where all positions are needed, or fixed ones
+  /// Axis of the result; nullopt if the region is fixed or covers all positions.
   std::optional<std::size_t> axis;
-  /// positions by which the place moves along it
+  /// Movement of the start per position along the axis.
   std::int64_t step = 0;
-  /// the place at the first position; below 0 where edges are filled
+  /// Start at the first position; below 0 with padding.
   std::int64_t first = 0;
   Dim count;
 
   bool is_window() const { return axis && !(count == Dim(1)); }
 };
 
-/// By the operand's axes; empty for a node of several results, or one that is not described by
-/// expressions. What an expression does to places beyond shifts and steps counts as needing all.
+/// Returns one region per axis of the operand; empty for a node with several results or without a
+/// lowering. Coordinates that are not affine in positions count as reading everything.
 std::vector<RequiredRegion> required_regions(const Graph& graph, NodeId node, std::size_t operand);
 
 }  // namespace tenon

@@ -8,8 +8,8 @@ namespace tenon::reshape_op {
 namespace {
 
 struct Attrs {
-  Dims shape;               // -1: what is left over
-  bool allow_zero = false;  // 0 means no elements, rather than the operand's extent
+  Dims shape;               // -1: the remaining extent
+  bool allow_zero = false;  // 0 means an empty axis instead of the operand's extent
 };
 
 [[noreturn]] void refuse_count(const TensorType& x, const Attrs& attrs) {
@@ -18,7 +18,7 @@ struct Attrs {
       .got("x: ", x, ", shape: ", attrs.shape);
 }
 
-// a/b where b is not zero: then what both have in common goes.
+// a/b under the assumption that b is not zero, so that common factors cancel.
 Dim quotient(const Dim& a, const Dim& b) {
   SymbolRanges symbols;
   if (!b.is_constant()) b.collect_symbols(symbols);
@@ -33,7 +33,7 @@ Dim quotient(const Dim& a, const Dim& b) {
 
 Dim left_over(const Attrs& attrs, const OperandTypes& in, Dims others) {
   if (any_unknown(others)) return in.unknown();
-  // Extents that stay as they are say nothing about the one left open, even if they are 0.
+  // Extents that stay unchanged do not constrain the open one, even if they are 0.
   Dims own = in["x"].dims;
   std::erase_if(others, [&](const Dim& extent) {
     const auto same = std::find(own.begin(), own.end(), extent);
@@ -48,7 +48,7 @@ Dim left_over(const Attrs& attrs, const OperandTypes& in, Dims others) {
   return left;
 }
 
-// A symbol that turns out to be 0 stands for the operand's extent, which then has to be 0, too.
+// A symbol that is 0 at run time means the operand's extent, which then has to be 0 too.
 bool assume_zero_copies(const Dim& extent, std::size_t axis, const TensorType& x) {
   if (is_unknown(extent)) return true;
   return assume_at_most(axis < x.rank() ? min(x.dims[axis], 1) : Dim(1), extent);

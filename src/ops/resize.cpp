@@ -26,9 +26,9 @@ enum class Rounding { PreferFloor, PreferCeil, Floor, Ceil };
 enum class Aspect { Stretch, NotLarger, NotSmaller };
 
 struct Attrs {
-  std::vector<double> scales;  // one of scales and sizes is given
+  std::vector<double> scales;  // either scales or sizes are given
   Dims sizes;
-  std::vector<double> roi;         // starts, then ends, as parts of the axis
+  std::vector<double> roi;         // starts, then ends, as fractions of the axis
   std::vector<std::int64_t> axes;  // empty: all
   Mode mode = Mode::Nearest;
   Coordinates coordinates = Coordinates::HalfPixel;
@@ -91,7 +91,7 @@ double region_end(const Attrs& attrs, std::size_t k) {
   return attrs.coordinates == Coordinates::CropAndResize ? attrs.roi[attrs.roi.size() / 2 + k] : 1;
 }
 
-// Whole extents are counted in doubles on the way; beyond this they are no images.
+// Extents are computed in doubles; larger scales are not plausible.
 constexpr double kMaxScale = 0x1p31;
 
 void require_scales(const Attrs& attrs) {
@@ -108,7 +108,7 @@ void require_scales(const Attrs& attrs) {
   for (const Dim& size : attrs.sizes) require_at_least("resize", "a size", size, 0);
 }
 
-// floor(value), where that is an extent.
+// Returns floor(value) if that is a valid extent.
 std::int64_t whole_extent(double value) {
   const double whole = std::floor(value);
   if (whole >= 0 && whole <= static_cast<double>(kMaxExtent))
@@ -116,7 +116,8 @@ std::int64_t whole_extent(double value) {
   throw Error("resize: an extent of the result is negative or too large").got(whole);
 }
 
-// One scale for all axes, when they keep their aspect; nothing while an extent is a symbol.
+// Returns the common scale of all axes that preserve their aspect ratio; nullopt for symbolic
+// extents.
 std::optional<double> common_scale(const Attrs& attrs, const Dims& extents) {
   if (!all_constant(extents) || !all_constant(attrs.sizes)) return std::nullopt;
   std::vector<double> ratios;
@@ -128,7 +129,7 @@ std::optional<double> common_scale(const Attrs& attrs, const Dims& extents) {
                                            : *std::max_element(ratios.begin(), ratios.end());
 }
 
-// floor(extent * factor), of a symbol only where the factor is a fraction of small numbers.
+// Returns floor(extent * factor); for a symbol only if the factor is a fraction of small numbers.
 std::optional<Dim> scaled_extent(const Dim& extent, double factor) {
   if (extent.is_constant()) {
     return whole_extent(static_cast<double>(extent.constant()) * factor);
@@ -178,7 +179,7 @@ Expr real(const Dim& dim) {
                            : cast(extent_expr(dim), DType::F64);
 }
 
-// The same where an extent is a symbol.
+// Common scale as an expression, for symbolic extents.
 Expr common_scale_expr(const Attrs& attrs, const Dims& extents) {
   Expr scale;
   for (std::size_t k = 0; k < extents.size(); ++k) {
@@ -192,7 +193,7 @@ Expr common_scale_expr(const Attrs& attrs, const Dims& extents) {
   return scale;
 }
 
-// One axis on its way: extents before and after, and how positions behind map to those before.
+// Resize of one axis: extents before and after, and the mapping from result to source positions.
 struct AxisMap {
   std::size_t axis = 0;
   Dim before, after;
@@ -245,7 +246,7 @@ bool changes_nothing(const Attrs& attrs, const AxisMap& map) {
          attrs.coordinates != Coordinates::HalfPixelForNearest;
 }
 
-// The position before, as a real number, of an index behind.
+// Returns the real source position of a result index.
 Expr source_position(const Attrs& attrs, const AxisMap& map, const Expr& index) {
   const Expr x = cast(index, DType::F64);
   const Expr half_pixel = (x + 0.5) / map.scale - 0.5;
@@ -272,7 +273,7 @@ Expr source_position(const Attrs& attrs, const AxisMap& map, const Expr& index) 
   return half_pixel;
 }
 
-// A whole factor needs no real numbers: blocks of equal elements.
+// An integer factor needs no real numbers: blocks of equal elements.
 std::optional<std::int64_t> whole_factor(const Attrs& attrs, const AxisMap& map) {
   if (!map.known_scale || *map.known_scale < 1 ||
       *map.known_scale != std::floor(*map.known_scale)) {
@@ -305,8 +306,8 @@ Expr nearest_index(const Attrs& attrs, const AxisMap& map, const Expr& index) {
   return clamp_to_axis(cast(rounded(), DType::I64), map.before);
 }
 
-// The space of one axis alone, which broadcasts against the whole: what depends on this axis only
-// is then said once.
+// Space of one axis that broadcasts against the whole, so that expressions of this axis are
+// computed once.
 Space axis_space(const AxisMap& map, std::size_t rank, std::optional<Dim> taps) {
   Dims dims(rank - map.axis, Dim(1));
   dims.front() = map.after;
@@ -323,16 +324,17 @@ Dim tap_count(const Attrs& attrs, const AxisMap& map) {
   const std::int64_t radius = attrs.mode == Mode::Cubic ? 2 : 1;
   if (!attrs.antialias) return 2 * radius;
   if (!map.known_scale) {
-    // An extent that was rounded to keep the aspect says a little less about the scale.
+    // An extent that was rounded to preserve the aspect ratio is less precise about the scale.
     const std::int64_t more = attrs.aspect == Aspect::Stretch ? 0 : 1;
     return (max(ceil_div(map.before * radius, map.after), radius) + more) * 2;
   }
-  // Where it is smaller still, the result has no elements.
+  // At a smaller scale the result is empty.
   const double scale = std::clamp(*map.known_scale, 1 / kMaxScale, 1.0);
   return 2 * static_cast<std::int64_t>(std::ceil(static_cast<double>(radius) / scale));
 }
 
-// Weighs the elements around each position along one axis, in an axis of taps that is summed away.
+// Separable interpolation: weights the elements around each position along one axis, over a tap
+// axis that is summed.
 Expr interpolated(const Attrs& attrs, const AxisMap& map, const Expr& x) {
   const Dim taps = tap_count(attrs, map);
   const Space own = axis_space(map, x.rank(), taps);
@@ -371,8 +373,8 @@ void lower(const Attrs& attrs, Lowering& op) {
     value = x.at(std::move(coordinates));
   } else {
     value = cast(x, working_dtype(x.dtype(), DType::F32));
-    // Neighbours along the last axis are gathered one by one, along others whole rows are read: the
-    // last axis comes while there are few rows. Axes that shrink come before those that grow.
+    // Interpolation along the last axis gathers single elements, along other axes it reads whole
+    // rows: the last axis comes while there are few rows. Shrinking axes come before growing ones.
     const auto growing = std::stable_partition(maps.begin(), maps.end(), [](const AxisMap& map) {
       return map.known_scale.value_or(2) < 1;
     });
@@ -390,7 +392,7 @@ void lower(const Attrs& attrs, Lowering& op) {
   op.define("y", value);
 }
 
-// How one axis alone is resized, as a matrix [before, after]: every row resizes a unit vector.
+// Returns the matrix [before, after] that resizes one axis, by resizing unit vectors.
 Var axis_matrix(const Attrs& attrs, const AxisMap& map, Gradient& op, DType dtype) {
   Builder& build = op.build();
   const Shape square{map.before.constant(), map.before.constant()};
@@ -405,7 +407,7 @@ Var axis_matrix(const Attrs& attrs, const AxisMap& map, Gradient& op, DType dtyp
   return call_with("resize", {build.call("eye_like", {zeros})}, attributes_of(own));
 }
 
-// Resizing is linear and goes axis by axis, so each is undone by its transposed matrix.
+// Resizing is linear and separable, so the gradient applies the transposed matrix of each axis.
 void gradient(const Attrs& attrs, Gradient& op) {
   const TensorType x = op.operand_type("x"), y = op.result_type("y");
   if (attrs.aspect != Aspect::Stretch || !all_constant(x.dims) || !all_constant(y.dims)) {

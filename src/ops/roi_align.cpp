@@ -13,9 +13,9 @@ enum class Mode { Avg, Max };
 struct Attrs {
   Mode mode = Mode::Avg;
   std::int64_t height = 1, width = 1;
-  std::int64_t sampling_ratio = 0;  // points a bin along each axis; 0: about one a pixel
+  std::int64_t sampling_ratio = 0;  // points per bin along each axis; 0: about one per pixel
   double spatial_scale = 1;
-  bool half_pixel = true;  // positions are those of pixel centres
+  bool half_pixel = true;  // positions refer to pixel centres
 };
 
 TensorType infer(const Attrs& attrs, const OperandTypes& in) {
@@ -35,16 +35,16 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   return y;
 }
 
-// One axis of the sample points, over the space [roi, channel, row, column, tap row, tap column].
+// Sample points along one axis, over the space [roi, channel, row, column, tap row, tap column].
 struct Samples {
   Expr count;      // of points in a bin, as a real number
-  Expr is_point;   // false for a tap behind the last point
-  Expr is_inside;  // false where a point lies off the image and counts as zero
+  Expr is_point;   // false for a tap after the last point
+  Expr is_inside;  // false for points outside the image, which count as zero
   Expr low, high;  // neighbours, i64
-  Expr fraction;   // of the way from low to high
+  Expr fraction;   // from low to high
 };
 
-// Points lie at least half a pixel apart, so no bin has more of them on the image.
+// Points are at least half a pixel apart, which bounds their number per bin on the image.
 Dim tap_count(const Attrs& attrs, const Dim& extent) {
   return attrs.sampling_ratio > 0 ? Dim(attrs.sampling_ratio) : extent * 2 + 4;
 }
@@ -66,7 +66,7 @@ Samples samples_along(const Attrs& attrs, const Expr& rois, const Space& space, 
   const Expr bin_start = start + cast(space[is_row ? 2 : 3], dtype) * bin;
   Expr point = cast(space[is_row ? 4 : 5], dtype);
   if (is_adaptive) {
-    // Points far before the image are passed over: they add nothing.
+    // Skips points far before the image, whose contribution is zero.
     const Expr spacing = bin / max(count, 1.0);
     point = point + max(floor((-2.0 - bin_start) / max(spacing, 0.25)), 0.0);
   }
@@ -111,7 +111,8 @@ void lower(const Attrs& attrs, Lowering& op) {
         max_over(broadcast(max(rows.count * columns.count, 1.0), space.dims()), taps);
     return op.define("y", cast(drop_axes(sum / count, taps), y.dtype));
   }
-  // The operator's definition takes the greatest of the weighted neighbours, not of their sums.
+  // By definition of the operator, takes the maximum of the weighted neighbours instead of their
+  // sum.
   const Expr sample = max(max(corner(true, true), corner(true, false)),
                           max(corner(false, true), corner(false, false)));
   const double lowest = -highest_finite(dtype);

@@ -10,7 +10,7 @@ namespace tenon::rotary_embedding_op {
 namespace {
 
 struct Attrs {
-  bool interleaved = false;      // pairs are neighbours, rather than halves apart
+  bool interleaved = false;      // pairs are adjacent instead of half a head apart
   std::int64_t rotary_size = 0;  // 0: the whole head
 };
 
@@ -56,7 +56,8 @@ void lower(const Attrs& attrs, Lowering& op) {
   const Space s(x.dims());
   const Expr d = s[3];
   const Expr is_rotated = d < size;
-  // The pair an element belongs to, whether it is the second one, and where the other one lies.
+  // The rotation pair of an element, whether it is the second of the pair, and the position of its
+  // partner.
   const Expr pair = attrs.interleaved ? floor_div(d, 2.0) : mod(d, half);
   const Expr is_second = attrs.interleaved ? equal(mod(d, 2.0), 1.0) : d >= half;
   const Expr step = attrs.interleaved ? integer(1) : extent_expr(half);
@@ -74,14 +75,14 @@ void lower(const Attrs& attrs, Lowering& op) {
   op.define("y", select(is_rotated, rotated, x));
 }
 
-// Elements `from`, `from + step`, … of the last axis.
+// Selects elements `from`, `from + step`, … of the last axis.
 Var strided(Var x, const Dim& from, const Dim& to, std::int64_t step) {
   const Attributes attrs{
       {"starts", Dims{from}}, {"ends", Dims{to}}, {"axes", Dims{3}}, {"steps", Dims{step}}};
   return x.builder().call_all("slice", {x}, attrs, {""}).front();
 }
 
-// What flows into the angles of each position flows into the table's row that it picked.
+// Accumulates the gradients of the angles in the table rows that the positions select.
 Var gathered_by_position(Gradient& op, Var by_angle) {
   Builder& build = op.build();
   const Dims table = op.operand_type("cosine").dims, positions = op.operand_type("positions").dims;
@@ -96,7 +97,7 @@ Var gathered_by_position(Gradient& op, Var by_angle) {
   return build.call("matmul", {rows, reshape_to(by_angle, {count, table[1]})});
 }
 
-// A rotation is undone by the opposite angle.
+// The inverse of a rotation has the opposite angle.
 void gradient(const Attrs& attrs, Gradient& op) {
   Builder& build = op.build();
   const Var x = op.operand("x"), dy = op.upstream("y");

@@ -10,7 +10,7 @@
 
 namespace tenon {
 
-/// An op x → y that keeps the elements in row-major order: only its type rule is its own.
+/// Defines an op x → y that keeps the elements in row-major order and only has its own type rule.
 template <class Attrs>
 OpSpec<Attrs> same_elements_op(std::string name, std::string summary,
                                std::vector<AttrField<Attrs>> attrs, InferRule<Attrs> infer) {

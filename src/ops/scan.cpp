@@ -13,7 +13,7 @@ using Integers = std::vector<std::int64_t>;
 struct Attrs {
   std::int64_t state_count = 0;
   std::int64_t input_count = 1;
-  // One for each scanned input or output; missing ones are 0.
+  // One entry per scanned input or output; missing ones are 0.
   Integers input_axes, input_reverse, output_axes, output_reverse;
 };
 
@@ -21,7 +21,7 @@ std::int64_t entry(const Integers& list, std::size_t position) {
   return position < list.size() ? list[position] : 0;
 }
 
-// Where the parts of the operand list begin.
+// Starts of the parts of the operand list.
 struct Parts {
   std::size_t states, inputs;
 };
@@ -43,7 +43,7 @@ Parts parts_of(const Attrs& attrs, std::size_t operand_count) {
       .expected("one extent along the scanned axes");
 }
 
-// The type of one step of a scanned input; keeps the number of steps that it tells.
+// Returns the type of one step of a scanned input, and records the number of steps.
 Type step_type(const Type& input, std::int64_t axis, std::optional<Dim>& steps) {
   if (!input.is_known()) return {};
   if (!input.is_tensor()) throw Error("scan: a scanned input must be a tensor").got(input);

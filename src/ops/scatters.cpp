@@ -6,7 +6,7 @@ namespace tenon {
 
 namespace {
 
-// Whether an element is made of those at the same place of what it reads.
+// Returns whether an element depends only on elements at the same position.
 bool is_in_place(ExprKind kind) {
   return kind == ExprKind::Reshape || kind == ExprKind::Unary || kind == ExprKind::Binary ||
          kind == ExprKind::Select || kind == ExprKind::Cast;

@@ -6,9 +6,9 @@
 
 namespace tenon {
 
-/// The scatters whose elements an expression goes through one by one, itself among them. Their
-/// indices are looked at even where there are no elements: an update that has nowhere to go is
-/// wrong all the same. Of what is only read from, here and there, nothing is asked for.
+/// Returns the scatters that an expression evaluates elementwise, itself included. Their indices
+/// are validated even for empty operands: an update without a valid destination is an error.
+/// Scatters that are only read at computed coordinates are not included.
 std::vector<Expr> scatters_in(const Expr& expr);
 
 }  // namespace tenon

@@ -35,7 +35,7 @@ TENON_DEFINE_OP(send) = OpSpec<Attrs>{
     .evaluate = evaluate,
     .gradient = not_differentiable("what the other rank makes of it is not in this graph"),
     .layout = logical_order(),
-    .is_random = true,  // two messages are not one
+    .is_random = true,  // two messages must not be merged
 };
 
 }  // namespace tenon::send_op

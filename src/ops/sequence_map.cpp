@@ -36,7 +36,7 @@ ResultTypes infer(const Attrs& attrs, const OperandTypes& in) {
   return results;
 }
 
-// What an empty result would hold, as far as that is known.
+// Returns the element type for an empty result, as far as it is known.
 DType item_dtype(const Type& sequence) {
   const bool is_known = sequence.is_known() && sequence.element().is_tensor();
   return is_known ? sequence.element().tensor().dtype : DType::F32;

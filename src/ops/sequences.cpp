@@ -13,7 +13,7 @@ Type item_type(std::string_view op, const Type& sequence, const OperandTypes& in
   Type item = sequence.element();
   if (!item.is_tensor()) return item;
   for (Dim& dim : item.tensor().dims) {
-    // An extent that the data decides may be another one in each item.
+    // A data-dependent extent may differ between items.
     if (depends_on_data(TensorType{DType::F32, {dim}, {}})) dim = in.unknown();
   }
   return item;

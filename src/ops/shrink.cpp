@@ -8,7 +8,7 @@ struct Attrs {
   double bias = 0;
 };
 
-// Integers are moved as real numbers and lose their fraction at the end.
+// Integers compute as reals and are truncated at the end.
 Expr value(const Attrs& attrs, const Expr& x) {
   const Expr wide = is_float(x.dtype()) ? x : cast(x, DType::F64);
   const Expr above = select(wide > attrs.bound, wide - attrs.bias, 0.0);

@@ -21,7 +21,7 @@ TensorType infer(const Attrs& attrs, const OperandTypes&) {
   return {attrs.dtype, {attrs.size}, {}};
 }
 
-// Sums of cosines of one and two turns over the window.
+// Weights of a cosine-sum window: constant, one period and two periods.
 struct Weights {
   double constant, once, twice;
 };

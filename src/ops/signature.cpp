@@ -8,12 +8,12 @@
 namespace tenon {
 namespace {
 
-// Constants of more elements cost more to print than they save.
+// Printing larger constants costs more than the sharing saves.
 constexpr std::int64_t kMaxElements = 16;
 
 class Writer {
  public:
-  // False where a node cannot be told by a text.
+  // Returns false for a node that a text cannot identify.
   bool write(const Graph& graph, NodeId id) {
     const Node& node = graph.node(id);
     const bool is_group = is_fused_group(graph, id);
@@ -39,7 +39,7 @@ class Writer {
     return !is_group || write_body(node.bodies.front());
   }
 
-  // As parts of one kernel.
+  // Writes the nodes as members of one kernel.
   bool write_group(const Graph& graph, std::span<const NodeId> nodes) {
     writes_numbers_ = true;
     for (NodeId id : nodes) {
@@ -73,7 +73,7 @@ class Writer {
     return true;
   }
 
-  // With numbers of its own.
+  // Writes a body with a value numbering of its own.
   bool write_body(const Graph& body) {
     Writer inside;
     for (ValueId input : body.inputs()) (inside.text += inside.number_of(input)) += ',';

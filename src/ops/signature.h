@@ -7,13 +7,13 @@
 
 namespace tenon {
 
-/// A text that two nodes have in common only where they compute the same of operands of the same
-/// types: op, attributes, types, which operands are one value, which results are wanted, the body
-/// of a fused group without its names. Empty where that does not tell what is computed: control
-/// flow, and groups that hold a constant of many elements.
+/// Structural hash text: equal only for nodes that compute the same of operands of the same types.
+/// Contains op, attributes, types, which operands are one value, which results are computed, and
+/// the body of a fused group without names. Empty for control flow and for groups with large
+/// constants.
 std::string signature_of(const Graph& graph, NodeId node);
-/// The same of nodes that are to be a group: with what they hand each other, and the lone numbers
-/// that they read, which move into it.
+/// Signature of nodes as a future group, including their data flow and the scalar constants that
+/// move into the group.
 std::string signature_of(const Graph& graph, std::span<const NodeId> nodes);
 
 }  // namespace tenon

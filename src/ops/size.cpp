@@ -5,7 +5,7 @@ namespace tenon::size_op {
 namespace {
 
 TensorType infer(const NoAttrs&, const OperandTypes& in) {
-  in["x"];  // refuses what is not a tensor
+  in["x"];  // throws if it is not a tensor
   return {DType::I64, {}, {}};
 }
 

@@ -30,7 +30,7 @@ std::vector<SlicedAxis> sliced_axes(const Attrs& attrs, std::size_t rank) {
   for (std::size_t k = 0; k < count; ++k) {
     const std::int64_t step = attrs.steps.empty() ? 1 : attrs.steps[k];
     if (step == 0) throw Error("slice: a step is 0");
-    // The lowest integer has no counterpart to step by.
+    // Clamped because the lowest integer cannot be negated.
     sliced.push_back({axes[k], attrs.starts[k], attrs.ends[k], std::max(step, -kMaxExtent)});
   }
   return sliced;
@@ -46,7 +46,7 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   return y;
 }
 
-// For a start whose sign only the values of its symbols tell.
+// For a start whose sign is only known at run time.
 Expr first_position(const SlicedAxis& cut, const Dim& extent) {
   const Expr start = wrap_negative(extent_expr(cut.start), extent);
   const Dim highest = cut.step > 0 ? extent : extent - 1;
@@ -67,7 +67,7 @@ void lower(const Attrs& attrs, Lowering& op) {
   op.define("y", x.at(std::move(coordinates)));
 }
 
-// Spreads one axis out by `step`, with zeros between, by padding a new axis behind it.
+// Dilates one axis by `step` with zeros in between, by padding a new axis after it.
 Var spread(Var value, std::size_t axis, std::int64_t step) {
   Dims dims = value.builder().type(value).tensor().dims;
   const auto at = dims.begin() + static_cast<std::ptrdiff_t>(axis);

@@ -14,7 +14,7 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   return in["x"];
 }
 
-// Subtracting the peak keeps exp() finite and cancels in the quotient.
+// Subtracting the maximum keeps exp() finite and cancels in the quotient.
 void lower(const Attrs& attrs, Lowering& op) {
   const Expr x = op.operand("x");
   const Expr e = exp(x - max_over(x, attrs.axis));

@@ -9,7 +9,7 @@ namespace {
 
 struct Attrs {
   std::int64_t axis = 0;
-  Dims sizes;  // empty: equal parts, the last one smaller where they do not come out even
+  Dims sizes;  // empty: equal parts, the last one smaller if the axis is not divisible
 };
 
 Dims equal_parts(const Dim& extent, std::size_t count) {

@@ -10,7 +10,7 @@ struct Attrs {
   bool keep_axis = true;
 };
 
-// Without sizes every position is an item of its own, and only then may the axis go.
+// Without sizes every position is an item, and only then may the axis be dropped.
 ResultTypes infer(const Attrs& attrs, const OperandTypes& in) {
   TensorType item{in["x"].dtype, in["x"].dims, {}};
   const std::size_t axis = normal_axis("split_to_sequence", attrs.axis, item.rank());

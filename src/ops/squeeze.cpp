@@ -15,7 +15,7 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   TensorType y{x.dtype, {}, {}};
   if (attrs.axes.empty()) {
     for (const Dim& extent : x.dims) {
-      // a question: a symbol that may turn out to be 1 leaves the rank open.
+      // A query without an assumption: a symbol that may be 1 at run time makes the rank unknown.
       if (!extent.is_constant() && !provably_different(extent, 1))
         throw OperandTypes::NotKnownYet{};
       if (extent != Dim(1)) y.dims.push_back(extent);

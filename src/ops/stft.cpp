@@ -53,7 +53,7 @@ void lower(const Attrs& attrs, Lowering& op) {
   const Expr time = space[4];
   const auto part = [&](std::int64_t which) {
     const std::vector<Expr> at{space[0], space[1] * attrs.frame_step + time, integer(which)};
-    // Where only the run tells, there may be no imaginary parts.
+    // With a symbolic last extent, imaginary parts may be absent at run time.
     const bool is_there = which == 0 || x.dims().back() == Dim(2);
     const Expr value = is_there ? x.at(at) : x.at_or(at, 0);
     if (!has_window) return value;

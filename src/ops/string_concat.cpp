@@ -10,7 +10,7 @@ TensorType infer(const NoAttrs&, const OperandTypes& in) {
   return broadcast_type("string_concat", in["a"], in["b"], DType::String);
 }
 
-// The element of `x` that broadcasting puts at `index` of `shape`.
+// Returns the element of `x` that is broadcast to `index` of `shape`.
 std::size_t broadcast_source(const Tensor& x, const Shape& shape, std::int64_t index) {
   std::int64_t source = 0, stride = 1;
   for (std::size_t k = 0; k < shape.size(); ++k) {

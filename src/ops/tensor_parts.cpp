@@ -78,7 +78,7 @@ Tensor join_along(std::string_view op, const std::vector<Tensor>& parts, std::si
 Tensor stack_along(std::string_view op, const std::vector<Tensor>& parts, std::size_t axis) {
   std::vector<Tensor> widened;
   for (const Tensor& part : parts) {
-    if (axis > part.rank()) {  // inside the rank of the first, so another one's differs
+    if (axis > part.rank()) {  // within the first part's rank, so another part's rank differs
       throw Error(concat(op, ": tensors to be stacked differ in rank"))
           .got(parts.front().type(), " and ", part.type());
     }

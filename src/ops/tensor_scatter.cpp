@@ -33,7 +33,7 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   return cache;
 }
 
-// Read rather than written: each element of the cache asks whether an update covers it.
+// KV cache update as a gather: each element of the cache tests whether an update covers it.
 void lower(const Attrs& attrs, Lowering& op) {
   const Expr cache = op.operand("cache");
   const std::size_t axis = normal_axis("tensor_scatter", attrs.axis, cache.rank());

@@ -14,7 +14,7 @@ enum class Mode : std::uint8_t { Tf, Idf, TfIdf };
 struct Attrs {
   Mode mode = Mode::Tf;
   std::int64_t min_gram_length = 1, max_gram_length = 1, max_skip_count = 0;
-  Integers ngram_counts;   // where in the pool the n-grams of each length begin
+  Integers ngram_counts;   // start of the n-grams of each length in the pool
   Integers ngram_indexes;  // the column of each n-gram of the pool
   Integers pool_integers;
   std::vector<std::string> pool_texts;
@@ -43,7 +43,7 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   return y;
 }
 
-/// Tokens as numbers, the same for equal ones of the pool; those that are not in it are -1.
+/// Maps tokens to numbers, equal for equal tokens of the pool; unknown tokens are -1.
 class Vocabulary {
  public:
   explicit Vocabulary(const Attrs& attrs) {
@@ -77,9 +77,9 @@ class Vocabulary {
   Integers pool_;
 };
 
-using Columns = std::map<Integers, std::int64_t>;  // of each n-gram of one length
+using Columns = std::map<Integers, std::int64_t>;  // n-gram of one length -> column
 
-// By length - 1; empty for lengths that are not counted.
+// Indexed by length - 1; empty for lengths that are not counted.
 std::vector<Columns> columns_by_length(const Attrs& attrs, const Integers& pool) {
   std::vector<Columns> lengths(attrs.ngram_counts.size());
   std::size_t ngram = 0;
@@ -108,7 +108,7 @@ std::vector<Columns> columns_by_length(const Attrs& attrs, const Integers& pool)
   return lengths;
 }
 
-// Adds one for each place where the tokens spell an n-gram, `stride` tokens apart.
+// Counts each position at which tokens `stride` apart form an n-gram.
 void count_ngrams(std::span<const std::int64_t> row, const Columns& columns, std::size_t length,
                   std::size_t stride, std::span<double> counts) {
   Integers ngram(length);
@@ -133,7 +133,7 @@ void evaluate(const Attrs& attrs, Evaluation& op) {
   for (std::size_t row = 0; row < row_count; ++row) {
     std::vector<double> counts(width);
     for (std::size_t k = 0; k < lengths.size(); ++k) {
-      // Skipping changes nothing for single tokens, which count once.
+      // Single tokens are counted once, since a stride does not affect them.
       const std::int64_t skips = k == 0 ? 0 : attrs.max_skip_count;
       for (std::int64_t skip = 0; skip <= skips && !lengths[k].empty(); ++skip) {
         if (static_cast<std::size_t>(skip) >= row_size) break;

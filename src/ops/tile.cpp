@@ -36,7 +36,7 @@ void lower(const Attrs& attrs, Lowering& op) {
   op.define("y", x.at(std::move(coordinates)));
 }
 
-// The copies lie side by side in an axis of their own, which is summed away.
+// The copies get an axis of their own, which is summed.
 void gradient(const Attrs& attrs, Gradient& op) {
   const TensorType x = op.operand_type("x");
   Dims parted;

@@ -32,7 +32,7 @@ ResultTypes infer(const Attrs& attrs, const OperandTypes& in) {
   return {values, indices};
 }
 
-// Always sorted: any order is right where none was asked for.
+// Always sorted, which satisfies `sorted = false` too.
 void evaluate(const Attrs& attrs, Evaluation& op) {
   const Tensor& x = op.tensor("x");
   const std::size_t axis = normal_axis("top_k", attrs.axis, x.rank());

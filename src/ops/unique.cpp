@@ -30,7 +30,7 @@ ResultTypes infer(const Attrs& attrs, const OperandTypes& in) {
 
 using Positions = std::vector<std::int64_t>;
 
-// Equal slices along an axis together, in ascending order; within a group by position.
+// Groups equal slices along an axis, in ascending order; within a group by position.
 std::vector<Positions> groups_of_equals(const Tensor& x, std::size_t axis) {
   const ElementOrder order(x);
   const Rows rows = rows_around(x.shape(), axis);

@@ -4,14 +4,14 @@ namespace tenon::unsqueeze_op {
 namespace {
 
 struct Attrs {
-  std::vector<std::int64_t> axes;  // of the result
+  std::vector<std::int64_t> axes;  // positions in the result
 };
 
 TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   const TensorType& x = in["x"];
   TensorType y{x.dtype, x.dims, {}};
   if (attrs.axes.empty()) return y;
-  // Ascending, so that each is inserted where it is to stay.
+  // Ascending, so that each axis is inserted at its final position.
   for (std::int64_t axis : normal_axes("unsqueeze", attrs.axes, x.rank() + attrs.axes.size())) {
     y.dims.insert(y.dims.begin() + axis, Dim(1));
   }

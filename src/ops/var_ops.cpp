@@ -42,7 +42,7 @@ Var expand_to(Var value, const Dims& shape) {
   return dims_of(value) == shape ? value : call_with("expand", value, {{"shape", shape}});
 }
 
-// A symbol may turn out 0 when the model runs, which means no elements here.
+// A symbol may be 0 at run time, which means an empty axis here.
 Var reshape_to(Var value, const Dims& shape) {
   if (dims_of(value) == shape) return value;
   return call_with("reshape", value, {{"shape", shape}, {"allow_zero", true}});

@@ -98,7 +98,7 @@ Expr read_padded(const Expr& x, const std::vector<Window>& windows, std::vector<
                  double fill) {
   const bool stays_inside = std::ranges::all_of(windows, [](const Window& window) {
     const Dim last = (window.count - Dim(1)) * Dim(window.stride) + window.reach() - window.begin;
-    // a question: what may lie outside is read with a fill
+    // A query without an assumption: coordinates that may lie outside are read with a fill.
     return provably_at_most(window.begin, 0) && provably_at_most(last, window.extent);
   });
   if (stays_inside) return x.at(std::move(coordinates));

@@ -9,12 +9,12 @@
 
 namespace tenon {
 
-/// How pads follow from extents: so that a window starts at every stride-th position, with the odd
-/// pad at the end (SameUpper) or the beginning (SameLower); or none at all (Valid).
+/// Automatic padding: a window starts at every stride-th position, with the odd pad at the end
+/// (SameUpper) or the beginning (SameLower); or no padding (Valid).
 enum class AutoPad : std::uint8_t { None, SameUpper, SameLower, Valid };
 
-/// The attributes of ops that slide a window over spatial axes. Lists have an entry for each axis;
-/// empty ones stand for ones (strides, dilations) or zeros (pads: all beginnings, then all ends).
+/// Attributes of ops with sliding windows over spatial axes. Lists have an entry per axis; empty
+/// ones mean ones (strides, dilations) or zeros (pads: all begins, then all ends).
 struct WindowAttrs {
   std::vector<std::int64_t> strides, dilations;
   Dims pads;
@@ -22,46 +22,46 @@ struct WindowAttrs {
   std::string out_layout;
 };
 
-/// Whether an op has these attributes.
+/// Returns whether an op has these attributes.
 inline bool takes_windows(const OpDef& op) { return op.find_attr("strides") != nullptr; }
 
-/// One spatial axis: position `p` of the window covers `p*stride + k*dilation - begin` of the
-/// input, for k below `kernel`.
+/// Window along one spatial axis: position `p` covers `p*stride + k*dilation - begin` of the input,
+/// for k below `kernel`.
 struct Window {
-  /// of the input
+  /// Extent of the input.
   Dim extent;
   Dim kernel;
   std::int64_t stride = 1, dilation = 1;
-  /// pads
+  /// Pads.
   Dim begin = 0, end = 0;
-  /// positions
+  /// Number of window positions.
   Dim count;
 
   Dim reach() const { return Dim(dilation) * (kernel - Dim(1)) + Dim(1); }
 };
 
-/// Strides and dilations with their defaults and pads as given; extents and counts are not set.
+/// Returns strides and dilations with their defaults and pads as given, without extents and counts.
 /// Throws an Error that starts with `op` for lists of the wrong length or steps below one.
 std::vector<Window> plain_windows(std::string_view op, const WindowAttrs& attrs,
                                   const Dims& kernel);
-/// The windows over `extents` with pads and counts resolved. With `ceil_mode` a last window may
-/// hang over the end, as long as it starts inside the input or the padding before it.
+/// Returns the windows over `extents` with resolved pads and counts. With `ceil_mode`, the last
+/// window may extend past the end if it starts inside the input or the padding before it.
 std::vector<Window> resolve_windows(std::string_view op, const WindowAttrs& attrs,
                                     const Dims& extents, const Dims& kernel,
                                     bool ceil_mode = false);
-/// Pads that add up to `total`, the odd one where `auto_pad` says.
+/// Splits `total` into begin and end pads; `auto_pad` decides the side of the odd one.
 void split_padding(Window& window, const Dim& total, AutoPad auto_pad);
 
-/// The input's coordinate that offset `k` of the window at position `p` covers.
+/// Returns the input coordinate that offset `k` of the window at position `p` covers.
 Expr input_position(const Window& window, const Expr& p, const Expr& k);
-/// `x` at coordinates inside its windows, with `fill` in the padding.
+/// Reads `x` at coordinates inside its windows, with `fill` in the padding.
 Expr read_padded(const Expr& x, const std::vector<Window>& windows, std::vector<Expr> coordinates,
                  double fill);
 
-/// The fields of WindowAttrs, for the `attrs` of an op whose Attrs derive from it.
+/// Fields of WindowAttrs, for the `attrs` of an op whose Attrs derive from it.
 template <class Attrs>
 std::vector<AttrField<Attrs>> with_window_fields(std::vector<AttrField<Attrs>> fields = {}) {
-  // A member of the base is named as one of Attrs, which deduction would not do.
+  // The casts name a base member as a member of Attrs, which template deduction would not do.
   fields.push_back({"strides", static_cast<std::vector<std::int64_t> Attrs::*>(&Attrs::strides)});
   fields.push_back(
       {"dilations", static_cast<std::vector<std::int64_t> Attrs::*>(&Attrs::dilations)});
@@ -72,10 +72,10 @@ std::vector<AttrField<Attrs>> with_window_fields(std::vector<AttrField<Attrs>> f
   return fields;
 }
 
-/// all beginnings, then all ends
+/// Returns all begins, then all ends.
 Dims pads_of(const std::vector<Window>& windows);
-/// The fields of WindowAttrs as attributes for a node of another windowed op, pads and strides as
-/// `windows` has them.
+/// Returns the fields of WindowAttrs as attributes of another windowed op, with pads and strides of
+/// `windows`.
 Attributes window_attributes(const std::vector<Window>& windows, const Layout& out_layout);
 
 }  // namespace tenon
