@@ -8,7 +8,8 @@ namespace tenon {
 namespace {
 
 constexpr double kDamping = 0.25;
-constexpr int kMaxSteps = 8;  // bias, activation, annotations between a contraction and its sum
+// bias, activation and annotations between a contraction and the residual addition
+constexpr int kMaxSteps = 8;
 
 bool is_weight(const Graph& graph, ValueId value) {
   const Constant* constant = value ? graph.constant_of(value) : nullptr;
@@ -16,7 +17,7 @@ bool is_weight(const Graph& graph, ValueId value) {
          constant->shape().size() >= 2;
 }
 
-// The seeded weight of the contraction that a branch ends in, or nothing.
+// Returns the seeded weight of the contraction that a branch ends in, or an invalid id.
 ValueId weight_of_branch(const Graph& graph, ValueId value) {
   for (int step = 0; step < kMaxSteps; ++step) {
     const NodeId id = graph.value(value).producer;
@@ -28,7 +29,7 @@ ValueId weight_of_branch(const Graph& graph, ValueId value) {
       }
       return {};
     }
-    // Back along the one operand that is computed.
+    // Follows the single non-constant operand.
     ValueId next;
     for (ValueId operand : node.operands) {
       if (!operand || graph.constant_of(operand)) continue;

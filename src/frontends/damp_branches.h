@@ -4,9 +4,8 @@
 
 namespace tenon {
 
-/// Makes the numbers that stand in for weights smaller where a sum's branch ends in a contraction:
-/// sums of equals grow with every block of a residual network, which real ones are trained not to
-/// do.
+/// Scales down the seeded weights of contractions at the end of residual branches. Otherwise
+/// activations would grow with every block of a residual network, which trained weights prevent.
 void damp_branches(Graph& graph);
 
 }  // namespace tenon

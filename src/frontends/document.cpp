@@ -40,10 +40,10 @@ const DocumentFormat* find_document_format(std::string_view name) {
 
 namespace {
 
-// What became of a graph that was put down: read again, checked, compared.
+// Result of a round trip: written, read again, checked and compared.
 struct Return {
-  std::string problem;        // empty where all is well
-  std::vector<NodeId> nodes;  // that came back as something else
+  std::string problem;        // empty if the round trip is exact
+  std::vector<NodeId> nodes;  // nodes that changed
   bool has_other_inputs = false;
   std::vector<std::pair<std::string, Constant>> values;
 };
@@ -77,7 +77,7 @@ Return read_again(const DocumentFormat& format, const Graph& graph, const Docume
 WrittenDocument DocumentFormat::write(const Graph& whole) const {
   constexpr int most_repairs = 6;
   Graph graph = whole;
-  graph.erase_dead();  // documents have nothing that no output needs
+  graph.erase_dead();  // documents contain only nodes that reach an output
   OwnNodes own;
   for (int repair = 0;; ++repair) {
     std::unique_ptr<Document> document = put_down(graph, own);

@@ -4,7 +4,7 @@
 
 namespace tenon {
 
-// A document makes claims of a few kinds, thousands of each: a search over kinds is short.
+// Linear search: a document has few kinds of claims, with thousands of each.
 Findings::Kind& Findings::kind(std::string_view name) {
   const auto found = std::find_if(kinds_.begin(), kinds_.end(),
                                   [&](const Kind& each) { return each.name == name; });

@@ -9,12 +9,12 @@
 
 namespace tenon {
 
-/// What came of computing again what a document claims: how many claims of each kind hold, and in
-/// full each one that does not.
+/// Results of recomputing a document's claims: how many claims of each kind hold, and every
+/// mismatch in full.
 class Findings {
  public:
   struct Kind {
-    /// "footprint: memory", "type comment"
+    /// E.g. "footprint: memory", "type comment".
     std::string name;
     std::size_t holding = 0, total = 0;
   };
@@ -22,8 +22,8 @@ class Findings {
     std::string kind, place, says, should_be;
   };
 
-  /// Counts one claim. `place` is where it stands ("line 3, column 14", "$.var.12.size"), or a
-  /// function that gives that, so that a place costs nothing where the claim holds.
+  /// Counts one claim. `place` is its location ("line 3, column 14", "$.var.12.size") or a function
+  /// that returns it, so that a claim that holds does not pay for it.
   template <class T, class U, class Place>
   void compare(std::string_view kind, const Place& place, const T& says, const U& should_be) {
     if (says == should_be) {
@@ -42,7 +42,7 @@ class Findings {
     }
   }
 
-  /// Counts one claim that holds or does not.
+  /// Counts one claim that holds or fails.
   template <class Place>
   void require(bool holds, std::string_view kind, const Place& place, std::string says,
                std::string should_be) {
@@ -53,7 +53,7 @@ class Findings {
     }
   }
 
-  /// in the order they first came up
+  /// In order of first occurrence.
   const std::vector<Kind>& kinds() const { return kinds_; }
   const std::vector<Mismatch>& mismatches() const { return mismatches_; }
 

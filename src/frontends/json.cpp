@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMaxDepth = 100;
 
-// Builds the tree as the library's parser reports what it reads.
+// SAX handler that builds the tree.
 class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
  public:
   TreeBuilder(std::string_view text, std::string_view source) : text_(text), source_(source) {}
@@ -30,7 +30,7 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
     return add(static_cast<std::int64_t>(value));
   }
   bool number_float(double value, const std::string& text) override {
-    // The library reads an integer of too many digits as a real number.
+    // The library parses an integer with too many digits as a real number.
     if (text.find_first_of(".eE") == std::string::npos) {
       throw Error("the number is out of range").at(place()).got(text);
     }
@@ -63,7 +63,7 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
   }
 
  private:
-  // The path to where the next value goes.
+  // Returns the path of the next value.
   std::string place() const {
     std::string path = concat(source_, ", $");
     for (const Json* container : open_) {
@@ -76,7 +76,7 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
     return path;
   }
 
-  // Where the next value goes.
+  // Returns the destination of the next value.
   Json& next() {
     if (open_.empty()) return root_;
     if (auto* object = std::get_if<Json::Object>(&open_.back()->value))
@@ -89,7 +89,7 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
     next().value.emplace<T>(std::move(value));
     return true;
   }
-  // A container grows only while it is the innermost one, so pointers to the open ones stay good.
+  // Only the innermost container grows, so pointers to the open ones stay valid.
   template <class T>
   bool open() {
     if (open_.size() >= kMaxDepth) {

@@ -14,7 +14,7 @@
 
 namespace tenon {
 
-/// A JSON value. Members keep the order they stand in, which some writers give a meaning to.
+/// A JSON value. Members keep their order, which is significant for some writers.
 struct Json {
   struct Member;
   using Array = std::vector<Json>;
@@ -27,7 +27,7 @@ struct Json {
   template <class T>
   requires(!std::same_as<std::remove_cvref_t<T>, Json> && std::constructible_from<Value, T>)
       Json(T&& held)
-      : value(std::forward<T>(held)) {}  // NOLINT: what it holds is a value
+      : value(std::forward<T>(held)) {}  // NOLINT: implicit conversion from contents
   static Array integers(const std::vector<std::int64_t>& list);
 };
 struct Json::Member {
@@ -35,29 +35,29 @@ struct Json::Member {
   Json second;
 };
 
-/// Reads one value that is the whole text. Throws Error with line and column; refuses a member that
-/// comes twice, integers that 64 bits do not hold, and texts nested more than 100 deep.
+/// Parses a text that is one value. Throws Error with line and column; refuses duplicate members,
+/// integers beyond 64 bits, and nesting over 100 levels.
 Json parse_json(std::string_view text, std::string_view source);
 
-/// How a writer spaces values and spells texts and numbers; members and elements are on one line.
+/// Spacing, quoting and number format of a writer; members and elements are on one line.
 struct JsonStyle {
   std::string_view open_object;
-  /// of one with elements
+  /// Opening bracket of a nonempty array.
   std::string_view open_array;
   void (*append_text)(std::string& to, std::string_view text);
   void (*append_real)(std::string& to, double number);
 };
 void print_json(std::string& to, const Json& json, const JsonStyle& style);
-/// Appends a text in quotes. `letters` are those that stand for a character behind a backslash, out
-/// of the ones JSON has; other control characters go by their numbers.
+/// Appends a quoted text. `letters` are the JSON escape letters to use after a backslash; other
+/// control characters are written as codes.
 void append_json_text(std::string& to, std::string_view text, std::string_view letters);
-/// \u001f
+/// Appends e.g. \u001f.
 void append_json_code(std::string& to, std::uint32_t code);
 
-/// A value and the path to it: reads what should be there, or throws an Error that names the path.
+/// A value with its path: returns the expected contents or throws an Error that names the path.
 class JsonReader {
  public:
-  /// `source` is the file, for messages; both outlive the reader.
+  /// `source` is the file name for messages; both must outlive the reader.
   JsonReader(const Json& json, std::string_view source)
       : json_(&json), source_(source), path_("$") {}
 
@@ -67,24 +67,24 @@ class JsonReader {
   bool boolean() const;
   std::int64_t integer(std::int64_t low = std::numeric_limits<std::int64_t>::min(),
                        std::int64_t high = std::numeric_limits<std::int64_t>::max()) const;
-  /// an integer is one too
+  /// Accepts integers too.
   double real() const;
   const std::string& text() const;
   std::vector<std::int64_t> integers() const;
 
-  /// The member of an object, which must be there, or may be.
+  /// Returns a member of an object; `member` throws if it is missing.
   JsonReader member(std::string_view name) const;
   std::optional<JsonReader> find(std::string_view name) const;
-  /// Every member of an object, by name, and every element of an array.
+  /// Returns all members of an object, by name, or all elements of an array.
   std::vector<std::pair<std::string_view, JsonReader>> members() const;
   std::vector<JsonReader> elements() const;
-  /// Throws if an object has a member that is not in the list.
+  /// Throws if an object has a member outside the list.
   void allow_only(std::initializer_list<std::string_view> names) const;
 
   const Json& json() const { return *json_; }
-  /// "$.graph_exec.var.12"
+  /// E.g. "$.graph_exec.var.12".
   const std::string& path() const { return path_; }
-  /// An error at this place.
+  /// Returns an error at this path.
   Error error(std::string summary) const;
 
  private:

@@ -36,14 +36,14 @@ class FileHandle {
   int number_;
 };
 
-// A named pipe would otherwise wait for its writer.
+// Without O_NONBLOCK, opening a named pipe would wait for its writer.
 constexpr int kReadFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
 
 Error cannot_open(const std::string& path, int reason) {
   return Error(concat("cannot open '", path, "': ", std::strerror(reason)));
 }
 
-// For kernels without openat2: no symbolic links at all.
+// Fallback for kernels without openat2: refuses all symbolic links.
 FileHandle walk_beneath(FileHandle folder, const std::vector<std::string>& parts) {
   for (std::size_t k = 0; k < parts.size() && folder.is_open(); ++k) {
     const bool is_last = k + 1 == parts.size();
@@ -101,7 +101,7 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
 }
 
 void MappedFile::forget_pages() const {
-  // Only advice: where the system does not take it, nothing is lost but memory.
+  // Advice only: if the system ignores it, the pages stay in memory.
   if (!bytes_.empty())
     madvise(const_cast<std::byte*>(bytes_.data()), bytes_.size(),
             MADV_DONTNEED);  // NOLINT: read-only

@@ -23,7 +23,7 @@ bool is_number(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-/// "input_0_dim_1" -> "input_0" and 1.
+/// Parses a default dim name: "input_0_dim_1" -> "input_0" and 1.
 struct OwnName {
   std::string tensor;
   std::size_t axis = 0;
@@ -89,7 +89,7 @@ Findings Checker::run() {
 
 // ---- places ----
 
-// "line 34, column 3, tensor 'conv2d_0_0', shape/1/values".
+// Returns e.g. "line 34, column 3, tensor 'conv2d_0_0', shape/1/values".
 std::string Checker::place(const Path& path) const {
   const std::vector<std::string> steps = split(path.text, '/');
   std::string text = places_.place(path.text);
@@ -172,12 +172,13 @@ std::vector<std::string> Checker::readers(std::size_t tensor) const {
   return names;
 }
 
-// An accessor took the place of an operator that moved the tensor, which counted.
+// The accessor replaces a view operator, which counted towards the depth.
 bool Checker::is_moved(const std::optional<std::vector<AccessorRow>>& accessors, std::size_t k) {
   return accessors && k < accessors->size() && (*accessors)[k].actual_shapes;
 }
 
-// One more than that of the operator, or of the inner operator that makes the output.
+// Returns the depth of an output: one more than the depth of the operator, or of the inner operator
+// that produces it.
 std::int64_t Checker::depth_behind(const OperatorRow& row, std::size_t k) const {
   const auto& originals = row.original_outputs;
   const bool has_original = originals && k < originals->size() && (*originals)[k].name;
@@ -224,7 +225,7 @@ void Checker::check_tensor(std::size_t index) {
     flag("is_param", row.is_param, !has_writers && !row.is_input);
   }
   flag("nop", row.is_nop, false);
-  // Parameters of a list of modules begin with their number: 0_weight.
+  // Parameters of a module list begin with their index: 0_weight.
   const bool is_numbered = !has_writers && c_safe("_" + *row.name) == "_" + *row.name;
   compare("names", path / "name", *row.name, is_numbered ? *row.name : c_safe(*row.name));
   if (row.original_name) {
@@ -256,7 +257,7 @@ void Checker::check_dim(const DimRow& dim, const Path& path) {
   std::vector<std::int64_t> sorted = dim.values;
   std::sort(sorted.begin(), sorted.end());
   compare_numbers("dims", path / "values", dim.values, sorted);
-  // One name is one dim, wherever it stands.
+  // All occurrences of a name are one dim.
   const auto first = dim.name ? first_dims_.find(*dim.name) : first_dims_.end();
   if (first != first_dims_.end() && first->second != &dim) {
     compare_numbers("dims of one name", path / "values", dim.values, first->second->values);
@@ -287,7 +288,7 @@ void Checker::check_dim(const DimRow& dim, const Path& path) {
   }
 }
 
-// Somebody's own name, or that of the first tensor that has the dim, and the place it has there.
+// A dim has a user-given name, or the name of the first tensor that has it with the axis.
 void Checker::check_dim_name(const TensorRow& row, std::size_t axis, const Path& path) {
   const DimRow& dim = row.shape[axis];
   if (!dim.name) return;
@@ -296,7 +297,7 @@ void Checker::check_dim_name(const TensorRow& row, std::size_t axis, const Path&
   const auto [first_tensor, first_axis] = first_owners_.at(*dim.name);
   const auto owner = tensors_.find(own->tensor);
   const bool is_source = written_by_[tensors_.at(*row.name)].empty();
-  // A fused operator's inner tensors own dims and are not listed.
+  // The inner tensors of a fused operator own dims but are not listed.
   const bool may_be_gone = owner == tensors_.end() && !is_source;
   if (may_be_gone && is_number(own->tensor.substr(own->tensor.rfind('_') + 1))) return;
   const std::string should_be = concat(*dump_.tensors[first_tensor].name, "_dim_", first_axis);
@@ -308,7 +309,7 @@ void Checker::check_views(std::size_t index) {
   const Path path = tensor_path(index);
   if (!row.is_view_of.empty()) {
     check_nested(row.is_view_of[0], path / "is_view_of");
-    // Both hold the same elements.
+    // Requires equal element counts.
     const auto count = [&](const TensorRow& tensor) {
       try {
         return to_string(product(dims_.dims(tensor.shape)));
@@ -321,7 +322,7 @@ void Checker::check_views(std::size_t index) {
   if (!row.external_tensor.empty()) check_nested(row.external_tensor[0], path / "external_tensor");
 }
 
-// A tensor that is printed inside another is the one that is listed.
+// A tensor that is printed inside another must equal the listed one.
 void Checker::check_nested(const TensorRow& nested, const Path& path) {
   const auto listed = nested.name ? tensors_.find(*nested.name) : tensors_.end();
   if (listed == tensors_.end()) {
@@ -329,14 +330,14 @@ void Checker::check_nested(const TensorRow& nested, const Path& path) {
     return;
   }
   TensorRow expected = dump_.tensors[listed->second];
-  // Tenon's notes stand at listed tensors only.
+  // Only listed tensors carry Tenon's annotations.
   std::erase_if(expected.further,
                 [](const Member& member) { return member.first.starts_with("tenon_"); });
   compare_values("nested tensors", path, to_python(nested), to_python(expected));
 }
 
-// What an operator sees of a tensor; an accessor of another rank that moves nothing is a matrix
-// product's, which has two axes whatever it multiplies.
+// Returns the shape in which an operator sees a tensor. An accessor of another rank without a
+// layout change belongs to a matrix product, which always has two axes.
 const std::vector<DimRow>& Checker::shape_seen(
     const std::optional<std::vector<AccessorRow>>& accessors, std::size_t k,
     const TensorRow& row) const {
@@ -347,8 +348,7 @@ const std::vector<DimRow>& Checker::shape_seen(
   return is_flat ? row.shape : accessor.original_shapes;
 }
 
-// Passes that put one operator in the place of several leave depths behind: some are larger than
-// they would be counted again.
+// Fusion passes leave stale depths: some are larger than recomputed ones.
 void Checker::find_stale_depths() {
   for (const OperatorRow& row : dump_.operators) {
     const auto composite = row.find(kOwnKey) ? std::nullopt : parse_composite(row.op);
@@ -373,7 +373,7 @@ void Checker::compare_depth(const Path& path, std::int64_t says, std::int64_t sh
   }
 }
 
-// A version of AITemplate prints an attribute of every object of a kind or of none.
+// A version of AITemplate prints an attribute for all objects of a kind or for none.
 void Checker::check_presence() {
   struct Place {
     const std::vector<std::string>* absent;
@@ -412,7 +412,7 @@ void Checker::check_presence() {
   }
 }
 
-// As the dump lists them, or as Tenon says that the graph has them.
+// Returns outputs in the order of the dump, or in the graph order that Tenon annotated.
 std::vector<std::size_t> Checker::listed_outputs() const {
   std::vector<std::pair<std::int64_t, std::size_t>> found;
   for (std::size_t k = 0; k < dump_.tensors.size(); ++k) {
@@ -429,7 +429,7 @@ std::vector<std::size_t> Checker::listed_outputs() const {
   return outputs;
 }
 
-// Whether every tensor stands behind what it is computed from.
+// Returns whether the tensors are listed in topological order.
 bool Checker::is_listed_in_order() const {
   for (std::size_t k = 0; k < dump_.tensors.size(); ++k) {
     for (const std::size_t writer : written_by_[k]) {
@@ -441,7 +441,7 @@ bool Checker::is_listed_in_order() const {
   return true;
 }
 
-// The order of AITemplate's sort; of outputs of one operator that are alike, as they are listed.
+// Checks AITemplate's sort order; equal outputs of one operator are compared in listed order.
 void Checker::check_order() {
   SortGraph graph;
   graph.tensors.resize(dump_.tensors.size());
@@ -458,7 +458,7 @@ void Checker::check_order() {
     const TensorRow& row = dump_.tensors[k];
     SortGraph::Tensor& tensor = graph.tensors[k];
     tensor.writers = written_by_[k];
-    // In the order that the tensor lists them, which ties depend on.
+    // In the order of the tensor's readers, which ties depend on.
     std::unordered_map<std::string, std::vector<std::size_t>> by_name;
     for (const std::size_t reader : read_by_[k])
       by_name[*dump_.operators[reader].name].push_back(reader);
@@ -478,7 +478,8 @@ void Checker::check_order() {
   }
   graph.outputs = listed_outputs();
   std::vector<std::size_t> order = sorted_tensors(graph);
-  // The user's order of outputs is not told: any that leads to this list is as good.
+  // The dump does not record the user's order of outputs: any order that leads to this list is
+  // accepted.
   std::vector<std::size_t> outputs = graph.outputs;
   std::sort(outputs.begin(), outputs.end());
   const auto is_listed = [&] { return std::is_sorted(order.begin(), order.end()); };
@@ -489,7 +490,7 @@ void Checker::check_order() {
   }
   if (!is_listed() && are_depths_stale_ && is_listed_in_order()) {
     findings_.hold("order of tensors");
-    return;  // sorted before the passes that came last
+    return;  // sorted before the last passes
   }
   if (!is_listed()) {
     graph.outputs = listed_outputs();

@@ -5,8 +5,8 @@
 
 namespace tenon::aitemplate {
 
-/// Computes again what a dump claims: shapes, depths, order, names, flags, accessors, conditions of
-/// kernels and what tensors and operators say of one another.
+/// Recomputes the claims of a dump: shapes, depths, order, names, flags, accessors, kernel
+/// conditions, and references between tensors and operators.
 Findings check_dump(const Dump& dump, const SourceMap& places);
 
 }  // namespace tenon::aitemplate

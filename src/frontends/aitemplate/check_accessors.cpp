@@ -23,8 +23,8 @@ PythonValue to_python(const std::optional<Groups>& groups) {
   return list;
 }
 
-// Pairs up runs of dims that hold equally many elements; dims of one stand alone. Nothing where a
-// dim that varies would share its run.
+// Matches runs of dims with equal element counts; dims of extent 1 are matched separately. Returns
+// nullopt if a dynamic dim would share a run.
 std::optional<Groups> pair_dims(const std::vector<DimRow>& original,
                                 const std::vector<DimRow>& actual) {
   Groups groups;
@@ -65,7 +65,7 @@ std::optional<Groups> pair_dims(const std::vector<DimRow>& original,
   return groups;
 }
 
-// The product of dims that do not vary.
+// Returns the product of static dims.
 std::optional<std::int64_t> static_product(const std::vector<DimRow>& dims, std::size_t from) {
   std::int64_t product = 1;
   for (std::size_t k = from; k < dims.size(); ++k) {
@@ -148,7 +148,7 @@ void Checker::check_accessor(const AccessorRow& accessor, const TensorRow& tenso
   const auto axis = static_cast<std::size_t>(*accessor.stride_dim);
   const std::vector<DimRow>& actual = *accessor.actual_shapes;
   const auto pitch = static_product(actual, axis), unit = static_product(actual, axis + 1);
-  // Axes before the strided one are the same; what is left of the accessed elements is a row.
+  // Axes before the strided one are equal; the remaining accessed elements form a row.
   std::optional<std::int64_t> row;
   if (accessor.original_shapes.size() == actual.size()) {
     row = static_product(accessor.original_shapes, axis);
@@ -197,7 +197,7 @@ void Checker::check_mapping(const AccessorRow& accessor, const Path& path) {
                  to_python(expected));
 }
 
-// Where several operators write one tensor, what they write lies side by side.
+// Requires that operators that write one tensor write adjacent regions.
 void Checker::check_parts() {
   struct Part {
     std::int64_t offset = 0, count = 0;
@@ -215,8 +215,7 @@ void Checker::check_parts() {
     }
   }
   for (auto& [tensor, list] : parts) {
-    if (list.size() < written_by_[tensor].size())
-      continue;  // a concatenation fills the places between
+    if (list.size() < written_by_[tensor].size()) continue;  // a concatenation fills the gaps
     std::stable_sort(list.begin(), list.end(),
                      [](const Part& a, const Part& b) { return a.offset < b.offset; });
     std::int64_t next = 0;

@@ -19,7 +19,7 @@ bool is_profiled(const OperatorRow& row) {
                      [](const ExecEntry& entry) { return algorithm_of(entry) != ""; });
 }
 
-// "NI >= 1 && NI <= 8 && CI == 3": the least and greatest value of each name.
+// Parses "NI >= 1 && NI <= 8 && CI == 3" to the range of each name.
 std::optional<std::map<std::string, Range>> parse_condition(const std::string& condition) {
   std::map<std::string, Range> ranges;
   std::string_view rest = condition;
@@ -37,7 +37,7 @@ std::optional<std::map<std::string, Range>> parse_condition(const std::string& c
   return ranges;
 }
 
-// A number saturates where it gets too large for an extent.
+// Saturates above the largest extent.
 std::int64_t product_of(const std::vector<DimRow>& dims, std::size_t from, std::size_t to,
                         bool at_least) {
   std::int64_t product = 1;
@@ -84,8 +84,8 @@ void Checker::check_convolution(const OperatorRow& row, const Composite& composi
   check_workspace(row, path);
 }
 
-// Before kernels are profiled there is a condition for each value of the batch; afterwards they
-// cover the range of each extent.
+// Before profiling, a dump has one condition per batch value; afterwards its conditions cover
+// ranges of each extent.
 void Checker::check_conditions(const OperatorRow& row, const std::vector<DimRow>& image,
                                const Path& path) {
   if (!row.exec_path) return;
@@ -155,7 +155,7 @@ void Checker::check_product(const OperatorRow& row, const Composite& composite, 
     check_workspace(row, path);
   }
   if (!row.exec_path || row.inputs.size() < 2) return;
-  // M, N and K (and B) from the operands.
+  // Derives M, N and K (and B) from the operands.
   const std::vector<DimRow>& a = input_shape(row, 0);
   const std::vector<DimRow>& b = input_shape(row, 1);
   const bool is_batched = composite.base == Composite::Base::Bmm;
@@ -174,7 +174,7 @@ void Checker::check_product(const OperatorRow& row, const Composite& composite, 
     return numbers;
   };
   const auto least = ranges_of(true), greatest = ranges_of(false);
-  // Ranges follow one another from the least value to the greatest.
+  // Ranges must be consecutive from the least value to the greatest.
   std::map<std::string, std::int64_t> next = least;
   std::set<std::string> in_ranges;
   const auto check = [&](const std::string& condition, const Path& at) {
@@ -213,7 +213,7 @@ void Checker::check_product(const OperatorRow& row, const Composite& composite, 
       check(entry.condition, place_of);
       continue;
     }
-    // What was profiled is among what the kernel is for.
+    // The profiled extents must lie in the kernel's condition.
     const auto holds = check(condition->text, place_of / "exec_cond");
     const auto profiled = parse_condition(entry.condition);
     for (const auto& [name, most] : greatest) {

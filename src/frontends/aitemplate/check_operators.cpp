@@ -83,7 +83,7 @@ void Checker::check_operator(std::size_t index) {
   check_other(row, path);
 }
 
-// Attributes that come together: where some are there, none is missing or misspelt.
+// Attributes that occur together: if some are present, all must be.
 void Checker::check_members(const OperatorRow& row, const Path& path,
                             std::initializer_list<std::string_view> names) {
   const auto has = [&](std::string_view name) { return row.find(name) != nullptr; };
@@ -101,13 +101,14 @@ void Checker::check_members(const OperatorRow& row, const Path& path,
   }
 }
 
-// <kind>_<counter>; what was one operator of many may share another's name later.
+// Checks names <kind>_<counter>. An inner operator of a fused one may share the name of a later
+// operator.
 void Checker::check_names(const OperatorRow& row, const Path& path) {
   const auto counter_of = [&](const std::string& name) -> std::optional<std::int64_t> {
     for (const std::string& prefix : {row.op + "_", "ait_" + row.op + "_"}) {
       if (name.rfind(prefix, 0) != 0) continue;
       const std::string rest = name.substr(prefix.size());
-      // A name that was taken gets another number behind it.
+      // A name that was taken gets a second number as suffix.
       const auto number = parse_integer(rest.substr(0, rest.find('_')));
       if (number && *number >= 0) return number;
     }
@@ -144,7 +145,7 @@ void Checker::check_func(const OperatorRow& row, const Path& path) {
   compare_lists("groups", path / "inputs", row.inputs, tensors);
 }
 
-// What goes in and comes out of a group follows from its inner operators.
+// The inner operators determine the operands and results of a group.
 void Checker::check_group(const OperatorRow& row, const Path& path) {
   std::map<std::string, std::int64_t> depths;
   std::unordered_set<std::string> made;
@@ -196,7 +197,7 @@ void Checker::check_group(const OperatorRow& row, const Path& path) {
     compare_lists("groups", path / "inputs", row.inputs, texts(originals));
 }
 
-// An elementwise result has its operands' own dims.
+// An elementwise result shares the dims of its operands.
 void Checker::check_group_dims(const OperatorRow& row, const Path& path) {
   for (std::size_t k = 0; k < row.outputs.size(); ++k) {
     const std::vector<DimRow>& result = output_shape(row, k);
@@ -224,7 +225,7 @@ void Checker::check_group_dims(const OperatorRow& row, const Path& path) {
 
 // ---- shapes ----
 
-// What Tenon infers from the operands' shapes, operator by operator.
+// Compares with Tenon's shape inference, operator by operator.
 void Checker::check_shapes(const OperatorRow& row, const Path& path) {
   if (row.find(kOwnKey) != nullptr || !OperatorImport::knows(row)) return;
   const bool is_rest = row.op == "concatenate" && row.original_inputs &&
@@ -278,7 +279,7 @@ void Checker::check_shapes(const OperatorRow& row, const Path& path) {
   }
 }
 
-// As the dump would have them: symbols are safe names there.
+// Prints dims as in a dump, with symbols as safe names.
 static std::string dims_text(const Dims& dims) {
   SymbolRanges symbols;
   for (const Dim& dim : dims) dim.collect_symbols(symbols);
@@ -287,7 +288,7 @@ static std::string dims_text(const Dims& dims) {
   return to_string(substitute(dims, safe));
 }
 
-// Tenon's own operators need layouts, which only the whole graph has.
+// Tenon's native operators need layouts, which are only known for the whole graph.
 void Checker::check_tenon_shapes() {
   const bool has_any =
       std::any_of(dump_.operators.begin(), dump_.operators.end(),
@@ -342,7 +343,7 @@ void Checker::check_other(const OperatorRow& row, const Path& path) {
     if (normalized != nullptr && normalized->items.size() <= x.size()) {
       std::vector<DimRow> dims{x.end() - static_cast<std::ptrdiff_t>(normalized->items.size()),
                                x.end()};
-      // Dims that a module was given are other objects, which nobody names.
+      // Dims passed to a module are separate objects without names.
       for (std::size_t k = 0; k < dims.size(); ++k) {
         const PythonValue* name = normalized->items[k].find("name");
         if (name != nullptr && name->is(Kind::None)) dims[k].name.reset();

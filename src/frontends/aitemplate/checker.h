@@ -12,7 +12,7 @@
 
 namespace tenon::aitemplate {
 
-/// Walks a dump and computes its claims again.
+/// Walks a dump and recomputes its claims.
 class Checker {
  public:
   Checker(const Dump& dump, const SourceMap& places);
@@ -20,7 +20,7 @@ class Checker {
 
  private:
   // ---- places ----
-  /// A path of attributes below one tensor or operator: "operators/3/exec_path/0".
+  /// Path of attributes below a tensor or operator: "operators/3/exec_path/0".
   struct Path {
     std::string text;
     Path operator/(std::string_view step) const { return {text + "/" + std::string(step)}; }
@@ -39,7 +39,7 @@ class Checker {
   void compare_numbers(std::string_view kind, const Path& path,
                        const std::vector<std::int64_t>& says,
                        const std::vector<std::int64_t>& should_be);
-  /// Compares values leaf by leaf, so that what differs is named.
+  /// Compares values leaf by leaf, so that the finding names the difference.
   void compare_values(std::string_view kind, const Path& path, const PythonValue& says,
                       const PythonValue& should_be);
   void compare_attribute(std::string_view kind, const OperatorRow& row, const Path& path,
@@ -91,7 +91,7 @@ class Checker {
   const TensorRow& tensor(const std::string& name) const {
     return dump_.tensors[tensors_.at(name)];
   }
-  /// The shape that an operator computes with.
+  /// Shapes as the operator sees them.
   const std::vector<DimRow>& input_shape(const OperatorRow& row, std::size_t k) const;
   const std::vector<DimRow>& output_shape(const OperatorRow& row, std::size_t k) const;
   std::string dim_text(const DimRow& row) const;
@@ -99,12 +99,12 @@ class Checker {
   const Dump& dump_;
   const SourceMap& places_;
   DimTable dims_;
-  bool is_late_ = false;  // operators were put together, or profiled
+  bool is_late_ = false;  // operators were fused or profiled
   bool are_depths_stale_ = false;
   Findings findings_;
   std::unordered_map<std::string, std::size_t> tensors_;
   std::vector<std::vector<std::size_t>> written_by_, read_by_;     // operators, by tensor
-  std::vector<std::vector<std::size_t>> written_at_;               // which of their outputs it is
+  std::vector<std::vector<std::size_t>> written_at_;               // output positions, by tensor
   std::unordered_map<std::string, std::size_t> by_original_name_;  // operators
   std::unordered_map<std::string, const DimRow*> first_dims_;      // by name
   std::unordered_map<std::string, std::pair<std::size_t, std::size_t>>

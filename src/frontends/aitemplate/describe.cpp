@@ -15,9 +15,9 @@ namespace {
 
 using Kind = PythonValue::Kind;
 
-constexpr std::size_t kMostRows = 24;  // of one table: the page is to be read
+constexpr std::size_t kMostRows = 24;  // per table, to keep the page readable
 
-// "batch_size (1 to 64)", "28".
+// Returns e.g. "batch_size (1 to 64)", "28".
 std::string extent_text(const DimRow& dim) {
   if (dim.is_static()) return std::to_string(dim.least());
   const auto* formula = std::get_if<std::string>(&dim.symbolic_value);
@@ -45,7 +45,7 @@ std::string role_of(const TensorRow& row) {
   return row.is_output ? "output" : "inside";
 }
 
-// The attributes that say what the operator does, not how it is run.
+// Returns the attributes that define the computation, without execution details.
 std::string settings_of(const OperatorRow& row) {
   std::vector<std::string> parts;
   for (const std::string_view name :
@@ -157,7 +157,7 @@ Page::Section operator_table(const Dump& dump) {
   return section;
 }
 
-// Those that vary, that several tensors share, or that somebody named.
+// Lists dims that are dynamic, shared by several tensors, or named by the user.
 Page::Section dim_table(const Dump& dump) {
   Page::Section section{
       "Dims that tensors share or that vary", "", {"dim", "symbol", "values", "stands in"}, {}};
@@ -227,7 +227,7 @@ Page::Section group_table(const Dump& dump) {
   return section;
 }
 
-// Whether a sum with a convolution's result could have been its bias.
+// Reports whether an addition to a convolution's result could have been its bias.
 Page::Section bias_table(const Dump& dump) {
   std::unordered_map<std::string, const OperatorRow*> convolutions;
   std::unordered_map<std::string, const TensorRow*> tensors;

@@ -5,7 +5,7 @@
 
 namespace tenon::aitemplate {
 
-/// The dump for someone who has never seen one.
+/// Describes a dump for readers new to the format.
 Page describe_dump(const Dump& dump);
 
 }  // namespace tenon::aitemplate

@@ -8,7 +8,7 @@
 
 namespace tenon::aitemplate {
 
-/// The dims of a dump as Tenon's: one symbol with a range for each that varies.
+/// Maps the dims of a dump to Tenon dims: one symbol with a range per dynamic dim.
 class DimTable {
  public:
   explicit DimTable(const Dump& dump);
@@ -22,8 +22,8 @@ class DimTable {
   DimBindings symbols_;
 };
 
-/// The symbol that a dim is, or "" for a number or a formula. Dumps of older versions have no
-/// symbols; a dim's name is one there.
+/// Returns the symbol of a dim, or "" for a number or a formula. Dumps of older versions have no
+/// symbols; the dim's name is used instead.
 std::string symbol_of(const DimRow& row);
 
 }  // namespace tenon::aitemplate

@@ -6,10 +6,10 @@
 
 namespace tenon::aitemplate {
 
-/// What AITemplate would dump of a graph before kernels are profiled. Operators that it lacks stand
-/// under Tenon's names with `tenon`, which is what `own_node` makes of them; images in another
-/// layout are permuted before and behind a convolution, which `tenon_layout` marks. Throws Error of
-/// kind Unsupported that lists sequences, optionals and values whose type is not known.
+/// Returns the dump that AITemplate would write for a graph before profiling. Operators that it
+/// lacks keep Tenon's names and carry the native node (`own_node`) in the attribute `tenon`; images
+/// in another layout are permuted before and after a convolution, marked by `tenon_layout`. Throws
+/// Error of kind Unsupported that lists sequences, optionals and values of unknown type.
 Dump export_dump(const Graph& graph, const OwnNodes& own = {});
 
 }  // namespace tenon::aitemplate

@@ -6,7 +6,7 @@
 #include <functional>
 #include <limits>
 
-// Which of AITemplate's operators a node is.
+// Selection of an AITemplate operator for each node.
 namespace tenon::aitemplate {
 namespace {
 
@@ -101,7 +101,7 @@ void Exporter::add_node(NodeId id) {
 
 // ---- elementwise ----
 
-// Extents of a broadcast result: the first operand's, where it is not one that is repeated.
+// Extents of a broadcast result come from the first operand that is not repeated.
 std::size_t Exporter::add_elementwise(const FuncInfo& func, std::vector<std::size_t> operands,
                                       ValueId result, const Dims& dims, DType dtype) {
   Origins origins(dims.size());
@@ -161,7 +161,7 @@ bool Exporter::try_elementwise(const Node& node) {
   return true;
 }
 
-// A group whose nodes are all elementwise functions of its operands and of one another.
+// Exports a group whose nodes are all elementwise functions of its operands and of one another.
 bool Exporter::try_group(const Node& node) {
   const Graph& body = node.bodies.at(0);
   if (body.node_count() < 2 || body.outputs().size() != node.results.size()) return false;
@@ -190,7 +190,7 @@ bool Exporter::try_group(const Node& node) {
     funcs.push_back(func);
   }
   for (const ValueId output : body.outputs()) {
-    if (!body.value(output).producer) return false;  // an operand that is passed on
+    if (!body.value(output).producer) return false;  // an operand that is passed through
   }
   std::unordered_map<ValueId, std::size_t> tensors;
   for (std::size_t k = 0; k < body.inputs().size(); ++k)
@@ -226,7 +226,7 @@ bool Exporter::try_group(const Node& node) {
 // ---- movement ----
 
 bool Exporter::try_view(const Node& node) {
-  if (node.operands.size() != 1) return false;  // a shape that only data tells
+  if (node.operands.size() != 1) return false;  // a data-dependent shape
   const std::size_t x = tensor_of(node.operands[0]);
   const std::size_t rank = tensors_[x].extents.size();
   Operation operation;
@@ -257,7 +257,7 @@ bool Exporter::try_view(const Node& node) {
   return true;
 }
 
-// AITemplate has kernels of their own for some orders of axes.
+// AITemplate has dedicated kernels for some permutations.
 Exporter::Operation Exporter::permutation(std::size_t tensor,
                                           const std::vector<std::int64_t>& perm) {
   using Order = std::vector<std::int64_t>;

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-// Convolutions, matrix products, poolings and reductions.
+// Export of convolutions, matrix products, poolings and reductions.
 namespace tenon::aitemplate {
 namespace {
 
@@ -16,7 +16,7 @@ bool is_one_number(const std::vector<std::int64_t>& list) {
   return std::adjacent_find(list.begin(), list.end(), std::not_equal_to<>()) == list.end();
 }
 
-// One number where all are the same, else a tuple.
+// Returns one number if all are equal, else a tuple.
 PythonValue number_or_tuple(const std::vector<std::int64_t>& list) {
   if (is_one_number(list)) return PythonValue::number(list.front());
   PythonValue tuple = PythonValue::list(list);
@@ -44,7 +44,7 @@ std::vector<std::int64_t> permutation_between(const std::string& from, const std
 
 // ---- layouts ----
 
-// The tensor with its axes in another order, made once.
+// Permutes a tensor to another layout, once per layout.
 std::size_t Exporter::change_layout(std::size_t tensor, const std::string& from,
                                     const std::string& to) {
   if (from == to) return tensor;
@@ -63,7 +63,8 @@ std::size_t Exporter::change_layout(std::size_t tensor, const std::string& from,
   return known->second;
 }
 
-// An operation whose result is an image in AITemplate's order, and that in the graph's.
+// Adds an operation whose result is an image in AITemplate's layout, and converts it to the
+// graph's.
 void Exporter::add_image(Operation operation, const std::string& layout, ValueId result) {
   const std::string image(image_layout(4));
   const Origins batch = {std::make_pair(std::size_t{0}, std::size_t{0})};
@@ -259,7 +260,7 @@ ProductExtents Exporter::product_extents(const Composite& composite,
     ProductExtents::Extent made{name, 1, 1, ""};
     for (std::size_t axis = from; axis < to; ++axis) {
       const DimRow& dim = extent(operands[operand], axis);
-      // Too large for an extent stays as large as one can be.
+      // Saturates at the largest extent.
       if (__builtin_mul_overflow(made.least, dim.least(), &made.least)) made.least = kMaxExtent;
       if (__builtin_mul_overflow(made.greatest, dim.greatest(), &made.greatest))
         made.greatest = kMaxExtent;
@@ -307,7 +308,7 @@ void Exporter::add_product(const std::string& op, const std::vector<std::size_t>
   }
   operation.input_accessors = operands.size();
   operation.output_accessors = 1;
-  // M from the first operand, N from the second.
+  // M comes from the first operand, N from the second.
   Origins origins;
   const std::size_t a_rank = tensors_[operands[0]].extents.size();
   const std::size_t leading = is_batched ? 1 : a_rank - 2;
@@ -330,7 +331,7 @@ bool Exporter::try_product(const Node& node) {
   return true;
 }
 
-// A convolution or product and what is done to its result, each once, in the order of the operands.
+// Exports a contraction and its epilogue, with each step once and in operand order.
 bool Exporter::try_composite(const Node& node) {
   const Graph& body = node.bodies.at(0);
   if (body.outputs().size() != 1 || node.results.size() != 1 || !node.results[0] || !body.first())
@@ -373,7 +374,7 @@ bool Exporter::try_composite(const Node& node) {
     value = inner.results[0];
   }
   auto name = composite_name(convolution ? convolution->base : *product, steps);
-  // AITemplate's products that do more take a weight of (N, K).
+  // AITemplate's GEMMs with epilogues take a transposed weight (N, K).
   const bool turns_weight = !name && product == "gemm_rrr";
   if (turns_weight) name = composite_name("gemm_rcr", steps);
   if (!name || body.outputs()[0] != value || used != body.inputs() || body.node_count() < 2)

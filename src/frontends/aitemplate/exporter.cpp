@@ -14,7 +14,7 @@ namespace {
 
 using Kind = PythonValue::Kind;
 
-constexpr std::int64_t kMostElements = 64;  // of a constant that is told in full
+constexpr std::int64_t kMostElements = 64;  // of a constant that is written in full
 
 std::vector<bool> needed_nodes(const Graph& graph) {
   std::vector<bool> is_needed(graph.node_id_bound(), false);
@@ -31,7 +31,7 @@ std::vector<bool> needed_nodes(const Graph& graph) {
   return is_needed;
 }
 
-// Symbols as sympy could have them.
+// Replaces symbols by names that sympy accepts.
 Dim with_safe_symbols(const Dim& dim) {
   SymbolRanges symbols;
   dim.collect_symbols(symbols);
@@ -80,7 +80,7 @@ Dump Exporter::run() {
 
 // ---- tensors ----
 
-// "1 8 64 at x[0] bias[0]": the values of a dim that somebody named, and where it stands.
+// Parses "1 8 64 at x[0] bias[0]": the values of a user-named dim and its occurrences.
 void Exporter::read_dim_notes() {
   const std::string prefix = dim_metadata_key("");
   for (const auto& [key, note] : graph_.metadata) {
@@ -106,7 +106,7 @@ void Exporter::read_dim_notes() {
     }
     if (!is_sound || row.values.empty() || row.values.size() > 1000 ||
         !std::is_sorted(row.values.begin(), row.values.end())) {
-      continue;  // a note that somebody else wrote
+      continue;  // metadata from another writer
     }
     extents_.push_back({std::move(row)});
     for (const auto& place : places) noted_.emplace(place, extents_.size() - 1);
@@ -169,8 +169,8 @@ std::vector<std::size_t> Exporter::source_extents(const std::string& name, const
   return list;
 }
 
-// A number is the operand's own extent where it comes from there; a formula is one extent
-// everywhere.
+// A number shares the extent of the operand that it originates from; equal formulas share one
+// extent everywhere.
 std::vector<std::size_t> Exporter::result_extents(const Dims& dims,
                                                   const std::vector<std::size_t>& operands,
                                                   const Origins& origins) {
@@ -191,7 +191,7 @@ std::vector<std::size_t> Exporter::result_extents(const Dims& dims,
   return list;
 }
 
-// `extents_of` gives those of a tensor by its name and dims.
+// `extents_of` maps the tensor's name and dims to extents.
 template <class ExtentsOf>
 std::size_t Exporter::add_tensor(ValueId id, const ExtentsOf& extents_of) {
   const Value& value = graph_.value(id);
@@ -265,7 +265,7 @@ SortGraph Exporter::sort_graph(bool with_members) const {
     graph.tensors[k].bytes = bytes;
     graph.tensors[k].depth = tensors_[k].depth;
   }
-  // Groups come in the place of their members after all others were there.
+  // Groups follow all other operations and take the positions of their members.
   for (const bool are_groups : {false, true}) {
     for (std::size_t k = 0; k < operations_.size(); ++k) {
       const Operation& operation = operations_[k];
@@ -357,7 +357,7 @@ OperatorRow Exporter::operator_row(const Operation& operation) const {
     row.output_accessors = accessors(operation.outputs, operation.output_accessors);
   for (const std::size_t member : operation.members)
     row.elementwise_ops.push_back(operator_row(operations_[member]));
-  // Extents that got their names only now.
+  // Extents that were named after the row was created.
   for (auto& [key, value] : row.further) {
     const bool is_reshape = row.op == "reshape" && key == "shape";
     const bool is_layer_norm = row.op == "layernorm" && key == "normalized_shape";
@@ -419,7 +419,7 @@ void Exporter::make_rows() {
   }
 }
 
-// What views tell of the tensors they are views of, and those of what lies outside.
+// Propagates flags between views and their base tensors, and those of external tensors.
 void Exporter::mark_views(const std::vector<std::size_t>& order) {
   for (auto index = order.rbegin(); index != order.rend(); ++index) {
     const Tensor& tensor = tensors_[*index];
@@ -437,7 +437,7 @@ void Exporter::mark_views(const std::vector<std::size_t>& order) {
   }
 }
 
-// A layout that reading would not find by itself stands beside its tensor.
+// Annotates tensors whose layout a reader could not infer.
 void Exporter::add_layout_notes() {
   const std::map<std::string, std::string> asked = asked_layouts(dump_);
   for (std::size_t k = 0; k < order_.size(); ++k) {
@@ -451,11 +451,11 @@ void Exporter::add_layout_notes() {
   }
 }
 
-// The dump lists tensors in an order of its own.
+// Annotates the positions of inputs and outputs, since the dump sorts tensors.
 void Exporter::add_positions() {
   for (const bool are_inputs : {true, false}) {
     const std::vector<ValueId>& ports = are_inputs ? graph_.inputs() : graph_.outputs();
-    std::vector<std::size_t> places;  // of each listed one, in the graph's order
+    std::vector<std::size_t> places;  // position of each listed tensor in the graph's order
     for (const ValueId id : ports) {
       const auto found = std::find(order_.begin(), order_.end(), tensor_of(id));
       if (found != order_.end()) places.push_back(static_cast<std::size_t>(found - order_.begin()));

@@ -17,13 +17,13 @@
 
 namespace tenon::aitemplate {
 
-/// A node's attributes as they stand in a graph's text: "" or "{name = value}".
+/// Prints a node's attributes as in a graph's text: "" or "{name = value}".
 std::string attributes_text(const Node& node);
-/// One of them; words are bare.
+/// Prints one attribute; words are unquoted.
 std::string attribute_text(const OpDef& op, std::string_view name, const AttrValue& value);
 
-/// Turns a graph into the tables of the dump that AITemplate would write: first operators as a user
-/// would have called them, numbered in AITemplate's order, then fused groups in their place.
+/// Converts a graph to the tables of AITemplate's dump: first the operators that a user would have
+/// called, numbered in AITemplate's order, then fused groups in their positions.
 class Exporter {
  public:
   Exporter(const Graph& graph, const OwnNodes& own) : graph_(graph), own_(own) {}
@@ -31,32 +31,32 @@ class Exporter {
 
  private:
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
-  static constexpr int kMostViews = 8;  // of one another: a dump prints the whole chain, each time
+  static constexpr int kMostViews = 8;  // chained; a dump prints the whole chain for each
 
-  struct Extent {  // a dim; tensors share it
+  struct Extent {  // a dim that tensors share
     DimRow row;
   };
   struct Tensor {
-    std::string name, original_name;  // "" until it is named, or where they are the same
+    std::string name, original_name;  // "" until named, or if both are equal
     DType dtype = DType::F32;
     std::vector<std::size_t> extents;
     std::int64_t depth = 0;
-    ValueId value;  // invalid for what only the dump has
+    ValueId value;  // invalid for tensors that only the dump has
     const Constant* constant = nullptr;
     bool is_input = false, is_output = false;
     std::size_t view_of = kNone;
     int view_depth = 0;
   };
   struct Operation {
-    OperatorRow row;  // kind and own attributes; the rest is filled in at the end
+    OperatorRow row;  // kind and own attributes; the other fields are set at the end
     std::vector<std::size_t> inputs, outputs;
-    std::vector<std::size_t> args;  // of an elementwise one; kNone for a number
+    std::vector<std::size_t> args;  // for elementwise operations; kNone for a number
     std::size_t input_accessors = 0, output_accessors = 0;
     bool keeps_original_inputs = false, keeps_original_outputs = false;
-    std::vector<std::size_t> members;  // of a group: operations that run as this one
+    std::vector<std::size_t> members;  // of a group: the fused operations
     bool is_member = false;
   };
-  // Where an extent of a result comes from: an axis of an operand, or nowhere.
+  // Origin of each result extent: an axis of an operand, or none.
   using Origins = std::vector<std::optional<std::pair<std::size_t, std::size_t>>>;
 
   // ---- tensors ----
@@ -77,7 +77,7 @@ class Exporter {
   }
   std::vector<DimRow> shape_of(std::size_t tensor) const;
 
-  // ---- operators: each gives false where AITemplate has none for the node ----
+  // ---- operators: each returns false if AITemplate has no equivalent ----
   void add_node(NodeId id);
   bool try_elementwise(const Node& node);
   bool try_convolution(const Node& node);
@@ -117,7 +117,7 @@ class Exporter {
   std::size_t change_layout(std::size_t tensor, const std::string& from, const std::string& to);
   Operation permutation(std::size_t tensor, const std::vector<std::int64_t>& perm);
 
-  /// Adds an operation whose results are these values.
+  /// Adds an operation with these results.
   std::size_t add(Operation operation, const std::vector<ValueId>& results,
                   const std::vector<Origins>& origins);
   std::size_t add_made(Operation operation);
@@ -146,7 +146,7 @@ class Exporter {
   std::map<std::pair<std::size_t, std::string>, std::size_t> changed_;
   std::vector<std::size_t> order_;                  // of tensors in the dump
   std::vector<TensorRow> rows_;                     // by tensor
-  std::map<std::string, std::size_t> not_written_;  // why, and how often
+  std::map<std::string, std::size_t> not_written_;  // reason -> count
   Dump dump_;
 };
 

@@ -19,13 +19,13 @@ using Kind = PythonValue::Kind;
 
 constexpr std::string_view kDimKey = "aitemplate dim ";
 
-// Operators whose result has the layout of operands of its rank.
+// Returns whether the operator's result has the layout of its operands of equal rank.
 bool keeps_layout(const OperatorRow& row) {
   return row.op == "elementwise" || row.op == "fused_elementwise" || row.op == "concatenate" ||
          row.op == "identity" || row.op == "groupnorm" || row.op == "groupnorm_swish";
 }
 
-// What could not be translated, with counts; one Error.
+// Collects unsupported operators with counts, for one Error.
 class Unsupported {
  public:
   void add(const std::string& op, const std::string& reason) {
@@ -54,7 +54,7 @@ class Importer {
   Graph run();
 
  private:
-  // A stretch of a tensor along one axis, written by one operator.
+  // Region of a tensor along one axis, written by one operator.
   struct Part {
     std::int64_t axis = 0, start = 0, count = 0;
     Var value;
@@ -92,9 +92,10 @@ class Importer {
   std::unordered_map<std::string, Var> values_;
   std::unordered_map<std::string, std::vector<Part>> parts_;
   std::unordered_map<std::string, std::size_t> writers_, missing_writers_;
-  // Where the writer changed a layout for a convolution: from what it gets, and to what it gives.
+  // Layout changes that the exporter inserted around convolutions: from changed operand to
+  // original, from changed result to original.
   std::unordered_map<std::string, std::string> operands_changed_, results_changed_;
-  std::unordered_set<std::string> lost_;  // what an operator would have made that is not supported
+  std::unordered_set<std::string> lost_;  // results of unsupported operators
   Builder build_;
   Unsupported unsupported_;
 };
@@ -140,7 +141,7 @@ Graph Importer::run() {
   return build_.take();
 }
 
-// Names from before they were made safe for C, where those tell tensors apart.
+// Uses the names from before sanitizing for C, if they are unique.
 void Importer::name_values() {
   std::unordered_set<std::string> taken;
   for (const TensorRow& row : dump_.tensors) {
@@ -152,7 +153,7 @@ void Importer::name_values() {
   }
 }
 
-// Tensors as the dump lists them, but for those that tell their place among inputs or outputs.
+// Returns tensors in listed order, except those with an annotated input or output position.
 std::vector<const TensorRow*> Importer::listed(std::string_view key) const {
   std::vector<const TensorRow*> rows;
   for (const TensorRow& row : dump_.tensors) rows.push_back(&row);
@@ -203,7 +204,7 @@ void Importer::add_sources() {
   }
 }
 
-// A constant: a number, what Tenon's writer said of it, or made up.
+// Creates a constant: a number, the elements that Tenon's exporter wrote, or a seeded weight.
 Var Importer::source_value(const TensorRow& row) {
   const DType dtype = *dtype_of(row.dtype);
   const Dims dims = dims_.dims(row.shape);
@@ -237,14 +238,14 @@ std::size_t Importer::writer_count(const std::string& name) const {
   return found == writers_.end() ? 0 : found->second;
 }
 
-// What a tensor was before its layout was changed.
+// Returns the tensor before its layout change.
 std::string Importer::through_changes(const std::string& name, bool& was_changed) const {
   const auto found = operands_changed_.find(name);
   was_changed = found != operands_changed_.end();
   return was_changed ? found->second : name;
 }
 
-// And what a result becomes.
+// Returns the result after its layout change.
 std::string Importer::behind_changes(const std::string& name) const {
   const auto found = results_changed_.find(name);
   return found == results_changed_.end() ? name : found->second;
@@ -266,7 +267,7 @@ std::vector<OperatorImport::Operand> Importer::operands_of(const OperatorRow& ro
       value = read(value, (*row.input_accessors)[k]);
     operands.push_back({value, was_changed});
   }
-  // A result whose layout is changed back was computed in the layout of its operand.
+  // A result whose layout is converted back was computed in the operand's layout.
   const bool is_changed_back =
       std::any_of(row.outputs.begin(), row.outputs.end(),
                   [&](const std::string& name) { return behind_changes(name) != name; });
@@ -286,7 +287,7 @@ void Importer::import_operator(const OperatorRow& row) {
   for (std::size_t k = 0; k < row.outputs.size(); ++k) {
     const bool has_accessor = row.output_accessors && k < row.output_accessors->size();
     const std::vector<DimRow>& whole = tensor(row.outputs[k]).shape;
-    // A matrix product's may have two axes whatever it multiplies.
+    // The accessor of a matrix product may have two axes whatever the operands' rank.
     const bool is_flat = has_accessor && !(*row.output_accessors)[k].actual_shapes &&
                          (*row.output_accessors)[k].original_shapes.size() != whole.size();
     outputs.push_back(has_accessor && !is_flat ? (*row.output_accessors)[k].original_shapes
@@ -330,8 +331,8 @@ void Importer::bind(const OperatorRow& row, const std::vector<Var>& results) {
   }
 }
 
-// What is left of a concatenation when other operators write into its result: the rest goes into
-// the places between.
+// Binds a partial concatenation: other operators write into its result, and the remaining operands
+// fill the gaps.
 void Importer::bind_concatenation(const OperatorRow& row) {
   const PythonValue* masks = row.find("input_masks");
   const PythonValue* along = row.find("concat_dim");
@@ -364,7 +365,7 @@ void Importer::store(const std::string& name, Var value) {
   values_.insert_or_assign(name, value);
 }
 
-// Once the last operator has written its part, the tensor is all of them in order.
+// After the last writer, concatenates all parts in order.
 void Importer::join_parts(const std::string& name) {
   std::size_t& missing = missing_writers_[name];
   if (missing > 0) --missing;
@@ -401,7 +402,7 @@ void Importer::join_parts(const std::string& name) {
   store(name, build_.call("concat", pieces, {{"axis", axis}}));
 }
 
-// A value takes its tensor's name; whoever was given that by chance takes another.
+// Names a value after its tensor; a value that has the name by coincidence is renamed.
 void Importer::give_name(Var value, const std::string& tensor) {
   Graph& graph = build_.graph();
   const auto known = names_.find(tensor);
@@ -412,7 +413,7 @@ void Importer::give_name(Var value, const std::string& tensor) {
   graph.rename(id, name);
 }
 
-// The number of elements behind an axis of a base tensor.
+// Returns the number of elements after an axis of a base tensor.
 std::int64_t behind(const std::vector<DimRow>& shape, std::int64_t axis) {
   std::int64_t count = 1;
   for (std::size_t k = static_cast<std::size_t>(axis) + 1; k < shape.size(); ++k) {
@@ -429,7 +430,7 @@ Var Importer::in_shape(Var value, const Dims& wanted) const {
   return call_with("reshape", {value}, {{"shape", wanted}});
 }
 
-// The part of a tensor that an accessor looks at, where that is not all of it.
+// Returns the region of a tensor that an accessor addresses; nullopt for the whole tensor.
 std::optional<Importer::Part> Importer::part_of(Var value, const AccessorRow& accessor) const {
   if (!accessor.stride_dim || !accessor.actual_shapes) return std::nullopt;
   const std::int64_t axis = *accessor.stride_dim;
@@ -464,7 +465,7 @@ void Importer::add_outputs() {
   if (build_.graph().outputs().empty()) throw Error("no tensor is an output").at(source_);
 }
 
-// A graph knows extents, not their names: those that somebody gave are kept beside it.
+// A graph stores extents without dim names: user-given names go to the metadata.
 void Importer::note_dim_names() {
   std::map<std::string, std::string> notes;
   for (const TensorRow& row : dump_.tensors) {
@@ -519,7 +520,7 @@ std::map<std::string, std::string> asked_layouts(const Dump& dump) {
       layouts.emplace(row.inputs[1], weight_layout(ranks[row.inputs[1]]));
     }
   }
-  // Back through what keeps a layout, to where values come in.
+  // Walks back through layout-preserving operators to the source tensors.
   while (!images.empty()) {
     const std::string name = images.back();
     images.pop_back();

@@ -9,18 +9,19 @@
 
 namespace tenon::aitemplate {
 
-/// The network of a dump: images channels last, weights (CO, KH, KW, CI), parameters seeded by
-/// their names, fused groups as one node each, strided accesses as slices and concatenations.
-/// Throws Error; of kind Unsupported, with all of them, where there are operators that Tenon lacks.
+/// Imports the network of a dump: images in channels-last layout, weights (CO, KH, KW, CI),
+/// parameters seeded by name, fused groups as one node each, strided accesses as slices and
+/// concatenations. Throws Error; of kind Unsupported, with the whole list, for operators without an
+/// equivalent.
 Graph import_dump(const Dump& dump, std::string_view source);
 
-/// The layouts that convolutions and poolings ask of tensors that nobody makes, by name.
+/// Returns the layouts that convolutions and poolings require of source tensors, by name.
 std::map<std::string, std::string> asked_layouts(const Dump& dump);
 
-/// The Tenon operator's mark on a change of layout that the writer put in.
+/// Returns whether the operator is a layout change that the exporter inserted.
 bool is_layout_change(const OperatorRow& row);
 
-/// A graph's metadata about a dim whose name somebody gave: its values and where it stands.
+/// Returns the metadata key of a user-named dim; the entry has its values and occurrences.
 std::string dim_metadata_key(std::string_view dim_name);
 
 }  // namespace tenon::aitemplate

@@ -17,7 +17,7 @@ std::string condition_on(const std::string& name, std::int64_t lo, std::int64_t 
   return lo == hi ? concat(name, " == ", lo) : concat(name, " >= ", lo, " && ", name, " <= ", hi);
 }
 
-// The choices that hold somewhere between two values, cut to them.
+// Returns the choices whose range intersects [least, greatest], clipped to it.
 std::vector<KernelChoices::Choice> between(const KernelChoices& choices, std::int64_t least,
                                            std::int64_t greatest) {
   std::vector<KernelChoices::Choice> list;
@@ -48,7 +48,7 @@ std::optional<KernelChoices> noted_choices(const Graph& graph, ValueId result) {
     if (first == std::string::npos || second == std::string::npos) return std::nullopt;
     const auto lo = parse_integer(lines[k].substr(0, first));
     const auto hi = parse_integer(lines[k].substr(first + 1, second - first - 1));
-    if (!lo || !hi) return std::nullopt;  // whoever wrote the metadata, it was not note_choices
+    if (!lo || !hi) return std::nullopt;  // not written by note_choices
     choices.choices.push_back({*lo, *hi, lines[k].substr(second + 1)});
   }
   if (choices.choices.empty()) return std::nullopt;

@@ -17,9 +17,9 @@ namespace {
 
 using Kind = PythonValue::Kind;
 
-constexpr std::size_t kMostAxes = 10;  // that a matrix product may have
+constexpr std::size_t kMostAxes = 10;  // of a matrix product
 
-// Channels from behind to the front, and back.
+// Moves channels from the last to the first position, and back.
 std::vector<std::int64_t> to_front(std::size_t rank) {
   std::vector<std::int64_t> perm{0, static_cast<std::int64_t>(rank) - 1};
   for (std::size_t k = 1; k + 1 < rank; ++k) perm.push_back(static_cast<std::int64_t>(k));
@@ -173,7 +173,7 @@ Var OperatorImport::splat(double number, const Dims& dims, DType dtype) {
 
 // ---- images ----
 
-// Tenon reads the layout off the type. What has none there is moved to the default order.
+// Tenon reads the layout from the type. An image without one is permuted to the default layout.
 Var OperatorImport::channels_first(const Operand& image, std::string_view layout, bool& was_moved) {
   const TensorType& type = build_.type(image.value).tensor();
   was_moved = !image.keeps_layout && type.layout.text() != layout;
@@ -191,7 +191,7 @@ Var OperatorImport::channels_last(Var value, bool was_moved) {
 
 Var OperatorImport::convolution(const Composite& composite, std::size_t& used) {
   const Var image = operand(0);
-  operand(1);  // which must be there
+  operand(1);  // throws if it is missing
   const std::size_t axes = rank(image) - 2;
   if (rank(image) != 4 && rank(image) != 5)
     throw Error(concat(row_.op, ": the image has no four or five axes"));
@@ -223,7 +223,7 @@ Var OperatorImport::convolution(const Composite& composite, std::size_t& used) {
 
 std::vector<Var> OperatorImport::pool() {
   bool was_moved = false;
-  operand(0);  // which must be there
+  operand(0);  // throws if it is missing
   const Var image = channels_first(operands_[0], image_layout(4), was_moved);
   const bool is_maximum = row_.op == "max_pool2d";
   const auto kernel = per_axis("kernel_size", 2, 1), strides = per_axis("stride", 2, 1);
@@ -233,13 +233,13 @@ std::vector<Var> OperatorImport::pool() {
   if (strides[0] != 1 || strides[1] != 1) attrs.emplace_back("strides", strides);
   if (has_pads)
     attrs.emplace_back("pads", std::vector<std::int64_t>{pads[0], pads[1], pads[0], pads[1]});
-  // The mean is always over the whole window.
+  // The mean always includes padding.
   if (has_pads && !is_maximum) attrs.emplace_back("count_include_pad", true);
   return {channels_last(build_.call(is_maximum ? "max_pool" : "average_pool", {image}, attrs),
                         was_moved)};
 }
 
-// ---- matrix products, and what is done to results before they are stored ----
+// ---- matrix products and epilogues ----
 
 Var OperatorImport::product(const Composite& composite) {
   const Var a = operand(0), b = operand(1);
@@ -249,7 +249,7 @@ Var OperatorImport::product(const Composite& composite) {
     throw Error(concat(row_.op, ": operands are no matrices"))
         .got(build_.type(a), " and ", build_.type(b));
   }
-  // A weight that Tenon's writer turned for the operator is as it was.
+  // A weight that the exporter transposed is restored.
   const bool is_turned = composite.layout == "rcr" && !is_batched && operands_[1].keeps_layout;
   if (composite.layout == "rrr" || is_turned) return build_.call("matmul", {a, b});
   const bool fits = is_batched
@@ -258,7 +258,7 @@ Var OperatorImport::product(const Composite& composite) {
                         : rank(b) == least && (rank(a) == least || composite.layout[0] == 'r');
   if (fits)
     return build_.call("einsum", {a, b}, {{"equation", product_equation(composite, rank(a))}});
-  // A batch of one is repeated, which the letters of an einsum do not say.
+  // Uses matmul because an einsum would not broadcast a batch of one.
   const auto swapped = [&](Var x) { return with_last_axes_swapped(build_, x); };
   const Var left = composite.layout[0] == 'r' ? a : swapped(a);
   const Var right = composite.layout[1] == 'r' ? b : swapped(b);
@@ -305,7 +305,7 @@ std::vector<Var> OperatorImport::composite() {
 
 // ---- groups ----
 
-/// One node whose body has what `fill` gives for an import into it.
+/// Creates one node whose body is filled by `fill`.
 template <class Fill>
 std::vector<Var> OperatorImport::fused(const Fill& fill) {
   Graph body;
@@ -326,7 +326,7 @@ std::vector<Var> OperatorImport::fused(const Fill& fill) {
                          std::vector<std::string>(results.size()), {std::move(body)});
 }
 
-// The dump does not tell numbers: they are made up where there is no usual one.
+// The dump does not record numeric arguments: without a usual default, arbitrary ones are used.
 Var OperatorImport::apply(const OperatorRow& inner, const std::vector<Var>& args) {
   if (!inner.func) throw Error("an elementwise operator has no function");
   const FuncInfo* func = find_func(inner.func->name);
@@ -377,7 +377,7 @@ std::vector<Var> OperatorImport::elementwise() {
 std::vector<Var> OperatorImport::group() {
   const auto fill = [](OperatorImport& import) {
     std::unordered_map<std::string, Var> values;
-    // Inner operators go by the names of before accessors led to other tensors.
+    // Inner operators refer to the names from before accessors redirected to other tensors.
     const auto& names = import.row_.original_inputs;
     for (std::size_t k = 0; k < import.row_.inputs.size(); ++k) {
       if (names && k < names->size() && (*names)[k])
@@ -399,7 +399,7 @@ std::vector<Var> OperatorImport::group() {
       if (inner.outputs.size() != 1) throw Error("an inner operator has one output");
       values[inner.outputs[0]] = import.apply(inner, args);
     }
-    // An accessor's tensor is another than the one that the group computes.
+    // An accessor's tensor differs from the one that the group computes.
     const auto& originals = import.row_.original_outputs;
     std::vector<Var> results;
     for (std::size_t k = 0; k < import.row_.outputs.size(); ++k) {

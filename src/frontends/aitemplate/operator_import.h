@@ -12,28 +12,29 @@
 
 namespace tenon::aitemplate {
 
-/// Ends the import of one operator; everything else goes on, so that all is reported at once.
+/// Aborts the import of one operator; the import continues, so that all unsupported operators are
+/// reported at once.
 struct NotSupported {
   std::string reason;
 };
 
-/// Appends what one operator computes to a graph.
+/// Appends the nodes of one operator to a graph.
 class OperatorImport {
  public:
-  /// A value, and whether its own layout counts (a dump knows only channels last).
+  /// A value, and whether its own layout applies (a dump only knows channels last).
   struct Operand {
     Var value;
     bool keeps_layout = false;
   };
 
-  /// `outputs` are the shapes of the outputs, as the operator computes them.
+  /// `outputs` are the shapes of the outputs in the operator's view.
   OperatorImport(const OperatorRow& row, const DimTable& dims, Builder& build,
                  std::vector<Operand> operands, std::vector<std::vector<DimRow>> outputs);
 
-  /// A value for each output. Throws NotSupported, or Error where operands do not fit.
+  /// Returns one value per output. Throws NotSupported, or Error if operands do not fit.
   std::vector<Var> run();
 
-  /// The names of operators this knows.
+  /// Returns whether the operator has an importer.
   static bool knows(const OperatorRow& row);
 
  private:
@@ -45,7 +46,7 @@ class OperatorImport {
   static const std::vector<Entry>& handlers();
   static const Entry* find_handler(std::string_view op);
 
-  // One operator and what is stored of it.
+  // An operator with its epilogue.
   Var composite_value(const Composite& composite);
   Var convolution(const Composite& composite, std::size_t& used);
   Var product(const Composite& composite);
@@ -59,7 +60,7 @@ class OperatorImport {
   template <class Fill>
   std::vector<Var> fused(const Fill& fill);
 
-  // One each.
+  // One operator each.
   std::vector<Var> tenon_op();
   std::vector<Var> pool();
   std::vector<Var> reshape();
@@ -91,7 +92,7 @@ class OperatorImport {
   double real(std::string_view name, double otherwise) const;
   bool flag(std::string_view name) const;
   std::vector<std::int64_t> integers(std::string_view name) const;
-  /// A number for each of `count` axes: one for all, or a tuple.
+  /// Returns one number per axis, from one number or a tuple.
   std::vector<std::int64_t> per_axis(std::string_view name, std::size_t count,
                                      std::int64_t otherwise) const;
   std::int64_t axis(std::string_view name) const;

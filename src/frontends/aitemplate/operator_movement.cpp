@@ -9,7 +9,7 @@
 #include <functional>
 #include <limits>
 
-// Movement, reductions, and Tenon's own operators.
+// Import of data movement, reductions and Tenon's native operators.
 namespace tenon::aitemplate {
 namespace {
 
@@ -23,7 +23,7 @@ std::vector<std::int64_t> order(std::initializer_list<std::int64_t> axes) { retu
 
 std::vector<Var> OperatorImport::reshape() {
   if (row_.op == "flatten") {
-    // The usual axes may count from the end.
+    // Axes may count from the end.
     const auto count = static_cast<std::int64_t>(rank(operand(0)));
     const auto normal = [&](std::int64_t at) { return at < 0 ? at + count : at; };
     const std::int64_t start = normal(integer("start")), end = normal(integer("end"));
@@ -84,7 +84,7 @@ std::vector<Var> OperatorImport::split() {
     if (!are_equal) attrs.emplace_back("sizes", sizes);
     return build_.call_all("split", {operand(0)}, attrs, std::vector<std::string>(sizes.size()));
   }
-  // Parts that others read where they lie are not made.
+  // Outputs that other operators read in place are not created.
   const PythonValue& masks = attribute("output_masks");
   std::vector<Var> parts;
   std::int64_t start = 0;
@@ -195,7 +195,7 @@ std::vector<Var> OperatorImport::reduce() {
   return {build_.call(row_.op, {x}, attrs)};
 }
 
-// The mean of squared distances from the mean, over n or n - 1.
+// Mean squared deviation, divided by n or n - 1.
 std::vector<Var> OperatorImport::variance() {
   const Var x = operand(0);
   const std::vector<std::int64_t> axes = integers("reduction_axes");
@@ -214,7 +214,7 @@ std::vector<Var> OperatorImport::variance() {
   return {mean * (count / (count - 1))};
 }
 
-// Of each item of the batch the rows that its indices name.
+// Gathers rows within each batch item.
 std::vector<Var> OperatorImport::batch_gather() {
   const Var x = operand(0), indices = operand(1);
   const auto batch = static_cast<std::int64_t>(rank(indices)) - 1;
@@ -223,8 +223,8 @@ std::vector<Var> OperatorImport::batch_gather() {
   return {build_.call("gather_nd", {x, lists}, {{"batch_dims", batch}})};
 }
 
-// Queries, keys and values side by side, sequences one behind the other: as long as all are of one
-// length, which the bounds in the second operand would tell.
+// FlashAttention over packed queries, keys and values with concatenated sequences. Supports equal
+// sequence lengths only; the bounds in the second operand could state other lengths.
 std::vector<Var> OperatorImport::flash_attention() {
   using Integers = std::vector<std::int64_t>;
   const Var packed = operand(0);
@@ -251,7 +251,7 @@ std::vector<Var> OperatorImport::flash_attention() {
   return {build_.call("reshape", {together}, {{"shape", Integers{batch * length, heads, width}}})};
 }
 
-// ---- what AITemplate has no word for ----
+// ---- Tenon's native operators ----
 
 std::vector<Var> OperatorImport::tenon_op() {
   const PythonValue& record = attribute(kOwnKey);

@@ -7,9 +7,9 @@
 #include <numeric>
 #include <unordered_map>
 
-// Python's pprint with an indent of two: a value that fits on the rest of its line stands there as
-// `repr` gives it, any other is broken up, one item a line. An object prints itself from column 0
-// on and is put in place as it is, which is why its lines look too far left.
+// Python's pprint with an indent of two: a value that fits on the rest of its line is printed by
+// `repr`, any other is broken up, one item per line. An object prints itself from column 0 and is
+// inserted unchanged, so its lines are indented too little.
 namespace tenon::aitemplate {
 namespace {
 
@@ -18,7 +18,7 @@ using Kind = PythonValue::Kind;
 constexpr std::size_t kWidth = 80;
 constexpr std::size_t kIndent = 2;
 
-// In characters, not bytes.
+// Counts characters, not bytes.
 std::size_t length_of(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
@@ -30,7 +30,7 @@ bool is_space(char c) {
 }
 bool ends_line(char c) { return (c >= '\n' && c <= '\r') || (c >= '\x1c' && c <= '\x1e'); }
 
-// Lines with their ends.
+// Splits a text into lines with their line ends.
 std::vector<std::string_view> lines_of(std::string_view text) {
   std::vector<std::string_view> lines;
   std::size_t start = 0;
@@ -44,7 +44,7 @@ std::vector<std::string_view> lines_of(std::string_view text) {
   return lines;
 }
 
-// Words with the white space behind them.
+// Splits a line into words with their trailing white space.
 std::vector<std::string_view> words_of(std::string_view line) {
   std::vector<std::string_view> words;
   std::size_t k = 0;
@@ -88,12 +88,13 @@ class PrettyPrinter {
                    std::size_t allowance, int level);
 
   PythonStyle style_;
-  // An object's text is needed to see whether what holds it fits, and again to print it.
+  // Caches the texts of objects, which are needed to test whether the container fits, and again to
+  // print it.
   std::unordered_map<const PythonValue*, std::string> object_texts_;
   std::vector<std::unique_ptr<PythonValue>> pairs_;
 };
 
-// By key; keys of one object are texts, or, in a dict of numbers, numbers.
+// Sorts by key; the keys of one object are texts, or, in a dict of numbers, numbers.
 std::vector<std::size_t> PrettyPrinter::order_of(const PythonValue& value) {
   std::vector<std::size_t> order(value.keys.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -211,7 +212,7 @@ void PrettyPrinter::append_repr(const PythonValue& value, std::string& out) {
 
 void PrettyPrinter::format(const PythonValue& value, std::string& out, std::size_t indent,
                            std::size_t allowance, int level) {
-  // Level 0 is an object that prints itself; below, it is a text like any other.
+  // Level 0 is an object that prints itself; deeper, it is a text.
   const bool is_whole = level == 0 && value.is(Kind::Object);
   std::string text;
   if (is_whole) {
@@ -232,7 +233,7 @@ void PrettyPrinter::format_wide(const PythonValue& value, std::string& out, std:
   const bool is_named = value.is(Kind::OrderedDict) || value.is(Kind::Set) ||
                         value.is(Kind::FrozenSet) || value.is(Kind::Text);
   if (is_named && value.items.empty() && value.text.empty()) {
-    append_repr(value, out);  // nothing to break up
+    append_repr(value, out);  // indivisible
     return;
   }
   switch (value.kind) {
@@ -244,7 +245,7 @@ void PrettyPrinter::format_wide(const PythonValue& value, std::string& out, std:
       return;
     case Kind::OrderedDict: {
       const std::string_view name = "OrderedDict(";
-      // Kept, since texts of objects are found by where those stand.
+      // Kept alive, since texts of objects are cached by address.
       PythonValue& pairs = *pairs_.emplace_back(std::make_unique<PythonValue>());
       pairs.kind = Kind::List;
       for (std::size_t k = 0; k < value.items.size(); ++k) {
@@ -332,7 +333,7 @@ void PrettyPrinter::format_call(const PythonValue& value, std::string& out, std:
   out += ")";
 }
 
-// A text is broken behind its lines, and, where that is not enough, behind words.
+// Breaks a text after lines and, if necessary, after words.
 void PrettyPrinter::format_text(std::string_view text, std::string& out, std::size_t indent,
                                 std::size_t allowance, int level) {
   if (level == 1) {

@@ -23,7 +23,7 @@ bool starts_word(char c) {
 }
 bool is_word(char c) { return starts_word(c) || is_digit(c); }
 
-// Every node has a name, a depth and a flag for doing nothing; a tensor's accessor has its mapping.
+// Every node has a name, a depth and a no-op flag; a tensor accessor has its mapping.
 Kind kind_of(const PythonValue& dict) {
   if (dict.find("_dim_mapping") != nullptr && dict.find("original_shapes") != nullptr) {
     return Kind::Object;
@@ -91,7 +91,7 @@ PythonValue PythonParser::nested_value() {
     const std::size_t start = position_;
     const std::string word(word_here());
     const bool is_call = text_.substr(position_ + word.size(), 1) == "(";
-    // A name followed by a bracket is a call where names of arguments, or nothing, stand in it.
+    // A name followed by a bracket is a call if the bracket is empty or contains argument names.
     if (is_call) {
       position_ += word.size();
       if (word == "OrderedDict") return ordered_dict();
@@ -124,7 +124,7 @@ PythonValue PythonParser::nested_value() {
   return number_or_expression();
 }
 
-// Adjacent texts are one: that is how a long one is broken up.
+// Concatenates adjacent texts, the form of a broken-up long text.
 PythonValue PythonParser::texts() {
   std::string text = one_text();
   while (true) {
@@ -155,7 +155,7 @@ std::string PythonParser::one_text() {
   return text;
 }
 
-// Ends on the last character of the escape.
+// Leaves the position at the last character of the escape.
 void PythonParser::append_escape(std::string& text) {
   const std::size_t start = position_++;
   const char c = here();
@@ -189,7 +189,7 @@ PythonValue PythonParser::opaque() {
   throw error("the text in angle brackets does not end", start);
 }
 
-// A number, or whatever stands up to the next separator: sympy prints formulas.
+// Reads a number, or the text up to the next separator: a sympy formula.
 PythonValue PythonParser::number_or_expression() {
   const std::size_t start = position_;
   int open = 0;
@@ -287,7 +287,7 @@ std::vector<PythonValue> PythonParser::items(char close) {
   return read;
 }
 
-// A tuple, or, around texts alone, brackets that hold one broken up.
+// Reads a tuple, or a broken-up text in brackets.
 PythonValue PythonParser::brackets() {
   const std::size_t start = position_++;
   skip_space();

@@ -7,14 +7,14 @@
 
 namespace tenon::aitemplate {
 
-/// Reads values as Python prints them. Which dicts are objects that print themselves follows from
+/// Parses values as Python prints them. Recognises dicts that represent self-printing objects by
 /// their members' names.
 class PythonParser {
  public:
   PythonParser(std::string_view text, std::string_view source) : text_(text), source_(source) {}
 
-  /// The value that stands here. Throws Error with line and column; refuses values nested more than
-  /// 100 deep, integers that 64 bits do not hold and a member that comes twice.
+  /// Reads the value at the position. Throws Error with line and column; refuses values nested more
+  /// than 100 deep, integers beyond 64 bits and duplicate members.
   PythonValue value();
   /// Skips white space.
   void skip_space();
@@ -22,7 +22,7 @@ class PythonParser {
   bool accept(std::string_view word);
   void expect(std::string_view word);
 
-  /// Whether what was read so far may look otherwise from another Python.
+  /// Returns whether another version of Python may print the read text differently.
   bool depends_on_style() const { return depends_on_style_; }
   std::size_t position() const { return position_; }
   Error error(std::string summary) const { return error(std::move(summary), position_); }

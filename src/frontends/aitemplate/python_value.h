@@ -22,27 +22,27 @@ struct PythonValue {
     FrozenSet,
     Dict,
     OrderedDict,
-    /// the attributes of an object that prints itself, whatever stands around it
+    /// Attributes of a self-printing object, in any surrounding text.
     Object,
-    /// the same of an object that prints them on one line, in their own order
+    /// A self-printing object with attributes on one line, in its own order.
     JaggedDim,
-    /// Name(key=value, …), as a data class prints
+    /// Name(key=value, …), the form of a data class.
     Call,
-    /// a symbol or a formula, as sympy prints it
+    /// A symbol or a formula, as sympy prints it.
     Expression,
-    /// <…>: an enumerator, a function, an object without a text form
+    /// <…>: an enumerator, a function, an object without a text form.
     Opaque,
   };
   Kind kind = Kind::None;
-  /// of a Bool too
+  /// Value of an Integer or Bool.
   std::int64_t integer = 0;
   double real = 0;
-  /// of a Text, Expression or Opaque; the name of a Call
+  /// Value of a Text, Expression or Opaque; the name of a Call.
   std::string text;
   std::vector<PythonValue> items;
-  /// one for each item of a dict, object or call
+  /// One key per item of a dict, object or call.
   std::vector<PythonValue> keys;
-  /// where it stands in the text it was read from
+  /// Position in the source text.
   std::size_t offset = 0;
 
   PythonValue() = default;
@@ -72,19 +72,19 @@ struct PythonValue {
 
 using Member = std::pair<std::string, PythonValue>;
 
-/// What the version of Python that prints does in its own way.
+/// Formatting differences between Python versions.
 struct PythonStyle {
-  /// since 3.10: a data class too wide for a line is broken up
+  /// Since 3.10: breaks up a data class that is too wide for a line.
   bool wraps_calls = true;
-  /// since 3.12: OrderedDict({…}) where that fits on a line
+  /// Since 3.12: prints OrderedDict({…}) if it fits on a line.
   bool braces_in_ordered = false;
 };
 
-/// A text in quotes, a number: as `repr` gives them.
+/// Returns `repr` of a text or a number.
 std::string text_repr(std::string_view text);
 std::string real_repr(double value);
 
-/// What `pprint.pformat(value, indent=2)` gives: at most 80 columns where that can be.
+/// Returns `pprint.pformat(value, indent=2)`: at most 80 columns if possible.
 std::string pretty_print(const PythonValue& value, const PythonStyle& style);
 
 }  // namespace tenon::aitemplate

@@ -22,7 +22,7 @@ constexpr std::string_view name_of(const OperatorRow&) { return "operator"; }
 std::vector<std::string>* absent_of(auto& row) { return &row.absent; }
 std::vector<std::string>* absent_of(OperatorRow&) { return nullptr; }
 
-// The attributes of one object: each is read into its field or kept as a further one.
+// Reads the attributes of one object into fields; unknown attributes are kept in `further`.
 class ObjectReader {
  public:
   template <class Row>
@@ -170,7 +170,7 @@ class ObjectReader {
   std::unordered_set<std::string_view> used_;
 };
 
-// ---- what tensors and operators say of one another ----
+// ---- references between tensors and operators ----
 
 class Linker {
  public:
@@ -260,7 +260,7 @@ class Linker {
   std::unordered_set<std::string> operator_names_;
 };
 
-// The version of Python that a text is from, by what comes out; the usual one where none fits.
+// Determines the Python version of a text by printing it again; the default if none matches.
 PythonStyle style_of(Dump& dump, std::string_view text) {
   for (const bool has_braces : {false, true}) {
     for (const bool wraps : {true, false}) {

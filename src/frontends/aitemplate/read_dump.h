@@ -8,15 +8,15 @@
 
 namespace tenon::aitemplate {
 
-/// Where everything in a dump's text stands.
+/// Source positions of a dump's parts.
 class SourceMap {
  public:
   SourceMap() = default;
   SourceMap(std::string_view text, std::vector<PythonValue> tensors,
             std::vector<PythonValue> operators);
 
-  /// The line and column of what a path leads to, "" where it leads nowhere (or nothing was read):
-  /// "tensors/3/shape/1/values/0". What is missing at the end of a path is left out.
+  /// Returns the line and column of a path such as "tensors/3/shape/1/values/0", or "" for an
+  /// unknown path or without a source text. Missing trailing components are ignored.
   std::string place(std::string_view path) const;
 
  private:
@@ -29,10 +29,9 @@ struct ReadDump {
   SourceMap source;
 };
 
-/// Reads a whole dump. Throws Error with line and column: besides what is no dump, it refuses
-/// tensors of one name, operators that name tensors nobody described, tensors that name operators
-/// that do not exist, operators that wait for one another, and accessors that are fewer or more
-/// than operands.
+/// Reads a whole dump. Throws Error with line and column; besides malformed text, it refuses
+/// duplicate tensor names, dangling references between operators and tensors, cycles, and accessor
+/// counts that differ from the operand counts.
 ReadDump read_dump(std::string_view text, std::string_view source);
 
 }  // namespace tenon::aitemplate

@@ -5,15 +5,15 @@
 #include <concepts>
 #include <type_traits>
 
-// The attributes of every object in a dump, said once for whoever reads and whoever prints them.
+// Attributes of every object in a dump, defined once for reader and printer.
 namespace tenon::aitemplate {
 
-/// A list of one tensor, or None for none.
+/// A list of one tensor, or None if empty.
 template <class Rows>
 struct OneOrNone {
   Rows& rows;
 };
-/// The text of an object that has no form of its own.
+/// Text of an object without a form of its own.
 template <class Text>
 struct Opaque {
   Text& text;
@@ -22,8 +22,8 @@ struct Opaque {
 template <class T, class Row>
 concept Is = std::same_as<std::remove_const_t<T>, Row>;
 
-/// Calls `attribute` with each one's name and field; `.noted` with those that some versions do not
-/// print, `.maybe` with those that only some operators have.
+/// Visits each attribute with its name and field; `.noted` marks attributes that some versions do
+/// not print, `.maybe` those that only some operators have.
 void fields(auto& attribute, Is<DimRow> auto& row) {
   attribute("depth", row.depth);
   attribute("name", row.name);

@@ -8,7 +8,7 @@
 namespace tenon::aitemplate {
 namespace {
 
-// Every tensor behind all that it is computed from.
+// Depth-first topological order.
 std::vector<std::size_t> walk(const SortGraph& graph) {
   std::vector<std::size_t> order;
   std::vector<bool> was_met(graph.tensors.size(), false);
@@ -32,7 +32,7 @@ std::vector<std::size_t> walk(const SortGraph& graph) {
     was_met[tensor] = true;
     stack.emplace_back(tensor, true);
     for (const std::size_t writer : graph.tensors[tensor].writers) {
-      // The deepest goes on the stack last, and so comes first; of equals, the first operand.
+      // The deepest operand is pushed last and visited first; ties keep operand order.
       std::vector<std::size_t> inputs = graph.operators[writer].inputs;
       std::stable_sort(inputs.begin(), inputs.end(), [&](std::size_t a, std::size_t b) {
         return graph.tensors[a].depth > graph.tensors[b].depth;
@@ -68,7 +68,8 @@ std::vector<std::size_t> sorted_tensors(const SortGraph& graph) {
       missing[tensor] += different_inputs(graph.operators[writer]);
     }
   }
-  using Entry = std::tuple<std::uint64_t, std::size_t, std::size_t>;  // least first: room left, age
+  // min-heap by inverse size, then age
+  using Entry = std::tuple<std::uint64_t, std::size_t, std::size_t>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
   std::size_t age = 0;
   const auto push = [&](std::size_t tensor) {

@@ -5,31 +5,31 @@
 
 namespace tenon::aitemplate {
 
-/// Tensors and operators by number: what AITemplate sorts.
+/// Tensors and operators by index, the input of AITemplate's sort.
 struct SortGraph {
   struct Tensor {
-    /// operators
+    /// Operator indices.
     std::vector<std::size_t> writers, readers;
     std::int64_t depth = 0;
-    /// at its largest
+    /// At the largest extents.
     std::uint64_t bytes = 0;
   };
   struct Operator {
-    /// tensors
+    /// Tensor indices.
     std::vector<std::size_t> inputs, outputs;
   };
   std::vector<Tensor> tensors;
   std::vector<Operator> operators;
-  /// of the network
+  /// Outputs of the network.
   std::vector<std::size_t> outputs;
 };
 
-/// AITemplate's order of the tensors that the outputs need: first those that no operator writes, as
-/// a walk from the outputs meets them, deeper operands first; then, of the tensors that are ready,
+/// Returns AITemplate's order of the tensors that the outputs need: first the source tensors in the
+/// order of a depth-first walk from the outputs, deeper operands first; then, among ready tensors,
 /// the largest, or the one that was ready first.
 std::vector<std::size_t> sorted_tensors(const SortGraph& graph);
 
-/// Bytes of a tensor, the most that fits in 64 bits where there are more.
+/// Saturates at the largest 64-bit number.
 std::uint64_t saturating_product(std::uint64_t a, std::uint64_t b);
 
 }  // namespace tenon::aitemplate

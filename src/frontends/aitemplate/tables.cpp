@@ -15,7 +15,7 @@ using Kind = PythonValue::Kind;
 const std::vector<std::string>* absent_of(const auto& row) { return &row.absent; }
 const std::vector<std::string>* absent_of(const OperatorRow&) { return nullptr; }
 
-// The members of an object: sorted when it is printed, so they are set in any order.
+// Writes the members of an object in any order, since printing sorts them.
 class ObjectWriter {
  public:
   template <class Row>
@@ -108,7 +108,7 @@ PythonValue to_python(const TensorRow& row) { return ObjectWriter::object(row); 
 PythonValue to_python(const OperatorRow& row) { return ObjectWriter::object(row); }
 
 std::vector<std::uint32_t> operators_in_order(const Dump& dump) {
-  // Behind the operators, one for each tensor that somebody writes, which takes no time.
+  // Adds a zero-time task per written tensor after the operators.
   std::vector<ReadyTask> tasks(dump.operators.size());
   std::unordered_map<std::string_view, std::uint32_t> tensors;
   for (std::uint32_t k = 0; k < dump.operators.size(); ++k) {

@@ -9,20 +9,20 @@
 #include <variant>
 #include <vector>
 
-// What a dump says, in AITemplate's own words. Where a version of AITemplate does not print an
-// attribute, its name is in `absent`; attributes that no table has a field for are in `further`.
+// Contents of a dump in AITemplate's terms. Attributes that a version of AITemplate does not print
+// are listed in `absent`; attributes without a field are in `further`.
 namespace tenon::aitemplate {
 
-/// An extent: one value, or the least, some to be profiled, and the greatest.
+/// An extent: one value, or the least, profiled and greatest values.
 struct DimRow {
   std::int64_t depth = 0;
   std::optional<std::string> name;
   bool is_nop = false;
-  /// a number or a formula
+  /// A number or a formula.
   std::variant<std::int64_t, std::string> symbolic_value;
   std::vector<std::int64_t> values;
   std::vector<std::string> absent;
-  /// what a JaggedIntVar adds
+  /// Additional members of a JaggedIntVar.
   std::vector<Member> further;
 
   bool is_static() const { return values.size() == 1; }
@@ -40,18 +40,18 @@ struct TensorRow {
   bool is_input = false, is_output = false, is_param = false, is_internal_constant = false;
   bool has_output_aliases = false;
   bool check_nan_and_inf = false, check_outputs = false, skip_constant_folding = false;
-  /// none or one
+  /// None or one.
   std::vector<TensorRow> is_view_of, external_tensor;
-  /// of a number
+  /// For a number.
   PythonValue value;
-  /// what Python prints of bound bytes
+  /// Python's text of bound bytes.
   std::optional<std::string> data;
   std::optional<std::int64_t> offset, constant_folding_output_idx;
   std::vector<std::string> absent;
   std::vector<Member> further;
 };
 
-/// How an operator finds a tensor inside a larger one.
+/// Addressing of a tensor inside a larger one.
 struct AccessorRow {
   using Group = std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>>;
   std::optional<std::vector<Group>> dim_mapping;
@@ -59,7 +59,7 @@ struct AccessorRow {
   std::optional<std::vector<DimRow>> actual_shapes;
   std::int64_t offset = 0;
   std::optional<std::int64_t> stride_dim;
-  /// from stride_dim on
+  /// Element counts from stride_dim on.
   std::optional<std::int64_t> original_total_elements, actual_total_elements;
   bool is_contiguous = true, is_from_strided_tensor = false;
   std::string tensor_dtype;
@@ -67,7 +67,7 @@ struct AccessorRow {
   std::vector<Member> further;
 };
 
-/// A condition on the extents at run time and the kernel for it; '' before kernels are profiled.
+/// A condition on the run-time extents and the kernel for it; '' before profiling.
 struct ExecEntry {
   std::string condition;
   PythonValue choice;
@@ -90,7 +90,7 @@ struct OperatorRow {
   bool is_nop = false;
   std::optional<bool> has_profiler;
   std::vector<std::string> inputs, outputs;
-  /// None stands for a number, whose value the dump does not tell.
+  /// None represents a number, whose value the dump does not record.
   std::optional<std::vector<std::optional<std::string>>> args;
   std::optional<std::vector<std::optional<std::string>>> original_inputs;
   std::optional<std::vector<TensorRow>> original_outputs;
@@ -98,7 +98,7 @@ struct OperatorRow {
   std::optional<FuncRow> func;
   std::vector<OperatorRow> elementwise_ops;
   std::optional<ExecPath> exec_path;
-  /// stride, pad, …: what each kind of operator adds
+  /// Kind-specific attributes: stride, pad, ….
   std::vector<Member> further;
 
   const PythonValue* find(std::string_view attribute) const;
@@ -110,14 +110,14 @@ struct Dump {
   PythonStyle style;
 };
 
-/// The kernel that an entry names; nothing where it says something else.
+/// Returns the kernel of an entry; nullopt for other contents.
 std::optional<std::string> algorithm_of(const ExecEntry& entry);
 
-/// Operators behind all that write what they read, otherwise as listed; those in a circle, and
-/// those behind one, are not there.
+/// Sorts operators topologically and otherwise as listed. Omits operators in a cycle and those that
+/// depend on one.
 std::vector<std::uint32_t> operators_in_order(const Dump& dump);
 
-/// The whole text of a dump, as AITemplate prints it.
+/// Prints the whole dump like AITemplate.
 std::string print_dump(const Dump& dump);
 
 PythonValue to_python(const TensorRow& row);

@@ -46,7 +46,7 @@ struct DTypeName {
   std::string_view name;
   DType dtype;
 };
-// The first name of a type is the one that is written.
+// The exporter writes the first name of a type.
 constexpr auto kDTypes = std::to_array<DTypeName>({
     {"float16", DType::F16},
     {"float32", DType::F32},
@@ -57,7 +57,7 @@ constexpr auto kDTypes = std::to_array<DTypeName>({
     {"half", DType::F16},
     {"float", DType::F32},
     {"int", DType::I32},
-    // No AITemplate has these; graphs do.
+    // Extensions for types that AITemplate lacks.
     {"float64", DType::F64},
     {"int16", DType::I16},
     {"int8", DType::I8},
@@ -90,7 +90,7 @@ constexpr auto kSteps = std::to_array<StepInfo>({
 
 const StepInfo& info(EpilogueStep step) { return kSteps[static_cast<std::size_t>(step)]; }
 
-// What AITemplate has behind each base; "" is the base alone.
+// AITemplate's suffixes of each base; "" is the base alone.
 constexpr auto kConvEndings =
     std::to_array<std::string_view>({"", "bias", "bias_relu", "bias_sigmoid", "bias_hardswish",
                                      "bias_add", "bias_add_relu", "bias_add_hardswish"});
@@ -130,7 +130,7 @@ std::string ending_of(const std::vector<EpilogueStep>& steps) {
   return join(words, "_");
 }
 
-// Takes a base's name off the front of an operator's.
+// Strips a base name from the front of an operator's name.
 std::optional<Composite> match_base(std::string_view op) {
   struct Prefix {
     std::string_view name;
@@ -280,7 +280,7 @@ std::string product_equation(const Composite& product, std::size_t rank) {
   const bool is_batched = product.base == Composite::Base::Bmm;
   const std::string& layout = product.layout;
   std::string leading = is_batched ? "b" : "";
-  // A row-major first operand of a gemm may have further axes in front.
+  // A row-major first operand of a GEMM may have additional leading axes.
   for (std::size_t k = 2; !is_batched && k < rank; ++k)
     leading += static_cast<char>('a' + (k - 2) % 10);
   const std::string shared = is_batched ? "b" : "";
@@ -301,7 +301,7 @@ std::string c_safe(std::string_view name) {
   return safe;
 }
 
-// The two write sums, products and quotients alike.
+// Both syntaxes agree on sums, products and quotients.
 Dim parse_formula(std::string_view formula, const SymbolRanges& ranges) {
   std::string text;
   std::string word;
@@ -318,7 +318,7 @@ Dim parse_formula(std::string_view formula, const SymbolRanges& ranges) {
     }
     text += word;
     if (c == '*' && formula.substr(k, 2) == "**") {
-      // A power of a symbol: the symbol that many times.
+      // Expands a power of a symbol to a product.
       const std::string_view digit = formula.substr(std::min(k + 2, formula.size()), 1);
       if (word.empty() || digit.empty() || digit[0] < '2' || digit[0] > '8') {
         throw Error("only small powers of symbols are understood").got(formula);

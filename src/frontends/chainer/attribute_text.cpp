@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMaxDepth = 50;
 
-// One JSON object on one line. Beyond the standard it reads NaN and Infinity, which Python writes.
+// Parses a JSON object on one line. Also accepts NaN and Infinity, which Python writes.
 class Reader {
  public:
   Reader(std::string_view text, std::string_view source, std::size_t position, std::size_t end)
@@ -198,7 +198,7 @@ class Reader {
   std::size_t position_, start_, end_;
 };
 
-// Python's are of ASCII alone.
+// Python's json.dumps escapes everything but ASCII.
 void append_text(std::string& text, std::string_view value) {
   std::string quoted;
   append_json_text(quoted, value, "\"\\bfnrt");

@@ -13,13 +13,13 @@ namespace tenon::chainer {
 namespace {
 
 constexpr std::size_t kMaxSuspects = 24;
-// For all suspects together.
+// Work limit for all suspects together.
 constexpr std::size_t kMaxWork = 2'000'000;
 
 std::string json_text(const Attribute* attribute) {
   if (attribute == nullptr) return "nothing";
   const std::string object = print_attributes({{"", attribute->value, 0}});
-  return object.substr(5, object.size() - 6);  // without {"":  and }
+  return object.substr(5, object.size() - 6);  // strips {"":  and }
 }
 
 std::string list_text(const std::vector<std::int64_t>& list) {
@@ -91,7 +91,7 @@ class Checker {
     }
   }
 
-  // Backward k is forward k seen from behind.
+  // Backward record k must mirror forward record k.
   void check_pairs() {
     for (std::size_t k = 0; k < tables_.forward.size(); ++k) {
       const Function &forward = tables_.forward[k], &backward = tables_.backward[k];
@@ -114,7 +114,7 @@ class Checker {
                                                 : kept;
         list.push_back(input.variable);
       }
-      // What a function reads twice stands once in the forward record.
+      // The forward record lists a variable once even if the function reads it twice.
       std::vector<std::size_t> distinct;
       std::unordered_set<std::size_t> seen;
       for (const std::size_t variable : inputs) {
@@ -142,8 +142,8 @@ class Checker {
     }
   }
 
-  // Where a forward and a backward record have other variables and the backward one is right, the
-  // forward one is told, and its list is what it should be from here on.
+  // If both records differ in their variables and the backward one is consistent, reports the
+  // forward one and corrects its list for the remaining checks.
   void believe(std::string_view kind, const Function& forward, std::size_t first,
                std::vector<std::size_t>& says, const std::vector<std::size_t>& should_be,
                bool is_backward_right) {
@@ -152,7 +152,7 @@ class Checker {
     says = should_be;
   }
 
-  // Whether the rank that a function states is one more than the greatest of what makes these.
+  // Returns whether the function's rank is one more than the greatest rank of its producers.
   bool is_rank_of(const Function& function, const std::vector<std::size_t>& inputs) const {
     std::int64_t rank = 0;
     for (const std::size_t input : inputs) {
@@ -167,7 +167,7 @@ class Checker {
     return number == nullptr ? -1 : *number;
   }
 
-  // Whether somebody reads those that a function does not make, and nobody makes them.
+  // Returns whether the missing outputs are read by other functions and have no other producer.
   bool are_missed(const std::vector<std::size_t>& outputs,
                   const std::vector<std::size_t>& made) const {
     return std::all_of(outputs.begin(), outputs.end(), [&](std::size_t output) {
@@ -198,7 +198,7 @@ class Checker {
   void check_attributes(std::size_t k) {
     const Function &forward = tables_.forward[k], &backward = tables_.backward[k];
     for (const Attribute& attribute : forward.attributes) {
-      if (attribute.name == "rank") continue;  // both were compared with what they should be
+      if (attribute.name == "rank") continue;  // both were compared with the expected rank
       const Attribute* other = backward.find(attribute.name);
       if (json_text(&attribute) == json_text(other)) {
         findings_.hold("backward: attribute");
@@ -236,7 +236,7 @@ class Checker {
                    error.summary(), "something that can be");
   }
 
-  // The same file with the attributes of backward records in place of those that differ.
+  // Returns the tables with the attributes of backward records where the two differ.
   Tables seen_backwards() const {
     Tables other = tables_;
     for (const auto& [k, name] : differing_)
@@ -258,7 +258,7 @@ class Checker {
   }
   bool blame_attributes() const { return forward_is_wrong_; }
 
-  // Says which of two attributes is wrong where the sizes tell.
+  // Decides by the sizes which of two differing attributes is wrong.
   void report_differing(bool forward_is_wrong) {
     for (const auto& [k, name] : differing_) {
       const Function& wrong = forward_is_wrong ? tables_.forward[k] : tables_.backward[k];
@@ -280,7 +280,8 @@ class Checker {
     }
   }
 
-  // One size that is wrong follows from all the others: the first suspect with which they agree.
+  // The other sizes determine a single wrong size: reports the first suspect that makes them
+  // consistent.
   bool blame_one_size(const ShapeSolution& solution) {
     std::vector<std::size_t> suspects;
     const auto suspect = [&](std::size_t variable) {
@@ -316,7 +317,7 @@ class Checker {
     return false;
   }
 
-  // Records of Tenon's own are inferred by their operators as the graph is built.
+  // Native Tenon records are inferred by building the graph.
   void check_own_records() {
     std::size_t own = 0;
     for (const Function& function : tables_.forward) own += function.find(kOwnOp) != nullptr;

@@ -5,9 +5,8 @@
 
 namespace tenon::chainer {
 
-/// Computes again what the file claims: every size from shapes and attributes, ids, ranks, what
-/// each function retains, and that each backward record belongs to its forward one and lists what
-/// it should.
+/// Recomputes the claims of a file: sizes from shapes and attributes, ids, ranks, retained
+/// variables, and the correspondence of backward and forward records.
 Findings check_tables(const Tables& tables, std::string_view source);
 
 }  // namespace tenon::chainer

@@ -13,21 +13,21 @@ namespace {
 
 constexpr std::size_t kMaxRows = 70;
 
-// Decimal units, which the literature on this graph uses.
+// Decimal units, as in the literature on this graph.
 std::string gigabytes(std::int64_t bytes) {
   const std::int64_t thousandths = (bytes + 500'000) / 1'000'000;
   std::string rest = std::to_string(thousandths % 1000);
   return concat(thousandths / 1000, ".", std::string(3 - rest.size(), '0'), rest, " GB");
 }
 
-// Tensors: below 100 kB exactly.
+// Size of a tensor; exact below 100 kB.
 std::string tensor_size(std::int64_t bytes) {
   if (bytes < 100'000) return concat(with_commas(bytes), " B");
   const std::int64_t tenths = (bytes + 50'000) / 100'000;
   return concat(tenths / 10, ".", tenths % 10, " MB");
 }
 
-// Sums over many tensors.
+// Total size of many tensors.
 std::string total_size(std::int64_t bytes) {
   return bytes < 100'000'000 ? tensor_size(bytes) : gigabytes(bytes);
 }
@@ -173,7 +173,7 @@ class Describer {
     return path.empty() ? "" : concat(path, " ", shapes);
   }
 
-  // What Chainer keeps: x and y for what the function read and made, W for parameters.
+  // Lists retained variables: x and y for inputs and outputs, W for parameters.
   std::string kept_text(const TrainingGraph::Step& step) const {
     std::string text;
     const auto add = [&](const std::string& word) {

@@ -5,8 +5,8 @@
 
 namespace tenon::chainer {
 
-/// The network function by function with its shapes, what backward needs of it, and the memory that
-/// a training step takes.
+/// Describes the network function by function: shapes, variables retained for backward, and the
+/// memory of a training step.
 Page describe_tables(const Tables& tables, std::string_view source);
 
 }  // namespace tenon::chainer

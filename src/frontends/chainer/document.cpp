@@ -34,7 +34,7 @@ bool is_number(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// Two counts, then lines of an id, a size and a name.
+// Recognises two counts followed by lines of an id, a size and a name.
 bool recognises(std::string_view head) {
   const std::size_t first_end = head.find('\n');
   if (first_end == std::string_view::npos) return false;

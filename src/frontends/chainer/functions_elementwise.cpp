@@ -9,7 +9,7 @@ using Number = FunctionRule::Number;
 
 std::vector<Retained> retains_input(const FunctionView&) { return {{{0}, {}}}; }
 std::vector<Retained> retains_output(const FunctionView&) { return {{{}, {0}}}; }
-// cuDNN's backward reads the input too, although it has no need of it.
+// cuDNN's backward takes the input too, although the gradient does not depend on it.
 std::vector<Retained> retains_output_and_cudnn_input(const FunctionView&) {
   return {{{0}, {0}}, {{}, {0}}};
 }
@@ -25,7 +25,7 @@ Relation relate_unary(const FunctionView& view) {
   return [view](PartialShapes& shapes) { return shapes.same_shape(view.input(0), view.output()); };
 }
 
-// The shape both operands broadcast to, once both are known.
+// Returns the broadcast shape of both operands, once both are known.
 std::optional<Shape> broadcast(const Shape& a, const Shape& b) {
   const Shape& longer = a.size() >= b.size() ? a : b;
   const Shape& shorter = a.size() >= b.size() ? b : a;
@@ -38,7 +38,8 @@ std::optional<Shape> broadcast(const Shape& a, const Shape& b) {
   return result;
 }
 
-// Operands as large as the result have its shape; smaller ones are broadcast, as later versions do.
+// An operand with the result's size has its shape; smaller ones are broadcast, as in later versions
+// of Chainer.
 Relation relate_broadcast(const FunctionView& view) {
   return [view](PartialShapes& shapes) {
     const std::size_t y = view.output();
@@ -60,7 +61,7 @@ Relation relate_broadcast(const FunctionView& view) {
   };
 }
 
-// The operator that the rule names; a function of two may have been given one twice.
+// Builds the operator of the rule; a binary function may have received one variable twice.
 Vars build_plain(const FunctionView& view, Builder& build, const Vars& in) {
   const FunctionRule& rule = *find_rule(view.function().name);
   Vars operands = in;
@@ -96,7 +97,7 @@ Vars build_softplus(const FunctionView& view, Builder& build, const Vars& in) {
   return {build.call("softplus", {in[0] * beta}) / beta};
 }
 
-// Dropout does nothing once the network is trained; the ratio stays in the graph.
+// Dropout is an identity in inference; the ratio stays in the graph.
 Vars build_dropout(const FunctionView& view, Builder& build, const Vars& in) {
   const Var ratio = build.scalar(view.real("dropout_ratio"), in[0]);
   return {build.call_all("dropout", {in[0], ratio, build.constant("bool[] false")},
@@ -104,8 +105,7 @@ Vars build_dropout(const FunctionView& view, Builder& build, const Vars& in) {
 }
 std::int64_t hidden_by_dropout(const FunctionView& view) { return view.bytes(view.input(0)); }
 
-// Chainer multiplies the sum of squares by alpha itself, Tenon by alpha over the number of
-// neighbours.
+// Chainer multiplies the sum of squares by alpha, Tenon by alpha over the number of neighbours.
 Vars build_response_normalization(const FunctionView& view, Builder& build, const Vars& in) {
   const std::int64_t size = view.integer("n", 1, kMaxWindow);
   return {build.call("lrn", in,
@@ -122,7 +122,7 @@ Vars build_log_softmax(const FunctionView& view, Builder& build, const Vars& in)
   return {build.call("log_softmax", in, {{"axis", view.integer("axis", -8, 8, 1)}})};
 }
 
-// The axis that has a scale and a shift for each position.
+// Returns the axis of scales and shifts.
 std::size_t key_axis(const FunctionView& view) {
   if (!view.has("key_axis")) return 1;
   const std::vector<std::int64_t> axes = view.integers("key_axis");
@@ -141,7 +141,7 @@ Relation relate_batch_normalization(const FunctionView& view) {
       if (!shapes.set_rank(view.input(k), 1) || !shapes.same_extent(x, axis, view.input(k), 0))
         return false;
     }
-    // Enough of them are vectors already to say so of x, where nothing tells its rank.
+    // Vector operands occur often enough that an unknown rank of x may be inferred from them.
     return true;
   };
 }
@@ -151,7 +151,7 @@ Vars build_batch_normalization(const FunctionView& view, Builder& build, const V
   std::vector<Attr> attrs{{"epsilon", view.real("eps")}, {"momentum", view.real("decay", 0.9)}};
   if (const std::size_t axis = key_axis(view); axis != 1)
     attrs.emplace_back("axis", static_cast<std::int64_t>(axis));
-  // The running statistics are not in the file, and the result does not read them.
+  // The file lacks the running statistics, and the result does not depend on them.
   return {build.call_all(
       "batch_norm_training",
       {in[0], in[1], in[2], build.constant(shape + "0"), build.constant(shape + "1")}, attrs,

@@ -8,7 +8,7 @@ namespace {
 
 using Vars = std::vector<Var>;
 
-// y = x W^T + b.
+// Linear layer: y = x W^T + b.
 Relation relate_linear(const FunctionView& view) {
   return [view](PartialShapes& shapes) {
     const std::size_t x = view.input(0), w = view.input(1), y = view.output();
@@ -31,7 +31,7 @@ double linear_products(const FunctionView& view, const std::vector<Shape>& shape
   return static_cast<double>(x[0]) * static_cast<double>(x[1]) * static_cast<double>(y[1]);
 }
 
-// Matrices in the last two axes, either of them transposed; leading axes are the same.
+// Matrix product over the last two axes, with optional transposes; leading axes are equal.
 Relation relate_matmul(const FunctionView& view) {
   const bool flips_a = view.flag("transa", false), flips_b = view.flag("transb", false);
   if (view.flag("transc", false)) throw view.error("transc", "a transposed product");
@@ -65,7 +65,7 @@ double matmul_products(const FunctionView& view, const std::vector<Shape>& shape
   return products * static_cast<double>(view.flag("transa", false) ? a[a.size() - 2] : a.back());
 }
 
-// One class number for each position; the classes lie along axis 1 of x.
+// One class index per position; axis 1 of x runs over the classes.
 Relation relate_cross_entropy(const FunctionView& view) {
   const bool is_mean = !view.has("reduce") || view.text("reduce") == "mean";
   return [view, is_mean](PartialShapes& shapes) {
@@ -81,7 +81,7 @@ Relation relate_cross_entropy(const FunctionView& view) {
       const auto k = static_cast<std::size_t>(axis);
       if (!shapes.same_extent(x, k == 0 ? 0 : k + 1, t, k)) return false;
     }
-    // Together both counts tell the number of classes.
+    // The two element counts determine the number of classes.
     if (shapes.count(x) && shapes.count(t) && *shapes.count(t) > 0 && shapes.rank(x) >= 2) {
       if (*shapes.count(x) % *shapes.count(t) != 0) {
         return shapes.refuse(t, "has no class number for each position");
@@ -102,7 +102,7 @@ Vars build_cross_entropy(const FunctionView& view, Builder& build, const Vars& i
   if (is_mean && !counts_valid) attrs.emplace_back("reduction", "sum");
   const Var logs = build.call("log_softmax", {in[0]}, {{"axis", 1}});
   const Var loss = build.call("nll_loss", {logs, in[1]}, attrs);
-  // Without counting, the mean is over the whole batch.
+  // Without counting valid positions, the mean is over the whole batch.
   if (is_mean && !counts_valid)
     return {loss * (1.0 / static_cast<double>(std::max<std::int64_t>(build.shape(in[1])[0], 1)))};
   return {loss};

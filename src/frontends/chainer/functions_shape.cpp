@@ -43,7 +43,7 @@ Vars build_concat(const FunctionView& view, Builder& build, const Vars& in) {
   return {build.call("concat", in, {{"axis", view.integer("axis", -8, 8)}})};
 }
 
-// Subscripts with `...` written out as whole slices.
+// Expands `...` to whole slices.
 std::vector<Subscript> spelled_out(const FunctionView& view, std::size_t rank) {
   std::vector<Subscript> subscripts = subscripts_of(view);
   const auto takes_axis = [](const Subscript& each) {
@@ -65,11 +65,11 @@ std::vector<Subscript> spelled_out(const FunctionView& view, std::size_t rank) {
 }
 
 Relation relate_get_item(const FunctionView& view) {
-  subscripts_of(view);  // refuses what is no subscript
+  subscripts_of(view);  // throws for invalid subscripts
   return [view](PartialShapes& shapes) {
     const std::size_t x = view.input(0), y = view.output();
     if (shapes.rank(x) < 0) {
-      // Slices alone leave the number of axes; with `...` nothing tells it.
+      // Slices alone preserve the rank; with `...` it stays open.
       const std::vector<Subscript> all = subscripts_of(view);
       const bool is_plain = std::all_of(all.begin(), all.end(), [](const Subscript& each) {
         return each.kind == Subscript::Kind::Slice;
@@ -99,7 +99,7 @@ Relation relate_get_item(const FunctionView& view) {
       } else if (extent == kUnknown && !shapes.count(x) && shapes.extent(y, to) != kUnknown &&
                  each.start.value_or(0) >= 0 && each.stop.value_or(0) <= 0 &&
                  each.step.value_or(1) == 1) {
-        // Nothing else tells the extent: what was cut off at both ends and what is left.
+        // Without another constraint, the extent is the slice's extent plus the cuts at both ends.
         const std::int64_t whole =
             shapes.extent(y, to) + each.start.value_or(0) - each.stop.value_or(0);
         if (!shapes.set_extent(x, from, whole)) return false;
@@ -269,7 +269,7 @@ Vars build_squeeze(const FunctionView& view, Builder& build, const Vars& in) {
   return {build.call("squeeze", in, {{"axes", view.integers("axis")}})};
 }
 
-// Where each part ends; `total` is the extent of the axis.
+// Returns the end of each part; `total` is the extent of the axis.
 std::optional<Attr::Integers> parts_of(const FunctionView& view, std::int64_t total) {
   const std::size_t count = view.function().outputs.size();
   const Json& given = view.function().find("indices_or_sections")->value;
@@ -320,7 +320,7 @@ Vars build_split(const FunctionView& view, Builder& build, const Vars& in) {
   return build.call_all("split", in, attrs, std::vector<std::string>(parts->size()));
 }
 
-// W holds one row for each class number.
+// W has one row per class index.
 Relation relate_embed(const FunctionView& view) {
   return [view](PartialShapes& shapes) {
     const std::size_t x = view.input(0), w = view.input(1), y = view.output();

@@ -7,11 +7,11 @@ namespace {
 
 constexpr std::int64_t kUnknownExtent = PartialShapes::kUnknown;
 
-// The two spatial axes of a window function; `kernel` where the attributes have it.
+// Spatial axes of a window function; `kernel` is set if the attributes contain it.
 struct Windows {
   WindowAxis axes[2];
   std::int64_t kernel[2] = {kUnknownExtent, kUnknownExtent};
-  std::int64_t out[2] = {kUnknownExtent, kUnknownExtent};  // stated by attributes
+  std::int64_t out[2] = {kUnknownExtent, kUnknownExtent};  // from attributes
   std::int64_t groups = 1;
 };
 
@@ -32,10 +32,10 @@ Windows windows_of(const FunctionView& view, bool has_kernel) {
   return windows;
 }
 
-// Extents of x and y along one spatial axis, and the kernel's, each of which may be unknown.
+// Extents of x, y and the kernel along one spatial axis, each possibly unknown.
 struct AxisOf {
   std::size_t x, y, axis;
-  std::size_t w = kNone;                 // the weights, whose axis is the kernel
+  std::size_t w = kNone;                 // weights whose axis is the kernel
   std::int64_t kernel = kUnknownExtent;  // or a number
 };
 
@@ -53,7 +53,7 @@ bool relate_axis(PartialShapes& shapes, const WindowAxis& window, const AxisOf& 
   }
   if (y == kUnknownExtent || (x == kUnknownExtent && kernel == kUnknownExtent)) return true;
   if (x != kUnknownExtent) {
-    // Only a stride of one tells the kernel.
+    // Only a stride of one determines the kernel.
     if (window.stride != 1 || of.w == kNone) return true;
     const std::int64_t steps = x + 2 * window.pad - y;
     if (steps < 0 || steps % window.dilation != 0) {
@@ -64,7 +64,7 @@ bool relate_axis(PartialShapes& shapes, const WindowAxis& window, const AxisOf& 
   const std::int64_t least = (y - 1) * window.stride + window.reach(kernel) - 2 * window.pad;
   if (window.stride == 1) return shapes.set_extent(of.x, of.axis, least);
   if (shapes.count(of.x)) return true;
-  // Nothing else tells the extent: the one that the stride divides, if that is possible.
+  // Without another constraint, prefers the extent that the stride divides.
   const std::int64_t even = y * window.stride;
   return shapes.set_extent(of.x, of.axis, window.count(even, kernel) == y ? even : least);
 }
@@ -105,7 +105,7 @@ Relation relate_convolution(const FunctionView& view) {
   };
 }
 
-// Where nothing else tells the kernel of a deconvolution: it fills the result to the last row.
+// Without another constraint on a deconvolution's kernel, it fills the result to the last row.
 bool relate_whole_kernel(PartialShapes& shapes, const WindowAxis& window, const AxisOf& of) {
   const std::int64_t x = shapes.extent(of.x, of.axis), y = shapes.extent(of.y, of.axis);
   if (shapes.count(of.w) || x == kUnknownExtent || y == kUnknownExtent) return true;
@@ -114,7 +114,7 @@ bool relate_whole_kernel(PartialShapes& shapes, const WindowAxis& window, const 
   return shapes.set_extent(of.w, of.axis, (reach - 1) / window.dilation + 1);
 }
 
-// Seen from the result, a deconvolution is a convolution back.
+// A deconvolution relates its result and operand like a convolution with exchanged roles.
 Relation relate_deconvolution(const FunctionView& view) {
   const Windows windows = windows_of(view, false);
   return [view, windows](PartialShapes& shapes) {
@@ -185,7 +185,7 @@ Relation relate_resize(const FunctionView& view) {
   };
 }
 
-// Pads behind the image such that every window of Chainer's lies inside them.
+// Returns the end pad that contains every window of Chainer's rule.
 std::int64_t end_pad(const WindowAxis& axis, std::int64_t extent, std::int64_t kernel) {
   const std::int64_t used = (axis.count(extent, kernel) - 1) * axis.stride + axis.reach(kernel);
   return std::max(axis.pad, used - extent - axis.pad);
@@ -233,7 +233,7 @@ std::vector<Var> build_deconvolution(const FunctionView& view, Builder& build,
 
 std::vector<Attr> pool_attributes(const Windows& windows, const std::vector<std::int64_t>& x,
                                   bool may_say_ceil) {
-  // Where both rules for a last window that hangs over agree, Tenon's own is said.
+  // If both rules for the last window agree, uses Tenon's own attribute.
   bool is_plain = true, agrees = true;
   Attr::Integers ends;
   for (std::size_t k = 0; k < 2; ++k) {
@@ -258,7 +258,7 @@ std::vector<Var> build_max_pooling(const FunctionView& view, Builder& build,
       build.call_all("max_pool", in, pool_attributes(windows, build.shape(in[0]), true), {""})[0]};
 }
 
-// Chainer counts the padding among the elements of a window.
+// Chainer includes padding in the average.
 std::vector<Var> build_average_pooling(const FunctionView& view, Builder& build,
                                        const std::vector<Var>& in) {
   const Windows windows = windows_of(view, true);
@@ -308,8 +308,8 @@ double product_of(const Shape& shape, std::size_t from) {
   return product;
 }
 
-// Each element of y sums the elements of one filter; of a deconvolution, each of x is spread by
-// one.
+// Each element of y sums the elements of one filter; in a deconvolution, each element of x is
+// spread by one.
 double convolution_products(const FunctionView& view, const std::vector<Shape>& shapes) {
   return product_of(shapes[view.output()], 0) * product_of(shapes[view.input(1)], 1);
 }
@@ -318,7 +318,7 @@ double deconvolution_products(const FunctionView& view, const std::vector<Shape>
 }
 
 std::vector<Retained> retained_by_pooling(const FunctionView& view) {
-  // cuDNN reads both; the functions' own kernels read positions they keep beside.
+  // cuDNN reads both; the functions' own kernels read stored positions.
   if (view.flag("_used_cudnn", true)) return {{{0}, {0}}};
   return {{}, {{0}, {}}, {{0}, {0}}};
 }

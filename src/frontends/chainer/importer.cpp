@@ -90,7 +90,7 @@ class Importer {
     }
   }
 
-  // The elements that each result of a first reader sums up, for the scale of stand-in weights.
+  // Fan-in of the first reader, for the scale of seeded weights.
   std::int64_t fan_in_of(std::size_t variable, const Function& reader, std::size_t position) const {
     const TensorType& type = *solution_.types[variable];
     if (position == 0 || type.rank() < 2) return 0;
@@ -109,7 +109,7 @@ class Importer {
     const TensorType& type = *solution_.types[variable];
     const std::string name = named.is_intermediate() ? concat("constant_", named.id) : named.name;
     const Shape shape = constants(type.dims);
-    // Scales and variances are about one.
+    // Scales and variances are seeded around one.
     const bool is_norm = reader.name == "BatchNormalization" ||
                          reader.name == "FixedBatchNormalization" ||
                          (reader.find(kOwnOp) != nullptr && type.rank() == 1 && position != 0);
@@ -164,7 +164,7 @@ class Importer {
     }
   }
 
-  // Tenon's own inference has to arrive at the shape that the bytes told.
+  // Tenon's inference must agree with the shape derived from the bytes.
   void keep_output(const FunctionView& view, std::size_t position, Var value) {
     const std::size_t variable = view.function().outputs[position];
     const Type& inferred = build_.type(value);
@@ -180,7 +180,7 @@ class Importer {
     vars_[variable] = value;
   }
 
-  // What nobody reads is what the network was run for, unless records say more.
+  // Unread variables are the network's outputs, unless records state otherwise.
   void add_outputs() {
     std::vector<char> is_read(tables_.variables.size(), 0);
     for (const Function& function : tables_.forward) {
@@ -211,7 +211,7 @@ class Importer {
   Builder build_;
   std::vector<Var> vars_;
   std::map<std::string, std::size_t> unsupported_;
-  std::vector<char> failed_;  // variables that a function we cannot build would have made
+  std::vector<char> failed_;  // results of unsupported functions
 };
 
 }  // namespace

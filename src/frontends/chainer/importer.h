@@ -5,9 +5,9 @@
 
 namespace tenon::chainer {
 
-/// The forward network, in order of rank, with the shapes that the bytes tell. Parameters are
-/// seeded by their paths; dropout does nothing. Throws Error where a tensor's size contradicts the
-/// others, and one Error of kind Unsupported that counts the functions nobody wrote a rule for.
+/// Imports the forward network in order of rank, with shapes derived from the byte sizes.
+/// Parameters are seeded by path; dropout is an identity. Throws Error for contradictory sizes, and
+/// one Error of kind Unsupported that counts the functions without a rule.
 Graph import_tables(const Tables& tables, std::string_view source);
 
 }  // namespace tenon::chainer

@@ -11,7 +11,7 @@ namespace {
 
 using Integers = std::vector<std::int64_t>;
 
-// A node's attributes and operands, read as the rules below need them.
+// Accessors to a node's attributes and operands for the rules below.
 class NodeReader {
  public:
   NodeReader(const Graph& graph, NodeId id) : graph_(graph), node_(graph.node(id)) {}
@@ -58,7 +58,7 @@ std::size_t reader_count(const Graph& graph, ValueId value) {
   return graph.readers(value).size() + (graph.is_output(value) ? 1 : 0);
 }
 
-// All operands as inputs.
+// Function with all operands as inputs.
 NativeFunction named(const NodeReader& in, std::string name,
                      std::vector<Attribute> attributes = {}) {
   NativeFunction native;
@@ -117,7 +117,7 @@ Native pooling(const NodeReader& in, std::string name) {
 Native max_pooling(const NodeReader& in) { return pooling(in, "MaxPooling2D"); }
 Native average_pooling(const NodeReader& in) { return pooling(in, "AveragePooling2D"); }
 
-// The function that is this operator; with a number in place of a tensor it is another one.
+// Maps an operator to its function; with a numeric operand it is another function.
 Native plain(const NodeReader& in) {
   using Number = FunctionRule::Number;
   for (const std::size_t at : {1, 0}) {
@@ -155,7 +155,7 @@ Native dropout(const NodeReader& in) {
 }
 Native response_normalization(const NodeReader& in) {
   const std::int64_t size = in.integer("size");
-  // Rounded to the decimals that somebody wrote, if they lead back.
+  // Rounded to few decimals if that converts back exactly.
   const double alpha = in.real("alpha") / static_cast<double>(size);
   double rounded = std::stod(concat(std::llround(alpha * 1e12), "e-12"));
   if (rounded * static_cast<double>(size) != in.real("alpha")) rounded = alpha;
@@ -278,7 +278,7 @@ Native batch_norm(const NodeReader& in) {
   return native;
 }
 
-// The node that makes an operand, if that is `op` and nobody else reads it.
+// Returns the producer of an operand if it is `op` and has no other reader.
 const Node* only_for(const NodeReader& in, ValueId value, std::string_view op) {
   const NodeId producer = in.graph().value(value).producer;
   if (!producer || in.graph().op_name(producer) != op || reader_count(in.graph(), value) != 1)
@@ -286,7 +286,7 @@ const Node* only_for(const NodeReader& in, ValueId value, std::string_view op) {
   return &in.graph().node(producer);
 }
 
-// x W^T, with W^T made for it.
+// Linear layer x W^T, if W^T is a transpose with a single reader.
 Native product(const NodeReader& in) {
   if (const Node* flip = only_for(in, in.operand(1), "transpose")) {
     const NodeReader flipped(in.graph(), in.graph().value(in.operand(1)).producer);
@@ -304,7 +304,7 @@ Native product(const NodeReader& in) {
       {attribute("transa", false), attribute("transb", false), attribute("transc", false)});
 }
 
-// A linear layer's bias, or a sum.
+// Bias of a linear layer, or an addition.
 Native addition(const NodeReader& in) {
   if (const Node* product_node = only_for(in, in.operand(0), "matmul");
       product_node != nullptr && in.constant(1) != nullptr && in.type(1).rank() == 1) {
@@ -370,7 +370,7 @@ const std::map<std::string_view, Rule>& rules() {
   return table;
 }
 
-// Reads the function back over the same inputs: whether that gives this very node.
+// Returns whether importing the function over the same inputs reproduces this node.
 bool reads_back(const Graph& graph, NodeId id, const NativeFunction& native) {
   const FunctionRule* rule = find_rule(native.name);
   if (rule == nullptr || native.inputs.size() > rule->most_inputs ||
@@ -458,7 +458,7 @@ std::optional<NativeFunction> native_function(const Graph& graph, NodeId node) {
   const NodeReader reader(graph, node);
   Native native = rule == rules().end() ? plain(reader) : rule->second(reader);
   if (!native || native->inputs.empty()) return std::nullopt;
-  // What Chainer does not give out must be of no use here either.
+  // Results that Chainer's function lacks must be unused.
   const std::vector<ValueId>& results = graph.node(node).results;
   native->output_count = results.size();
   while (native->output_count > 1 && reader_count(graph, results[native->output_count - 1]) == 0)

@@ -10,7 +10,8 @@ bool is_float_tensor(const Type& type) { return type.is_tensor() && is_float(typ
 
 }  // namespace
 
-// The node alone, with its gradient behind it: what the gradient still reads once the rest is gone.
+// Differentiates the extracted node and, after dead-code elimination, collects the forward values
+// that the gradient reads.
 Retained retained_by_gradient(const Graph& record) {
   Builder build;
   std::vector<Var> inputs, sources;
@@ -26,13 +27,13 @@ Retained retained_by_gradient(const Graph& record) {
   std::vector<ValueId> gradients;
   for (std::size_t k = 0; k < results.size() && !sources.empty(); ++k) {
     if (!results[k].is_valid() || !is_float_tensor(build.type(results[k]))) continue;
-    // An upstream gradient of the result's own type, layout and all.
+    // Upstream gradient of the result's own type, including layout.
     const Type type = build.type(results[k]);
     const Var loss = results[k] * build.input(concat("upstream", k), type);
     for (const Var gradient : differentiate(build, loss, sources))
       gradients.emplace_back(gradient.id());
   }
-  // A gradient that is a value of the forward node itself is read too.
+  // A gradient may itself be a forward value, which then counts as read.
   const std::vector<ValueId> outputs = gradients;
   scratch.set_outputs(std::move(gradients));
   scratch.erase_dead();

@@ -57,12 +57,12 @@ bool PartialShapes::set_shape(std::size_t variable, const Shape& shape) {
   return true;
 }
 
-// The known extents divide the count; the last unknown one is what they leave of it.
+// The known extents must divide the count; the last unknown extent is the quotient.
 bool PartialShapes::follow_count(std::size_t variable) {
   Entry& entry = variables_[variable];
   if (!entry.count) return true;
   if (*entry.count == 0) {
-    // Some extent is zero, and nothing tells the others.
+    // A zero extent leaves the others undetermined.
     const bool has_zero =
         std::find(entry.extents.begin(), entry.extents.end(), 0) != entry.extents.end();
     return entry.unknown > 0 || has_zero ||
@@ -142,7 +142,7 @@ void PartialShapes::undo_to(std::size_t mark) {
 
 namespace {
 
-// Larger prime factors are not looked for: what is left counts as one.
+// Trial division stops here; the remaining factor counts as prime.
 constexpr std::int64_t kLargestFactor = 1 << 14;
 
 std::vector<std::int64_t> divisors_of(std::int64_t number) {
@@ -168,7 +168,7 @@ std::vector<std::int64_t> divisors_of(std::int64_t number) {
   return divisors;
 }
 
-// Every way to write `rest` as a product of the numbers that `open` axes take, from `first` on.
+// Enumerates factorizations of `rest` over the `open` axes, from `first` on.
 class Factorizations {
  public:
   Factorizations(Shape shape, std::vector<std::size_t> open, std::int64_t rest, std::size_t limit)
@@ -177,7 +177,7 @@ class Factorizations {
         divisors_(divisors_of(rest)),
         limit_(limit) {}
 
-  // Pairs of like extents at the end, or all.
+  // Collects factorizations with equal last extents, or all of them.
   void collect(std::int64_t rest, bool alike) {
     is_alike_ = alike;
     fill(0, rest);
@@ -185,7 +185,7 @@ class Factorizations {
   std::vector<Shape> take() { return std::move(found_); }
 
  private:
-  // As deep as there are axes.
+  // Recursion depth is the number of axes.
   void fill(std::size_t next, std::int64_t rest) {
     if (found_.size() >= limit_) return;
     if (is_alike_ && next + 2 == open_.size()) {

@@ -11,9 +11,9 @@
 
 namespace tenon::chainer {
 
-/// What is known of every variable's shape while it is being found: ranks and extents, each of them
-/// set at most once and taken back in order. Where the bytes of a variable leave one extent open,
-/// it follows.
+/// Partial knowledge of every variable's shape during constraint propagation: ranks and extents,
+/// each set at most once and undone in order. The bytes of a variable determine its last open
+/// extent.
 class PartialShapes {
  public:
   static constexpr std::int64_t kUnknown = -1;
@@ -24,7 +24,7 @@ class PartialShapes {
 
   explicit PartialShapes(std::size_t variable_count) : variables_(variable_count) {}
 
-  /// The elements that the variable's bytes stand for; nothing where the bytes are not believed.
+  /// Sets the element count derived from the variable's bytes; nullopt if the bytes are distrusted.
   void set_count(std::size_t variable, std::optional<std::int64_t> count) {
     variables_[variable].count = count;
   }
@@ -36,14 +36,14 @@ class PartialShapes {
     return variables_[variable].has_rank ? static_cast<int>(variables_[variable].extents.size())
                                          : -1;
   }
-  /// kUnknown where the rank or the extent is not known.
+  /// kUnknown if the rank or the extent is unknown.
   std::int64_t extent(std::size_t variable, std::size_t axis) const;
   const Shape& extents(std::size_t variable) const { return variables_[variable].extents; }
   bool is_complete(std::size_t variable) const {
     return variables_[variable].has_rank && variables_[variable].unknown == 0;
   }
 
-  /// Each says that something holds, and gives false where it contradicts what is known.
+  /// Adds a fact. Returns false if it contradicts the known ones.
   bool set_rank(std::size_t variable, std::size_t rank);
   bool set_extent(std::size_t variable, std::size_t axis, std::int64_t extent);
   bool set_shape(std::size_t variable, const Shape& shape);
@@ -53,7 +53,7 @@ class PartialShapes {
   bool refuse(std::size_t variable, std::string reason);
 
   const Conflict& conflict() const { return conflict_; }
-  /// Variables about which more became known since the last call.
+  /// Returns the variables with new facts since the last call.
   std::vector<std::size_t> take_changed();
 
   std::size_t mark() const { return trail_.size(); }
@@ -79,12 +79,12 @@ class PartialShapes {
   Conflict conflict_;
 };
 
-/// What one function says about the shapes of what it reads and makes; false: they cannot be.
+/// Constraint of one function between the shapes of its inputs and outputs. Returns false if it is
+/// violated.
 using Relation = std::function<bool(PartialShapes&)>;
 
-/// The ways to fill in a shape's unknown extents so that all multiply to `count`, likeliest first:
-/// the last two axes alike, then few leading elements. At most `limit`; those with like last axes
-/// first.
+/// Returns at most `limit` completions of a shape whose extents multiply to `count`, most likely
+/// first: equal last two axes, then small leading extents.
 std::vector<Shape> completions(const Shape& partial, std::int64_t count, std::size_t limit);
 
 }  // namespace tenon::chainer

@@ -8,9 +8,9 @@ namespace tenon::chainer {
 namespace {
 
 constexpr std::size_t kMaxCompletions = 20'000;
-// What listing the divisors of a number costs, in calls of a relation.
+// Cost of listing the divisors of a number, in evaluations of a relation.
 constexpr std::size_t kListingWork = 50;
-// Extents that are tried where nothing bounds them.
+// Extents tried without an upper bound.
 constexpr std::int64_t kMaxBlindExtent = 64;
 
 class Solver {
@@ -58,7 +58,7 @@ class Solver {
     std::size_t variable = 0;
     std::vector<Shape> shapes;
     std::size_t next = 0, mark = 0;
-    std::size_t place = 0;  // in the order of functions; behind it for what is guessed last
+    std::size_t place = 0;  // function index; past the end for late guesses
   };
 
   // Types that a record states.
@@ -143,7 +143,7 @@ class Solver {
     return true;
   }
 
-  // The first extent of an input that is known by now, or of a matrix: likely that of all.
+  // Guesses the batch extent: the first known extent of an input, or of a matrix.
   void find_batch() {
     const auto consider = [&](std::size_t variable) {
       if (batch_ == PartialShapes::kUnknown && shapes_.rank(variable) > 0)
@@ -186,7 +186,7 @@ class Solver {
     queue_.clear();
   }
 
-  // Shapes of that many elements that the variable could have; nothing where that cannot be listed.
+  // Returns candidate shapes of a variable; empty if they cannot be enumerated.
   std::vector<Shape> possibilities(std::size_t variable) {
     if (shapes_.rank(variable) < 0 || !shapes_.count(variable)) return {};
     std::vector<Shape> all =
@@ -199,7 +199,7 @@ class Solver {
     return all;
   }
 
-  // The next shape to guess; false if all is known.
+  // Chooses the next variable to guess; false if all shapes are known.
   bool choose() {
     Choice choice;
     if (!stack_.empty()) {
@@ -212,7 +212,7 @@ class Solver {
     return true;
   }
 
-  // At the earliest function that has one, the variable with the fewest possibilities.
+  // Chooses the variable with the fewest candidates at the earliest function that has one.
   bool choose_counted(Choice& choice) {
     for (; choice.place < order_.size(); ++choice.place) {
       const Function& function = tables_.forward[order_[choice.place]];
@@ -232,8 +232,8 @@ class Solver {
     return false;
   }
 
-  // What is left: variables between nothing but elementwise functions, where the axes do not
-  // matter, and the one whose bytes are not believed. One variable after the other.
+  // Remaining variables: those between elementwise functions only, where axes do not matter, and
+  // the one with distrusted bytes. Chooses one after the other.
   bool choose_last(Choice& choice) const {
     const bool is_first = stack_.empty() || stack_.back().place < order_.size();
     for (std::size_t v = is_first ? 0 : choice.variable + 1; v < tables_.variables.size(); ++v) {
@@ -254,7 +254,7 @@ class Solver {
     return false;
   }
 
-  // Goes on with the next guess of the innermost choice that has one; false when all are used up.
+  // Backtracks to the next candidate of the innermost choice; false when all are exhausted.
   bool try_next(bool& is_consistent) {
     while (!stack_.empty()) {
       Choice& choice = stack_.back();
@@ -278,7 +278,7 @@ class Solver {
     return false;
   }
 
-  // The attempt that knew most when it failed says what is wrong.
+  // The failed attempt with the most known facts provides the message.
   void note_conflict() {
     if (solution_.is_solved || shapes_.mark() < furthest_ ||
         (furthest_ > 0 && shapes_.mark() == furthest_))
@@ -310,7 +310,7 @@ class Solver {
   PartialShapes shapes_;
   std::vector<DType> dtypes_;
   std::vector<Layout> layouts_;
-  std::vector<std::vector<std::size_t>> readers_;  // functions around each variable
+  std::vector<std::vector<std::size_t>> readers_;  // adjacent functions of each variable
   std::vector<std::size_t> order_;
   std::vector<Relation> relations_;
   std::vector<std::pair<std::size_t, Shape>> pins_;
@@ -318,7 +318,7 @@ class Solver {
   std::deque<std::size_t> queue_;
   std::vector<char> queued_;
   std::vector<Choice> stack_;
-  std::int64_t batch_ = PartialShapes::kUnknown;  // a guess at the first extent of images
+  std::int64_t batch_ = PartialShapes::kUnknown;  // guessed first extent of images
   std::size_t current_ = kNone, found_ = 0, furthest_ = 0;
   ShapeSolution solution_;
 };
@@ -329,7 +329,7 @@ ShapeSolution solve_shapes(const Tables& tables, std::string_view source,
                            const SolveOptions& options) {
   ShapeSolution solution = Solver(tables, source, options, DType::I32).solve();
   if (solution.is_solved || !options.allows_wide_integers) return solution;
-  // Class numbers are as often 64 bits wide.
+  // Class indices have 64 bits as often as 32.
   ShapeSolution wider = Solver(tables, source, options, DType::I64).solve();
   wider.work += solution.work;
   solution.work = wider.work;

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kMaxSubscripts = 64;
 
-// Reads the text that Python prints of a tuple of slices, integers, None and Ellipsis.
+// Parses Python's text of a tuple of slices, integers, None and Ellipsis.
 class SubscriptReader {
  public:
   explicit SubscriptReader(std::string_view text) : rest_(text) {}

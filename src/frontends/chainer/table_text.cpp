@@ -8,7 +8,7 @@
 namespace tenon::chainer {
 namespace {
 
-// So that sums over a whole file stay far below 2^63.
+// Limits that keep sums over a whole file far below 2^63.
 constexpr std::int64_t kMostVariableBytes = std::int64_t{1} << 44;
 constexpr std::int64_t kMaxId = std::int64_t{1} << 40;
 constexpr std::int64_t kMaxCount = std::int64_t{1} << 18;
@@ -48,7 +48,7 @@ class Parser {
     return problem;
   }
 
-  // Moves to the next line, which has to be there and to be whole.
+  // Moves to the next line, which must exist and be complete.
   void next_line() {
     if (line_end_ >= text_.size()) {
       throw error("the file ends too early", text_.size()).hint("it may be cut short");
@@ -62,7 +62,7 @@ class Parser {
     ++line_;
   }
 
-  // A number as it would be written again, and the character behind it.
+  // Reads a number in canonical form and the delimiter after it.
   std::int64_t integer(std::string_view what, std::int64_t low, std::int64_t high, char behind) {
     const std::size_t at = position_;
     std::size_t end = at;
@@ -130,7 +130,7 @@ class Parser {
         .got(quote(word.substr(0, 40)));
   }
 
-  // What an empty list leaves behind: Python prints the joined lines, and none of them is one too.
+  // Reads an empty list, which Python prints as one empty line.
   void empty_line() {
     next_line();
     if (!rest_of_line().empty()) throw error("an empty list leaves an empty line", position_);
@@ -178,7 +178,7 @@ class Parser {
     return function;
   }
 
-  // An id with a tag is an input, an id alone an output; a name, which is no number, ends them.
+  // A tagged id is an input, a plain id an output; a name, which is not a number, ends them.
   void require_counts(std::size_t at, std::int64_t says_inputs, std::int64_t says_outputs) const {
     std::int64_t inputs = 0, outputs = 0;
     std::size_t begin = line_end_;
@@ -229,7 +229,7 @@ class Parser {
     if (order.size() == tables_.forward.size()) return;
     std::vector<bool> is_ordered(tables_.forward.size(), false);
     for (const std::size_t k : order) is_ordered[k] = true;
-    // Where the backward record reads something else, that is what the circle comes of.
+    // If a backward record reads another variable, the forward record's variable causes the cycle.
     for (std::size_t k = 0; k < is_ordered.size(); ++k) {
       const Function& function = tables_.forward[k];
       const std::vector<std::size_t>& backward = tables_.backward[k].outputs;
@@ -254,7 +254,7 @@ class Parser {
   Tables tables_;
   std::unordered_map<std::int64_t, std::size_t> ids_;
   std::unordered_map<std::string, std::size_t> names_;
-  std::vector<std::string> made_at_;  // by variable; empty: not yet
+  std::vector<std::string> made_at_;  // defining position by variable; empty: not yet defined
 };
 
 std::string_view word_of(Tag tag) {

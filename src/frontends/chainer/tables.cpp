@@ -6,7 +6,7 @@
 namespace tenon::chainer {
 namespace {
 
-// A list that is empty still takes a line, except the outputs of a backward record.
+// An empty list occupies one line, except for the outputs of a backward record.
 std::size_t lines_for(std::size_t count) { return count == 0 ? 1 : count; }
 std::size_t first_input_line(const Function& function) { return function.line + 2; }
 std::size_t first_output_line(const Function& function) {

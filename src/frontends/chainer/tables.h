@@ -10,11 +10,11 @@
 
 namespace tenon::chainer {
 
-/// A tensor of the training step. The file says nothing of its shape or element type.
+/// A tensor of the training step. The file lacks its shape and element type.
 struct Variable {
   std::int64_t id = 0;
   std::int64_t bytes = 0;
-  /// "_" for what a function makes, a path such as "/conv1/W" for a parameter, the decimal index of
+  /// "_" for a function's result, a path such as "/conv1/W" for a parameter, the decimal index of
   /// an input of the network.
   std::string name;
 
@@ -23,79 +23,79 @@ struct Variable {
   bool is_parameter() const { return !is_intermediate() && !is_input(); }
 };
 
-/// What a JSON value holds, if that is a T; null otherwise.
+/// Returns the contents of a JSON value if it is a T; null otherwise.
 template <class T>
 const T* held_by(const Json& json) {
   return std::get_if<T>(std::addressof(json.value));
 }
 
-/// What a function reads of a variable.
+/// Aspect of a variable that a function reads.
 enum class Tag : std::uint8_t {
-  /// "_": forward functions read values
+  /// "_": the value, in forward functions.
   Value,
-  /// the gradient that flows in
+  /// The upstream gradient.
   Gradient,
-  /// the value of an input of the forward function
+  /// The value of an input of the forward function.
   Input,
-  /// the value of an output of the forward function, which was kept
+  /// The retained value of an output of the forward function.
   Output,
 };
 
 struct Input {
-  /// its position in Tables::variables
+  /// Position in Tables::variables.
   std::size_t variable = 0;
   Tag tag = Tag::Value;
 };
 
-/// One primitive attribute of Chainer's function object; tuples with slices are Python texts.
+/// A primitive attribute of Chainer's function object; tuples with slices are Python texts.
 struct Attribute {
   std::string name;
   Json value;
-  /// of the value, from 1; 0 where nobody read it from a text
+  /// Column of the value, from 1; 0 if it was not read from a text.
   std::size_t column = 0;
 };
 
-/// One record: a forward function or the backward of one.
+/// One record: a forward function or its backward.
 struct Function {
   std::vector<Input> inputs;
-  /// positions in Tables::variables
+  /// Positions in Tables::variables.
   std::vector<std::size_t> outputs;
   std::string name;
   std::vector<Attribute> attributes;
-  /// of the record's first line, from 1
+  /// First line of the record, from 1.
   std::size_t line = 0;
 
   const Attribute* find(std::string_view attribute) const;
 };
 
-/// The whole file. Backward k belongs to forward k; the order says nothing else.
+/// The whole file. Backward record k belongs to forward record k; the order has no other meaning.
 struct Tables {
   std::vector<Variable> variables;
   std::vector<Function> forward, backward;
 };
 
 constexpr std::size_t kNone = static_cast<std::size_t>(-1);
-/// The forward function that makes each variable; kNone for inputs and parameters.
+/// Returns the forward function that produces each variable; kNone for inputs and parameters.
 std::vector<std::size_t> producers_of(const Tables& tables);
-/// Forward functions in an order in which everything is made before it is read: by depth, then as
-/// the file has them. Shorter than the list if there is a cycle.
+/// Returns the forward functions in topological order: by depth, then by file order. Shorter than
+/// the list if there is a cycle.
 std::vector<std::size_t> topological_order(const Tables& tables);
-/// The values the function was called with. A variable that it reads twice stands once in the
-/// forward record; the backward record, where it lists inputs at all, has them as they were given.
+/// Returns the operands of the function's call. The forward record lists a variable once even if it
+/// is read twice; the backward record, if it lists inputs, has all of them in call order.
 std::vector<std::size_t> operands_of(const Tables& tables, std::size_t forward);
 
-/// Throws Error with line and column where the text is not of the format: wrong counts, ids that
-/// come twice or name nothing, variables made twice, unknown tags, numbers out of range, cycles.
+/// Throws Error with line and column for text that is not of the format: wrong counts, duplicate or
+/// dangling ids, several producers, unknown tags, numbers out of range, cycles.
 Tables parse_tables(std::string_view text, std::string_view source);
 std::string print_tables(const Tables& tables);
-/// A function's attributes as Python's json.dumps writes them.
+/// Prints a function's attributes like Python's json.dumps.
 std::string print_attributes(const std::vector<Attribute>& attributes);
 
-/// The attributes on one line, an object; `position` is where it starts in `text`, for messages.
+/// Parses the attributes on one line, an object that starts at `position` in `text`.
 std::vector<Attribute> parse_attributes(std::string_view text, std::string_view source,
                                         std::size_t position, std::size_t end);
 
-/// Lines of the file, from 1, and places in it for messages.
+/// Lines of the file, from 1, and positions in it for messages.
 inline std::size_t line_of_variable(std::size_t variable) { return variable + 2; }
 std::string place_of(std::size_t line, std::size_t column);
 std::string place_of_bytes(const Tables& tables, std::size_t variable);

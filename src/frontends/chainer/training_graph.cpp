@@ -23,7 +23,7 @@ std::optional<std::vector<std::int64_t>> indexes(const Function& function,
   return list;
 }
 
-// Indexes that name nothing are left out; checking the file tells of them.
+// Skips invalid indices, which the checker reports.
 std::vector<std::size_t> at(const std::vector<std::size_t>& variables,
                             const std::vector<std::int64_t>& positions) {
   std::vector<std::size_t> chosen;
@@ -42,11 +42,11 @@ std::int64_t hidden_bytes(const FunctionView& view) {
   try {
     return rule->hidden_bytes(view);
   } catch (const Error&) {
-    return 0;  // an attribute that cannot be; checking the file tells of it
+    return 0;  // an invalid attribute, which the checker reports
   }
 }
 
-// Values and gradients, two numbers for each tensor, as the steps of one training step touch them.
+// Liveness of values and gradients, two entries per tensor, over the steps of one training step.
 class Liveness {
  public:
   Liveness(const TrainingGraph& graph, Reading reading) : graph_(graph), reading_(reading) {
@@ -173,7 +173,7 @@ TrainingGraph training_graph(const Tables& tables, std::string_view source) {
     for (const std::size_t output : step.makes) graph.tensors[output].producer = graph.steps.size();
     graph.steps.push_back(std::move(step));
   }
-  // A value without a name that no function makes was there before, like the statistics of a norm.
+  // An unnamed value without a producer existed before, like the statistics of a norm.
   for (TrainingGraph::Tensor& tensor : graph.tensors) {
     const bool is_made =
         tensor.producer != kNone || tensor.role != TrainingGraph::TensorRole::Intermediate;

@@ -56,7 +56,7 @@ class Writer {
     }
   }
 
-  // Values that depend on weights or on inputs with a gradient.
+  // Finds values that depend on weights or differentiable inputs.
   void find_dependents() {
     const auto has_gradient = [&](ValueId value) {
       const Type& type = graph_.value(value).type;
@@ -91,7 +91,7 @@ class Writer {
            std::all_of(node.results.begin(), node.results.end(), fits);
   }
 
-  // Chainer's names are paths; a name is the rest of its line.
+  // Chainer's names are paths; a name extends to the end of its line.
   std::string path_of(const std::string& name) {
     std::string path = name.rfind('/', 0) == 0 ? name : "/" + name;
     for (char& c : path) {
@@ -143,7 +143,7 @@ class Writer {
     }
   }
 
-  // A lone number is no parameter: the file would have its size and not its value.
+  // A scalar is not a parameter: the file would store its size but not its value.
   bool reads_number(const NativeFunction& native) const {
     return std::any_of(native.inputs.begin(), native.inputs.end(), [&](ValueId input) {
       const Constant* constant = graph_.constant_of(input);
@@ -171,7 +171,7 @@ class Writer {
     for (std::size_t k = 0; k < native.output_count; ++k) {
       function.outputs.push_back(add_variable(graph_.node(id).results[k], "_"));
     }
-    // Chainer's own lists, which the attributes may decide.
+    // Chainer's retained lists, which may depend on the attributes.
     const Tables alone{{}, {function}, {function}};
     const Retained retained = find_rule(native.name)->retained(FunctionView(alone, 0, "graph"))[0];
     finish(std::move(function), retained, native.behind, std::move(called));
@@ -203,14 +203,14 @@ class Writer {
   Retained retained_by(NodeId id, const Graph& record) const {
     Retained retained;
     const Node& node = graph_.node(id);
-    // Nothing flows back through an operator without a gradient.
+    // An operator without a gradient retains no values.
     if (node.bodies.empty() && !node.op->gradient) return retained;
     try {
       if (node.bodies.empty()) return retained_by_gradient(record);
     } catch (const Error&) {
-      // Nobody wrote a gradient for this case.
+      // The gradient does not support this case.
     }
-    // Of a body it would run again, and of what nobody knows, all may be needed.
+    // A body would run again, and unknown gradients may read everything.
     for (std::size_t k = 0; k < record.inputs().size(); ++k)
       retained.inputs.push_back(static_cast<std::int64_t>(k));
     for (std::size_t k = 0; k < record.outputs().size(); ++k)
@@ -218,7 +218,7 @@ class Writer {
     return retained;
   }
 
-  // The attributes of every function; Chainer sets them in this order.
+  // Appends the attributes common to every function, in Chainer's order.
   void finish(Function function, const Retained& retained, const std::vector<Attribute>& behind,
               std::vector<std::size_t> called) {
     function.attributes.push_back(indexes_attribute("_input_indexes_to_retain", retained.inputs));
@@ -238,7 +238,7 @@ class Writer {
       inputs.emplace_back(to_string(graph_.value(values_[input.variable]).type));
     for (const std::size_t output : function.outputs)
       outputs.emplace_back(to_string(graph_.value(values_[output]).type));
-    // Before the lists, where a function's own attributes end.
+    // Inserted before the lists, after the function's own attributes.
     const auto place =
         std::find_if(function.attributes.begin(), function.attributes.end(),
                      [](const Attribute& each) { return each.name == "_input_indexes_to_retain"; });
@@ -256,9 +256,9 @@ class Writer {
         .got(list);
   }
 
-  // Where the outputs are not simply what nobody reads, records say so.
+  // States the outputs in records if they are not simply the unread values.
   void state_outputs() {
-    tables_.backward.resize(tables_.forward.size());  // operands are asked for
+    tables_.backward.resize(tables_.forward.size());  // operands_of reads it
     std::unordered_set<std::size_t> is_read;
     for (const Function& function : tables_.forward) {
       for (const Input& input : function.inputs) is_read.insert(input.variable);
@@ -286,8 +286,7 @@ class Writer {
     }
   }
 
-  // Sizes alone have to lead back to these shapes; where they do not, every record states its
-  // types.
+  // If the sizes alone do not lead back to these shapes, every record states its types.
   void state_types() {
     bool is_same = false;
     try {
@@ -343,7 +342,7 @@ class Writer {
   std::unordered_map<ValueId, std::size_t> variables_;
   std::vector<ValueId> values_;                   // by variable
   std::vector<Retained> retained_;                // by function
-  std::vector<std::vector<std::size_t>> called_;  // variables as each function was called with them
+  std::vector<std::vector<std::size_t>> called_;  // operands of each call, by function
   std::unordered_set<std::string> names_;
   std::map<std::string, std::size_t> problems_;
   std::size_t input_count_ = 0;

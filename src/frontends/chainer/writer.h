@@ -7,32 +7,31 @@
 
 namespace tenon::chainer {
 
-/// The training step of a graph as the dumper would have written it: operators that Chainer has a
-/// function for under its name and with its attributes, where reading them gives the same node
-/// back; all others, and those of `own`, under their own name in CamelCase with `_tenon`, which is
-/// the operator as `own_node` has it. Throws Error of kind Unsupported that lists every value
-/// without a size.
+/// Returns the training step of a graph as the dumper would have written it. An operator with an
+/// equivalent Chainer function uses its name and attributes, if importing it reproduces the node.
+/// All others, and those of `own`, are native nodes: their own name in CamelCase and the text of
+/// `own_node` in `_tenon`. Throws Error of kind Unsupported that lists every value without a size.
 Tables tables_of(const Graph& graph, const OwnNodes& own = {});
 
-/// A node, or a few, as one of Chainer's functions.
+/// One or several nodes as a Chainer function.
 struct NativeFunction {
   std::string name;
-  /// those of the function itself, in Chainer's order
+  /// Attributes of the function itself, in Chainer's order.
   std::vector<Attribute> attributes;
-  /// those that Chainer sets after the lists of retained indexes
+  /// Attributes that Chainer sets after the lists of retained indices.
   std::vector<Attribute> behind;
-  /// as the function is called
+  /// Operands of the call.
   std::vector<ValueId> inputs;
-  /// nodes before this one that the function computes too
+  /// Preceding nodes that the function includes.
   std::vector<NodeId> absorbed;
-  /// results of the node that the function gives
+  /// Number of the node's results that the function returns.
   std::size_t output_count = 1;
 };
-/// Nothing where Chainer has no function for it.
+/// Returns nullopt if Chainer has no equivalent function.
 std::optional<NativeFunction> native_function(const Graph& graph, NodeId node);
 
-/// Which inputs and outputs of a node alone (see `own_node`) its gradient reads, by position.
-/// Throws Error where it has none.
+/// Returns the positions of the inputs and outputs of an extracted node (see `own_node`) that its
+/// gradient reads. Throws Error for a node without a gradient.
 Retained retained_by_gradient(const Graph& record);
 
 template <class T>
@@ -43,7 +42,7 @@ inline Attribute integer_attribute(std::string_view name, std::int64_t value) {
   return attribute<std::int64_t>(name, value);
 }
 Attribute integers_attribute(std::string_view name, const std::vector<std::int64_t>& list);
-/// A list of retained indexes; none is null.
+/// A list of retained indices; null if empty.
 Attribute indexes_attribute(std::string_view name, const std::vector<std::int64_t>& list);
 
 }  // namespace tenon::chainer
