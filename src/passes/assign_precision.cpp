@@ -12,16 +12,16 @@
 namespace tenon {
 namespace {
 
-/// What a node computes in, and why.
+/// Precision that a node computes in, and the reason.
 enum class Choice : std::uint8_t {
-  /// has no f32 to narrow
+  /// reads and writes no f32 value
   Untouched,
   Wide,
-  /// reads and gives narrow values
+  /// reads and writes the narrow type
   Narrow,
-  /// reads narrow values and gives f32, as its attribute asks
+  /// reads the narrow type and writes f32, through its `out_dtype` attribute
   NarrowToWide,
-  /// a cast to the narrow type of what is narrow already
+  /// a cast to the narrow type whose operand is already narrow
   Vanishes,
 };
 
@@ -64,8 +64,9 @@ bool is_plain_step(const ExprNode& node) {
   }
 }
 
-// Sums, products and choices of single elements: with narrow operands they lose one rounding of the
-// result and nothing else. Quotients, roots and exponentials may lose all of it.
+// Returns whether the expressions only add, multiply and select elements. With narrow operands
+// these lose one rounding of the result; division, roots and exponentials can lose all significant
+// bits.
 bool is_plain(const std::vector<Expr>& exprs) {
   std::vector<const ExprNode*> open;
   std::unordered_set<const ExprNode*> seen;
@@ -80,11 +81,11 @@ bool is_plain(const std::vector<Expr>& exprs) {
   return !exprs.empty();
 }
 
-// The operand that a factor of a product is, whatever its order and type; nothing where something
-// is computed on the way.
+// Returns the index of the operand that a factor of a product reads, in any order and type; nullopt
+// if the factor computes anything in between.
 std::optional<std::size_t> factor_operand(const Expr& factor) {
   const ExprNode* node = &factor.node();
-  // Zeros around an image are zeros in any type.
+  // Zero padding is zero in every type.
   const auto is_zero = [](const Expr& fill) {
     return fill.node().kind == ExprKind::Literal && fill.node().real == 0;
   };
@@ -96,8 +97,8 @@ std::optional<std::size_t> factor_operand(const Expr& factor) {
   return node->operand;
 }
 
-// Operands that a node multiplies and sums, as attention does its queries, keys and values; empty
-// where no sum is of products of two of them.
+// Returns which operands are multiplied with each other and summed, such as the queries, keys and
+// values of attention; empty if no sum is over products of two operands.
 std::vector<bool> factors_of(const std::vector<Expr>& exprs, std::size_t operand_count) {
   std::vector<bool> is_factor(operand_count, false);
   bool has_product = false;
@@ -152,7 +153,7 @@ double greatest_of(const Constant& constant) {
   return greatest_finite<float>(constant.stored());
 }
 
-// Seeded weights stay seeds.
+// Keeps seeded weights as seeds.
 Constant narrowed(const Constant& constant, DType dtype) {
   switch (constant.kind()) {
     case Constant::Kind::Normal:
@@ -164,7 +165,7 @@ Constant narrowed(const Constant& constant, DType dtype) {
     case Constant::Kind::Splat:
       return Constant::splat(constant.stored().converted(dtype), constant.shape());
     case Constant::Kind::Scaled:
-      // Stored elements are rounded after the product rather than before it as well.
+      // Rounds stored elements once, after the product, instead of before it as well.
       if (constant.base().kind() == Constant::Kind::Dense) break;
       return Constant::scaled(narrowed(constant.base(), dtype), constant.factors());
     case Constant::Kind::Dense:
@@ -200,7 +201,7 @@ class Assigner {
   bool reads_narrow(NodeId id) const {
     return choices_[id] == Choice::Narrow || choices_[id] == Choice::NarrowToWide;
   }
-  // Of a node that computes in f32 with narrow factors, the others stay as they are.
+  // A node that computes in f32 with narrow factors leaves its other operands in f32.
   bool reads_narrow(NodeId id, ValueId operand) const {
     if (!reads_narrow(id)) return false;
     const std::vector<bool>& factors = factors_[id];
@@ -211,12 +212,12 @@ class Assigner {
     }
     return true;
   }
-  // Whether the value will come in the narrow type.
+  // Returns whether the value will have the narrow type.
   bool is_narrow(ValueId value) const {
     const NodeId producer = graph_.value(value).producer;
     return producer && is_wide(graph_, value) && choices_[producer] == Choice::Narrow;
   }
-  // The value that a cast to f32 made of a narrow one.
+  // Returns the narrow value that a cast to f32 produced this one from.
   ValueId narrow_source(ValueId value) const {
     const NodeId producer = graph_.value(value).producer;
     if (!producer || graph_.op_name(producer) != "cast" || !is_wide(graph_, value)) return {};
@@ -276,7 +277,7 @@ class Assigner {
     return follower_choice(id);
   }
 
-  // Products of narrow numbers are exact in f32, where such a node computes all the rest.
+  // Products of narrow numbers are exact in f32, and such a node computes the rest in f32.
   bool narrows_factors(NodeId id) {
     const Node& node = graph_.node(id);
     if (!node.op->lower || has_element_attribute(node)) return false;
@@ -298,12 +299,12 @@ class Assigner {
     try {
       const InferOutput output = node.op->infer(input);
       for (std::size_t k = 1; k < node.results.size(); ++k) {
-        if (node.results[k]) return false;  // nothing is known of what else it gives
+        if (node.results[k]) return false;  // the types of further results are unknown
       }
       const Type& result = output.types.front();
       if (!result.is_tensor() || result.tensor().dtype != narrow_) return false;
     } catch (const Error&) {
-      return false;  // it wants operands of one type
+      return false;  // the op requires operands of one type
     }
     factors_[id] = std::move(factors);
     return true;
@@ -320,7 +321,7 @@ class Assigner {
     return has_element_attribute(node) ? Choice::NarrowToWide : Choice::Narrow;
   }
 
-  // What only moves elements, or does plain arithmetic on them, is narrow where its operands are.
+  // Narrows data movement and elementwise arithmetic if the operands are narrow.
   Choice follower_choice(NodeId id) const {
     const Node& node = graph_.node(id);
     bool has_narrow = false;
@@ -343,8 +344,8 @@ class Assigner {
     return stay_wide(id, concat(node.op->name, " needs it"));
   }
 
-  // Where kernels read memory at full speed, a value that some reader wants narrow is not kept in
-  // f32 beside it: the others widen what there is.
+  // Makes a value narrow if at least one reader reads it narrow: kernels that read memory at full
+  // bandwidth would pay for a second copy in f32, and the other readers widen as they load.
   void keep_narrow(NodeId id) {
     if (keeps_tiles_ || choices_[id] != Choice::Wide) return;
     for (ValueId result : graph_.node(id).results) {
@@ -365,7 +366,8 @@ class Assigner {
            std::ranges::all_of(readers, [&](NodeId reader) { return reads_narrow(reader, value); });
   }
 
-  // Moving half the bytes and moving, then halving, give the same elements.
+  // Moving narrow elements and narrowing moved elements give the same result; the former moves half
+  // the bytes.
   void narrow_before_readers(NodeId id) {
     const Node& node = graph_.node(id);
     if (choices_[id] != Choice::Wide || node.op->precision != Precision::MovesOnly) return;
@@ -378,11 +380,11 @@ class Assigner {
     choices_[id] = Choice::Narrow;
   }
 
-  // A contraction that only f32 readers follow gives its sums as they are.
+  // A contraction whose readers all read f32 writes its f32 accumulators without narrowing.
   void widen_result(NodeId id) {
     const Node& node = graph_.node(id);
     if (choices_[id] != Choice::Narrow || node.op->precision != Precision::Integer) return;
-    // Where sums are a library's, its convolutions give the type that they read.
+    // Library convolutions write the type that they read.
     if (!keeps_tiles_ && takes_windows(*node.op)) return;
     const AttrDef* asked = node.op->find_attr("out_dtype");
     if (!asked || asked->kind != AttrKind::Element) return;
@@ -420,7 +422,7 @@ class Assigner {
     return made;
   }
 
-  // Asked once the nodes before have been rewritten: types say what values have become.
+  // Runs after the preceding nodes have been rewritten, so that types say which values are narrow.
   ValueId in_narrow(ValueId value) {
     if (graph_.value(value).type.tensor().dtype == narrow_) return value;
     ValueId& made = narrow_of_[value];
@@ -441,7 +443,7 @@ class Assigner {
   void rewrite(NodeId id) {
     if (choices_[id] == Choice::Vanishes) {
       const ValueId value = graph_.node(id).operands[0], result = graph_.node(id).results[0];
-      // Readers look through it; an output keeps it, as a cast that changes nothing.
+      // Readers skip the cast. An output keeps it as a cast that changes nothing.
       if (!graph_.is_output(result)) stands_for_[result] = value;
       return;
     }
@@ -456,7 +458,8 @@ class Assigner {
     }
     if (!reads_narrow(id)) return;
     std::vector<ValueId> wide;
-    std::vector<std::pair<ValueId, TensorType>> stated;  // with layouts, say
+    // types that were set explicitly, with a layout for example
+    std::vector<std::pair<ValueId, TensorType>> stated;
     for (ValueId result : graph_.node(id).results) {
       if (!is_wide(graph_, result)) continue;
       wide.push_back(result);
@@ -503,8 +506,8 @@ class Assigner {
   bool keeps_tiles_;
   std::vector<NodeId> nodes_;
   IdMap<NodeId, Choice> choices_;
-  IdMap<NodeId, std::vector<bool>> factors_;  // by operand; empty where all are narrow
-  IdMap<ValueId, char> fits_;                 // of constants: 1 or 2 once it is known
+  IdMap<NodeId, std::vector<bool>> factors_;  // by operand; empty if all operands are narrow
+  IdMap<ValueId, char> fits_;                 // constants only: 1 or 2 once computed
   IdMap<ValueId, ValueId> narrow_of_, wide_of_, stands_for_;
   std::vector<std::pair<ValueId, ValueId>> constants_;
   std::unordered_set<ValueId> became_narrow_, kept_narrow_;
@@ -512,9 +515,9 @@ class Assigner {
 
 }  // namespace
 
-/// Lets convolutions and matrix products, and what only moves their values or does plain arithmetic
-/// on them, work in a narrow floating type; the rest stays in f32, with one cast a value in
-/// between. Inputs and outputs keep their types.
+/// Mixed precision: computes convolutions and matrix products in a narrow floating type (f16 or
+/// bf16), together with the data movement and elementwise arithmetic on their values. All other
+/// nodes stay in f32, with one cast per value at each border. Inputs and outputs keep their types.
 Graph assign_precision(Graph graph, const PassOptions& options) {
   Assigner(graph, options).run();
   return graph;

@@ -9,7 +9,7 @@
 namespace tenon {
 namespace {
 
-// What the attribute would be, or nothing where that shows only when the graph runs.
+// Returns the attribute's value, or nullopt if it is only known at run time.
 std::optional<AttrValue> settled(const Graph& graph, const Node& node, std::size_t position) {
   const ValueId operand = node.operands[position];
   const std::string& name = node.op->operands[position].name;
@@ -19,7 +19,7 @@ std::optional<AttrValue> settled(const Graph& graph, const Node& node, std::size
     values[position] = &tensor;
     const Attributes bound = bind_dynamic_attributes(*node.op, {}, values);
     const AttrValue* value = bound.find(name);
-    // What equals the default is left out.
+    // A value equal to the default is omitted.
     return value ? *value : node.op->find_attr(name)->default_value;
   }
   const Dims* known = graph.known_elements(operand);
@@ -42,11 +42,11 @@ bool settle(Graph& graph, NodeId id, std::size_t position) {
     if (!value) return false;
     Attributes attrs = graph.node(id).attrs;
     attrs.set(name, *value);
-    graph.node(id).op->canonical_attributes(std::move(attrs));  // refuses before anything changed
+    graph.node(id).op->canonical_attributes(std::move(attrs));  // throws before anything is changed
     graph.set_operand(id, position, ValueId{});
     graph.set_attribute(id, name, *value);
   } catch (const Error&) {
-    return false;  // the op wants numbers here
+    return false;  // the op requires numbers here
   }
   return true;
 }

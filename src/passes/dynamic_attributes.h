@@ -4,10 +4,11 @@
 
 namespace tenon {
 
-/// Where the elements of an operand that stands in for an attribute are known, as numbers or as the
-/// graph's symbols, the attribute takes them and the operand goes. Gives how many did.
+/// Turns operands that stand for attributes (dynamic attributes) into attributes where their
+/// elements are known as numbers or symbols, and removes the operands. Returns the number of
+/// attributes set.
 std::size_t settle_dynamic_attributes(Graph& graph);
-/// The same for one node, in a walk over all of them that has come to it.
+/// The same for one node, during a walk over the graph that has reached it.
 std::size_t settle_dynamic_attributes(Graph& graph, NodeId id, Reinference& types);
 
 }  // namespace tenon

@@ -17,7 +17,7 @@ bool reads_only_constants(const Graph& graph, NodeId id) {
                      [&](ValueId operand) { return !operand || graph.constant_of(operand); });
 }
 
-// Nothing is known to be small when a result's type is not known.
+// A result of unknown type may have any size.
 bool has_small_results(const Graph& graph, NodeId id, std::int64_t limit) {
   for (ValueId result : graph.node(id).results) {
     if (!result) continue;
@@ -38,7 +38,7 @@ void replace_by_constants(Graph& graph, NodeId id, const std::vector<Tensor>& va
     constant.attrs.set("value", Constant(values[k]));
     const NodeId made = graph.add_node(std::move(constant), id);
     const ValueId value = graph.node(made).results.front();
-    // A constant has no layout of its own.
+    // A constant has no layout of its own and takes that of the value it replaces.
     Type type = graph.value(value).type;
     const Type& was = graph.value(results[k]).type;
     if (was.is_tensor() && !was.tensor().layout.is_empty()) {
@@ -52,7 +52,7 @@ void replace_by_constants(Graph& graph, NodeId id, const std::vector<Tensor>& va
   graph.erase(id);
 }
 
-// Extents that are numbers, and what is computed from them, whatever they are extents of.
+// Returns elements that are extents of static shapes, or computed from such extents.
 std::optional<Tensor> known_numbers(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   if (node.results.size() != 1 || !node.results[0] || node.operands.empty()) return {};
@@ -79,8 +79,8 @@ std::vector<Tensor> evaluated(const Graph& graph, NodeId id) {
   return tensors;
 }
 
-// An output keeps its name through a node of its own: not one that the branch hands through or
-// gives twice.
+// Returns whether the branch can be inlined without renaming an output: each output needs a
+// producer of its own, so the branch must not forward a value or return one twice.
 bool may_inline(const Graph& graph, const Node& node, const Graph& branch) {
   for (std::size_t k = 0; k < node.results.size(); ++k) {
     if (!node.results[k] || !graph.is_output(node.results[k])) continue;
@@ -92,7 +92,7 @@ bool may_inline(const Graph& graph, const Node& node, const Graph& branch) {
   return true;
 }
 
-// An `if` whose condition is known is the branch it takes.
+// Replaces an `if` of constant condition by the branch taken.
 bool inline_branch(Graph& graph, NodeId id, Reinference& types) {
   const Node& node = graph.node(id);
   if (node.op != &find_op("if")) return false;
@@ -103,13 +103,14 @@ bool inline_branch(Graph& graph, NodeId id, Reinference& types) {
   if (!may_inline(graph, node, branch)) return false;
   const std::vector<ValueId> captured(node.operands.begin() + 1, node.operands.end());
   for (ValueId result : node.results) {
-    if (result) types.mark_readers(result);  // one branch may say more than both together
+    // one branch may have more precise types than both together
+    if (result) types.mark_readers(result);
   }
   inline_body(graph, id, branch, captured);
   return true;
 }
 
-// The bytes of a node's results, where it only moves elements and they can be told.
+// Returns the size of a node's result if the node only moves elements and the size is static.
 std::optional<std::int64_t> moved_bytes(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   if (node.op->precision != Precision::MovesOnly || node.results.size() != 1) return {};
@@ -118,8 +119,8 @@ std::optional<std::int64_t> moved_bytes(const Graph& graph, NodeId id) {
   return byte_count(type.tensor()).constant();
 }
 
-// What all readers of a constant give together, where each of them could be folded: then nobody
-// needs the constant itself any longer.
+// Returns the total size of the results of all readers of a constant if each of them can be folded,
+// so that the constant itself becomes dead.
 std::optional<std::int64_t> bytes_in_place_of(const Graph& graph, ValueId constant) {
   if (graph.is_output(constant)) return {};
   std::int64_t bytes = 0;
@@ -131,8 +132,9 @@ std::optional<std::int64_t> bytes_in_place_of(const Graph& graph, ValueId consta
   return bytes;
 }
 
-// Elements that are there already, in another order or fewer of them, and nobody else's: folding
-// such a node takes no memory. Weights that are made up on demand would have to be stored first.
+// Returns whether folding the node needs no additional memory: it moves or selects elements of a
+// constant that has no other reader. Seeded weights would first have to be stored, and do not
+// qualify.
 bool takes_no_more_bytes(const Graph& graph, NodeId id) {
   const std::optional<std::int64_t> made = moved_bytes(graph, id);
   if (!made) return false;
@@ -142,13 +144,14 @@ bool takes_no_more_bytes(const Graph& graph, NodeId id) {
     if (constant == nullptr || constant->kind() != Constant::Kind::Dense) continue;
     const std::int64_t bytes = byte_count(constant->type()).constant();
     const std::optional<std::int64_t> taken = bytes_in_place_of(graph, operand);
-    // Of a constant that several parts are taken from, each part frees its own bytes.
+    // Each of several slices of one constant frees its own share of the bytes.
     if (taken && *taken <= bytes) freed += graph.readers(operand).size() == 1 ? bytes : *made;
   }
   return *made <= freed;
 }
 
-// Large numbers computed from a constant that others read as well would stay beside it.
+// Returns whether folding would keep two large constants: the result, and an operand that has other
+// readers.
 bool keeps_both(const Graph& graph, NodeId id) {
   constexpr std::int64_t kLarge = std::int64_t{1} << 17;
   const Node& node = graph.node(id);
@@ -186,22 +189,22 @@ bool fold_node(Graph& graph, NodeId id, const PassOptions& options, Reinference&
     replace_by_constants(graph, id, evaluated(graph, id), types);
     return true;
   } catch (const Error& error) {
-    say(concat("not folded: ", error.summary()));  // it may never run
+    say(concat("not folded: ", error.summary()));  // the node may never run
     return false;
   }
 }
 
 }  // namespace
 
-/// Replaces every node that reads only constants, or only extents that are numbers, by the constant
-/// it computes. A result over `max_constant_bytes` stays a node, unless it takes the place of as
-/// many bytes, alone or with the other parts taken from the same constant: broadcasts would bloat
-/// the program. So would large results of a constant that others read too. Attributes that arrive
-/// as tensors become numbers and symbols, and what follows from them for later types is folded in
-/// the same walk; an `if` becomes the branch it takes.
+/// Constant folding: replaces every node that reads only constants, or only static extents, by the
+/// constant that it computes. A result larger than `max_constant_bytes` stays a node, because
+/// folded broadcasts would bloat the program, unless it replaces as many bytes, alone or together
+/// with the other slices of the same constant. A large result also stays a node if its constant has
+/// other readers. Dynamic attributes become numbers or symbols, and types that become known that
+/// way are folded in the same walk; an `if` becomes the branch taken.
 Graph fold_constants(Graph graph, const PassOptions& options) {
   for (bool is_settled = false; !is_settled;) {
-    is_settled = true;  // but for the nodes of a branch that was taken
+    is_settled = true;  // unless a branch was inlined, whose nodes are new
     Reinference types(graph);
     for (NodeId id : graph.nodes_in_order()) {
       types.refresh(id);

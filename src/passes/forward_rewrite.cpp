@@ -31,7 +31,7 @@ Graph ForwardRewriter::run() {
   return std::move(result_);
 }
 
-// What users know by the output's name is what the graph gives.
+// Gives the new output the name that users know it by.
 void ForwardRewriter::name_output(const std::string& name, ValueId value) {
   const ValueId named = result_.find(name);
   const bool may_rename = result_.value(value).producer.is_valid() && !result_.is_output(value);
@@ -41,7 +41,7 @@ void ForwardRewriter::name_output(const std::string& name, ValueId value) {
   result_.rename(value, name);
 }
 
-// No deeper than a few frames, however deep the graph: operands come off a stack, left to right,
+// Iterative depth-first walk, for graphs of any depth: operands are popped from left to right,
 // before the node that reads them.
 void ForwardRewriter::visit(ValueId root) {
   struct Entry {

@@ -16,15 +16,15 @@ namespace tenon {
 class ForwardRewriter;
 using TemporaryId = Id<struct TemporaryTag>;
 
-/// A value that only exists while a graph is rewritten: one of the new graph and what a pass notes
+/// A value that exists only during the rewrite: a value of the new graph and a note of the pass
 /// about it ("inside an 8-bit section", "an integer at this scale").
 struct Temporary {
   ValueId value;
   std::any note;
 };
 
-/// What a value of the old graph has become: a value of the new one, or a temporary. Temporaries
-/// have identity: two made from the same value are two.
+/// Replacement of a value of the old graph: a value of the new graph or a temporary. Temporaries
+/// have identity: two temporaries of the same value differ.
 struct Rewritten {
   ValueId value;
   TemporaryId temporary;
@@ -33,45 +33,46 @@ struct Rewritten {
   bool operator==(const Rewritten&) const = default;
 };
 
-/// One node as a rule sees it: the node of the old graph, and its operands rewritten, temporaries
-/// and all. An operand that is left out is neither value nor temporary.
+/// A node of the old graph with its rewritten operands, including temporaries, as rules see it. An
+/// omitted operand is neither a value nor a temporary.
 struct RewrittenNode {
   const Graph& graph;
   NodeId id;
   std::span<const Rewritten> operands;
-  /// what `ForwardRules::context` gave for the node
+  /// result of `ForwardRules::context` for the node
   const std::any& context;
 };
 
 struct ForwardRules {
-  /// What a node of an op becomes: a value or temporary for each result, or nothing, which is the
-  /// same as having no rule.
+  /// Rewrites a node of one op. Returns a value or temporary for each result; nullopt has the same
+  /// effect as a missing rule.
   using Rule =
       std::function<std::optional<std::vector<Rewritten>>(ForwardRewriter&, const RewrittenNode&)>;
   std::map<std::string, Rule, std::less<>> by_op;
-  /// The value of the new graph that a temporary stands for; made anew at each call.
+  /// Builds the value of the new graph that a temporary stands for. Every call builds new nodes.
   std::function<ValueId(ForwardRewriter&, const Temporary&)> realize;
 
-  /// Optional: what a rule is told about each node besides.
+  /// Optional: computes additional information about each node for the rules.
   std::function<std::any(const Graph&, NodeId)> context;
-  /// Optional: what becomes of an operand that the old graph reads more than once, before a rule or
-  /// a plain copy sees it.
+  /// Optional: replaces an operand that has several readers in the old graph, before a rule or a
+  /// plain copy sees it.
   std::function<Rewritten(ForwardRewriter&, Rewritten)> on_several_readers;
-  /// Optional: the constant that takes the place of an input, or nothing.
+  /// Optional: returns the constant that replaces an input, or nullopt.
   std::function<std::optional<Constant>(const Graph&, ValueId)> bind_input;
-  /// Outputs that are temporaries are realized; false leaves their bare values.
+  /// Realizes outputs that are temporaries; false returns their bare values.
   bool realize_outputs = true;
 };
 
-/// Rewrites a graph from its inputs to its outputs, one node at a time, in the order in which its
-/// outputs need them (operands left to right). Makes a new graph, in which
+/// Forward rewriter: rewrites a graph from its inputs to its outputs, one node at a time, in the
+/// order in which the outputs need the nodes (operands from left to right). Builds a new graph, in
+/// which
 ///
-/// - a node without a rule, or whose rule gives nothing, reads the realizations of its operands'
-///   temporaries. The same temporary is realized once for all such nodes and for the outputs.
-/// - a rule gets temporaries as they are. One that wants a value calls `realize`, which makes new
-///   nodes each time; `realize_shared` makes them once.
-/// - nodes that nothing asked to change are copied with their names, and new ones take the names of
-///   those they replace. Nodes that no output needs are gone.
+/// - a node without a rule, or whose rule returns nullopt, reads the realizations of its operands'
+///   temporaries. All such nodes and the outputs share one realization per temporary.
+/// - a rule receives temporaries as they are. It calls `realize` for a value, which builds new
+///   nodes each time, or `realize_shared`, which builds them once.
+/// - unchanged nodes keep their names, and new nodes take the names of those they replace. Nodes
+///   that no output needs are dropped.
 class ForwardRewriter {
  public:
   ForwardRewriter(const Graph& graph, const ForwardRules& rules);
@@ -80,14 +81,14 @@ class ForwardRewriter {
   /// For rules.
   const Temporary& temporary(TemporaryId id) const { return temporaries_[id.index()]; }
   Rewritten make_temporary(ValueId value, std::any note = {});
-  /// The value, realized anew if it is a temporary.
+  /// Returns the value, realized anew if it is a temporary.
   ValueId realize(Rewritten item);
   ValueId realize_shared(Rewritten item);
-  /// A node like one of the old graph on other operands: its op, attributes, bodies, name and the
+  /// Copies a node of the old graph onto other operands: its op, attributes, bodies, name and the
   /// names of its results.
   std::vector<ValueId> forward(NodeId original, const std::vector<ValueId>& operands);
   ValueId constant(Constant value, std::string_view name = "");
-  /// A new node without a source's name; its result is called like `name`.
+  /// Adds a node that has no source node; its result is named after `name`.
   ValueId call(std::string_view op, const std::vector<ValueId>& operands, Attributes attrs = {},
                std::string_view name = "");
   Graph& graph() { return result_; }
@@ -104,7 +105,7 @@ class ForwardRewriter {
   Graph result_;
   std::vector<Temporary> temporaries_;
   std::unordered_map<ValueId, Rewritten> rewritten_;       // by value of the old graph
-  std::unordered_map<TemporaryId, ValueId> realizations_;  // those that are shared
+  std::unordered_map<TemporaryId, ValueId> realizations_;  // shared realizations
 };
 
 }  // namespace tenon

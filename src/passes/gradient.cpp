@@ -43,7 +43,7 @@ std::vector<ValueId> named(const Graph& graph, const std::vector<std::string>& n
 }  // namespace
 
 Graph with_gradients(Graph graph, const GradientOptions& options) {
-  settle_dynamic_attributes(graph);  // rules are written against plain attributes
+  settle_dynamic_attributes(graph);  // rules only handle plain attributes
   const std::vector<ValueId> outputs = graph.outputs();
   const std::vector<ValueId> of = named(graph, options.of, outputs);
   const std::vector<ValueId> by = named(graph, options.by, graph.inputs());
@@ -78,7 +78,7 @@ Graph with_gradients(Graph graph, const GradientOptions& options) {
       const Dims dims = builder.type(xs[k]).tensor().dims;
       made = ValueId(expand_to(builder.scalar(0, xs[k]), dims).id());
     }
-    // One value may be the gradient by two others, or an output already.
+    // A value may be the gradient by two others, or already an output.
     if (graph.is_output(made) || !graph.value(made).producer) {
       made = ValueId(builder.call("identity", {Var(&builder, made.index())}).id());
     }
@@ -89,8 +89,8 @@ Graph with_gradients(Graph graph, const GradientOptions& options) {
   return graph;
 }
 
-/// Appends the gradient of the graph's floating outputs, their elements summed, by each of its
-/// floating inputs: an output `d_NAME` each, in reverse mode from the ops' own rules.
+/// Appends the gradient of the sum of all elements of the floating outputs by each floating input,
+/// as outputs `d_NAME`. Reverse-mode automatic differentiation with the gradient rules of the ops.
 Graph gradient(Graph graph, const PassOptions&) { return with_gradients(std::move(graph), {}); }
 
 }  // namespace tenon

@@ -20,7 +20,7 @@ void collect_symbols(const Attributes& attrs, SymbolRanges& symbols) {
   }
 }
 
-// A symbol in an attribute is known at run time by an extent that is nothing else.
+// A symbol in an attribute is known at run time only through an extent that is exactly that symbol.
 bool knows_its_symbols(const Graph& body) {
   SymbolRanges asked;
   for (NodeId id : body.nodes_in_order()) collect_symbols(body.node(id).attrs, asked);
@@ -34,7 +34,7 @@ bool knows_its_symbols(const Graph& body) {
   return asked.empty();
 }
 
-/// Writes a graph anew, group by group.
+/// Rebuilds a graph group by group.
 class Writer {
  public:
   Writer(Graph graph, const Grouping& grouping, Remarks* remarks)
@@ -53,7 +53,7 @@ class Writer {
     for (std::size_t k = 0; k < grouping.groups.size(); ++k) {
       const Grouping::Group& group = grouping.groups[k];
       for (NodeId id : group.nodes) mark_foreign(old_.node(id), k);
-      // What a copy reads is outside even where the node it is a copy of would be in the group.
+      // Operands of a duplicated node come from outside, even if the original node is in the group.
       for (NodeId id : group.copies) mark_foreign(old_.node(id), k);
     }
   }
@@ -84,8 +84,8 @@ class Writer {
     }
   }
 
-  // A body knows its operands' types but not their elements: what an attribute is taken from goes
-  // along, as do lone numbers.
+  // A body knows its operands' types but not their elements, so constants that define attributes
+  // move into it, as do scalars.
   bool moves_into_body(const Node& reader, std::size_t position, const Constant& constant) const {
     const std::vector<OperandDef>& defs = reader.op->operands;
     if (position < defs.size() && defs[position].is_dynamic_attribute) return true;
@@ -115,7 +115,7 @@ class Writer {
     }
   }
 
-  // A value that a copy in another group makes for itself is still needed if someone else reads it.
+  // A value that another group duplicates is still materialized if other nodes read it.
   void write_apart(const Grouping::Group& group) {
     std::vector<NodeId> nodes = group.nodes;
     for (NodeId copy : group.copies) {
@@ -197,7 +197,7 @@ class Writer {
       }
       return false;
     }
-    if (body->outputs.empty()) return true;  // nobody reads any of it
+    if (body->outputs.empty()) return true;  // no value of the group is read
     Graph::NewNode fused;
     fused.op = &find_op("fused");
     for (ValueId operand : body->operands) fused.operands.push_back(new_ids_[operand]);

@@ -7,22 +7,21 @@
 
 namespace tenon {
 
-/// Which nodes run as one kernel.
+/// Partition of nodes into kernels.
 struct Grouping {
   struct Group {
-    /// in the graph's order
+    /// in graph order
     std::vector<NodeId> nodes;
-    /// run here as well: index maps that several groups read through
+    /// index maps duplicated into this group, because several groups read through them
     std::vector<NodeId> copies;
   };
-  /// In an order in which each group runs after those it reads. A node in no group is left out: it
-  /// lives on in copies, or nobody reads it.
+  /// In topological order. A node in no group is dropped: it lives on in copies, or has no reader.
   std::vector<Group> groups;
 };
 
-/// The graph with a `fused` node for every group of several nodes. Constants that are one number
-/// move into the bodies that read them; other constants are operands like any value. A group whose
-/// body would not have the types that the graph has stays apart.
+/// Returns the graph with a `fused` node for every group of several nodes. Scalar constants move
+/// into the bodies that read them; other constants are operands like any value. A group stays
+/// separate if its body would infer types other than the graph's.
 Graph with_groups(Graph graph, const Grouping& grouping, Remarks* remarks);
 
 }  // namespace tenon

@@ -1,4 +1,5 @@
-// One product in place of several of one operand, as attention's queries, keys and values are made.
+// QKV fusion (horizontal fusion): replaces several matrix products of one operand by one, such as
+// the query, key and value projections of attention.
 #include "base/error.h"
 #include "ops/registry.h"
 #include "passes/pass.h"
@@ -11,7 +12,7 @@ namespace {
 
 // A product with constant weights, and the bias that is added to it.
 struct Product {
-  NodeId matmul, add;  // none where nothing is added
+  NodeId matmul, add;  // invalid without a bias
   ValueId weights, bias, result;
 };
 
@@ -63,8 +64,8 @@ class Joiner {
     return product;
   }
 
-  // Whether all that becomes of the value is that attention reads it, moved about: attention reads
-  // through that, while a slice for others would be a copy.
+  // Returns whether only attention reads the value, through moves: attention reads through those,
+  // while slices for other readers would be copies.
   bool leads_to_attention(ValueId value) const {
     constexpr int kMostMoves = 8;
     for (int k = 0; k < kMostMoves; ++k) {
@@ -98,7 +99,7 @@ class Joiner {
     if (products.size() > 1) join(operand, products);
   }
 
-  // Side by side, row by row.
+  // Concatenates along columns.
   Tensor joined(const std::vector<Product>& products, ValueId Product::*which) const {
     std::vector<Tensor> parts;
     std::int64_t width = 0;
@@ -171,8 +172,8 @@ class Joiner {
 
 }  // namespace
 
-/// Makes one product of several with constant weights that read one value, where attention reads
-/// the parts: one launch in place of three, and larger matrices.
+/// Horizontal fusion of matrix products with constant weights that read one value and whose results
+/// feed attention: one launch instead of three, and larger matrices.
 Graph join_products(Graph graph, const PassOptions& options) {
   Joiner(graph, options.remarks).run();
   return graph;

@@ -8,7 +8,8 @@
 
 namespace tenon {
 
-// TENON_PASS(function) or, of a pass that does not just round, TENON_PASS(function, Exact).
+// TENON_PASS(function), or TENON_PASS(function, Accuracy) for a pass that does more or less than
+// round.
 #define TENON_PASS(id, ...) Graph id(Graph graph, const PassOptions& options);
 #include "passes/list.inc"
 #undef TENON_PASS

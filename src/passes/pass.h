@@ -13,61 +13,60 @@
 
 namespace tenon {
 
-/// Where quantize-partition may do better than the reference it follows by default.
+/// Improvements of quantize-partition over the reference implementation.
 struct QuantizePartitionOptions {
-  /// that values between sections may be held in
+  /// type of values between sections
   DType dtype = DType::I8;
-  /// one pair of cast_hint and stop_fusion a value, not a reader
+  /// one pair of cast_hint and stop_fusion per value instead of per reader
   bool share = false;
-  /// the graph's outputs go through such a pair too
+  /// inserts such a pair at the graph's outputs too
   bool close_outputs = true;
-  /// a section may be the right operand of a product
+  /// allows a section as right operand of a product
   bool multiply_right = false;
 };
 
-/// What a user can set about passes; a pass reads what concerns it.
+/// User options of all passes; each pass reads its own.
 struct PassOptions {
-  /// What the graph is made ready for.
+  /// Target that the graph is compiled for.
   TargetFacts target = cpu_facts("zen4");
   std::int64_t max_constant_bytes = std::int64_t{1} << 20;
-  /// The narrow type of `assign-precision`: "" for f16, or "bf16".
+  /// Narrow type of `assign-precision`: "" for f16, or "bf16".
   std::string assign_precision_to;
-  /// How `fuse` groups: "" by bytes moved, "relay" as Apache TVM does, at most this many nodes
-  /// deep.
+  /// Grouping of `fuse`: "" by bytes moved, "relay" by the rule of Apache TVM's Relay, with groups
+  /// of at most this depth.
   std::string fuse_mode;
   std::size_t fuse_max_depth = 256;
-  /// How `choose-layouts` chooses: "" by cost, "tensorflow" as that system does, "none" not at all;
-  /// and which order it leads to: "" for channels last (NHWC), or "NCHW".
+  /// Mode of `choose-layouts`: "" by cost, "tensorflow" by TensorFlow's rule, "none" to skip; and
+  /// the layout to convert to: "" for channels last (NHWC), or "NCHW".
   std::string layout_mode, layout_to;
-  /// How `order` orders: "" for the least live peak, "megengine" as that system does.
+  /// Mode of `order`: "" for the lowest live peak, "megengine" for MegEngine's order.
   std::string order_mode;
-  /// What is to lie where it lay in the run before: `order` puts those that read it first.
+  /// States that are updated in place: `order` puts their readers first.
   std::vector<StatePorts> states;
   QuantizePartitionOptions quantize_partition;
-  /// Where a pass says why it did or did not touch a node; null where nobody asks.
+  /// Receives the reasons why a pass did or did not change a node; null if not needed.
   Remarks* remarks = nullptr;
 };
 
-/// What a pass promises about results: the same bits (of NaN any), the same but for rounding, or
-/// the same as far as a narrower type reaches in digits and range.
+/// Guarantee of a pass about results: bit-identical (any NaN equals any other), identical except
+/// for rounding, or identical within the precision and range of a narrower type.
 enum class Accuracy : std::uint8_t { Rounds, Exact, Narrows };
 
-/// Sets what a user writes as `pass.option=value`: `fuse.mode=relay`. Throws an Error (Usage) for
-/// an option that is none and a value that it cannot have.
+/// Sets an option written as `pass.option=value`: `fuse.mode=relay`. Throws Error (Usage) for an
+/// unknown option or value.
 void set_option(PassOptions& options, std::string_view setting);
 
-/// A rewrite of a graph: a function without state. The driver times it, verifies what it returns
-/// and lets it be left out.
+/// A graph rewrite: a stateless function. The driver times it, verifies its result and can skip it.
 struct Pass {
-  /// the function's, with hyphens
+  /// name of the function, with hyphens
   std::string name;
   Graph (*run)(Graph graph, const PassOptions& options);
   Accuracy accuracy = Accuracy::Rounds;
 };
 
-/// Every pass of `passes/list.inc`, by name.
+/// Returns every pass of `passes/list.inc`, by name.
 std::span<const Pass> all_passes();
-/// Throws an Error that offers the nearest name.
+/// Throws Error with the nearest name if there is no such pass.
 const Pass& find_pass(std::string_view name);
 
 }  // namespace tenon

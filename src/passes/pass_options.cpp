@@ -58,7 +58,7 @@ Option element(std::string name, DType QuantizePartitionOptions::*field) {
           }};
 }
 
-// "0:2,1:3": inputs, each with the output that it is in the next run.
+// Parses "0:2,1:3": pairs of an input and the output that becomes it in the next run.
 void set_states(PassOptions& options, std::string_view value) {
   options.states.clear();
   for (const std::string& pair : split(value, ',')) {

@@ -9,7 +9,7 @@ namespace {
 
 using Results = std::optional<std::vector<Rewritten>>;
 
-// The one kind of temporary: a value inside an 8-bit section that has not been closed yet.
+// The only kind of temporary: a value inside an open 8-bit section.
 class Partition {
  public:
   explicit Partition(const QuantizePartitionOptions& options) : options_(options) {
@@ -38,7 +38,7 @@ class Partition {
   Graph run(const Graph& graph) const { return ForwardRewriter(graph, rules_).run(); }
 
  private:
-  // Closes a section for one reader. The reference makes new nodes for each.
+  // Closes a section for one reader. The reference implementation adds new nodes for each.
   ValueId close(ForwardRewriter& rewriter, const Rewritten& item) const {
     return options_.share ? rewriter.realize_shared(item) : rewriter.realize(item);
   }
@@ -60,7 +60,7 @@ class Partition {
     return type.is_tensor() ? type.tensor().rank() : 0;
   }
 
-  // The operands' values where only the first may be in a section.
+  // Returns the operands' values for a node of which only the first operand may be in a section.
   static std::vector<ValueId> with_first(const RewrittenNode& node, ValueId first) {
     std::vector<ValueId> values{first};
     for (std::size_t k = 1; k < node.operands.size(); ++k) values.push_back(node.operands[k].value);
@@ -104,7 +104,7 @@ class Partition {
     return plain(rewriter.forward(node.id, {close(rewriter, left), right.value}));
   }
 
-  // The left operand decides; a right one that is in a section too is read as it is there.
+  // The left operand decides; a right operand in a section is read without closing it.
   Results multiply(ForwardRewriter& rewriter, const RewrittenNode& node) const {
     const Rewritten &left = node.operands[0], &right = node.operands[1];
     if (left.is_temporary())
@@ -123,7 +123,7 @@ class Partition {
             "2023");
   }
 
-  // A window that is the whole image. Its operand is closed even where no section leads to it.
+  // A pool over the whole image. Closes its operand even outside of a section.
   Results global_average(ForwardRewriter& rewriter, const RewrittenNode& node) const {
     if (!relay_quantize::is_global_average(node.graph, node.id)) return std::nullopt;
     Rewritten x = node.operands[0];
@@ -137,11 +137,11 @@ class Partition {
 
 }  // namespace
 
-/// Cuts a network into sections that later stages may compute in 8-bit integers: from a convolution
-/// on, as far as only biases, clips, relus and max-pools follow. Where a value leaves its section
-/// it passes through cast_hint and stop_fusion, which change nothing yet. A convolution's bias
-/// becomes an add. The rules, down to a pair
-/// of these for each reader, are those of TVM's QuantizePartition of 2021; options do better.
+/// Partitions a network into sections that later stages may compute in 8-bit integers: a
+/// convolution and the biases, clips, ReLUs and max-pools after it. A value that leaves its section
+/// passes through cast_hint and stop_fusion, which change nothing yet. A convolution's bias becomes
+/// an add. The rules, including one such pair per reader, are those of TVM's QuantizePartition of
+/// 2021; options improve on them.
 Graph quantize_partition(Graph graph, const PassOptions& options) {
   return Partition(options.quantize_partition)
       .run(relay_quantize::with_biases_apart(std::move(graph)));

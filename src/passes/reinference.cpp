@@ -32,7 +32,7 @@ void Reinference::mark_readers(ValueId value) {
   for (const NodeId reader : graph_.readers(value)) mark(reader);
 }
 
-// Both types speak of one value: where the symbol went, it is equal to what stands in its place.
+// Both types describe one value: a symbol that is gone equals the extent that replaced it.
 void Reinference::learn(const Type& before, const Type& after) {
   if (!before.is_tensor() || !after.is_tensor()) return;
   const Dims &old = before.tensor().dims, &now = after.tensor().dims;

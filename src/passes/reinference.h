@@ -6,10 +6,9 @@
 
 namespace tenon {
 
-/// Types that follow what became more precise, for a walk over the nodes in their order: whoever
-/// learns something marks the readers, and a marked node is inferred again when the walk comes to
-/// it. Where an extent that only data seemed to tell is known now, its symbol goes from later
-/// attributes, too.
+/// Incremental type inference during a walk over the nodes in order. A change marks the readers,
+/// and a marked node is inferred again when the walk reaches it. A data-dependent symbol whose
+/// extent becomes known is also substituted in later attributes.
 class Reinference {
  public:
   explicit Reinference(Graph& graph) : graph_(graph) {}
@@ -18,9 +17,9 @@ class Reinference {
   void mark_readers(ValueId value);
   bool is_done() const { return marked_count_ == 0; }
 
-  /// Infers the node again if it is marked; its readers are where a type or known elements changed.
+  /// Infers the node again if it is marked; marks its readers if a type or known elements changed.
   void refresh(NodeId id);
-  /// Walks on from a node, itself included, until nothing is marked.
+  /// Walks on from a node, itself included, until no node is marked.
   void refresh_from(NodeId id);
 
  private:
@@ -28,7 +27,7 @@ class Reinference {
   void apply_learned(NodeId id);
 
   Graph& graph_;
-  DimBindings learned_;  // what symbols of data turned out to be
+  DimBindings learned_;  // values of data-dependent symbols
   std::vector<bool> is_marked_;
   std::size_t marked_count_ = 0;
 };

@@ -7,15 +7,15 @@
 
 namespace tenon {
 
-/// What passes have to say about single nodes: why one was fused or not, folded, given a layout. A
-/// node goes by the name of its first result, which survives where the node does.
+/// Remarks of passes about single nodes: why one was fused or not, folded, given a layout. A node
+/// is identified by the name of its first result, which survives rewrites.
 class Remarks {
  public:
   struct Entry {
     std::string pass, text;
   };
   void say(std::string_view value, std::string_view pass, std::string text);
-  /// Everything about that value, in the order it was said.
+  /// Returns all remarks about that value, in order.
   const std::vector<Entry>& about(std::string_view value) const;
   const std::map<std::string, std::vector<Entry>, std::less<>>& all() const { return entries_; }
 

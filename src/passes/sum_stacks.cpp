@@ -1,5 +1,5 @@
-// A batched product that is then summed over its batch becomes one product with a longer sum: so
-// the gradient of weights comes that a whole batch shares.
+// Turns a batched matrix product that is then reduced over its batch into one product with a longer
+// reduction: the weight-gradient GEMM over the batch.
 #include "base/error.h"
 #include "ops/fused_groups.h"
 #include "passes/pass.h"
@@ -12,9 +12,9 @@ namespace {
 
 using namespace rewrite;
 
-constexpr std::size_t kMostAxes = 8;  // as many letters are kept for them
+constexpr std::size_t kMostAxes = 8;  // there are that many letters for them
 
-// Whether all axes of a stack are added up, and none of its matrices'.
+// Returns whether the reduction covers all batch axes and no matrix axis.
 bool sums_stack(const Match& match) {
   const TensorType *x = match.type("x"), *y = match.type("y");
   if (!x || !y || (x->dtype != DType::F32 && x->dtype != DType::F64)) return false;
@@ -30,7 +30,7 @@ bool sums_stack(const Match& match) {
   return true;
 }
 
-// An operand and the letters of its matrices; one that is only turned round is read as it was.
+// An operand and the letters of its axes; a transposed operand is read without its transpose.
 struct Stack {
   ValueId value;
   std::string letters;
@@ -67,8 +67,8 @@ const RuleSet& rules() {
 
 }  // namespace
 
-/// Sums over a stack of products become one product whose sum runs over the stack too: nothing as
-/// large as all products together is held, and what follows the sum can join it.
+/// Folds a reduction over the batch of a matrix product into the product's reduction dimension.
+/// Avoids storing all products, and gives the reduced product an epilogue.
 Graph sum_stacks(Graph graph, const PassOptions& options) {
   for (NodeId id : graph.nodes_in_order()) {
     if (graph.node(id).bodies.empty() || is_fused_group(graph, id)) continue;

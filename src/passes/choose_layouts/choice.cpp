@@ -10,13 +10,13 @@
 namespace tenon::layouts {
 namespace {
 
-// So that nothing is moved for nothing: a change that moves no byte still is a node.
+// Cost of a view: moves no byte but is still a node. Breaks ties against useless changes.
 constexpr double kViewBytes = 64;
 constexpr double kMostBytes = 1e15;
-// For a transpose back that comes between a node and what could join its kernel: where else it is
-// all the same, it comes behind both.
+// Penalty for a transpose back that separates a node from a kernel it could fuse into. On a tie the
+// transpose comes after both nodes.
 constexpr double kSeparationBytes = 1024;
-// A constant above this may be a stand-in that was never made.
+// A larger constant may be seeded weights that were never materialized.
 constexpr std::int64_t kMostMovedElements = std::int64_t{1} << 24;
 
 std::int64_t capacity(double bytes) {
@@ -29,7 +29,7 @@ const TensorType* image_type(const Graph& graph, ValueId value) {
   return Forms::has_rank(type.rank()) ? &type : nullptr;
 }
 
-// What is lost when the node works on the form it does not prefer.
+// Returns the cost of running the node on the layout that it does not prefer.
 double loss_of(const Problem& problem, NodeId id, const IdMap<NodeId, NodeAccess>& access) {
   const Graph& graph = problem.graph;
   const Node& node = graph.node(id);
@@ -37,7 +37,7 @@ double loss_of(const Problem& problem, NodeId id, const IdMap<NodeId, NodeAccess
     return problem.lost_bytes_per_flop * access[id].flops;
   }
   if (node.op->layout.kind != LayoutRule::Kind::Any || !takes_windows(*node.op)) return 0;
-  double bytes = 0;  // windows fold whole vectors of channels
+  double bytes = 0;  // windowed reductions load whole vectors of channels
   for (ValueId operand : node.operands) {
     if (operand) bytes += size_hint_bytes(graph.value(operand).type);
   }
@@ -79,7 +79,7 @@ class CostCut {
     return false;
   }
 
-  // The source's side stays, the sink's moves.
+  // Nodes on the source side keep their layout, nodes on the sink side change it.
   void add_nodes() {
     const IdMap<NodeId, NodeAccess> access = access_of_nodes(graph_);
     for (NodeId id : graph_.nodes_in_order()) {
@@ -115,7 +115,7 @@ class CostCut {
            node.op->layout.kind == LayoutRule::Kind::FollowsAxis;
   }
 
-  // Operands that are broadcast are brought in place one by one.
+  // Broadcast operands are converted one at a time.
   double cost_of_moving(NodeId id) const {
     const Node& node = graph_.node(id);
     const Roles& roles = problem_.roles[id];
@@ -150,26 +150,26 @@ class CostCut {
     const std::int64_t cost = capacity(bytes);
     const std::int64_t cost_back =
         capacity(bytes + (is_joined_[value] != 0 ? kSeparationBytes : 0));
-    // Moved once for all that read it moved.
+    // One conversion to the new layout serves all moved readers.
     join(
         readers, MinCut::source, [&](Index reader) { cut_.add_arc(made, reader, cost); },
         [&](Index joint) { cut_.add_arc(made, joint, cost); },
         [&](Index joint, Index reader) { cut_.add_arc(joint, reader, MinCut::infinite); });
-    // And back once for all that do not.
+    // One conversion back serves all other readers.
     join(
         readers, MinCut::sink, [&](Index reader) { cut_.add_arc(reader, made, cost_back); },
         [&](Index joint) { cut_.add_arc(joint, made, cost_back); },
         [&](Index joint, Index reader) { cut_.add_arc(reader, joint, MinCut::infinite); });
   }
 
-  // A joint of all readers but `without`, or the only one itself.
+  // Adds a joint node for all readers except `without`; a single reader needs none.
   template <class Direct, class Joint, class Reader>
   void join(const std::vector<Index>& readers, Index without, Direct direct, Joint add_joint,
             Reader add_reader) {
     const auto count = std::ranges::count_if(readers, [&](Index at) { return at != without; });
     const Index other = without == MinCut::source ? MinCut::sink : MinCut::source;
     if (count == 0) return;
-    // One that is certain decides for all.
+    // A reader that is fixed to the other side decides for all.
     if (std::ranges::find(readers, other) != readers.end()) return direct(other);
     std::optional<Index> joint;
     if (count > 1) add_joint(*(joint = cut_.add_node()));
@@ -189,7 +189,7 @@ class CostCut {
   Choice choice_;
   IdMap<NodeId, Index> node_of_;
   IdMap<ValueId, std::vector<Index>> readers_;
-  IdMap<ValueId, std::uint8_t> is_joined_;  // 1: a reader might join the kernel of what makes it
+  IdMap<ValueId, std::uint8_t> is_joined_;  // 1: a reader may fuse into the producer's kernel
 };
 
 }  // namespace

@@ -4,36 +4,37 @@
 
 namespace tenon::layouts {
 
-/// What is known of a graph before anything is chosen.
+/// Facts about a graph that layout assignment starts from.
 struct Problem {
   const Graph& graph;
   const Forms& forms;
   IdMap<NodeId, Roles> roles;
 
-  /// where a convolution does not have the form it prefers
+  /// bytes lost per flop by a convolution in the layout it does not prefer
   double lost_bytes_per_flop;
 
   Problem(const Graph& about, const Forms& between, double lost);
 };
 
-/// Which nodes move.
+/// The set of nodes that change layout.
 struct Choice {
-  /// 1 for those that do
+  /// 1 for nodes that change layout
   IdMap<NodeId, std::uint8_t> moves;
-  /// what a node gains by moving, as bytes moved in its time
+  /// bandwidth-equivalent gain of each moved node, in bytes
   IdMap<NodeId, double> saved_bytes;
   bool is_empty = true;
 };
 
-/// The constant of a value that is moved before anything runs; null where it is too large, or none.
+/// Returns the constant that a value holds if its conversion happens at compile time; null if the
+/// value is not constant or is too large.
 const Constant* free_constant(const Graph& graph, ValueId value);
-/// What it costs to bring a value of that type from one form to the other: bytes read and written.
+/// Returns the cost of converting a value of that type between the layouts: bytes read and written.
 double conversion_bytes(const TensorType& type, const Axes& perm);
 
-/// The cheapest one: what nodes lose that do not have the form they prefer, plus what transposes
-/// move.
+/// Returns the optimal choice by minimum cut: minimizes the loss of nodes in the layout that they
+/// do not prefer plus the bytes that transposes move.
 Choice cheapest(const Problem& problem);
-/// TensorFlow's rule (its layout optimiser of version 1.9) for the nodes that run on a GPU.
+/// Returns the choice of TensorFlow's layout optimizer (version 1.9) for nodes on a GPU.
 Choice tensorflow(const Problem& problem);
 
 }  // namespace tenon::layouts

@@ -18,7 +18,7 @@ std::string megabytes(double bytes) {
   return concat(whole / 10, ".", whole % 10, " MB");
 }
 
-/// Says of each node that touches images which form it has, and why.
+/// Emits a remark for each node on images: its layout, and the reason.
 class Report {
  public:
   Report(const Problem& problem, const Choice& choice, bool is_by_cost, Remarks& remarks)
@@ -108,8 +108,9 @@ Graph with_layouts(Graph graph, const Forms& forms, const PassOptions& options) 
 }  // namespace
 }  // namespace layouts
 
-/// Gives images the order of axes that convolutions prefer, where that saves more than the
-/// transposes cost that it takes: one choice for the whole graph, the cheapest there is.
+/// Layout assignment: converts images to the axis order that convolutions prefer (NHWC or NCHW) if
+/// that saves more than the added transposes cost. Decides for the whole graph at once, by minimum
+/// cut.
 Graph choose_layouts(Graph graph, const PassOptions& options) {
   if (options.layout_mode == "none") return graph;
   const bool is_tensorflow = options.layout_mode == "tensorflow";

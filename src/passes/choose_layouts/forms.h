@@ -11,9 +11,9 @@ namespace tenon::layouts {
 
 using Axes = std::vector<std::int64_t>;
 
-/// The two forms an image can have: channels first and channels last, and how one becomes the
-/// other. `from` is the one graphs come in, `to` the one that is wanted; a value that is moved has
-/// its axes permuted the same way as every other value of its rank, whatever they mean.
+/// The two layouts of an image, channels first and channels last, and the permutations between
+/// them. `from` is the layout of the incoming graph, `to` the layout to convert to. A moved value
+/// has its axes permuted like every other value of its rank, whatever its axes mean.
 class Forms {
  public:
   /// `to` is "NHWC" (channels last) or "NCHW" (channels first).
@@ -22,15 +22,16 @@ class Forms {
   static bool has_rank(std::size_t rank) { return rank >= 3 && rank <= 5; }
   const Layout& from(std::size_t rank) const { return of(rank).from; }
   const Layout& to(std::size_t rank) const { return of(rank).to; }
-  /// Axis k of the moved form is axis perm[k] of the other; `back` leads the other way.
+  /// Axis k of the `to` layout is axis perm[k] of the `from` layout; `back` is the inverse.
   const Axes& perm(std::size_t rank) const { return of(rank).perm; }
   const Axes& back(std::size_t rank) const { return of(rank).back; }
-  /// Without a layout axes are in logical order, which is channels first.
+  /// Returns whether a value without a layout may be an image: its axes are in logical order, which
+  /// is channels first.
   bool has_bare_images() const { return has_bare_images_; }
-  /// "channels last"
+  /// Returns the name of `to`, such as "channels last".
   std::string_view words() const;
 
-  /// A tensor of rank 3, 4 or 5 that may be in the form `from`.
+  /// Returns whether the type is a tensor of rank 3, 4 or 5 that may have the layout `from`.
   bool may_be_from(const TensorType& type) const;
   TensorType moved(const TensorType& type) const;
 
@@ -45,9 +46,9 @@ class Forms {
 };
 
 Dims permuted(const Dims& dims, const Axes& perm);
-/// Whether the elements stay where they are: only axes of extent 1 change places.
+/// Returns whether the permutation only moves axes of extent 1, so that memory stays as it is.
 bool keeps_elements_in_place(const Dims& dims, const Axes& perm);
-/// `dims` with ones before them up to that rank, as broadcasting aligns them.
+/// Returns `dims` with ones prepended up to that rank, as broadcasting aligns them.
 Dims widened(const Dims& dims, std::size_t rank);
 Dims to_dims(const Axes& axes);
 

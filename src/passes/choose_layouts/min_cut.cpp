@@ -1,5 +1,5 @@
-// Dinic's algorithm: pushes along all shortest paths at once, until none is left. Nothing recurses:
-// a path may be as long as the graph.
+// Dinic's maximum-flow algorithm: pushes along all shortest paths of a phase until no path is left.
+// Iterative, because a path can be as long as the graph.
 #include "passes/choose_layouts/min_cut.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ bool MinCut::find_levels() {
   return false;
 }
 
-// Pushes what the path takes and cuts it back to before its first full arc.
+// Pushes the bottleneck of the path and truncates the path before its first saturated arc.
 void MinCut::augment(std::vector<Index>& path) {
   std::int64_t amount = infinite;
   for (const Index arc : path) amount = std::min(amount, arcs_[arc].left);
@@ -71,7 +71,7 @@ void MinCut::push_along_levels() {
 
 std::vector<bool> MinCut::solve() {
   while (find_levels()) push_along_levels();
-  // What can still push to the sink has to be on its side.
+  // Nodes that can still reach the sink in the residual graph are on its side.
   std::vector<bool> is_sinks(heads_.size(), false);
   is_sinks[sink] = true;
   std::vector<Index> reached{sink};

@@ -5,7 +5,8 @@
 
 namespace tenon::layouts {
 
-/// Two sides for each node such that the arcs from the source's side to the sink's cost least.
+/// Minimum s-t cut (Dinic): assigns each node to the source or the sink side such that the arcs
+/// from the source side to the sink side have the least total capacity.
 class MinCut {
  public:
   using Index = std::uint32_t;
@@ -17,10 +18,11 @@ class MinCut {
     heads_.push_back(kNone);
     return static_cast<Index>(heads_.size() - 1);
   }
-  /// Costs `capacity` where `from` is on the source's side and `to` on the sink's. Arcs between
-  /// equal nodes and arcs that cost nothing are left out.
+  /// Adds an arc that costs `capacity` if `from` ends on the source side and `to` on the sink side.
+  /// Skips self-loops and arcs of capacity zero.
   void add_arc(Index from, Index to, std::int64_t capacity);
-  /// Which nodes are on the sink's side in a cheapest cut: of all of them the one with the fewest.
+  /// Returns the nodes on the sink side of a minimum cut; the one with the fewest nodes on that
+  /// side.
   std::vector<bool> solve();
 
  private:
@@ -33,7 +35,7 @@ class MinCut {
   void push_along_levels();
   void augment(std::vector<Index>& path);
 
-  std::vector<Arc> arcs_;  // an arc's reverse is its index ^ 1
+  std::vector<Arc> arcs_;  // the reverse of arc k is arc k ^ 1
   std::vector<Index> heads_, level_, current_;
 };
 

@@ -80,7 +80,7 @@ class Mover {
     }
   }
 
-  // The rank that the node's broadcast operands are brought to.
+  // Rank that the node's broadcast operands are extended to.
   std::size_t rank_of(NodeId id) const {
     for (ValueId result : graph_.node(id).results) {
       if (result && graph_.value(result).type.is_tensor()) return type(result).rank();
@@ -88,7 +88,7 @@ class Mover {
     return 0;
   }
 
-  // A transpose to the moved form of what is there in that form already, or will be.
+  // A transpose to the moved layout whose operand has or will have a value in that layout.
   void read_moved_form(NodeId id) {
     const ValueId x = graph_.node(id).operands[0], y = graph_.node(id).results[0];
     const bool names_form = !type(y).layout.is_empty();
@@ -106,7 +106,8 @@ class Mover {
       graph_.swap_names(y, form);
       graph_.erase(id);
     } else {
-      // Later: who reads y takes the form as it is, while it would ask for another one of `form`.
+      // Replaced later: readers of y accept its type as it is, but would request another one of
+      // `form`.
       same_.emplace_back(id, form);
     }
   }
@@ -145,8 +146,8 @@ class Mover {
     return made;
   }
 
-  // What is broadcast is aligned at its last axis; its axes have to lie where those of the result
-  // went.
+  // Broadcast operands align at their last axis, so that their axes must follow the permuted axes
+  // of the result.
   ValueId widened_form(ValueId value, std::size_t rank, NodeId before) {
     const auto known = widened_forms_.find({value, rank});
     if (known != widened_forms_.end()) return known->second;
@@ -178,13 +179,13 @@ class Mover {
     return made;
   }
 
-  // The same elements as they lie, under another type.
+  // Reinterprets the elements in memory order under another type.
   ValueId view(ValueId value, const TensorType& wanted, std::string name, NodeId before) {
     Attributes attrs{{"shape", wanted.dims}};
     const bool may_be_empty =
         std::ranges::any_of(wanted.dims, [](const Dim& dim) { return !provably_at_most(1, dim); });
     if (wanted.dims == type(value).dims && !all_constant(wanted.dims)) {
-      // All extents as they are: no symbols, which could not be told from inside a fused group.
+      // Keeps all extents without naming symbols, which a fused group could not resolve.
       attrs.set("shape", Dims(wanted.rank(), 0));
     } else if (may_be_empty) {
       attrs.set("allow_zero", true);
@@ -233,7 +234,7 @@ class Mover {
     return graph_.free_name(concat(graph_.value(value).name, "_", letters));
   }
 
-  // An output is the value it was, under the name it had.
+  // Keeps the value and the name of every output.
   void restore_outputs() {
     std::vector<ValueId> outputs = graph_.outputs();
     for (ValueId& output : outputs) {
@@ -254,11 +255,11 @@ class Mover {
   const Problem& problem_;
   const Forms& forms_;
   const Choice& choice_;
-  std::map<ValueId, TensorType> originals_;  // of values that are moved: what they were
+  std::map<ValueId, TensorType> originals_;  // original types of moved values
   std::map<ValueId, ValueId> moved_forms_, original_forms_, renamed_;
-  // Moved forms whose type may not name the layout.
+  // Moved values whose type must not name the layout.
   std::map<ValueId, ValueId> unnamed_forms_;
-  std::vector<std::pair<NodeId, ValueId>> same_;  // transposes that give what is there already
+  std::vector<std::pair<NodeId, ValueId>> same_;  // transposes whose result already exists
   std::map<std::pair<ValueId, std::size_t>, ValueId> widened_forms_;
 };
 

@@ -4,8 +4,8 @@
 
 namespace tenon::layouts {
 
-/// Moves the nodes chosen and places a transpose where the two forms meet: one for each value and
-/// direction. Values that stay keep their types, inputs and outputs their names as well.
+/// Converts the chosen nodes and inserts a transpose wherever the two layouts meet, one per value
+/// and direction. Other values keep their types; inputs and outputs also keep their names.
 void move(Graph& graph, const Problem& problem, const Choice& choice);
 
 }  // namespace tenon::layouts

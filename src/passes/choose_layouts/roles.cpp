@@ -23,8 +23,8 @@ std::optional<std::int64_t> place_of(const Dim& axis, const Axes& perm) {
   return std::find(perm.begin(), perm.end(), counted->front()) - perm.begin();
 }
 
-// Ops that count on the order of axes but say which ones they mean, and the list that has an entry
-// for each where they do not: `axes` follows.
+// Ops that depend on the order of axes but name the axes they mean, with the list attribute that
+// has an entry per axis by default. The attribute `axes` is added to the moved node.
 struct ListedAxes {
   std::string_view op, list;
   std::size_t entries_per_axis = 1;
@@ -32,7 +32,7 @@ struct ListedAxes {
 constexpr ListedAxes kListedAxes[] = {{"center_crop_pad", "shape"}, {"mean_variance_norm", "axes"},
                                       {"pad", "pads", 2},           {"resize", "scales"},
                                       {"resize", "sizes"},          {"slice", "starts"}};
-// And those with an entry for every axis: the list itself is permuted.
+// Ops whose list must have an entry for every axis: the list itself is permuted.
 constexpr ListedAxes kFullLists[] = {{"expand", "shape"}, {"tile", "repeats"}};
 
 std::size_t length(const AttrValue& list) {
@@ -97,7 +97,7 @@ class Classifier {
     return &graph_.value(value).type.tensor();
   }
 
-  // Whether some value is an image in the form that may be moved.
+  // Returns whether an operand or result is an image in a layout that may change.
   bool touches_images() const {
     const auto is_image = [&](ValueId value) {
       const TensorType* found = type(value);
@@ -114,7 +114,8 @@ class Classifier {
     return false;
   }
 
-  // An image in the form that may be moved, of extents that are known before the data.
+  // Returns whether the type is an image in a layout that may change, with extents that do not
+  // depend on data.
   bool may_move(const TensorType* found) const {
     return found && forms_.may_be_from(*found) && !depends_on_data(*found);
   }
@@ -126,7 +127,7 @@ class Classifier {
     return node_.op->results[std::min(k, node_.op->results.size() - 1)].name;
   }
 
-  // Ops that look their axes up by letter: all they need is the layout.
+  // Ops that find their axes by letter only need the layout.
   Roles by_letters() {
     bool has_image = false;
     const auto take = [&](ValueId value, const std::string& name, ImageRole& role) {
@@ -134,7 +135,7 @@ class Classifier {
       if (!value || name == "w" || name == "dw") return true;
       if (!found) return false;
       if (found->rank() < 2) return true;
-      // Where a letter is missing the op reads logical order, which only channels first is.
+      // Without a letter the op reads axes in logical order, which is channels first.
       if (!may_move(found) || (found->layout.is_empty() && !forms_.has_bare_images())) return false;
       role = ImageRole::Image;
       return has_image = true;
@@ -148,7 +149,7 @@ class Classifier {
     }
     const bool gives_image =
         std::ranges::find(roles_.results, ImageRole::Image) != roles_.results.end();
-    // The form of the result is that of the image read unless it is asked for.
+    // The result has the layout of the operand unless an attribute overrides it.
     if (gives_image) roles_.attrs.erase("out_layout");
     return movable();
   }
@@ -182,7 +183,7 @@ class Classifier {
     return movable();
   }
 
-  // A reshape of the spatial axes among themselves, as between an image and its patches.
+  // A reshape among the spatial axes, such as between an image and its patches.
   Roles reshape() {
     const TensorType *x = type(node_.operands[0]), *y = type(node_.results[0]);
     const bool may = may_move(x) && may_move(y) && forms_.has_bare_images() &&
@@ -256,7 +257,7 @@ class Classifier {
     return movable();
   }
 
-  // Of the rank that moves, or a list that does not: scales, statistics.
+  // Assigns a role to a value of the moved rank, or of rank 0 or 1: scales, statistics.
   bool assign(ValueId value, std::size_t rank, ImageRole& role) const {
     const TensorType* found = type(value);
     if (!found) return false;
@@ -266,7 +267,8 @@ class Classifier {
     return true;
   }
 
-  // A result from which axes are gone: its axes keep their order, or move as those of its rank do.
+  // Assigns a role to a reduced result: its remaining axes keep their order, or are permuted like
+  // any other value of its rank.
   bool assign_reduced(ValueId value, std::size_t rank, const Axes& gone, ImageRole& role) const {
     Axes left;
     for (const std::int64_t axis : forms_.perm(rank)) {
@@ -332,7 +334,7 @@ class Classifier {
     return movable();
   }
 
-  // A change between the two forms is no node that moves: it says which form is read.
+  // A transpose between the two layouts is not moved: it tells which layout is read.
   Roles transpose() {
     const TensorType *x = type(node_.operands[0]), *y = type(node_.results[0]);
     if (!x || !y || !Forms::has_rank(x->rank()) || depends_on_data(*x)) return roles_;

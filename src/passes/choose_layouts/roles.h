@@ -7,34 +7,34 @@
 
 namespace tenon::layouts {
 
-/// What becomes of an operand or result when its node moves.
+/// Role of an operand or result of a node whose layout changes.
 enum class ImageRole : std::uint8_t {
-  /// stays as it is: weights, biases, sums over all but the channels
+  /// keeps its axes: weights, biases, reductions over all axes but the channels
   Plain,
-  /// moves along
+  /// is converted
   Image,
-  /// of lower rank than the result it is broadcast to: has its axes moved one by one
+  /// is broadcast and of lower rank than the result: its axes are converted individually
   Broadcast,
-  /// between nodes that move together or not at all
+  /// connects nodes that move together or not at all
   Inner,
 };
 
-/// Whether and how a node can work on the other form.
+/// Whether and how a node supports the other layout.
 struct Roles {
   enum class Kind : std::uint8_t {
-    /// works on the form the graph came in only
+    /// supports only the layout of the incoming graph
     Fixed,
     Movable,
-    /// a transpose from `from` to `to`: reads what is moved
+    /// a transpose from `from` to `to`: its result is the moved operand
     Gives,
-    /// a transpose from `to` to `from`: what it gives has its moved form already
+    /// a transpose from `to` to `from`: its operand is the moved result
     Takes,
   };
   Kind kind = Kind::Fixed;
-  /// Fixed: why, of nodes that touch images
+  /// Fixed: the reason, for nodes on images
   std::string reason;
   std::vector<ImageRole> operands, results;
-  /// Movable: those of the moved node
+  /// Movable: attributes of the moved node
   Attributes attrs;
 
   bool can_move() const { return kind == Kind::Movable; }

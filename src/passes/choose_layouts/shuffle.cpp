@@ -12,7 +12,7 @@ const TensorType* type_of(const Graph& graph, ValueId value) {
   return value && graph.value(value).type.is_tensor() ? &graph.value(value).type.tensor() : nullptr;
 }
 
-// Read by one node and nobody else: that node.
+// Returns the only reader of the value; invalid if it has several or is an output.
 NodeId only_reader(const Graph& graph, ValueId value) {
   const auto& readers = graph.readers(value);
   return readers.size() == 1 && !graph.is_output(value) ? *readers.begin() : NodeId{};
@@ -22,7 +22,7 @@ bool is_op(const Graph& graph, NodeId node, std::string_view op) {
   return node && graph.node(node).op == &find_op(op);
 }
 
-// From any of the three to the transpose between the reshapes.
+// Returns the transpose between the reshapes, found from any of the three nodes.
 NodeId transpose_near(const Graph& graph, NodeId node) {
   if (is_op(graph, node, "transpose")) return node;
   if (!is_op(graph, node, "reshape")) return {};
@@ -60,7 +60,7 @@ std::optional<Shuffle> find_shuffle(const Graph& graph, NodeId node) {
     return {};
   if (apart->rank() <= x->rank()) return {};
 
-  // (batch, parts…, spatial…): the parts alone change places.
+  // (batch, parts…, spatial…): the permutation only reorders the parts.
   const std::size_t spatial = x->rank() - 2, parts = apart->rank() - 1 - spatial;
   const auto perm = rewrite::counted_axes(std::get<Dims>(*order), apart->rank());
   if (!perm || !(apart->dims[0] == x->dims[0]) || perm->front() != 0) return {};

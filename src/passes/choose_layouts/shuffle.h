@@ -4,16 +4,16 @@
 
 namespace tenon::layouts {
 
-/// A permutation of channels as exporters write it: a reshape takes the channels apart, a transpose
-/// orders the parts anew, a reshape puts them together. None of the three is an image to the next,
-/// but all of it is the same in both forms, so that it moves as a whole.
+/// Channel shuffle, a permutation of channels as exporters write it: a reshape splits the channels,
+/// a transpose permutes the parts, a reshape merges them. The intermediate values are not images,
+/// but the whole is independent of the layout and therefore moves as a unit.
 struct Shuffle {
   NodeId split, transpose, join;
   /// of the moved nodes
   Attributes split_attrs, transpose_attrs, join_attrs;
 };
 
-/// The one that the node is part of.
+/// Returns the channel shuffle that the node belongs to.
 std::optional<Shuffle> find_shuffle(const Graph& graph, NodeId node);
 
 }  // namespace tenon::layouts

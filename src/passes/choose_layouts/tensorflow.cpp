@@ -1,6 +1,7 @@
-// The layout optimiser of TensorFlow 1.9: nodes of a list are expanded to channels first, nodes
-// behind them that do not care follow; what is asked for by the caller stays as it is. Pairs of
-// transposes that cancel and equal ones never arise where one is placed for a value and direction.
+// Layout optimizer of TensorFlow 1.9: converts the nodes of a fixed list to channels first,
+// followed by layout-agnostic nodes after them; inputs and outputs of the graph stay as they are.
+// Duplicate and cancelling transposes never arise, because each value gets one transpose per
+// direction.
 #include "passes/choose_layouts/choice.h"
 
 #include <algorithm>
@@ -56,7 +57,7 @@ class Rule {
     return std::ranges::find(kSupported, op) != kSupported.end() && !runs_as_matmul(id);
   }
 
-  // BiasAdd is an op of its own there.
+  // BiasAdd is a separate op in TensorFlow.
   bool adds_bias(NodeId id) const {
     const Node& node = graph_.node(id);
     return std::ranges::any_of(node.operands, [&](ValueId value) {
@@ -69,7 +70,8 @@ class Rule {
     return sums && sums->rank() == 1;
   }
 
-  // Kernels of one element with stride one, and those that cover the whole image.
+  // TensorFlow runs 1x1 convolutions with stride one, and those whose kernel covers the whole
+  // image, as matrix products.
   bool runs_as_matmul(NodeId id) const {
     const Node& node = graph_.node(id);
     if (node.op->name != "conv") return false;
@@ -87,7 +89,7 @@ class Rule {
     return kernel_h == extent(x, 'H', 2) && kernel_w == extent(x, 'W', 3) && all("pads", 0);
   }
 
-  // Element by element, or joining along an axis; LRN is on neither list.
+  // Elementwise ops and joins along an axis. LRN is on neither of TensorFlow's lists.
   bool is_agnostic(NodeId id) const {
     const LayoutRule::Kind kind = graph_.node(id).op->layout.kind;
     return kind == LayoutRule::Kind::Derived || graph_.node(id).op->name == "concat" ||

@@ -10,7 +10,7 @@ std::vector<double> repeated(const std::vector<double>& numbers, std::size_t cou
   return numbers.size() == count ? numbers : std::vector<double>(count, numbers.front());
 }
 
-// Constants of a few numbers only: the rest has nothing to say about channels.
+// Only small constants: larger ones are not per-channel.
 std::vector<double> numbers_of(const Constant& constant) {
   if (constant.kind() == Constant::Kind::Splat) return {constant.stored().real_at(0)};
   return constant.materialise().reals();
@@ -76,7 +76,7 @@ std::optional<Source> of_batch_norm(const Graph& graph, const Node& node, std::s
   for (const auto& numbers : statistics) count = std::max(count, numbers.size());
   for (auto& numbers : statistics) numbers = repeated(numbers, count);
   Affine affine;
-  // Constants that are one number throughout say nothing about the axis.
+  // A constant of equal elements does not determine the axis.
   if (count > 1) affine.axis = static_cast<std::size_t>(axis);
   for (std::size_t k = 0; k < count; ++k) {
     affine.scale.push_back(statistics[0][k] / std::sqrt(statistics[3][k] + epsilon));
@@ -155,7 +155,7 @@ std::optional<Source> source_of(const Graph& graph, NodeId id, std::string& why)
     why = "one of its scales or shifts is infinite or not a number";
     return {};
   }
-  // A constant that widens the value does more than scale it.
+  // A constant that broadcasts the value does more than scale it.
   if (!(graph.value(node.operands[source->operand]).type == graph.value(node.results[0]).type)) {
     why = "its result has another type or more elements than its operand";
     return {};

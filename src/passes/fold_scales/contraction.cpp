@@ -11,13 +11,13 @@ constexpr int max_transposes = 4;
 bool is_matmul(const Graph& graph, NodeId id) { return graph.op_name(id) == "matmul"; }
 bool is_transposed(const Graph& graph, NodeId id) { return graph.op_name(id) == "conv_transpose"; }
 
-// A constant seen through transposes, which simplify leaves where the constant is too large to
-// fold.
+// Constant weights, found through transposes that constant folding left because the constant is too
+// large.
 struct Weights {
   ValueId constant;
   NodeId reader;
   std::size_t operand = 0;
-  std::vector<std::size_t> axes;  // of the constant, for each axis that the contraction sees
+  std::vector<std::size_t> axes;  // axis of the constant for each axis that the contraction sees
 };
 
 std::vector<std::size_t> permutation_of(const Node& transpose, std::size_t rank) {
@@ -61,7 +61,7 @@ WeightChange change_of(const Weights& weights, Factors factors) {
   return {weights.constant, weights.reader, weights.operand, std::move(factors)};
 }
 
-// The shape of weights as the contraction sees it.
+// Extent of the weights along an axis that the contraction sees.
 std::size_t extent_of(const Graph& graph, const Weights& weights, std::size_t axis) {
   return static_cast<std::size_t>(graph.constant_of(weights.constant)->shape()[weights.axes[axis]]);
 }
@@ -71,8 +71,8 @@ std::size_t groups_of(const Graph& graph, NodeId id) {
   return groups ? static_cast<std::size_t>(std::get<Dim>(*groups).constant()) : 1;
 }
 
-// Weights have axes O, over the channels of all groups, and I, over those of one group. Scales that
-// run along I's side need both to find their channel.
+// Factors along the input channels of weights with axes O (channels of all groups) and I (channels
+// of one group). With several groups, both O and I are needed to find the channel.
 Factors along_inner(const Affine& affine, std::size_t o, std::size_t i, std::size_t outer,
                     std::size_t inner, std::size_t groups) {
   if (groups == 1) return {i, {}, affine.scales_of(inner)};
@@ -85,14 +85,14 @@ Factors along_inner(const Affine& affine, std::size_t o, std::size_t i, std::siz
   return factors;
 }
 
-// Extents that are symbols may turn out to be others than those of the weights.
+// Symbolic extents can differ from those of the weights at run time.
 bool fits(const Affine& affine, std::size_t count, std::string& why) {
   if (affine.scale.size() == 1 || affine.scale.size() == count) return true;
   why = "there are not as many scales as channels";
   return false;
 }
 
-// `by_outer` says on which side of the weights the scaled channels lie.
+// `by_outer` says whether the scaled channels are the output channels of the weights.
 std::optional<WeightChange> convolution_change(const Graph& graph, NodeId id, bool by_outer,
                                                const Affine& affine, std::string& why) {
   const std::optional<Weights> weights = weights_of(graph, id, 1, why);
@@ -145,7 +145,7 @@ bool has_padding(const Node& node) {
                                      [](const Dim& pad) { return !(pad == Dim(0)); });
 }
 
-// Row and column of the matrix an operand holds; a vector has one axis.
+// Returns the reduction axis (K) of a matrix operand; a vector has one axis.
 std::size_t inner_axis(std::size_t operand, std::size_t rank) {
   return operand == 0 || rank == 1 ? rank - 1 : rank - 2;
 }
@@ -223,7 +223,7 @@ std::optional<std::vector<double>> effect_of_shift(const Graph& graph, NodeId id
     if (operand != 0 || is_transposed(graph, id)) why = "a shift of its operand is no bias";
     return {};
   }
-  // The sums over the weights times the shifts of the channels they are for.
+  // Reduces the weights times the shift of each input channel.
   Affine as_scale{affine.axis, affine.shift, affine.shift};
   const auto change = scale_of_operand(graph, id, operand, as_scale, why);
   if (!change) return {};

@@ -25,8 +25,8 @@ bool holds_rounding(const Expr& expr, std::unordered_set<const ExprNode*>& seen)
          std::ranges::any_of(node.args, [&](const Expr& arg) { return holds_rounding(arg, seen); });
 }
 
-// A factor whose product is rounded to whole numbers stays: its last digit decides about one of
-// those.
+// Returns whether a reader rounds the product to integers. Such a factor stays, because its last
+// bit decides about the rounding.
 bool is_rounded_next(const Graph& graph, NodeId id) {
   if (graph.node(id).operands.size() != 2) return false;
   for (NodeId reader : graph.readers(graph.node(id).results[0])) {
@@ -43,7 +43,7 @@ class Folder {
  public:
   Folder(Graph& graph, const PassOptions& options) : graph_(graph), options_(options) {}
 
-  // In order: what is folded into a convolution is out of the way of the next.
+  // In graph order, so that a scale folded into a convolution does not block the next one.
   void fold_backwards() {
     for (NodeId id : graph_.nodes_in_order()) {
       if (is_gone_[id]) continue;
@@ -68,7 +68,7 @@ class Folder {
     }
   }
 
-  // The last first, for the same reason.
+  // In reverse order, for the same reason.
   bool fold_forwards() {
     std::vector<NodeId> nodes;
     for (NodeId id : graph_.nodes_in_order()) nodes.push_back(id);
@@ -84,7 +84,7 @@ class Folder {
         has_folded = true;
         continue;
       }
-      // What adds a constant is no scale that anyone would miss.
+      // A node that only adds a constant gets no remark.
       if (!source->affine.scales()) continue;
       say(*id,
           concat("not folded backwards: ", refusals_[*id], "; not folded forwards: ", plan.why()));
@@ -116,14 +116,14 @@ class Folder {
     const ValueId value = node.operands[source.operand], result = node.results[0];
     graph_.replace_uses(result, value);
     if (is_backwards) {
-      // The taker goes on being called what it was: `explain` and names of kernels follow it.
+      // The contraction keeps its name, which `explain` and kernel names use.
       const NodeId maker = graph_.value(value).producer;
       const bool is_taker = std::ranges::count(plan.takers(), maker) > 0;
       if (is_taker && graph_.node(maker).name.empty())
         graph_.mutable_node(maker).name = graph_.value(value).name;
       graph_.swap_names(result, value);
     }
-    // It goes with the dead; until then it is no reader of the value.
+    // Drops the operand, so that the dead node no longer counts as a reader.
     graph_.set_operand(id, source.operand, {});
     is_gone_[id] = 1;
   }
@@ -137,8 +137,8 @@ class Folder {
 }  // namespace
 }  // namespace scales
 
-/// Folds what multiplies and shifts the channels of a value by constants (batch norms first of all)
-/// into the weights and biases of the convolutions and matrix products before or behind it.
+/// Batch-norm folding: folds per-channel scales and shifts by constants into the weights and biases
+/// of the convolutions and matrix products before or after them.
 Graph fold_scales(Graph graph, const PassOptions& options) {
   for (NodeId id : graph.nodes_in_order()) {
     if (graph.node(id).bodies.empty() || is_fused_group(graph, id)) continue;
@@ -146,7 +146,7 @@ Graph fold_scales(Graph graph, const PassOptions& options) {
   }
   scales::Folder folder(graph, options);
   folder.fold_backwards();
-  if (folder.fold_forwards()) folder.fold_backwards();  // shifts that now meet others
+  if (folder.fold_forwards()) folder.fold_backwards();  // shifts that now meet further scales
   graph.erase_dead();
   return graph;
 }

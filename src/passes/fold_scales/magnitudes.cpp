@@ -9,8 +9,8 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Floats without their signs are ordered as their bits are. The bits stay signed integers, whose
-// comparisons every x86-64 has for vectors.
+// The bits of nonnegative floats order like the floats. Uses signed integers, whose vector
+// comparisons every x86-64 processor has.
 template <class Bits, class Store>
 std::optional<Magnitudes> stored_magnitudes(const Tensor& tensor) {
   constexpr Bits all = std::numeric_limits<Bits>::max();
@@ -39,7 +39,7 @@ std::optional<Magnitudes> stored_magnitudes(const Tensor& tensor) {
   }
 }
 
-// A sum of two floats is zero or at least a unit in the last place of the smaller one.
+// A nonzero sum of two floats is at least one ulp of the smaller one.
 double least_sum(double a, double b) {
   if (a == 0 || b == 0) return std::abs(a + b);
   return 0x1p-53 * std::min(std::abs(a), std::abs(b));
@@ -62,8 +62,8 @@ std::optional<Magnitudes> magnitudes_of(const Constant& constant) {
   const double first = constant.first(), second = constant.second();
   double least = 0, greatest = 0;
   if (constant.kind() == Constant::Kind::Normal) {
-    // Box and Muller's radius is 0 or from sqrt(2 * 2^-53) to sqrt(2 * 53 * log 2), the cosine or
-    // sine it is multiplied by 0 or at least 2^-54.
+    // The radius of Box-Muller is 0 or in [sqrt(2 * 2^-53), sqrt(2 * 53 * log 2)]; the cosine or
+    // sine factor is 0 or at least 2^-54 in magnitude.
     least = least_sum(first, second * 0x1p-81);
     if (first != 0) least = std::min(least, std::abs(first));
     greatest = std::abs(first) + 8.6 * std::abs(second);
@@ -73,7 +73,7 @@ std::optional<Magnitudes> magnitudes_of(const Constant& constant) {
     if (second != 0) least = std::min(least, std::abs(second));
     greatest = std::max(std::abs(first), std::abs(second));
   }
-  greatest *= 1.01;  // the rounding to the type
+  greatest *= 1.01;  // rounding to the type
   const Limits limits = limits_of(constant.dtype());
   if (!(greatest <= limits.greatest)) return {};
   return Magnitudes{std::max(least / 1.01, limits.least), greatest};

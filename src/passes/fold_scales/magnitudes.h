@@ -6,17 +6,17 @@
 
 namespace tenon::scales {
 
-/// How large and how small the elements of a constant can be, signs aside.
+/// Bounds on the magnitudes of the elements of a constant.
 struct Magnitudes {
-  /// of those that are not zero; infinity if all are
+  /// of the nonzero elements; infinity if all are zero
   double least = 0;
   double greatest = 0;
 };
-/// Exact for stored elements, bounds for those that a seed makes. Nothing where an element is
-/// infinite or not a number, or might be.
+/// Returns exact bounds for stored elements and conservative ones for seeded elements. Returns
+/// nullopt if an element is or may be infinite or NaN.
 std::optional<Magnitudes> magnitudes_of(const Constant& constant);
 
-/// The positive numbers of a float type.
+/// Range of the positive numbers of a float type.
 struct Limits {
   double least = 0;
   double greatest = 0;

@@ -36,12 +36,12 @@ bool is_sum(const Graph& graph, NodeId id) {
   return graph.op_name(id) == "add" || graph.op_name(id) == "sub";
 }
 
-// f(s x) = s f(x) for every s above zero, as what it computes says.
+// Returns whether f(s x) = s f(x) for every s > 0, derived from the node's expressions.
 bool is_homogeneous(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   if (!node.bodies.empty() || node.results.size() != 1 || node.op->is_random) return false;
   if (node.op->layout.kind == LayoutRule::Kind::LogicalOrder || node.operands.empty()) return false;
-  // Twice the same value is scaled twice.
+  // A value that is read twice would be scaled twice.
   if (std::ranges::count(node.operands, node.operands.front()) > 1) return false;
   try {
     const std::vector<Expr> exprs = lowered(graph, id);
@@ -80,7 +80,7 @@ bool Plan::spend_step() {
   return refuse("the way to the weights is too long");
 }
 
-// Whatever the first way planned is forgotten where it comes to nothing.
+// Discards the changes of the first alternative if it fails.
 bool Plan::either(const std::function<bool()>& first, const std::function<bool()>& second) {
   const std::size_t changes = changes_.size(), takers = takers_.size();
   if (first()) return true;
@@ -91,7 +91,7 @@ bool Plan::either(const std::function<bool()>& first, const std::function<bool()
 
 bool Plan::homogeneous_passes(NodeId node, const Affine& affine) {
   if (affine.shifts()) return refuse(node, "a shift cannot pass it");
-  // Zero is not enough: infinity times zero is not a number on one side, zero on the other.
+  // Zero does not qualify: infinity times zero is NaN on one side and zero on the other.
   if (!affine.is_positive()) return refuse(node, "only scales above zero can pass it");
   return true;
 }
@@ -228,7 +228,8 @@ bool Plan::into_constant_term(NodeId id, std::size_t operand, const Affine& affi
 bool Plan::into_sum(NodeId id, const Affine& affine) {
   const Node& node = graph_.node(id);
   const Type& type = graph_.value(node.results[0]).type;
-  // Terms shrink to what broadcasts: somebody else has to have the shape.
+  // A term that becomes a constant may shrink to its broadcast shape: another operand must have the
+  // result's shape.
   if (graph_.constant_of(node.operands[0]) && graph_.constant_of(node.operands[1])) {
     return refuse(id, "it adds constants");
   }
@@ -237,7 +238,7 @@ bool Plan::into_sum(NodeId id, const Affine& affine) {
       return refuse(id, "it widens what it reads");
     }
   }
-  // Both take the scale, one of them the shift.
+  // Both terms take the scale, one of them the shift.
   const auto give = [&](std::size_t operand, bool has_shift) {
     Affine part = has_shift ? affine : affine.scale_only();
     if (graph_.constant_of(node.operands[operand])) return into_constant_term(id, operand, part);
@@ -292,7 +293,7 @@ bool Plan::on_to_contraction(NodeId id, std::size_t operand, const Affine& affin
   std::string why;
   const auto change = scale_of_operand(graph_, id, operand, affine, why);
   if (!change) return refuse(id, why);
-  // Another scale may be on its way to the same weights.
+  // Another scale may already be planned for the same weights.
   if (std::ranges::find(takers_, id) != takers_.end()) return refuse(id, "it takes two scales");
   if (affine.shifts()) {
     const auto effect = effect_of_shift(graph_, id, operand, affine, why);
@@ -316,7 +317,7 @@ bool Plan::on_through_sum(NodeId id, std::size_t operand, const Affine& affine) 
   const auto both = term ? pair_up({affine.axis, affine.scale}, *term) : std::nullopt;
   if (!both) return refuse(id, "its term does not run along the channels");
   const double sign = sign_of(graph_, id, operand), other = sign_of(graph_, id, 1 - operand);
-  // It goes along, as a shift; or it stays and what it adds is divided by the scale.
+  // The constant term either moves along as a shift, or stays and is divided by the scale.
   const auto goes_along = [&] {
     Affine sum = *both;
     const std::vector<double> shifts = affine.shifts_of(sum.scale.size());
@@ -328,7 +329,7 @@ bool Plan::on_through_sum(NodeId id, std::size_t operand, const Affine& affine) 
     return push_on(node.results[0], sum);
   };
   const auto stays = [&] {
-    if (affine.shifts()) return false;  // the reason is the one given before
+    if (affine.shifts()) return false;  // the reason was set before
     Channels quotient{both->axis, {}};
     for (std::size_t k = 0; k < both->scale.size(); ++k) {
       quotient.numbers.push_back(both->shift[k] / both->scale[k]);

@@ -9,26 +9,27 @@
 
 namespace tenon::scales {
 
-/// What becomes of the graph when one scale goes to where it is folded: found in full before
-/// anything changes.
+/// Changes to the graph that fold one scale. The whole plan is computed before the graph is
+/// changed.
 class Plan {
  public:
   Plan(const Graph& graph, std::int64_t max_copied_bytes)
       : graph_(graph), max_copied_bytes_(max_copied_bytes) {}
 
-  /// Whether everything before the value can take the scale, so that the value comes out scaled.
+  /// Returns whether all producers of the value can absorb the scale, so that the value is computed
+  /// scaled.
   bool push_back(ValueId value, const Affine& affine);
-  /// Whether everything behind the value can take the scale, if the value comes without it.
+  /// Returns whether all consumers of the value can absorb the scale if the value stays unscaled.
   bool push_on(ValueId value, const Affine& affine);
-  /// Computes the new constants; false where a number leaves its type's range.
+  /// Computes the new constants. Returns false if a number leaves the range of its type.
   bool prepare();
-  /// Changes the graph, which is the one that was planned for. Gives nodes that are dead now and
-  /// have lost an operand.
+  /// Applies the changes to the graph that was planned for. Returns the dead nodes that lost an
+  /// operand.
   std::vector<NodeId> commit(Graph& graph) const;
 
-  /// Why the last question was answered with no.
+  /// Returns the reason of the last refusal.
   const std::string& why() const { return why_; }
-  /// The contractions that take a part, in the order found.
+  /// Returns the contractions that absorb a part of the scale, in the order found.
   const std::vector<NodeId>& takers() const { return takers_; }
 
  private:
@@ -41,12 +42,12 @@ class Plan {
     std::size_t operand;
     Constant value;
   };
-  /// An add of a constant behind a node's first result.
+  /// An add of a constant after a node's first result.
   struct NewShift {
     NodeId node;
     Tensor value;
   };
-  /// The node's result is its operand.
+  /// Replaces the node's result by its operand.
   struct Bypass {
     NodeId node;
     std::size_t operand;
@@ -54,7 +55,7 @@ class Plan {
   using Change = std::variant<NewWeights, NewOperand, NewShift, Bypass>;
 
   bool refuse(std::string why);
-  /// Refuses for a node, by the name of its result.
+  /// Refuses on behalf of a node, named by its result.
   bool refuse(NodeId node, std::string_view why);
   bool spend_step();
   bool may_copy(NodeId node, const WeightChange& change);
@@ -76,7 +77,7 @@ class Plan {
   std::vector<Change> changes_;
   std::vector<NodeId> takers_;
   std::string why_;
-  int steps_left_ = 32;  // far scales are rare, and looking far from each of many costs
+  int steps_left_ = 32;  // bounds the search: distant scales are rare, and every scale pays for it
 };
 
 }  // namespace tenon::scales

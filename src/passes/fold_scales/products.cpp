@@ -10,13 +10,13 @@
 namespace tenon::scales {
 namespace {
 
-// Below this, multiplying costs less than keeping factors.
+// Below this size, multiplying costs less than storing factors.
 constexpr std::int64_t kFewElements = 1 << 14;
-// A factor has twice the bytes of a weight, and there should be fewer bytes, not more.
+// A factor takes twice the bytes of a weight, and factors must not outweigh the weights.
 constexpr std::int64_t kLeastElementsPerFactor = 8;
 constexpr std::int64_t kChunk = 512;
 
-// The factors as a tensor that broadcasts to one of that shape.
+// Returns the factors as a tensor that broadcasts to that shape.
 Tensor broadcast_factors(const Factors& factors, const Shape& shape) {
   Shape extents(shape.size(), 1);
   extents[factors.axis] = shape[factors.axis];
@@ -35,7 +35,7 @@ Tensor broadcast_factors(const Factors& factors, const Shape& shape) {
   return tensor;
 }
 
-// What scales a scaled constant once more: its own factors times these.
+// Multiplies the factors of a scaled constant by new factors.
 Tensor combined(const Tensor& first, const Tensor& second) {
   Shape shape = second.shape();
   const std::size_t missing = shape.size() - first.shape().size();
@@ -47,8 +47,8 @@ Tensor combined(const Tensor& first, const Tensor& second) {
   return scaled_elements(Constant(scaled_elements(Constant(std::move(ones)), first)), second);
 }
 
-// Whether a product is too large for its type or would be zero without need. One that falls a
-// little below the least number is held at it, off by less than a rounding.
+// Returns whether a product overflows its type or underflows to zero. A product slightly below the
+// smallest number rounds to it, with an error below one rounding.
 bool is_lost(double product, bool is_zero, const Limits& limits) {
   const double size = std::abs(product);
   return !(size <= limits.greatest) || (!is_zero && size < limits.least / 4);
@@ -78,8 +78,7 @@ bool every_product_fits(const Constant& base, const Tensor& factors) {
   return fits;
 }
 
-// Known without a look at each: the greatest times the greatest fits, and the least times the
-// least.
+// Bounds suffice without checking each element: the largest products and the smallest products fit.
 bool all_products_fit(const Constant& base, const Tensor& factors) {
   const Limits limits = limits_of(base.dtype());
   const std::optional<Magnitudes> elements = magnitudes_of(base);

@@ -5,21 +5,21 @@
 #include <optional>
 #include <vector>
 
-// Weights times scales.
+// Weights multiplied by scales.
 namespace tenon::scales {
 
-/// What the elements of a tensor are multiplied by: one number for each position along one axis,
-/// or for each pair of positions along two.
+/// Factors of a tensor's elements: one number per position along one axis, or per pair of positions
+/// along two axes.
 struct Factors {
   std::size_t axis = 0;
-  /// behind the first or before it
+  /// before or after the first axis
   std::optional<std::size_t> second;
   /// by position along `axis`, then `second`
   std::vector<double> table;
 };
-/// The elements times their factors; many of them are only multiplied when somebody asks for them.
-/// Nothing where one would overflow, or be zero without need: what infinite data gives would
-/// change.
+/// Returns the elements times their factors; large constants keep the factors and are multiplied on
+/// demand. Returns nullopt if a product would overflow or underflow to zero, because results for
+/// infinite data would change.
 std::optional<Constant> scaled(const Constant& constant, const Factors& factors);
 
 }  // namespace tenon::scales

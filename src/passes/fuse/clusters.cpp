@@ -8,10 +8,10 @@ namespace tenon::fusing {
 namespace {
 
 constexpr std::uint64_t kGap = std::uint64_t{1} << 32;
-// Edges looked at before a merge is given up; what is close in the graph is found with far fewer.
+// Edges visited before a merge is given up. Close clusters need far fewer.
 constexpr std::size_t kSearchLimit = 1024;
-// A graph in which most searches end at that limit is tangled: once they have looked at so many
-// edges for each node, they look at few, and the time stays in proportion to the graph.
+// In a tangled graph most searches reach that limit. After this many edges per node, searches use a
+// smaller limit, which keeps the total time linear in the size of the graph.
 constexpr std::size_t kEdgesPerNode = 32, kEdgesOfSmallGraphs = 1 << 20;
 constexpr std::size_t kTangledSearchLimit = 32;
 
@@ -64,8 +64,8 @@ bool Clusters::for_each_neighbour(ClusterId cluster, bool forwards, const Visit&
   return true;
 }
 
-/// Looks for the clusters between two that depend on the first (forwards) or that the second
-/// depends on (backwards), a piece at a time.
+/// Incremental search for the clusters between two that depend on the first (forwards) or that the
+/// second depends on (backwards).
 class Clusters::Search {
  public:
   Search(Clusters& clusters, ClusterId from, ClusterId to, bool forwards, std::size_t limit)
@@ -89,7 +89,7 @@ class Clusters::Search {
       }
       if (near == at || near == from_) return true;
       if (near == to_) {
-        if (at == from_) return true;  // the edge that a merge takes inside
+        if (at == from_) return true;  // the edge that the merge contracts
         state_ = State::MeetsTheOther;
         return false;
       }
@@ -128,10 +128,10 @@ std::optional<ClusterId> Clusters::merge(ClusterId a, ClusterId b,
                                          const std::function<void()>& before) {
   if (a == b) return a;
   if (label(a) > label(b)) std::swap(a, b);
-  // Either search, if it ends, knows all that would have to run between the two.
+  // Either search, once it ends, has found all clusters that would have to run between the two.
   const bool is_tangled = visited_ > kEdgesOfSmallGraphs + kEdgesPerNode * members_.size();
   const std::size_t limit = is_tangled ? kTangledSearchLimit : kSearchLimit;
-  if (++search_ == 0) {  // begins anew: what earlier searches wrote means nothing
+  if (++search_ == 0) {  // wrapped around: marks of earlier searches are invalid
     std::ranges::fill(seen_ahead_, 0U);
     std::ranges::fill(seen_behind_, 0U);
     search_ = 1;
@@ -151,7 +151,7 @@ std::optional<ClusterId> Clusters::merge(ClusterId a, ClusterId b,
   if (ahead == State::MeetsTheOther || behind == State::MeetsTheOther) return std::nullopt;
   if (before) before();
   if (ahead == State::Done) {
-    // What follows from the first runs behind the second.
+    // Successors of the first cluster move after the second.
     ClusterId last = b;
     for (ClusterId later : forwards.found_in_order()) {
       unlink(later);
@@ -161,7 +161,7 @@ std::optional<ClusterId> Clusters::merge(ClusterId a, ClusterId b,
     unlink(a);
     return unite(b, a);
   }
-  // What the second needs runs before the first.
+  // Predecessors of the second cluster move before the first.
   for (ClusterId earlier : backwards.found_in_order()) {
     unlink(earlier);
     link_after(earlier, places_[a.index()].previous);
@@ -170,7 +170,7 @@ std::optional<ClusterId> Clusters::merge(ClusterId a, ClusterId b,
   return unite(a, b);
 }
 
-// The larger one's number stays; it moves to the place of `kept`.
+// Keeps the id of the larger cluster, at the position of `kept`.
 ClusterId Clusters::unite(ClusterId kept, ClusterId gone) {
   ClusterId root = kept, leaf = gone;
   if (members_[root.index()].size() < members_[leaf.index()].size()) std::swap(root, leaf);
@@ -179,7 +179,7 @@ ClusterId Clusters::unite(ClusterId kept, ClusterId gone) {
   nodes.insert(nodes.end(), members_[leaf.index()].begin(), members_[leaf.index()].end());
   std::inplace_merge(nodes.begin(), nodes.begin() + middle, nodes.end(),
                      [&](NodeId x, NodeId y) { return positions_[x] < positions_[y]; });
-  // Few times for each node: the smaller joins the larger.
+  // Small-to-large merging: each node changes its owner at most a logarithmic number of times.
   for (NodeId id : members_[leaf.index()]) own(root, id);
   members_[leaf.index()] = {};
   if (root != kept) {
@@ -209,12 +209,12 @@ void Clusters::link_after(ClusterId cluster, ClusterId previous) {
   place.label = low + (high - low) / 2;
 }
 
-// Spreads labels behind a place, over as many clusters as it takes until the room grows with the
-// square of their number: few for each cluster that is ever linked in, wherever that happens.
+// Order maintenance: relabels clusters after a position, over a growing range until the gap is
+// quadratic in the number of clusters, which makes insertions amortized cheap at any position.
 void Clusters::make_room(ClusterId previous) {
   const std::uint64_t low = previous ? label(previous) : 0;
   const ClusterId first = previous ? places_[previous.index()].next : first_;
-  std::uint64_t count = 1;  // the first is the new one, without a label yet
+  std::uint64_t count = 1;  // the first is the new cluster, which has no label yet
   ClusterId behind = places_[first.index()].next;
   while (behind && label(behind) - low <= (count + 1) * (count + 1)) {
     behind = places_[behind.index()].next;

@@ -12,27 +12,27 @@ namespace tenon::fusing {
 
 using ClusterId = Id<struct ClusterTag>;
 
-/// Nodes partitioned into clusters that can run one after the other: the graph of clusters has no
-/// cycle, and every merge is proven to leave it so.
+/// A partition of nodes into clusters that can run one after the other. The cluster graph is
+/// acyclic, and every merge is proven to keep it so.
 class Clusters {
  public:
   explicit Clusters(const Graph& graph);
 
   ClusterId of(NodeId node) const { return owners_[node]; }
-  /// Of the value's producer; invalid for a graph input.
+  /// Returns the cluster of the value's producer; invalid for a graph input.
   ClusterId maker(ValueId value) const { return makers_[value]; }
-  /// In the graph's order.
+  /// Returns the nodes in graph order.
   std::span<const NodeId> nodes(ClusterId cluster) const { return members_[cluster.index()]; }
-  /// Where a node stands in the graph.
+  /// Returns the node's position in the graph.
   std::uint32_t position(NodeId node) const { return positions_[node]; }
 
-  /// Makes one cluster of two, unless others would have to run between them or that could not be
-  /// proven within a bounded search. Gives the cluster they became. `before` is called where they
-  /// do, while they are still two: most of what is asked for in a tangled graph is refused.
+  /// Merges two clusters and returns the result. Refuses if another cluster would have to run
+  /// between them, or if a bounded search cannot exclude that. Calls `before` only on success,
+  /// while they are still two: most merges in a tangled graph are refused.
   std::optional<ClusterId> merge(ClusterId a, ClusterId b,
                                  const std::function<void()>& before = {});
 
-  /// All clusters, each after those it reads.
+  /// Returns all clusters in topological order.
   std::vector<ClusterId> in_order() const;
   const Graph& graph() const { return graph_; }
 
@@ -59,8 +59,8 @@ class Clusters {
   std::vector<std::vector<NodeId>> members_;
   std::vector<Place> places_;
   ClusterId first_;
-  std::size_t visited_ = 0;                              // edges that all searches looked at
-  std::vector<std::uint32_t> seen_ahead_, seen_behind_;  // the last search that found a cluster
+  std::size_t visited_ = 0;                              // edges visited by all searches
+  std::vector<std::uint32_t> seen_ahead_, seen_behind_;  // the last search that found each cluster
   std::uint32_t search_ = 0;
 };
 

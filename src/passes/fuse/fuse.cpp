@@ -14,8 +14,8 @@ namespace {
 
 using namespace fusing;
 
-// A mark that keeps its operand apart from what comes later has done its work. It stays where an
-// output would lose its name.
+// Removes `stop_fusion` marks, which have served their purpose. A mark stays if an output would
+// lose its name.
 void drop_marks(Graph& graph) {
   for (NodeId id : graph.nodes_in_order()) {
     if (graph.op_name(id) != "stop_fusion") continue;
@@ -29,11 +29,10 @@ void drop_marks(Graph& graph) {
   }
 }
 
-// Of kernels that differ, in nodes: the code generator takes about a millisecond for each.
+// Limit on nodes in distinct kernels: the code generator takes about a millisecond for each.
 constexpr std::size_t kMaxCode = 16384;
 
-// How many nodes the kernels have, those that are alike counted once; any number over kMaxCode is
-// as good as another.
+// Returns the number of nodes in distinct kernels; counts no further once it exceeds kMaxCode.
 std::size_t code_size(const Graph& graph, const Grouping& grouping) {
   std::unordered_set<std::string> known;
   std::size_t size = 0;
@@ -51,8 +50,8 @@ std::size_t code_size(const Graph& graph, const Grouping& grouping) {
   return size;
 }
 
-// Of a large graph in which hardly two kernels are alike, smaller ones: they repeat, and what
-// repeats is compiled once.
+// Chooses smaller groups for a large graph with few identical kernels: small kernels repeat, and
+// repeated kernels are compiled once.
 Grouping cheapest_groups(const Graph& graph, const PassOptions& options) {
   constexpr std::array<std::size_t, 3> kSizes = {256, 8, 1};
   for (std::size_t size : kSizes) {
@@ -71,7 +70,7 @@ Graph fused(Graph graph, const PassOptions& options) {
     if (graph.node(id).bodies.empty() || is_fused_group(graph, id)) continue;
     for (Graph& body : graph.mutable_node(id).bodies) body = fused(std::move(body), options);
   }
-  graph.erase_dead();  // what only the dead read has no readers
+  graph.erase_dead();  // values that only dead nodes read have no readers
   const Grouping grouping = options.fuse_mode == "relay"
                                 ? relay_groups(graph, options.fuse_max_depth, options.remarks)
                                 : cheapest_groups(graph, options);
@@ -82,8 +81,8 @@ Graph fused(Graph graph, const PassOptions& options) {
 
 }  // namespace
 
-/// Groups nodes that run as one kernel into `fused` nodes with bodies; by what moves fewer bytes,
-/// or by Relay's rule.
+/// Groups nodes that run as one kernel into `fused` nodes with bodies, by the cost model (fewest
+/// bytes moved) or by Relay's rule.
 Graph fuse(Graph graph, const PassOptions& options) { return fused(std::move(graph), options); }
 
 }  // namespace tenon

@@ -10,7 +10,7 @@
 namespace tenon::fusing {
 namespace {
 
-// A kernel of more siblings gains little: the input is read from a cache by then.
+// Further siblings gain little: the shared input is in a cache by then.
 constexpr std::size_t kMaxSiblings = 8;
 
 class Planner {
@@ -46,8 +46,9 @@ class Planner {
   }
 
  private:
-  // Where two contractions meet in an add, the one further from the inputs takes it: the other's
-  // result waits for it anyway, and stays free to run beside its siblings.
+  // Contractions in reverse topological depth. If an add joins two contractions, the one further
+  // from the inputs takes it as epilogue: the result of the other one has to wait anyway, and that
+  // one stays free to run together with its siblings.
   std::vector<NodeId> contractions_from_the_end() const {
     IdMap<NodeId, std::uint32_t> depth(graph_.node_id_bound(), 0);
     std::vector<NodeId> found;
@@ -63,8 +64,8 @@ class Planner {
     return found;
   }
 
-  // What is made of narrow elements one by one belongs to what reads it, as far as it is wide: in
-  // between it would take more memory than what it is made of.
+  // Fuses elementwise widening nodes into their reader: a wide intermediate would take more memory
+  // than the narrow source.
   void join_widened(NodeId id) {
     const Node& start = graph_.node(id);
     if (rules_.access(id).role != Role::Pointwise || start.operands.empty() || !start.operands[0])
@@ -79,7 +80,8 @@ class Planner {
     }
   }
 
-  // Of a node that gives wider elements than so many bytes.
+  // Returns the only reader of a node whose elements have more than that many bytes, if it is
+  // pointwise.
   NodeId only_pointwise_reader(NodeId id, std::size_t bytes) const {
     const Node& node = graph_.node(id);
     if (node.results.size() != 1 || graph_.is_output(node.results[0])) return {};
@@ -91,9 +93,9 @@ class Planner {
     return rules_.access(readers[0]).role == Role::Pointwise ? readers[0] : NodeId{};
   }
 
-  // What a late reader makes of a value that stays until then anyway, as the slope of an activation
-  // behind a value that a weight gradient reads: made where it is used. The value's maker could
-  // give it along, and it would lie there from then on.
+  // Rematerializes elementwise values at a late reader if their source stays alive until then
+  // anyway, such as the derivative of an activation whose result a weight gradient reads. Fused
+  // into the producer instead, the value would occupy memory until then.
   void join_deferred(NodeId reader) {
     if (rules_.access(reader).role != Role::Pointwise) return;
     const std::vector<ValueId> operands = graph_.node(reader).operands;
@@ -108,8 +110,8 @@ class Planner {
     }
   }
 
-  // The elementwise nodes that make a value of which `reader` is the only one, readers before what
-  // they read.
+  // Returns the elementwise nodes that compute a value only for `reader`, consumers before
+  // producers.
   std::vector<NodeId> nodes_made_for(ValueId value, NodeId reader) const {
     std::vector<NodeId> nodes;
     const auto take = [&](ValueId operand) {
@@ -129,8 +131,8 @@ class Planner {
     return nodes;
   }
 
-  // By bytes times the nodes they stay for: of the result, when it is made at once, and of what it
-  // is made of, as far as nobody else keeps that.
+  // Compares bytes times lifetime in nodes: of the result if it is computed early, and of its
+  // sources, as far as no other reader keeps them alive.
   bool is_better_late(std::span<const NodeId> nodes, NodeId reader) const {
     const std::size_t until = places_[reader];
     std::size_t earliest = 0;
@@ -154,8 +156,8 @@ class Planner {
     return 2 * kept_longer < kept;
   }
 
-  // The place of the last node that reads the value, `nodes` aside: through an index map as well,
-  // whose readers will most likely read what it moves.
+  // Returns the position of the value's last reader other than `nodes`. Follows index maps, whose
+  // readers will probably read through them.
   std::size_t last_use(ValueId value, std::span<const NodeId> nodes) const {
     std::size_t last = places_[graph_.value(value).producer];
     std::vector<ValueId> open = {value};
@@ -173,7 +175,7 @@ class Planner {
     return last;
   }
 
-  // Joins the cluster's readers, and theirs, for as long as they fit.
+  // Fuses the cluster's readers, and theirs, as long as they fit.
   void take_readers(NodeId start) {
     std::deque<NodeId> open = {start};
     while (!open.empty()) {
@@ -181,7 +183,7 @@ class Planner {
       open.pop_front();
       for (ValueId result : graph_.node(id).results) {
         if (!result) continue;
-        ClusterId refused;  // one reader may read it many times
+        ClusterId refused;  // one reader may read it several times
         for (NodeId reader : graph_.readers(result)) {
           const ClusterId own = rules_.clusters.of(id), other = rules_.clusters.of(reader);
           if (own == other || other == refused) continue;
@@ -230,7 +232,7 @@ class Planner {
     }
   }
 
-  // Anchors that hand each other a value: those that gain most first, since a kernel holds two.
+  // Tile-and-fuse of anchor pairs, in the order of their gain, since a kernel holds two anchors.
   void join_tiles() {
     struct Pair {
       NodeId producer, reader;
@@ -261,7 +263,8 @@ class Planner {
     return {nodes.begin(), nodes.end()};
   }
 
-  // Clusters that read one value side by side. What many read is left alone: kernels hold few.
+  // Horizontal fusion: merges clusters that read one value. Skips values with many readers, since
+  // kernels hold few siblings.
   void join_siblings(Role role) {
     const auto has_role = [&](NodeId id) { return rules_.anchor(rules_.clusters.of(id)) == role; };
     if (std::ranges::none_of(order_, has_role)) return;
@@ -289,7 +292,7 @@ class Planner {
       if (is_anchor) readers.push_back(reader);
     }
     std::ranges::sort(readers, {}, [&](NodeId id) { return rules_.clusters.position(id); });
-    // Each tries the few before it, so that many readers do not cost their square.
+    // Each reader tries only the few before it, which keeps the time linear.
     for (std::size_t k = 1; k < readers.size(); ++k) {
       const std::size_t first = k > kMaxSiblings ? k - kMaxSiblings : 0;
       for (std::size_t j = first; j < k; ++j) {
@@ -321,7 +324,8 @@ class Planner {
     return is_aligned(a) && is_aligned(b);
   }
 
-  // An index map that several read: each computes its own places, and nothing is copied.
+  // Duplicates an index map into each of its readers: each computes its own indices, without a copy
+  // of the data.
   void spread_views() {
     for (ClusterId view : rules_.clusters.in_order()) {
       if (!rules_.is_view(view) || !rules_.may_join_others(view)) continue;
@@ -342,7 +346,7 @@ class Planner {
     rules_.write_views();
   }
 
-  // The first node of each cluster that reads this one.
+  // Returns the first node of each cluster that reads this one.
   std::vector<NodeId> first_readers(ClusterId cluster) const {
     std::vector<NodeId> readers;
     for (NodeId id : rules_.clusters.nodes(cluster)) {
@@ -370,9 +374,9 @@ class Planner {
     return grouping;
   }
 
-  // Each index map on the way makes every read dearer.
+  // Each index map on the path makes every read more expensive.
   static constexpr std::size_t kMaxCopies = 8;
-  // Nodes that are looked at for one operand, and readers of a value.
+  // Limit on nodes visited per operand, and on readers of a value.
   static constexpr std::size_t kMaxDeferred = 16;
 
   const Graph& graph_;

@@ -5,13 +5,13 @@
 
 namespace tenon::fusing {
 
-/// Chooses what runs together: epilogues of contractions first, then what folds rows, then windows,
-/// then tile-and-fuse and index maps, then siblings. Kernels have at most `max_nodes` nodes. See
+/// Chooses the nodes that run as one kernel: epilogues of contractions first, then row reductions,
+/// windows, tile-and-fuse, index maps, and siblings. Kernels have at most `max_nodes` nodes. See
 /// docs/optimiser/fuse.md.
 Grouping plan_groups(const Graph& graph, const TargetFacts& target, std::size_t max_nodes,
                      Remarks* remarks);
 
-/// Apache TVM's Relay rule, FuseOps: by kinds of ops and post-dominators, in three phases.
+/// FuseOps, the rule of Apache TVM's Relay: by kinds of ops and post-dominators, in three phases.
 Grouping relay_groups(const Graph& graph, std::size_t max_depth, Remarks* remarks);
 
 }  // namespace tenon::fusing

@@ -8,8 +8,8 @@
 namespace tenon::fusing {
 namespace {
 
-/// Union-find over expressions. An expression keeps its own record of count and kind, which rules
-/// ask for in some places instead of its root's.
+/// Union-find over expressions. An expression keeps its own count and kind besides those of its
+/// root, because some of Relay's rules use them.
 class Partition {
  public:
   Partition(const RelayGraph& graph, std::size_t max_depth)
@@ -75,7 +75,7 @@ class Partition {
     if (all_on_path(node, sink, is_injective)) commit(node, sink);
   }
 
-  // Counts with each expression's own record, the root's only for the sink.
+  // Adds up each expression's own count, except the root's count for the sink.
   bool is_too_deep(std::uint32_t node, std::uint32_t sink) {
     std::size_t count = records_[root(sink)].count;
     return !walk(node, sink, [&](std::uint32_t at) {
@@ -110,7 +110,8 @@ class Partition {
     kept.pattern = std::max(kept.pattern, gone.pattern);
   }
 
-  // Every expression on a way from `node` to `sink`, both included, until `visit` says no.
+  // Visits every expression on a path from `node` to `sink`, both included, until `visit` returns
+  // false.
   template <class Visit>
   bool walk(std::uint32_t node, std::uint32_t sink, const Visit& visit) {
     std::vector<std::uint32_t> open = {node};
@@ -146,7 +147,8 @@ Grouping relay_groups(const Graph& graph, std::size_t max_depth, Remarks* remark
     const bool is_constant = node && graph.node(node).operands.empty();
     if (node && !is_constant) root_of[node] = partition.root(k);
   }
-  // A group's only result is its last node's: all of it can run where that one stood.
+  // A group's only result is that of its last node, so that the group can run at that node's
+  // position.
   std::vector<std::vector<NodeId>> members(expressions.expressions.size());
   IdMap<NodeId, std::uint32_t> positions(graph.node_id_bound());
   std::uint32_t position = 0;

@@ -11,7 +11,7 @@
 namespace tenon::fusing {
 namespace {
 
-// Where Relay's word on an op is not what its expression says.
+// Ops whose kind in Relay differs from the kind derived from their expression.
 constexpr std::array<std::pair<std::string_view, Pattern>, 3> kRegistered = {{
     {"gather_elements", Pattern::Injective},
     {"lrn", Pattern::Opaque},
@@ -51,7 +51,7 @@ bool is_variadic(const OpDef& op, std::size_t position) {
          position + 1 >= op.operands.size();
 }
 
-/// Numbers expressions in post-order without recursion: networks are deep.
+/// Numbers expressions in post-order. Iterative, because networks are deep.
 class Indexer {
  public:
   explicit Indexer(const Graph& graph)
@@ -155,7 +155,7 @@ class Indexer {
     return call;
   }
 
-  // A literal stands in the text wherever it is read: an expression for each use.
+  // A literal is repeated at each use: one expression per use.
   std::uint32_t argument_of(ValueId operand) {
     const Constant* constant = graph_.constant_of(operand);
     if (constant && is_inlined(*constant)) return add({}, Pattern::ElemWise);

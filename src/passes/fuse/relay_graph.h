@@ -7,7 +7,7 @@
 
 namespace tenon::fusing {
 
-/// Relay's kinds of ops. The numbers matter: rules compare them.
+/// Relay's kinds of ops (OpPatternKind). Rules compare the numbers.
 enum class Pattern : std::uint8_t {
   ElemWise = 0,
   Broadcast = 1,
@@ -18,30 +18,29 @@ enum class Pattern : std::uint8_t {
   Opaque = 8,
 };
 
-/// The graph as Relay sees it: one expression for each node, and for tuples, their projections,
-/// inputs and constants.
+/// The graph as Relay sees it: one expression for each node, tuple, projection, input and constant.
 struct RelayGraph {
   struct Edge {
     std::uint32_t consumer;
     Pattern pattern;
   };
   struct Expression {
-    /// invalid for what is no node of ours
+    /// invalid for an expression without a node
     NodeId node;
     Pattern pattern = Pattern::Opaque;
     /// the function's body or a parameter
     bool is_seen_from_outside = false;
     std::vector<Edge> consumers;
   };
-  /// in post-order: operands first, from left to right
+  /// in post-order, operands from left to right
   std::vector<Expression> expressions;
 };
 
 RelayGraph relay_graph(const Graph& graph);
-/// The kind that Relay registers for the node's op.
+/// Returns the kind that Relay registers for the node's op.
 Pattern relay_pattern(const Graph& graph, NodeId node, const NodeAccess& access);
 
-/// Immediate post-dominators. `pattern` is the worst kind on any way to the parent.
+/// An immediate post-dominator. `pattern` is the largest kind on any path to the parent.
 struct PostDominator {
   static constexpr std::uint32_t kNone = 0xffffffff;
   std::uint32_t parent = kNone;

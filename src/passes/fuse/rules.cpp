@@ -8,8 +8,8 @@
 namespace tenon::fusing {
 namespace {
 
-// What a generated kernel holds: loops of folds inside its rows' loop, which LLVM takes the square
-// of their number for, and arguments of a call.
+// Limits of a generated kernel: reductions inside its row loop, for which LLVM takes quadratic
+// time, and call arguments.
 constexpr std::size_t kMaxFolds = 8;
 constexpr std::size_t kMaxPorts = 64;
 
@@ -21,7 +21,8 @@ Dim row_count(const NodeAccess& rows) {
   return count;
 }
 
-// A fold's space without axes of extent 1, and which of the rest are folded.
+// Returns the iteration space of a reduction without axes of extent 1, with a flag for reduced
+// axes.
 std::vector<std::pair<Dim, bool>> shape_of_rows(const NodeAccess& rows) {
   std::vector<std::pair<Dim, bool>> shape;
   for (std::size_t k = 0; k < rows.space.size(); ++k) {
@@ -114,7 +115,8 @@ Rules::Ports Rules::ports_of(NodeId id) const {
   return ports;
 }
 
-// What one makes and the other reads goes inside, unless somebody else sees it too.
+// Values that one cluster writes and the other reads become internal, unless a third one reads
+// them.
 Rules::Ports Rules::merged_ports(ClusterId a, ClusterId b) const {
   const Ports &left = infos_[a.index()].ports, &right = infos_[b.index()].ports;
   Ports ports;
@@ -138,7 +140,8 @@ Refusal Rules::size_refusal(ClusterId a, ClusterId b) const {
   }
   const auto [few, many] =
       std::minmax({infos_[a.index()].ports.count(), infos_[b.index()].ports.count()});
-  // What one gives the other is an argument of both, so that no more than the few can go.
+  // A value passed between the clusters is a port of both, so that a merge removes at most the
+  // smaller number of ports.
   const bool is_hopeless = many > few + kMaxPorts;
   if (is_hopeless || (few + many > kMaxPorts && merged_ports(a, b).count() > kMaxPorts)) {
     return "the kernel would have too many arguments";
@@ -146,7 +149,8 @@ Refusal Rules::size_refusal(ClusterId a, ClusterId b) const {
   return nullptr;
 }
 
-// A part of what an anchor computes, or made of one: of another size, yet each element once.
+// Returns whether the node is a slice of the anchor's result or computed from one: of another size,
+// yet each element is computed once.
 bool Rules::is_part(NodeId id) const {
   const Node& node = clusters.graph().node(id);
   if (is_piece_[id] || (access_[id].covers && node.results.size() > 1)) return true;
@@ -156,7 +160,8 @@ bool Rules::is_part(NodeId id) const {
          });
 }
 
-// Every value written has the size of the space; each element is computed once.
+// Requires every value written to have the size of the iteration space; each element is computed
+// once.
 Refusal Rules::escape_refusal(ClusterId a, ClusterId b) const {
   const ClusterId anchored = anchor(b) == Role::Pointwise ? a : b;
   const NodeId centre = anchor_node(anchored);
@@ -185,7 +190,7 @@ Refusal Rules::escape_refusal(ClusterId a, ClusterId b) const {
   return nullptr;
 }
 
-// How often an element of the value is computed when its reader computes it for itself.
+// Returns how often each element of the value is computed if its reader recomputes it.
 double Rules::repeats(const Edge& edge, ClusterId reader) const {
   const double count = std::max(1.0, size_hint(counts_[edge.value]));
   const NodeAccess& access = access_[edge.reader];
@@ -204,7 +209,7 @@ double Rules::repeats(const Edge& edge, ClusterId reader) const {
              (edge.access == Access::Moved && !access.reads_once)) {
     once = result_count(edge.reader) / count;
   }
-  // The reader itself may be repeated by those who read it further on.
+  // Later readers may repeat the reader itself.
   const double space = result_count(clusters.nodes(reader).back());
   return std::max(1.0, once) * std::max(1.0, space / result_count(edge.reader));
 }
@@ -239,8 +244,8 @@ Refusal Rules::anchored_producer(ClusterId producer, ClusterId reader,
     const NodeAccess& access = access_[edge.reader];
     const bool is_bijection = access.role == Role::Move && access.covers;
     if (edge.access == Access::Moved && is_bijection) {
-      // Both the value and its permutation would be written: whoever reads the latter may have a
-      // cheaper way, and is asked first.
+      // Both the value and its permutation would be written. The reader of the permutation may have
+      // a cheaper fusion and is considered first.
       if (!writes_views_ && escapes(edge.value, producer, reader)) {
         return "others read it in the order it has, and its reader moves it";
       }
@@ -265,7 +270,7 @@ Refusal Rules::plain_producer(ClusterId producer, ClusterId reader,
   ValueId last;
   bool escaping = false;
   for (const Edge& edge : uses) {
-    // A value that one node reads many times has as many edges.
+    // A value that one node reads several times has as many edges.
     if (edge.value != last) escaping = escapes(edge.value, producer, reader);
     last = edge.value;
     const bool is_gathered = edge.access == Access::Window || edge.access == Access::Moved;
@@ -290,13 +295,14 @@ Refusal Rules::plain_producer(ClusterId producer, ClusterId reader,
   return nullptr;
 }
 
-// A plain product or convolution with sums long enough for a library to be worth its start.
+// Returns whether the anchor is a plain matrix product or convolution with a reduction long enough
+// for a library call.
 bool Rules::is_library_sum(ClusterId cluster) const {
   return is_long_sum(cluster) &&
          clusters.graph().node(anchor_node(cluster)).op->precision == Precision::Integer;
 }
 
-// Gradients by weights among them: what follows those is fused, in a kernel behind the library's.
+// Includes weight gradients, whose epilogues run in a separate kernel after the library's.
 bool Rules::is_long_sum(ClusterId cluster) const {
   constexpr double kLongSum = 48;
   const NodeId centre = anchor_node(cluster);
@@ -309,7 +315,7 @@ bool Rules::is_long_sum(ClusterId cluster) const {
 
 namespace {
 
-// A sum of two values, or what is above zero of one.
+// Returns whether the node is a residual add or a ReLU, the epilogues that libraries support.
 bool is_library_step(const Graph& graph, NodeId id) {
   const std::vector<Expr> exprs = lowered(graph, id);
   if (exprs.size() != 1 || exprs.front().node().kind != ExprKind::Binary) return false;
@@ -344,7 +350,7 @@ bool Rules::ends_as(ValueId value, DType dtype, int depth) const {
 
 namespace {
 
-// Whether all that a node reads are bytes, but for what is added to its sums.
+// Returns whether a node multiplies 8-bit operands; further operands are added to its sums.
 bool are_bytes(const Graph& graph, const Node& node) {
   const auto is_byte = [&](std::size_t operand) {
     const DType dtype = graph.value(node.operands[operand]).type.tensor().dtype;

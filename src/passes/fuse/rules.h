@@ -13,70 +13,71 @@
 
 namespace tenon::fusing {
 
-/// Why something is not fused, in words that end a sentence; null where nothing speaks against it.
+/// Reason against a fusion, phrased as the end of a sentence; null if there is none.
 using Refusal = const char*;
 
-/// What may share a kernel, and whether it pays. A kernel has a space it goes through element by
-/// element, and at most one anchor that says how: a contraction or several of one input, folds over
-/// windows, or folds over the same axes of the same space. Every value it writes has the space's
-/// size, so that each element is computed once. A producer computed tile by tile
-/// at its reader is a second anchor.
+/// Fusion legality and cost. A kernel iterates over one space element by element and has at most
+/// one anchor that defines the loops: one or several contractions of one input, windowed
+/// reductions, or reductions over the same axes of the same space. Every value that it writes has
+/// the size of the space, so that each element is computed once. Tile-and-fuse adds the producer as
+/// a second anchor.
 class Rules {
  public:
-  /// Kernels of at most `max_nodes` nodes.
+  /// Limits kernels to `max_nodes` nodes.
   Rules(const Graph& graph, const TargetFacts& target, std::size_t max_nodes);
 
   Clusters clusters;
   const NodeAccess& access(NodeId node) const { return access_[node]; }
-  /// What the cluster's kernel is built around: Contraction, Windows, Rows, else Pointwise.
+  /// Returns the kind of the cluster's anchor: Contraction, Windows, Rows, else Pointwise.
   Role anchor(ClusterId cluster) const { return infos_[cluster.index()].anchor; }
   NodeId anchor_node(ClusterId cluster) const { return infos_[cluster.index()].anchor_node; }
   bool may_join_others(ClusterId cluster) const {
     return !infos_[cluster.index()].is_opaque && !infos_[cluster.index()].is_dissolved;
   }
-  /// No arithmetic: reading through it costs nothing.
+  /// Returns whether the cluster is an index map without arithmetic, free to read through.
   bool is_view(ClusterId cluster) const { return infos_[cluster.index()].is_view; }
   double bytes(ValueId value) const { return bytes_[value]; }
 
-  /// Of two clusters of which the second reads the first.
+  /// Refusal for two clusters of which the second reads the first.
   Refusal refusal(ClusterId producer, ClusterId reader) const;
-  /// Of two clusters that share an operand.
+  /// Refusal for two clusters that share an operand.
   Refusal sibling_refusal(ClusterId a, ClusterId b, ValueId shared) const;
-  /// Of every reader computing an index map for itself.
+  /// Refusal to duplicate an index map into its reader.
   Refusal copy_refusal(ClusterId view, ClusterId reader) const;
-  /// Has `reader`'s kernel compute these index maps for itself.
+  /// Duplicates these index maps into `reader`'s kernel.
   void copy(std::span<const NodeId> nodes, NodeId reader);
-  /// Everything that reads this cluster has copies of it; it needs no kernel.
+  /// Marks a cluster that was duplicated into all of its readers; it needs no kernel.
   void dissolve(ClusterId view) { infos_[view.index()].is_dissolved = true; }
   bool is_dissolved(ClusterId cluster) const { return infos_[cluster.index()].is_dissolved; }
-  /// From here on index maps that several read may be written out.
+  /// Allows index maps with several readers to be materialized from now on.
   void write_views() { writes_views_ = true; }
   const std::vector<NodeId>& copies(NodeId reader) const { return copies_[reader]; }
   std::vector<NodeId> copies_in(ClusterId cluster) const;
-  /// From here on two anchors may share a kernel: see `tile_and_fuse_verdict`.
+  /// Allows two anchors in one kernel from now on: see `tile_and_fuse_verdict`.
   void allow_tile_and_fuse() { allows_tile_and_fuse_ = true; }
-  /// What it gains, in bytes moved, to compute what `producer` hands to `reader` in pieces, each
-  /// right before it is read; or why that is not done.
+  /// Gain, in bytes moved, of computing `producer` tile by tile right before `reader` reads the
+  /// tile; or the reason against it.
   struct TileAndFuseVerdict {
     Refusal refusal = nullptr;
     double gain = 0;
   };
   TileAndFuseVerdict tile_and_fuse_verdict(ClusterId producer, ClusterId reader) const;
-  /// The anchor that reads this one's result in pieces; none of other nodes.
+  /// Returns the anchor that reads this one's result tile by tile; invalid for other nodes.
   NodeId tiled_reader(NodeId node) const { return tiled_readers_[node]; }
 
-  /// Merges what was not refused; false where others would have to run between the two.
+  /// Merges two clusters without a refusal. Returns false if others would have to run between the
+  /// two.
   bool merge(ClusterId a, ClusterId b);
 
-  /// Whether somebody outside of both clusters sees the value.
+  /// Returns whether a cluster other than these two reads the value.
   bool escapes(ValueId value, ClusterId a, ClusterId b) const;
   double saved_bytes(ClusterId producer, ClusterId reader) const;
 
  private:
-  /// What a kernel takes and gives.
+  /// Values that a kernel reads and writes.
   struct Ports {
-    std::vector<ValueId> read;  // what others make, in order
-    std::uint32_t written = 0;  // how many values others see
+    std::vector<ValueId> read;  // values of other clusters, sorted
+    std::uint32_t written = 0;  // number of values that others read
     std::size_t count() const { return read.size() + written; }
   };
 
@@ -84,12 +85,12 @@ class Rules {
     Role anchor = Role::Pointwise;
     NodeId anchor_node;
     bool is_opaque = false, is_view = false, is_dissolved = false;
-    std::uint32_t folds = 0;  // over rows
+    std::uint32_t folds = 0;  // row reductions
     Ports ports;
     double flops = 0;
   };
 
-  /// A reader's use of another cluster's value.
+  /// One use of another cluster's value.
   struct Edge {
     ValueId value;
     NodeId reader;
@@ -97,11 +98,11 @@ class Rules {
   };
 
   std::vector<Edge> edges(ClusterId producer, ClusterId reader) const;
-  /// Alike nodes are looked at once.
+  /// Computed once for identical nodes.
   const std::vector<RequiredRegion>& regions(NodeId node, std::size_t operand) const;
   Refusal tile_and_fuse_refusal(ClusterId producer, ClusterId reader,
                                 std::span<const Edge> edges) const;
-  /// Of what every pass reads, when the result's axes up to `depth` are cut.
+  /// Bytes that every tile reads if the result's axes up to `depth` are tiled.
   double weight_bytes(ClusterId cluster, std::optional<std::size_t> depth) const;
   bool is_part(NodeId node) const;
   bool same_rows(NodeId a, NodeId b) const;
@@ -109,12 +110,13 @@ class Rules {
                             std::span<const Edge> edges) const;
   Refusal plain_producer(ClusterId producer, ClusterId reader, std::span<const Edge> edges) const;
   Refusal size_refusal(ClusterId a, ClusterId b) const;
-  /// Of a target on which a vendor's library computes the sum: what it takes along is little.
+  /// Refusal on a target whose vendor library computes the contraction: libraries support few
+  /// epilogues.
   Refusal library_refusal(ClusterId producer, ClusterId reader) const;
   bool is_library_sum(ClusterId cluster) const;
-  /// Whether a kernel of our own computes the product with whatever follows it, element by element.
+  /// Returns whether one of our own kernels computes the product with any elementwise epilogue.
   bool takes_any_step(ClusterId cluster, ClusterId reader) const;
-  /// Whether all that is computed of a value, element by element, ends as numbers of the type.
+  /// Returns whether all elementwise uses of a value end as that type.
   bool ends_as(ValueId value, DType dtype, int depth) const;
   bool is_long_sum(ClusterId cluster) const;
   Refusal escape_refusal(ClusterId a, ClusterId b) const;
@@ -125,7 +127,8 @@ class Rules {
   IdMap<NodeId, NodeAccess> access_;
   /// one of several outputs of one contraction
   IdMap<NodeId, std::uint8_t> is_piece_;
-  IdMap<NodeId, std::uint8_t> feeds_folds_;  // stands before its cluster's anchor, in its windows
+  // a producer of its cluster's anchor, inside the anchor's windows
+  IdMap<NodeId, std::uint8_t> feeds_folds_;
   IdMap<NodeId, NodeId> tiled_readers_;
   IdMap<ValueId, Dim> counts_;
   IdMap<ValueId, double> bytes_;
@@ -134,14 +137,14 @@ class Rules {
   nests::FusionPrices prices_;
   std::size_t max_nodes_;
   bool keeps_tiles_;
-  /// elements of a product from which such a kernel is worth it; 0: never
+  /// least result size, in elements, from which one of our kernels is worth it; 0: never
   double product_tiles_;
-  /// … of bytes there is one for products of any size
+  /// our kernels multiply 8-bit operands of any size
   bool multiplies_bytes_;
   mutable std::unordered_map<std::string, std::vector<RequiredRegion>>
       regions_;  // by signature and operand
   bool writes_views_ = false, allows_tile_and_fuse_ = false;
-  bool has_pieces_ = false;  // some node is one
+  bool has_pieces_ = false;  // some node is a piece
 };
 
 }  // namespace tenon::fusing

@@ -1,4 +1,5 @@
-// When two anchors share a kernel: what the first hands on is computed in pieces.
+// Tile-and-fuse legality and cost: two anchors share a kernel, and the producer is computed tile by
+// tile.
 #include "ops/signature.h"
 #include "passes/fuse/rules.h"
 
@@ -7,12 +8,12 @@
 namespace tenon::fusing {
 namespace {
 
-// Pieces may overlap by this much, unless they are next to no work. Counts of flops know little of
-// what an element costs, so not more.
+// Limit on recomputed overlap between tiles, unless the work is negligible. Flop counts are a rough
+// estimate of an element's cost, so the limit is strict.
 constexpr double kMaxOverlap = 0.125;
 
-// Whether sums over neighbouring windows share so much that a transform of the whole image saves
-// most of their products: nothing that works in pieces makes up for that.
+// Returns whether a Winograd transform of the whole image would save most of the products, which no
+// gain from tiling makes up for.
 bool gains_by_transform(const NodeAccess& access, std::span<const RequiredRegion> image) {
   if (access.role != Role::Contraction) return false;
   const auto slides = std::ranges::count_if(image, [](const RequiredRegion& region) {
@@ -24,14 +25,14 @@ bool gains_by_transform(const NodeAccess& access, std::span<const RequiredRegion
   return slides == 2 && sums_channels;
 }
 
-/// One value between two nodes, cut along the axes of the second's result.
+/// One value between two nodes, tiled along the axes of the second node's result.
 struct Cut {
-  const Dims& handed;                      // the value's extents
-  const Dims& result;                      // the reader's
-  std::span<const RequiredRegion> region;  // of the reader, by axes of the value
+  const Dims& handed;                      // extents of the value
+  const Dims& result;                      // extents of the reader's result
+  std::span<const RequiredRegion> region;  // region that the reader requires, by axis of the value
 
-  // How many positions along an axis of the value one pass needs; none where edges are in the way
-  // or only the run knows.
+  // Returns the number of positions along an axis of the value that one tile needs; nullopt if
+  // borders interfere or the number is only known at run time.
   std::optional<double> positions(std::size_t axis, std::size_t depth, double block) const {
     const RequiredRegion& at = region[axis];
     const double all = size_hint(handed[axis]), count = size_hint(at.count);
@@ -46,7 +47,7 @@ struct Cut {
   }
 };
 
-// What the producer reads past its edges it copies first, with room around: so many elements.
+// Returns the number of elements of the padded copy of its input that the producer makes first.
 double padded_count(std::span<const RequiredRegion> image, std::span<const double> counts) {
   if (std::ranges::none_of(image, &RequiredRegion::is_window)) return 0;
   double elements = 1;
@@ -80,7 +81,7 @@ double Rules::weight_bytes(ClusterId cluster, std::optional<std::size_t> depth) 
       if (!operand || clusters.maker(operand) == cluster) continue;
       const bool is_factor = access_[id].role == Role::Contraction && k == 1;
       if (!is_factor && !graph.constant_of(operand)) continue;
-      // A pass reads only its own part of what moves along with its loops.
+      // A tile reads only its own part of operands that vary with the tiled loops.
       const bool moves_along = depth && id == anchor_node(cluster) &&
                                std::ranges::any_of(regions(id, k), [&](const RequiredRegion& at) {
                                  return at.axis && *at.axis <= *depth;
@@ -159,7 +160,7 @@ Rules::TileAndFuseVerdict Rules::tile_and_fuse_verdict(ClusterId producer, Clust
         fits = true;
         continue;
       }
-      // A piece that is all of it has every pass read all that it is made of.
+      // If a tile covers the whole value, every tile reads the whole input.
       cost.weight_bytes =
           weights + (piece >= elements ? bytes_[graph.node(first).operands.front()] : 0);
       cost.again_flops = again * work;
@@ -188,7 +189,7 @@ Rules::TileAndFuseVerdict Rules::tile_and_fuse_verdict(ClusterId producer, Clust
   return {nullptr, gain};
 }
 
-// What no cost has to be asked about.
+// Refusals that do not depend on cost.
 Refusal Rules::tile_and_fuse_refusal(ClusterId producer, ClusterId reader,
                                      std::span<const Edge> uses) const {
   const Graph& graph = clusters.graph();
@@ -213,7 +214,7 @@ Refusal Rules::tile_and_fuse_refusal(ClusterId producer, ClusterId reader,
   if (is_piece_[maker] || graph.node(second).results.size() != 1) {
     return "parts of it are computed by other tiles";
   }
-  // The value's axes are those of what computes it.
+  // The axes of the value must be those of the node that computes it.
   for (NodeId id : clusters.nodes(producer)) {
     if (access_[id].role != Role::Move || id == anchor_node(producer)) continue;
     const Node& node = graph.node(id);

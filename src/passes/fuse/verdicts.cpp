@@ -8,7 +8,7 @@
 namespace tenon::fusing {
 namespace {
 
-// Enough for a sentence; a value may have thousands of readers.
+// Enough names for a sentence; a value may have thousands of readers.
 constexpr std::size_t kMaxNamed = 8;
 
 class Teller {
@@ -41,7 +41,7 @@ class Teller {
   }
 
  private:
-  // What is built around one anchor, or none.
+  // Reports clusters with one anchor or none.
   void tell_members(std::span<const NodeId> nodes, NodeId centre) {
     for (NodeId id : nodes) {
       const NodeId reader = rules_.tiled_reader(id);
@@ -72,7 +72,7 @@ class Teller {
     }
   }
 
-  // Why a node fits behind the anchor, and what its other operands are to it.
+  // Describes why a node fits after the anchor, and how it reads its other operands.
   std::string joined(NodeId id, NodeId centre) const {
     const Node& node = graph_.node(id);
     const NodeAccess& access = rules_.access(id);
@@ -147,7 +147,7 @@ void tell(const Rules& rules, Remarks& remarks) {
   for (ClusterId cluster : rules.clusters.in_order()) {
     const auto nodes = rules.clusters.nodes(cluster);
     const Node& first = rules.clusters.graph().node(nodes.front());
-    if (first.operands.empty() && nodes.size() == 1) continue;  // a constant is no kernel
+    if (first.operands.empty() && nodes.size() == 1) continue;  // a constant is not a kernel
     if (rules.is_dissolved(cluster)) {
       teller.tell_view(cluster);
       continue;

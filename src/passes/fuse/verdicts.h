@@ -5,7 +5,8 @@
 
 namespace tenon::fusing {
 
-/// Says of every node with whom it runs and why, and why not with its neighbours.
+/// Emits remarks for every node: the kernel it shares and the reason, and the reasons against its
+/// neighbours.
 void tell(const Rules& rules, Remarks& remarks);
 
 }  // namespace tenon::fusing

@@ -19,9 +19,9 @@ const rewrite::RuleSet& rules() {
 
 }  // namespace integers
 
-/// Convolutions and matrix products of dequantized bytes become sums of products of bytes in i32,
-/// scaled once behind the sum; where the result is quantized again, that is one scale and one
-/// rounding.
+/// QDQ lowering: convolutions and matrix products of dequantized 8-bit operands become integer
+/// products with i32 accumulators, scaled once afterwards. If the result is quantized again,
+/// requantization is one scale and one rounding.
 Graph integer_products(Graph graph, const PassOptions& options) {
   for (NodeId id : graph.nodes_in_order()) {
     if (graph.node(id).bodies.empty() || is_fused_group(graph, id)) continue;

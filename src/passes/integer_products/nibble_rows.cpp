@@ -6,23 +6,22 @@
 namespace tenon::integers {
 namespace {
 
-// Fewer are taken apart when constants are folded (`fold_constants`), and take a byte each.
+// Smaller weights are unpacked to one byte each by constant folding (`fold_constants`).
 constexpr std::int64_t kLeastBytes = std::int64_t{1} << 18;
 
-// Numbers that a word of four bytes holds: four in the low halves of its bytes, four in the high
-// ones.
+// Weights in a 32-bit word: four in the low nibbles of its bytes, four in the high nibbles.
 constexpr std::int64_t kInWord = 8, kBytes = 4;
-// Sums are integers for as many numbers, then floats: their words stand one by one in a kernel.
+// Words of a part whose products are accumulated in integers before conversion to float; a kernel
+// unrolls over them.
 constexpr std::int64_t kMostWords = 4;
 constexpr std::int64_t kDigits = 3;
-// The largest magnitude of a row as an integer of three digits from -128 to 127.
+// Largest magnitude of a row, as an integer of three base-256 digits from -128 to 127.
 constexpr double kLargest = 127.0 * 65536;
-// Below it the quotient of the two would be infinite.
+// A smaller magnitude would make the quotient infinite.
 constexpr double kLeastMagnitude = 1e-30;
-constexpr std::int64_t kMiddle = 8;  // that stands for zero where nothing else is said
+constexpr std::int64_t kMiddle = 8;  // the default zero point
 
-// How a run of weights lies in words: parts of `words` words each, and zeros behind the last
-// weight.
+// Layout of a run of weights: parts of `words` words each, zero-padded after the last weight.
 struct Parts {
   std::int64_t words = 0, count = 0;
 
@@ -45,7 +44,7 @@ class Packer {
         parts_(length_) {
     const bool is_narrow = weights.dtype() == DType::I4 || weights.dtype() == DType::U4;
     if (!is_narrow || run_count_ * length_ != terms_) return;
-    const std::int64_t bias = weights.dtype() == DType::I4 ? 8 : 0;  // from -8 to 7 as from 0 to 15
+    const std::int64_t bias = weights.dtype() == DType::I4 ? 8 : 0;  // stores -8..7 as 0..15
     const Tensor numbers = weights.materialise();
     for (std::int64_t k = 0; k < numbers.size(); ++k)
       weights_.push_back(static_cast<std::uint8_t>(numbers.integer_at(k) + bias));
@@ -84,7 +83,7 @@ class Packer {
     return made;
   }
 
-  // Of every run and column, or one number: [blocks, runs, 1, 1, columns of a block].
+  // Scales of every run and column, or one number: [blocks, runs, 1, 1, columns of a block].
   Tensor scales(const Tensor& given) const {
     if (given.size() == 1) return given.reshaped({});
     return in_blocks<float>(DType::F32, given.as<float>());
@@ -92,7 +91,7 @@ class Packer {
   Tensor zeros() const { return in_blocks<std::uint8_t>(DType::U8, zeros_); }
 
  private:
-  // As rows are laid out by `digits_of_row`: neighbours in a word's bytes are 2 x words apart.
+  // Matches the order of `digits_of_row`: neighbours in the bytes of a word are 2 x words apart.
   std::int32_t word_at(std::int64_t run, std::int64_t word, std::int64_t column) const {
     const std::int64_t first = word / parts_.words * parts_.numbers(),
                        in_part = word % parts_.words;
@@ -129,7 +128,7 @@ class Packer {
   bool is_balanced_ = true;
 };
 
-// Makes the nodes of one product.
+// Builds the nodes of one product.
 class Builder {
  public:
   Builder(const rewrite::Match& match, const Packer& packer)
@@ -138,9 +137,9 @@ class Builder {
         length_(packer.length()),
         parts_(packer.parts()) {}
 
-  // The row in integers of three digits: four bytes in a word, [runs, parts, digits x words of
-  // digits, 1], how much one of them is, and each digit's sums over a part, [runs, parts, digits,
-  // 1].
+  // The row as integers of three digits: `words` packs four bytes into a word, [runs, parts, digits
+  // x words of digits, 1]; `step` is the quantization step; `sums` holds each digit's sums over a
+  // part, [runs, parts, digits, 1].
   struct Row {
     ValueId words, step, sums;
   };
@@ -160,7 +159,7 @@ class Builder {
     }
     const Dim in_byte = Dim(2 * parts_.words);
     whole = match_.make_reshape(whole, {runs_, Dim(parts_.count), Dim(1), Dim(kBytes), in_byte});
-    // A digit below is negative where it rounds up to the next above.
+    // A lower digit is negative if it rounds up into the next one.
     const ValueId carried =
         match_.make("add", {whole, integers({128 * 256 + 128, 128, 0}, {3, 1, 1})});
     const ValueId digits = match_.make(
@@ -176,7 +175,8 @@ class Builder {
             match_.make("mul", {magnitude, real(1 / kLargest)}), sums};
   }
 
-  // [columns of all blocks]: what rows and weights add up to, scaled but for the row's step.
+  // Returns the products of row and weights, [columns of all blocks], scaled except for the row's
+  // step.
   ValueId product(const Row& row, ValueId weights, ValueId scales, ValueId zeros) const {
     const ValueId sums_times_middle =
         zeros ? ValueId() : once(match_.make("mul", {row.sums, integer(-kMiddle)}));
@@ -221,14 +221,14 @@ class Builder {
     std::ranges::copy(numbers, made.as_mutable<std::int32_t>().begin());
     return match_.make_constant(Constant(std::move(made)));
   }
-  // What makes a row is not computed again for every block of columns.
+  // Keeps the preparation of a row from being recomputed for every block of columns.
   ValueId once(ValueId value) const { return match_.make("stop_fusion", {value}); }
   ValueId part(ValueId of, std::int64_t axis, std::int64_t at) const {
     return match_.make(
         "slice", {of},
         {{"starts", Dims{Dim(at)}}, {"ends", Dims{Dim(at + 1)}}, {"axes", Dims{Dim(axis)}}});
   }
-  // Digits as one number.
+  // Combines digits into one number.
   ValueId joined(const std::vector<ValueId>& digits) const {
     ValueId sum;
     for (const ValueId digit : digits) {

@@ -34,7 +34,7 @@ std::optional<Parameters> parameters_of(const Graph& graph, const Node& node) {
       return std::nullopt;
     made.zero_points = zero->materialise().integers();
   }
-  // The same for all is one, wherever it stands.
+  // Equal parameters collapse to one, whatever the axis.
   if (std::ranges::all_of(made.zero_points,
                           [&](std::int64_t zero) { return zero == made.zero_points.front(); })) {
     made.zero_points.resize(1);

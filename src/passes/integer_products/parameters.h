@@ -8,9 +8,9 @@
 
 namespace tenon::integers {
 
-/// Scales and zero points of a quantize or dequantize node, all of them constants.
+/// Constant scales and zero points of a quantize or dequantize node.
 struct Parameters {
-  /// one, or one for each position along `axis`
+  /// one, or one per position along `axis`
   std::vector<float> scales;
   /// likewise
   std::vector<std::int64_t> zero_points;
@@ -22,33 +22,33 @@ struct Parameters {
   bool operator==(const Parameters&) const = default;
 };
 
-/// Nothing where they are not constant, not f32 or in blocks.
+/// Returns nullopt if the parameters are not constant, not f32, or blockwise.
 std::optional<Parameters> parameters_of(const Graph& graph, const Node& node);
 
-/// The elements of a constant of integers, also behind casts and reshapes.
+/// Returns the elements of an integer constant, also through casts and reshapes.
 std::optional<Tensor> integers_of(const Graph& graph, ValueId value);
 
-/// Weights without their zero point, and what sums over them can come to.
+/// Weights with their zero point subtracted, and bounds on sums over them.
 struct Weights {
-  /// i8, as they lie in the graph
+  /// i8, in the graph's layout
   Tensor values;
-  /// of each output
+  /// sum of the weights of each output
   std::vector<std::int64_t> sums;
-  /// of their sizes
+  /// sum of the weights' magnitudes of each output
   std::vector<std::int64_t> magnitudes;
 };
-/// `outputs` is the axis that each output has a position of. Nothing where a weight less its zero
-/// point takes more than eight bits.
+/// `outputs` is the output-channel axis. Returns nullopt if a weight minus its zero point exceeds
+/// eight bits.
 std::optional<Weights> centred_weights(const Tensor& stored,
                                        const std::vector<std::int64_t>& zero_points,
                                        std::size_t outputs);
 
-/// Whether no sum of products with elements of u8, plus what is added, leaves i32.
+/// Returns whether no sum of products with u8 elements, plus `added`, overflows i32.
 bool sums_fit(const Weights& weights, const std::vector<std::int64_t>& added);
 
-/// f32, a scalar where there is one
+/// Returns f32, a scalar for one number.
 Tensor tensor_of(const std::vector<float>& numbers);
-/// i32[n]
+/// Returns i32[n].
 Tensor tensor_of(const std::vector<std::int64_t>& numbers);
 
 }  // namespace tenon::integers

@@ -10,12 +10,12 @@ using namespace rewrite;
 
 namespace {
 
-// The left operand of a product, as bytes without a sign, and what stands for zero there.
+// The left operand of a product as u8, with its zero point.
 struct Left {
   ValueId bytes;
-  /// nothing where only the run knows
+  /// absent if only known at run time
   std::optional<std::int64_t> zero;
-  /// i32, in a shape that broadcasts; of a zero that only the run knows
+  /// the zero point as i32 in a shape that broadcasts, if only known at run time
   ValueId zero_value;
 };
 
@@ -32,7 +32,7 @@ Left with_zero(const Match& match, ValueId bytes, std::int64_t zero) {
   return {bytes, zero, {}};
 }
 
-// Whether a window may reach past the image's edge.
+// Returns whether a window may reach into the padding.
 bool may_pad(const Attributes& attrs) {
   const AttrValue* pads = attrs.find("pads");
   if (attrs.find("auto_pad")) return true;
@@ -46,7 +46,7 @@ Dims channels_of(std::int64_t count, std::size_t rank) {
   return dims;
 }
 
-// What sums are too much by, or a bias, is added to them.
+// Returns the zero-point correction of the sums plus the bias.
 std::vector<std::int64_t> correction(const Weights& weights, std::int64_t zero,
                                      const std::optional<Tensor>& bias) {
   std::vector<std::int64_t> added(weights.sums.size());
@@ -61,11 +61,11 @@ bool is_zero(const std::vector<std::int64_t>& numbers) {
 }
 
 struct Sum {
-  /// i32; invalid where a reason was given
+  /// i32; invalid if a reason was given
   ValueId value;
 };
 
-// The sum of products of bytes in i32, with its correction.
+// Builds the integer convolution in i32 with its correction.
 ValueId convolution(const Match& match, const Left& left, const Weights& weights,
                     const std::optional<Tensor>& bias) {
   Attributes attrs = match.root_node().attrs;
@@ -111,10 +111,10 @@ ValueId matrix_product(const Match& match, const Left& left, const Weights& weig
              : match.make("add", {sums, match.make_constant(Constant(tensor_of(added)))});
 }
 
-// Operands of f32 that stand for bytes: parameters of both, and weights.
+// Operands of f32 that were dequantized from bytes: parameters of both, and weights.
 struct Dequantized {
   Parameters left;
-  /// of sums
+  /// scales of the sums
   std::vector<float> scales;
   Weights weights;
 };
@@ -154,7 +154,7 @@ std::optional<Dequantized> dequantized(const Match& match, std::size_t outputs) 
   return made;
 }
 
-// A bias in the scale of the sums, which is how quantizers write it.
+// Returns a bias that is quantized with the scale of the sums, as quantizers write it.
 std::optional<Tensor> bias_in_scale(const Graph& graph, ValueId bias,
                                     const std::vector<float>& scales, std::size_t count) {
   const NodeId producer = graph.value(bias).producer;
@@ -204,9 +204,9 @@ ValueId integer_matrix_product(const Match& match) {
   return match.make("dequantize_linear", {sums, scale}, {{"axis", Dim(-1)}});
 }
 
-// Operands of i32 that are bytes less a zero point.
+// Operands of i32 that are bytes minus a zero point.
 struct Centred {
-  /// zero: i32, or none
+  /// zero: i32, or invalid
   ValueId bytes, zero;
 };
 std::optional<Centred> centred(const Match& match, ValueId value) {
@@ -230,7 +230,7 @@ std::optional<Centred> centred(const Match& match, ValueId value) {
   return Centred{bytes, node.operands[1]};
 }
 
-// The operands as they are to be multiplied; nothing where they are so already, or cannot be.
+// Operands as they are to be multiplied; absent if they already are so, or cannot be.
 struct Integers {
   Left left;
   Weights weights;
@@ -251,7 +251,7 @@ std::optional<Integers> integer_operands(const Match& match, std::size_t outputs
     const auto zeros = integers_of(graph, right->zero);
     if (!zeros) return std::nullopt;
     zero_points = zeros->integers();
-    // One for each output, and along no other axis.
+    // One per output channel, along no other axis.
     const std::size_t behind = w->rank() - 1 - outputs;
     const Shape& shape = zeros->shape();
     if (zero_points.size() > 1 &&
@@ -273,7 +273,7 @@ std::optional<Integers> integer_operands(const Match& match, std::size_t outputs
   const TensorType* zero_type = match.type(left->zero);
   const bool is_one = zero_type && (zero_type->rank() == 0 ||
                                     (zero_type->rank() == 1 && zero_type->dims[0] == Dim(1)));
-  // One for each row of a matrix; of an image only one for all.
+  // A matrix may have one per row; an image only one per tensor.
   const bool is_by_row =
       zero_type && zero_type->rank() == x->rank() && zero_type->dims.back() == Dim(1);
   if (!is_one && !(is_by_row && match.root_node().op->name == "matmul")) return std::nullopt;
@@ -302,7 +302,7 @@ ValueId centred_matrix_product(const Match& match) {
   return given ? matrix_product(match, given->left, given->weights) : ValueId{};
 }
 
-// A bias behind a matrix product.
+// A bias after a matrix product.
 ValueId added_before_scaling(const Match& match) {
   const TensorType *sums = match.type("a"), *bias = match.type("b");
   if (!sums || !bias || sums->dtype != DType::I32 || bias->dtype != DType::I32 || bias->rank() != 1)

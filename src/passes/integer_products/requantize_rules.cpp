@@ -11,7 +11,7 @@ using namespace rewrite;
 
 namespace {
 
-// A real number in the steps of a scale, as quantize_linear has it.
+// Quantizes a real number as quantize_linear does.
 double quantized(double real, float scale, std::int64_t zero, DType dtype) {
   const auto steps = static_cast<double>(std::nearbyint(static_cast<float>(real) / scale));
   return std::clamp(steps + static_cast<double>(zero), static_cast<double>(lowest_integer(dtype)),
@@ -24,13 +24,13 @@ std::optional<double> bound(const Match& match, std::string_view name) {
   return number ? *number : std::numeric_limits<double>::quiet_NaN();
 }
 
-// Bounds are kept in the steps of the result: rounding keeps the order of numbers.
+// Keeps bounds in quantized steps of the result: rounding is monotonic.
 ValueId requantized(const Match& match, std::optional<double> low, std::optional<double> high) {
   const Graph& graph = match.graph();
   const TensorType* sums = match.type("a");
   const auto inner = parameters_of(graph, match.node("d")),
              outer = parameters_of(graph, match.root_node());
-  if (!match.root_type().is_tensor()) return {};  // only the run tells its rank
+  if (!match.root_type().is_tensor()) return {};  // the rank is only known at run time
   const DType dtype = match.root_type().tensor().dtype;
   if (!sums || sums->dtype != DType::I32 || (dtype != DType::U8 && dtype != DType::I8)) return {};
   if (!inner || !outer || !outer->is_per_tensor() ||
@@ -62,7 +62,7 @@ ValueId requantized(const Match& match, std::optional<double> low, std::optional
   return made;
 }
 
-// Two values in bytes, added and quantized: each is scaled once, and what stands for zero is one
+// A quantized add of two 8-bit values: each is scaled once, and the zero points combine into one
 // number.
 ValueId requantized_sum(const Match& match, bool is_rectified) {
   const Graph& graph = match.graph();
@@ -70,7 +70,7 @@ ValueId requantized_sum(const Match& match, bool is_rectified) {
   const auto left = parameters_of(graph, match.node("p")),
              right = parameters_of(graph, match.node("q")),
              outer = parameters_of(graph, match.root_node());
-  if (!match.root_type().is_tensor()) return {};  // only the run tells its rank
+  if (!match.root_type().is_tensor()) return {};  // the rank is only known at run time
   const DType dtype = match.root_type().tensor().dtype;
   const auto is_byte = [](DType type) { return type == DType::U8 || type == DType::I8; };
   if (!a || !b || !is_byte(a->dtype) || !is_byte(b->dtype) || !is_byte(dtype) ||

@@ -10,10 +10,10 @@ namespace {
 using rewrite::Match;
 using rewrite::Rule;
 
-// Smaller ones become floats when constants are folded, and then tiles are faster.
+// Constant folding turns smaller weights into floats, for which register tiles are faster.
 constexpr std::int64_t kLeastElements = std::int64_t{1} << 18;
 
-// The same numbers in a byte each: kernels do not have to widen four bits.
+// Widens elements to one byte each, so that kernels need not unpack 4-bit elements.
 std::optional<Tensor> in_bytes(const Constant& constant) {
   switch (constant.dtype()) {
     case DType::I8:
@@ -28,7 +28,7 @@ std::optional<Tensor> in_bytes(const Constant& constant) {
   }
 }
 
-// Rows of columns as blocks of columns: [blocks, rows, 32]. Zeros fill the last block.
+// Reorders a matrix into blocks of columns, [blocks, rows, 32], zero-padding the last block.
 Tensor in_blocks(const Tensor& matrix, std::int64_t rows, std::int64_t columns) {
   const std::int64_t blocks = (columns + kColumns - 1) / kColumns;
   Tensor made(matrix.dtype(), {blocks, rows, kColumns});
@@ -46,7 +46,7 @@ Tensor in_blocks(const Tensor& matrix, std::int64_t rows, std::int64_t columns) 
   return made;
 }
 
-// Nothing where scales lie otherwise.
+// Returns the granularity of the scales; nullopt if it is not supported.
 std::optional<Runs> runs_of(const Node& dequantize, const Constant& scale, std::int64_t terms,
                             std::int64_t columns) {
   const AttrValue *axis = dequantize.attrs.find("axis"),
@@ -62,7 +62,7 @@ std::optional<Runs> runs_of(const Node& dequantize, const Constant& scale, std::
   return std::nullopt;
 }
 
-// [columns, rounded up to whole blocks].
+// Returns [columns, rounded up to whole blocks].
 ValueId row_times_bytes(const Match& match, const Constant& weights, const Constant& scale,
                         const Constant* zero, const Runs& runs) {
   const std::int64_t terms = weights.shape()[0], columns = weights.shape()[1];
@@ -79,7 +79,7 @@ ValueId row_times_bytes(const Match& match, const Constant& weights, const Const
   Attributes attrs;
   if (runs.rows > 0) attrs = {{"axis", Dim(1)}, {"block_size", Dim(runs.length)}};
   const ValueId real = match.make("dequantize_linear", operands, std::move(attrs));
-  // What makes the row is not computed again for every block of columns.
+  // Keeps the computation of the row from being repeated for every block of columns.
   const ValueId row = match.make("stop_fusion", {match.value("x")});
   const ValueId column = match.make_reshape(row, {Dim(terms), Dim(1)});
   const ValueId sums = match.make("reduce_sum", {match.make("mul", {column, real})},
@@ -87,8 +87,9 @@ ValueId row_times_bytes(const Match& match, const Constant& weights, const Const
   return match.make_reshape(sums, {Dim((columns + kColumns - 1) / kColumns * kColumns)});
 }
 
-// One row times narrow weights: every weight is read once, so it is widened where it is multiplied,
-// and only narrow numbers come from memory. With more rows it pays to widen them once.
+// Matrix-vector product with narrow weights (weight-only quantization): every weight is read once,
+// so it is widened at the multiplication and only narrow elements are read from memory. With more
+// rows it pays to widen the weights once.
 ValueId row_times_narrow_weights(const Match& match) {
   const Graph& graph = match.graph();
   const TensorType *x = match.type("x"), *w = match.type("w");

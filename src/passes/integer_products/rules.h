@@ -4,16 +4,16 @@
 
 #include <vector>
 
-// What becomes of products whose operands stand for real numbers in eight bits.
+// QDQ lowering rules: products whose operands are dequantized 8-bit values.
 namespace tenon::integers {
 
-/// Moves, pools and pairs of quantize and dequantize that lie between products.
+/// Rules for moves, pools and quantize-dequantize pairs between products.
 std::vector<rewrite::Rule> value_rules();
-/// Products of dequantized operands become dequantized sums of integers.
+/// Rules that turn products of dequantized operands into dequantized integer sums.
 std::vector<rewrite::Rule> product_rules();
-/// One row times narrow weights is a sum in which each weight is widened as it is read.
+/// Rules for one row times narrow weights: a sum that widens each weight as it is read.
 std::vector<rewrite::Rule> row_rules();
-/// Quantizing such a sum is one scale and one rounding.
+/// Rules that turn quantizing such a sum into requantization: one scale and one rounding.
 std::vector<rewrite::Rule> requantize_rules();
 
 }  // namespace tenon::integers

@@ -16,8 +16,8 @@ bool has_dtype(const Match& match, ValueId value, DType dtype) {
   return type && type->dtype == dtype;
 }
 
-// Quantizing what was just dequantized with the same numbers gives back what was there: the product
-// with a scale divided by it is off by far less than half.
+// Removes quantization of a value that was dequantized with the same parameters: the product with
+// the scale divided by the scale is off by far less than half a step.
 ValueId undone(const Match& match) {
   const Graph& graph = match.graph();
   const auto inner = parameters_of(graph, match.node("d")),
@@ -31,7 +31,7 @@ ValueId undone(const Match& match) {
   return match.value("x");
 }
 
-// Kernels multiply bytes without a sign by bytes with one, so what lies between products has none.
+// Kernels multiply u8 by i8, so that values between products are made unsigned.
 ValueId unsigned_pair(const Match& match) {
   const Graph& graph = match.graph();
   const ValueId narrow = match.value("q");
@@ -52,7 +52,7 @@ ValueId unsigned_pair(const Match& match) {
   return match.make("dequantize_linear", {made, match.value("s"), zero}, std::move(of_root));
 }
 
-// Weights that an exporter transposes; products ask for constants.
+// Transposes weights at compile time; the product rules require constants.
 Tensor transposed(const Tensor& bytes, const Dims& perm) {
   const Shape& from = bytes.shape();
   Shape to;
@@ -78,9 +78,9 @@ Tensor transposed(const Tensor& bytes, const Dims& perm) {
   return made;
 }
 
-// An op that moves elements, or takes the greatest of some, does so with bytes.
+// Applies an op that moves elements or takes their maximum to the quantized bytes.
 ValueId moved(const Match& match) {
-  const Node root = match.root_node();  // a copy: making nodes moves it
+  const Node root = match.root_node();  // a copy, because adding nodes moves it
   const Node dequantize = match.node("d");
   const TensorType* x = match.type("x");
   if (!x || !is_byte(x->dtype) || !has_dtype(match, match.value("d"), DType::F32)) return {};

@@ -25,7 +25,7 @@ std::optional<std::int64_t> stated_id(const Graph& graph, NodeId id) {
   return std::nullopt;
 }
 
-// The ids that names end in; nothing where a node has none.
+// Returns the ids that node names end in; nullopt if a node has none.
 std::optional<std::vector<std::int64_t>> stated_ids(const Graph& graph) {
   std::vector<std::int64_t> ids;
   for (NodeId id : graph.nodes_in_order()) {
@@ -36,7 +36,7 @@ std::optional<std::vector<std::int64_t>> stated_ids(const Graph& graph) {
   return ids;
 }
 
-// Nodes of one id are one task. Empty where that makes tasks wait for each other.
+// Treats nodes of one id as one task. Returns an empty order if the tasks would form a cycle.
 std::vector<NodeId> ordered_by(const Graph& graph, const std::vector<std::int64_t>& ids) {
   std::vector<ReadyTask> tasks;
   std::vector<std::vector<NodeId>> nodes;

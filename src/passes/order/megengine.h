@@ -6,9 +6,9 @@
 
 namespace tenon::ordering {
 
-/// MegEngine's order of execution, constants among the rest as they are operators there. A node's
-/// id is the one its name ends in, `conv(…)[557]`, if every node has one; else nodes are numbered
-/// as they stand.
+/// Returns MegEngine's order of execution, including constants, which are operators there. A node's
+/// id is the one that its name ends in, `conv(…)[557]`, if every node has one; otherwise its
+/// position.
 std::vector<NodeId> megengine_order(const Graph& graph);
 
 }  // namespace tenon::ordering

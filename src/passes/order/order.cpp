@@ -17,10 +17,10 @@ using memory::Tasks;
 struct OrderChoice {
   Sequence sequence;
   std::int64_t peak = 0;
-  const char* why = nullptr;  // null for the order given
+  const char* why = nullptr;  // null for the given order
 };
 
-// The given order unless another one needs less.
+// Returns the given order unless another one has a lower peak.
 OrderChoice lowest_peak(const Tasks& tasks) {
   OrderChoice best;
   for (std::uint32_t task = 0; task < tasks.size(); ++task) best.sequence.push_back(task);
@@ -40,7 +40,7 @@ OrderChoice lowest_peak(const Tasks& tasks) {
   return best;
 }
 
-// Constants stand before their first reader.
+// Places constants before their first reader.
 Grouping singles(const Graph& graph, const Sequence& sequence) {
   const std::vector<NodeId> nodes = memory::running_nodes(graph);
   Grouping order;
@@ -88,7 +88,7 @@ Graph ordered(Graph graph, const PassOptions& options) {
                                     : concat("no order was found that keeps less than the ", peak,
                                              " alive at the peak as given"));
   }
-  Sequence numbers;  // of the nodes as they stand
+  Sequence numbers;  // of the nodes in graph order
   for (const std::uint32_t task : choice.sequence) numbers.push_back(problem.items[task].number);
   if (numbers == given) return graph;
   const Grouping order = singles(graph, numbers);
@@ -97,8 +97,8 @@ Graph ordered(Graph graph, const PassOptions& options) {
 
 }  // namespace
 
-/// Puts nodes in the order that keeps least alive at once, of several tried; never one that keeps
-/// more than the given order does.
+/// Memory-aware scheduling: orders nodes by the lowest live peak of several heuristics. Never
+/// returns an order with a higher peak than the given one.
 Graph order(Graph graph, const PassOptions& options) { return ordered(std::move(graph), options); }
 
 }  // namespace tenon

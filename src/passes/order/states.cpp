@@ -44,7 +44,7 @@ class Readers {
       memory::put_before(problem_, reader, maker);
       followers_[reader].push_back(maker);
     }
-    std::size_t position = 0;  // among those that there are
+    std::size_t position = 0;  // among the present results
     for (const ValueId result : graph_.node(producer).results) {
       if (!result) continue;
       if (result == next) problem_.values[problem_.items[maker].makes[position]].bytes = 0;
@@ -52,7 +52,7 @@ class Readers {
     }
   }
 
-  // As they stand, as far as what they wait for allows it.
+  // Topological sort that keeps the given order where dependencies allow it.
   void sort() {
     std::vector<std::size_t> missing(followers_.size(), 0);
     for (const std::vector<std::uint32_t>& list : followers_) {

@@ -8,9 +8,9 @@
 
 namespace tenon::ordering {
 
-/// What reads a state comes before what makes its next value, which then takes no memory of its
-/// own: values without bytes between the two say so, and the items are put in such an order. Not
-/// where a reader needs the next value itself.
+/// Orders the readers of a state before the producer of its next value, so that the update happens
+/// in place and needs no memory of its own. Expressed by zero-byte dependencies between the two.
+/// Skips a state with a reader that needs the next value itself.
 void read_states_first(const Graph& graph, const std::vector<StatePorts>& states,
                        memory::Problem& problem);
 

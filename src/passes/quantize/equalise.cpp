@@ -8,7 +8,8 @@
 namespace tenon {
 namespace {
 
-// Ops that give s · y for s · x, channel by channel, where s is positive.
+// Positively homogeneous ops: scaling a channel of the input by s > 0 scales that channel of the
+// result.
 constexpr std::string_view kHomogeneous[] = {"relu",         "leaky_relu", "max_pool",
                                              "average_pool", "identity",   "reduce_mean"};
 
@@ -35,7 +36,7 @@ const Constant* weights_of(const Graph& graph, NodeId product) {
   return is_plain && !is_grouped ? weights : nullptr;
 }
 
-// The convolution behind a value that nothing else reads, if nothing in between minds scales.
+// Returns the convolution that alone reads the value, through homogeneous ops only.
 NodeId next_convolution(const Graph& graph, ValueId value) {
   for (;;) {
     if (graph.is_output(value) || graph.readers(value).size() != 1) return {};
@@ -50,7 +51,7 @@ NodeId next_convolution(const Graph& graph, ValueId value) {
   }
 }
 
-// The largest sizes of an OIHW weight along one of its first two axes.
+// Returns the largest magnitudes of an OIHW weight along one of its first two axes.
 std::vector<double> largest_along(const Tensor& weights, std::size_t axis) {
   const Shape& shape = weights.shape();
   std::vector<double> largest(static_cast<std::size_t>(shape[axis]), 0);
@@ -84,8 +85,8 @@ bool equalise(Graph& graph, NodeId first, NodeId second) {
   if (outputs.size() != inputs.size()) return false;
   std::vector<double> smaller(outputs.size(), 1), larger(outputs.size(), 1);
   for (std::size_t k = 0; k < outputs.size(); ++k) {
-    if (outputs[k] == 0 || inputs[k] == 0) continue;  // nothing flows through the channel
-    constexpr double kMost = 64;                      // beyond that biases take over the range
+    if (outputs[k] == 0 || inputs[k] == 0) continue;  // the channel is dead
+    constexpr double kMost = 64;  // a larger factor would let biases dominate the range
     larger[k] = std::clamp(std::sqrt(outputs[k] / inputs[k]), 1 / kMost, kMost);
     smaller[k] = 1 / larger[k];
   }

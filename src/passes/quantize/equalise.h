@@ -8,26 +8,27 @@
 
 namespace tenon {
 
-/// Gives channels between two convolutions similar sizes, so that one scale suits them all: where
-/// only relus, max-pools and the like stand between, a channel may be divided by any positive
-/// number in the first's weights and multiplied by it in the second's. The number is the root of
-/// the quotient of their largest weights. The graph computes the same but for rounding.
+/// Cross-layer equalization: balances the channel ranges between two convolutions so that one scale
+/// suits all channels. Through ReLUs, max-pools and other homogeneous ops, a channel may be divided
+/// by any positive number in the first convolution's weights and multiplied by it in the second's;
+/// the number is the square root of the ratio of their largest weights. The graph's results change
+/// by rounding only.
 struct Equalised {
   Graph graph;
-  /// convolutions, by the names of results
+  /// convolutions, by the names of their results
   std::vector<std::pair<std::string, std::string>> pairs;
 };
 Equalised equalise_channels(Graph graph);
 
-/// What is to be added to each output of a product.
+/// Correction of the bias of one product, per output.
 struct BiasChange {
-  /// by the name of its result
+  /// name of its result
   std::string product;
-  /// along its outputs
+  /// one per output
   std::vector<double> amounts;
 };
-/// Adds the amounts to biases that are there, of convolutions or behind matrix products; gives how
-/// many products took them.
+/// Adds the amounts to existing biases, of convolutions or after matrix products. Returns the
+/// number of products changed.
 std::size_t change_biases(Graph& graph, const std::vector<BiasChange>& changes);
 
 }  // namespace tenon

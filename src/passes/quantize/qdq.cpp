@@ -24,7 +24,7 @@ bool is_f32(const Graph& graph, ValueId value) {
   return type && type->dtype == DType::F32;
 }
 
-// What a value's elements come from unchanged.
+// Returns the value whose elements this one holds, found through moves.
 ValueId before_moves(const Graph& graph, ValueId value) {
   for (;;) {
     const NodeId producer = graph.value(value).producer;
@@ -59,10 +59,10 @@ std::string refusal_of(const Graph& graph, const Node& node, bool only_weights) 
   return "";
 }
 
-// Weights in steps, with a scale for each output or for each group of the sum.
+// Quantized weights, with one scale per output or per group of the reduction.
 struct NarrowWeights {
   Tensor values, scales;
-  std::vector<float> by_output;  // where there are no groups
+  std::vector<float> by_output;  // empty with groups
 };
 NarrowWeights narrowed(const Tensor& weights, std::size_t axis, const QdqPlan& plan) {
   const Shape& shape = weights.shape();
@@ -137,7 +137,7 @@ class Inserter {
         continue;
       chosen_.push_back(product);
     }
-    // Weights and biases first: values keep their names until pairs are put in.
+    // Quantizes weights and biases first: values keep their names until QDQ pairs are inserted.
     for (const QuantizableProduct& product : chosen_) narrow(product);
     if (plan_.only_weights) return;
     for (const auto& [name, activation] : plan_.activations) {
@@ -169,7 +169,7 @@ class Inserter {
         narrow_bias(product.node, 2, weights.by_output, input_scale);
       return;
     }
-    // A bias behind a matrix product.
+    // The bias after a matrix product.
     const ValueId result = node.results.front();
     if (graph_.readers(result).size() != 1 || graph_.is_output(result)) return;
     const NodeId reader = graph_.readers(result).front();
@@ -201,7 +201,7 @@ class Inserter {
         add("dequantize_linear", {narrow, scale}, {{"axis", Dim(0)}}, node, name + "_real"));
   }
 
-  // What is left of a value in bytes, as a float again.
+  // Inserts a quantize-dequantize pair; returns the dequantized value.
   ValueId make_pair(ValueId value, const QdqPlan::Activation& activation, NodeId before,
                     const std::string& name) {
     const auto named = [&](const char* ending) {
@@ -217,11 +217,11 @@ class Inserter {
     return add("dequantize_linear", {narrow, scale, zero}, {}, before, named("_real"));
   }
 
-  // All that read the value read what is left of it in bytes.
+  // Inserts a quantize-dequantize pair between the value and all of its readers.
   void put_pair(ValueId value, const QdqPlan::Activation& activation) {
     const std::vector<NodeId> readers = graph_.readers(value);
     if (readers.empty()) return;
-    // In front of the first reader, in the graph's order.
+    // Inserts before the first reader in graph order.
     NodeId before;
     for (const NodeId id : graph_.nodes_in_order()) {
       if (std::ranges::find(readers, id) == readers.end()) continue;
@@ -229,7 +229,7 @@ class Inserter {
       break;
     }
     const std::string name =
-        graph_.value(value).name;  // the graph's own moves when values are added
+        graph_.value(value).name;  // a copy, because adding values moves the graph's own
     const ValueId real = make_pair(value, activation, before, name);
     for (const NodeId reader : readers) {
       const std::vector<ValueId> operands = graph_.node(reader).operands;
@@ -273,7 +273,7 @@ std::vector<ValueId> quantizable_joins(const Graph& graph,
     if (node.op->name != "add" || graph.constant_of(node.operands[0]) ||
         graph.constant_of(node.operands[1]))
       continue;
-    // The sum itself is narrow behind it; of what it reads one may stay in registers.
+    // The other operand of the add may stay in registers as the result of its producer.
     const bool is_first_known = found.contains(node.operands[0]),
                is_second_known = found.contains(node.operands[1]);
     if (is_first_known || is_second_known || !is_f32(graph, node.operands[0]) ||
@@ -298,7 +298,7 @@ bool is_quantized(const Graph& graph) {
     if (op == "quantize_linear" || op == "dequantize_linear" || op == "requantize" ||
         op == "simulated_quantize")
       return true;
-    // Sums of bytes, as other pipelines leave them.
+    // Integer sums, as other pipelines leave them.
     const AttrValue* sums = graph.node(id).attrs.find("out_dtype");
     if (sums && *std::get_if<DType>(sums) == DType::I32) return true;
   }
@@ -323,7 +323,7 @@ Graph lay_out_weights(Graph graph) {
     if (stored == nullptr || stored->dtype() != DType::F32 || stored->shape().size() != 2) continue;
     if (tensor_type(graph, weights)->dims ==
         tensor_type(graph, graph.node(maker).operands[0])->dims)
-      continue;  // square, and perhaps not turned at all
+      continue;  // a square matrix, or not transposed
     const Tensor from = stored->materialise();
     const std::int64_t rows = from.shape()[0], columns = from.shape()[1];
     Tensor to(DType::F32, {columns, rows});

@@ -11,12 +11,12 @@ namespace {
 
 Condition written_out() { return is_common_float("x") && alone(); }
 
-// hard_sigmoid with the slope of hard swish, however it was rounded.
+// Matches hard_sigmoid with the slope of hard swish, 1/6 in any rounding.
 bool is_sixth(const Match& match) {
   const double slope = std::get<double>(*match.attr("a")),
                shift = std::get<double>(*match.attr("b"));
   const TensorType* x = match.type(match.value("x"));
-  const double near = x && x->dtype == DType::F64 ? 1e-14 : 1e-7;  // as near as f32 is
+  const double near = x && x->dtype == DType::F64 ? 1e-14 : 1e-7;  // the precision of f32
   return std::abs(slope - 1.0 / 6) < near && shift == 0.5 && written_out()(match);
 }
 

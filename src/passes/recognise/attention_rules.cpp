@@ -1,6 +1,6 @@
-// Attention as exporters write it: softmax(q k^T * scale + mask) v, where the scale may lie on q,
-// on k or on the scores, as factor or divisor, and keys and values may be repeated for groups of
-// heads.
+// Matches attention as exporters write it: softmax(q k^T * scale + mask) v. The scale may be
+// applied to q, to k or to the scores, as factor or divisor, and keys and values may be repeated
+// for groups of heads (grouped-query attention).
 #include "ops/registry.h"
 #include "passes/recognise/causal_mask.h"
 #include "passes/recognise/rules.h"
@@ -17,7 +17,7 @@ using namespace rewrite;
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-// A score this low has no share beside another, whatever the element type.
+// A score this low has zero weight next to any other, in every element type.
 constexpr double kMasked = -1e4;
 constexpr int kMaxSteps = 16;
 
@@ -54,7 +54,7 @@ class Reader {
     return type(a) && type(b) && type(a)->dims == type(b)->dims;
   }
 
-  // A node that scales by a number: its other operand, and the factor.
+  // Matches a node that scales by a number: its other operand and the factor.
   bool take_factor(const Node& node, ValueId& rest, double& factor) const {
     const bool is_product = node.op->name == "mul", is_quotient = node.op->name == "div";
     if (!is_product && !is_quotient) return false;
@@ -70,7 +70,7 @@ class Reader {
     return false;
   }
 
-  // From softmax's operand back to the product of queries and keys.
+  // Walks from softmax's operand back to the product of queries and keys.
   bool read_scores(ValueId z) {
     for (int step = 0; step < kMaxSteps; ++step) {
       const Node* node = producer(z);
@@ -103,7 +103,7 @@ class Reader {
            (rank_ == 3 || rank_ == 4);
   }
 
-  // Whether the scores can be this operand of a sum or choice, judged by what makes it.
+  // Returns whether the scores can be this operand of a sum or select, judging by its producers.
   bool leads_to_product(ValueId value) const {
     for (int step = 0; step < kMaxSteps; ++step) {
       const Node* node = producer(value);
@@ -137,7 +137,7 @@ class Reader {
     return match_.refuse("the scores it sums are no product of queries and keys");
   }
 
-  // Scores where a condition holds, else a number too low to count.
+  // Matches scores selected by a condition, with a masking value otherwise.
   bool read_choice(const Node& node, ValueId& z) {
     if (is_scaled_ || mask_ || is_causal_) return match_.refuse("it has more than one mask");
     const ValueId condition = node.operands[0];
@@ -171,7 +171,7 @@ class Reader {
     }
   }
 
-  // Keys with their last two axes in the order that queries have.
+  // Reads the keys with their last two axes in the order of the queries.
   void read_keys() {
     const Node* node = producer(transposed_keys_);
     Dims perm;
@@ -197,8 +197,8 @@ class Reader {
                     node->op->name == "squeeze");
   }
 
-  // [batch, heads, length, size] that repeats each head of what it gives: a new axis, expanded and
-  // joined with the heads. Nothing where it repeats none.
+  // Returns the [batch, heads, length, size] value whose heads this one repeats, by a new axis that
+  // is expanded and merged with the heads; invalid if heads are not repeated.
   ValueId ungrouped(ValueId value) const {
     const Node* joined = producer(value);
     if (!is_view(joined)) return {};
@@ -245,11 +245,11 @@ class Reader {
   }
 
   Attributes attributes() const {
-    Attributes attrs{{"masked_rows", std::string("nan")}};  // as softmax has it
+    Attributes attrs{{"masked_rows", std::string("nan")}};  // same as softmax
     const Dim& size = type(q_)->dims.back();
     const double usual =
         size.is_constant() ? 1 / std::sqrt(static_cast<double>(size.constant())) : 0;
-    // Exporters round it to f32, which only f64 would show.
+    // Exporters round the scale to f32, which matters only in f64.
     const double near = type(q_)->dtype == DType::F64 ? 1e-14 : 1e-6;
     if (!(std::abs(scale_ - usual) <= near * usual)) attrs.set("scale", scale_);
     if (is_causal_) {
@@ -262,12 +262,12 @@ class Reader {
   struct Heads {
     /// [batch, heads, length, size], or [length, batch, heads * size]
     ValueId from;
-    /// batch * count is the first axis of what is made of it
+    /// batch * count is the first axis of the merged value
     Dim batch, count;
     bool is_joined = false;
   };
 
-  // Of [batch * heads, length, size]: what it was before both were made one axis.
+  // Returns the operand of rank 4 that a [batch * heads, length, size] value was merged from.
   std::optional<Heads> heads_of(ValueId value) const {
     const Node* view = producer(value);
     if (is_view(view)) {
@@ -301,8 +301,8 @@ class Reader {
     return split ? match_.make("transpose", {split}, {{"perm", Dims{1, 2, 0, 3}}}) : ValueId{};
   }
 
-  // Three axes that were made of four are taken as the four: each is then an even step through
-  // memory, which batch * heads in one is not. A mask that differs between heads keeps them joined.
+  // Undoes the merge of batch and heads into one axis: each of four axes has a constant stride,
+  // which batch * heads in one axis lacks. A mask that differs between heads prevents it.
   void split_heads() {
     if (rank_ != 3 || (mask_ && (!type(mask_) || type(mask_)->rank() > 2))) return;
     const std::optional<Heads> q = heads_of(q_), k = heads_of(k_), v = heads_of(v_);
@@ -318,7 +318,7 @@ class Reader {
     rank_ = 4;
   }
 
-  // Attention has four axes; three are those of one batch whose heads are the batches.
+  // Attention takes four axes; three axes become one batch whose heads are the batches.
   ValueId with_batch(ValueId value) const {
     if (rank_ == 4) return value;
     Dims dims = type(value)->dims;

@@ -10,7 +10,7 @@ namespace {
 constexpr int kMaxMaskSteps = 8;
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 22;
 
-// Moves that leave the last two axes as they are.
+// Returns whether the node is a view that keeps the last two axes.
 bool keeps_matrix(const Graph& graph, const Node& node) {
   const std::string& op = node.op->name;
   if (op == "identity") return true;
@@ -23,7 +23,7 @@ bool keeps_matrix(const Graph& graph, const Node& node) {
          a[a.size() - 2] == b[b.size() - 2];
 }
 
-// Numbers to truth values: cast, or a comparison with 0 or 1.
+// Returns whether the node converts numbers to booleans: a cast, or a comparison with 0 or 1.
 bool is_truth_value(const Graph& graph, const Node& node) {
   if (node.op->name != "cast") return false;
   const Type& to = graph.value(node.results.front()).type;
@@ -48,7 +48,7 @@ MaskFacts facts_of_constant(const Constant& constant, bool is_inverted) {
     const bool is_prefix = std::find(first_hidden, end, is_inverted ? 0 : 1) == end;
     const std::int64_t count = first_hidden - begin;
     facts.has_full_rows &= count > 0 || !is_prefix;
-    // A row that has everything says nothing of where it would end.
+    // A full row does not determine the offset.
     if (count < columns || row == rows - 1) {
       if (!offset) offset = count - 1 - row;
       is_causal &= is_prefix && count == std::min(columns, row + 1 + *offset);
@@ -56,7 +56,7 @@ MaskFacts facts_of_constant(const Constant& constant, bool is_inverted) {
       is_causal &= !offset || row + 1 + *offset >= columns;
     }
   }
-  // Rows before the first one that hides something have all columns only if the offset says so.
+  // Rows before the first masked one must be full according to the offset.
   is_causal &= offset && *offset >= 0 && *offset < columns;
   for (std::int64_t row = 0; is_causal && row < rows; ++row) {
     const auto begin = shown.begin() + row * columns;
@@ -68,7 +68,8 @@ MaskFacts facts_of_constant(const Constant& constant, bool is_inverted) {
   return facts;
 }
 
-// The ones of a square that `trilu` keeps below the diagonal, or with `is_inverted` above it.
+// Returns whether the node is `trilu` of a square of ones: the lower triangle, or with
+// `is_inverted` the upper one.
 bool is_triangle(const Graph& graph, const Node& node, bool is_inverted) {
   if (node.op->name != "trilu" || node.operands.size() != 1) return false;
   const auto ones = rewrite::uniform_value(graph, node.operands.front());
@@ -79,7 +80,8 @@ bool is_triangle(const Graph& graph, const Node& node, bool is_inverted) {
   return ones == 1.0 && is_upper == is_inverted && diagonal == Dim(is_inverted ? 1 : 0);
 }
 
-// How far a slice of the last two axes moves the diagonal, if it starts at the first column.
+// Returns the shift of the diagonal by a slice of the last two axes that starts at the first
+// column.
 std::optional<Dim> offset_of_slice(const Graph& graph, const Node& slice) {
   const Type& type = graph.value(slice.operands.front()).type;
   const AttrValue *starts = slice.attrs.find("starts"), *axes = slice.attrs.find("axes");

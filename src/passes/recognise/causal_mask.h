@@ -4,16 +4,16 @@
 
 namespace tenon::recognition {
 
-/// What is known of a mask [rows, columns] of truth values behind axes of extent 1.
+/// Properties of a boolean mask [rows, columns] with any leading axes of extent 1.
 struct MaskFacts {
-  /// Row i has the columns up to i + offset and no others.
+  /// Row i selects exactly the columns up to i + offset.
   std::optional<Dim> causal_offset;
-  /// Every row has a column.
+  /// Every row selects at least one column.
   bool has_full_rows = false;
 };
 
-/// Looks at constants, lower triangles (`trilu`) and slices of these. With `is_inverted`, false
-/// stands for what a row has.
+/// Analyses constants, lower triangles (`trilu`) and slices of these. With `is_inverted`, false
+/// marks the selected elements.
 MaskFacts facts_of_mask(const Graph& graph, ValueId mask, bool is_inverted);
 
 }  // namespace tenon::recognition

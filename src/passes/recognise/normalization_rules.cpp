@@ -11,13 +11,13 @@ using namespace rewrite;
 
 namespace {
 
-// ---- norms over the last axes ----
+// ---- Norms over the last axes ----
 
-// The first of the axes if they are the last ones of x, all of them.
+// Returns the first of the axes if they are the trailing axes of x.
 std::optional<std::int64_t> trailing_axis(const TensorType& x, const Dims& axes) {
   auto counted = counted_axes(axes, x.rank());
   if (!counted || x.rank() == 0) return {};
-  if (counted->empty()) return 0;  // a reduction over no axes named goes over all
+  if (counted->empty()) return 0;  // a reduction without axes reduces all
   std::sort(counted->begin(), counted->end());
   for (std::size_t k = 0; k < counted->size(); ++k) {
     const std::size_t place = x.rank() - counted->size() + k;
@@ -26,7 +26,7 @@ std::optional<std::int64_t> trailing_axis(const TensorType& x, const Dims& axes)
   return counted->front();
 }
 
-// Statistics over the same last axes; leaves `axis` and `epsilon` for the replacement.
+// Requires statistics over the same trailing axes; sets `axis` and `epsilon` for the replacement.
 bool is_over_last_axes(const Match& match, bool has_mean) {
   const TensorType* x = match.type("x");
   if (!x || !is_common_float("x")(match)) return false;
@@ -43,13 +43,13 @@ bool is_over_last_axes(const Match& match, bool has_mean) {
 bool is_layer_norm(const Match& match) { return is_over_last_axes(match, true); }
 bool is_rms_norm(const Match& match) { return is_over_last_axes(match, false); }
 
-// Whether a scale or bias differs only along the axes that are normalised.
+// Returns whether a scale or bias varies only along the normalized axes.
 bool is_along_norm(const Match& match, std::string_view vector) {
   const TensorType *x = match.type("x"), *v = match.type(vector);
   if (!x || !v) return false;
   const auto axis = counted_axes({match.dim("axis")}, x->rank());
   if (!axis || v->rank() > x->rank()) return false;
-  const std::size_t leading = x->rank() - v->rank();  // axes that the vector does not have
+  const std::size_t leading = x->rank() - v->rank();  // axes that the vector lacks
   for (std::size_t k = 0; k < v->rank(); ++k) {
     const bool is_normal = leading + k >= static_cast<std::size_t>(axis->front());
     if (!is_normal && !(v->dims[k] == Dim(1))) {
@@ -70,12 +70,12 @@ bool gives_x_type(const Match& match) {
          match.is_alone();
 }
 
-// ---- norms by channel, which is axis 1 ----
+// ---- Norms per channel (axis 1) ----
 
 constexpr std::size_t kChannels = 1;
 
-// A vector with an element for each channel from a tensor that broadcasts along all else; nothing
-// where it differs along other axes.
+// Returns the per-channel vector of a tensor that broadcasts along all other axes; invalid if it
+// varies along them.
 ValueId channel_vector(const Match& match, ValueId value, const TensorType& x) {
   const TensorType* type = match.type(value);
   if (!type || type->rank() > x.rank() || x.rank() <= kChannels) return {};
@@ -86,7 +86,7 @@ ValueId channel_vector(const Match& match, ValueId value, const TensorType& x) {
     if (!(type->dims[k] == wanted)) return {};
   }
   const Dims dims{x.dims[kChannels]};
-  // Mostly it was such a vector before.
+  // Usually it was reshaped from such a vector.
   const NodeId id = match.graph().value(value).producer;
   if (id && !match.graph().node(id).operands.empty()) {
     const Node& view = match.graph().node(id);
@@ -103,7 +103,7 @@ ValueId splat_vector(const Match& match, double value, const TensorType& x) {
       Constant::splat(Tensor::scalar(x.dtype, value), {x.dims[kChannels].constant()}));
 }
 
-// A norm by channel with a factor, or a summand, that it does not have yet.
+// Adds a missing scale or bias to a norm per channel.
 ValueId with_vector(const Match& match, std::size_t operand, std::string_view vector) {
   const TensorType* x = match.type("x");
   const Node norm = match.node("y");
@@ -117,7 +117,7 @@ ValueId with_vector(const Match& match, std::size_t operand, std::string_view ve
 ValueId with_scale(const Match& match) { return with_vector(match, 1, "s"); }
 ValueId with_bias(const Match& match) { return with_vector(match, 2, "b"); }
 
-// A layer norm over all behind the channels, scaled by channel.
+// Matches a layer norm over all axes after the channels, scaled per channel.
 ValueId scaled_instance_norm(const Match& match) {
   const TensorType* x = match.type("x");
   if (!x || x->rank() < 3 || !match.is_alone()) return {};
@@ -129,7 +129,7 @@ ValueId scaled_instance_norm(const Match& match) {
   return match.make("instance_norm", {match.value("x"), scale, bias}, match.attrs("r"));
 }
 
-// Groups of channels as an axis of their own, normalised, and reshaped back.
+// Matches groups of channels reshaped to an axis of their own, normalized, and reshaped back.
 ValueId group_norm(const Match& match) {
   const TensorType *x = match.type("x"), *grouped = match.type("g");
   if (!x || !grouped || x->rank() < 3 || grouped->rank() < 3 || !match.is_alone()) return {};
@@ -170,7 +170,7 @@ std::vector<Rule> normalization_rules() {
   const std::string mean = "m: reduce_mean(x) {axes = a}";
   const std::string variance = "reduce_mean(square(c)) {axes = b}";
   return {
-      // As TensorFlow writes it: x * f + (bias - mean * f), where f is scale / deviation.
+      // TensorFlow's form: x * f + (bias - mean * f), where f is scale / deviation.
       {"add(mul(x, f: over_root(s, add(reduce_mean(square(sub(x, " + mean +
            "))) {axes = b}, $e))), sub(t, mul(m, f)))",
        "layer_norm(x, s, t) {axis = axis, epsilon = epsilon}", is_layer_norm},

@@ -37,7 +37,8 @@ const rewrite::RuleSet& rules() {
 
 }  // namespace recognition
 
-/// Finds operators that an exporter wrote out in smaller ones and makes each one node again.
+/// Pattern matching of composite operators: replaces subgraphs that exporters decomposed into small
+/// operators by one node (GELU, softmax, norms, attention).
 Graph recognise(Graph graph, const PassOptions& options) {
   for (NodeId id : graph.nodes_in_order()) {
     if (graph.node(id).bodies.empty() || is_fused_group(graph, id)) continue;
@@ -45,7 +46,7 @@ Graph recognise(Graph graph, const PassOptions& options) {
   }
   settle_dynamic_attributes(graph);
   rewrite::apply(graph, recognition::rules(), "recognise", options);
-  rewrite::merge_common_subexpressions(graph);  // keys transposed again, as they were
+  rewrite::merge_common_subexpressions(graph);  // keys that were transposed twice
   return graph;
 }
 

@@ -2,8 +2,8 @@
 
 #include "passes/rewrite/rewriter.h"
 
-// The rules of `recognise`, by family. Sums and products may be taken in another order than as
-// written: results agree within rounding, not bit for bit.
+// The rules of `recognise`, by family. Sums and products may be reordered: results agree within
+// rounding, not bit for bit.
 namespace tenon::recognition {
 
 /// GELU, swish, hard swish, mish, sigmoid
@@ -13,9 +13,9 @@ std::vector<rewrite::Rule> softmax_rules();
 std::vector<rewrite::Rule> normalization_rules();
 std::vector<rewrite::Rule> attention_rules();
 
-/// What several patterns have in common, by name.
+/// Returns named definitions shared by several patterns.
 std::vector<std::string> definitions();
-/// Every rule of the families above.
+/// Returns every rule of the families above.
 const rewrite::RuleSet& rules();
 
 }  // namespace tenon::recognition

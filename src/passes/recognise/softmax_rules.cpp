@@ -7,14 +7,14 @@ using namespace rewrite;
 
 namespace {
 
-// The one axis that both reductions go over.
+// Requires both reductions to reduce the same single axis.
 bool is_one_axis(const Match& match) {
   const TensorType* x = match.type("x");
   if (!x || !is_common_float("x")(match)) return false;
   const auto a = counted_axes(match.dims("a"), x->rank()),
              b = counted_axes(match.dims("b"), x->rank());
   if (!a || !b || a->size() != 1 || *a != *b) return match.refuse("it goes over several axes");
-  // The last axis, as most have it, is the default.
+  // Counts the axis from the end, so that the last axis is the default.
   match.set("axis", Dim(a->front() - static_cast<std::int64_t>(x->rank())));
   return match.is_alone();
 }

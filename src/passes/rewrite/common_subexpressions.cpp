@@ -10,7 +10,7 @@
 namespace tenon::rewrite {
 namespace {
 
-// Weights are told apart by a few of their bytes; those that agree in these are compared whole.
+// Hashes weights by a few bytes; equal hashes are followed by a full comparison.
 constexpr std::size_t kHashedBytes = 256;
 
 void mix(std::size_t& hash, std::size_t value) {
@@ -79,7 +79,7 @@ bool is_random(const Graph& graph) {
   return false;
 }
 
-// Exchanged operands give the same bits, other than for min and max of zeros.
+// Exchanged operands give the same bits, except for min and max of zeros.
 bool has_order(const OpDef& op) {
   return !commutes(op) || op.name == "maximum" || op.name == "minimum";
 }
@@ -145,7 +145,7 @@ class Merger {
                       [](const Graph& v, const Graph& w) { return identical(v, w); });
   }
 
-  // Two outputs have two names; a node for each is how they keep them.
+  // Two outputs have two names, and each needs a node to keep its own.
   bool may_share_names(NodeId a, NodeId b) const {
     const std::vector<ValueId>&x = graph_.node(a).results, &y = graph_.node(b).results;
     for (std::size_t k = 0; k < x.size(); ++k) {
@@ -166,7 +166,7 @@ class Merger {
 
   Graph& graph_;
   std::unordered_map<std::size_t, NodeId> first_alike_;  // by hash
-  IdMap<NodeId, NodeId> next_alike_;                     // of the same hash
+  IdMap<NodeId, NodeId> next_alike_;                     // next node of the same hash
 };
 
 }  // namespace

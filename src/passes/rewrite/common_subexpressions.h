@@ -4,7 +4,8 @@
 
 namespace tenon::rewrite {
 
-/// Nodes that compute what an earlier one does give way to it. Gives how many went.
+/// Common-subexpression elimination: replaces nodes that compute the same as an earlier one.
+/// Returns the number of nodes removed.
 std::size_t merge_common_subexpressions(Graph& graph);
 
 }  // namespace tenon::rewrite

@@ -10,11 +10,11 @@
 namespace tenon::rewrite {
 namespace {
 
-// How far back answers are looked for; rules ask about what was made a few nodes ago.
+// Limit of the backward search; rules ask about values made a few nodes ago.
 constexpr int kMaxSteps = 6;
 constexpr std::int64_t kMaxScanned = 1 << 14;
 
-// Every element of a small constant passes the test.
+// Returns whether every element of a small constant passes the test.
 template <class Test>
 bool all_elements(const Constant& constant, const Test& test) {
   if (constant.kind() != Constant::Kind::Dense && constant.kind() != Constant::Kind::Splat)
@@ -32,7 +32,7 @@ bool is_unsigned(DType dtype) {
   return dtype == DType::Bool || (tenon::is_integer(dtype) && lowest_integer(dtype) == 0);
 }
 
-// What a node computes says it, from what is known of its operands.
+// Derives signs from the node's expressions and the signs of its operands.
 Signs value_signs(const Graph& graph, ValueId value, int steps) {
   Signs signs;
   const Type& type = graph.value(value).type;
@@ -49,7 +49,7 @@ Signs value_signs(const Graph& graph, ValueId value, int steps) {
   }
   const Node& node = graph.node(id);
   if (!node.bodies.empty()) return signs;
-  // Of the results that are wanted.
+  // Counts present results only.
   const auto result = static_cast<std::size_t>(
       std::count_if(node.results.begin(), std::ranges::find(node.results, value),
                     [](ValueId each) { return each.is_valid(); }));
@@ -68,7 +68,7 @@ Signs value_signs(const Graph& graph, ValueId value, int steps) {
   }
 }
 
-// Bits of an integer that a float's fraction holds.
+// Returns the number of integer bits that a float represents exactly.
 int exact_bits(DType dtype) {
   switch (dtype) {
     case DType::F64:

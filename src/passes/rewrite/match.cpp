@@ -105,7 +105,7 @@ ValueId Match::make_reshape(ValueId value, Dims shape) const {
       refuse("an extent of the result only shows when the graph runs");
       return {};
     }
-    // An extent of 0 would otherwise copy one of the operand's.
+    // Without `allow_zero`, an extent of 0 would copy the operand's extent.
     has_zero |= extent.range().lo <= 0;
   }
   Attributes attrs{{"shape", std::move(shape)}};

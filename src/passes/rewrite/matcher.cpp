@@ -1,5 +1,5 @@
-// Finds where a pattern fits: goals (this term, that value) are settled one by one; where a term
-// leaves a choice, the rest is tried with each.
+// Backtracking pattern matcher: solves goals (this term, that value) one by one; at a term with
+// alternatives it tries the remaining goals with each.
 #include "base/error.h"
 #include "ir/graph.h"
 #include "passes/rewrite/match.h"
@@ -10,7 +10,7 @@
 namespace tenon::rewrite {
 namespace {
 
-// Chains longer than patterns have factors are not taken apart further.
+// Longer chains than patterns have factors are not expanded.
 constexpr std::size_t kMaxChain = 5;
 constexpr std::int64_t kMaxUniformElements = 1 << 16;
 
@@ -44,11 +44,11 @@ class Matcher {
  private:
   struct Goal {
     const Term* term;
-    /// invalid where an operand is missing
+    /// invalid if the operand is missing
     ValueId value;
   };
 
-  // Settles the goals from `next` on.
+  // Solves the goals from `next` on.
   bool solve(std::size_t next) {
     if (next == goals_.size()) return accept_();
     const Goal goal = goals_[next];
@@ -62,7 +62,7 @@ class Matcher {
       case Term::Kind::Optional:
         return with_value(goal.term->slot, goal.value, next + 1);
       case Term::Kind::Rest:
-        return false;  // taken where the operands are laid out
+        return false;  // handled where operands are assigned
       case Term::Kind::Number:
       case Term::Kind::NearNumber:
         return is_number(goal) && solve(next + 1);
@@ -78,7 +78,7 @@ class Matcher {
     return false;
   }
 
-  // Further goals before those that are left; goals settled already are behind us.
+  // Inserts further goals before the remaining ones and solves them.
   bool with_goals(std::vector<Goal> more, std::size_t next) {
     const std::vector<Goal> kept(goals_.begin() + static_cast<std::ptrdiff_t>(next), goals_.end());
     goals_.resize(next);
@@ -237,7 +237,7 @@ class Matcher {
     return with_goals(std::move(goals), next);
   }
 
-  // A look at the op alone, which refuses most of what does not fit.
+  // Compares the op alone, which refuses most mismatches.
   bool may_fit(const Term& term, ValueId value) const {
     switch (term.kind) {
       case Term::Kind::Number:
@@ -275,8 +275,8 @@ class Matcher {
     return false;
   }
 
-  // The operands of nested nodes of one op, in every way to take them apart into as many as the
-  // pattern has, and in every order.
+  // Expands the operands of nested nodes of one op into as many as the pattern has, in every way
+  // and every order.
   bool chain(const Term& term, NodeId id, std::size_t next) {
     return take_apart(term, graph_.node(id).operands, 0, next);
   }

@@ -127,7 +127,7 @@ class Parser {
     return of_kind(Term::Kind::Variable, slot_of(name));
   }
 
-  // Through a parameter, the label is the variable that was handed in.
+  // Through a parameter, the label refers to the argument's variable.
   Term labelled(const std::string& name) {
     const auto argument = arguments_.find(name);
     const std::size_t slot = argument == arguments_.end() ? slot_of(name) : argument->second.slot;
@@ -275,10 +275,10 @@ bool is_symmetric(BinaryOp op) {
   }
 }
 
-// Looks at what the op does with two small tensors.
+// Tests the op's lowering on two small tensors.
 bool is_symmetric(const OpDef& op) {
   if (op.operands.size() != 2 || op.results.size() != 1 || !op.lower) return false;
-  // The expression is the same whatever the element type; not every op takes every one.
+  // The expression does not depend on the element type, but not every op supports every type.
   for (const DType dtype : {DType::F32, DType::I32, DType::Bool}) {
     try {
       const TensorType type{dtype, {2}, {}};

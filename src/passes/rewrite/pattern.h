@@ -8,38 +8,38 @@
 #include <string_view>
 #include <vector>
 
-// The text that rewrite rules are written in; docs/decisions/rewrite_rules.md describes it.
+// The syntax of rewrite rules; docs/decisions/rewrite_rules.md describes it.
 namespace tenon::rewrite {
 
-/// The names of a rule's variables; a variable's slot is its place here.
+/// Names of a rule's variables; the slot of a variable is its index here.
 using Names = std::vector<std::string>;
 
-/// What one attribute of a node has to be, or in a replacement becomes.
+/// Required value of a node's attribute, or its value in a replacement.
 struct AttrTerm {
   std::string name;
   std::optional<AttrValue> literal;
-  /// of the variable, where there is no literal
+  /// of the variable, if there is no literal
   std::size_t slot = 0;
 };
 
-/// One piece of a pattern or replacement.
+/// A term of a pattern or replacement.
 struct Term {
   enum class Kind {
     /// `_`
     Any,
-    /// `x`: a value, the same one wherever the name stands
+    /// `x`: a value, the same one at every occurrence
     Variable,
-    /// `b?`: an operand that may be missing
+    /// `b?`: an optional operand
     Optional,
-    /// an operand that is not there
+    /// an absent operand
     Missing,
     /// `...xs`: all further operands
     Rest,
-    /// `0.5`: a constant every element of which is this number, sign of zero too
+    /// `0.5`: a constant whose elements all equal this number, including the sign of zero
     Number,
-    /// `~0.7978`: likewise, up to the rounding of its element type
+    /// `~0.7978`: likewise, within the rounding of its element type
     NearNumber,
-    /// `$e`: a constant that is one number throughout
+    /// `$e`: a constant whose elements are all equal
     NumberVariable,
     /// `add(a, b) {…}`: a node
     Call,
@@ -48,7 +48,7 @@ struct Term {
   };
   Kind kind = Kind::Any;
   std::size_t slot = 0;
-  /// `c: sub(a, b)`: the slot that takes the call's result
+  /// `c: sub(a, b)`: slot of the call's result
   std::optional<std::size_t> label;
   double number = 0;
   /// `reshape/squeeze(x)`: one of these
@@ -57,31 +57,31 @@ struct Term {
   bool is_optional = false;
   /// `mul*(a, b, c)`: in any order and nesting
   bool is_chain = false;
-  /// of a call by position, or the choices
+  /// arguments of a call, or the alternatives
   std::vector<Term> args;
   std::vector<AttrTerm> attrs;
-  /// `..`: others may be set; without it they have their default
+  /// `..`: further attributes may be set; otherwise they have their defaults
   bool has_other_attrs = false;
-  /// `..r`: the slot that takes the others
+  /// `..r`: slot of the further attributes
   std::optional<std::size_t> other_attrs;
 };
 
-/// Abbreviations by name: `square(x)` for `mul(x, x) | pow(x, 2)`.
+/// Named abbreviations: `square(x)` for `mul(x, x) | pow(x, 2)`.
 struct Definition {
   std::vector<std::string> parameters;
   std::string body;
 };
 using Definitions = std::map<std::string, Definition, std::less<>>;
 
-/// Reads "name(a, b) = pattern".
+/// Parses "name(a, b) = pattern".
 void add_definition(Definitions& definitions, std::string_view text);
 
-/// Reads a pattern or replacement and adds its variables to `names`. Throws Error for bad text, an
-/// op that does not exist or an attribute or operand that the op does not have.
+/// Parses a pattern or replacement and adds its variables to `names`. Throws Error for invalid
+/// text, or an op, attribute or operand that does not exist.
 Term parse_term(std::string_view text, const Definitions& definitions, Names& names);
 
-/// Whether the op gives the same for its two operands exchanged, as its lowering tells. Minimum and
-/// maximum do, but for the sign of a zero.
+/// Returns whether the op is commutative, according to its lowering. Minimum and maximum are,
+/// except for the sign of a zero.
 bool commutes(const OpDef& op);
 
 }  // namespace tenon::rewrite

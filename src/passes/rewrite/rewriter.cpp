@@ -11,7 +11,7 @@ namespace tenon::rewrite {
 namespace {
 
 constexpr std::size_t kMaxSweeps = 10;
-// Rules that make progress need fewer; a pair that undoes itself is stopped here.
+// Bound on the number of rewrites, for rules that undo each other.
 constexpr std::size_t kRewritesPerNode = 20;
 constexpr std::size_t kSpareRewrites = 1000;
 
@@ -63,7 +63,7 @@ class Rewriter {
     }
   }
 
-  // A rule speaks of a node's first result.
+  // Rules replace a node's first result only.
   bool has_other_results(const Node& node) const {
     return std::any_of(node.results.begin() + 1, node.results.end(), [&](ValueId result) {
       return result && (uses_.counts[result] != 0 || graph_.is_output(result));
@@ -133,7 +133,7 @@ class Rewriter {
     const Type &wanted = graph_.value(old).type, &given = graph_.value(made).type;
     if (!wanted.is_known()) return holds_for_any_type && !given.is_known();
     if (wanted == given) return true;
-    // What somebody stated stays stated.
+    // Keeps stated types.
     return graph_.has_stated_type(old) && depends_on_data(given) && types_agree(wanted, given) &&
            graph_.value(made).producer && !graph_.has_stated_type(made);
   }
@@ -183,13 +183,13 @@ class Rewriter {
     if (++outcome_.rewrites > limit_) outcome_.has_settled = false;
   }
 
-  // Inputs and outputs of the graph have names of their own to keep.
+  // Inputs and outputs of the graph keep their own names.
   bool may_take_name(ValueId value) const {
     return graph_.value(value).producer && !graph_.is_output(value);
   }
 
-  // An output that is the same as an input or another output stays a node of its own; others read
-  // past it. Gives whether anything changed.
+  // An output that equals an input or another output keeps a node of its own; other readers bypass
+  // it. Returns whether anything changed.
   bool forward_readers(ValueId old, ValueId made) {
     bool has_changed = false;
     const std::vector<NodeId> readers = graph_.readers(old);
@@ -233,7 +233,7 @@ class Rewriter {
     if (!is_read) bury(id);
   }
 
-  // The node and whatever only it read count as gone.
+  // Marks the node and the producers that only it reads as dead.
   void bury(NodeId first) {
     std::vector<NodeId> gone{first};
     while (!gone.empty()) {
@@ -261,7 +261,7 @@ class Rewriter {
     });
   }
 
-  // What had two readers and now has one may be taken apart.
+  // A value that went from two readers to one may match further rules.
   void push_readers_of_few(ValueId value) {
     constexpr std::size_t few = 16;
     if (graph_.readers(value).size() <= few) push_readers(value);

@@ -11,13 +11,13 @@
 
 namespace tenon::rewrite {
 
-/// Says whether a rule may be applied; a refusal says why with `match.refuse(…)`.
+/// Decides whether a rule may be applied; a refusal gives its reason with `match.refuse(…)`.
 using Condition = std::function<bool(const Match&)>;
 Condition operator&&(Condition a, Condition b);
 Condition operator||(Condition a, Condition b);
 
-/// What takes the place of a pattern: text, or a function that gives the value to read instead (an
-/// invalid one to refuse).
+/// Replacement of a pattern: text, or a function that returns the replacing value (invalid to
+/// refuse).
 struct Replacement {
   Replacement(const char* replacement) : text(replacement) {}  // NOLINT: text is a replacement
   template <class F>
@@ -27,16 +27,16 @@ struct Replacement {
   std::function<ValueId(const Match&)> make;
 };
 
-/// `pattern` becomes `replacement` where `when` agrees.
+/// Rewrites `pattern` to `replacement` if `when` agrees.
 struct Rule {
   std::string pattern;
   Replacement replacement;
   Condition when = nullptr;
-  /// also where types are not known before values flow
+  /// applies to values of unknown type too
   bool holds_for_any_type = false;
 };
 
-/// Rules, read once. Throws Error where one is not well written.
+/// Compiled rules. Throws Error for an invalid rule.
 class RuleSet {
  public:
   explicit RuleSet(std::vector<Rule> rules, std::vector<std::string> definitions = {});
@@ -47,7 +47,7 @@ class RuleSet {
     Term pattern, replacement;
   };
   const std::vector<Compiled>& rules() const { return rules_; }
-  /// The rules whose pattern may start at the op, in the order given.
+  /// Returns the rules whose pattern may start at the op, in the given order.
   const std::vector<std::size_t>& starting_at(const OpDef& op) const;
 
  private:
@@ -58,13 +58,12 @@ class RuleSet {
 
 struct Outcome {
   std::size_t rewrites = 0;
-  /// false where rules kept undoing each other and were stopped
+  /// false if rules kept undoing each other and were stopped
   bool has_settled = true;
 };
 
-/// Applies rules until none fits; removes what is no longer read. A value that is replaced hands
-/// its name and its stated type to the one in its place; an output keeps its name. Nothing is
-/// replaced by a value of another type.
+/// Applies rules until a fixed point and removes dead nodes. A replacement takes over the name and
+/// the stated type of the value; an output keeps its name. Types never change.
 Outcome apply(Graph& graph, const RuleSet& rules, std::string_view pass,
               const PassOptions& options);
 

@@ -13,23 +13,23 @@ namespace tenon {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kStage_s = 5e-6;  // what is cut in two does not fuse
+constexpr double kStage_s = 5e-6;  // a value cut in two prevents fusion
 constexpr int kSweeps = 6;
 constexpr int kRounds = 3;
 constexpr std::size_t kMaxClasses = 100;
-// A byte that every rank holds in whole weighs as if it were sent so often in a step: whoever asks
-// for tensors in part wants memory before time.
+// Weight of memory against time: a byte that every rank holds counts as if it were sent this often
+// per step, because tensor parallelism is requested to save memory first.
 constexpr double kWholeWeight = 500;
 
 double bytes_of(const TensorType& type) { return static_cast<double>(byte_count(type).constant()); }
 
-// States that go together: a parameter and what the optimiser remembers of it.
+// States that are sharded together: a parameter and its optimizer state.
 struct Group {
   std::vector<ValueId> now, next;
   std::vector<Sharding> options;
   double bytes = 0;
-  bool is_weight = false;  // of two axes or more
-  std::string kind;        // alike groups of other layers have the same
+  bool is_weight = false;  // of rank two or more
+  std::string kind;        // equal for the same group of other layers
 };
 
 class Chooser {
@@ -55,7 +55,7 @@ class Chooser {
   }
 
  private:
-  using Wants = std::vector<std::pair<Sharding, int>>;  // by how many readers
+  using Wants = std::vector<std::pair<Sharding, int>>;  // number of readers by sharding
 
   void find_strategies() {
     std::map<std::string, std::shared_ptr<const Strategies>> known;
@@ -76,7 +76,7 @@ class Chooser {
       group.now = {now};
       group.next = {graph_.outputs()[state.output]};
       const TensorType& type = graph_.value(now).type.tensor();
-      // What the optimiser remembers of a parameter has its name before its own.
+      // The name of optimizer state starts with the parameter's name.
       const auto same = std::ranges::find_if(groups_, [&](const Group& other) {
         const Value& first = graph_.value(other.now[0]);
         return first.type.tensor().dims == type.dims && state.name.starts_with(first.name + "/");
@@ -103,7 +103,7 @@ class Chooser {
     }
   }
 
-  // Nodes that may give partial sums, alike ones of several layers together.
+  // Collects nodes that may produce partial sums; identical nodes of several layers share a kind.
   void find_sums() {
     std::map<std::string, std::size_t> kinds;
     for (NodeId id : order_) {
@@ -133,7 +133,7 @@ class Chooser {
     const bool is_free = constant != nullptr && constant->kind() == Constant::Kind::Splat;
     if (is_free && to.is_split()) return 0;
     const double seconds = conversion_seconds(type_of(value), from, to, options_);
-    // A weight that every rank puts together again is held in whole after all.
+    // A weight that every rank gathers is held whole after all.
     const bool is_regained =
         to.is_whole() && group_of_[value] != 0 && groups_[group_of_[value] - 1].is_weight;
     return is_regained ? seconds + whole_seconds(bytes_of(type_of(value))) : seconds;
@@ -142,7 +142,7 @@ class Chooser {
     return kWholeWeight * bytes / options_.costs.link_bytes_per_s;
   }
 
-  // Of all conversions that readers want; what is whole already is sliced.
+  // Cost of all conversions that readers need; a whole value is sliced instead of gathered again.
   double value_seconds(ValueId value, const Sharding& home, const Wants& wants) const {
     const bool has_whole = home.is_whole() || std::ranges::any_of(wants, [](const auto& want) {
                              return want.first.is_whole() && want.second > 0;
@@ -168,8 +168,8 @@ class Chooser {
     wants.emplace_back(sharding, count);
   }
 
-  // Each node, from the inputs on, as what it reads suits; states that nobody has decided on are
-  // held as their first reader likes it.
+  // Greedy assignment from the inputs on: each node takes the strategy that suits its operands; an
+  // undecided state takes the sharding that its first reader prefers.
   void settle() {
     std::vector<std::optional<Sharding>> held = held_;
     home_ = IdMap<ValueId, Sharding>(graph_.value_id_bound());
@@ -206,7 +206,7 @@ class Chooser {
                          const std::vector<std::optional<Sharding>>& held) const {
     double seconds = way.seconds;
     const Node& node = graph_.node(id);
-    // Taking a whole value apart pays behind, if at all: where it is put together again.
+    // Splitting a whole value pays off only later, if at all: where it is gathered again.
     constexpr double kCut_s = 0.1;
     const auto is_whole = [](const Sharding& sharding) { return sharding.is_whole(); };
     if (std::ranges::all_of(way.operands, is_whole) && !way.is_plain()) seconds += kCut_s;
@@ -215,8 +215,7 @@ class Chooser {
       if (!operand || !graph_.value(operand).type.is_tensor()) continue;
       const std::size_t group = group_of_[operand];
       const Sharding& home = home_[operand];
-      // A weight that stays whole although it could be split, or is put together again, is what
-      // nobody wants.
+      // Penalizes a weight that stays whole although it could be split, or that is gathered again.
       const bool is_undecided = group != 0 && !held[group - 1];
       const bool is_weight = group != 0 && groups_[group - 1].is_weight;
       const bool could_be_split = is_undecided || home.is_split();
@@ -234,7 +233,7 @@ class Chooser {
     return seconds;
   }
 
-  // Whether readers get a value's terms rather than their sum.
+  // Returns whether readers receive a value's partial sums instead of the reduced value.
   bool is_summed_late(ValueId value) const {
     const NodeId maker = graph_.value(value).producer;
     return maker && sum_of_[maker] != 0 && is_late_[sum_of_[maker] - 1] != 0;
@@ -263,7 +262,8 @@ class Chooser {
       want(wants_[graph_.outputs()[k]], outputs_[k], 1);
   }
 
-  // What changes with the way of a node: its own time, and conversions of what it reads and makes.
+  // Cost affected by the strategy of a node: its own time, and conversions of its operands and
+  // results.
   double seconds_around(NodeId id) const {
     const Node& node = graph_.node(id);
     double seconds = way_[id]->seconds;
@@ -326,8 +326,8 @@ class Chooser {
     return seconds;
   }
 
-  // Tries one change after another, of all layers that are alike together: another axis for a
-  // parameter, sums that are taken later. What gains stays.
+  // Local search: changes one decision at a time for all identical layers together, another axis
+  // for a parameter or a later reduction, and keeps improvements.
   void improve() {
     std::map<std::string, std::vector<std::size_t>> classes;
     for (std::size_t k = 0; k < groups_.size(); ++k) {
@@ -396,7 +396,7 @@ class Chooser {
     return text;
   }
 
-  // The way that was taken, the next best, and what could not be.
+  // Describes the chosen strategy, the runner-up, and the refusals.
   std::string reason_of(NodeId id) {
     const Strategy* taken = way_[id];
     const double seconds = seconds_around(id);
@@ -430,10 +430,12 @@ class Chooser {
   std::vector<NodeId> order_;
   IdMap<NodeId, std::shared_ptr<const Strategies>> all_;
   std::vector<Group> groups_;
-  IdMap<ValueId, std::size_t> group_of_;  // of a state's value now; one more, so that 0 is none
+  // index plus one of the group that a state's current value belongs to; 0: none
+  IdMap<ValueId, std::size_t> group_of_;
   std::vector<std::optional<Sharding>> held_;  // by group
-  IdMap<NodeId, std::size_t> sum_of_;          // its kind among those that may sum; 0: none
-  std::vector<char> is_late_;                  // by kind: readers get terms, not sums
+  // kind plus one among nodes that may produce partial sums; 0: none
+  IdMap<NodeId, std::size_t> sum_of_;
+  std::vector<char> is_late_;  // by kind: readers receive partial sums
   IdMap<ValueId, Sharding> home_;
   IdMap<NodeId, const Strategy*> way_;
   IdMap<ValueId, Wants> wants_;
@@ -453,7 +455,7 @@ double conversion_seconds(const TensorType& type, const Sharding& from, const Sh
   const double slice = bytes / ranks / options.costs.memory_bytes_per_s;
   if (from.is_whole()) return kStage_s + slice;
   if (from.is_split()) return kStage_s + exchange + (to.is_whole() ? 0 : kStage_s + slice);
-  // Pieces of a sum lie one behind another: along other axes all of it is made first.
+  // Pieces of a reduce-scatter are contiguous; along other axes the whole sum is made first.
   return kStage_s + (to.is_split() && to.axis == 0 ? 1 : 2) * exchange;
 }
 

@@ -8,31 +8,30 @@
 
 namespace tenon {
 
-/// How every value is held and every node computed.
+/// Sharding of every value and strategy of every node.
 struct ShardPlan {
-  /// as its maker leaves it
+  /// as its producer leaves it
   IdMap<ValueId, Sharding> home;
   IdMap<NodeId, const Strategy*> way;
-  /// that the way is one of
+  /// the alternatives of each node
   IdMap<NodeId, std::shared_ptr<const Strategies>> all;
-  /// as the graph's outputs are to be
+  /// required shardings of the graph's outputs
   std::vector<Sharding> outputs;
-  /// of a step, by the costs: computing and communicating
+  /// estimated time of a step: computation and communication
   double seconds = 0;
-  /// where every rank computes everything
+  /// the same if every rank computes everything
   double plain_seconds = 0;
-  /// a node is computed so, in words
+  /// reason for each node's strategy, in words
   IdMap<NodeId, std::string> why;
 };
 
-/// What it takes to have a value that is held one way another way; infinite where that cannot be.
+/// Returns the time to convert a value between two shardings; infinite if impossible.
 double conversion_seconds(const TensorType& type, const Sharding& from, const Sharding& to,
                           const ShardOptions& options);
 
-/// Chooses by cost: parameters are held in part wherever some way allows it, and among the ways to
-/// do so the one whose computing and communicating take least, as far as a search finds it. From
-/// inputs on, each node takes the way that suits what it reads; then ways change, node by node and
-/// parameter by parameter, while that gains.
+/// Tensor parallelism by cost model: splits parameters wherever a strategy allows it, and minimizes
+/// the time of computation and communication as far as a search finds it. A greedy pass from the
+/// inputs on gives the start, local search over nodes and parameters improves it.
 ShardPlan choose_shardings(const StatefulGraph& step, const ShardOptions& options);
 
 }  // namespace tenon

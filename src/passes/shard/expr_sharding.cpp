@@ -11,7 +11,7 @@ struct Refused {
   std::string why;
 };
 
-// Of positions, which are extents and their products; nothing is known of larger numbers.
+// Range of positions, which are extents and their products; unknown for larger numbers.
 struct Interval {
   std::int64_t low = 0, high = 0;
   bool is_one() const { return low == high; }
@@ -22,13 +22,13 @@ struct Interval {
   }
 };
 
-// How a rank's value is to that of the whole expression. Along which axis it is a part of it
-// follows from the extents.
+// Relation of a rank's value to the value of the whole expression. The split axis follows from the
+// extents.
 struct Held {
-  std::optional<std::size_t> axis;  // along which it is split
+  std::optional<std::size_t> axis;  // axis of the split
   bool is_partial = false;          // the whole is the sum over ranks
-  std::int64_t shift = 0;           // of positions: the whole's is larger by rank * shift
-  std::optional<Interval> range;    // of positions, as the rank has them
+  std::int64_t shift = 0;           // offset of positions: the whole's is larger by rank * shift
+  std::optional<Interval> range;    // range of positions on the rank
 };
 
 bool is_zero(const Expr& expr) {
@@ -135,8 +135,8 @@ class Follower {
     return axis;
   }
 
-  // Where it is split the result is, and where the result is split it is, unless it has one element
-  // there for all.
+  // Requires operand and result to be split along the same axis, unless the operand has extent 1
+  // there and is broadcast.
   static void require_aligned(const Expr& whole, const Held& x, const ExprNode& result,
                               const Held& held) {
     const std::size_t skipped = result.dims.size() - whole.rank();
@@ -167,7 +167,7 @@ class Follower {
     return held;
   }
 
-  // Where a rank has one position it may be written as 0 times it.
+  // With one position per rank, the position may be written as 0 times it.
   Held lone_position(const ExprNode& w, const ExprNode& p, const Held& held) const {
     const bool is_lone = w.kind == ExprKind::Index && p.kind == ExprKind::Binary &&
                          p.binary == BinaryOp::Multiply && is_zero(p.args[1]) &&
@@ -290,7 +290,7 @@ class Follower {
     return held;
   }
 
-  // Each rank finds what it reads in its own part.
+  // Requires each rank to find the elements it reads in its own shard.
   void require_inside(const ExprNode& w, const ExprNode& p, std::size_t first, const Held& base,
                       const Dims& base_dims, const ExprNode& space, const Held& held) {
     for (std::size_t k = 0; k < base_dims.size(); ++k) {
@@ -325,7 +325,7 @@ class Follower {
   Held reshaped(const ExprNode& w, const ExprNode& p, Held held) {
     const Held& x = follow(w.args[0], p.args[0]);
     if (x.axis.has_value() != held.axis.has_value()) throw crosses();
-    // Parts lie one behind another in both.
+    // Shards are contiguous in both.
     if (x.axis && product_before(w.args[0].dims(), *x.axis) != product_before(w.dims, *held.axis))
       throw crosses();
     held.is_partial = x.is_partial;

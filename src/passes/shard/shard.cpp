@@ -60,7 +60,7 @@ class Sharder {
     return attrs;
   }
 
-  // The value as it is wanted, by a collective where it is not held so.
+  // Returns the value in the wanted sharding, inserting a collective if necessary.
   ValueId held(ValueId value, const Sharding& wanted) {
     const auto found = made_.find({value, wanted});
     if (found != made_.end()) return found->second;
@@ -109,7 +109,7 @@ class Sharder {
                                                : ValueId{});
     for (ValueId result : node.results)
       copy.results.push_back(result ? to_.free_name(from_.value(result).name) : "_");
-    if (is_collective(*node.op)) {  // of all ranks, before there were others
+    if (is_collective(*node.op)) {  // collectives over all ranks of data parallelism
       copy.attrs.set("ranks", Dim(options_.data_ranks));
       copy.attrs.set("stride", Dim(options_.tensor_ranks));
     }

@@ -8,20 +8,21 @@
 
 namespace tenon {
 
-/// Ranks form a mesh: rank d * tensor_ranks + t has part d of the batch and part t of tensors.
+/// Mesh of ranks for data and tensor parallelism: rank d * tensor_ranks + t has part d of the batch
+/// and shard t of tensors.
 struct ShardOptions {
   std::int64_t tensor_ranks = 1;
-  /// That a batch is shared out over; sums over all ranks become sums over those.
+  /// Ranks of data parallelism; sums over all ranks become sums over these.
   std::int64_t data_ranks = 1;
   ShardCosts costs = {};
 };
 
-/// The graph that each of several ranks runs, of one that takes whole tensors: products are split
-/// over the ranks of a group with the parameters they read, which states are then held in part
-/// (`State::Split`), and collectives stand where a value is needed otherwise than it is held.
-/// Inputs and outputs that are no state's are whole. Works on any graph: forward alone, or a step
-/// of training with its backward half and updates. `remarks` gets a word about every node. Throws
-/// Error (Unsupported) where nothing can be split.
+/// Tensor parallelism: returns the graph that each rank runs. Splits products over the ranks of a
+/// tensor group together with the parameters they read, whose states are then held in shards
+/// (`State::Split`), and inserts collectives wherever a value is needed in another sharding. Inputs
+/// and outputs that are not states stay whole. Works on any graph: inference, or a training step
+/// with backward pass and updates. `remarks` gets an entry for every node. Throws Error
+/// (Unsupported) if no value can be split.
 StatefulGraph shard(const StatefulGraph& step, const ShardOptions& options,
                     Remarks* remarks = nullptr);
 

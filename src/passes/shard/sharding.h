@@ -8,14 +8,14 @@
 
 namespace tenon {
 
-/// How the ranks of a group hold a value between them.
+/// Sharding of a value over the ranks of a group.
 struct Sharding {
   enum class Kind : std::uint8_t {
-    /// every rank has all of it
+    /// replicated on every rank
     Whole,
-    /// rank k has part k of as many equal ones along an axis
+    /// rank k holds shard k of equal shards along an axis
     Split,
-    /// every rank has a term of the same shape; the value is their sum
+    /// every rank holds a term of the full shape; the value is their sum
     Partial,
   };
   Kind kind = Kind::Whole;
@@ -31,12 +31,12 @@ struct Sharding {
   auto operator<=>(const Sharding&) const = default;
 };
 
-/// "whole", "split along axis 1", "partial sums".
+/// Returns "whole", "split along axis 1" or "partial sums".
 std::string to_string(const Sharding& sharding);
 
-/// Whether a value of the type can be held so by so many ranks.
+/// Returns whether that number of ranks can hold a value of the type in this sharding.
 bool can_hold(const TensorType& type, const Sharding& sharding, std::int64_t ranks);
-/// What one rank has of it. Asks that it can be held so.
+/// Returns the type of one rank's shard. Requires `can_hold`.
 TensorType part_of(TensorType type, const Sharding& sharding, std::int64_t ranks);
 
 }  // namespace tenon

@@ -58,10 +58,9 @@ class Finder {
   }
   const TensorType& type_of(ValueId value) const { return graph_.value(value).type.tensor(); }
 
-  // Sums over other groups of ranks are taken element by element.
+  // Sums over other groups of ranks are elementwise.
   Strategies of_collective() {
-    if (node_.op->name != "all_reduce")
-      return std::move(found_);  // op-name: adds, and nothing else
+    if (node_.op->name != "all_reduce") return std::move(found_);  // op-name: only adds
     const TensorType& type = type_of(node_.operands[0]);
     for (const Sharding& sharding : options_of(type)) {
       if (sharding.is_whole()) continue;
@@ -97,7 +96,7 @@ class Finder {
     }
   }
 
-  // As the op calls it: the same for all nodes that compute the same.
+  // The op's name of the operand, equal for all nodes that compute the same.
   const std::string& name_of(std::size_t operand) const {
     return node_.op->operands[std::min(operand, node_.op->operands.size() - 1)].name;
   }
@@ -120,7 +119,8 @@ class Finder {
     }
   }
 
-  // Too many operands to try all: the others as the largest of them is, where they have its axis.
+  // With too many operands for exhaustive search, shards the others like the largest, where they
+  // have its axis.
   void follow_largest() {
     std::size_t largest = 0;
     for (std::size_t k = 0; k < node_.operands.size(); ++k) {
@@ -148,7 +148,7 @@ class Finder {
                                                                 : Sharding::whole();
   }
 
-  // Where the node states its result's extents, those of a part are stated instead.
+  // Replaces the result's extents in the attribute by those of the shard.
   void add_with_extents(const std::vector<Sharding>& chosen) {
     const AttrValue* stated = node_.attrs.find(kExtents);
     const Dims* extents = stated ? std::get_if<Dims>(stated) : nullptr;
@@ -171,7 +171,7 @@ class Finder {
     }
   }
 
-  // What a rank computes has to be what it should have of the whole.
+  // The expression of a rank must compute its shard of the whole.
   void add(const std::vector<Sharding>& chosen, Attributes attrs) {
     Graph scratch;
     std::vector<ValueId> operands;
@@ -189,7 +189,7 @@ class Finder {
       made = scratch.add_node({node_.op, std::move(operands), attrs, {}, std::move(names), ""});
       part = lowered(scratch, made);
     } catch (const Error&) {
-      return;  // no such shapes
+      return;  // impossible shapes
     }
     if (part.size() != whole_.size()) return;
     Strategy way{chosen, {}, std::move(attrs), seconds_of(part, chosen)};
@@ -212,7 +212,7 @@ class Finder {
     found_.ways.push_back(std::move(way));
   }
 
-  // Worth a word where one operand alone is split.
+  // Reports refusals only for a single split operand.
   void refuse_split(const std::vector<Sharding>& chosen, const std::string& why) {
     std::optional<std::size_t> only;
     for (std::size_t k = 0; k < chosen.size(); ++k) {

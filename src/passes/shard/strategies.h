@@ -8,15 +8,15 @@
 
 namespace tenon {
 
-/// What sharding is weighed by.
+/// Cost parameters of sharding.
 struct ShardCosts {
-  /// of a rank, most of it fused
+  /// of a rank, with most nodes fused
   double flops_per_s = 5e10, memory_bytes_per_s = 5e10;
   /// between two ranks, in one direction
   double link_bytes_per_s = 5e9, link_latency_s = 20e-6;
 };
 
-/// A way to compute a node on a group of ranks, each on what it has.
+/// A strategy to compute a node on a group of ranks, each on its shards.
 struct Strategy {
   /// by position
   std::vector<Sharding> operands, results;
@@ -25,19 +25,19 @@ struct Strategy {
   /// of one rank
   double seconds = 0;
 
-  /// every rank computes all of it
+  /// Returns whether every rank computes the whole node.
   bool is_plain() const;
 };
 
 struct Strategies {
-  /// the plain one first
+  /// alternatives, the plain strategy first
   std::vector<Strategy> ways;
-  /// why an operand is not split, in words
+  /// reasons against splitting an operand, in words
   std::vector<std::string> refusals;
 };
 
-/// The ways to compute a node on `ranks` ranks that give the same but for the order of sums. Asks
-/// that extents are known.
+/// Returns the strategies to compute a node on `ranks` ranks with the same result except for the
+/// order of sums. Requires static extents.
 Strategies strategies_of(const Graph& graph, NodeId node, std::int64_t ranks,
                          const ShardCosts& costs);
 

@@ -9,8 +9,8 @@ using namespace rewrite;  // the vocabulary of rules
 
 namespace {
 
-// A power of two whose reciprocal is one too, with neither rounded away: then x / c and x * (1 / c)
-// are the same number before rounding.
+// Returns whether value is a power of two with a representable reciprocal, so that x / c and x * (1
+// / c) are equal before rounding.
 bool has_exact_reciprocal(double value, DType dtype) {
   int exponent = 0;
   if (!std::isfinite(value) || std::abs(std::frexp(value, &exponent)) != 0.5) return false;
@@ -57,7 +57,7 @@ std::vector<Rule> arithmetic_rules() {
       {"logical_xor(x, 0)", "x"},
       {"bit_or(x, 0)", "x"},
       {"bit_xor(x, 0)", "x"},
-      // Twice is not at all, or once.
+      // Involutions and idempotent ops.
       {"neg(neg(x))", "x"},
       {"logical_not(logical_not(x))", "x"},
       {"bit_not(bit_not(x))", "x"},

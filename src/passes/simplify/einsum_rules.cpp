@@ -1,5 +1,5 @@
-// Einstein summations of two operands as the matrix products that they are, so that rules about
-// products see them: attention is written in either way.
+// Rewrites two-operand einsums to matrix products, so that rules about matrix products apply:
+// exporters write attention in either form.
 #include "ops/equation.h"
 #include "passes/rewrite/facts.h"
 #include "passes/simplify/rules.h"
@@ -39,7 +39,8 @@ ValueId transposed(const Match& match, ValueId value, const Labels& from, const 
   return match.make("transpose", {value}, {{"perm", perm}});
 }
 
-/// Labels by where they stand: in both operands and the result, in one and the result, in both.
+/// Labels by role: in both operands and the result, in one operand and the result, in both operands
+/// only.
 struct Product {
   Labels batch, rows, columns, summed;
 };
@@ -59,11 +60,11 @@ std::optional<Product> product_of(const Equation& equation, const std::vector<Di
     for (std::size_t axis = 0; axis < labels.size(); ++axis) {
       if (!(dims[position][axis] == equation.extent(labels[axis]))) return {};  // may be repeated
       if (has(y, labels[axis])) continue;
-      if (!has(a, labels[axis]) || !has(b, labels[axis])) return {};  // summed on its own
+      if (!has(a, labels[axis]) || !has(b, labels[axis])) return {};  // reduced in one operand only
       if (position == 0) product.summed.push_back(labels[axis]);
     }
   }
-  // Rows may be several axes where the other operand is one matrix for all of them.
+  // The rows may be several axes if the other operand is a single matrix.
   const bool is_matrix = product.columns.size() == 1 && product.summed.size() == 1 &&
                          !product.rows.empty() &&
                          (product.rows.size() == 1 || product.batch.empty());

@@ -10,15 +10,15 @@ using namespace rewrite;
 
 namespace {
 
-/// What a slice takes along each axis of its operand, with steps that go forward.
+/// Range of a slice along one axis of its operand, with a positive step.
 struct Part {
   Dim start = 0;
   std::int64_t step = 1;
   Dim count;
 };
 
-// The attributes of a slice node, all of them numbers or symbols; nothing where a bound is not
-// resolved or goes backward.
+// Returns the attributes of a slice node as numbers or symbols; nullopt if a bound is unresolved or
+// the step is negative.
 std::optional<std::vector<Part>> parts_of(const Graph& graph, const Node& slice) {
   const Type& type = graph.value(slice.operands.front()).type;
   if (slice.operands.size() != 1 || !type.is_tensor()) return {};
@@ -55,7 +55,7 @@ bool is_whole(const Part& part, const Dim& extent) {
   return part.step == 1 && part.count == extent && part.start == Dim(0);
 }
 
-// The slice with these parts, or x itself where they are all of it.
+// Makes a slice of these ranges; returns x itself if they cover it.
 ValueId make_slice(const Match& match, ValueId x, const std::vector<Part>& parts) {
   const Dims& extents = match.type(x)->dims;
   Dims starts, ends, axes, steps;
@@ -110,7 +110,7 @@ std::optional<std::size_t> concat_axis(const Match& match, const Node& concat) {
   return static_cast<std::size_t>(axis->front());
 }
 
-// A slice that lies within the operands of a concat it reads: only those are needed.
+// Slices only those operands of a concat that the slice reads.
 ValueId slice_of_part(const Match& match) {
   const Node& concat = match.node("y");
   const auto parts = parts_of(match.graph(), match.root_node());
@@ -124,7 +124,7 @@ ValueId slice_of_part(const Match& match) {
   for (ValueId x : concat.operands) {
     const TensorType* type = match.type(x);
     if (!type || !type->dims[*along].is_constant()) {
-      if (at >= end && !needed.empty()) break;  // what lies behind is of no concern
+      if (at >= end && !needed.empty()) break;  // operands after the slice do not matter
       return {};
     }
     const std::int64_t next = at + type->dims[*along].constant();
@@ -138,7 +138,7 @@ ValueId slice_of_part(const Match& match) {
   std::vector<Part> inside = *parts;
   inside[*along].start = part.start - Dim(skipped);
   if (needed.size() == 1) return make_slice(match, needed.front(), inside);
-  // Several: worth it where they are needed whole, so that no slice follows the shorter concat.
+  // Several operands: only if all are needed whole, so that no slice follows the shorter concat.
   Dim total = 0;
   for (ValueId x : needed) total = total + match.type(x)->dims[*along];
   if (!is_whole(inside[*along], total)) return {};
@@ -147,7 +147,7 @@ ValueId slice_of_part(const Match& match) {
   return make_slice(match, joined, inside);
 }
 
-// Neighbouring slices of one value joined again.
+// Merges a concat of adjacent slices of one value.
 ValueId joined_slices(const Match& match) {
   const Node& concat = match.root_node();
   const auto along = concat_axis(match, concat);
@@ -177,7 +177,7 @@ ValueId joined_slices(const Match& match) {
   return make_slice(match, x, whole);
 }
 
-// All parts of a split in their order.
+// Merges a concat of all parts of a split, in order.
 ValueId joined_split(const Match& match) {
   const Node& concat = match.root_node();
   const NodeId id = match.graph().value(concat.operands.front()).producer;
@@ -193,7 +193,7 @@ ValueId joined_split(const Match& match) {
   return split.operands.front();
 }
 
-// Operands that are concats along the same axis give theirs; those without elements go.
+// Flattens nested concats along the same axis and drops empty operands.
 ValueId flat_concat(const Match& match) {
   const Node& concat = match.root_node();
   const auto along = concat_axis(match, concat);
@@ -220,7 +220,7 @@ ValueId flat_concat(const Match& match) {
   return match.make("concat", std::move(flat), concat.attrs);
 }
 
-// Indices that run upward one by one name a slice.
+// Rewrites a gather of consecutive indices to a slice.
 ValueId gathered_slice(const Match& match) {
   const TensorType* x = match.type("x");
   const Constant* indices = match.graph().constant_of(match.value("i"));
@@ -236,7 +236,7 @@ ValueId gathered_slice(const Match& match) {
   for (std::size_t k = 0; k < places.size(); ++k) {
     if (places[k] != places[0] + static_cast<std::int64_t>(k) || places[0] < 0) return {};
   }
-  // Indices outside are refused where the graph runs; a slice would be shorter.
+  // Out-of-range indices are an error at run time; a slice would be shorter.
   if (!provably_at_most(Dim(places.back() + 1), extent)) return {};
   std::vector<Part> parts;
   for (const Dim& whole : x->dims) parts.push_back({0, 1, whole});

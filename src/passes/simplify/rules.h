@@ -2,8 +2,7 @@
 
 #include "passes/rewrite/rewriter.h"
 
-// The rules of `simplify`, by family. Every one gives the same bits as what it replaces unless the
-// line says otherwise.
+// The rules of `simplify`, by family. Every rule is bit-exact unless its line says otherwise.
 namespace tenon::simplification {
 
 std::vector<rewrite::Rule> arithmetic_rules();
@@ -15,12 +14,12 @@ std::vector<rewrite::Rule> view_rules();
 std::vector<rewrite::Rule> part_rules();
 /// pad, into convolution and pooling
 std::vector<rewrite::Rule> window_rules();
-/// transposes moved to where they cancel
+/// transposes moved until they cancel
 std::vector<rewrite::Rule> transpose_rules();
 /// as matrix products
 std::vector<rewrite::Rule> einsum_rules();
 
-/// Every rule of the families above.
+/// Returns every rule of the families above.
 const rewrite::RuleSet& rules();
 
 }  // namespace tenon::simplification

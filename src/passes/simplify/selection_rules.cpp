@@ -13,13 +13,13 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-// A bound of a clip: a number, the end of the scale where it is missing, or nothing where it is
-// not one number.
+// Returns a bound of a clip: its number, `missing` if it is absent, or nullopt if its elements
+// differ.
 std::optional<double> bound(const Match& match, std::string_view name, double missing) {
   return match.has(name) ? uniform_value(match.graph(), match.value(name)) : missing;
 }
 
-// The bounds of the inner clip, clipped by the outer one.
+// Clips the bounds of the inner clip by the outer one.
 ValueId one_clip(const Match& match) {
   const auto a = bound(match, "a", -infinity), b = bound(match, "b", infinity);
   const auto c = bound(match, "c", -infinity), d = bound(match, "d", infinity);
@@ -75,7 +75,7 @@ std::vector<Rule> selection_rules() {
       {"cast(x) {to = t, ..}", "x", has_this_dtype},
       {"cast(cast(x) {to = s}) {to = t}", "cast(x) {to = t}", is_first_cast_exact},
       {.pattern = "identity(x)", .replacement = "x", .holds_for_any_type = true},
-      // Outside training, or with nothing dropped. Whether the mask is read, the engine asks.
+      // Inference mode, or a ratio of zero. The rewriter checks whether the mask is read.
       {"dropout(x, _, 0) {..}", "x"},
       {"dropout(x, 0, t?) {..}", "x"},
   };

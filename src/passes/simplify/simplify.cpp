@@ -21,8 +21,8 @@ const rewrite::RuleSet& rules() {
 
 }  // namespace simplification
 
-/// Rewrites a graph to one that computes the same with less: neutral elements, moves that undo each
-/// other, parts of wholes, padding that a window does itself, what is computed twice or for nobody.
+/// Algebraic simplification: removes neutral elements, moves that cancel, slices of concats,
+/// padding that a windowed op can do itself, common subexpressions and dead code.
 Graph simplify(Graph graph, const PassOptions& options) {
   for (NodeId id : graph.nodes_in_order()) {
     if (graph.node(id).bodies.empty() || is_fused_group(graph, id)) continue;
@@ -30,7 +30,7 @@ Graph simplify(Graph graph, const PassOptions& options) {
   }
   graph.erase_dead();
   settle_dynamic_attributes(graph);
-  // What was merged may fit rules that ask for a single reader or the same value twice.
+  // Merged nodes may match rules that require a single reader or the same value twice.
   constexpr int most_rounds = 8;
   for (int round = 0; round < most_rounds; ++round) {
     rewrite::merge_common_subexpressions(graph);

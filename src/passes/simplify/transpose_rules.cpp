@@ -1,5 +1,5 @@
-// Transposes moved to where they cancel: up through nodes that work element by element, as long as
-// fewer transposes are left in the end.
+// Moves transposes up through elementwise nodes until they cancel, as long as fewer transposes
+// remain.
 #include "ops/registry.h"
 #include "passes/rewrite/facts.h"
 #include "passes/simplify/rules.h"
@@ -29,7 +29,7 @@ Axes permutation(const Dims& perm, std::size_t rank) {
 
 Dims to_dims(const Axes& axes) { return Dims(axes.begin(), axes.end()); }
 
-/// A transpose at the root and the element-by-element nodes above it that nothing else reads.
+/// A transpose at the root and the elementwise nodes above it that have no other readers.
 class Region {
  public:
   explicit Region(const Match& match)
@@ -38,7 +38,7 @@ class Region {
         rank_(match.root_type().tensor().rank()),
         perm_(permutation(match.dims("q"), rank_)) {}
 
-  /// The root's value without the root's transpose, or nothing where no transpose is saved.
+  /// Returns the root's value without the root's transpose; invalid if that saves no transpose.
   ValueId without_transpose() {
     const ValueId top = match_.value("y");
     if (perm_.size() != rank_ || !is_inside(top)) return {};
@@ -59,7 +59,7 @@ class Region {
       if (!gain) return {};
       saved += *gain;
     }
-    if (saved <= 0) return {};  // no transpose less: it may stay where it is
+    if (saved <= 0) return {};  // not fewer transposes: it stays
     return moved(top);
   }
 
@@ -71,7 +71,7 @@ class Region {
 
   const TensorType* type(ValueId value) const { return match_.type(value); }
 
-  // Whether the value is made by a node that may be moved past.
+  // Returns whether the transpose may move past the value's producer.
   bool is_inside(ValueId value) const {
     const NodeId id = graph_.value(value).producer;
     const TensorType* made = type(value);
@@ -85,7 +85,7 @@ class Region {
     return &graph_.node(id);
   }
 
-  // The axes of the operand of the transpose at `value`, once the root's is moved there too.
+  // Composes the permutation of the transpose at `value` with the root's.
   Axes composed(const Node& transpose) const {
     const AttrValue* perm = transpose.attrs.find("perm");
     const Axes p = permutation(perm ? std::get<Dims>(*perm) : Dims{}, rank_);
@@ -94,7 +94,7 @@ class Region {
     return both;
   }
 
-  // How many transposes fewer there are where the root's moves above this value; nothing where it
+  // Returns the number of transposes saved if the root's moves above this value; nullopt if it
   // cannot.
   std::optional<int> gain_at(ValueId value) const {
     const TensorType* read = type(value);
@@ -119,13 +119,13 @@ class Region {
     return moved_[value] = is_inside(value) ? moved_node(value) : moved_leaf(value);
   }
 
-  // At most kMaxRegion deep.
+  // Recursion of depth kMaxRegion at most.
   ValueId moved_node(ValueId value) {
     const Node node = graph_.node(graph_.value(value).producer);
     std::vector<ValueId> operands;
     for (ValueId operand : node.operands) operands.push_back(operand ? moved(operand) : ValueId{});
     const ValueId made = match_.make(node.op->name, std::move(operands), node.attrs);
-    // The last one takes the root's name.
+    // The last node takes the root's name.
     if (value != match_.value("y")) match_.succeed(value, made);
     return made;
   }

@@ -12,7 +12,7 @@ namespace {
 
 using Axes = std::vector<std::int64_t>;
 
-// Empty stands for the axes in reverse.
+// An empty permutation reverses the axes.
 std::optional<Axes> permutation_of(const Dims& perm, std::size_t rank) {
   if (!perm.empty()) return counted_axes(perm, rank);
   Axes reversed(rank);
@@ -26,7 +26,7 @@ bool keeps_order(const Match& match) {
   return perm && std::is_sorted(perm->begin(), perm->end());
 }
 
-// Axes of extent 1 may lie anywhere.
+// Axes of extent 1 may move anywhere.
 bool moves_only_ones(const Match& match) {
   const TensorType* x = match.type("x");
   const auto perm = x ? permutation_of(match.dims("p"), x->rank()) : std::nullopt;
@@ -57,7 +57,8 @@ ValueId reshaped(const Match& match) {
   return match.make_reshape(match.value("x"), match.root_type().tensor().dims);
 }
 
-// Which axes of `from` each axis of `to` is made of, in order; nothing where one is not whole axes.
+// Returns the axes of `from` that each axis of `to` merges, in order; nullopt unless all are whole
+// axes.
 std::optional<std::vector<Axes>> joined_axes(const Dims& from, const Dims& to) {
   std::vector<Axes> joined;
   std::size_t next = 0;
@@ -76,8 +77,8 @@ std::optional<std::vector<Axes>> joined_axes(const Dims& from, const Dims& to) {
   return joined;
 }
 
-// Axes that were made one and then moved stay together, so they may as well become one behind the
-// transpose: each axis that it moves is then an even step through memory.
+// Merged axes stay adjacent under a transpose, so they can be merged after it: each axis that the
+// transpose moves then has a constant stride.
 ValueId joined_behind(const Match& match) {
   const TensorType *x = match.type("x"), *y = match.type("y");
   if (!x || !y || !match.root_type().is_tensor() || x->rank() <= y->rank()) return {};
@@ -101,7 +102,8 @@ bool has_the_same_type(const Match& match) {
   return x && match.root_type().is_tensor() && *x == match.root_type().tensor();
 }
 
-// Reductions of one element that give the element; sums make a negative zero positive.
+// Reductions of one element return the element, but a sum turns a negative zero into a positive
+// one.
 bool reduces_ones(const Match& match) {
   const TensorType* x = match.type("x");
   if (!x) return false;
@@ -126,7 +128,7 @@ ValueId with_axes_kept(const Match& match) {
   return match.make(reduction.op->name, {match.value("x")}, std::move(attrs));
 }
 
-// What changes elements one by one may come before both reshapes around it as well as between.
+// Moves an elementwise op between two reshapes before both.
 ValueId reshaped_before(const Match& match) {
   const ValueId x = match.value("x"), y = match.value("y");
   const NodeId between = match.graph().value(y).producer;
@@ -147,14 +149,14 @@ ValueId reshaped_before(const Match& match) {
                             match.root_type().tensor().dims);
 }
 
-// Element by element ops repeat what is too small themselves.
+// Elementwise ops broadcast their operands themselves, without an expand.
 ValueId broadcast_by_reader(const Match& match) {
   const Node root = match.root_node();
   std::vector<ValueId> operands = root.operands;
   for (ValueId& operand : operands) {
     const NodeId id = operand ? match.graph().value(operand).producer : NodeId{};
     if (!id || match.graph().op_name(id) != "expand") continue;
-    // An axis that the operand lacks is repeated from the front, as readers do it too.
+    // Missing axes are added at the front, as in the reader's broadcasting.
     operand = match.graph().node(id).operands.front();
   }
   return match.make(root.op->name, std::move(operands), root.attrs);
@@ -186,7 +188,7 @@ std::vector<Rule> view_rules() {
       {"reduce_max/reduce_min/reduce_prod/reduce_sum/reduce_mean(x) "
        "{axes = a, noop_if_empty = n, ..}",
        reshaped, reduces_ones},
-      // Reduced axes put back by hand.
+      // Reduced axes reinserted by a view.
       {view + "(y: reduce_mean/reduce_sum/reduce_max/reduce_min/reduce_prod(x) "
               "{axes = a, keep_axes = false, ..r}) {..}",
        with_axes_kept, read_once("y")},

@@ -13,12 +13,12 @@ using namespace rewrite;
 
 namespace {
 
-/// Elements before and behind each axis.
+/// Padding elements before and after each axis.
 struct Padding {
   Dims before, behind;
 };
 
-// The pads of a node that fills with a constant, for every axis of its operand.
+// Returns the pads of a constant-mode pad node for every axis of its operand.
 std::optional<Padding> padding_of(const Graph& graph, const Node& pad) {
   const Type& type = graph.value(pad.operands.front()).type;
   const AttrValue* pads_attr = pad.attrs.find("pads");
@@ -55,7 +55,7 @@ bool pads_nothing(const Match& match) {
   return std::all_of(list.begin(), list.end(), [](const Dim& pad) { return pad == Dim(0); });
 }
 
-// What a pad fills with; a missing value is 0.
+// Returns the fill value of a pad; 0 by default.
 std::optional<double> fill_of(const Match& match, std::string_view value) {
   return match.has(value) ? uniform_value(match.graph(), match.value(value)) : 0.0;
 }
@@ -79,7 +79,7 @@ ValueId one_pad(const Match& match) {
   return match.make("pad", {match.value("x"), match.value("v")}, {{"pads", pads}});
 }
 
-// The pads of the spatial axes with those of the window added; nothing where others are padded too.
+// Adds a pad's spatial padding to the window's; nullopt if other axes are padded too.
 std::optional<Dims> window_pads(const Match& match, const Attributes& window) {
   const auto padding = padding_of(match.graph(), match.node("y"));
   const TensorType* x = match.type("x");
@@ -122,7 +122,7 @@ ValueId padded_convolution(const Match& match) {
   return pads ? with_pads(match, *pads) : ValueId{};
 }
 
-// Padding counts for nothing where it is lower than all else: -inf, or the lowest integer.
+// Padding does not affect a maximum if it is the lowest value: -inf, or the lowest integer.
 ValueId padded_max_pool(const Match& match) {
   const auto fill = fill_of(match, "v");
   const TensorType* x = match.type("x");
@@ -137,7 +137,7 @@ ValueId padded_max_pool(const Match& match) {
   return pads ? with_pads(match, *pads) : ValueId{};
 }
 
-// Elements that a pad added are counted like others.
+// Padding elements of a pad node are counted in the average.
 ValueId padded_average_pool(const Match& match) {
   const auto fill = fill_of(match, "v");
   if (!fill || *fill != 0 || std::signbit(*fill)) {
@@ -159,13 +159,12 @@ ValueId padded_average_pool(const Match& match) {
   return match.make("average_pool", {match.value("x")}, std::move(attrs));
 }
 
-/// Taps at either end of one axis of a window.
+/// Kernel taps at either end of one axis of a window.
 struct Taps {
   std::int64_t before = 0, behind = 0;
 };
 
-// Those that only ever meet padding. None where an extent is no number; no more than pads are left
-// for.
+// Returns the taps that only ever read padding, limited by the pads. None for symbolic extents.
 Taps idle_taps(const Window& window) {
   for (const Dim& dim : {window.extent, window.kernel, window.count, window.begin, window.end}) {
     if (!dim.is_constant()) return {};
@@ -188,8 +187,8 @@ std::vector<std::int64_t> steps_of(const Attributes& attrs, std::string_view nam
   return given ? constants(std::get<Dims>(*given)) : std::vector<std::int64_t>{};
 }
 
-// Weights that meet nothing but padding are left out: of a window with holes wider than the image,
-// as segmentation has them, the middle is left.
+// Drops kernel taps that only read padding: dilated windows wider than the image, as in
+// segmentation networks, keep their middle taps.
 ValueId without_idle_taps(const Match& match) {
   Attributes attrs = match.root_node().attrs;
   const TensorType *x = match.type("x"), *w = match.type("w");

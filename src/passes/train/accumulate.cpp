@@ -13,7 +13,7 @@
 namespace tenon {
 namespace {
 
-// The axis along which an input of the part is shorter than that of the whole batch.
+// Returns the axis along which an input of the micro-batch is shorter than that of the whole batch.
 std::optional<std::size_t> sample_axis(const TensorType& part, const TensorType& whole,
                                        std::int64_t parts) {
   TENON_ASSERT(part.rank() == whole.rank(), "a part has inputs of the same ranks");
@@ -61,7 +61,8 @@ class Accumulator {
   }
 
  private:
-  // Of a node: done once, before all parts; once for each part; a sum over them; once, behind.
+  // Stage of a node: once before all micro-batches, once per micro-batch, the sum over them, or
+  // once after.
   enum class Stage : std::uint8_t { Once, Each, Sum, Behind };
   using Copies = std::unordered_map<ValueId, ValueId>;
 
@@ -93,7 +94,7 @@ class Accumulator {
     }
   }
 
-  // In the order of the whole step's, so that whoever runs that can run this.
+  // Adds inputs in the order of the whole step, so that both can be run alike.
   void add_inputs() {
     for (ValueId input : whole_.graph.inputs()) {
       const Value& value = whole_.graph.value(input);
@@ -112,7 +113,7 @@ class Accumulator {
                             Constant(Tensor::of<std::int64_t>(DType::I64, {}, {number})));
   }
 
-  // Another number for every part of every step.
+  // A distinct number for every micro-batch of every step.
   ValueId key_of(std::int64_t number) {
     const auto step = std::ranges::find(part_.states, kStep, &State::name);
     TENON_ASSERT(step != part_.states.end(), "steps are counted");
@@ -147,7 +148,7 @@ class Accumulator {
         if (result && is_summed(result)) add_up(result, copies.at(result));
       }
     }
-    for (NodeId id : from_.nodes_in_order()) {  // what no node of a part made
+    for (NodeId id : from_.nodes_in_order()) {  // values that no node of a micro-batch produces
       if (stage_[id] != Stage::Sum || is_made_by_part(from_.node(id).operands[0])) continue;
       add_up(from_.node(id).operands[0], copies.at(from_.node(id).operands[0]));
     }
@@ -161,14 +162,15 @@ class Accumulator {
     return std::ranges::any_of(from_.readers(value),
                                [&](NodeId reader) { return stage_[reader] == Stage::Sum; });
   }
-  // As soon as it is made, so that what one part adds goes at once.
+  // Accumulates a value as soon as it is computed, so that each micro-batch's contribution dies at
+  // once.
   void add_up(ValueId value, ValueId one) {
     const auto found = sums_.find(value);
     if (found == sums_.end()) {
       sums_[value] = one;
     } else {
-      // Kernels of one part may take the sum along, but none joins two parts: the first would have
-      // to wait for the second, all that it holds with it.
+      // Kernels of one micro-batch may take the sum as epilogue, but no kernel may span two
+      // micro-batches: the first would have to wait for the second, with all its values alive.
       const ValueId before = add("stop_fusion", {found->second});  // op-name: a mark
       found->second = add("add", {before, one});                   // op-name: the sum over parts
     }
@@ -197,10 +199,10 @@ class Accumulator {
   IdMap<NodeId, Stage> stage_;
   std::unordered_set<ValueId> is_data_;
   Graph to_;
-  Copies once_, sums_;  // by value of the part's graph; sums by what is summed
+  Copies once_, sums_;  // by value of the micro-batch graph; sums by the value that is summed
 };
 
-// Where a node's result has the samples of an operand's axis, one by one.
+// Returns the result axis that has the samples of an operand's axis, one by one.
 std::optional<std::size_t> axis_behind(const Graph& graph, NodeId id, std::size_t operand,
                                        std::size_t axis) {
   if (graph.op_name(id) == "dropout") return axis;  // op-name: its form in training is elementwise
@@ -210,7 +212,7 @@ std::optional<std::size_t> axis_behind(const Graph& graph, NodeId id, std::size_
     if (region.axis && region.step == 1 && region.first == 0 && region.count == Dim(1))
       return region.axis;
   }
-  // Rows of other extents: the first axis counts them still.
+  // A reshape that keeps the samples as its first axis.
   const std::vector<Expr> exprs = lowered(graph, id);
   if (exprs.size() != 1 || axis != 0 || exprs[0].node().kind != ExprKind::Reshape)
     return std::nullopt;

@@ -8,7 +8,7 @@ namespace {
 
 using Integers = Attr::Integers;
 
-// The logarithm of nothing: finite, so that no difference is NaN, and far below what steps add.
+// Stand-in for log(0): finite, so that no difference is NaN, and far below any sum of scores.
 constexpr double kNever = -1e30;
 
 Var slice(Var x, std::int64_t axis, std::int64_t begin, std::int64_t end) {
@@ -17,7 +17,7 @@ Var slice(Var x, std::int64_t axis, std::int64_t begin, std::int64_t end) {
       {{"starts", Integers{begin}}, {"ends", Integers{end}}, {"axes", Integers{axis}}});
 }
 
-// Columns moved up by `count`; the first ones are `filling`.
+// Shifts columns up by `count`; the first ones become `filling`.
 Var moved(Var x, std::int64_t count, double filling) {
   Builder& build = x.builder();
   const Dims dims = build.type(x).tensor().dims;
@@ -32,8 +32,8 @@ Var log_sum(Var a, Var b, Var c) {
   return most + build.call("log", {share(a) + share(b) + share(c)});
 }
 
-// One step: what is likely so far at each place between labels, by what it was before. `penalty` is
-// nothing where a blank may be left out.
+// One step of the forward recursion: the log-likelihood at each position between labels. `penalty`
+// is zero where a blank may be skipped.
 Graph step(const TensorType& places) {
   Builder build("step");
   const Var before = build.input("before", Type(places));
@@ -71,8 +71,8 @@ Extents extents_of(Builder& build, Var scores, const LossOptions& options) {
 
 }  // namespace
 
-// Labels with a blank before, between and behind them are the places; forwards over the steps, in
-// logarithms (Graves and others, 2006).
+// CTC forward algorithm in log space (Graves and others, 2006): positions are the labels with
+// blanks before, between and after them.
 Loss add_ctc_loss(Builder& build, Var scores, const LossOptions& options, bool is_each) {
   const Extents extents = extents_of(build, scores, options);
   if (info(build.type(scores).tensor().dtype).bits < 32) scores = cast_to(scores, DType::F32);
@@ -97,7 +97,7 @@ Loss add_ctc_loss(Builder& build, Var scores, const LossOptions& options, bool i
   const Var emitted =
       build.call("gather_elements", {likely, expand_to(wanted, all)}, {{"axis", 2}});
 
-  // A blank between two labels may be left out where they differ.
+  // A blank between two different labels may be skipped.
   const Var differs =
       build.call("logical_not", {build.call("equal", {wanted, moved(wanted, 2, -1)})});
   const Var is_blank = build.call("equal", {wanted, blank});
@@ -105,7 +105,7 @@ Loss add_ctc_loss(Builder& build, Var scores, const LossOptions& options, bool i
   const Var never = build.constant(Tensor::scalar(dtype, kNever));
   const Var penalty = build.call("where", {may_skip, build.scalar(0, never), never});
   std::vector<double> start(static_cast<std::size_t>(places), kNever);
-  start.front() = 0;  // before the first blank, or the first label
+  start.front() = 0;  // starts at the first blank or the first label
   const Var first =
       expand_to(build.constant(Tensor::of(dtype, {places}, start)), {samples, Dim(places)});
   std::vector<Graph> bodies;

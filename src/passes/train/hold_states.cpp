@@ -12,7 +12,7 @@ StatefulGraph held_unless_finite(StatefulGraph step) {
   const ValueId loss_value = graph.find(kLoss);
   if (step.states.empty() || !loss_value || !graph.is_output(loss_value)) return step;
   const Var loss{&build, loss_value.index()};
-  // Of a NaN too this says no.
+  // False for NaN too.
   const Var is_finite = call(
       "less", {call("abs", {loss}), build.scalar(std::numeric_limits<double>::infinity(), loss)});
   for (const State& state : step.states) {

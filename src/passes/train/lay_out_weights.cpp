@@ -10,7 +10,8 @@ namespace {
 
 using Perm = std::vector<std::int64_t>;
 
-// Convolutions of images whose weights no constant holds: those would be packed ahead.
+// Chooses layouts for the weights of convolutions that are not constants; constants would be packed
+// at compile time.
 class WeightLayouts {
  public:
   explicit WeightLayouts(Graph& graph) : graph_(graph) {}
@@ -35,7 +36,7 @@ class WeightLayouts {
     return layout.is_empty() || layout.text() == "OIHW";
   }
 
-  // Weights of groups are written along within a group only, which may be one channel.
+  // Kernels vectorize over the channels of one group only, which may be a single one.
   static bool has_groups(const Node& node) {
     const AttrValue* groups = node.attrs.find("groups");
     return groups && !(std::get<Dim>(*groups) == Dim(1));
@@ -75,7 +76,7 @@ class WeightLayouts {
         graph_.node(graph_.add_node(std::move(back), graph_.next(id))).results.front();
     graph_.replace_uses(result, made);
     Reinference types(graph_);
-    types.mark_readers(made);  // they learn the order of its axes
+    types.mark_readers(made);  // they infer types from the new order of axes
     types.refresh_from(id);
   }
 

@@ -19,8 +19,8 @@ namespace {
 
 using Integers = Attr::Integers;
 
-// The output that the loss is taken of; a softmax or sigmoid at its end is part of the loss, whose
-// gradient is exact where theirs rounds to nothing.
+// Returns the output that the loss is computed from. Merges a final softmax or sigmoid into the
+// loss, whose gradient is exact where theirs would underflow.
 Var scores(Builder& build, const LossOptions& options, std::string_view last_op) {
   Graph& graph = build.graph();
   ValueId found;
@@ -57,7 +57,7 @@ Var reduced(Var losses, const LossOptions& options, bool is_each) {
                                    {{"axes", axes}, {"keep_axes", false}});
 }
 
-// Classes along axis 1, whatever axis they lie along.
+// Moves the class axis to axis 1.
 Var classes_second(Var x, std::int64_t axis) {
   const auto rank = static_cast<std::int64_t>(x.builder().rank(x));
   if (axis < 0) axis += rank;

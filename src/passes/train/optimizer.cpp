@@ -19,14 +19,16 @@ const std::vector<std::string>& optimizer_kinds() {
 namespace tenon::training {
 namespace {
 
-// Found loss scales: half when a gradient is not finite, twice after so many good steps.
+// Dynamic loss scaling: halves the scale after a non-finite gradient, doubles it after kPatience
+// good steps.
 constexpr double kFirstScale = 65536, kMostScale = 16777216;
 constexpr int kPatience = 2000;
 
 Var total_of(Var x) { return call("reduce_sum", {x}, {{"keep_axes", false}}); }
 Var root(Var x) { return call("sqrt", {x}); }
 
-// The updates of one step; `rate` and powers of the betas are shared by all parameters.
+// The optimizer updates of one step; the learning rate and the powers of the betas are shared by
+// all parameters.
 class Updates {
  public:
   Updates(Draft& draft, Builder& build, const TrainOptions& options, Var step, Var is_good)
@@ -84,7 +86,8 @@ class Updates {
                     rate();
   }
 
-  // You et al. 2020: as long as the parameter is, where neither is nothing.
+  // LAMB's trust ratio (You et al. 2020): scales the update to the norm of the parameter unless
+  // either norm is zero.
   Var lamb_move(Var direction) {
     const Var length = root(total_of(x_ * x_)), move = root(total_of(direction * direction));
     const Var is_plain = call("logical_or", {call("equal", {length, number(0, length)}),
@@ -110,7 +113,7 @@ class Updates {
     return value;
   }
 
-  // A step whose gradients overflowed changes nothing.
+  // Skips the update of a step whose gradients overflowed.
   void set_next(std::size_t state, Var value) {
     if (is_good_.is_valid()) {
       value = choose(is_good_, value, draft_.now(build_, state));
@@ -150,7 +153,7 @@ Var all_finite(Builder& build, const std::vector<Update>& updates) {
   return all;
 }
 
-// The scale for the next step.
+// Computes the loss scale of the next step.
 void adjust_scale(Draft& draft, Builder& build, Var scale, Var is_good) {
   const auto scale_state = static_cast<std::size_t>(
       std::ranges::find(draft.states, ValueId(scale.id()), &Draft::Held::now) -

@@ -23,7 +23,8 @@ Var OverParts::piece(Var gradient) {
 
 namespace {
 
-// The state becomes a piece; what reads it reads all pieces, put together.
+// ZeRO stage 3: turns a parameter's state into this rank's piece; readers get the all-gathered
+// pieces.
 void split_parameter(Draft& draft, std::size_t state, std::int64_t ranks) {
   Draft::Held& held = draft.states[state];
   const Shape shape = held.initial.shape();
@@ -55,7 +56,7 @@ void add_split_updates(Draft& draft, Builder& build, const TrainOptions& options
             "out");
   }
   std::vector<Update> pieces;
-  std::vector<std::pair<std::size_t, std::size_t>> copies;  // a whole state, its piece
+  std::vector<std::pair<std::size_t, std::size_t>> copies;  // a whole state and its piece
   for (const Update& update : gradients) {
     const Draft::Held held = draft.states[update.state];
     if (held.initial.size() < options.fewest_split || held.initial.shape().empty()) {

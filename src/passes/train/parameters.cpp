@@ -13,7 +13,7 @@ bool matches_any(const std::vector<std::string>& patterns, const std::string& na
                              [&](const std::string& text) { return Pattern(text).matches(name); });
 }
 
-// Whether some node reads the value as data and not in place of an attribute.
+// Returns whether a node reads the value as data and not as an attribute.
 bool is_read_as_data(const Graph& graph, ValueId value) {
   for (NodeId reader : graph.readers(value)) {
     const Node& node = graph.node(reader);
@@ -26,7 +26,7 @@ bool is_read_as_data(const Graph& graph, ValueId value) {
   return false;
 }
 
-// What a batch norm counts itself is not trained.
+// Running statistics of batch norms are not trained.
 bool is_statistic(const Graph& graph, ValueId value) {
   return std::ranges::any_of(graph.readers(value), [&](NodeId reader) {
     const Node& node = graph.node(reader);
@@ -122,7 +122,7 @@ Graph with_states(Graph model, const std::vector<std::pair<std::string, Tensor>>
   for (const auto& [name, tensor] : states) {
     const ValueId value = model.find(name);
     const Constant* constant = value ? model.constant_of(value) : nullptr;
-    if (!constant) continue;  // what only training remembers
+    if (!constant) continue;  // optimizer state, which the model lacks
     if (constant->dtype() != tensor.dtype() || constant->shape() != tensor.shape()) {
       throw Error(concat("state '", name, "' does not fit the model's constant"))
           .expected(constant->type())

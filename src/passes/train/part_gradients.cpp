@@ -6,7 +6,7 @@
 namespace tenon::training {
 namespace {
 
-// Fewer channels are not worth a kernel of their own, nor are more parts.
+// Fewer channels do not justify a separate kernel; nor do more parts.
 constexpr std::int64_t kFewestChannels = 32;
 constexpr std::size_t kMostParts = 4;
 
@@ -101,10 +101,10 @@ void part_gradients(Graph& graph) {
     const NodeId from = graph.node(id).operands.empty() || !graph.node(id).operands.front()
                             ? NodeId{}
                             : graph.value(graph.node(id).operands.front()).producer;
-    // op-name: what the gradient of a concat is made with, of one by the image that is read
+    // op-name: the gradient of a concat splits the gradient by the image that a convolution reads
     if (is(id, "split") && is(from, "conv_transpose") && may_part(graph, id, from)) {
       part(graph, id, from);
-      // op-name: the gradient by the weights, of an image that was joined
+      // op-name: the weight gradient of a convolution of concatenated images
     } else if (is(id, "conv_weight_gradient") && is(from, "concat") &&
                may_part_weights(graph, from, id)) {
       part_weights(graph, from, id);

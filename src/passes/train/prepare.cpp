@@ -7,7 +7,7 @@ namespace {
 
 constexpr double kUsualRatio = 0.5;
 
-// The statistics that a batch norm reads are states by now.
+// The statistics that a batch norm reads are states already.
 std::optional<std::size_t> state_of(const Draft& draft, ValueId value) {
   for (std::size_t k = 0; k < draft.states.size(); ++k) {
     if (draft.states[k].now == value) return k;
@@ -20,7 +20,7 @@ void train_batch_norm(Draft& draft, NodeId id) {
   const Node node = graph.node(id);
   const auto mean = state_of(draft, node.operands[*node.op->operand_index("mean")]);
   const auto variance = state_of(draft, node.operands[*node.op->operand_index("variance")]);
-  if (!mean || !variance) return;  // statistics that the graph computes stay what they are
+  if (!mean || !variance) return;  // leaves computed statistics unchanged
   Graph::NewNode made{&find_op("batch_norm_training"),
                       node.operands,
                       node.attrs,
@@ -77,7 +77,7 @@ void prepare_nodes(Draft& draft, std::size_t step, const TrainOptions& options) 
     } else if (op == "dropout") {  // op-name: likewise
       if (!key) key = graph.add_input(kKey, TensorType{DType::I64, {}, {}});
       train_dropout(graph, id, key,
-                    options.seed * 1000003 + dropouts++);  // a mask of its own for each
+                    options.seed * 1000003 + dropouts++);  // a separate mask for each dropout
     }
   }
 }

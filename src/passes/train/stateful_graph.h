@@ -9,22 +9,23 @@
 
 namespace tenon {
 
-/// A value that one run leaves to the next: a parameter, a moment, a counter. What it is now comes
-/// in as an input and what it is next goes out as an output, so that a graph stays a function;
-/// passes keep both.
+/// A value that one run passes to the next: a parameter, optimizer state, a counter. Its current
+/// value is an input and its next value an output, so that a graph stays a pure function; passes
+/// keep both.
 struct State {
   std::string name;
-  /// positions among the graph's
+  /// indices among the graph's inputs and outputs
   std::size_t input = 0, output = 0;
   Constant initial;
-  /// Where every rank holds a piece: of which tensor, and its shape, which `initial` has. Piece k
-  /// of n has the elements from k * c on, in row-major order, where c is the state's extent; zeros
-  /// follow the last. With an axis, rank k of a tensor group has part k of as many along it.
+  /// For a state of which every rank holds a piece: the tensor's name, and its shape, which
+  /// `initial` has. Piece k of n has the elements from k * c on, in row-major order, where c is the
+  /// state's extent, padded with zeros. With an axis, rank k of a tensor group holds shard k along
+  /// that axis.
   struct Split {
     std::string whole;
     Shape shape;
     std::optional<std::size_t> axis = {};
-    /// no rank holds it otherwise
+    /// no rank holds the whole tensor
     bool is_parameter = false;
   };
   std::optional<Split> split = {};
@@ -34,14 +35,14 @@ struct StatefulGraph {
   Graph graph;
   std::vector<State> states;
 
-  /// Positions of the inputs, and outputs, that are no state's.
+  /// Indices of the inputs, and outputs, that do not belong to states.
   std::vector<std::size_t> data_inputs() const;
   std::vector<std::size_t> data_outputs() const;
-  /// Where states come in and go out.
+  /// Returns the input and output of each state.
   std::vector<StatePorts> ports() const;
 };
 
-/// The graph's text, and a comment for each state that says where it comes in and goes out.
+/// Returns the graph's text with a comment for each state about its input and output.
 std::string print(const StatefulGraph& step);
 
 }  // namespace tenon

@@ -12,7 +12,7 @@ namespace {
 
 using namespace training;
 
-// The ops that would have to pass a gradient on, where nothing flows to any parameter.
+// Explains why no gradient reaches a parameter: the ops on the path that lack one.
 std::string why_nothing_flows(const Graph& graph) {
   for (NodeId id : graph.nodes_in_order()) {
     const Node& node = graph.node(id);
@@ -39,7 +39,7 @@ void name_result(Graph& graph, Var value, const char* name) {
 }  // namespace
 
 StatefulGraph train(Graph model, const TrainOptions& options) {
-  settle_dynamic_attributes(model);  // rules of gradients are written against plain attributes
+  settle_dynamic_attributes(model);  // gradient rules only handle plain attributes
   Draft draft{std::move(model), {}};
   const std::vector<std::size_t> parameters = make_parameters(draft, options);
   if (parameters.empty()) {
@@ -70,7 +70,7 @@ StatefulGraph train(Graph model, const TrainOptions& options) {
   const Var now = draft.now(build, step);
   OverParts over_parts(build, options);
   if (options.parts > 1) {
-    for (Draft::Held& state : draft.states) {  // none but running statistics have a next value yet
+    for (Draft::Held& state : draft.states) {  // only running statistics have a next value yet
       if (state.next != state.now)
         state.next = ValueId(over_parts.mean({&build, state.next.index()}).id());
     }

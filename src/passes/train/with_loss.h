@@ -5,8 +5,8 @@
 
 namespace tenon {
 
-/// The model with its loss in place of its outputs: of `target`, whose classes are numbers of type
-/// `labels`. Of the kind "l2" it is half the sum of squares of the output, and there is no target.
+/// Returns the model with the loss as its only output, with an input `target` whose class numbers
+/// have type `labels`. The kind "l2" is half the sum of squares of the output, without a target.
 Graph with_loss(Graph model, const LossOptions& options, DType labels);
 
 }  // namespace tenon

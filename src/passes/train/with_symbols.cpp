@@ -8,7 +8,7 @@ Graph with_symbols(Graph graph, const DimBindings& values) {
     Node& node = graph.mutable_node(id);
     for (Graph& body : node.bodies) body = with_symbols(std::move(body), values);
     node.attrs = substitute(node.attrs, values);
-    // What was stated stays so: a constant's layout, for one, is nothing that inference knows.
+    // Keeps stated types: inference does not know a constant's layout, for example.
     std::vector<std::pair<ValueId, Type>> stated;
     for (ValueId result : node.results) {
       if (!result || !graph.has_stated_type(result)) continue;

@@ -13,7 +13,7 @@ namespace {
 
 using Results = std::optional<std::vector<Rewritten>>;
 
-// What a temporary is: a value that is quantized, or comes of ones that are, and as what.
+// Note on a temporary, a quantized value or one computed from quantized values: its kind.
 struct Note {
   Kind kind = Kind::Identity;
 };
@@ -52,7 +52,7 @@ class Annotator {
   }
 
  private:
-  // Relay's word for the op, as `debug_enabled_ops` has it.
+  // Returns Relay's name of the op, as in `debug_enabled_ops`.
   static std::string relay_word(const RewrittenNode& node) {
     static const std::map<std::string, std::string, std::less<>> words = {
         {"conv", "nn.conv2d"},      {"mul", "multiply"},
@@ -107,7 +107,7 @@ class Annotator {
     return is_constant(rewriter, item) ? Kind::Weight : Kind::Input;
   }
 
-  // Two readers of a value share its quantizer of a kind. The numbers are places to fill in.
+  // Two readers of a value share its quantizer of one kind. The scale inputs are placeholders.
   ValueId attach(ForwardRewriter& rewriter, const Rewritten& item, Kind kind) {
     Graph& made = rewriter.graph();
     const ValueId value = item.value;
@@ -126,7 +126,7 @@ class Annotator {
     return quantized;
   }
 
-  // Whatever comes behind a global pool, and convolutions that were asked to, stay floats.
+  // Values after a global pool, and convolutions skipped by the configuration, stay floats.
   bool skips_convolution() {
     const std::int64_t number = convolutions_++;
     return is_stopped_ ||
@@ -153,7 +153,7 @@ class Annotator {
 
   Results convolution(ForwardRewriter& rewriter, const RewrittenNode& node) {
     if (skips_convolution()) return std::nullopt;
-    // Calibration looks at a weight's elements.
+    // Calibration reads the elements of the weight.
     if (!is_constant(rewriter, node.operands[1]) || !is_f32(node)) return std::nullopt;
     if (node.operands.size() > 2 && node.operands[2].value) return std::nullopt;
     return product(rewriter, node);
@@ -196,8 +196,8 @@ class Annotator {
     return annotated(rewriter, node, {a, b}, Kind::Activation);
   }
 
-  // The sum of two 8-bit values has nine bits: it is no 8-bit value, though it was once taken for
-  // one.
+  // The sum of two 8-bit values has nine bits and is therefore not an 8-bit value; `legacy_add`
+  // treats it as one.
   Results add(ForwardRewriter& rewriter, const RewrittenNode& node) {
     if (is_stopped_) return std::nullopt;
     const Rewritten &left = node.operands[0], &right = node.operands[1];
@@ -262,7 +262,7 @@ class Annotator {
     return annotated(rewriter, node, parts, Kind::Activation);
   }
 
-  // The numbers become inputs, in the order of visits.
+  // Turns the placeholders into inputs, in traversal order.
   static void name_parameters(Graph& made) {
     std::size_t count = 0;
     const TensorType scalar{DType::F32, {}, {}};

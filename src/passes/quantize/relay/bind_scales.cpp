@@ -50,7 +50,7 @@ Graph profile_graph(const Graph& graph, const std::vector<NodeId>& watched) {
   Graph profile = graph;
   std::vector<ValueId> outputs;
   for (const NodeId id : watched) outputs.push_back(profile.node(id).results.front());
-  std::set<ValueId> numbers;  // not known yet, and not read
+  std::set<ValueId> numbers;  // placeholders, which are not read
   for (const NodeId id : quantizers(graph)) {
     const std::vector<ValueId>& operands = graph.node(id).operands;
     numbers.insert(operands.begin() + 1, operands.end());

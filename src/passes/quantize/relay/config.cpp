@@ -11,7 +11,7 @@ namespace {
 
 struct Field {
   std::string name, expected;
-  std::function<bool(Config&, const std::string& value)> set;  // false: no such value
+  std::function<bool(Config&, const std::string& value)> set;  // returns false for an unknown value
 };
 
 Field word(std::string name, std::string Config::*field, std::vector<std::string> words) {

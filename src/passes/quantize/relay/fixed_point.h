@@ -4,12 +4,12 @@
 
 namespace tenon::relay_quantize {
 
-/// A positive number as multiplier / 2^31 * 2^shift, the multiplier from 2^30 to 2^31.
+/// A positive number as multiplier / 2^31 * 2^shift, with the multiplier from 2^30 to 2^31.
 struct FixedPoint {
   std::int64_t multiplier = 0;
   std::int64_t shift = 0;
 };
-/// Of 0, both are 0.
+/// Returns zeros for 0.
 FixedPoint fixed_point_of(double number);
 
 }  // namespace tenon::relay_quantize

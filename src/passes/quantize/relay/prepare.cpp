@@ -50,7 +50,7 @@ class Preparer {
     return graph_.node(graph_.add_node(std::move(node), before)).results.front();
   }
 
-  // One number for each position along the axis, in a shape that broadcasts.
+  // Adds a constant with one number per position along the axis, in a shape that broadcasts.
   ValueId along(std::size_t axis, std::size_t rank, const std::vector<double>& numbers,
                 NodeId before, const std::string& name) {
     Shape shape(rank - axis, 1);
@@ -59,7 +59,7 @@ class Preparer {
                before, name);
   }
 
-  // The node's readers read the value instead, which takes its name.
+  // Makes the node's readers read the value instead, which takes its name.
   void replace(NodeId id, ValueId by) {
     const ValueId was = graph_.node(id).results.front();
     graph_.replace_uses(was, by);

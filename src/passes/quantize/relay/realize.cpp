@@ -13,8 +13,8 @@ namespace {
 
 using Results = std::optional<std::vector<Rewritten>>;
 
-// A temporary's value holds steps: what it stands for is step · scale. Where a value was just
-// quantized its steps are still of type f32.
+// Note on a temporary: its value is in steps, and stands for steps · scale. Just after a quantizer
+// the steps still have type f32.
 struct Steps {
   float scale = 1;
   DType dtype = DType::F32;
@@ -44,7 +44,7 @@ class Realizer {
     for (const char* op : {"relu", "reshape", "slice", "transpose", "squeeze", "unsqueeze",
                            "identity", "stop_fusion"})
       rules_.by_op[op] = rule(&Realizer::keep);
-    // Back among floats.
+    // Converts back to floats.
     rules_.realize = [this](ForwardRewriter& rewriter, const Temporary& held) {
       rewriter_ = &rewriter;
       const Steps& steps = std::any_cast<const Steps&>(held.note);
@@ -78,7 +78,7 @@ class Realizer {
   }
   DType sums() const { return config_.dtype_activation; }
 
-  // Bounds of integers are cut to whole numbers.
+  // Truncates the bounds of integers.
   ValueId held(ValueId value, DType dtype, double low, double high) {
     if (dtype != DType::F32) {
       low = std::clamp(std::trunc(low), static_cast<double>(lowest_integer(dtype)),
@@ -89,8 +89,8 @@ class Realizer {
     return call("clip", {value, scalar(dtype, low), scalar(dtype, high)});
   }
 
-  // By a fraction of two whole numbers; x has 64 bits. To the nearest, what is added before the
-  // shift depends on the product's sign.
+  // Fixed-point multiplication of a 64-bit x. With TONEAREST, the addend before the shift depends
+  // on the sign of the product.
   ValueId times_fraction(ValueId x, double factor) {
     const FixedPoint number = fixed_point_of(factor);
     const bool is_to_nearest = config_.rounding == "TONEAREST";
@@ -110,7 +110,7 @@ class Realizer {
 
   ValueId rounded(ValueId x) {
     if (config_.ties == "even") return call("round", {x});
-    // Only exact halves go elsewhere; the difference to the whole part is exact.
+    // Only exact halves round differently; the difference to the integer part is exact.
     const ValueId whole = call("trunc", {x});
     const ValueId part = call("abs", {call("sub", {x, whole})});
     const ValueId is_half = call("equal", {part, scalar(DType::F32, 0.5)});
@@ -142,7 +142,7 @@ class Realizer {
     if (from == to) return steps(held(value, dtype, low, high), to, dtype);
     const float places = std::log2(to / from);
     if (is_whole(places)) {
-      // Shifts are of sums. Where bytes are quantized anew they have to be sums first.
+      // Shifts apply to accumulators. Bytes to be quantized again are widened first.
       if (dtype != sums()) value = cast(value, sums());
       if (places > 0 && config_.round_for_shift)
         value = call("add", {value, scalar(sums(), std::exp2(places - 1))});
@@ -154,7 +154,7 @@ class Realizer {
     return steps(cast(held(wide, DType::I64, low, high), dtype), to, dtype);
   }
 
-  // Sums of products stay within 32 bits whatever the bytes are.
+  // Requires that accumulators fit 32 bits for any operands.
   void require_room(const RewrittenNode& node) const {
     const Node& product = node.graph.node(node.id);
     const TensorType& w = node.graph.value(product.operands[1]).type.tensor();
@@ -167,7 +167,7 @@ class Realizer {
       const Dim& sum = w.dims[w.rank() - 2];
       terms = sum.is_constant() ? sum.constant() : 1;
     }
-    // A byte that wrapped around may be the lowest of its type.
+    // A byte that wrapped around can be the lowest of its type.
     const double largest = std::exp2(config_.nbit_input - 1) - (config_.legacy_add ? 0 : 1);
     const double most = largest * (std::exp2(config_.nbit_weight - 1) - 1);
     const double limit = static_cast<double>(std::numeric_limits<std::int32_t>::max());
@@ -209,7 +209,7 @@ class Realizer {
     return steps(rewriter_->forward(node.id, {a, b}).front(), left.scale * right.scale, sums());
   }
 
-  // A finer scale takes more steps.
+  // Rescales to a finer scale with more steps.
   ValueId rescaled(ValueId value, float from, float to, DType dtype) {
     if (from == to) return value;
     const float factor = from / to, places = std::log2(factor);
@@ -218,7 +218,8 @@ class Realizer {
     return cast(times_fraction(cast(value, DType::I64), factor), dtype);
   }
 
-  // Steps of one type and size. What a quantizer left in the type of sums crosses memory in bytes.
+  // Converts operands to one type and scale. Quantized values of the accumulator type are stored in
+  // 8 bits.
   std::vector<ValueId> unified(const RewrittenNode& node, DType dtype, float scale) {
     std::vector<ValueId> values;
     for (std::size_t k = 0; k < node.operands.size(); ++k) {
@@ -246,7 +247,7 @@ class Realizer {
     return scale;
   }
 
-  // Every operand in steps, or none.
+  // Returns whether the operands are quantized; throws if only some are.
   bool are_steps(const RewrittenNode& node) const {
     const auto count = std::ranges::count_if(
         node.operands, [](const Rewritten& item) { return item.is_temporary(); });
@@ -274,7 +275,7 @@ class Realizer {
     const bool is_pair = node.operands.size() == 2;
     const bool is_narrow = is_pair && steps_of(node.operands[1]).dtype == config_.dtype_input;
     const DType dtype = is_narrow ? config_.dtype_input : sums();
-    // Of more than two parts the common scale is the finest that sums have.
+    // For more than two operands the common scale is the finest one of accumulators.
     const float scale =
         is_pair ? finest(node)
                 : config_.global_scale / std::exp2(static_cast<float>(config_.nbit_activation - 1));
@@ -326,7 +327,7 @@ class Realizer {
   const Graph& graph_;
   const Config& config_;
   ForwardRules rules_;
-  ForwardRewriter* rewriter_ = nullptr;  // while a rule runs
+  ForwardRewriter* rewriter_ = nullptr;  // set while a rule runs
 };
 
 }  // namespace
