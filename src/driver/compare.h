@@ -6,7 +6,8 @@
 
 namespace tenon {
 
-/// Two values agree where |actual - expected| <= absolute + relative * |expected|, NaN with NaN.
+/// Tolerance of a comparison: values are equal if |actual - expected| <= absolute + relative *
+/// |expected|; NaN equals NaN.
 struct Tolerance {
   double relative = 1e-3;
   double absolute = 1e-7;
@@ -15,13 +16,13 @@ struct Tolerance {
 struct Comparison {
   /// within the tolerance
   bool is_equal = true;
-  /// the first thing that differs, for people
+  /// description of the first difference
   std::string what;
   /// absolute
   double largest_error = 0;
   /// absolute error over the expected tensor's largest magnitude
   double largest_relative = 0;
-  /// elements out of tolerance
+  /// number of elements out of tolerance
   std::int64_t differing = 0;
 };
 

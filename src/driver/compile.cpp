@@ -68,15 +68,15 @@ TuneReport tune_into(TuningCache& cache, const Graph& graph, const CompileReques
   return report;
 }
 
-// What the work of a request is chosen by, opened once; null where nothing is known or wanted.
+// Opens the tuning cache of a request; null if it is absent or not wanted.
 std::shared_ptr<TuningCache> cache_for(const CompileRequest& request) {
   if (request.is_untuned) return nullptr;
   std::optional<TuningCache> opened = open_tuning_cache(request.tune_seconds.has_value(), request);
   return opened ? std::make_shared<TuningCache>(std::move(*opened)) : nullptr;
 }
 
-// Libraries' ways are those of the device that is here, if one is: for another, or where there is
-// none, they choose.
+// Applies tuned library algorithms. They are timed on the device of this machine; without that
+// device the libraries choose by their own heuristics.
 void take_tuned_ways(Program& program, TuningCache& cache, const CompileRequest& request,
                      bool times) {
   const auto begin = Clock::now();
@@ -90,7 +90,8 @@ void take_tuned_ways(Program& program, TuningCache& cache, const CompileRequest&
   }
 }
 
-// What the cache says is fastest on this processor, or on the device that is here.
+// Chooses kernels by the tuning cache's timings for this processor, or for the device of this
+// machine.
 KernelChoice known_choice(const codegen::CompileOptions& options, const CompileRequest& request,
                           const std::shared_ptr<const TuningCache>& cache) {
   TuningPlace place;
@@ -100,7 +101,7 @@ KernelChoice known_choice(const codegen::CompileOptions& options, const CompileR
     if (request.tune_seconds || error.kind() != ErrorKind::Device) throw;
     return {};  // no device
   }
-  // A file that is damaged within is found out only where it is read.
+  // Damage inside a file is only detected when it is read.
   return [on_notice = request.on_notice, cache, choose = tuned_choice(*cache, std::move(place)),
           is_bad = std::make_shared<bool>(false)](
              const codegen::Decision& decision) -> std::optional<codegen::Selection> {
@@ -115,7 +116,7 @@ KernelChoice known_choice(const codegen::CompileOptions& options, const CompileR
   };
 }
 
-// Has the options choose what is preferred, else what the cache says is fastest.
+// Makes the options choose preferred candidates first, then the fastest ones of the cache.
 void choose_known(codegen::CompileOptions& options, const CompileRequest& request,
                   const std::shared_ptr<const TuningCache>& cache) {
   require_candidate_names(request.preferred, options);
@@ -124,9 +125,9 @@ void choose_known(codegen::CompileOptions& options, const CompileRequest& reques
     options.choose = preferred_choice(request.preferred, std::move(options.choose));
 }
 
-// Calls `use` with the graph after its passes, with options that choose what is known to be
-// fastest, and with the cache that knows it, if there is one; also with whether a device's
-// libraries are still to be timed.
+// Runs the passes and calls `use` with the resulting graph, options that choose the fastest known
+// kernels, the cache if there is one, and whether the device's library algorithms remain to be
+// timed.
 template <class Use>
 auto with_choices(Graph graph, const CompileRequest& request, const Use& use) {
   if (request.is_untuned && request.tune_seconds) {
@@ -176,7 +177,7 @@ std::optional<TuningCache> open_tuning_cache(bool writes, const CompileRequest& 
     if (!writes) return std::nullopt;
     return TuningCache();
   }
-  std::error_code unreadable;  // as good as none
+  std::error_code unreadable;  // same as a missing file
   if (!writes && !std::filesystem::exists(*path, unreadable)) return std::nullopt;
   try {
     return TuningCache(*path, writes ? TuningCache::Mode::Write : TuningCache::Mode::Read);
@@ -224,7 +225,7 @@ TuneReport tune_kernels(const Graph& graph, const CompileRequest& request) {
   TuneReport report = tune_into(*cache, graph, request);
   codegen::CompileOptions options = options_of(request, graph);
   if (!options.device || report.left() > 0) return report;
-  // Calls of libraries that nothing else computes.
+  // Operations that only libraries compute.
   options.choose = tuned_choice(*cache, tuning_place(options, request.threads));
   Program program = codegen::compile(graph, options);
   take_tuned_ways(program, *cache, request, true);

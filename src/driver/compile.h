@@ -12,64 +12,65 @@
 
 namespace tenon {
 
-/// What is asked of a compilation, whoever asks: the command line, a test, another language.
+/// Options of a compilation, for the command line, tests and bindings.
 struct CompileRequest {
   /// one of `cpu_names()`, or a device: "cuda:sm_90a"
   std::string cpu = "native";
-  /// "f16", "bf16"; of a device also "tf32", "int8"
+  /// "f16", "bf16"; on a device also "tf32", "int8"
   std::string precision = "";
   bool allow_winograd = true;
-  /// that kernels are chosen for; 0: as many as the process may use
+  /// thread count that kernels are chosen for; 0: all threads of the process
   int threads = 0;
-  /// For how long kernels are timed that the tuning cache does not know; nothing: they are not.
+  /// Time limit for tuning kernels that the tuning cache lacks; absent: no tuning.
   std::optional<double> tune_seconds = {};
-  /// estimates decide, whatever the cache says
+  /// uses the cost model only and ignores the cache
   bool is_untuned = false;
-  /// Names of candidates that are taken wherever they accept, the first first (`preferred_choice`).
+  /// Names of candidates to prefer wherever they are applicable, in order of preference
+  /// (`preferred_choice`).
   std::vector<std::string> preferred = {};
-  /// Shapes that get kernels of their own, each "NAME:8x3x224x224,…".
+  /// Shape specialization: shapes that get kernels of their own, each "NAME:8x3x224x224,…".
   std::vector<std::string> specialised_shapes = {};
 
-  /// Constants of these names can be swapped in the program that comes out (of an empty list, every
-  /// floating one of rank 1 or more): nothing is folded into them or packed ahead, which costs
-  /// speed. Nothing: none can.
+  /// Names of constants that can be replaced in the compiled program (an empty list: every floating
+  /// constant of rank 1 or more). These are not folded or packed at compile time, which costs
+  /// speed. Absent: no constant can be replaced.
   std::optional<std::vector<std::string>> swappable_weights = {};
 
-  /// gets what passes and candidates said
+  /// receives the remarks of passes and candidates
   CompileRecord* record = nullptr;
-  /// Gets what planning the program's memory asks (`codegen::CompileOptions`).
+  /// Receives the memory-planning problem of the program (`codegen::CompileOptions`).
   std::optional<codegen::StepProblem>* step_problem = nullptr;
-  /// What one run leaves to the next: readers of an input come before what becomes it, where they
-  /// can.
+  /// States passed from run to run: readers of an input are ordered before its update, so that it
+  /// can happen in place.
   std::vector<StatePorts> states = {};
-  /// Gets those that kernels let lie in one place (`codegen::overwritten_states`).
+  /// Receives the states that kernels may update in place (`codegen::overwritten_states`).
   std::vector<StatePorts>* overwritten = nullptr;
 
-  /// Told of a tuning cache that cannot be used, and how the work goes on: "warning: …".
+  /// Called with a warning if a tuning cache cannot be used.
   std::function<void(const std::string& text)> on_notice = {};
   std::function<void(std::size_t done, std::size_t total)> on_kernel_timed = {};
   std::function<void(const TuneReport& report, double seconds)> on_tuned = {};
-  /// asked while kernels are timed: ends that, not the work
+  /// polled during tuning: ends the tuning, not the compilation
   std::function<bool()> is_interrupted = {};
 };
 
-/// Runs the standard passes and compiles what comes out, with the kernels that the user's tuning
-/// cache says are fastest; times those it does not know first, where asked to.
+/// Runs the standard passes and compiles the graph, with the fastest kernels of the user's tuning
+/// cache; tunes unknown kernels first if requested.
 Program compile_model(Graph graph, const CompileRequest& request);
-/// A value on the way to what it would compile, as text.
+/// Returns the text of an intermediate representation of the compilation.
 std::string print_model(Graph graph, const CompileRequest& request, codegen::Stage stage);
-/// What it would choose for each kernel.
+/// Returns the choice for each kernel.
 std::vector<codegen::Decision> decide_kernels(Graph graph, const CompileRequest& request);
-/// Options for a graph whose passes have run that choose what it would, of what is known already.
+/// Returns options for a graph after its passes, with the choices of the preferences and the cache.
 codegen::CompileOptions known_options(const Graph& graph, const CompileRequest& request);
-/// Times the kernels of a graph as it is.
+/// Tunes the kernels of a graph without running passes.
 TuneReport tune_kernels(const Graph& graph, const CompileRequest& request);
 
-/// The user's tuning cache; nothing where there is none to be read, or it cannot be used, which is
-/// told. One that is to be written but cannot be is forgotten at the end.
+/// Opens the user's tuning cache; nullopt if there is no file to read, or after a warning if it
+/// cannot be used. A cache that cannot be written is kept in memory only.
 std::optional<TuningCache> open_tuning_cache(bool writes, const CompileRequest& request);
 
-/// For graphs whose passes have run: the estimates' choice on a processor.
+/// Returns options for graphs after their passes: the cost model's choice on a processor.
 codegen::CompileOptions cpu_options(const std::string& cpu = "native");
 
 }  // namespace tenon

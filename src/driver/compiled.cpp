@@ -27,7 +27,7 @@ Graph input_ports(const Program& program) {
   Graph graph(program.name);
   for (const std::uint32_t id : program.inputs) {
     const Program::Buffer& buffer = program.buffers[id];
-    if (buffer.element_bytes == 0) {  // no tensor, or of any rank
+    if (buffer.element_bytes == 0) {  // not a tensor, or of dynamic rank
       graph.add_input(buffer.name, parse_type(buffer.dtype));
       continue;
     }
@@ -73,7 +73,7 @@ void CompiledModel::prepare(std::vector<Datum> inputs) {
   }
   if (host_) {
     given_ = std::move(inputs);
-    for (const StatePorts& ports : overwritten_) {  // what others hold stays as it is
+    for (const StatePorts& ports : overwritten_) {  // leaves shared data unchanged
       Tensor own = given_[ports.input].tensor();
       given_[ports.input] = Datum();
       own.mutable_bytes();
@@ -107,7 +107,8 @@ void CompiledModel::place_outputs() {
   targets_.clear();
   const Program& p = program();
   std::vector<std::uint64_t> sizes;
-  std::vector<const Tensor*> places(p.outputs.size(), nullptr);  // of those that take an input's
+  // of outputs that reuse the memory of an input
+  std::vector<const Tensor*> places(p.outputs.size(), nullptr);
   for (const StatePorts& ports : overwritten_) places[ports.output] = &inputs_[ports.input];
   std::uint64_t total = 0;
   for (std::size_t k = 0; k < p.outputs.size(); ++k) {
@@ -120,8 +121,8 @@ void CompiledModel::place_outputs() {
       sizes.back() *= static_cast<std::uint64_t>(extent);
     total += (sizes.back() + kOutputAlignment - 1) / kOutputAlignment * kOutputAlignment;
   }
-  // Side by side, so that the system can give large pages: a run that is the first to write to
-  // thousands of small ones takes longer for that than for its work.
+  // One block for all outputs, so that the system can use huge pages: the page faults of thousands
+  // of small pages take longer than many runs.
   const auto block = std::make_shared<Memory>();
   const bool is_one_block = total >= kLargePage && block->allocate(total);
   std::uint64_t offset = 0;
@@ -157,7 +158,7 @@ void CompiledModel::run_prepared() {
   if (context_) {
     context_->run(sources_, targets_);
   } else {
-    made_.clear();  // so that their memory can be used again
+    made_.clear();  // so that their memory can be reused
     made_ = host_->run(given_);
   }
 }
@@ -201,7 +202,7 @@ double CompiledModel::replay() {
 }
 
 std::vector<StepTime> CompiledModel::timed_steps(int run_count) {
-  // Kernels in the program's order, then the others.
+  // Kernels in program order, followed by host steps.
   const auto& steps = program().steps;
   const auto key = [&](std::uint32_t step) {
     return std::pair(steps[step].kind != Program::StepKind::Kernel, step);

@@ -16,61 +16,65 @@
 
 namespace tenon {
 
-/// Runs the standard passes over a graph and compiles what comes out.
-/// `target`: a processor ("native", "x86-64-v3") or a device ("cuda:sm_90a").
+/// Runs the standard passes over a graph and compiles it. `target`: a processor ("native",
+/// "x86-64-v3") or a device ("cuda:sm_90a").
 Program compile_graph(Graph graph, const std::string& target = "native",
                       bool allow_winograd = true);
 
-/// A graph of a program's inputs alone, so that they are read as a model's are.
+/// Returns a graph with only the inputs of a program, to parse input arguments like those of a
+/// model.
 Graph input_ports(const Program& program);
-/// The names of some of its buffers.
+/// Returns the names of buffers.
 std::vector<std::string> names_of(const Program& program,
                                   const std::vector<std::uint32_t>& buffers);
 
-/// What a step took and did, in all the runs that were timed.
+/// Time and work of a step, summed over the timed runs.
 struct StepTime {
   std::string name, value, candidate;
   double seconds = 0, flops = 0, bytes = 0;
 };
 
-/// A program on this machine, taking and giving values, whatever its steps are.
+/// A compiled program on this machine with values as inputs and outputs, with or without host
+/// steps.
 class CompiledModel {
  public:
   CompiledModel(Program program, int thread_count);
 
-  /// Throws Error if an input does not fit, or if the data breaks an op's rules.
+  /// Throws Error if an input does not fit, or if the data violates an op's requirements.
   std::vector<Datum> run(const std::vector<Datum>& inputs);
 
-  /// The same in two steps, for whoever runs more than once: fixes shapes and memory, then runs.
+  /// Splits `run` for repeated runs: `prepare` fixes shapes and memory, `run_prepared` runs.
   void prepare(std::vector<Datum> inputs);
-  /// From the next preparation on these outputs take the memory of these inputs where the order of
-  /// steps allows it; what writes them has to (`codegen::overwritten_states`).
+  /// From the next preparation on, outputs share memory with these inputs (in-place updates), where
+  /// the order of steps allows it and kernels support it (`codegen::overwritten_states`).
   void overwrite(const std::vector<StatePorts>& ports);
   void run_prepared();
-  /// The same, and adds up the seconds of each step of a program of kernels alone.
+  /// Runs, and adds up the seconds of each step of a kernel-only program.
   void run_prepared(std::vector<double>& seconds);
-  /// Called before each run of a body, such as a trip of a loop; what it throws ends the run.
+  /// Sets a callback before each run of a body, such as a loop iteration; an exception from it ends
+  /// the run.
   void before_bodies(std::function<void()> call);
-  /// The same, and tells what was seen of every step.
+  /// Runs, and reports the events of every step.
   void run_watched(RunEvents& events);
-  /// From then on such a run times one step in `stride`, where the program is of kernels alone.
+  /// Makes watched runs of a kernel-only program time only one step in `stride`.
   void sample(std::uint32_t stride, std::uint32_t phase) { watch_.sample(stride, phase); }
-  /// The same, looking at what each step made.
+  /// Runs with observers of each step's results.
   void run_looking(const HostContext::Looks& looks);
-  /// Runs so often, and tells of each step: kernels, then operators and control flow.
+  /// Runs repeatedly and returns the time of each step: kernels first, then host operators and
+  /// control flow.
   std::vector<StepTime> timed_steps(int run_count);
-  /// On a device: runs again on what is there. Gives the device's own time in seconds.
+  /// On a device: replays the last run. Returns the device time in seconds.
   double replay();
   bool is_on_device() const { return context_ && context_->is_on_device(); }
-  /// Of a program of kernels alone: so many contexts, with what was prepared.
+  /// For kernel-only programs: returns that number of contexts, with the prepared inputs.
   InFlight in_flight(std::size_t contexts) const {
     return {model_, thread_count(), inputs_, contexts};
   }
-  /// On a device: times what libraries offer for these steps, and goes on with the fastest.
+  /// On a device: times the library algorithms for these steps and keeps the fastest.
   std::vector<TimedWays> time_ways(const std::vector<bool>& steps) {
     return context_->time_ways(steps);
   }
-  /// On a device: the seconds of these steps, on what was prepared.
+  /// On a device: returns the seconds of these steps on the prepared inputs.
   double time_steps(std::size_t first, std::size_t count) {
     return context_->time_steps(first, count);
   }
@@ -78,7 +82,7 @@ class CompiledModel {
 
   const Program& program() const { return model_ ? model_->program() : host_model_->program(); }
   const KernelRunner& runner() const { return context_ ? context_->runner() : host_->runner(); }
-  /// All of the arena, to be looked at between runs or filled before one.
+  /// Returns the whole arena, to be inspected between runs or filled before one.
   std::span<std::byte> arena() { return context_ ? context_->arena() : host_->runner().arena(); }
   const ProgramTotals& totals() const { return totals_; }
   int thread_count() const { return runner().thread_count(); }
@@ -100,7 +104,7 @@ class CompiledModel {
   std::vector<const void*> sources_;
   std::vector<void*> targets_;
   Watch watch_;
-  // Of a program with other steps than kernels, in place of the above.
+  // For a program with host steps, instead of the above.
   std::shared_ptr<const HostExecutable> host_model_;
   std::optional<HostContext> host_;
   std::vector<Datum> given_, made_;

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Runs every data set of a case; gives what went wrong, or nothing.
+// Runs every data set of a case; returns an error text, or an empty one.
 std::string run_case(const ConformanceCase& test, const ConformanceOptions& settings,
                      ConformanceResult& result) {
   const Tolerance& tolerance = settings.tolerance;
@@ -45,7 +45,7 @@ std::string run_case(const ConformanceCase& test, const ConformanceOptions& sett
       inputs.push_back(onnx::read_datum_file(file.string(), graph.value(graph.inputs()[k]).type));
     }
     reference::Options options;
-    options.thread_count = 1;  // the cases already run side by side
+    options.thread_count = 1;  // the cases already run in parallel
     const RunSymbolic run = [&](const std::vector<Datum>& given) {
       return compiled ? compiled->run(given) : reference::evaluate(graph, given, options);
     };

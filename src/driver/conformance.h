@@ -9,7 +9,7 @@
 
 namespace tenon {
 
-/// One folder in the layout of ONNX's backend tests: `model.onnx` and `test_data_set_*` with
+/// A folder in the layout of ONNX's backend tests: `model.onnx` and `test_data_set_*` with
 /// `input_*.pb` and `output_*.pb`.
 struct ConformanceCase {
   std::string name;
@@ -20,38 +20,38 @@ struct ConformanceResult {
   enum class Status { Passed, Failed, ListedFailure, ListedButPassed };
   std::string name;
   Status status = Status::Passed;
-  /// why it failed, or the list's reason
+  /// why it failed, or the reason in the list
   std::string reason;
   double elapsed_ms = 0;
-  /// compiled, and no operator ran as a C++ function
+  /// compiled to a kernel-only program
   bool is_kernels_alone = false;
   VariedRuns varied = {};
 };
 
 struct ConformanceOptions {
   Tolerance tolerance;
-  /// a part of the case's name
+  /// substring of the case's name
   std::string filter;
-  /// Optimise and compile each model; one that cannot be compiled fails.
+  /// Optimizes and compiles each model; one that fails to compile fails the case.
   bool is_compiled = false;
-  /// that cases are compiled for
+  /// target to compile for
   std::string target = "native";
-  /// every axis of every input is a symbol of its own
+  /// replaces every axis of every input by a symbol
   bool is_symbolic = false;
-  /// With symbols: beside the case's own inputs, run them with one extent changed at a time.
+  /// With symbols: also runs the inputs with one extent changed at a time.
   bool varies = false;
-  /// a folder that gets what those runs read and gave, `CASE/test_data_set_3`
+  /// folder for the inputs and outputs of those runs, `CASE/test_data_set_3`
   std::string kept_runs;
-  /// Cases that are known to fail, with the reason.
+  /// Known failures, with their reasons.
   std::map<std::string, std::string> expected_failures;
   std::function<void(std::size_t done, std::size_t total)> on_progress;
 };
 
-/// The cases in a folder of cases (or the folder itself, if it is one), by name.
+/// Returns the cases in a folder of cases (or the folder itself, if it is one), by name.
 std::vector<ConformanceCase> find_conformance_cases(const std::string& folder);
 
-/// Runs the cases on all cores; results in the order of the cases. A listed case that passes is a
-/// failure: the list is kept honest.
+/// Runs the cases on all cores; results are in the order of the cases. A listed case that passes
+/// counts as a failure, so that the list stays accurate.
 std::vector<ConformanceResult> run_conformance(const std::vector<ConformanceCase>& cases,
                                                const ConformanceOptions& options);
 

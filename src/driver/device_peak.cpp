@@ -16,7 +16,7 @@ namespace {
 constexpr std::int64_t kSide = 4096;                     // of the matrices
 constexpr std::int64_t kCopied = std::int64_t{1} << 27;  // bytes
 
-// Numbers that no power-saving multiplier can skip.
+// Fills with random numbers: simple operands let multipliers save power and raise the clock.
 Tensor filled(DType dtype, const Shape& shape) {
   Tensor tensor(dtype, shape);
   std::uint32_t state = 1;
@@ -27,7 +27,7 @@ Tensor filled(DType dtype, const Shape& shape) {
   return tensor;
 }
 
-// The least of several runs on the device, in seconds.
+// Returns the shortest of several runs on the device, in seconds.
 double time_of(const std::string& text, const std::string& precision, const Tensor& input) {
   CompileRequest request;
   request.cpu = "cuda";

@@ -5,26 +5,25 @@
 
 namespace tenon {
 
-/// What the GPU of this machine gives at most, measured by programs for it: products of large
-/// matrices, and copying.
+/// Measured peak of this machine's GPU: large matrix products, and copies.
 struct DevicePeak {
   double f16_flops_per_s = 0, bf16_flops_per_s = 0, tf32_flops_per_s = 0, f32_flops_per_s = 0;
-  /// read and written
+  /// read plus written
   double bytes_per_s = 0;
 };
-/// Takes a few seconds. Throws Error (Device) where there is no GPU, or a library is missing.
+/// Takes a few seconds. Throws Error (Device) if there is no GPU or a library is missing.
 DevicePeak measure_device_peak();
 
-/// The ceilings of a program for a GPU: its products are of the type that most of its arithmetic
-/// has. Takes a second.
+/// Returns the roofline peaks for a GPU program: of matrix products in the type of most of its
+/// arithmetic. Takes a second.
 MachinePeak measure_device_peak_for(const Program& program);
 
-/// Bytes a second between the GPU of this machine and pinned memory of the host's, the slower way:
-/// what was measured with this kind of GPU before; measured now and kept where nothing was. `anew`
-/// measures in any case. Throws Error (Device) where there is no GPU.
+/// Returns the bandwidth between this machine's GPU and pinned host memory in the slower direction,
+/// in bytes per second: cached for this kind of GPU, or measured now and cached. `anew` measures in
+/// any case. Throws Error (Device) without a GPU.
 double known_link_bytes_per_s(bool anew = false);
 
-/// The least seconds that a step takes: for its arithmetic, or for moving its bytes.
+/// Returns the roofline lower bound of a step's time in seconds: of arithmetic or memory traffic.
 double least_seconds(const MachinePeak& peak, double flops, double bytes);
 
 }  // namespace tenon

@@ -17,11 +17,11 @@ std::string first_name(const Graph& graph, NodeId id) {
   return graph.node(id).name;
 }
 
-// Where a value is: in the graph itself, in a body of one of its nodes, or nowhere.
+// Location of a value: in the graph itself, in a body of one of its nodes, or not found.
 struct Whereabouts {
   const Graph* graph = nullptr;
-  NodeId node;    // makes the value; invalid for an input
-  NodeId holder;  // the node of the outermost graph in whose body it is
+  NodeId node;    // producer of the value; invalid for an input
+  NodeId holder;  // node of the outermost graph whose body contains it
   bool is_found() const { return graph != nullptr; }
 };
 
@@ -34,7 +34,7 @@ bool find_in(const Graph& graph, const std::string& name, Whereabouts& place) {
   for (NodeId id : graph.nodes_in_order()) {
     for (const Graph& body : graph.node(id).bodies) {
       if (!find_in(body, name, place)) continue;
-      place.holder = id;  // the outermost one stays
+      place.holder = id;  // the outermost one wins
       return true;
     }
   }
@@ -47,8 +47,8 @@ Whereabouts place_of(const Graph& graph, const std::string& name) {
   return place;
 }
 
-// The first result of the node that the source called so, in the graph or in a body; empty where
-// there is none.
+// Returns the first result of the node with that source name, in the graph or in a body; empty if
+// not found.
 std::string result_of(const Graph& graph, const std::string& node_name) {
   for (NodeId id : graph.nodes_in_order()) {
     if (graph.node(id).name == node_name && graph.node(id).bodies.empty())
@@ -72,7 +72,7 @@ void collect_names(const Graph& graph, std::vector<std::string>& names) {
   }
 }
 
-// The first result of the node that is meant; empty where there is none.
+// Returns the first result of the named node; empty if not found.
 std::string resolve(const Graph& graph, const std::string& name) {
   const Whereabouts place = place_of(graph, name);
   if (place.is_found()) return place.node ? first_name(*place.graph, place.node) : name;
@@ -97,7 +97,7 @@ std::string described(const Graph& graph, const Whereabouts& place) {
                 first_name(graph, place.holder), "'");
 }
 
-// What would compute a node of the outermost graph.
+// Returns the kernel candidates for a node of the outermost graph.
 std::vector<Explanation::Kernel> kernels_of(const Graph& graph, NodeId node,
                                             const codegen::CompileOptions& compile) {
   if (graph.constant_of(graph.node(node).results.front()) != nullptr) return {};
@@ -159,13 +159,13 @@ Explanation explain(Graph graph, const std::string& name, PipelineOptions option
     was = described(graph, place);
   }
   const bool is_known = !result.name.empty();
-  if (!is_known) result.name = name;  // a pass may make it
+  if (!is_known) result.name = name;  // a pass may create it
 
   Remarks remarks;
   options.pass_options.remarks = &remarks;
   std::size_t said = 0;
   bool is_ever_found = is_known;
-  // What its result is called now: where a pass puts it in another's place, it takes that one's.
+  // Current name of its result: a value that replaces another one takes its name.
   std::string value = result.name;
   options.on_pass = [&](const PassReport& report, const Graph& after) {
     const std::vector<Remarks::Entry>& entries = remarks.about(value);
@@ -177,7 +177,7 @@ Explanation explain(Graph graph, const std::string& name, PipelineOptions option
       result.steps.push_back(
           {report.pass, concat("its result takes the place of '", renamed, "'")});
       value = renamed;
-      said = remarks.about(value).size();  // what was said before was about the other
+      said = remarks.about(value).size();  // earlier remarks concern the replaced value
       place = place_of(after, value);
     }
     const std::string is = is_ever_found ? described(after, place) : was;

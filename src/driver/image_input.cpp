@@ -18,8 +18,8 @@ struct Places {
 Places places_of(const Shape& shape, const std::string& path) {
   Shape image = shape;
   if (image.size() == 4 && image.front() == 1) image.erase(image.begin());
-  // Colours tell where the channels are; where there are none, or both ends could be them, the
-  // first is.
+  // The axis of extent 3 is the channel axis; without one, or if both ends qualify, it is the
+  // first.
   if (image.size() == 3) {
     const Places first{image[0], image[1], image[2], false},
         last{image[2], image[0], image[1], true};
@@ -46,7 +46,8 @@ double channel(const std::vector<double>& settings, std::int64_t c, const char* 
   return settings[settings.size() == 1 ? 0 : static_cast<std::size_t>(c)];
 }
 
-// A channel of the image as it would be at the centre of a pixel of another raster.
+// Bilinear interpolation: samples a channel of the image at the centre of a pixel of another
+// raster.
 double sample(const Image& image, double y, double x, std::int64_t c) {
   const auto at = [&](std::int64_t row, std::int64_t column) {
     row = std::clamp<std::int64_t>(row, 0, image.height - 1);

@@ -9,15 +9,16 @@
 
 namespace tenon {
 
-/// Contexts of one program that a single thread keeps busy: while one waits for its outputs the
-/// others have runs of their own.
+/// Contexts of one program kept in flight by a single thread: while one waits for its outputs, the
+/// others run.
 class InFlight {
  public:
-  /// All of them run on the same inputs, in ordinary memory of the host's.
+  /// All contexts use the same inputs, in pageable host memory.
   InFlight(const std::shared_ptr<const Executable>& model, int thread_count,
            const std::vector<Tensor>& inputs, std::size_t count);
 
-  /// Runs so often in all, in turns, after each has run once. Gives the seconds.
+  /// Runs that many times in total, round robin, after one warm-up run of each context. Returns the
+  /// seconds.
   double run(std::size_t runs);
   std::size_t count() const { return lanes_.size(); }
 

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Integer inputs are most often indices: these fit any table, down to BERT's two kinds of token.
+// Integer inputs are usually indices: these are valid for any table, even BERT's two token types.
 constexpr double kLargestRandomInteger = 1;
 
 Datum random_value(const Type& type, const Shape& shape, std::uint64_t seed) {
@@ -155,7 +155,7 @@ std::vector<Datum> read_inputs(const Graph& graph, const std::vector<std::string
   for (const std::string& text : texts) {
     if (text.rfind('@', 0) == 0) {
       const std::string path = text.substr(1);
-      std::error_code unreadable;  // and so no folder: opening it as a file says why
+      std::error_code unreadable;  // treated as a file: opening it reports the reason
       if (fs::is_directory(path, unreadable)) {
         for (std::size_t k = 0; k < values.size(); ++k) {
           const std::string file = find_value_file(path, name_of(k), "input", k);
@@ -168,7 +168,7 @@ std::vector<Datum> read_inputs(const Graph& graph, const std::vector<std::string
       }
       continue;
     }
-    // The name may hold colons itself, so the description is looked for from the end.
+    // Searches from the end, because the name may contain colons.
     std::size_t colon = text.find(":@");
     if (colon == std::string::npos) colon = text.rfind(":random:");
     if (colon == std::string::npos && text.ends_with(":zeros")) colon = text.size() - 6;
@@ -216,7 +216,7 @@ std::string find_value_file(const std::string& folder, const std::string& name,
 
 namespace {
 
-// The element type of what an array stands for, where that can be told.
+// Returns the element type of a tensor type; nullopt for other types.
 std::optional<DType> dtype_of(const Type& type) {
   if (!type.is_tensor()) return std::nullopt;
   return type.tensor().dtype;
@@ -237,7 +237,7 @@ std::string item_file(const std::string& folder, std::size_t position) {
   return "";
 }
 
-// Removes what `write_value` wrote, and the folder if nothing else is in it.
+// Removes files of `write_value`, and the folder if it is empty afterwards.
 void remove_items(const std::string& folder) {
   std::error_code ignored;
   std::size_t position = 0;
@@ -277,8 +277,8 @@ Datum read_value_file(const std::string& path, const Type& type) {
 void make_folder(const std::string& path) {
   std::error_code failed;
   fs::create_directories(path, failed);
-  // "File exists" where a file stands in the way of the last folder is not always an error of the
-  // call.
+  // The system may report "File exists" for a file in place of the last folder without an error
+  // code.
   if (!failed && !fs::is_directory(path, failed) && !failed)
     failed = std::make_error_code(std::errc::not_a_directory);
   if (failed)
@@ -289,7 +289,7 @@ void make_folder(const std::string& path) {
 void write_value(const Datum& value, const std::string& folder, const std::string& name) {
   const std::string stem = (fs::path(folder) / name).string(), array = stem + ".npy",
                     items = stem + ".items";
-  remove_items(items);  // there may have been more of them
+  remove_items(items);  // a longer sequence may have been there before
   if (value.is_tensor()) {
     numpy::write_npy_file(value.tensor(), array);
     return;
@@ -298,7 +298,7 @@ void write_value(const Datum& value, const std::string& folder, const std::strin
   for (std::size_t k = 0; k < value.items().size(); ++k)
     write_value(value.items()[k], items, concat(k));
   std::error_code ignored;
-  fs::remove(array, ignored);  // of a value that was a tensor before
+  fs::remove(array, ignored);  // left from a tensor of that name
 }
 
 std::string file_name_of(std::string_view value_name) {

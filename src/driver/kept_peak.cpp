@@ -21,8 +21,8 @@ namespace {
 
 using PeakJson = nlohmann::json;
 
-// Beside the timings of kernels, which hold for this machine too; nothing where there is no place
-// for them.
+// Stored in the folder of the tuning cache, whose timings hold for this machine too; nullopt
+// without such a folder.
 std::optional<std::filesystem::path> kept_path() {
   const auto timings = tuning_cache_path();
   if (!timings) return std::nullopt;
@@ -35,7 +35,7 @@ PeakJson read_kept() {
   std::ifstream in(*path);
   if (!in) return PeakJson::object();
   PeakJson json = PeakJson::parse(in, nullptr, false);
-  return json.is_object() ? json : PeakJson::object();  // a damaged file is measured over
+  return json.is_object() ? json : PeakJson::object();  // a damaged file is replaced
 }
 
 bool read_peak(const PeakJson& kept, const std::string& key, MachinePeak& peak) {
@@ -68,7 +68,7 @@ void keep(const std::string& key, PeakJson peak) {
     file.out() << kept.dump(2) << "\n";
     file.finish();
   } catch (const Error&) {
-    // A folder that cannot be written to: it is measured again next time.
+    // The folder is not writable: measured again next time.
   }
 }
 

@@ -14,16 +14,15 @@
 namespace tenon {
 namespace {
 
-constexpr int kChains = 12;  // covers the latency of two multiply-add units
+constexpr int kChains = 12;  // covers the latency of two FMA units
 constexpr int kRepeats = 200'000;
 constexpr std::size_t kMemoryBytes = std::size_t{128} << 20;
 constexpr int kTrials = 5;
-constexpr std::size_t kCachedBytes = std::size_t{256}
-                                     << 10;  // fits where a core has a cache of its own
+constexpr std::size_t kCachedBytes = std::size_t{256} << 10;  // fits a private cache of each core
 constexpr int kCacheRepeats = 200;
 
-// Empty instructions that "change" what is measured: a compiler that sees only the results it needs
-// would compute one lane of twelve chains in one vector, or nothing.
+// Empty asm statements that clobber the accumulators: otherwise the compiler would vectorize twelve
+// chains into one, or drop the computation.
 
 __attribute__((target("avx512f"))) double multiply_adds_512() {
   __m512 chains[kChains];
@@ -55,7 +54,7 @@ __attribute__((target("avx2,fma"))) double multiply_adds_256() {
   return 2.0 * 8 * kChains * kRepeats;
 }
 
-// Sums a part of memory; several accumulators, so that the reads do not wait for the sums.
+// Sums a range of memory with several accumulators, so that loads do not wait for additions.
 double read_bytes(const std::uint64_t* data, std::size_t count) {
   std::uint64_t sums[8] = {};
   for (std::size_t n = 0; n + 8 <= count; n += 8) {
@@ -67,7 +66,7 @@ double read_bytes(const std::uint64_t* data, std::size_t count) {
   return static_cast<double>(count) * 8;
 }
 
-// The best of some trials of what all threads do together in a second: work(thread) gives its
+// Returns the best of several trials of the total rate of all threads: work(thread) returns its
 // amount.
 double best_rate(int thread_count, const std::function<double(int)>& work) {
   double best = 0;

@@ -5,30 +5,30 @@
 
 namespace tenon {
 
-/// What this machine can do at most, measured now: the ceilings that a network's time is compared
-/// with.
+/// Roofline peaks of this machine, measured now.
 struct MachinePeak {
-  /// f32 multiply-adds, two operations each
+  /// f32 FMAs, two operations each
   double flops_per_s = 0;
-  /// read from memory
+  /// memory reads
   double bytes_per_s = 0;
-  /// read from caches that each core has for itself
+  /// reads from private caches of the cores
   double cache_bytes_per_s = 0;
-  /// of the last level; what fits is not read from memory every time
+  /// of the last-level cache (LLC); data that fits is not read from memory every time
   std::uint64_t cache_bytes = 0;
 };
 
-/// Takes about a tenth of a second, and 128 MiB while it lasts.
+/// Takes about a tenth of a second, and 128 MiB meanwhile.
 MachinePeak measure_machine_peak(int thread_count);
 
-/// What was measured on this kind of processor before, with so many threads; measured now and kept
-/// where nothing was. `anew` measures in any case. What cannot be kept is measured each time.
+/// Returns the machine peak cached for this processor model and thread count; measures and caches
+/// it if it is missing. `anew` measures in any case. Without a writable cache it is measured each
+/// time.
 MachinePeak known_machine_peak(int thread_count, bool anew = false);
-/// The processor's own name.
+/// Returns the processor's model name.
 std::string processor_name();
 
-/// The least milliseconds that a network's arithmetic takes, and reading those of its constants
-/// that no cache holds.
+/// Returns the roofline lower bound of a network in milliseconds: its arithmetic, or reading the
+/// constants that exceed the caches.
 double least_ms(const MachinePeak& peak, double flops, std::uint64_t constant_bytes);
 
 }  // namespace tenon

@@ -26,7 +26,7 @@ WrittenDocument write_document(const DocumentFormat& format, const Graph& graph,
   return format.write(options.note_kernels ? options.note_kernels(graph) : graph);
 }
 
-// What a document only describes lies beside it, where it is a file and not a pipe.
+// Writes the elements that a document only describes to a file next to it, unless that is a pipe.
 void write_values(const std::string& path, const WrittenDocument& written,
                   const SaveOptions& options) {
   namespace fs = std::filesystem;
@@ -34,7 +34,7 @@ void write_values(const std::string& path, const WrittenDocument& written,
   std::error_code none;
   if (!fs::is_regular_file(path, none)) return;
   if (written.values.empty() || options.style == "metadata") {
-    fs::remove(beside, none);  // those of a document that was there before
+    fs::remove(beside, none);  // left from a previous document
     return;
   }
   std::ostringstream text;
@@ -87,7 +87,7 @@ void save_model(const Graph& graph, const std::string& format, const std::string
                 const SaveOptions& options) {
   if (format == "onnx") {
     refuse_style(format, options);
-    // Appears whole too; its file of weights is named after the model.
+    // Renamed into place when complete; the weights file is named after the model.
     onnx::ExportOptions settings;
     if (options.onnx_opset != 0) settings.opset = options.onnx_opset;
     onnx::export_onnx(graph, path, settings);

@@ -21,35 +21,34 @@ struct Format {
 const std::vector<Format>& formats();
 
 /// Reads a model: `zoo:NAME?param=value,…`, `random:SEED?nodes=COUNT`, `-` or a file, whose format
-/// its content tells.
+/// is detected by content.
 Graph load_model(const std::string& argument);
-/// A file as its format has it; null where it is of no other system.
+/// A document in a foreign format; null for Tenon's own.
 struct LoadedDocument {
   const DocumentFormat* format = nullptr;
   std::unique_ptr<Document> document;
 };
 
 struct SaveOptions {
-  /// 0: the newest that the ops need
+  /// 0: the newest opset that the ops need
   int onnx_opset = 0;
-  /// a variant of the format, where it has any
+  /// variant of the format, if it has any
   std::string style;
-  /// Where given, a format that names kernels gets those that this notes of a graph.
+  /// Optional: annotates a graph with kernels, for a format that names them.
   std::function<Graph(Graph)> note_kernels = {};
 };
-/// Where the elements of constants lie that a document only describes: beside it, a graph of
-/// constants in Tenon's text form.
+/// Returns the path of the elements of constants that a document only describes: a graph of
+/// constants in Tenon's text form, next to the document.
 std::string values_path(const std::string& document);
 
-/// Writes a graph in the format of that name. The file appears only when it is complete; what a
-/// document cannot hold of constants appears at `values_path`.
+/// Writes a graph in the format of that name. The file appears only when it is complete; constants
+/// that a document cannot hold go to `values_path`.
 void save_model(const Graph& graph, const std::string& format, const std::string& path,
                 const SaveOptions& options = {});
-/// The same for a model as an argument names it. A document written in its own format keeps all it
-/// says.
+/// Writes the model of an argument. A document written in its own format is preserved completely.
 void convert_model(const ModelSource& source, const std::string& format, const std::string& path,
                    const SaveOptions& options = {});
-/// What `save_model` would write, of a format that is text.
+/// Returns the text that `save_model` would write, for a text format.
 std::string model_text(const Graph& graph, const std::string& format,
                        const SaveOptions& options = {});
 

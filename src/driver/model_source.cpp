@@ -41,7 +41,7 @@ bool looks_like_text_graph(std::string_view head) {
   return false;
 }
 
-// Whether bytes can be shown: no zeros, and next to none that only control.
+// Returns whether the bytes are printable text, without control characters.
 bool is_text(std::string_view head) {
   const auto controls = std::count_if(head.begin(), head.end(), [](char c) {
     return static_cast<unsigned char>(c) < ' ' && c != '\n' && c != '\r' && c != '\t';
@@ -49,7 +49,7 @@ bool is_text(std::string_view head) {
   return !head.empty() && controls == 0;
 }
 
-// Up to so many bytes of what `file` gives from where it stands.
+// Reads up to that many bytes from the current position of `file`.
 std::string read_bytes(int file, std::size_t most_bytes, const std::string& name) {
   std::string bytes;
   for (std::size_t piece = 1 << 16; bytes.size() < most_bytes;
@@ -71,7 +71,7 @@ std::string read_bytes(int file, std::size_t most_bytes, const std::string& name
   return bytes;
 }
 
-// An open file, closed whatever happens.
+// An open file, closed by the destructor.
 class OpenFile {
  public:
   explicit OpenFile(const std::string& path) : number_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
@@ -117,7 +117,7 @@ ModelSource::ModelSource(std::string argument) : argument_(std::move(argument)),
     bytes_ = read_piped(STDIN_FILENO, name_);
     return;
   }
-  std::error_code unreadable;  // opening it says why
+  std::error_code unreadable;  // opening it reports the reason
   const fs::file_status status = fs::status(argument_, unreadable);
   if (fs::is_directory(status))
     throw Error("a model is a file, not a folder", ErrorKind::Usage).got(argument_);
@@ -152,7 +152,7 @@ bool ModelSource::is_program() const {
 }
 
 std::optional<Program> ModelSource::program(bool is_trusted) const {
-  // A shared object says by its name that it is machine code.
+  // The extension of a shared object marks it as machine code.
   if (kind_ == Kind::File && argument_.ends_with(kSharedObjectEnding))
     return read_appended(argument_);
   if (!is_program()) return std::nullopt;
@@ -193,9 +193,9 @@ void ModelSource::add_values(Graph& graph) const {
   }
 }
 
-// A text that starts like none of the formats: how far the reader of each gets.
+// Error for text of no known format: the position that each format's reader reached.
 Error ModelSource::unrecognised() const {
-  constexpr std::size_t most_bytes = 1 << 20;  // enough to tell
+  constexpr std::size_t most_bytes = 1 << 20;  // enough for detection
   const std::string text = whole().substr(0, most_bytes);
   std::string tried;
   const auto note = [&](const std::string& format, const Error& error) {

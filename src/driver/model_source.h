@@ -9,26 +9,26 @@
 
 namespace tenon {
 
-/// What a model argument names: `zoo:NAME?…`, `random:SEED?…`, a file, or `-` for standard input.
-/// What gives its bytes only once (a pipe) is read here, so that format, document and graph all
-/// come from the same bytes.
+/// A model argument: `zoo:NAME?…`, `random:SEED?…`, a file, or `-` for standard input. Input that
+/// can be read only once (a pipe) is buffered here, so that format, document and graph come from
+/// the same bytes.
 class ModelSource {
  public:
-  /// Throws Error (Usage) for what cannot be read.
+  /// Throws Error (Usage) if it cannot be read.
   explicit ModelSource(std::string argument);
-  /// A model that somebody has in memory.
+  /// Returns a model in memory.
   static ModelSource of_bytes(std::string bytes, std::string name = "the bytes given");
 
-  /// What messages call it.
+  /// Name for messages.
   const std::string& name() const { return name_; }
 
-  /// The program in it, or nothing where it is no program. A program is machine code: it is taken
-  /// only from a file that is called FILE.tnn or FILE.so, or where somebody says that this one is
-  /// to be trusted. Throws Error otherwise.
+  /// Returns the program in it, or nullopt if it is not a program. A program is machine code: it is
+  /// loaded only from a file named FILE.tnn or FILE.so, or if the caller trusts it explicitly.
+  /// Throws Error otherwise.
   std::optional<Program> program(bool is_trusted) const;
-  /// The file as its format has it, where it is a document of another system; null where it is not.
+  /// Returns the document if the file has a foreign format; null otherwise.
   LoadedDocument document() const;
-  /// Throws Error for what is no model.
+  /// Throws Error if it is not a model.
   Graph graph() const;
 
  private:
@@ -44,7 +44,7 @@ class ModelSource {
 
   Kind kind_ = Kind::File;
   std::string argument_, name_;
-  /// of what can be read only once
+  /// of input that can be read only once
   std::string bytes_;
 };
 

@@ -4,9 +4,9 @@
 
 namespace tenon {
 
-/// A graph of one node of another: its operands are inputs, or constants where they are that, and
-/// all its results are outputs. An input more for each symbol that no operand has for an extent, so
-/// that every symbol can be told when it runs.
+/// Extracts one node into a graph: its operands become inputs, or constants if they are constant,
+/// and all its results become outputs. Adds an input for each symbol that is not the extent of an
+/// operand, so that every symbol is known at run time.
 Graph node_alone(const Graph& graph, NodeId node);
 
 }  // namespace tenon

@@ -74,7 +74,7 @@ std::string sentence_of(const Pass& pass, PassFailure::Kind kind) {
     return again && again->kind == failure.kind;
   };
   Reproducer smallest{before, checker.inputs_of_failure()};
-  // A failure that does not show again with the graph by itself cannot be narrowed down.
+  // A failure that the extracted graph does not reproduce cannot be reduced.
   if (shows(smallest)) smallest = reduce(std::move(smallest), shows, checker.how());
   const auto last = failure_of(pass, smallest.graph, smallest.inputs, quiet, checker.how());
   throw Error(sentence_of(pass, failure.kind), ErrorKind::ComparisonFailed)
@@ -84,8 +84,7 @@ std::string sentence_of(const Pass& pass, PassFailure::Kind kind) {
             print_reproducer(smallest));
 }
 
-// To look at every node takes as long as a pass: larger graphs are verified when all passes have
-// run.
+// Verification takes as long as a pass: larger graphs are verified only after all passes.
 constexpr std::size_t kVerifiedEachTime = 50'000;
 
 class Runner {
@@ -147,18 +146,17 @@ class Runner {
 
 std::vector<std::string> standard_passes() {
   return {
-      "integer-products",  // first of all: dequantized weights would be folded to floats
-      "fold-constants",    // before rules: shapes that are numbers and symbols are what rules ask
-                           // about
+      "integer-products",  // first of all: otherwise dequantized weights would be folded to floats
+      "fold-constants",    // before rules, which rely on static and symbolic shapes
       "simplify",
-      "recognise",       // patterns count on the canonical form that simplify leaves
-      "fold-constants",  // what the two made of constants
-      "fold-scales",     // scales that are computed are constants by now
-      "sum-stacks",      // behind all that looks for products
-      "choose-layouts",  // before fuse: a transpose in a group's way would split it
-      "simplify",        // transposes and reshapes that meet now
-      "fuse",            // behind all that looks for patterns: a group hides its members
-      "order",           // last: by now it is known what runs and what is held
+      "recognise",       // patterns expect the canonical form that simplify produces
+      "fold-constants",  // folds new constants of the two
+      "fold-scales",     // computed scales are constants by now
+      "sum-stacks",      // after all pattern matching of products
+      "choose-layouts",  // before fuse: a transpose inside a group would split it
+      "simplify",        // transposes and reshapes that became adjacent
+      "fuse",            // after all pattern matching: a group hides its members
+      "order",           // last: nodes and lifetimes are final
   };
 }
 
@@ -172,15 +170,15 @@ PipelineOptions pipeline_for(const std::string& target, const std::string& preci
   const auto behind_scales = [&] {
     return std::find(options.passes.begin(), options.passes.end(), "fold-scales") + 1;
   };
-  // Libraries multiply floats; products of bytes have kernels of our own where they are asked for.
+  // Libraries multiply floats; our own kernels multiply bytes if requested.
   const bool has_bytes = is_device && precision == "int8";
   if (has_bytes) options.pass_options.target = with_byte_products(options.pass_options.target);
   if (is_device && !has_bytes) std::erase(options.passes, "integer-products");
-  // One product has too few results to keep a device busy.
+  // A single product has too few results to keep a device busy.
   if (is_device) std::erase(options.passes, "sum-stacks");
   if (is_device) options.passes.insert(behind_scales(), "join-products");
   if (is_narrow) {
-    // Behind the scales: they are folded with all digits.
+    // After scale folding, which needs full precision.
     options.passes.insert(behind_scales(), "assign-precision");
     if (precision == "bf16") options.pass_options.assign_precision_to = "bf16";
   } else if (!precision.empty() && precision != "f32" && !(precision == "tf32" && is_device) &&
@@ -214,7 +212,7 @@ std::vector<Pass> chosen_passes(const PipelineOptions& options) {
 }
 
 Graph run_passes(Graph graph, std::span<const Pass> passes, const PipelineOptions& options) {
-  keep_constraints(graph);  // before any pass rewrites a node that asks for something
+  keep_constraints(graph);  // before any pass rewrites a node with a requirement
   Runner runner(graph, options);
   for (const Pass& pass : passes) {
     try {

@@ -11,54 +11,53 @@
 
 namespace tenon {
 
-/// The passes that run unless others are asked for, in order.
+/// Returns the default passes, in order.
 std::vector<std::string> standard_passes();
 
-/// What one pass did.
+/// Report on one pass.
 struct PassReport {
   std::string pass;
   double elapsed_ms = 0;
-  /// those in bodies too
+  /// including nodes in bodies
   std::size_t nodes_before = 0, nodes_after = 0;
   /// "constant -3, fused +1"; "nothing", or "attributes or order"
   std::string change;
 };
 
 struct PipelineOptions {
-  /// empty: the standard ones
+  /// empty: the standard passes
   std::vector<std::string> passes;
   std::vector<std::string> without;
   std::string stop_after;
-  /// Run the graph on random inputs before and after each pass and throw an Error that names the
-  /// first pass that changes a result, with the smallest graph that shows it.
+  /// Runs the graph on random inputs before and after each pass and throws an Error that names the
+  /// first pass that changes a result, with the smallest failing graph.
   bool verify_each = false;
   int verify_trials = 4;
   std::uint64_t verify_seed = 1;
-  /// of the evaluator that verifies
+  /// of the verifying evaluator
   int thread_count = 0;
-  /// Inputs that make more nodes run, or a tensor larger than this, are replaced by others.
+  /// Replaces inputs that run more nodes than this, or produce a larger tensor.
   std::int64_t verify_node_runs = 200000;
   std::int64_t verify_result_bytes = std::int64_t{4} << 30;
   PassOptions pass_options;
-  /// Called after each pass, when it is asked for.
+  /// Optional callback after each pass.
   std::function<void(const PassReport& report, const Graph& after)> on_pass;
-  /// Called as runs on random inputs are done, with the pass they are about.
+  /// Callback for the progress of verification runs, with the pass.
   std::function<void(std::string_view pass, std::size_t done, std::size_t total)> on_verified;
 };
 
-/// How graphs are made ready for a target, as `--target` and `--precision` name them: "native",
-/// "cuda:sm_90a"; "", "f16", "bf16", of a device also "tf32" and "int8" (of quantized models).
-/// Throws Error (Usage) for a precision that is none.
+/// Returns the pipeline for a target and precision, as `--target` and `--precision` name them:
+/// "native", "cuda:sm_90a"; "", "f16", "bf16", on a device also "tf32" and "int8" (for quantized
+/// models). Throws Error (Usage) for an unknown precision.
 PipelineOptions pipeline_for(const std::string& target, const std::string& precision);
 
-/// The passes that the options ask for, in order. Throws an Error (Usage) for a name that is none,
-/// or that is not among those that run.
+/// Returns the passes that the options select, in order. Throws Error (Usage) for an unknown name,
+/// or for one that is not among the selected passes.
 std::vector<Pass> chosen_passes(const PipelineOptions& options);
 
-/// Runs passes over a graph and verifies what each returns.
+/// Runs passes over a graph and verifies the result of each.
 Graph run_pipeline(Graph graph, const PipelineOptions& options);
-/// The same for passes that need not be in the list; `passes`, `without` and `stop_after` are not
-/// read.
+/// Runs passes that need not be registered; ignores `passes`, `without` and `stop_after`.
 Graph run_passes(Graph graph, std::span<const Pass> passes, const PipelineOptions& options);
 
 }  // namespace tenon

@@ -6,7 +6,8 @@
 
 namespace tenon {
 
-/// Seeded numbers that are the same on every machine (splitmix64), which those of <random> are not.
+/// Seeded random numbers that are equal on every machine (splitmix64), unlike the distributions of
+/// <random>.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}
@@ -18,14 +19,14 @@ class Random {
     mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebU;
     return mixed ^ (mixed >> 31);
   }
-  /// From 0 to `count` - 1.
+  /// Returns 0 to `count` - 1.
   std::size_t below(std::size_t count) { return static_cast<std::size_t>(next() % count); }
   std::int64_t between(std::int64_t lo, std::int64_t hi) {
     return lo + static_cast<std::int64_t>(next() % (static_cast<std::uint64_t>(hi - lo) + 1));
   }
-  /// True this many times in a hundred.
+  /// Returns true with that probability.
   bool chance(unsigned percent) { return next() % 100 < percent; }
-  /// In [0, 1).
+  /// Returns a number in [0, 1).
   double real() { return static_cast<double>(next() >> 11) * 0x1p-53; }
   template <class T>
   const T& pick(const std::vector<T>& among) {

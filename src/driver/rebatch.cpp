@@ -10,7 +10,7 @@
 namespace tenon {
 namespace {
 
-// The extent that the inputs' first axes have in common: that of the first input with an axis.
+// Returns the batch: the first extent of the first input that has an axis.
 std::optional<Dim> batch_of(const Graph& graph) {
   for (const ValueId input : graph.inputs()) {
     const Type& type = graph.value(input).type;
@@ -19,7 +19,7 @@ std::optional<Dim> batch_of(const Graph& graph) {
   return std::nullopt;
 }
 
-// Shapes that are written into a node: a list whose first extent is the old batch.
+// Updates shape attributes of a node whose first extent is the old batch.
 bool follow(Node& node, const Dim& before, std::int64_t batch) {
   bool has_changed = false;
   Attributes attrs = node.attrs;
@@ -42,7 +42,7 @@ bool makes_constant(const Graph& graph, NodeId id) {
   return !results.empty() && results[0] && graph.constant_of(results[0]) != nullptr;
 }
 
-// Types of the nodes, once those of the inputs have changed.
+// Infers types again after the input types have changed.
 void infer_anew(Graph& graph, const Dim& before, std::int64_t batch, const std::string& hint) {
   try {
     for (const NodeId id : graph.nodes_in_order()) {

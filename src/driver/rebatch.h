@@ -8,19 +8,19 @@
 
 namespace tenon {
 
-/// The model for another batch (0: its own): the first axis of its inputs, where they agree on it,
-/// a symbol or a number. Shapes that the model states itself (`reshape`) follow where their first
-/// extent is the old batch. Throws Error (Usage) where there is no such axis, and Error with the
-/// node's words where the graph does not allow it.
+/// Returns the model with another batch (0: unchanged): replaces the first extent of its inputs, a
+/// symbol or a number that they share. Shape attributes (`reshape`) whose first extent is the old
+/// batch follow. Throws Error (Usage) without such an axis, and Error with the node's message if
+/// the graph does not support it.
 Graph rebatched(Graph graph, std::int64_t batch);
 
-/// The model for inputs of these shapes, where it states other numbers: the graph is inferred anew.
-/// Where the first extent changes, inputs that are not named follow if theirs was the same. Symbols
-/// stay. Throws as `rebatched` does; shapes of no input of the model are left to others.
+/// Returns the model for inputs of these shapes, with types inferred again. If a first extent
+/// changes, other inputs with the same first extent follow. Symbols stay. Throws like `rebatched`;
+/// ignores shapes of unknown inputs, which are checked elsewhere.
 Graph reshaped(Graph graph, const std::map<std::string, Shape>& shapes);
 
-/// The model for a batch (0: its own) and inputs of these shapes, for good: symbols in them become
-/// numbers too. Throws as the others do, and for shapes of no input and of the wrong rank.
+/// Returns the model with a fixed batch (0: unchanged) and these input shapes: binds symbols to
+/// numbers too. Throws like the others, and for unknown inputs and wrong ranks.
 Graph with_fixed_shapes(Graph graph, std::int64_t batch,
                         const std::map<std::string, Shape>& shapes);
 

@@ -4,11 +4,11 @@
 
 namespace tenon {
 
-/// The most memory of this process that was resident at once, by the kernel's count, since it began
-/// or `begin_resident_peak` was last called.
+/// Returns the peak resident set size of this process, by the kernel's count, since its start or
+/// the last call of `begin_resident_peak`.
 std::uint64_t resident_peak_bytes();
-/// Gives back what the allocator keeps for later, and has the kernel count from now on. Where it
-/// does not do that, the peak since the process began stays.
+/// Returns free memory of the allocator to the system and resets the kernel's peak. Without kernel
+/// support the peak since the start of the process remains.
 void begin_resident_peak();
 
 }  // namespace tenon

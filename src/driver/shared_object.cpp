@@ -5,7 +5,8 @@
 
 #include <span>
 
-// The runtime as a shared object, taken in as it was built: whoever has the compiler has it too.
+// The runtime as a shared object, embedded at build time, so that it is always available to the
+// compiler.
 __asm__(
     ".section .rodata\n"
     ".balign 16\n"

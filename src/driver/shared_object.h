@@ -6,8 +6,8 @@
 
 namespace tenon {
 
-/// Writes a program as a shared object: the runtime with its C interface, and the program behind
-/// it (`program/appended.h`). Needs no linker. Throws Error (Unsupported) for a program that needs
+/// Writes a program as a shared object: the runtime with its C interface, followed by the program
+/// (`program/appended.h`). Needs no linker. Throws Error (Unsupported) for a program that needs
 /// more than the runtime.
 void write_shared_object(const Program& program, const std::string& path,
                          const std::string& constants_path = "");

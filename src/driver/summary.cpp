@@ -16,7 +16,7 @@ void add(Footprint& total, const Footprint& more) {
   total.bytes_written = total_of(total.bytes_written, more.bytes_written);
 }
 
-// Symbolic counts are compared by what they are at the symbols' least values.
+// Symbolic counts are compared at the symbols' least values.
 std::int64_t rank_of(const Dim& dim) { return dim.value().value_or(dim.range().lo); }
 
 }  // namespace

@@ -10,10 +10,10 @@
 
 namespace tenon {
 
-/// The sum, or the symbol `many` where it has too many terms to be of use to anybody.
+/// Returns the sum, or the symbol `many` if it has too many terms to be useful.
 Dim total_of(const Dim& a, const Dim& b);
 
-/// What there is to know about a graph at a glance.
+/// Overview of a graph.
 struct GraphSummary {
   struct Port {
     std::string name;
@@ -25,7 +25,7 @@ struct GraphSummary {
     Footprint footprint;
   };
   std::vector<Port> inputs, outputs;
-  /// most flops first, then most nodes; constants are left out
+  /// sorted by flops, then by nodes; without constants
   std::vector<OpCount> ops;
   std::size_t node_count = 0, constant_count = 0;
   /// elements of floating constants
@@ -38,19 +38,21 @@ struct GraphSummary {
 
 GraphSummary summarize(const Graph& graph);
 
-/// What a node does in one run.
+/// Work of a node in one run.
 struct NodeWork {
   /// of its first result
   std::string name;
   double flops = 0, bytes = 0;
 };
-/// Of each node that runs, for these values of symbols; nothing where the data decides how much it
-/// is.
+/// Returns the work of each node that runs, for these values of symbols; nullopt if it depends on
+/// data.
 std::optional<std::vector<NodeWork>> work_at(const Graph& graph, const DimBindings& symbols);
 
-/// Nodes that run: all but constants, those in bodies of control flow too; a group is one.
+/// Returns the number of nodes that run: all but constants, including those in bodies of control
+/// flow; a group counts as one.
 std::size_t count_kernels(const Graph& graph);
-/// Bytes that kernels read and write, those in bodies once; of symbols at their size hints.
+/// Returns the bytes that kernels read and write, counting bodies once, with symbols at their size
+/// hints.
 double bytes_moved(const Graph& graph);
 
 }  // namespace tenon

@@ -14,7 +14,7 @@
 namespace tenon {
 namespace {
 
-// What a changed extent may blow up: a run is not worth more.
+// Limits on the cost of a run with a changed extent.
 constexpr std::int64_t kMaxResultBytes = std::int64_t{1} << 28, kMaxNodeRuns = 100'000;
 
 struct Outcome {

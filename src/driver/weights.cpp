@@ -68,7 +68,7 @@ Program close_weights(Program program, const OpenWeights& opened) {
         .hint("compile it without swappable weights");
   }
   const std::size_t first = program.inputs.size() - opened.weights.size();
-  // Behind the constants that there are.
+  // Appended to the existing constants.
   std::vector<std::uint64_t> offsets;
   std::uint64_t bytes = program.constant_bytes;
   for (const auto& [name, constant] : opened.weights) {

@@ -9,18 +9,18 @@
 
 namespace tenon {
 
-/// A graph whose weights come in as inputs, behind its own, so that no pass and no packing builds
-/// on their elements; and what they are.
+/// A graph whose weights are additional inputs after its own, so that neither passes nor packing
+/// depend on their elements, together with the weights.
 struct OpenWeights {
   Graph graph;
   std::vector<std::pair<std::string, Constant>> weights;
 };
 /// `names`: of constants; empty: every floating constant of rank 1 or more. Throws Error (Usage)
-/// for a name that is none, offering the nearest.
+/// with the nearest name for an unknown one.
 OpenWeights open_weights(Graph graph, const std::vector<std::string>& names);
 
-/// The program of such a graph with the weights as constants that can be swapped
-/// (`Program::Buffer::is_weight`). Throws Error (Unsupported) where it is more than kernels.
+/// Turns the weight inputs of such a graph's program into swappable constants
+/// (`Program::Buffer::is_weight`). Throws Error (Unsupported) if it is not kernel-only.
 Program close_weights(Program program, const OpenWeights& opened);
 
 }  // namespace tenon

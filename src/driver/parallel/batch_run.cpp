@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int64_t kUsualBatch = 32;
 
-// The first axis of the first input, where it is a number.
+// Returns the first extent of the first input if it is static.
 std::optional<std::int64_t> stated_batch(const Graph& model) {
   for (ValueId input : model.inputs()) {
     const Type& type = model.value(input).type;
@@ -47,7 +47,7 @@ class BatchRunner {
     }
   }
 
-  // The outputs for all samples of a file; their number in `count`.
+  // Returns the outputs for all samples of a file; sets `count` to their number.
   std::vector<std::pair<std::string, Tensor>> run(const std::map<std::string, Tensor>& arrays,
                                                   std::int64_t& count) {
     const std::vector<Tensor> inputs = checked(arrays, count);
@@ -108,7 +108,8 @@ class BatchRunner {
     return inputs;
   }
 
-  // A batch from `first` on; behind the last sample it comes again, and does not count.
+  // Returns the batch that starts at `first`, padded by repeating the last sample; results for
+  // padding are dropped.
   Tensor samples(const Tensor& all, std::int64_t first) const {
     Shape shape = all.shape();
     const std::int64_t count = shape[0];

@@ -91,8 +91,8 @@ Cluster parse_cluster(std::string_view text, std::string_view source) {
 Cluster::Exchange Cluster::exchange(std::int64_t rank_count, double bytes) const {
   Exchange made;
   made.bytes.assign(tiers.size(), 0);
-  double left = bytes;      // of a rank, that the next tier still sums
-  std::int64_t inside = 1;  // ranks of a group of the tier before
+  double left = bytes;      // bytes of a rank that the next tier still reduces
+  std::int64_t inside = 1;  // ranks in a group of the previous tier
   for (std::size_t k = 0; k < tiers.size() && inside < rank_count; ++k) {
     const Tier& tier = tiers[k];
     const std::int64_t group = std::min(rank_count, tier.ranks);
@@ -102,7 +102,7 @@ Cluster::Exchange Cluster::exchange(std::int64_t rank_count, double bytes) const
       made.seconds += made.bytes[k] / tier.bytes_per_s + tier.latency_s * std::log2(groups);
       left /= groups;
     } else {
-      // A piece for every rank, of which those outside the group before come this way.
+      // One piece per rank; pieces for ranks outside the previous tier's group use this tier.
       const auto others = static_cast<double>(group - inside);
       made.bytes[k] = bytes / static_cast<double>(rank_count) * others;
       made.seconds += made.bytes[k] / tier.bytes_per_s + tier.latency_s * others;

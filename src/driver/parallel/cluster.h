@@ -9,9 +9,9 @@
 
 namespace tenon {
 
-/// Machines to train on, as data: what a rank computes with and what joins the ranks.
+/// Cluster model for data-parallel training: the device of a rank and the links between ranks.
 struct Cluster {
-  /// Joins groups of so many ranks; the next one joins such groups.
+  /// Link that joins groups of this many ranks; the next tier joins such groups.
   struct Tier {
     std::string name;
     std::int64_t ranks = 1;
@@ -19,31 +19,32 @@ struct Cluster {
     double bytes_per_s = 0, latency_s = 0;
   };
   std::string name;
-  /// as many as there are
+  /// total number
   std::int64_t ranks = 1;
   memory::Device device;
-  /// what a kernel takes before it begins
+  /// launch overhead of a kernel
   double start_s = 0;
-  /// Whether sums are made group by group, as NCCL does, or every rank exchanges with every other,
-  /// as Tenon's sums in rank order do.
+  /// Hierarchical all-reduce, tier by tier, as in NCCL; otherwise every rank exchanges with every
+  /// other, as in Tenon's sums in rank order.
   bool is_hierarchical = false;
-  /// the innermost first
+  /// innermost first
   std::vector<Tier> tiers;
-  /// Of ranks that share the cores of one machine, how many compute at the same time; what carries
-  /// their messages then takes the same cores. 0: every rank has its own, and messages too.
+  /// For ranks that share the cores of one machine: the number that compute at the same time;
+  /// communication uses the same cores. 0: every rank has its own cores and communication is free
+  /// of them.
   double ranks_at_once = 0;
 
-  /// What all ranks exchanging pieces of `bytes` takes, once: half of an all_reduce.
+  /// Cost of one exchange of pieces of `bytes` between all ranks: half of an all-reduce.
   struct Exchange {
     double seconds = 0;
-    /// that a rank sends, by tier
+    /// bytes that a rank sends, by tier
     std::vector<double> bytes;
   };
   Exchange exchange(std::int64_t rank_count, double bytes) const;
 };
 
-/// Reads a description in JSON, as examples/clusters has them. Throws Error (Usage) with the field
-/// that is missing, unknown or out of range.
+/// Parses a JSON description, as in examples/clusters. Throws Error (Usage) with the field that is
+/// missing, unknown or out of range.
 Cluster parse_cluster(std::string_view text, std::string_view source);
 
 }  // namespace tenon

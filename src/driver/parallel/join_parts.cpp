@@ -18,7 +18,7 @@ PartRange range_of(const JoinedParts& one, int rank) {
   return {begin, std::min(one.part_bytes, one.whole_bytes - begin)};
 }
 
-// Of one group of ranks.
+// Within one group of ranks.
 void join_in_group(std::span<const JoinedParts> joined, RankGroup& group, RankMemory& memory) {
   const int mine = group.rank();
   Communicator::Shown shown;

@@ -8,18 +8,18 @@
 
 namespace tenon {
 
-/// Parts of a tensor, of one size, that ranks `stride` apart hold one behind another, and where the
-/// whole of it goes on each. What fills up the last parts does not travel.
+/// All-gather of a tensor: equal parts held by ranks `stride` apart, and the destination of the
+/// whole on each rank. Padding of the last parts is not sent.
 struct JoinedParts {
-  /// this rank's part; may lie where it belongs
+  /// this rank's part; may already be in its final place
   const std::byte* from = nullptr;
   std::byte* to = nullptr;
   std::size_t part_bytes = 0, whole_bytes = 0;
   int ranks = 1, stride = 1;
 };
 
-/// Puts tensors together on all ranks: read from where the others have their parts if they can be
-/// seen there, all at once; else by messages.
+/// Gathers tensors on all ranks: reads the parts directly from the other ranks' memory if it is
+/// visible, all at once; otherwise by messages.
 void join_parts(std::span<const JoinedParts> joined, Communicator& ranks, RankMemory& memory);
 
 }  // namespace tenon

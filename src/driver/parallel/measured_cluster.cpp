@@ -15,9 +15,9 @@
 namespace tenon {
 namespace {
 
-constexpr int kRuns = 4;  // the first meets memory that nobody has touched
+constexpr int kRuns = 4;  // the first run touches cold memory
 constexpr std::int64_t kMostRanks = 64;
-// Of a training run that is timed.
+// Limits of a timed training run.
 constexpr std::int64_t kMostSteps = 200;
 constexpr int kFewestSteps = 4;
 constexpr double kLongest_s = 1.5;
@@ -34,7 +34,8 @@ double least_seconds(Call call) {
   return least;
 }
 
-// Of two ranks that are threads: a sum and its way to both, a byte that one of them sends.
+// Measures the exchange rate of two ranks that are threads: bytes sent by one of them during a sum
+// that both receive.
 double bytes_exchanged_per_s() {
   constexpr std::size_t kCount = std::size_t{4} << 20;
   std::vector<double> seconds(2);
@@ -50,7 +51,7 @@ double bytes_exchanged_per_s() {
   return static_cast<double>(kCount * sizeof(float)) / std::max(seconds[0], seconds[1]);
 }
 
-// A stage on zeros, whose values change no kernel's time.
+// Times a stage on zeros, since values do not affect kernel times.
 double stage_seconds(const Stage& stage, int thread_count, const StepPlace& place) {
   if (stage.graph.node_count() == 0) return 0;
   StageProgram program(stage.graph, thread_count, place);
@@ -70,7 +71,7 @@ double stage_seconds(const Stage& stage, int thread_count, const StepPlace& plac
   });
 }
 
-// The median over steps of a training run on ranks that are threads.
+// Returns the median step time of a training run on ranks that are threads.
 double whole_step_seconds(const Graph& model, const TrainOptions& options, std::int64_t batch,
                           int ranks, int thread_count) {
   using Clock = std::chrono::steady_clock;
@@ -91,7 +92,7 @@ double whole_step_seconds(const Graph& model, const TrainOptions& options, std::
       return std::chrono::duration<double>(Clock::now() - from).count();
     };
     trainer.on_progress = [&](const TrainProgress& at) {
-      if (at.step == 1) begin = Clock::now();  // the first meets memory that nobody has touched
+      if (at.step == 1) begin = Clock::now();  // the first step touches cold memory
       if (at.step > 1) ++timed;
       if (at.step > 1 && all.rank() == 0) seconds.push_back(since(last));
       last = Clock::now();
@@ -136,7 +137,7 @@ StepCosts measured(StepCosts costs, const Graph& model, const TrainOptions& opti
   for (StepCosts::Gradient& gradient : costs.gradients)
     gradient.made_at_s *= compute_s / costs.compute_s;
   costs.compute_s = compute_s;
-  // What whole steps take beyond what is known of them so far.
+  // Returns the part of whole step times that the cost model does not explain yet.
   const auto beyond = [&](int ranks) {
     return std::max(0.0, whole_step_seconds(model, options, batch, ranks, thread_count) -
                              best_plan(costs, here, ranks).step_s);

@@ -4,12 +4,12 @@
 
 namespace tenon {
 
-/// Ranks on this machine, so many threads each: its cores, which ranks share where there are more,
-/// and what exchanging takes of them, measured now.
+/// Returns a model of this machine as a cluster of ranks with that many threads each: its cores,
+/// which ranks share if there are more, and the measured cost of exchanges.
 Cluster cluster_here(int thread_count);
 
-/// The same costs with what this machine takes, measured now: the compiled stages of the step, and
-/// whole steps of training, data and all, on one rank and, where there are cores for them, on two.
+/// Calibrates the costs on this machine: times the compiled stages of the step, and whole training
+/// steps with data loading, on one rank and, if there are cores for them, on two.
 StepCosts measured(StepCosts costs, const Graph& model, const TrainOptions& options,
                    std::int64_t batch, const Cluster& here, int thread_count);
 

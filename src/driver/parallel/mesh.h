@@ -5,17 +5,17 @@
 
 namespace tenon {
 
-/// How ranks share the work: `data` groups take parts of each batch, and the `tensor` ranks of a
-/// group parts of the tensors.
+/// Mesh of ranks: `data` data-parallel groups process parts of each batch, and the `tensor` ranks
+/// of a group hold shards of the tensors.
 struct Mesh {
   std::int64_t data = 1, tensor = 1;
 };
 
-/// Reads `data`, `data:2`, `tensor:2` or `data:2,tensor:2`, for so many ranks; `data` without a
-/// number is what is left. Throws Error (Usage) for other words, and where the ranks are more or
-/// fewer.
+/// Parses `data`, `data:2`, `tensor:2` or `data:2,tensor:2` for that number of ranks; `data`
+/// without a number takes the remaining ranks. Throws Error (Usage) for invalid text or a wrong
+/// number of ranks.
 Mesh parse_mesh(std::string_view text, std::int64_t rank_count);
-/// The same for ranks that there are not: as many as the text says, `data` without a number one.
+/// Parses without a number of ranks: the text defines it, and `data` without a number is one.
 Mesh parse_mesh(std::string_view text);
 
 }  // namespace tenon

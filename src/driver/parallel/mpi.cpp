@@ -34,12 +34,12 @@ constexpr int kDataTag = 1, kLifeTag = 2;
 constexpr milliseconds kTick(100), kLifeEvery(400);
 constexpr double kSilenceLimit_s = 6;
 constexpr milliseconds kOthersSayIt(3000);
-constexpr int kPollsAwake = 200;  // before a waiting thread sleeps between looks
+constexpr int kPollsAwake = 200;  // polls before a waiting thread sleeps
 constexpr std::chrono::microseconds kShortestNap(50), kLongestNap(1000);
-constexpr int kNapShare = 8;  // of what it has waited: long waits may end so much later
+constexpr int kNapShare = 8;  // share of the time waited so far: bounds the delay of long waits
 constexpr std::size_t kFewestVisibleBytes = std::size_t{16} << 10;
 
-// Handlers of signals can only reach what is global.
+// Signal handlers can only access globals.
 volatile std::sig_atomic_t is_told_to_end = 0;
 
 double seconds_from(Clock::time_point begin) {
@@ -52,7 +52,7 @@ std::string host_name() {
   return text;
 }
 
-// Of a process on this machine: gone, or waiting to be collected.
+// Returns whether a process on this machine has exited or is a zombie.
 bool is_dead(pid_t process) {
   if (kill(process, 0) != 0) return errno == ESRCH;
   std::ifstream in(concat("/proc/", process, "/stat"));
@@ -62,11 +62,11 @@ bool is_dead(pid_t process) {
   return end != std::string::npos && end + 2 < text.size() && text[end + 2] == 'Z';
 }
 
-// The version, and a checksum of the file that this code came from: the command or a library.
+// Returns the version and a checksum of the file that contains this code: the command or a library.
 std::string own_program() {
   Dl_info about = {};
   if (dladdr(reinterpret_cast<const void*>(&host_name), &about) == 0) return kVersion;
-  // The command's name may be relative to where it was started.
+  // The command's name may be relative to the initial working directory.
   const std::string path =
       about.dli_fname[0] == '/' ? std::string(about.dli_fname) : std::string("/proc/self/exe");
   return concat(kVersion, ":", checksum(MappedFile::open(path)->bytes()));
@@ -81,7 +81,7 @@ struct MpiLife {
 
 struct MpiRanks::State {
   MpiLibrary mpi;
-  MpiLibrary::Handle data = nullptr, lives = nullptr;  // one for each thread
+  MpiLibrary::Handle data = nullptr, lives = nullptr;  // communicators, one for each thread
   int rank = 0, size = 1;
   struct Peer {
     std::string host;
@@ -119,7 +119,7 @@ void MpiRanks::State::start() {
   mpi.comm_size(data, &size);
 }
 
-// Ends all ranks: MPI_Abort has the launcher end those that do not answer.
+// Terminates all ranks: MPI_Abort makes the launcher end unresponsive ones.
 void MpiRanks::State::give_up(int lost, const std::string& why, std::int64_t its_step) {
   const std::string text =
       concat("error: rank ", lost, " (", peers[static_cast<std::size_t>(lost)].name, ") ", why,
@@ -131,8 +131,8 @@ void MpiRanks::State::give_up(int lost, const std::string& why, std::int64_t its
   _exit(static_cast<int>(ErrorKind::Device));
 }
 
-// Each rank tells the next one of its steps and listens to the one before: as many messages for
-// thousands of ranks as for two.
+// Heartbeat ring: each rank reports its step to the next one and monitors the previous one, so that
+// the number of messages per rank does not grow with the number of ranks.
 void MpiRanks::State::watch_others() {
   const int before_me = (rank + size - 1) % size, after_me = (rank + 1) % size;
   MpiLife mine, theirs;
@@ -172,7 +172,7 @@ MpiRanks::MpiRanks() : state_(std::make_unique<State>()) {
   action.sa_handler = [](int) { is_told_to_end = 1; };
   action.sa_flags = SA_RESTART;
   sigaction(SIGTERM, &action, &s.before);
-  // This message stays as it is: whatever comes later may differ between programs.
+  // The format of this message is fixed: later messages may differ between program versions.
   std::vector<std::string> programs;
   for (const std::string& text :
        all_gather(concat(host_name(), " ", getpid(), " ", own_program()))) {
@@ -192,7 +192,7 @@ MpiRanks::~MpiRanks() {
   if (std::uncaught_exceptions() > s.exceptions) abort(static_cast<int>(ErrorKind::Internal));
   try {
     barrier();
-  } catch (...) {  // the watch says why
+  } catch (...) {  // the watch thread reports the reason
   }
   s.is_over = true;
   if (s.watch.joinable()) s.watch.join();
@@ -204,7 +204,7 @@ void MpiRanks::require_one_program(const std::vector<std::string>& programs) con
   const auto other = std::ranges::find_if(
       programs, [&](const std::string& program) { return program != programs.front(); });
   if (other == programs.end()) return;
-  // One says it; the launcher then ends those that wait.
+  // One rank reports the error; the launcher then ends the waiting ones.
   if (state_->rank != 0) std::this_thread::sleep_for(kOthersSayIt);
   const auto rank = static_cast<std::size_t>(other - programs.begin());
   throw Error(
@@ -215,7 +215,7 @@ void MpiRanks::require_one_program(const std::vector<std::string>& programs) con
       .hint("start all ranks with the same build of Tenon");
 }
 
-// Ranks of one machine read each other's memory, if they all may.
+// Enables ranks of one machine to read each other's memory, if permissions allow it on all of them.
 void MpiRanks::try_seeing() {
   State& s = *state_;
   constexpr std::uint64_t kSign = 0x74656e6f6e;
@@ -279,7 +279,7 @@ void MpiRanks::exchange(std::span<const std::span<const std::byte>> given,
     if (code != 0)
       throw Error("a message between ranks was lost", ErrorKind::Device).got("MPI's error ", code);
   };
-  // From the next rank on, so that not all send to the same one first.
+  // Starts with the next rank, so that not all ranks send to the same one first.
   for (int k = 0; k < s.size; ++k) {
     const int from = (s.rank + s.size - k) % s.size;
     std::span<std::byte> place = taken[static_cast<std::size_t>(from)];
@@ -308,7 +308,7 @@ void MpiRanks::exchange(std::span<const std::span<const std::byte>> given,
   for (int polls = 0; is_done == 0; ++polls) {
     require(s.mpi.testall(static_cast<int>(requests.size()), requests.data(), &is_done, nullptr));
     if (is_done != 0) break;
-    // The core is one that somebody computes on, and every look takes time from them.
+    // Yields: the core may be computing for another rank, and polling takes time from it.
     if (polls < kPollsAwake) {
       std::this_thread::yield();
       continue;
@@ -322,7 +322,7 @@ void MpiRanks::exchange(std::span<const std::span<const std::byte>> given,
 
 namespace {
 
-// The first that is set; null where none is.
+// Returns the first variable that is set, or null.
 const char* first_set(std::initializer_list<const char*> variables) {
   for (const char* variable : variables) {
     if (const char* text = std::getenv(variable)) return text;
@@ -330,7 +330,7 @@ const char* first_set(std::initializer_list<const char*> variables) {
   return nullptr;
 }
 
-// What the launcher says of the number of processes; null without one.
+// Returns the number of processes according to the launcher; null without a launcher.
 const char* launched_size() { return first_set({"OMPI_COMM_WORLD_SIZE", "PMIX_SIZE", "PMI_SIZE"}); }
 
 int count_in(const char* text) { return text == nullptr ? 1 : std::max(1, std::atoi(text)); }

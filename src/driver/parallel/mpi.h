@@ -9,15 +9,15 @@
 
 namespace tenon {
 
-/// The processes that a launcher (`mpirun`, `srun`) started together, by Open MPI's library, which
-/// is loaded here and nowhere else. Every rank tells the next one that it lives; one that died or
-/// does not answer ends all of them within ten seconds, with its name and its last step.
+/// MPI communicator: the processes that a launcher (`mpirun`, `srun`) started together, through
+/// Open MPI's library, which is loaded at run time. Every rank sends heartbeats to the next one; a
+/// rank that died or stopped responding ends all of them within ten seconds, with a message of its
+/// name and last step.
 class MpiRanks : public Communicator {
  public:
-  /// Throws Error (Device) where there is no such library, (Usage) where a rank runs another
-  /// program.
+  /// Throws Error (Device) if the library is missing, (Usage) if a rank runs a different program.
   MpiRanks();
-  /// Waits for the others, unless an exception is under way or `abort` was called.
+  /// Waits for the other ranks, unless an exception is being handled or `abort` was called.
   ~MpiRanks() override;
 
   int rank() const override;
@@ -30,12 +30,12 @@ class MpiRanks : public Communicator {
   MemoryWindow window_of(std::span<const std::byte> mine) const override;
   std::span<const std::byte> seen(int rank, const MemoryWindow& window) override;
 
-  /// What others are told of this rank should it die.
+  /// Sets the step that other ranks report if this rank dies.
   void set_step(std::int64_t step);
-  /// Whether the launcher or a user wants all ranks to end.
+  /// Returns whether the launcher or a user has asked all ranks to end.
   static bool is_asked_to_end();
-  /// Ends all ranks with an exit code. Where all of them fail alike, one message is enough: whoever
-  /// comes first prints its own.
+  /// Terminates all ranks with an exit code. If all of them fail alike, only the first message is
+  /// printed.
   [[noreturn]] void abort(int exit_code);
 
   struct State;
@@ -46,11 +46,11 @@ class MpiRanks : public Communicator {
   std::unique_ptr<State> state_;
 };
 
-/// Whether a launcher started this process.
+/// Returns whether a launcher started this process.
 bool is_launched();
-/// How many processes the launcher started, as its environment says; 1 without one.
+/// Returns the number of processes from the launcher's environment; 1 without a launcher.
 int launched_rank_count();
-/// How many of them run on this machine, as far as the launcher says.
+/// Returns the number of processes on this machine, if the launcher provides it.
 int ranks_on_machine();
 
 }  // namespace tenon

@@ -12,7 +12,7 @@ constexpr const char* kLibrary = "libmpi.so.40";  // Open MPI 2 to 5
 }  // namespace
 
 MpiLibrary::MpiLibrary() {
-  // Global: the library loads parts of itself that look for its functions.
+  // RTLD_GLOBAL: plugins of the library resolve its symbols.
   void* library = dlopen(kLibrary, RTLD_NOW | RTLD_GLOBAL);
   if (library == nullptr) {
     throw Error(concat("--parallel needs MPI, and ", kLibrary,

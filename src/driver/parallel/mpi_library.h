@@ -2,8 +2,8 @@
 
 namespace tenon {
 
-/// What Tenon calls of MPI, declared as Open MPI's library has it: handles are addresses of objects
-/// that it exports. So neither building nor starting Tenon needs MPI.
+/// The MPI functions that Tenon uses, declared with Open MPI's ABI, in which handles are addresses
+/// of exported objects. Neither building nor starting Tenon needs MPI.
 struct MpiLibrary {
   using Handle = void*;
   struct Status {
@@ -29,7 +29,7 @@ struct MpiLibrary {
   int (*finalize)() = nullptr;
   Handle world = nullptr, byte = nullptr, errors_return = nullptr;
 
-  /// Loads it. Throws Error (Device) where it cannot be.
+  /// Loads the library. Throws Error (Device) if that fails.
   MpiLibrary();
 };
 

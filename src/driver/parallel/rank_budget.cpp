@@ -13,11 +13,11 @@
 namespace tenon {
 namespace {
 
-// What a batch would have to be, or the states, to fit.
+// Suggests a batch size, or a splitting of states, that would fit.
 std::string what_would_fit(const RankNeeds& needs, std::uint64_t limit, const RankShares& shares) {
   const std::uint64_t outside = needs.outside_arena();
   if (outside < limit && needs.arena > 0) {
-    // Values between kernels grow with the samples.
+    // Activations grow with the number of samples.
     const auto samples = static_cast<std::int64_t>(static_cast<double>(limit - outside) /
                                                    static_cast<double>(needs.arena) *
                                                    static_cast<double>(shares.part_size));

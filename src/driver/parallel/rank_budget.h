@@ -7,11 +7,11 @@
 
 namespace tenon {
 
-/// What a rank holds while it trains, in bytes.
+/// Memory of a training rank, in bytes.
 struct RankNeeds {
-  /// with the place that a step writes them to
+  /// double-buffered, current and next values
   std::uint64_t states = 0;
-  /// gradients, parameters put together, what stages hand on
+  /// gradients, gathered parameters, values between stages
   std::uint64_t exchanged = 0;
   std::uint64_t arena = 0;
 
@@ -19,24 +19,24 @@ struct RankNeeds {
   std::uint64_t total() const { return outside_arena() + arena; }
 };
 
-/// How ranks share the work that has to fit.
+/// Distribution of the work that has to fit.
 struct RankShares {
   std::int64_t ranks = 1;
-  /// of a batch; samples of each
+  /// parts of a batch, and samples per part
   std::int64_t parts = 1, part_size = 1;
   bool splits_parameters = false;
 };
 
-/// Throws Error (OutOfMemory) unless that fits in `limit` bytes, saying what would: a smaller
-/// batch, or where not even the states do, more ranks to split them over.
+/// Throws Error (OutOfMemory) if the total exceeds `limit`, with a suggestion: a smaller batch, or,
+/// if the states alone do not fit, more ranks to split them over.
 void require_fits(const RankNeeds& needs, std::uint64_t limit, const RankShares& shares);
 
-/// What each rank of this machine can have of its memory, or of what its group of processes is
-/// allowed to take.
+/// Returns the memory available to each rank of this machine, from physical memory or the cgroup
+/// limit.
 std::uint64_t memory_of_rank();
 
-/// Compiles for the processor so that a program's arena stays within `arena_bytes`, by running
-/// steps again and whatever else the request allows; the results are the same, bit for bit.
+/// Returns a compiler for the processor that keeps a program's arena within `arena_bytes` by
+/// rematerialization and whatever else the request allows; results are bit-identical.
 std::function<Program(Graph graph)> compiler_within(std::uint64_t arena_bytes,
                                                     const BudgetRequest& request);
 

@@ -31,7 +31,7 @@ void RankedStep::State::handle(Part& part, const Event& event) {
   }
 }
 
-// A sum of the last round is complete where it is read.
+// The all-reduce of the last round completes at its readers.
 void RankedStep::State::start(Bucket& bucket, bool is_last_round) {
   const Communicator& group = bucket.is_over_parts ? data : tensor;
   const bool is_complete = is_last_round || !bucket.is_over_parts;
@@ -93,7 +93,7 @@ void RankedStep::State::run_stage(Part& part, bool is_last_round,
   }
 }
 
-// Along the first axis parts lie one behind another: they come where they belong.
+// Along the first axis parts are contiguous and are received in place.
 bool RankedStep::State::is_joined_in_order(NodeId id) const {
   const bool is_constant = step.graph.constant_of(operand_of(id)) != nullptr;
   return traits_of(id).joins_parts && attribute(id, "axis", 0) == 0 && !is_constant;
@@ -128,7 +128,7 @@ std::byte* RankedStep::State::place_for(ValueId made, const Targets& targets) {
   return to;
 }
 
-// Tensors that are put together go together.
+// Gathers several tensors together.
 void RankedStep::State::run_others(Part& part, const Targets& targets) {
   std::vector<JoinedParts> joined;
   for (NodeId id : part.others) {
@@ -141,7 +141,7 @@ void RankedStep::State::run_others(Part& part, const Targets& targets) {
   if (!joined.empty()) start(std::move(joined));
 }
 
-// Both maps get their entries here: the thread that communicates changes none but what they hold.
+// Both maps are filled here: the communication thread only changes the data of their entries.
 void RankedStep::State::run_other(NodeId id, const Targets& targets) {
   const CollectiveTraits traits = traits_of(id);
   std::byte* to = place_for(result_of(id), targets);
@@ -150,7 +150,7 @@ void RankedStep::State::run_other(NodeId id, const Targets& targets) {
     if (!traits.sends_nothing)
       bytes_sent += bytes_of(operand) * static_cast<std::uint64_t>(group - 1);
   }
-  // The rest as the reference has it, in the processor's memory.
+  // Evaluates the remaining collectives with the reference, in host memory.
   std::vector<std::pair<TensorType, const std::byte*>> operands;
   for (ValueId operand : step.graph.node(id).operands) {
     const bool is_fixed = step.graph.constant_of(operand) != nullptr;
@@ -189,7 +189,7 @@ std::vector<Tensor> RankedStep::run(const std::vector<std::vector<Tensor>>& give
                                     std::span<std::byte* const> next, std::int64_t step_number) {
   State& s = *state_;
   const Graph& graph = s.step.graph;
-  // Outputs are written where they go; what sums leave elsewhere is copied there.
+  // Outputs are written in place; results of collectives that end elsewhere are copied.
   std::unordered_map<ValueId, std::byte*> targets;
   std::vector<std::pair<ValueId, std::byte*>> copies;
   std::vector<Tensor> outputs;
@@ -198,7 +198,7 @@ std::vector<Tensor> RankedStep::run(const std::vector<std::vector<Tensor>>& give
     const NodeId maker = graph.value(value).producer;
     const bool is_sum = maker && s.is_sum(maker);
     const bool is_sent = std::ranges::any_of(graph.readers(value), [&](NodeId reader) {
-      return s.is_sum(reader);  // from where its bucket lies
+      return s.is_sum(reader);  // sent from its bucket
     });
     if (maker && !is_sum && !is_sent && !targets.contains(value)) {
       targets[value] = target;
@@ -227,11 +227,11 @@ std::vector<Tensor> RankedStep::run(const std::vector<std::vector<Tensor>>& give
     }
     const bool is_last = round + 1 == given.size();
     for (std::size_t k = 0; k < s.parts.size() && !s.parts[k].stage.is_behind_sums; ++k) {
-      if (k > 0) s.wait();  // it reads what ranks of the same part gave
+      if (k > 0) s.wait();  // it reads results of the ranks of the same part
       s.run_stage(s.parts[k], is_last, targets);
       s.run_others(s.parts[k], targets);
     }
-    if (!is_last) s.wait();  // the next round writes over what is being sent
+    if (!is_last) s.wait();  // the next round overwrites the data being sent
   }
   s.communication.add([&s] {
     s.flag_sum.add(std::as_bytes(std::span(&s.flag, 1)));

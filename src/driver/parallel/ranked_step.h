@@ -11,51 +11,54 @@
 
 namespace tenon {
 
-/// Where the time of communication went.
+/// Communication times of a step.
 struct CommunicationTimes {
-  /// exchanging and adding up
+  /// exchange and reduction
   double busy_s = 0;
-  /// of that, while nothing was computed
+  /// of which not overlapped with computation
   double waited_s = 0;
-  /// that this rank sent
+  /// bytes that this rank sent
   std::uint64_t bytes = 0;
   double hidden_share() const { return waited_s < busy_s ? 1 - waited_s / busy_s : 0; }
 };
 
-/// How a step over ranks is run.
+/// Options of a step over ranks.
 struct RankedStepOptions {
   /// a multiple of the number of groups of `tensor_ranks`
   std::int64_t part_count = 1;
   int thread_count = 0;
   std::size_t bucket_bytes = std::size_t{4} << 20;
   std::int64_t tensor_ranks = 1;
-  /// Gradients that ranks keep pieces of share memory, each while it is made and sent.
+  /// ZeRO stage 2: gradients that ranks keep pieces of share memory, each from its first write
+  /// until it is sent.
   bool splits_gradients = false;
 };
 
-/// One step of training over ranks. The batch comes in parts of one size; rank k of n works on
-/// parts k, k + n, … and what the graph sums over ranks is added up in the order of the parts, so
-/// that the number of ranks changes no bit. Sums begin while the backward half still runs, in
-/// buckets, on a thread of their own. Where tensors are split over groups of ranks, those of a
-/// group work on the same part, and meet within it.
+/// One data-parallel training step. The batch comes in parts of equal size; rank k of n processes
+/// parts k, k + n, …, and reductions over ranks add in the order of the parts, so that results are
+/// bit-identical for any number of ranks. All-reduces run in buckets on a separate thread and
+/// overlap with the backward pass. With tensor parallelism, the ranks of a group process the same
+/// part and communicate within it.
 class RankedStep {
  public:
-  /// `step` and `ranks` outlive it. What ranks compute lies at `place`, whose ranks are the same.
+  /// `step` and `ranks` must outlive it. Computes in the memory of `place`, which has the same
+  /// ranks.
   RankedStep(const StatefulGraph& step, Communicator& ranks, const RankedStepOptions& options,
              StepPlace place);
   ~RankedStep();
 
-  /// `parts`: the inputs that are no state's and not `kKey`, for each part of this rank. Reads the
-  /// states at `now` and writes those at `next`, memory of the place's. Gives the other outputs.
+  /// `parts`: the data inputs except `kKey`, for each part of this rank. Reads the states at `now`
+  /// and writes those at `next`, both in memory of the place. Returns the data outputs.
   std::vector<Tensor> run(const std::vector<std::vector<Tensor>>& parts,
                           std::span<const std::byte* const> now, std::span<std::byte* const> next,
                           std::int64_t step_number);
 
-  /// On how many ranks `flag` was set when they last ran a step; it travels with its sums.
+  /// Returns the number of ranks that had set `flag` in their last step; it travels with the step's
+  /// sums.
   void set_flag(bool flag);
   std::int64_t flags() const;
 
-  /// Gives the arenas back until the next run.
+  /// Releases the arenas until the next run.
   void rest();
 
   const StepPlace& place() const;
@@ -64,11 +67,11 @@ class RankedStep {
   /// of a stage
   std::uint64_t largest_arena_bytes() const;
   std::size_t bucket_count() const;
-  /// What it holds beside the stages' arenas: gradients, parameters while they are whole, and what
-  /// stages hand on.
+  /// Memory held in addition to the stages' arenas: gradients, gathered parameters, and values
+  /// between stages.
   std::uint64_t held_bytes() const;
   CommunicationTimes times() const;
-  /// A text that differs where two ranks would run different code.
+  /// Returns a text that differs if two ranks would run different code.
   std::string code_hash() const;
 
  private:

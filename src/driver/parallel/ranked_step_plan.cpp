@@ -7,11 +7,12 @@
 namespace tenon {
 namespace {
 
-constexpr std::size_t kAlignment = 256;  // as devices want it
+constexpr std::size_t kAlignment = 256;  // alignment for devices
 
-// Parameters come in so many steps before they are read, and stay over gaps that are not longer.
+// Parameters are gathered this many steps before they are read, and stay resident over gaps up to
+// this length.
 constexpr std::size_t kLeadSteps = 6, kLongestGap = 24;
-// Gradients of so many later buckets are made while one is on its way.
+// Number of later buckets whose gradients are computed while one is being sent.
 constexpr std::size_t kBucketsUnderWay = 2;
 
 }  // namespace
@@ -45,12 +46,12 @@ RankedStep::State::State(const StatefulGraph& graph, Communicator& all,
   require_parts_once();
 }
 
-// By what is made first, so that it leaves first. A sum that stays in pieces travels alone, for its
-// pieces are those of one tensor.
+// Fills buckets in the order of production, so that the first gradients are sent first. A
+// reduce-scatter travels alone, because its pieces belong to one tensor.
 void RankedStep::State::fill_buckets(Part& part) {
   std::unordered_map<ValueId, NodeId> sums;
   for (NodeId id : part.stage.collectives) {
-    // Of parts of one part of the batch, which may lie along any axis, whole sums alone.
+    // Over the tensor ranks of one part, which may be split along any axis, only whole sums.
     const CollectiveTraits traits = traits_of(id);
     const bool is_sum = traits.adds && (is_over_parts(id) || !traits.leaves_parts);
     if (is_gather(id)) continue;
@@ -113,7 +114,7 @@ void RankedStep::State::fill_buckets(Part& part) {
   }
 }
 
-// Lays the operands out one behind another. The sums take their place.
+// Lays out the operands contiguously. The sums overwrite them.
 void RankedStep::State::close_bucket(Part& part, Bucket bucket) {
   bucket.dtype = type_of(operand_of(bucket.collectives.front())).tensor().dtype;
   const auto element = static_cast<std::size_t>(info(bucket.dtype).storage_bytes);
@@ -132,8 +133,8 @@ void RankedStep::State::close_bucket(Part& part, Bucket bucket) {
   part.buckets.push_back(std::move(bucket));
 }
 
-// Of buckets that leave pieces behind, in their order: from when one is first written to until a
-// later one is made.
+// Returns the lifetimes of reduce-scatter buckets, in order: from the first write until a later
+// bucket is complete.
 std::vector<WindowedValue> RankedStep::State::bucket_windows(const Part& part) const {
   std::vector<WindowedValue> windows;
   std::vector<std::size_t> made;
@@ -189,7 +190,7 @@ void RankedStep::State::place_buckets(Part& part) {
   }
 }
 
-// Where steps are not seen one by one, all of them are put together before the first.
+// Without per-step callbacks, all gathers run before the first step.
 void RankedStep::State::plan_gathers(Part& part) {
   if (!part.program) return;
   const bool has_windows = part.program->has_steps();
@@ -222,7 +223,7 @@ void RankedStep::State::plan_gathers(Part& part) {
   for (std::size_t k = 0; k < part.gathers.size(); ++k) part.gathers[k].to = base + plan.offsets[k];
 }
 
-// What a part of the batch leads to must have been summed before later stages read it.
+// Requires that values of one part are reduced before later stages read them.
 void RankedStep::State::require_parts_once() const {
   for (const Part& part : parts) {
     if (!part.stage.is_behind_sums) continue;

@@ -9,20 +9,20 @@
 #include <unordered_map>
 #include <vector>
 
-// What a step on ranks is while it runs: ranked_step_plan.cpp decides what travels together, when
-// and from where; ranked_step.cpp runs it.
+// State of a step on ranks: ranked_step_plan.cpp plans which values travel together, when and from
+// where; ranked_step.cpp executes it.
 namespace tenon {
 
 struct RankedStep::State {
-  // A parameter that ranks hold in pieces, put together while steps of a stage read it.
+  // A parameter held in pieces by the ranks, gathered while steps of a stage read it.
   struct Gather {
     NodeId collective;
     WindowedValue window;
     std::byte* to = nullptr;
-    std::uint64_t task = 0;  // that has last put it together
+    std::uint64_t task = 0;  // task of the last gather
   };
 
-  // What is to be done before a step of a stage begins.
+  // Work before a step of a stage begins.
   struct Event {
     enum class Kind : std::uint8_t { StartGather, AwaitGather, AwaitBucket };
     std::size_t step = 0;
@@ -30,50 +30,51 @@ struct RankedStep::State {
     std::size_t index = 0;  // of the gather or the bucket
   };
 
-  // Values whose sums travel together: gradients of one element type that are made one after
-  // another.
+  // Values that are reduced together: gradients of one element type, produced one after another.
   struct Bucket {
     std::vector<NodeId> collectives;
     DType dtype = DType::F32;
     std::vector<std::size_t> offsets;   // of the operands
-    std::shared_ptr<std::byte> memory;  // operands, one behind another; then their sums
+    std::shared_ptr<std::byte> memory;  // contiguous operands, overwritten by their sums
     std::size_t byte_count = 0;
     std::unique_ptr<RankSum> sum;
-    std::size_t missing = 0;    // operands that are not made yet
-    std::uint64_t task = 0;     // that has last sent it
-    bool is_scattered = false;  // each rank keeps its own piece alone
-    bool is_over_parts = true;  // of a batch; else over the ranks that share a part
-    bool is_copied = false;     // what it sums is made elsewhere, by a meeting before
+    std::size_t missing = 0;    // operands that are not produced yet
+    std::uint64_t task = 0;     // task of the last send
+    bool is_scattered = false;  // reduce-scatter: each rank keeps only its own piece
+    // over the parts of a batch; otherwise over the tensor ranks of a part
+    bool is_over_parts = true;
+    bool is_copied = false;  // its operands are produced elsewhere, by an earlier collective
   };
 
   const StatefulGraph& step;
   Communicator& ranks;
   RankedStepOptions options;
   StepPlace place;
-  RankGroup data, tensor;  // ranks of other parts; of the same
+  RankGroup data, tensor;  // ranks of other parts; of the same part
   std::vector<std::size_t> data_inputs, data_outputs;
 
   struct Part {
     Stage stage;
-    std::unique_ptr<StageProgram> program;  // none where one meeting follows another
+    std::unique_ptr<StageProgram> program;  // null if one collective directly follows another
     std::vector<Bucket> buckets;
-    std::vector<std::size_t> bucket_of;  // by output; as many as there are buckets: none
+    std::vector<std::size_t> bucket_of;  // by output; the number of buckets if it is in no bucket
     std::vector<NodeId> others;          // collectives that do not add
     std::vector<Gather> gathers;
     std::vector<Event> events;  // by step
   };
   std::vector<Part> parts;
-  std::unordered_map<ValueId, std::shared_ptr<std::byte>> kept;  // of values between stages
-  std::unordered_map<ValueId, const std::byte*> places;  // of every value that a stage may read
+  std::unordered_map<ValueId, std::shared_ptr<std::byte>> kept;  // memory of values between stages
+  // address of every value that a stage may read
+  std::unordered_map<ValueId, const std::byte*> places;
   std::int64_t key = 0;
   std::int64_t flag = 0, flags = 0;
   RankSum flag_sum;
   std::uint64_t bytes_sent = 0;
   double waited_s = 0;
   std::shared_ptr<RankScratch> scratch = std::make_shared<RankScratch>(*place.memory);
-  std::size_t most_taken = 0;  // of that, by the largest bucket
+  std::size_t most_taken = 0;  // largest scratch of a bucket
   std::uint64_t held = 0;      // bytes
-  TaskThread communication;    // last: it ends before what it works on
+  TaskThread communication;    // last member: it is destroyed before the data that it uses
 
   State(const StatefulGraph& graph, Communicator& all, const RankedStepOptions& chosen,
         StepPlace at);

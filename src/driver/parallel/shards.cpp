@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 constexpr auto kTouchEvery = 1s;
 constexpr double kStale_s = 10;
 
-// By the file system's own clock: those of machines may differ.
+// Uses the file system's clock, since clocks of machines may differ.
 double seconds_untouched(const std::string& path, const std::string& now_path) {
   struct stat claimed = {}, now = {};
   if (stat(path.c_str(), &claimed) != 0) return 0;
@@ -86,7 +86,7 @@ std::size_t Shards::done_count() const {
 
 void Shards::pause() { std::this_thread::sleep_for(200ms); }
 
-// Making the file decides: only one process can.
+// Exclusive creation of the file decides: only one process succeeds.
 bool Shards::claim(const std::string& name) {
   const std::string path = claim_path(name);
   const auto make = [&] {
@@ -103,7 +103,8 @@ bool Shards::claim(const std::string& name) {
   if (make()) return true;
   const std::string own = concat(path, ".", getpid());
   if (seconds_untouched(path, own) < kStale_s) return false;
-  // Moved away before it is made again: of several that find it stale, one moves it.
+  // Renames the stale claim before making a new one: of several processes that find it stale, one
+  // succeeds.
   if (rename(path.c_str(), own.c_str()) != 0) return false;
   unlink(own.c_str());
   return make();
@@ -113,7 +114,7 @@ std::optional<std::string> Shards::try_take() {
   for (std::size_t k = 0; k < names_.size(); ++k) {
     const std::string& name = names_[(begin_ + k) % names_.size()];
     if (is_done(name) || !claim(name)) continue;
-    if (is_done(name)) {  // by whoever held it before
+    if (is_done(name)) {  // by its previous holder
       unlink(claim_path(name).c_str());
       continue;
     }

@@ -11,14 +11,15 @@
 
 namespace tenon {
 
-/// Files of a folder that any number of processes, on any machines that see the folders, work off
-/// together: each takes one that is neither done nor taken. A claim is a file beside the results
-/// that its holder touches every second; one that was not for ten is anybody's. Results appear
-/// under their names only when they are complete, so whoever comes back finds what is left to do.
+/// Work queue of files in a folder, shared by any number of processes on any machines that see the
+/// folder: each takes a file that is neither done nor claimed. A claim is a file next to the
+/// results that its holder touches every second; after ten seconds without that it is stale, and
+/// any process may take it. Results appear under their names only when complete, so that a restart
+/// continues with the remaining files.
 class Shards {
  public:
-  /// The `.npz` files of `input`, by name; results go to `output`, which is made. Throws Error
-  /// (Usage) where there is none.
+  /// Lists the `.npz` files of `input` by name; creates `output` for the results. Throws Error
+  /// (Usage) if there are no files.
   Shards(std::string input, std::string output);
   ~Shards();
   Shards(const Shards&) = delete;
@@ -30,8 +31,8 @@ class Shards {
   bool is_done(const std::string& name) const;
   std::size_t done_count() const;
 
-  /// One that this process holds from now on; waits while others hold all that is left; nothing
-  /// when all is done, or when `should_stop` says so.
+  /// Claims a file for this process; waits while other processes hold all remaining files. Returns
+  /// nullopt when all are done, or when `should_stop` returns true.
   template <class ShouldStop>
   std::optional<std::string> take(const ShouldStop& should_stop) {
     while (!should_stop()) {
@@ -41,7 +42,7 @@ class Shards {
     }
     return std::nullopt;
   }
-  /// Its result is there: nobody needs the claim any more.
+  /// Removes the claim once the result exists.
   void release(const std::string& name);
 
  private:
@@ -53,7 +54,8 @@ class Shards {
 
   std::string input_, output_;
   std::vector<std::string> names_;
-  std::size_t begin_ = 0;  // where this process looks first, so that not all want the same one
+  // start of this process's search, so that processes do not compete for the same file
+  std::size_t begin_ = 0;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::set<std::string> held_;

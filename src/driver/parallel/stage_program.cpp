@@ -11,7 +11,7 @@ namespace tenon {
 StageProgram::StageProgram(const Graph& graph, int thread_count, const StepPlace& place)
     : place_(place), thread_count_(thread_count) {
   for (ValueId input : graph.inputs()) input_types_.push_back(graph.value(input).type.tensor());
-  // Behind the last step, where there is none that says when.
+  // After the last step, if no step is known to write it.
   last_step_.assign(graph.outputs().size(), std::numeric_limits<std::size_t>::max());
   Program program = place.compile(graph);
   if (!program.is_kernels_alone()) {
@@ -44,7 +44,7 @@ void StageProgram::rest() {
 
 std::vector<std::size_t> StageProgram::steps_with(std::uint32_t buffer) const {
   const Program& p = program();
-  const auto bytes_of = [&](std::uint64_t one) {  // whose a view shows
+  const auto bytes_of = [&](std::uint64_t one) {  // the buffer that a view refers to
     while (p.buffers[one].place == Program::Place::View) one = p.buffers[one].offset;
     return one;
   };
@@ -68,7 +68,7 @@ StepInterval StageProgram::steps_making(std::size_t output) const {
   return {steps.front(), steps.back()};
 }
 
-// An output is made when no later step so much as reads it.
+// An output is complete after the last step that reads or writes it.
 void StageProgram::find_order() {
   if (model_) {
     for (std::size_t k = 0; k < last_step_.size(); ++k) {
@@ -111,7 +111,7 @@ void StageProgram::run(std::span<const std::byte* const> inputs,
   while (told < order_.size()) when_made(order_[told++]);
 }
 
-// Such a program takes and gives tensors of the processor's.
+// A program with host steps takes and returns tensors in host memory.
 void StageProgram::run_on_host(std::span<const std::byte* const> inputs,
                                std::span<std::byte* const> outputs) {
   std::vector<Datum> given;

@@ -13,18 +13,18 @@
 
 namespace tenon {
 
-/// A graph of fixed extents, compiled, that reads and writes memory of its caller's: of the place
-/// it runs at, inputs also the processor's.
+/// A compiled graph of static extents that reads and writes memory of its caller: memory of the
+/// place it runs at; inputs may also be in host memory.
 class StageProgram {
  public:
-  /// `place` outlives it.
+  /// `place` must outlive it.
   StageProgram(const Graph& graph, int thread_count, const StepPlace& place);
 
-  /// Calls `when_made` as soon as nothing more will be written to an output, in an order that
-  /// is the same in every run, with the output's number.
+  /// Calls `when_made` with the output's index as soon as an output is complete, in an order that
+  /// is the same in every run.
   using WhenMade = std::function<void(std::size_t output)>;
-  /// Called with numbers of steps that go up, before the step of that number begins; where steps
-  /// are not seen one by one (`has_steps`), only once, before all.
+  /// Called with increasing step indices before the step begins; without per-step callbacks
+  /// (`has_steps`) only once, before all steps.
   using BeforeStep = std::function<void(std::size_t step)>;
   void run(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs,
            const WhenMade& when_made, const BeforeStep& before_step);
@@ -32,12 +32,13 @@ class StageProgram {
   const Program& program() const { return model_ ? model_->program() : host_model_->program(); }
   std::uint64_t arena_bytes() const { return arena_bytes_; }
   bool has_steps() const { return has_steps_; }
-  /// Gives the arena back until the next run.
+  /// Releases the arena until the next run.
   void rest();
-  /// The steps that read an input, in their order; the first that touches an output, and the last.
+  /// Returns the steps that read an input, in order; and the first and last step that access an
+  /// output.
   std::vector<std::size_t> steps_reading(std::size_t input) const;
   StepInterval steps_making(std::size_t output) const;
-  /// Outputs in the order in which they are made.
+  /// Returns the outputs in the order of completion.
   const std::vector<std::size_t>& making_order() const { return order_; }
 
  private:
@@ -51,8 +52,8 @@ class StageProgram {
   std::uint64_t arena_bytes_ = 0;
   bool has_steps_ = false;
   std::vector<TensorType> input_types_;
-  std::vector<std::size_t> order_, last_step_;  // by place in the order; by output
-  // One of the two, as the program is kernels alone or has other steps.
+  std::vector<std::size_t> order_, last_step_;  // by position in the order; by output
+  // The first pair for a kernel-only program, the second for one with host steps.
   std::shared_ptr<const Executable> model_;
   std::unique_ptr<Context> context_;
   std::shared_ptr<const HostExecutable> host_model_;

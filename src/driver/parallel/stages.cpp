@@ -36,7 +36,7 @@ class Cutter {
   }
   bool is_collective_node(NodeId id) const { return is_collective(*graph_.node(id).op); }
 
-  // A collective belongs to the stage it follows; what reads it comes a stage later.
+  // A collective belongs to the stage that it follows; its readers belong to later stages.
   void find_stages() {
     std::vector<NodeId> order;
     for (NodeId id : graph_.nodes_in_order()) {
@@ -65,7 +65,7 @@ class Cutter {
     }
   }
 
-  // No sooner than `behind` where it needs a sum over parts.
+  // At least `behind` if it needs a sum over parts.
   void find_earliest(NodeId id, std::size_t behind) {
     for (ValueId operand : graph_.node(id).operands) {
       const NodeId maker = operand ? graph_.value(operand).producer : NodeId{};
@@ -147,7 +147,7 @@ class Cutter {
   const Graph& graph_;
   std::int64_t tensor_ranks_;
   IdMap<NodeId, std::size_t> earliest_, stage_;
-  IdMap<NodeId, char> is_behind_;  // reads, over however many nodes, a sum over parts
+  IdMap<NodeId, char> is_behind_;  // depends, directly or not, on a sum over parts
   std::size_t last_ = 0, last_of_part_ = 0;
 };
 

@@ -6,30 +6,30 @@
 
 namespace tenon {
 
-/// What runs between two meetings of the ranks: nodes that no collective stands between, as a graph
-/// of their own, and the collectives that they lead to.
+/// Nodes between two synchronizations of the ranks, without a collective among them, as a graph of
+/// their own, and the collectives that follow.
 struct Stage {
   Graph graph;
-  /// of `graph`, as values of the whole one
+  /// of `graph`, as values of the whole graph
   std::vector<ValueId> inputs, outputs;
-  /// of the whole graph, in its order; they follow the nodes
+  /// of the whole graph, in order; they follow the nodes
   std::vector<NodeId> collectives;
-  /// over the parts of a batch: it runs once a step, not for each
+  /// after sums over the parts of a batch: runs once per step instead of once per part
   bool is_behind_sums = false;
 };
 
-/// Whether a collective adds up what parts of a batch lead to, rather than what ranks compute of
-/// one part together: with `tensor_ranks` in each group of those, ranks of other parts stand so far
+/// Returns whether a collective reduces over the parts of a batch, rather than over ranks that
+/// compute one part together: with `tensor_ranks` per group, ranks of other parts are that stride
 /// apart.
 bool is_sum_over_parts(const Graph& graph, NodeId collective, std::int64_t tensor_ranks);
 
-/// Whether a collective puts a state together for those who compute with it. Nothing has to be
-/// computed before it, so that it is no cut: what reads it has it as an input.
+/// Returns whether a collective gathers a state for its readers. It depends on no computation and
+/// therefore does not end a stage: its readers take it as an input.
 bool is_state_gather(const Graph& graph, NodeId collective);
 
-/// Cuts a graph at its collectives. A node runs in the last stage before something needs it, so
-/// that what only later stages read is not kept for them; constants go to each stage that reads
-/// them. What reads sums over parts comes behind all that does not.
+/// Cuts a graph into stages at its collectives. A node runs in the last possible stage, so that its
+/// results are not kept longer than needed; constants are duplicated into each stage. Readers of
+/// sums over parts come after all other nodes.
 std::vector<Stage> cut_at_collectives(const Graph& graph, std::int64_t tensor_ranks = 1);
 
 }  // namespace tenon

@@ -20,7 +20,7 @@ StatePlaces::StatePlaces(const StatefulGraph& step, int rank, int rank_count,
     if (whole == step.states.end() || whole->split || offset % alignment != 0) continue;
     places_[k].inside = static_cast<std::size_t>(whole - step.states.begin());
     places_[k].offset = offset;
-    // With room for what fills up the last piece.
+    // Includes the padding of the last piece.
     Place& around = places_[places_[k].inside];
     around.bytes = std::max(around.bytes, places_[k].bytes * static_cast<std::size_t>(rank_count));
   }

@@ -10,28 +10,29 @@
 
 namespace tenon {
 
-/// Where the states of one of several ranks lie. Each has two places, of which a step reads one and
-/// writes the other. A piece that the rank updates, of a state that it also holds whole, lies
-/// inside that: nobody has to copy it there.
+/// Memory of the states of one rank. Each state is double-buffered: a step reads one buffer and
+/// writes the other. A piece that the rank updates, of a state that it also holds whole, is placed
+/// inside the whole, which avoids a copy.
 class StatePlaces {
  public:
-  /// `alignment`: of bytes, that whoever computes on the states asks for.
+  /// `alignment`: in bytes, as the executor requires.
   StatePlaces(const StatefulGraph& step, int rank, int rank_count, std::size_t alignment);
 
-  /// Of all that `allocate` takes.
+  /// Total size of `allocate`.
   std::uint64_t bytes() const;
   void allocate(RankMemory& memory);
 
-  /// By state. They keep the memory alive.
+  /// By state. The pointers keep the memory alive.
   const std::shared_ptr<std::byte>& now(std::size_t state) const { return now_[state]; }
   const std::shared_ptr<std::byte>& next(std::size_t state) const { return next_[state]; }
-  /// What a step wrote is what the next one reads.
+  /// Swaps the buffers after a step.
   void swap() { now_.swap(next_); }
 
  private:
   struct Place {
     std::size_t bytes = 0;
-    std::size_t inside, offset = 0;  // of which state; itself: of none
+    // index of the containing state; its own index if it is not contained
+    std::size_t inside, offset = 0;
   };
   std::vector<Place> places_;
   std::vector<std::shared_ptr<std::byte>> now_, next_;

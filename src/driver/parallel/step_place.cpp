@@ -30,7 +30,7 @@ Graph sum_graph(DType dtype, std::size_t terms) {
   return build.take();
 }
 
-// Copies go over a stream of their own and have ended when a call returns.
+// Copies use a separate stream and have completed when a call returns.
 class CudaMemory : public DeviceRankMemory {
  public:
   explicit CudaMemory(StepPlace place)
@@ -87,8 +87,10 @@ std::shared_ptr<const Executable> StepPlace::load(Program program) const {
 
 struct DeviceRankMemory::Sums {
   StepPlace place;
-  std::map<std::pair<DType, std::size_t>, std::shared_ptr<const Executable>> models;  // by terms
-  std::map<std::tuple<DType, std::size_t, std::int64_t>, Context> contexts;  // and elements
+  // by number of terms
+  std::map<std::pair<DType, std::size_t>, std::shared_ptr<const Executable>> models;
+  // by number of terms and elements
+  std::map<std::tuple<DType, std::size_t, std::int64_t>, Context> contexts;
 
   Context& context(DType dtype, std::size_t terms, std::int64_t count) {
     const auto found = contexts.find({dtype, terms, count});
@@ -106,7 +108,7 @@ DeviceRankMemory::DeviceRankMemory(StepPlace place)
     : sums_(std::make_unique<Sums>(Sums{std::move(place), {}, {}})) {}
 DeviceRankMemory::~DeviceRankMemory() = default;
 
-// So many at once; what they come to is the first of the next.
+// Adds a limited number of terms per kernel; the partial sum is the first term of the next one.
 void DeviceRankMemory::add_in_order(DType dtype, std::span<std::byte> y,
                                     std::span<const std::span<const std::byte>> terms) {
   if (y.empty()) return;
@@ -131,7 +133,7 @@ void DeviceRankMemory::add_in_order(DType dtype, std::span<std::byte> y,
 
 namespace {
 
-// The processor's, where ranks of one machine see what they show each other.
+// Host memory that ranks of one machine make visible to each other.
 class VisibleHostMemory : public RankMemory {
  public:
   explicit VisibleHostMemory(Communicator& ranks) : ranks_(ranks) {}

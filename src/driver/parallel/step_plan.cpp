@@ -22,7 +22,8 @@ double seconds_of(const memory::Item& item, const Cluster& cluster) {
 }  // namespace
 
 StepCosts::StepCosts(const Graph& model, TrainOptions options, const Cluster& cluster) {
-  options.parts = 2;  // so that the graph has its sums; how many changes no cost
+  // any number above one, so that the graph contains the reductions; it does not affect the cost
+  options.parts = 2;
   options.state_ranks = 1;
   const StatefulGraph step = train(model, options);
   std::set<std::string> parameters;
@@ -84,8 +85,8 @@ StepPlan plan_step(const StepCosts& costs, const Cluster& cluster, std::int64_t 
   const auto share = static_cast<double>(plan.splits_states ? rank_count : 1);
   double end = costs.compute_s;
   if (rank_count > 1) {
-    // One bucket after another, none before its last gradient is made. Pieces that stay where they
-    // were summed take half as long, and parameters travel behind the update instead.
+    // Buckets are sent one after another, each after its last gradient. With reduce-scatter
+    // communication takes half the time, and parameters are gathered after the update instead.
     double bucket = 0, link_free = 0;
     for (std::size_t k = 0; k < costs.gradients.size(); ++k) {
       bucket += costs.gradients[k].bytes;
@@ -99,17 +100,16 @@ StepPlan plan_step(const StepCosts& costs, const Cluster& cluster, std::int64_t 
   const double update_s = costs.update_start_s + costs.update_s / share;
   end += update_s;
   if (plan.splits_states) end += add(costs.parameter_bytes, 1);
-  if (cluster.ranks_at_once > 0) {  // nothing runs beside anything else
+  if (cluster.ranks_at_once > 0) {  // no overlap
     end = (costs.compute_s + update_s + plan.communication_s + costs.between_s) *
           std::max(1.0, static_cast<double>(rank_count) / cluster.ranks_at_once);
-    if (rank_count > 1) end += costs.meeting_s;  // a rank that waits leaves its core to another
+    if (rank_count > 1) end += costs.meeting_s;  // a waiting rank leaves its core to another one
     plan.waited_s = plan.communication_s;
   } else {
     plan.waited_s = end - costs.compute_s - update_s;
   }
   plan.step_s = end;
-  // Every state has two places, of which a step reads one and writes the other; a rank's piece of a
-  // parameter lies inside the whole one.
+  // Every state is double-buffered; a rank's piece of a parameter is inside the whole one.
   plan.bytes_per_rank = costs.arena_bytes + costs.gradient_bytes + 2 * costs.parameter_bytes +
                         2 * costs.other_state_bytes / share;
   const auto memory = static_cast<double>(cluster.device.memory_bytes);

@@ -7,30 +7,30 @@
 
 namespace tenon {
 
-/// What a step of training takes of one rank, whatever the number of ranks: from the graph's own
-/// stages after the passes, each fused node timed by arithmetic or memory.
+/// Cost model of a training step on one rank, independent of the number of ranks: derived from the
+/// stages of the optimized graph, each fused node bound by arithmetic or memory.
 class StepCosts {
  public:
-  /// `model` has numbers for all extents, the batch of one rank.
+  /// `model` must have static extents, with the batch of one rank.
   StepCosts(const Graph& model, TrainOptions options, const Cluster& cluster);
 
   struct Gradient {
-    /// from the beginning of the step
+    /// since the start of the step
     double bytes = 0, made_at_s = 0;
   };
-  /// forward and backward
+  /// forward and backward pass
   double compute_s = 0;
-  /// of all parameters, without
+  /// update of all parameters on a single rank
   double update_s = 0;
-  /// what its kernels take before they begin
+  /// launch overhead of its kernels
   double update_start_s = 0;
-  /// in the order in which they are made
+  /// in the order of production
   std::vector<Gradient> gradients;
   double gradient_bytes = 0, parameter_bytes = 0, other_state_bytes = 0;
-  /// of forward and backward, without a budget
+  /// of the forward and backward pass, without a budget
   double arena_bytes = 0;
-  /// What whole steps took beyond all that where they were measured: between them (data, calls),
-  /// and where ranks meet. Nothing in an estimate.
+  /// Measured overheads that the model does not explain: between steps (data loading, calls), and
+  /// at synchronizations. Zero in an estimate.
   double between_s = 0, meeting_s = 0;
 };
 
@@ -42,14 +42,14 @@ struct StepPlan {
   double step_s = 0, compute_s = 0, communication_s = 0, waited_s = 0;
   /// of memory
   double bytes_per_rank = 0;
-  /// that a rank sends, by tier
+  /// bytes that a rank sends, by tier
   std::vector<double> link_bytes;
-  /// in the device's memory, as far as that is said
+  /// fits the device's memory, if its size is known
   bool fits = true;
 };
 
-/// The fastest of whole or split states and of several sizes of buckets, among those that fit;
-/// where none does, the smallest.
+/// Returns the fastest plan among whole and split states and several bucket sizes that fits in
+/// memory; the smallest one if none fits.
 StepPlan best_plan(const StepCosts& costs, const Cluster& cluster, std::int64_t rank_count);
 StepPlan plan_step(const StepCosts& costs, const Cluster& cluster, std::int64_t rank_count,
                    bool splits_states, double bucket_bytes);

@@ -29,7 +29,7 @@ std::uint64_t TaskThread::add(std::function<void()> task) {
   return number;
 }
 
-void TaskThread::wait() { wait(added_); }  // no other thread adds
+void TaskThread::wait() { wait(added_); }  // no other thread adds tasks
 
 void TaskThread::wait(std::uint64_t number) {
   std::unique_lock lock(mutex_);

@@ -10,22 +10,22 @@
 
 namespace tenon {
 
-/// A thread that does what it is given, one thing after another.
+/// A thread that executes tasks in order.
 class TaskThread {
  public:
   TaskThread();
   TaskThread(const TaskThread&) = delete;
   ~TaskThread();
 
-  /// Gives the task's number, counted from 1.
+  /// Enqueues a task. Returns its number, counted from 1.
   std::uint64_t add(std::function<void()> task);
-  /// Waits until all is done. Throws what one of the tasks threw; those behind it are left out.
+  /// Waits for all tasks. Rethrows an exception of a task, after which later tasks are skipped.
   void wait();
-  /// The same for tasks up to one.
+  /// Waits for tasks up to a number.
   void wait(std::uint64_t number);
-  /// task that was added
+  /// number of the last task added
   std::uint64_t last() const { return added_; }
-  /// asked when nothing is under way
+  /// valid while no task is running
   double busy_s() const { return busy_s_; }
 
  private:

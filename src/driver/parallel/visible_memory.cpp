@@ -28,7 +28,7 @@ struct VisibleMemory::State {
     int file = -1;
     std::size_t bytes = 0;
   };
-  std::mutex mutex;  // one thread computes, another communicates
+  std::mutex mutex;  // accessed by the compute and the communication thread
   std::uint64_t last_number = 0;
   std::map<const std::byte*, Region> own;  // by first byte
   std::map<std::pair<pid_t, std::uint64_t>, Mapping> others;

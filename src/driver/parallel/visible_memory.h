@@ -11,23 +11,23 @@
 
 namespace tenon {
 
-/// Memory that other processes of this machine and user can map, and theirs that this one has
-/// mapped. It has no name: whatever way the processes end, nothing is left behind.
+/// Shared memory between processes of one machine and user: own allocations, and mappings of those
+/// of other processes. Anonymous, so that it disappears with the processes however they end.
 class VisibleMemory {
  public:
   VisibleMemory();
   ~VisibleMemory();
 
-  /// Zeros. Null where the system has no such memory.
+  /// Returns zeroed memory; null if the system does not support it.
   std::shared_ptr<std::byte> allocate(std::size_t bytes);
-  /// How another process finds bytes of this one; region 0 where it cannot.
+  /// Returns a handle for other processes; region 0 if the bytes are not visible.
   MemoryWindow window_of(std::span<const std::byte> bytes) const;
-  /// What another process shows; empty where it may not be mapped.
+  /// Maps a window of another process; empty if that is not permitted.
   std::span<const std::byte> view(pid_t process, const MemoryWindow& window);
 
  private:
   struct State;
-  std::shared_ptr<State> state_;  // what was allocated may outlive it
+  std::shared_ptr<State> state_;  // shared with allocations, which may outlive the object
 };
 
 }  // namespace tenon

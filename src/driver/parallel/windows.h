@@ -10,26 +10,27 @@ struct StepInterval {
   std::size_t begin = 0, end = 0;
 };
 
-/// A value that has its place in memory while some steps run, and leaves it to others between them.
+/// A value that occupies memory during some intervals of steps and frees it between them.
 struct WindowedValue {
   std::size_t bytes = 0;
   std::vector<StepInterval> intervals;
 };
 
-/// Where values lie whose intervals do not overlap share memory.
+/// Placement of windowed values; values without overlapping intervals share memory.
 struct WindowPlan {
   /// by value
   std::vector<std::size_t> offsets;
   std::size_t bytes = 0;
 };
-/// Large ones first, each at the first place that is free whenever it is there.
+/// First-fit by decreasing size.
 WindowPlan place_windows(const std::vector<WindowedValue>& values, std::size_t alignment);
 
-/// Whether two values are ever there in the same step.
+/// Returns whether two values are ever resident in the same step.
 bool are_together(const WindowedValue& a, const WindowedValue& b);
 
-/// The steps that read a value, as intervals: a gap of more than `longest_gap` steps ends one, and
-/// each begins `lead` steps before its first read, so that the value can come in the meantime.
+/// Returns the residency intervals of a value that these steps read: a gap of more than
+/// `longest_gap` steps splits them, and each begins `lead` steps before its first read, to overlap
+/// the gather.
 std::vector<StepInterval> intervals_of(const std::vector<std::size_t>& steps, std::size_t lead,
                                        std::size_t longest_gap);
 

@@ -18,9 +18,9 @@
 namespace tenon {
 namespace {
 
-// A plan has to be so much faster to be taken in place of one that is running.
+// Required speedup for replacing a running plan.
 constexpr double kWorthIt = 0.99;
-// Of more items, one order in which there is a plan is enough.
+// With more items, the search stops at the first order that has a plan.
 constexpr std::size_t kManyItems = 1'000;
 
 std::uint64_t bytes_of(const Program::Buffer& buffer) {
@@ -72,8 +72,8 @@ std::uint64_t arena_budget(const std::string& text, std::uint64_t whole, std::ui
 
 namespace {
 
-// On a device blocks have scratch, not threads. What libraries compute in is known when the program
-// is loaded there, and that it is no more than this.
+// On a device scratch is allocated per block, not per thread. The workspace of libraries is only
+// known when the program is loaded; this is its upper bound.
 std::uint64_t device_scratch_bytes(const Program& program) {
   std::uint64_t most = 0;
   for (const Program::Step& step : program.steps) {
@@ -164,7 +164,7 @@ bool BudgetPlanner::learn(std::span<const double> step_seconds) {
   for (std::size_t k = 0; k < step_items_.size(); ++k) {
     const std::uint32_t item = step_items_[k];
     seconds[item] += step_seconds[k];
-    // A making of several steps counts once.
+    // An item of several steps counts once.
     counts[item] += 1.0 / static_cast<double>(described_.steps[item].size());
   }
   for (memory::Item& item : described_.problem.items) {

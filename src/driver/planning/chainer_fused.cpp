@@ -6,7 +6,7 @@ namespace tenon {
 namespace {
 
 using chainer::TrainingGraph;
-constexpr std::int64_t kElementBytes = 4;  // of what Chainer computes with
+constexpr std::int64_t kElementBytes = 4;  // Chainer computes in f32
 
 class Fuser {
  public:
@@ -58,7 +58,7 @@ class Fuser {
     }
   }
 
-  // Products that keep what they read mask the gradient that they make of it themselves.
+  // Products that keep their operands apply the mask to the gradient themselves.
   void leave_masks_to_readers(ChainerStep& each) {
     if (each.products == 0 || each.step.makes.size() != 1) return;
     const std::size_t result = each.step.makes[0];

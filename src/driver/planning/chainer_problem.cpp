@@ -10,7 +10,7 @@ namespace {
 using chainer::TrainingGraph;
 constexpr std::uint32_t kNone = static_cast<std::uint32_t>(-1);
 
-// Shapes by variable; empty where they are not known.
+// Shapes by variable; empty if unknown.
 std::vector<Shape> shapes_of(const chainer::Tables& tables, std::string_view source) {
   std::vector<Shape> shapes(tables.variables.size());
   chainer::SolveOptions options;
@@ -22,7 +22,7 @@ std::vector<Shape> shapes_of(const chainer::Tables& tables, std::string_view sou
   return shapes;
 }
 
-// Products that each step sums up; nothing where the shapes are not known.
+// Returns the multiply-adds of each step; zero if shapes are unknown.
 std::vector<double> products_of(const chainer::Tables& tables, std::string_view source,
                                 const TrainingGraph& graph, const std::vector<Shape>& shapes) {
   std::vector<double> products(graph.steps.size(), 0);
@@ -107,7 +107,7 @@ class StepProblem {
                               : concat(step.function, "_", graph_.tensors[step.makes[0]].id);
   }
 
-  // What flows in where nothing came yet: the gradient of the loss.
+  // Gradient of the loss: starts from a value without an incoming gradient.
   std::uint32_t gradient_of_result(std::size_t tensor) {
     if (gradient_[tensor] != kNone) return gradient_[tensor];
     gradient_[tensor] =
@@ -120,7 +120,7 @@ class StepProblem {
     return gradient_[tensor];
   }
 
-  // Which gradients an item computes: of the parameters, of what came in, or both.
+  // Gradients that an item computes: of the parameters, of the operands, or both.
   enum class Half : std::uint8_t { Both, Parameters, Operands };
 
   void add_backward(std::size_t k) {
@@ -154,7 +154,8 @@ class StepProblem {
       if (graph_.tensors[tensor].role == TrainingGraph::TensorRole::Input) continue;
       if (std::find(seen.begin(), seen.end(), tensor) != seen.end()) continue;
       seen.push_back(tensor);
-      const bool is_operand = value_[tensor] != kNone;  // a parameter's lies elsewhere
+      // gradients of parameters are stored elsewhere
+      const bool is_operand = value_[tensor] != kNone;
       if (half == (is_operand ? Half::Parameters : Half::Operands)) continue;
       bytes += bytes_of(tensor);
       if (is_operand) add_gradient(item, k, tensor);
@@ -196,7 +197,7 @@ std::vector<ChainerStep> steps_of(const TrainingGraph& graph, const std::vector<
     ChainerStep& made = steps.emplace_back();
     made.step = graph.steps[k];
     made.products = products[k];
-    // A product has a gradient of the same cost for each of its two factors.
+    // The gradient by each of a product's two operands costs as much as the product.
     for (std::size_t position = 0; position < std::min<std::size_t>(2, made.step.reads.size());
          ++position) {
       const bool is_input =
@@ -242,7 +243,7 @@ memory::Problem problem_of(const chainer::Tables& tables, std::string_view sourc
 }
 
 std::vector<int> batch_parts(const chainer::Tables& tables, std::string_view source) {
-  // Statistics of a batch are not those of its parts.
+  // Batch statistics differ between a batch and its parts.
   for (const chainer::Function& function : tables.forward) {
     if (function.name == "BatchNormalization") return {};
   }

@@ -32,7 +32,7 @@ memory::Problem problem_of(const megengine::Profile& profile, std::string_view s
     problem.items[storage.begin].makes.push_back(value);
     if (storage.end > storage.begin) problem.items[storage.end].reads.push_back(value);
   }
-  // The last reader of an operand may take its place.
+  // The last reader of an operand may overwrite it.
   for (std::size_t step = 0; step < index.sequence.size(); ++step) {
     memory::Item& item = problem.items[step];
     if (profile.graph_exec.operators[index.sequence[step]].type != "Elemwise") continue;

@@ -9,33 +9,34 @@
 
 namespace tenon {
 
-/// A training step that Chainer wrote down: every function and its backward as items, every
-/// intermediate and its gradient as values. Gradients of one tensor add up in place; those of
-/// inputs are not computed. Parameters, their gradients and inputs are fixed. Costs come from the
-/// shapes. With `parts`, it is one of so many equal parts of the batch, whose gradients add up.
-/// `is_fused`: its functions joined as a compiler does (`chainer_fused.h`), as retained.
+/// Builds the memory problem of a training step recorded by Chainer: functions and their backwards
+/// are items, intermediates and their gradients are values. Gradients of one tensor accumulate in
+/// place; those of inputs are not computed. Parameters, their gradients and inputs are fixed. Costs
+/// follow from the shapes. With `parts`, it is one of that many equal micro-batches with gradient
+/// accumulation. `is_fused`: fuses functions as a compiler does (`chainer_fused.h`) and retains
+/// values accordingly.
 memory::Problem problem_of(const chainer::Tables& tables, std::string_view source,
                            chainer::Reading reading, const memory::Device& device, int parts = 1,
                            bool is_fused = false);
-/// Into how many parts the batch can be split; none where an operator mixes it.
+/// Returns the possible numbers of micro-batches; empty if an operator mixes samples.
 std::vector<int> batch_parts(const chainer::Tables& tables, std::string_view source);
 
-/// A run that MegEngine profiled, with its measured device times where it has them; Elemwise may
-/// overwrite an operand.
+/// Builds the problem of a run that MegEngine profiled, with its measured device times if present;
+/// Elemwise may overwrite an operand.
 memory::Problem problem_of(const megengine::Profile& profile, std::string_view source);
 
-/// The forward pass of a graph: node results as values, nodes as items, costs from their
-/// footprints; symbols at their size hints. Pointwise nodes may overwrite an operand of the same
-/// size.
+/// Builds the problem of a graph's forward pass: node results are values, nodes are items, costs
+/// follow from footprints; symbols take their size hints. Pointwise nodes may overwrite an operand
+/// of the same size.
 memory::Problem problem_of(const Graph& graph, const memory::Device& device);
 
-/// The problem of what a command line names; `reading` is of Chainer's documents.
+/// Problem of a command-line argument; `reading` applies to Chainer's documents.
 struct PlanSource {
   memory::Problem problem;
   /// how it was read
   std::string note;
-  /// The same for parts of the batch, fewest parts first, made when they are asked for. They are
-  /// of one part; or, where the parts follow one another in the problem, of all.
+  /// Problems of micro-batches, fewest first, built on demand. Each covers one micro-batch; or all
+  /// of them, if they are consecutive in the problem.
   std::vector<std::pair<int, std::function<memory::Problem()>>> split;
   bool is_split_whole = false;
 };

@@ -49,13 +49,13 @@ StepWithin step_within(StatefulGraph whole, const CompileStep& compile, const Sp
   std::optional<Error> refusal;
   std::uint64_t plain_arena_bytes = 0;
   BudgetRequest asked = request;
-  // Gives whether more parts may be better: where these are slower, more of them are too.
+  // Returns whether more parts may be better: if these are slower, more parts are slower too.
   const auto consider = [&](StatefulGraph step, std::int64_t parts) {
     std::optional<codegen::StepProblem> described;
     Program program = compile(step.graph, &described);
     if (parts == 1) {
       plain_arena_bytes = program.arena_bytes;
-      // A share is one of what the whole batch takes.
+      // A percentage refers to the arena of the whole batch.
       if (is_share(request) && !request.arena_bytes)
         asked.arena_bytes = arena_budget(request.budget, plain_arena_bytes, 0);
     }

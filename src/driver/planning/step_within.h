@@ -9,34 +9,34 @@
 
 namespace tenon {
 
-/// How a training step is made in parts of its batch.
+/// Builder of a training step with gradient accumulation.
 struct SplitStep {
-  /// samples; parts divide it
+  /// in samples; a multiple of the number of parts
   std::int64_t batch = 0;
-  /// Throws Error (Unsupported) where the parts would not learn what the batch does.
+  /// Throws Error (Unsupported) if accumulation would change the result.
   std::function<StatefulGraph(std::int64_t parts)> in_parts = {};
 };
-/// Of a model for a batch that is known.
+/// Returns the builder for a model with a static batch.
 SplitStep split_of(Graph model, TrainOptions options);
 
 /// A step and the planner that keeps its memory within a budget.
 struct StepWithin {
-  /// with inputs, outputs and states as it was given, perhaps in parts
+  /// with the given inputs, outputs and states, possibly in micro-batches
   StatefulGraph step;
   std::unique_ptr<BudgetPlanner> planner;
 };
 
-/// Throws Error (Usage) where options of a budget are given without one, or the batch of what is
-/// not trained is to be split.
+/// Throws Error (Usage) if options of a budget are given without one, or if the batch of an
+/// inference is to be split.
 void require_budget(const BudgetRequest& request, bool is_training);
 
 using CompileStep =
     std::function<Program(const Graph& graph, std::optional<codegen::StepProblem>* described)>;
 
-/// Compiles a step and plans its memory. Where that takes time, or no plan was found, and the
-/// request allows it: in ever more parts of its batch, of which the fastest is taken. Throws Error
-/// (OutOfMemory) where nothing keeps the budget, with the reason why the batch cannot be split
-/// where that would have been tried.
+/// Compiles a step and plans its memory. If the plan costs time or does not exist, and the request
+/// permits it, tries growing numbers of micro-batches and takes the fastest. Throws Error
+/// (OutOfMemory) if no plan fits the budget, with the reason why the batch cannot be split if that
+/// was permitted.
 StepWithin step_within(StatefulGraph whole, const CompileStep& compile, const SplitStep& split,
                        const BudgetRequest& request);
 

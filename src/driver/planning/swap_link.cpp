@@ -8,7 +8,7 @@
 namespace tenon {
 namespace {
 
-// Copying less than this is not worth a call to the system.
+// Smaller copies are not worth a system call.
 constexpr std::uint64_t kLeastSwapped = 64 << 10;
 constexpr double kCallSeconds = 5e-5;
 

@@ -6,12 +6,12 @@
 
 namespace tenon {
 
-/// The way that swapped values of a program for this target take. From the processor's memory to a
-/// file, measured now. From a GPU's to pinned memory of the host's: as `doctor` measured it here,
-/// or measured now and kept; what is known of such GPUs where there is none.
+/// Returns the offload link of a program for this target. From host memory to a file, measured now.
+/// From a GPU to pinned host memory: the cached measurement of `doctor`, or measured now and
+/// cached; typical values for such GPUs without one.
 memory::Link swap_link(const std::string& target);
 
-/// Lets values be copied that are large enough to be worth it.
+/// Permits offloading of values that are large enough to be worth it.
 void allow_swaps(memory::Problem& problem, memory::Link link);
 
 }  // namespace tenon

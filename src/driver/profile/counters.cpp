@@ -34,7 +34,7 @@ HardwareCounters::HardwareCounters() {
   std::string missing;
   int reason = 0;
   for (std::size_t k = 0; k < 3; ++k) {
-    // All stand behind the first, so that they count the same time.
+    // One counter group, so that all count the same time.
     if (k == 0 || is_counting()) files_[k] = open_counter(kCounters[k].first, files_[0]);
     if (files_[k] >= 0) continue;
     if (k == 0 || is_counting()) reason = errno;
@@ -53,7 +53,7 @@ HardwareCounters::~HardwareCounters() {
 }
 
 Profile::Counters HardwareCounters::read() const {
-  // How many there are, then each in the order in which they were opened.
+  // The number of counters, followed by their values in the order of opening.
   std::uint64_t seen[4] = {};
   if (!is_counting() ||
       ::read(files_[0], seen, sizeof seen) < static_cast<ssize_t>(2 * sizeof seen[0]))

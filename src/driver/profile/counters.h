@@ -7,18 +7,18 @@
 
 namespace tenon {
 
-/// The processor's counters, of the thread that opens them and only while it runs the user's code.
+/// The processor's performance counters, for user-mode code of the opening thread.
 class HardwareCounters {
  public:
   HardwareCounters();
   HardwareCounters(const HardwareCounters&) = delete;
   ~HardwareCounters();
 
-  /// Empty where all of them count; else which do not, and why.
+  /// Empty if all counters work; otherwise lists the missing ones with the reason.
   const std::string& problem() const { return problem_; }
-  /// Whether cycles are counted; others may be missing, and are 0.
+  /// Returns whether cycles are counted; other counters may be missing and are 0.
   bool is_counting() const { return files_[0] >= 0; }
-  /// Counted since they were opened.
+  /// Returns the counts since opening.
   Profile::Counters read() const;
 
  private:

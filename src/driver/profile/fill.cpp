@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char *kProcessorStream = "cpu0:0", *kDeviceStream = "gpu0:0";
 
-// A node wherever it is: in the graph or in a body of one of its nodes.
+// A node and its graph: the graph itself or a body of one of its nodes.
 struct Found {
   const Graph* graph = nullptr;
   NodeId node;
@@ -169,7 +169,7 @@ class Filler {
     }
   }
 
-  // A node may have several nests, each with a name of its own.
+  // A node may have several nests, each with its own name.
   std::string node_of(const codegen::Decision& decision) const {
     if (decision.node) {
       for (const ValueId result : compiled_->graph.node(decision.node).results) {
@@ -179,7 +179,7 @@ class Filler {
     return decision.name;
   }
 
-  // What the graph and the compiler say about it.
+  // Adds the information of the graph and the compiler.
   void describe(Profile::Step& step, const Key& key) {
     const auto found = nodes_.find(step.value);
     step.op = step.kind == Profile::Kind::Operators ? "operators" : step.kernel;
@@ -250,7 +250,7 @@ class Filler {
     }
   }
 
-  // Control flow is told as what lies between the steps of its bodies, so that times add up.
+  // Reports control flow as the time between the steps of its bodies, so that times add up.
   void add_around(Profile::Step& step, std::size_t k) {
     const auto& events = last_.events.steps;
     const StepEvent& event = events[k];
@@ -267,14 +267,14 @@ class Filler {
     std::stable_sort(inner.begin(), inner.end(),
                      [](const StepEvent* a, const StepEvent* b) { return a->start < b->start; });
     for (const StepEvent* each : inner) {
-      if (each->start < at) continue;  // inside of one that is counted
+      if (each->start < at) continue;  // nested in a step that is already counted
       add(at, each->start);
       at = each->end;
     }
     add(at, event.end);
   }
 
-  // Steps that were left out take no place in the profile; lifetimes are told by those that ran.
+  // Skipped steps are not in the profile; lifetimes follow from the executed steps.
   void add_buffers() {
     std::map<std::uint32_t, std::uint32_t> known;
     const Program& program = model_.program();
@@ -286,7 +286,7 @@ class Filler {
         if (program.buffers[root].element_bytes > 0) use_buffer(root, k, known);
       }
     }
-    // Between the first and the last use the plan may keep a buffer longer than its steps do.
+    // The plan may keep a buffer longer than its first and last use.
     for (const auto& [number, id] : known) {
       const Program::Buffer& planned = program.buffers[number];
       Profile::Buffer& buffer = profile_.buffers[id];
@@ -298,7 +298,7 @@ class Filler {
         buffer.last_step = std::max(buffer.last_step, at->second);
       }
     }
-    // What the caller hands over or gets is there for the whole run.
+    // Buffers of the caller live for the whole run.
     const auto last =
         static_cast<std::uint32_t>(profile_.steps.empty() ? 0 : profile_.steps.size() - 1);
     for (Profile::Buffer& buffer : profile_.buffers) {
@@ -323,8 +323,8 @@ class Filler {
       buffer.dtype = planned.dtype;
       buffer.place = place_of(planned.place);
       buffer.first_step = buffer.last_step = k;
-      // Of one name there are several where a plan makes a value again, or puts it aside and takes
-      // it back: then its first reader does not make it.
+      // Several buffers of one name arise from rematerialization or offloading: after offloading,
+      // the first reader does not produce the value.
       if (buffer.place == Profile::Place::Arena && !planned.name.empty() &&
           !arena_names_.insert(planned.name).second)
         buffer.making = makes(step, buffer.name) ? Profile::Making::Again : Profile::Making::Back;
@@ -354,7 +354,8 @@ class Filler {
     return shape;
   }
 
-  // Whether the step's node has a result of that name: several steps may write to one buffer.
+  // Returns whether the step's node has a result of that name: several steps may write to one
+  // buffer.
   bool makes(const Profile::Step& step, const std::string& value) const {
     const auto found = nodes_.find(value), own = nodes_.find(step.value);
     return found != nodes_.end() && own != nodes_.end() &&
@@ -362,8 +363,8 @@ class Filler {
   }
 
   void link_steps() {
-    std::map<std::uint32_t, std::uint32_t> writer;      // of a buffer
-    std::map<std::string, std::uint32_t> named_writer;  // of a value that goes from part to part
+    std::map<std::uint32_t, std::uint32_t> writer;      // by buffer
+    std::map<std::string, std::uint32_t> named_writer;  // by value passed between micro-batches
     for (std::uint32_t k = 0; k < profile_.steps.size(); ++k) {
       Profile::Step& step = profile_.steps[k];
       std::set<std::uint32_t> after;
@@ -397,7 +398,7 @@ class Filler {
     }
   }
 
-  // A port's buffer, or one of its own where no kernel uses it.
+  // Uses the port's buffer, or adds one if no kernel uses it.
   void link_copy(Profile::Step& step, bool is_input) {
     const Profile::Place place = is_input ? Profile::Place::Input : Profile::Place::Output;
     std::vector<std::uint32_t>& list = is_input ? step.writes : step.reads;
@@ -408,8 +409,8 @@ class Filler {
     if (!list.empty()) step.bytes = 2 * static_cast<double>(profile_.buffers[list.front()].bytes);
   }
 
-  // Where symbols decide, the program does not know how much work a step is; the graph and the run
-  // do.
+  // With symbolic extents the work of a step is unknown to the program; it follows from the graph
+  // and the run.
   void share_out_symbolic_work() {
     std::map<std::string, std::vector<std::uint32_t>> by_node;
     for (std::uint32_t k = 0; k < profile_.steps.size(); ++k) {
@@ -450,7 +451,7 @@ class Filler {
     }
   }
 
-  // A node's amount over its steps, by what each took.
+  // Distributes a node's amount over its steps in proportion to their times.
   template <class Give>
   void split(const std::vector<std::uint32_t>& steps, double amount, const Give& give) {
     double total = 0;
@@ -493,7 +494,7 @@ class Filler {
   std::map<std::string, Found> nodes_;
   std::map<std::string, std::vector<const codegen::Decision*>> decisions_;
   DimBindings symbols_;
-  std::map<Key, std::uint32_t> index_;  // the profile's step of each
+  std::map<Key, std::uint32_t> index_;  // index of the profile's step
   std::vector<Key> keys_;
   std::set<std::string> arena_names_;
 };

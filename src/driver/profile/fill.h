@@ -8,7 +8,7 @@
 
 namespace tenon {
 
-/// A run with what its caller did before and behind it.
+/// A run with its caller's copies before and after it.
 struct WatchedRun {
   struct Copy {
     std::size_t port = 0;
@@ -19,14 +19,14 @@ struct WatchedRun {
   RunEvents events;
 };
 
-/// What each step took in each run, in ticks.
+/// Ticks of each step in each run.
 class StepSamples {
  public:
   enum class What : std::uint8_t { Step, Output, Input };
-  /// and which
+  /// and its index
   using Key = std::pair<What, std::uint32_t>;
 
-  /// `asking` is how many ticks of each step went into asking the clock.
+  /// `asking`: ticks of each step spent on reading the clock.
   void add(const WatchedRun& run, std::uint64_t asking = 0);
   Profile::Spread spread(const Key& key) const;
 
@@ -34,8 +34,8 @@ class StepSamples {
   std::map<Key, std::vector<double>> seconds_;
 };
 
-/// Puts down what was seen of the last run, with what the program and its compilation say about
-/// each step.
+/// Fills the profile from the last run's events and the information of the program and its
+/// compilation on each step.
 void fill_profile(Profile& profile, const CompiledModel& model, const WatchedRun& last,
                   const StepSamples& samples, const std::vector<Datum>& inputs,
                   const CompileRecord* compiled);

@@ -6,8 +6,8 @@
 
 namespace tenon {
 
-/// A profile from a file: what `to_json` wrote, or a document of MegEngine's. Throws Error for any
-/// other.
+/// Reads a profile from a file: output of `to_json`, or a MegEngine document. Throws Error for
+/// other files.
 Profile load_profile(const std::string& path);
 
 }  // namespace tenon

@@ -14,7 +14,7 @@
 namespace tenon {
 namespace {
 
-// All pieces of a node as one in each place: it takes as long as they did together.
+// Merges all spans of a node in each lane: their times add up.
 void add_times(const Profile& profile, const std::vector<Profile::Span>& spans,
                std::vector<megengine::RunFacts::Times>& times) {
   for (const Profile::Span& span : spans) {
@@ -152,7 +152,7 @@ class MegEngineReader {
     profile_.run_seconds = {seconds, seconds, seconds, seconds};
   }
 
-  // Vars that had memory, where they had it: addresses from the lowest on.
+  // Vars with memory, at addresses relative to the lowest one.
   void add_buffers() {
     const megengine::GraphExec& exec = document_.graph_exec;
     const megengine::Lifetimes lifetimes = megengine::lifetimes_of(document_, index_, facts_);

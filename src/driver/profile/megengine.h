@@ -8,13 +8,12 @@
 
 namespace tenon {
 
-/// The document that MegEngine would have written of the last run: `graph` is what was compiled,
-/// behind the passes. Steps of one node are one operator there, which takes what they took
-/// together.
+/// Returns the last run as a MegEngine document; `graph` is the compiled graph after the passes.
+/// Steps of one node become one operator with their total time.
 std::string megengine_document(const Profile& profile, const Graph& graph);
 
-/// A document of MegEngine's as a profile: its operators in the order they ran, with its own counts
-/// as flops and bytes. Throws Error for text that is none.
+/// Reads a MegEngine document as a profile: its operators in execution order, with its own counts
+/// as flops and bytes. Throws Error for other text.
 Profile profile_of_megengine(std::string_view text, std::string_view source);
 
 }  // namespace tenon

@@ -22,8 +22,8 @@ namespace {
 constexpr std::uint8_t kUntouched = 0xa5;
 constexpr std::size_t kLine = 64;
 
-// Runs a model as its caller would: inputs are copied to where it reads them, outputs to where they
-// are wanted.
+// Runs a model as its caller would: copies inputs to their buffers and outputs to their
+// destinations.
 class WatchedRuns {
  public:
   WatchedRuns(CompiledModel& model, const std::vector<Datum>& inputs, const RecordOptions& options)
@@ -77,11 +77,11 @@ class WatchedRuns {
   const std::vector<Datum>& inputs_;
   const RecordOptions& options_;
   std::vector<Datum> copies_;
-  std::vector<std::byte*> staged_;  // null for what is no plain tensor, and for states
+  std::vector<std::byte*> staged_;  // null for non-tensors and for states
   std::vector<std::vector<std::byte>> results_;
 };
 
-// How much of the arena a run writes to, by cache lines.
+// Measures the part of the arena that a run writes, by cache lines.
 std::uint64_t touched_bytes(CompiledModel& model) {
   const std::span<std::byte> arena = model.arena();
   if (!arena.empty()) std::memset(arena.data(), kUntouched, arena.size());
@@ -96,7 +96,7 @@ std::uint64_t touched_bytes(CompiledModel& model) {
   return touched;
 }
 
-// One run on this thread alone, as counters are a thread's.
+// One run on this thread only, because counters are per thread.
 void add_counters(const CompiledModel& model, const std::vector<Datum>& inputs, Profile& profile) {
   const HardwareCounters counters;
   if (!counters.problem().empty()) profile.notes.push_back(counters.problem());
@@ -137,12 +137,13 @@ double timed(const Run& run) {
   return seconds_of(ticks() - begin);
 }
 
-// How many steps go by for each that a run times. All are timed where asking the clock behind each
-// of them takes little of the run; where steps take some nanoseconds, each run times others.
+// Returns the sampling stride: one step in `stride` is timed per run. It is 1 if reading the clock
+// after every step is a small share of the run; with steps of some nanoseconds, each run times
+// different steps.
 std::uint32_t stride_of(CompiledModel& model, const RecordOptions& options) {
   constexpr double kMost = 0.03;  // of the run
-  constexpr double kKept = 1.5;   // asking the clock and keeping what it says, in askings
-  constexpr double kSamples = 8;  // of each step, at least
+  constexpr double kKept = 1.5;   // cost of reading the clock and storing the value, in clock reads
+  constexpr double kSamples = 8;  // least number of samples per step
   if (!model.program().is_kernels_alone() || model.is_on_device()) return 1;
   double least = INFINITY;
   for (int k = 0; k < 5; ++k) least = std::min(least, timed([&] { model.run_prepared(); }));
@@ -151,14 +152,13 @@ std::uint32_t stride_of(CompiledModel& model, const RecordOptions& options) {
   if (asking <= kMost) return 1;
   const double runs = std::min<double>(
       options.most_runs, std::max<double>(options.least_runs, options.duration_s / least));
-  // A step that is timed alone takes two askings.
+  // A step that is timed alone takes two clock reads.
   const double wanted = std::min(std::ceil(2 * asking / kMost), std::floor(runs / kSamples));
   return static_cast<std::uint32_t>(std::clamp<double>(wanted, 1, Watch::kLargestStride));
 }
 
-// Runs that are watched and runs that are not take turns, so that whatever else the machine does
-// meets both: what is told is the median of what pairs of neighbours say. Which of a pair comes
-// first alternates.
+// Alternates watched and plain runs, so that disturbances affect both, and reports the median ratio
+// of adjacent pairs. The order within a pair alternates.
 void add_overhead(CompiledModel& model, const RecordOptions& options, std::uint32_t stride,
                   Profile& profile) {
   RunEvents events;
@@ -190,7 +190,7 @@ void add_overhead(CompiledModel& model, const RecordOptions& options, std::uint3
 
 Profile record_profile(CompiledModel& model, const std::vector<Datum>& inputs,
                        const CompileRecord* compiled, const RecordOptions& options) {
-  seconds_per_tick();  // measured before anything else is
+  seconds_per_tick();  // calibrated before other measurements
   WatchedRuns runs(model, inputs, options);
   WatchedRun seen;
   Profile profile;

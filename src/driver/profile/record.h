@@ -10,9 +10,9 @@
 
 namespace tenon {
 
-/// What was told while a model was compiled, for whoever wants to know why.
+/// Record of a compilation for diagnostics.
 struct CompileRecord {
-  /// behind the passes
+  /// after the passes
   Graph graph;
   std::vector<codegen::Decision> decisions;
   std::vector<PassReport> passes;
@@ -22,25 +22,23 @@ struct CompileRecord {
 struct RecordOptions {
   int warm_up_runs = 3;
   int least_runs = 10, most_runs = 100000;
-  /// runs go on for so long, within those bounds
+  /// minimum duration of the runs, within those bounds
   double duration_s = 1;
-  /// measured once for a machine, then remembered
+  /// measured once per machine, then cached
   bool with_ceilings = true;
-  /// where the system allows
+  /// if the system permits
   bool with_counters = true;
-  /// also runs that are not watched, in turns with some that are: a note says the ratio
+  /// also alternates with unwatched runs: a note gives the ratio
   bool with_overhead = false;
-  /// Ports that hold states: whoever trains leaves them where they are from run to run, so that
-  /// nothing is copied.
+  /// Ports that hold states: training leaves them in place from run to run, without copies.
   std::vector<std::size_t> state_inputs = {}, state_outputs = {};
-  /// of the arena, that its memory was planned within
+  /// memory budget of the arena
   std::uint64_t budget_bytes = 0;
 };
 
-/// Runs a model and tells what was seen: a warm-up, then runs that are all watched; the last one is
-/// the timeline. Every run copies the inputs in and the outputs out, as somebody does who calls it;
-/// both are steps of their own. Without a `compiled` record (of a program file) steps have no
-/// operators, reasons and remarks.
+/// Profiles a model: warm-up runs, then watched runs; the last one is the timeline. Every run
+/// copies the inputs in and the outputs out, as a caller would; both are separate steps. Without a
+/// `compiled` record (for a program file) steps lack operators, reasons and remarks.
 Profile record_profile(CompiledModel& model, const std::vector<Datum>& inputs,
                        const CompileRecord* compiled, const RecordOptions& options = {});
 

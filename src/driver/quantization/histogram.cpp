@@ -11,7 +11,7 @@
 
 namespace tenon {
 
-// Two neighbours become one bin, and the new ones on both sides are empty.
+// Merges pairs of adjacent bins; the new outer bins are empty.
 void Histogram::widen(double to) {
   if (radius_ == 0) {
     radius_ = std::exp2(std::ceil(std::log2(std::max(to, 1e-30))));
@@ -58,7 +58,7 @@ void Histogram::add(const Tensor& tensor) {
   }
 }
 
-// Only bins that hold something, each with its place.
+// Writes only nonempty bins, each with its index.
 std::string Histogram::text() const {
   std::ostringstream out;
   out << std::hexfloat << radius_ << ' ' << least_ << ' ' << greatest_ << ' ' << std::dec << count_;
@@ -76,7 +76,7 @@ Histogram Histogram::parse(const std::string& text) {
     return Error("a histogram cannot be read", ErrorKind::Usage).got(text.substr(0, 80));
   };
   if (!(in >> reals[0] >> reals[1] >> reals[2] >> made.count_)) throw refuse();
-  // Streams write floats in base sixteen but do not read them.
+  // Streams write hexadecimal floats but do not read them.
   made.radius_ = std::strtod(reals[0].c_str(), nullptr);
   made.least_ = std::strtod(reals[1].c_str(), nullptr);
   made.greatest_ = std::strtod(reals[2].c_str(), nullptr);

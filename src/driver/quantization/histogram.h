@@ -8,25 +8,25 @@
 
 namespace tenon {
 
-/// How often values of some size were seen: bins of one width around zero. A value beyond them
-/// doubles the width, so that memory and time do not grow with the number of samples.
+/// Histogram of values with bins of equal width around zero. A value outside doubles the width, so
+/// that memory and time do not grow with the number of samples.
 class Histogram {
  public:
   static constexpr std::size_t kBins = 4096;
 
-  /// Throws Error where an element is NaN or infinite.
+  /// Throws Error if an element is NaN or infinite.
   void add(const Tensor& tensor);
 
   bool is_empty() const { return count_ == 0; }
   std::int64_t count() const { return count_; }
   double least() const { return least_; }
   double greatest() const { return greatest_; }
-  /// Bins run from -radius to radius.
+  /// Bins cover -radius to radius.
   double radius() const { return radius_; }
   double bin_width() const { return 2 * radius_ / static_cast<double>(kBins); }
   const std::vector<std::int64_t>& bins() const { return bins_; }
 
-  /// One line, from which `parse` gives back the same.
+  /// Returns one line that `parse` restores.
   std::string text() const;
   static Histogram parse(const std::string& text);
 

@@ -17,9 +17,9 @@
 namespace tenon {
 namespace {
 
-constexpr std::size_t kComparedSamples = 4;  // errors are told from so many
+constexpr std::size_t kComparedSamples = 4;  // number of samples for output errors
 
-// What a scheme's name says.
+// Parsed name of a scheme.
 struct Scheme {
   QdqPlan plan;
   bool is_symmetric = false;
@@ -62,7 +62,7 @@ std::int64_t bytes_of_constants(const Graph& graph) {
   return bytes;
 }
 
-// A copy of the graph whose outputs are these values.
+// Returns a copy of the graph with these values as outputs.
 Graph with_outputs(const Graph& graph, const std::vector<ValueId>& values) {
   Graph made = graph;
   made.set_outputs(values);
@@ -70,7 +70,7 @@ Graph with_outputs(const Graph& graph, const std::vector<ValueId>& values) {
   return made;
 }
 
-// Runs a graph on samples for some of its values.
+// Runs a graph on samples and observes some of its values.
 class Watched {
  public:
   Watched(const Graph& graph, std::vector<ValueId> values, int threads)
@@ -89,13 +89,13 @@ class Watched {
   std::vector<std::string> names_;
 };
 
-// What was seen so far, in a file that is replaced as a whole.
+// Calibration state in a file that is replaced atomically.
 class State {
  public:
   State(std::string path, std::string identity)
       : path_(std::move(path)), identity_(std::move(identity)) {}
 
-  // Samples that were seen; fills histograms.
+  // Returns the number of samples seen; fills histograms.
   std::size_t load(std::map<std::string, Histogram>& histograms) const {
     std::ifstream in(path_);
     std::string line;
@@ -198,7 +198,7 @@ class Quantizer {
   void calibrate() {
     std::vector<ValueId> watched;
     std::set<ValueId> seen;
-    std::vector<std::size_t> inputs;  // those that are values to be known themselves
+    std::vector<std::size_t> inputs;  // observed values that are inputs
     std::vector<ValueId> wanted = quantizable_joins(graph_, products_);
     for (const QuantizableProduct& product : products_) {
       if (product.reason.empty()) wanted.push_back(product.observed);
@@ -265,8 +265,8 @@ class Quantizer {
     return some;
   }
 
-  // Every product twice in one graph, as it is and with narrow operands; both read what floats
-  // gave.
+  // Duplicates every product in one graph, with float and with quantized operands; both read the
+  // float results of their producers.
   void measure_nodes() {
     Graph twins = graph_;
     std::vector<ValueId> outputs;
@@ -302,7 +302,7 @@ class Quantizer {
     }
   }
 
-  // By how much a product's outputs lie lower, on average, when its operands are narrow.
+  // Records the mean shift of a product's outputs caused by quantized operands.
   void note_shift(const std::string& product, const Tensor& real, const Tensor& narrow) {
     const Shape& shape = real.shape();
     const std::size_t axis =
@@ -321,7 +321,7 @@ class Quantizer {
     shift.count += static_cast<double>(a.size() / channels);
   }
 
-  // Biases make up for it, of products that are narrow.
+  // Bias correction of quantized products.
   Graph corrected() {
     if (!is_corrected_) return graph_;
     std::vector<BiasChange> changes;
@@ -336,7 +336,7 @@ class Quantizer {
     return made;
   }
 
-  // Kept where outputs come closer.
+  // Keeps the correction only if it reduces the output error.
   void correct_biases() {
     is_corrected_ = true;
     Graph quantized = insert_qdq(corrected(), scheme_.plan);
@@ -350,7 +350,7 @@ class Quantizer {
     result_.graph = std::move(quantized);
   }
 
-  // Of each pair in `outputs` the second gets operands as the plan has them.
+  // Quantizes the operands of the second of each pair in `outputs` according to the plan.
   void narrow_twins(Graph& twins, const std::vector<ValueId>& outputs) const {
     std::size_t at = 0;
     for (const QuantizableProduct& product : products_) {
@@ -382,8 +382,8 @@ class Quantizer {
     return signal > 0 ? std::sqrt(noise / signal) : 0;
   }
 
-  // The products that lose most by themselves become floats again, the fewest for which the outputs
-  // are close enough: found by halving.
+  // Reverts the products with the largest individual loss to floats, the fewest for which the
+  // output error meets the target: found by bisection.
   void leave_floats() {
     if (result_.output_error <= request_.target_error) return;
     std::vector<const QuantizedNode*> order;
@@ -409,7 +409,7 @@ class Quantizer {
     attempt(high);
   }
 
-  // Values that only products read which stay floats stay floats too.
+  // Drops activations that only float products read.
   void drop_unread_activations() {
     std::set<std::string> dropped, read;
     for (const QuantizableProduct& product : products_) {

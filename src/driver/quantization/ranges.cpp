@@ -14,7 +14,7 @@ double centre_of(const Histogram& histogram, std::size_t bin) {
   return (static_cast<double>(bin) + 0.5) * histogram.bin_width() - histogram.radius();
 }
 
-// The mean square of what rounding to the range's steps and holding to its ends takes away.
+// Mean squared error of rounding to the range's steps and clipping at its ends.
 double energy_lost(const Histogram& histogram, const ValueRange& range, int levels) {
   const double step = (range.high - range.low) / (levels - 1), uniform = step * step / 12;
   double lost = 0;
@@ -28,9 +28,8 @@ double energy_lost(const Histogram& histogram, const ValueRange& range, int leve
   return lost;
 }
 
-// What the distribution in steps says less than the one in bins: Kullback and Leibler's divergence
-// of the second, its outliers put on the ends, from the first spread out again over the bins that
-// held something.
+// Kullback-Leibler divergence of the clipped distribution (outliers in the end bins) from the
+// quantized one, spread out again over the nonempty bins.
 double information_lost(const Histogram& histogram, const ValueRange& range, int levels) {
   const double width = histogram.bin_width();
   const auto first = static_cast<std::size_t>(
@@ -123,7 +122,7 @@ ValueRange choose_range(const Histogram& histogram, RangeRule rule, int levels, 
   if (histogram.is_empty() || rule == RangeRule::MinMax || whole.high == whole.low) return whole;
   if (rule == RangeRule::Percentile)
     return with_zero(percentile(histogram, left_out), is_symmetric);
-  // Shares of the whole range, each end by itself where they need not move together.
+  // Fractions of the whole range, for each end separately unless the range is symmetric.
   constexpr int kShares = 64;
   const auto loss = [&](const ValueRange& range) {
     const bool is_kl = rule == RangeRule::Kl;

@@ -18,7 +18,7 @@ namespace {
 using relay_quantize::Config;
 using relay_quantize::Kind;
 
-// Weights are narrowed ahead of time, however large they are.
+// Quantizes weights at compile time, whatever their size.
 PipelineOptions folding(std::vector<std::string> passes) {
   PipelineOptions options;
   options.passes = std::move(passes);
@@ -32,7 +32,7 @@ class Calibrator {
              const RelayQuantizeRequest& request)
       : graph_(graph), samples_(samples), request_(request) {}
 
-  // One for each quantizer.
+  // Returns the scale of each quantizer.
   std::vector<float> scales() {
     const Config& config = request_.config;
     const std::vector<NodeId> nodes = relay_quantize::quantizers(graph_);
@@ -121,7 +121,7 @@ RelayQuantizeResult relay_quantize_model(Graph graph, const CalibrationSamples* 
   }
   require_floats(graph);
   RelayQuantizeResult result;
-  // Gives whether it was the last.
+  // Returns whether it was the last stage.
   const auto done = [&](std::string_view stage) {
     verify(graph);
     if (request.on_stage) request.on_stage(stage, graph);

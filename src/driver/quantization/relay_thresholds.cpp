@@ -11,8 +11,8 @@
 namespace tenon::relay_quantize {
 namespace {
 
-// Takes a little from what is there for what is not, so that a logarithm exists. False where there
-// is too little to take from.
+// Smooths a distribution: moves a little mass from nonzero to zero entries, so that logarithms are
+// finite. Returns false if there is too little mass.
 bool smooth(std::vector<float>& distribution) {
   constexpr float kLittle = 1e-4F;
   const auto zeros = std::ranges::count(distribution, 0.0F);
@@ -48,7 +48,7 @@ KlChoice kl_threshold(std::span<const std::int64_t> bins, std::span<const float>
     sliced.assign(bins.begin() + static_cast<std::ptrdiff_t>(begin),
                   bins.begin() + static_cast<std::ptrdiff_t>(end));
     p.assign(sliced.begin(), sliced.end());
-    // What lies outside is held to the ends.
+    // Clips outliers into the end bins.
     const auto total = [&](std::size_t from, std::size_t to) {
       return static_cast<float>(std::accumulate(bins.begin() + static_cast<std::ptrdiff_t>(from),
                                                 bins.begin() + static_cast<std::ptrdiff_t>(to),
@@ -92,7 +92,7 @@ void KlObserver::count(std::span<const float> values) {
 }
 
 float KlObserver::threshold() const {
-  if (extent_ == 0) return 1;  // nothing but zeros
+  if (extent_ == 0) return 1;  // only zeros
   std::vector<float> edges(kBins + 1);
   for (std::size_t k = 0; k <= kBins; ++k) {
     edges[k] = static_cast<float>(double{extent_} *

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-// How Relay's calibration chooses the largest size of a value that is told apart.
+// Result of Relay's KL calibration: the threshold at which a value is clipped.
 namespace tenon::relay_quantize {
 
 struct KlChoice {
@@ -15,14 +15,14 @@ struct KlChoice {
   float divergence = 0;
   std::size_t candidate = 0;
 };
-/// Of thresholds at the edges of a histogram's bins around zero, the one at which rounding what is
-/// below it to `levels` steps changes the distribution least. There is one edge more than bins, and
-/// an odd number of bins.
+/// Chooses, among the edges of a histogram around zero, the threshold that minimizes the KL
+/// divergence of quantizing the values below it to `levels` steps. Requires an odd number of bins
+/// and one edge more than bins.
 KlChoice kl_threshold(std::span<const std::int64_t> bins, std::span<const float> edges,
                       std::size_t levels);
 
-/// Sees a value twice: first how large it gets, then how often it has each size. Memory does not
-/// grow with the number of samples.
+/// Observes a value in two sweeps: first its range, then its histogram. Memory does not grow with
+/// the number of samples.
 class KlObserver {
  public:
   static constexpr std::size_t kBins = 8001, kLevels = 255;
@@ -35,17 +35,17 @@ class KlObserver {
   std::vector<std::int64_t> bins_ = std::vector<std::int64_t>(kBins, 0);
 };
 
-/// The size that one in a hundred thousand exceeds: exact, from the largest alone.
+/// The 99.999th percentile of magnitudes: exact, from the largest elements only.
 class PercentileObserver {
  public:
-  /// `total` elements will be seen.
+  /// `total`: number of elements to be observed.
   explicit PercentileObserver(std::int64_t total);
   void count(std::span<const float> values);
   float threshold() const;
 
  private:
-  std::size_t kept_;         // how many of the largest matter
-  std::vector<float> heap_;  // the least of them in front
+  std::size_t kept_;         // number of the largest elements to keep
+  std::vector<float> heap_;  // min-heap of the largest elements
 };
 
 }  // namespace tenon::relay_quantize

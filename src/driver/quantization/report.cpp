@@ -22,7 +22,7 @@ std::string card(const std::string& title, const std::string& value) {
   return concat("<div class=\"card\">", in_markup(title), "<b>", in_markup(value), "</b></div>\n");
 }
 
-// A bar for each product: the longer, the less was lost.
+// Bar chart of the signal-to-noise ratio of each product.
 std::string error_plot(const QuantizeResult& result) {
   constexpr double kBar = 12, kWidth = 640, kMostDb = 60, kText = 300;
   std::string bars;
@@ -54,7 +54,7 @@ std::string error_plot(const QuantizeResult& result) {
                 "\" font-size=\"10\" fill=\"var(--soft)\" width=\"100%\">", grid, bars, "</svg>\n");
 }
 
-// How often values of each size were seen, by the logarithm, with the chosen range shaded.
+// Histogram of a value on a logarithmic scale, with the chosen range shaded.
 std::string histogram_plot(const Histogram& histogram, const ValueRange& range) {
   constexpr std::size_t kColumns = 128;
   constexpr double kWidth = 256, kHeight = 64;

@@ -6,8 +6,8 @@
 
 namespace tenon {
 
-/// A page in one file that needs nothing else: the error of each product, and what was seen of each
-/// value with the range that was chosen.
+/// Returns a self-contained HTML page: the error of each product, and the histogram of each value
+/// with its chosen range.
 std::string quantization_report(const std::string& model, const QuantizeResult& result);
 
 }  // namespace tenon

@@ -7,17 +7,18 @@
 
 namespace tenon {
 
-/// Inputs that a model is calibrated with, read one sample at a time.
+/// Calibration inputs of a model, read one sample at a time.
 class CalibrationSamples {
  public:
-  /// `@DIR`: each folder and `.npz` file in it is a sample, or, where it has neither, itself;
-  /// `random:N` makes so many. Throws Error (Usage) for other texts and where there is none.
+  /// `@DIR`: each folder and `.npz` file in it is a sample, or the folder itself if it has neither;
+  /// `random:N` generates N samples. Throws Error (Usage) for other text and if there are no
+  /// samples.
   CalibrationSamples(const Graph& graph, const std::string& text);
 
   std::size_t size() const { return names_.size(); }
   const std::string& name(std::size_t k) const { return names_[k]; }
-  /// The inputs in the graph's order. Throws Error, naming the sample, for a wrong shape or type
-  /// and for what is not finite.
+  /// Reads the inputs in graph order. Throws Error, naming the sample, for a wrong shape or type
+  /// and for non-finite elements.
   std::vector<Datum> read(std::size_t k) const;
 
  private:

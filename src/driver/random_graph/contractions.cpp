@@ -1,5 +1,5 @@
-// Windows and products of every kind: odd kernels, strides, dilations and groups, operands that are
-// transposed or broadcast.
+// Random windowed ops and matrix products: odd kernels, strides, dilations and groups, transposed
+// and broadcast operands.
 #include "base/error.h"
 #include "driver/random_graph/graph_maker.h"
 
@@ -28,7 +28,7 @@ class Contractions {
     }
   }
 
-  // Large enough for the algorithms that only pay there.
+  // Large enough for algorithms that only pay off at that size.
   void wide_convolution() {
     const std::int64_t channels = random_.between(32, 36), outputs = random_.between(32, 49);
     const std::int64_t height = random_.between(9, 15), width = random_.between(9, 15);
@@ -132,7 +132,7 @@ class Contractions {
     if (random_.chance(30)) call("add", {y, var(maker_.value_of(dtype, type(y).dims))});
   }
 
-  // Each operand may be written with its last two axes swapped, and may leave batch axes out.
+  // An operand may have its last two axes swapped, and may lack batch axes.
   Var operand(DType dtype, const Dims& batch, const Dim& rows, const Dim& columns) {
     Dims dims = batch;
     if (random_.chance(30)) {

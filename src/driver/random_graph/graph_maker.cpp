@@ -18,7 +18,7 @@ namespace {
 constexpr std::int64_t kMaxElements = 600, kMaxWideElements = 30000;
 constexpr std::int64_t kMostResultBytes = 1 << 20;
 
-// A node and its operands' types.
+// Returns a node with the types of its operands.
 std::string print_alone(const Graph& graph, NodeId id) {
   std::string text = concat(graph.op_name(id), "(");
   for (ValueId operand : graph.node(id).operands) {
@@ -69,7 +69,7 @@ DType GraphMaker::any_dtype() {
 Dim GraphMaker::any_extent() {
   if (!symbol_dims_.empty() && random.chance(20)) return random.pick(symbol_dims_);
   if (random.chance(2)) return 0;
-  // Around the number of lanes in a vector.
+  // Around vector lengths.
   static const std::vector<std::int64_t> longer = {6, 8, 9, 15, 16, 17, 31, 33};
   if (random.chance(6)) return random.pick(longer);
   static const std::vector<std::int64_t> extents = {1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 5, 7};
@@ -80,7 +80,7 @@ Dims GraphMaker::any_dims(std::size_t max_rank) {
   static const std::vector<std::size_t> ranks = {0, 1, 1, 2, 2, 2, 3, 3, 4, 5};
   Dims dims(std::min(random.pick(ranks), max_rank));
   for (Dim& dim : dims) dim = any_extent();
-  // Few large ones at once.
+  // Limits the number of large extents.
   if (dims.size() > 3) {
     for (Dim& dim : dims) {
       if (dim.is_constant() && dim.constant() > 3) dim = 2;
@@ -151,7 +151,7 @@ void GraphMaker::run_new_nodes() {
       results = reference::evaluate_node(graph_, id, operands, symbols_, options);
     } catch (const Error&) {
       continue;
-    } catch (const InternalError& error) {  // a bug of the operator: say of which
+    } catch (const InternalError& error) {  // a bug of the operator: names it
       throw std::runtime_error(concat(error.what(), " in ", print_alone(graph_, id)));
     }
     const bool is_small = std::all_of(results.begin(), results.end(), [&](const Datum& result) {
@@ -182,7 +182,7 @@ Graph GraphMaker::finish() {
   if (outputs.empty()) throw Error("nothing was made");
   graph_.set_outputs(outputs);
   graph_.erase_dead();
-  // Inputs that failed attempts left behind go: the graph is written again without them.
+  // Copies the graph without inputs that failed attempts left unread.
   Graph clean("random");
   IdMap<ValueId, ValueId> copies(graph_.value_id_bound());
   for (ValueId input : graph_.inputs()) {
@@ -210,7 +210,7 @@ Graph GraphMaker::finish() {
 }
 
 Graph random_graph(const RandomGraphOptions& options) {
-  // An attempt may end in a graph that runs on the sample alone; the next one has another seed.
+  // An attempt may produce a graph that only runs on the sample; the next one has another seed.
   for (std::uint64_t attempt = 0;; ++attempt) {
     TENON_ASSERT(attempt < 100, "some attempt gives a graph that runs");
     GraphMaker maker(options.seed * 1000003 + attempt,
@@ -231,7 +231,7 @@ Graph random_graph(const RandomGraphOptions& options) {
         else
           add_random_node(maker);
       } catch (const Error&) {
-        // The operator or a step of the motif refused; what was made before stays.
+        // The operator or a step of the motif refused; earlier nodes stay.
       }
       maker.run_new_nodes();
     }

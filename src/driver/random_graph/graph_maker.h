@@ -10,41 +10,42 @@
 
 namespace tenon {
 
-/// A graph under way: values with what they hold in one sample run, and ways to come by operands.
+/// A graph under construction: its values with their elements in one sample run, and sources of
+/// operands.
 class GraphMaker {
  public:
-  /// `max_elements`: values with more are not used any further.
+  /// `max_elements`: larger values are not used as operands.
   GraphMaker(std::uint64_t seed, std::int64_t max_elements);
 
   Random random;
   Graph& graph() { return graph_; }
   Builder& build() { return build_; }
 
-  /// Runs the nodes added since the last call in the sample run. One that fails or is too large
-  /// stays unusable, and so does all that reads it.
+  /// Evaluates the nodes added since the last call in the sample run. A node that fails or is too
+  /// large is unusable, together with its readers.
   void run_new_nodes();
   bool is_usable(ValueId value) const { return sample_[value].has_value(); }
   const std::vector<ValueId>& usable() const { return usable_; }
   std::size_t usable_node_count() const { return usable_node_count_; }
   const Datum& sample(ValueId value) const { return *sample_[value]; }
-  /// null where it is none, or not known
+  /// null if it is not a tensor, or unknown
   const TensorType* tensor_type(ValueId value) const;
 
-  /// A dtype that graphs often or sometimes have; floats only if asked for.
+  /// Returns a random element type, weighted by use in networks; `any_float` only floats.
   DType any_dtype();
   DType any_float();
-  /// A small extent, rarely 0; a symbol now and then, where the graph has symbols.
+  /// Returns a small extent, rarely 0; occasionally a symbol, if the graph has symbols.
   Dim any_extent();
   Dims any_dims(std::size_t max_rank);
 
-  /// An existing value of that dtype and those extents, or a new one.
+  /// Returns an existing value of that element type and those extents, or a new one.
   ValueId value_of(DType dtype, const Dims& dims);
   ValueId new_value(DType dtype, const Dims& dims, TrialKind kind = TrialKind::Ordinary);
   ValueId new_input(const TensorType& type);
   ValueId constant_of(DType dtype, const Dims& dims, TrialKind kind = TrialKind::Ordinary);
-  /// Any usable tensor, or a new one.
+  /// Returns any usable tensor, or a new one.
   ValueId any_tensor();
-  /// A usable tensor that the test accepts, if there is one; later ones are likelier.
+  /// Returns a usable tensor that the test accepts; prefers later ones.
   template <class Test>
   std::optional<ValueId> find(Test accepts) {
     std::vector<ValueId> found;
@@ -57,8 +58,8 @@ class GraphMaker {
     return random.chance(60) ? found[half + random.below(found.size() - half)] : random.pick(found);
   }
 
-  /// What is left when dead nodes and unread inputs are gone; the outputs are values nobody reads,
-  /// and now and then others.
+  /// Returns the graph without dead nodes and unread inputs; its outputs are the values without
+  /// readers, and occasionally others.
   Graph finish();
 
  private:
@@ -72,13 +73,13 @@ class GraphMaker {
   std::vector<Dim> symbol_dims_;
 };
 
-/// Appends what passes look for; see motifs.cpp. May throw Error where it does not fit.
+/// Appends a pattern that passes match; see motifs.cpp. May throw Error if it does not fit.
 void add_motif(GraphMaker& maker);
-/// Appends a convolution, pooling or product of matrices; see contractions.cpp. May throw likewise.
+/// Appends a convolution, pooling or matrix product; see contractions.cpp. May throw likewise.
 void add_contraction(GraphMaker& maker);
-/// Appends a convolution of many channels, with what may follow it.
+/// Appends a convolution of many channels, possibly with an epilogue.
 void add_wide_convolution(GraphMaker& maker);
-/// Appends a node of some operator; see random_node.cpp. May throw Error where it does not fit.
+/// Appends a node of a random operator; see random_node.cpp. May throw Error if it does not fit.
 void add_random_node(GraphMaker& maker);
 
 }  // namespace tenon

@@ -1,4 +1,4 @@
-// What passes look for, in small: written out norms, chains that cancel, constants that fold.
+// Small patterns that passes match: decomposed norms, chains that cancel, constants that fold.
 #include "base/error.h"
 #include "driver/random_graph/graph_maker.h"
 #include "ops/registry.h"
@@ -83,7 +83,7 @@ class Motifs {
     return var(maker_.value_of(maker_.any_float(),
                                {maker_.any_extent(), 1 + random_.between(0, 3), 4, 3}));
   }
-  // An input where an extent is a symbol.
+  // An input if an extent is a symbol.
   Var constant(DType dtype, const Dims& dims) {
     if (!all_constant(dims)) return var(maker_.new_input(TensorType{dtype, dims, {}}));
     return var(maker_.constant_of(dtype, dims,
@@ -190,7 +190,7 @@ class Motifs {
     if (random_.chance(50)) call("sub", {y, y});
   }
 
-  // The same node again: what common subexpressions are made of.
+  // Duplicates a node, for common-subexpression elimination.
   void clone() {
     std::vector<NodeId> nodes;
     for (NodeId node : maker_.graph().nodes_in_order()) {
@@ -206,7 +206,7 @@ class Motifs {
     if (random_.chance(60)) binary(var(node.results[0]), var(result));
   }
 
-  // Images with their channels last.
+  // Images with layout NHWC.
   void laid_out() {
     const DType dtype = maker_.any_float();
     const Dim channels = random_.between(1, 3);
@@ -375,7 +375,8 @@ class Motifs {
     call("div", {e, call("reduce_sum", {e}, last)});
   }
 
-  // A number that matters in a formula: exact, as f32 has it, cut short, or another one nearby.
+  // Returns a coefficient of a formula: exact, rounded to f32, truncated, or a different one
+  // nearby.
   double nearly(double value) {
     switch (random_.below(5)) {
       case 0:

@@ -1,4 +1,5 @@
-// A node of any operator: operands by an example or by guessing, attributes by their kind and name.
+// A node of a random operator: operands from an example or guessed, attributes by their kind and
+// name.
 #include "base/error.h"
 #include "base/text.h"
 #include "driver/random_graph/graph_maker.h"
@@ -59,7 +60,7 @@ class NodeMaker {
   ValueId example_operand(const std::vector<std::string>& words, bool is_first) {
     const std::size_t rank = words.size() - 1;
     const bool is_open = words[0] == "T" || words[0] == "F";
-    // The first operand may be a value that is there; its extents then decide for the others.
+    // The first operand may be an existing value, whose extents then determine the others.
     if (is_first && is_open && random_.chance(75)) {
       const auto found = maker_.find([&](const TensorType& type) {
         if (type.rank() != rank || (words[0] == "F" && !is_float(type.dtype))) return false;
@@ -153,7 +154,7 @@ class NodeMaker {
     return like_first(first->dtype);
   }
 
-  // The first operand's extents, or some that broadcast with it.
+  // Returns a value with the first operand's extents, or with extents that broadcast with it.
   ValueId like_first(DType dtype) {
     const TensorType* first = first_ ? maker_.tensor_type(first_) : nullptr;
     if (!first) return maker_.value_of(dtype, maker_.any_dims(4));
@@ -164,7 +165,7 @@ class NodeMaker {
                  dims.begin() + static_cast<std::ptrdiff_t>(random_.below(dims.size() + 1)));
     }
     if (random_.chance(25) && !dims.empty()) dims[random_.below(dims.size())] = 1;
-    // The first operand may be the one that is broadcast.
+    // The first operand may be the broadcast one.
     for (Dim& dim : dims) {
       if (dim == Dim(1) && random_.chance(20)) dim = maker_.any_extent();
     }
@@ -233,7 +234,7 @@ class NodeMaker {
       case AttrKind::Type:
         return Type(TensorType{DType::F32, {2}, {}});
       default:
-        return std::nullopt;  // texts mean something
+        return std::nullopt;  // strings have fixed meanings
     }
   }
 
@@ -288,7 +289,7 @@ class NodeMaker {
     return shape;
   }
 
-  // A dynamic attribute may come as an operand; here one whose value the graph knows.
+  // Turns some attributes into operands (dynamic attributes) of known value.
   void make_some_dynamic() {
     for (std::size_t k = 0; k < op_.operands.size(); ++k) {
       const OperandDef& def = op_.operands[k];
@@ -337,7 +338,7 @@ class NodeMaker {
   DType chosen_float_ = DType::F32, chosen_any_ = DType::F32;
 };
 
-/// Nothing made up at random would do: encoded images, bodies (motifs have some).
+/// Random operands do not work for encoded images and ops with bodies (some motifs have bodies).
 bool is_left_to_others(const OpDef& op) {
   return op.examples.size() == 1 && op.examples.front() == "-";
 }
@@ -350,7 +351,7 @@ void add_random_node(GraphMaker& maker) {
   do {
     op = maker.random.pick(ops);
   } while (is_left_to_others(*op));
-  // Most guesses are refused; an operator gets a few before another has its turn.
+  // Most guesses are refused; tries an operator a few times before the next one.
   for (int attempt = 0; attempt < 6; ++attempt) {
     try {
       const std::size_t usable = maker.usable_node_count();

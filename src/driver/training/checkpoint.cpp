@@ -25,7 +25,7 @@ constexpr const char* kFile = "checkpoint.safetensors";
 constexpr const char* kList = "checkpoint.json";
 constexpr const char* kListFormat = "tenon checkpoint list 1";
 constexpr const char* kPiece =
-    "piece:";  // in a file's texts: NAME has a piece there, of this shape
+    "piece:";  // metadata key prefix: the file has a piece of NAME, whose whole has this shape
 
 std::string in_folder(const std::string& folder, const std::string& file) {
   return (fs::path(folder) / file).string();
@@ -35,7 +35,7 @@ std::string rank_file(std::int64_t step, int rank, int size) {
   return concat("checkpoint-", step, "-", rank, "-of-", size, ".safetensors");
 }
 
-// What earlier checkpoints left, once a newer one is complete.
+// Removes files of earlier checkpoints once a newer one is complete.
 void remove_others(const std::string& folder, const std::set<std::string>& used) {
   std::error_code ignored;
   std::vector<fs::path> old;
@@ -90,7 +90,7 @@ std::string text_of(const Shape& shape) {
   return join(words, "x");
 }
 
-// The pieces of all ranks, one behind another; what fills up the last one is left out.
+// Concatenates the pieces of all ranks, without the padding of the last one.
 Tensor joined(const std::string& name, const std::vector<Tensor>& pieces, const Shape& shape) {
   Tensor whole(pieces.front().dtype(), shape);
   std::size_t at = 0;
@@ -137,7 +137,8 @@ Checkpoint read_listed(const std::string& folder) {
   return all;
 }
 
-// By bytes, in the order of the states: every rank's share is about as large.
+// Returns the states that this rank writes: shares of about equal bytes, in the order of the
+// states.
 States share_of(const States& states, const Communicator& ranks) {
   std::size_t total = 0, before = 0;
   for (const auto& [name, tensor] : states) total += tensor.byte_size() + 1;
@@ -211,7 +212,7 @@ Checkpoint read_checkpoint(const std::string& folder) {
   if (!fs::exists(in_folder(folder, kList))) return read_checkpoint_file(file);
   Checkpoint listed = read_listed(folder);
   if (!fs::exists(file)) return listed;
-  // Both are there where a process ended between writing one and removing the other.
+  // Both exist if a process ended between writing one and removing the other.
   Checkpoint single = read_checkpoint_file(file);
   return single.step > listed.step ? single : listed;
 }

@@ -34,7 +34,7 @@ std::int64_t integer_of(const Checkpoint& checkpoint,
   return *number;
 }
 
-// Over all that the file says of itself and every tensor's bytes.
+// Returns a checksum of the metadata and of every tensor's bytes.
 std::string checksum_of(const SafeTensors& content) {
   std::string sums;
   for (const auto& [key, value] : content.metadata) {
@@ -95,7 +95,7 @@ Checkpoint read_checkpoint_file(const std::string& path,
     checkpoint.batch_size = integer_of(checkpoint, content.metadata, "batch_size");
     checkpoint.seed = static_cast<std::uint64_t>(integer_of(checkpoint, content.metadata, "seed"));
     checkpoint.sample_count = integer_of(checkpoint, content.metadata, "sample_count");
-    if (content.metadata.contains("parts"))  // files from before there were any have none
+    if (content.metadata.contains("parts"))  // older files lack it
       checkpoint.parts = integer_of(checkpoint, content.metadata, "parts");
     checkpoint.step_hash = text_of(checkpoint, content.metadata, "step_hash");
     if (text_of(checkpoint, content.metadata, "checksum") != checksum_of(content)) {

@@ -24,7 +24,7 @@ std::string place(double value) {
   return text;
 }
 
-// One chart, its top at `top`.
+// One chart, with its upper edge at `top`.
 class Chart {
  public:
   Chart(std::string& out, double top, double last_step, double low, double high)

@@ -7,8 +7,7 @@
 
 namespace tenon {
 
-/// The learning curve as a picture: the loss, of training and validation, and the accuracy where
-/// there is one.
+/// Draws the learning curve: training and validation loss, and the accuracy if there is one.
 std::string curve_svg(const std::vector<CurvePoint>& points, const std::string& title,
                       bool has_accuracy);
 

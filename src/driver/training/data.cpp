@@ -63,7 +63,7 @@ void DataSet::add(std::string name, Tensor samples, std::size_t axis) {
 
 namespace {
 
-// All of it, in another type.
+// Converts the whole array to another type.
 Tensor whole(const numpy::StoredArray& array, DType dtype) {
   Tensor tensor(array.dtype, array.shape);
   if (!array.bytes.empty())
@@ -83,7 +83,7 @@ void check_classes(const Tensor& labels, std::size_t axis, const LabelRules& rul
   }
 }
 
-// A row of labels for each sample.
+// Checks one row of labels per sample.
 void check_sequences(const Tensor& labels, const LabelRules& rules) {
   const std::int64_t width = labels.shape().back();
   for (std::int64_t sample = 0; sample < labels.shape().front(); ++sample) {
@@ -147,8 +147,7 @@ void DataSet::check(const Graph& step, const LabelRules& rules) {
 DataSet::DataSet(const StatefulGraph& step, const Axes& axes, std::int64_t sample_count,
                  const LabelRules& rules, std::uint64_t seed)
     : size_(sample_count) {
-  // The features are noise around a centre of the class's own, so that a model has something to
-  // find.
+  // Features are noise around a centre per class, so that the task can be learnt.
   const std::int64_t classes =
       std::max<std::int64_t>(1, rules.class_count - (rules.sequence ? 1 : 0));
   const Tensor labels =

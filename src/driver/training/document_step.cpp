@@ -13,7 +13,7 @@
 namespace tenon {
 namespace {
 
-// A built-in network as it is trained.
+// Enables dropout in a built-in network.
 std::string with_dropout(const std::string& model) {
   constexpr std::string_view zoo = "zoo:", parameter = "dropout";
   if (!model.starts_with(zoo) || model.find("dropout=") != std::string::npos) return model;
@@ -27,7 +27,7 @@ std::string with_dropout(const std::string& model) {
   return model;
 }
 
-// Floating constants, but for images that a network holds.
+// Returns the floating constants, except images stored in a network.
 std::vector<std::string> parameters_of(const Graph& graph) {
   std::vector<std::string> names;
   for (const NodeId id : graph.nodes_in_order()) {
@@ -37,18 +37,19 @@ std::vector<std::string> parameters_of(const Graph& graph) {
     const std::vector<NodeId>& readers = graph.readers(results[0]);
     const bool is_data = std::ranges::all_of(readers, [&](NodeId reader) {
       const Node& node = graph.node(reader);
-      return node.op->name == "conv" && node.operands[0] == results[0];  // op-name: what weights do
+      // op-name: how weights are read
+      return node.op->name == "conv" && node.operands[0] == results[0];
     });
     if (!is_data) names.push_back(graph.value(results[0]).name);
   }
   return names;
 }
 
-// A bias is a variable, which TensorFlow adds along channels wherever they lie: a vector again,
-// where a pass has laid it out.
+// Biases are variables of rank 1, which TensorFlow adds along channels in any layout: undoes a
+// pass's reshape to [1, C, 1, 1].
 void keep_biases(Graph& graph) {
   for (const NodeId id : graph.nodes_in_order()) {
-    if (graph.op_name(id) != "add") continue;  // op-name: what a bias is added by
+    if (graph.op_name(id) != "add") continue;  // op-name: the op that adds a bias
     const ValueId laid = graph.node(id).operands[1];
     const Constant* bias = graph.constant_of(laid);
     const Shape shape = bias == nullptr ? Shape() : bias->shape();
@@ -70,8 +71,8 @@ void keep_biases(Graph& graph) {
   graph.erase_dead();
 }
 
-// What is asked for comes in the order of its nodes' names, as TensorFlow sorts what is fetched.
-// The gradient of half the sum of squares of an output is that output.
+// Orders the outputs by node name, as TensorFlow sorts fetches. The gradient of half the sum of
+// squares of an output is that output.
 Graph tensorflow_step(Graph graph, const std::string& of, bool is_l2) {
   GradientOptions options{.of = {of}, .by = parameters_of(graph), .names_nodes = true};
   if (is_l2) options.flows = {of};

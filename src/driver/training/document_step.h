@@ -6,11 +6,10 @@
 
 namespace tenon {
 
-/// What `convert --train` writes of a model argument: a step of training, as the format has one. A
-/// Chainer document is made of the forward half, as each of its functions has its backward beside
-/// it; a TensorFlow step gives gradients, by that system's layout rule; others give the loss and
-/// the gradients. `loss` as `train --loss` takes it, or "l2". Built-in networks come with their
-/// dropout.
+/// Builds the training step that `convert --train` writes, in the conventions of the format. A
+/// Chainer document has the forward pass only, since each of its functions implies its backward; a
+/// TensorFlow step has gradients, in the layouts of that system's rule; other formats have the loss
+/// and the gradients. `loss` as for `train --loss`, or "l2". Built-in networks include dropout.
 Graph document_step(const std::string& model, const std::string& format, const std::string& loss);
 
 }  // namespace tenon

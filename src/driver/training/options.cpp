@@ -110,7 +110,7 @@ void set_optimizer(TrainOptions& options, const std::string& text) {
   OptimizerOptions& optimizer = options.optimizer;
   Settings settings("optimizer", optimizer_kinds(), optimizer.kind);
   settings.real("lr", options.schedule.rate);
-  settings.real("momentum", optimizer.momentum);  // op-name: a setting, no op
+  settings.real("momentum", optimizer.momentum);  // op-name: a setting, not an op
   settings.real("beta1", optimizer.beta1);
   settings.real("beta2", optimizer.beta2);
   settings.real("epsilon", optimizer.epsilon);

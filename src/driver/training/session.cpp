@@ -27,7 +27,7 @@ constexpr std::size_t kDeviceAlignment = 256;
 
 Tensor zeros_like(const Tensor& tensor) { return {tensor.dtype(), tensor.shape()}; }
 
-// Memory of its own, whoever else holds the elements.
+// Returns a copy in memory of its own.
 Tensor own_copy(const Tensor& tensor) {
   Tensor copy = zeros_like(tensor);
   if (tensor.byte_size() > 0)
@@ -35,7 +35,7 @@ Tensor own_copy(const Tensor& tensor) {
   return copy;
 }
 
-// What a rank has of a state's value.
+// Returns a rank's share of a state's value.
 Tensor share_of(const State& state, const Tensor& whole, const Graph& graph, int rank,
                 std::int64_t tensor_ranks) {
   if (!state.split) return own_copy(whole);
@@ -96,7 +96,7 @@ Session::Session(StatefulGraph graph, const SessionOptions& options, const Sessi
     std::vector<StatePorts> overwritten;
     request.overwritten = &overwritten;
     Program program = compile_model(made, request);
-    // Of several steps that are tried, what holds of all holds of the one that is taken.
+    // Keeps states that can be updated in place in every step that is tried.
     overwritten_ = codegen::common_states(std::move(overwritten_), overwritten);
     return program;
   };
@@ -126,7 +126,7 @@ Session::Session(StatefulGraph graph, const SessionOptions& options, const Sessi
   if (is_on_device()) before_.clear();
 }
 
-// With a budget a second time: what there is beside the arena is known then.
+// With a budget, runs twice: the second time the memory outside of the arena is known.
 void Session::make_ranked(const SessionOptions& options, const SessionRanks& ranks) {
   const bool is_device = is_gpu_target(options.target);
   const bool has_budget = !options.budget.budget.empty();
@@ -179,7 +179,7 @@ void Session::make_ranked(const SessionOptions& options, const SessionRanks& ran
   place_states();
 }
 
-// Puts ranks' states where steps read them, and keeps no other copy of them.
+// Moves states of ranks to the memory that steps read, without keeping another copy.
 void Session::place_states() {
   const auto counter = std::ranges::find(step_.states, kStep, &State::name);
   step_number_ = now_[static_cast<std::size_t>(counter - step_.states.begin())].integer_at(0);
@@ -190,7 +190,7 @@ void Session::place_states() {
         Tensor::borrow(now_[k].dtype(), now_[k].shape(), place, {place.get(), now_[k].byte_size()});
   }
   is_set_ = false;
-  malloc_trim(0);  // the copies were as large as the states: they go back to the system
+  malloc_trim(0);  // returns the memory of the copies, as large as the states, to the system
 }
 
 RankNeeds Session::needs() const {
@@ -206,7 +206,7 @@ RankNeeds Session::needs() const {
 }
 
 void Session::load(Program program) {
-  context_.reset();  // two arenas at once would be over the budget
+  context_.reset();  // two arenas at once would exceed the budget
   model_ = std::make_shared<const Executable>(std::move(program));
   open_context();
   if (!is_on_device()) choose_places();
@@ -237,7 +237,8 @@ void Session::choose_places() {
     is_in_place_[k] = std::ranges::any_of(overwritten_, is_same) &&
                       is_read_first(program(), state.input, state.output);
     if (is_in_place_[k]) kept.push_back({state.input, state.output});
-    const bool needs_second = !is_in_place_[k] && !host_;  // a host's context makes one each run
+    // a host context allocates one in each run
+    const bool needs_second = !is_in_place_[k] && !host_;
     before_[k] = needs_second ? zeros_like(now_[k]) : Tensor();
   }
   if (host_) host_->overwrite(std::move(kept));
@@ -257,7 +258,7 @@ std::uint64_t Session::second_place_bytes() const {
   return bytes;
 }
 
-// The first run meets memory that nobody has touched; the second is like those to come.
+// Uses the second run: the first one touches cold memory.
 void Session::learn_times() {
   if (++timed_runs_ < kTimedRuns) return;
   std::vector<double> seconds(program().steps.size(), 0);
@@ -265,7 +266,7 @@ void Session::learn_times() {
     seconds[step.number] = static_cast<double>(step.end - step.start) * seconds_per_tick();
   }
   if (!planner_->learn(seconds)) return;
-  // What states on a device were before may yet be asked for.
+  // The previous states on a device may still be requested.
   is_plan_new_ = is_on_device();
   if (!is_on_device()) load(planner_->program());
 }
@@ -324,10 +325,10 @@ Tensor Session::state_value(std::size_t k, bool is_before) const {
     }
     return value;
   }
-  return now_[k];  // a loss that is not finite leaves them alone
+  return now_[k];  // a non-finite loss leaves them unchanged
 }
 
-// Extents of a step are numbers, so that shapes are bound from the beginning.
+// Extents of a step are static, so that shapes are bound at the start.
 std::vector<Tensor> Session::run_on_device(const std::vector<Tensor>& batch) {
   TENON_ASSERT(batch.size() == data_inputs_.size(), "a tensor for each input that is no state's");
   if (is_plan_new_) {
@@ -379,7 +380,7 @@ std::vector<Tensor> Session::run_parts(const std::vector<std::vector<Tensor>>& p
 std::vector<Tensor> Session::run(const std::vector<Tensor>& batch) {
   if (is_on_device()) return run_on_device(batch);
   if (ranked_) return run_parts({batch});
-  // Memory of its own, if somebody still holds what an earlier run left.
+  // Copies if the caller still holds the tensor of an earlier run.
   std::vector<std::byte*> places(now_.size(), nullptr);
   for (std::size_t k = 0; k < now_.size(); ++k) {
     if (is_in_place_[k]) places[k] = now_[k].mutable_bytes().data();
@@ -511,7 +512,7 @@ std::string first_not_finite(const StatefulGraph& step, const std::vector<Tensor
   ValueId first_infinite, first_nan;
   reference::Options options;
   options.on_value = [&](ValueId id, const Datum& datum) {
-    if (graph.constant_of(id)) return;  // a mask may hold infinities
+    if (graph.constant_of(id)) return;  // a mask may contain infinities
     const Fault fault = fault_of(datum);
     if (fault == Fault::Infinite && !first_infinite) first_infinite = id;
     if (fault != Fault::NotANumber) return;

@@ -16,7 +16,7 @@
 namespace tenon {
 namespace {
 
-constexpr int kPointsPerRun = 400;  // of the curve, at most about so many
+constexpr int kPointsPerRun = 400;  // largest number of points of the learning curve, approximately
 
 using Clock = std::chrono::steady_clock;
 
@@ -24,7 +24,7 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// The symbol that counts samples: the first that an input's first axes name.
+// Returns the batch symbol: the first one in the inputs' types.
 std::optional<std::string> batch_symbol(const Graph& model) {
   for (ValueId input : model.inputs()) {
     const Type& type = model.value(input).type;
@@ -61,7 +61,7 @@ Graph with_batch(Graph model, std::int64_t batch_size) {
 
 namespace {
 
-// Along which axis each input of a step counts samples: where another batch has another extent.
+// Returns the sample axis of each input of a step: the axis whose extent differs with the batch.
 DataSet::Axes sample_axes(const StatefulGraph& one, const StatefulGraph& other) {
   DataSet::Axes axes;
   for (std::size_t k : one.data_inputs()) {
@@ -107,7 +107,7 @@ LabelRules label_rules(const Graph& step, const Graph& model, const LossOptions&
   const ValueId target = step.find(kTarget);
   for (NodeId reader : step.readers(target)) {
     const Node& node = step.node(reader);
-    if (node.op->name != "nll_loss") continue;  // op-name: what softmax_cross_entropy is made with
+    if (node.op->name != "nll_loss") continue;  // op-name: softmax_cross_entropy expands to it
     const Dim& classes = step.value(node.operands.front()).type.tensor().dims[1];
     if (classes.is_constant()) rules.class_count = classes.constant();
   }
@@ -116,7 +116,7 @@ LabelRules label_rules(const Graph& step, const Graph& model, const LossOptions&
 
 double scalar(const Tensor& tensor) { return tensor.real_at(0); }
 
-// Means of what came since they were last asked for.
+// Running means since the last query.
 struct Means {
   double loss = 0, accuracy = 0;
   std::int64_t count = 0;
@@ -156,10 +156,10 @@ Trainer::Trainer(Graph model, TrainerOptions options)
                            options_.split >= RankSplit::Gradients,
                            part_size_};
   options_.train.parts = options_.parts;
-  // Whether states are split is not part of what is learnt.
+  // The hash excludes the splitting of states, which does not affect results.
   StatefulGraph step = train(model_, options_.train);
   checkpoint_.step_hash = hash_of(step);
-  // One rank on a GPU goes the way of several, by NCCL.
+  // One rank on a GPU uses the same path as several, with NCCL.
   const bool is_alone_on_gpu =
       rank_count() == 1 && options_.ranks != nullptr && is_gpu_target(options_.target);
   if (options_.split >= RankSplit::Moments && (rank_count() > 1 || is_alone_on_gpu)) {
@@ -171,7 +171,7 @@ Trainer::Trainer(Graph model, TrainerOptions options)
   step_ = std::make_unique<Session>(std::move(step), session, ranks);
   evaluated_size_ = part_size_;
   if (step_->budget() != nullptr && step_->budget()->report().parts > 1) {
-    // What is learnt depends on how the sums are taken.
+    // Results depend on the order of sums.
     checkpoint_.step_hash = hash_of(step_->step());
     evaluated_size_ /= step_->budget()->report().parts;
   }
@@ -250,10 +250,11 @@ void Trainer::choose_parts() {
   part_size_ = options_.batch_size / options_.parts;
 }
 
-// Ranks that compute different things would go on without a word and learn nothing.
+// Detects ranks with different models or data, which would otherwise train without an error and
+// learn nothing.
 void Trainer::check_ranks() const {
   if (options_.ranks == nullptr || rank_count() == 1) return;
-  std::string start;  // what parameters begin as
+  std::string start;  // initial parameter values
   for (const State& state : step_->step().states) {
     const Tensor initial = state.initial.materialise();
     start += concat(checksum(initial.bytes()), ";");
@@ -338,17 +339,17 @@ void Trainer::resume() {
 
 std::optional<CurvePoint> Trainer::validate() {
   if (!evaluation_) return std::nullopt;
-  // Only one of the two is within the budget at a time.
+  // Only one of the two arenas fits into the budget at a time.
   if (has_budget()) step_->rest();
   evaluation_->set_states(step_->gathered_states());
   std::vector<std::int64_t> order(static_cast<std::size_t>(validation_->size()));
   for (std::size_t k = 0; k < order.size(); ++k) order[k] = static_cast<std::int64_t>(k);
   CurvePoint point{checkpoint_.step, 0, 0, true};
-  // Ranks take batches in turn; their sums are added in the order of the batches.
+  // Distributes batches round robin over ranks; their sums are added in batch order.
   const std::int64_t batch_count = (validation_->size() + evaluated_size_ - 1) / evaluated_size_;
   Tensor sums(DType::F64, {batch_count, 2});
   for (std::int64_t batch = rank(); batch < batch_count; batch += rank_count()) {
-    // The last batch is filled up with samples that do not count.
+    // The last batch is padded with samples that are not counted.
     const std::int64_t first = batch * evaluated_size_;
     const std::vector<Tensor> outputs =
         evaluation_->run(validation_->batch(order, first, evaluated_size_));
@@ -389,11 +390,11 @@ void Trainer::save() {
 
 void Trainer::require_finite(double loss, const std::vector<Tensor>& batch) {
   if (std::isfinite(loss)) return;
-  // A graph that meets in its midst cannot be left where the first number is found.
+  // With collectives inside, the graph cannot be left at the first non-finite value.
   std::string where = options_.tensor_ranks > 1 || options_.split == RankSplit::Parameters
                           ? "some node: ranks that hold whole parameters tell which"
                           : first_not_finite(step_->step(), step_->inputs_before(batch));
-  if (rank_count() > 1) {  // the part of one of them is what it came from
+  if (rank_count() > 1) {  // the part of one rank is the cause
     const std::vector<std::string> found = options_.ranks->all_gather(where);
     for (std::size_t k = found.size(); k-- > 0;) {
       if (!found[k].empty()) where = concat("rank ", k, ", ", found[k]);
@@ -455,7 +456,7 @@ TrainResult Trainer::run() {
     if (ends_epoch) end_epoch();
     const bool is_due =
         options_.checkpoint_every > 0 ? step % options_.checkpoint_every == 0 : ends_epoch;
-    // All ranks end behind the same step.
+    // All ranks stop after the same step.
     result.was_stopped =
         step_->ranked() != nullptr ? step_->ranked()->flags() > 0 : should_stop && should_stop();
     if (is_due || step == total || result.was_stopped) save();

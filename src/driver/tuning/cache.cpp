@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kApplication = 0x54454e4f;  // "TENO"
 constexpr int kCacheVersion = 1;
-constexpr int kPatienceMs = 10000;  // while another process writes
+constexpr int kPatienceMs = 10000;  // timeout while another process writes
 
 constexpr const char* kTables = R"(
 create table kernels (
@@ -33,7 +33,7 @@ create table ranges (
   primary key (kernel, lo)) without rowid;
 )";
 
-// A prepared statement, with what is bound to it and what a row of its result holds.
+// A prepared statement with its bindings and result columns.
 class Statement {
  public:
   Statement(sqlite3* database, const char* text) {
@@ -103,7 +103,8 @@ struct TuningCache::Database {
 
   std::string path;
   sqlite3* handle = nullptr;
-  std::unique_ptr<Statement> lookup;  // of `find`: a large graph asks thousands of times
+  // cached statement of `find`: a large graph runs it thousands of times
+  std::unique_ptr<Statement> lookup;
 };
 
 std::int64_t TuningCache::Database::number(const char* query) const {
@@ -116,14 +117,15 @@ void TuningCache::Database::open(int flags) {
   if (sqlite3_open_v2(path.c_str(), &handle, flags, nullptr) != SQLITE_OK)
     throw problem("it cannot be opened");
   sqlite3_busy_timeout(handle, kPatienceMs);
-  // The file is data from outside: no functions or triggers of its own.
+  // The file is untrusted: disables its functions and triggers.
   sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
   run("pragma foreign_keys = on");
 }
 
 void TuningCache::Database::make_tables() {
-  run("begin immediate");  // of two who make the file, one waits here and finds it made
+  // of two processes that create the file, one waits here and finds it complete
+  run("begin immediate");
   if (number("pragma user_version") == 0 && number("select count(*) from sqlite_master") == 0) {
     run(kTables);
     run(concat("pragma application_id = ", kApplication).c_str());
@@ -144,7 +146,7 @@ TuningCache::TuningCache(const std::string& path, Mode mode)
   database_->open(writes ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY);
   if (writes) {
     sqlite3_exec(database_->handle, "pragma journal_mode = wal", nullptr, nullptr,
-                 nullptr);  // else as it is
+                 nullptr);  // otherwise unchanged
     database_->make_tables();
   }
   if (database_->number("pragma application_id") != kApplication)
@@ -215,9 +217,9 @@ std::optional<TunedKernel> TuningCache::find(const TuningPlace& place,
   const int status = query.step();
   std::optional<TunedKernel> kernel;
   if (status == SQLITE_ROW) kernel = read_kernel(database_->handle, query);
-  query.reset();  // it would hold the file against those who write
+  query.reset();  // it would lock the file against writers
   if (status != SQLITE_ROW && status != SQLITE_DONE) throw database_->problem("it cannot be read");
-  if (kernel && problem_of(*kernel)) return std::nullopt;  // as good as not known
+  if (kernel && problem_of(*kernel)) return std::nullopt;  // treated as unknown
   return kernel;
 }
 
@@ -273,7 +275,7 @@ void TuningCache::store(const TunedKernel& kernel) {
     range.bind(id).bind(entry.lo).bind(entry.hi).bind(entry.candidate);
     done(range);
   }
-  timing.reset();  // a statement that is not at its end holds the transaction open
+  timing.reset();  // an unfinished statement keeps the transaction open
   range.reset();
   database_->run("commit");
 }
@@ -300,7 +302,8 @@ std::optional<std::string> problem_of(const TunedKernel& kernel) {
 
 std::optional<std::string> tuning_cache_path(const char* cache_home, const char* home,
                                              const char* home_of_user) {
-  // A relative path would be another cache in every folder; the standard says to ignore it.
+  // A relative path would give a different cache per working directory; the XDG specification says
+  // to ignore it.
   const auto is_given = [](const char* path) { return path != nullptr && *path == '/'; };
   std::filesystem::path folder;
   if (is_given(cache_home)) {

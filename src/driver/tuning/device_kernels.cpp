@@ -22,18 +22,19 @@ namespace {
 
 constexpr const char* kUntuned = " untuned";
 
-// Where timings come from: of kernels, and of the ways that libraries know.
+// Keys of the timings of kernels, and of library algorithms.
 struct Places {
   TuningPlace kernels, ways;
 };
 
-// What computes a node, and whether all that could was timed.
+// The candidate for a node, and whether all candidates were timed.
 struct NodeKernel {
   std::string candidate;
   bool is_timed = true;
 };
 
-// Convolutions and products, alone or with what follows: others have no kernels to choose from.
+// Returns whether the node has several candidates: a convolution or product, with or without
+// epilogue.
 bool has_choice(const Graph& graph, NodeId id) {
   const ValueId result = graph.node(id).results.front();
   return !graph.constant_of(result) && fusion_kind(graph, id) == Fusion::Contraction;
@@ -45,8 +46,8 @@ std::size_t accepting_count(const codegen::Decision& decision) {
       [](const codegen::Decision::Option& option) { return option.verdict.accepts; }));
 }
 
-// Of a graph without symbols, by the name of a node's first result: what the cache says is fastest,
-// else what is taken untimed.
+// Returns the candidates of a graph without symbols by the name of a node's first result: the
+// fastest in the cache, or the untimed default.
 std::map<std::string, NodeKernel> kernels_of(const Graph& graph, const TuningCache& cache,
                                              const std::optional<Places>& places,
                                              codegen::CompileOptions options) {
@@ -68,7 +69,7 @@ std::map<std::string, NodeKernel> kernels_of(const Graph& graph, const TuningCac
   for (std::size_t k = 0; k < program.steps.size(); ++k) {
     const auto node = found.find(program.steps[k].value);
     if (node == found.end()) continue;
-    // The step that does its work, and not what prepares or finishes it.
+    // The step with the main work, not one that prepares or finishes it.
     std::string& candidate = node->second.candidate;
     if (candidate.empty() || candidate == "loops") candidate = program.steps[k].candidate;
     const std::optional<std::string> work = library_work(program, k);
@@ -77,7 +78,7 @@ std::map<std::string, NodeKernel> kernels_of(const Graph& graph, const TuningCac
   return found;
 }
 
-// Times what could compute a graph without symbols, and keeps what came out.
+// Times the candidates for a graph without symbols, and stores the results.
 void profile(const Graph& graph, TuningCache& cache, const Places& places,
              codegen::CompileOptions options) {
   TuneOptions settings;
@@ -85,12 +86,13 @@ void profile(const Graph& graph, TuningCache& cache, const Places& places,
   tune(graph, cache, settings);
   options.choose = tuned_choice(cache, places.kernels);
   Program program = codegen::compile(graph, options);
-  tune_on_device(cache, program, true);  // calls that nothing else computes
+  tune_on_device(cache, program, true);  // calls without other candidates
 }
 
-constexpr std::int64_t kMostExtent = 1024;  // that a symbol has when it is timed
+constexpr std::int64_t kMostExtent = 1024;  // largest value of a symbol for timing
 
-// Some values of a range, the greatest last: doubling, as what is fastest changes with proportions.
+// Returns sample values of a range, the largest last: in powers of two, since the fastest candidate
+// depends on proportions.
 std::vector<std::int64_t> values_in(const Range& range) {
   constexpr std::size_t kMost = 6;
   std::vector<std::int64_t> values = {std::max(range.lo, std::min(range.hi, kMostExtent))};
@@ -110,7 +112,8 @@ SymbolRanges symbols_of(const Graph& graph) {
 
 Places places_here() { return {device_kernels_place(), device_place()}; }
 
-// The device that is here; else the one that the cache knows most of these kernels from.
+// Returns the keys for this machine's device, or for the device with the most of these kernels in
+// the cache.
 std::optional<Places> places_for(const Graph& graph, const TuningCache& cache,
                                  const codegen::CompileOptions& options) {
   try {

@@ -9,24 +9,23 @@
 
 namespace tenon {
 
-/// A graph with notes in its metadata of what a device computes its nodes with: what a format that
-/// names kernels writes them from.
+/// A graph annotated with the device kernels of its nodes, for formats that name kernels.
 struct DeviceKernels {
   Graph graph;
   /// nodes whose kernels were timed on the device, at every extent
   std::size_t timed = 0;
-  /// nodes that have what is taken untimed; such a name says so
+  /// nodes with an untimed default, marked in the name
   std::size_t untuned = 0;
-  /// whose timings they are; empty where there are none
+  /// device of the timings; may be empty
   std::string device;
 };
 
-/// Notes what the cache says is fastest for the convolutions and products of a graph as they are,
-/// on the device that is here or, without one, on the one that the cache knows most of them from;
-/// for others the choice that is made untuned. `times`: those that are not known are timed on the
-/// device first, as `tune` does: kernels of our own and libraries, by the fastest way of each.
-/// Where a symbol decides extents a few of its values are looked at, each for the range up to it;
-/// further symbols have their greatest. Throws Error (Device) where there is nothing to time on.
+/// Annotates the convolutions and products of an optimized graph with the fastest kernels of the
+/// cache, for this machine's device or else the device with the most entries; others get the
+/// untimed default. `times`: times unknown ones on the device first, as `tune` does: our own
+/// kernels and libraries with their fastest algorithms. For a symbolic extent, times a few values,
+/// each for the range up to it; further symbols take their largest value. Throws Error (Device)
+/// without a device to time on.
 DeviceKernels with_device_kernels(Graph graph, TuningCache& cache,
                                   const codegen::CompileOptions& options, bool times);
 

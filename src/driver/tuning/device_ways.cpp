@@ -13,7 +13,7 @@
 namespace tenon {
 namespace {
 
-// "cudnn#3" is the fourth of the ways that cuDNN knows.
+// "cudnn#3" is the fourth algorithm of cuDNN.
 std::string candidate_of(const std::string& step, std::size_t way) {
   const std::string library = step.substr(0, step.find('#'));
   return way == 0 ? library : concat(library, "#", way);
@@ -26,7 +26,7 @@ TuningPlace device_place() {
   for (const auto& text : {cuda::blas_text, cuda::dnn_text}) {
     try {
       libraries += concat(libraries.empty() ? "" : ", ", text());
-    } catch (const Error&) {  // a program that needs it says so
+    } catch (const Error&) {  // a program that needs it reports the error
     }
   }
   return {cuda::device_name(), libraries, 1};
@@ -92,7 +92,7 @@ void remember_ways(TuningCache& cache, const TuningPlace& place, const Program& 
       if (std::isfinite(step.seconds[way]) && step.seconds[way] > 0)
         kernel.timings.push_back({candidate_of(candidate, way), 0, step.seconds[way], step.runs});
     }
-    if (kernel.timings.empty()) continue;  // none that runs
+    if (kernel.timings.empty()) continue;  // no candidate runs
     const auto best = std::ranges::min_element(kernel.timings, {}, &TunedKernel::Timing::seconds);
     kernel.ranges = {{0, 0, best->candidate}};
     cache.store(kernel);

@@ -6,30 +6,30 @@
 
 namespace tenon {
 
-/// What timings of a device's libraries hold for: the device and their versions. Throws Error
-/// (Device) where there is no device.
+/// Returns the key of library timings: the device and the library versions. Throws Error (Device)
+/// without a device.
 TuningPlace device_place();
 
-/// What timings of kernels, ours and libraries', hold for on the device: also the code generator.
+/// Returns the key of kernel timings on the device, including the code generator.
 TuningPlace device_kernels_place();
-/// What timings of libraries alone hold for on the device of such a place.
+/// Returns the key of library timings on the device of a kernel key.
 TuningPlace ways_place(TuningPlace kernels);
 
-/// What a step asks of a library, extents and all, as the cache knows it; nothing for steps that
-/// call none, or whose extents only the run knows.
+/// Returns the canonical text of a step's library call with its extents; nullopt for steps without
+/// a call or with extents that are only known at run time.
 std::optional<std::string> library_work(const Program& program, std::size_t step);
 
-/// Writes into the steps of a program the ways that were fastest when they were timed. Gives by
-/// step whether a library's way is still to be timed, and counts all of different work.
+/// Sets the fastest known algorithms in the steps of a program. Returns by step whether a library
+/// call remains to be timed, and counts distinct work.
 std::vector<bool> use_known_ways(const TuningCache& cache, const TuningPlace& place,
                                  Program& program, TuneReport& report);
 
-/// Keeps what was timed.
+/// Stores timings of library algorithms.
 void remember_ways(TuningCache& cache, const TuningPlace& place, const Program& program,
                    const std::vector<TimedWays>& timed);
 
-/// Has a program for the device here take the ways that are known to be fastest; with `times`,
-/// those that are not known are timed first, on the shapes that the program has.
+/// Sets the fastest known library algorithms in a program for this machine's device; with `times`,
+/// times unknown ones first, on the program's shapes.
 TuneReport tune_on_device(TuningCache& cache, Program& program, bool times);
 
 }  // namespace tenon

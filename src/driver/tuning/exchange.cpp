@@ -13,7 +13,7 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kFormat = "tenon tuning";
 constexpr std::int64_t kExchangeVersion = 1;
 
-// Reads members of a text that anybody may have written, and says where one is not as it should be.
+// Validating reader of untrusted JSON: reports the location of an invalid member.
 class Reader {
  public:
   explicit Reader(std::string source) : source_(std::move(source)) {}

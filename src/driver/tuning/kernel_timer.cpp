@@ -20,8 +20,9 @@ constexpr int kMostRuns = 8, kFewestRuns = 3;
 constexpr double kEnoughSeconds = 0.06;  // of runs of one candidate
 constexpr double kClearlySlower = 1.25;
 constexpr std::size_t kCacheLine = 64;
-constexpr double kMostBytes = 128e6;                 // of operands and results
-constexpr std::uint64_t kMostConstants = 512 << 20;  // of candidates that are held ready at once
+constexpr double kMostBytes = 128e6;  // of operands and results
+// limit on the constants of candidates that are loaded at once
+constexpr std::uint64_t kMostConstants = 512 << 20;
 
 std::size_t cache_bytes() {
   const long found = sysconf(_SC_LEVEL3_CACHE_SIZE);
@@ -29,7 +30,7 @@ std::size_t cache_bytes() {
                                  48 << 20);
 }
 
-// Reads one number of each line, so that the lines are in the cache.
+// Reads one number per cache line to load the data into the cache.
 char touch(const void* data, std::size_t bytes) {
   const auto* chars = static_cast<const volatile char*>(data);
   char last = 0;
@@ -37,8 +38,8 @@ char touch(const void* data, std::size_t bytes) {
   return last;
 }
 
-// Made-up inputs of which large ones are the same numbers over and over: a device's clock does not
-// tell, and hundreds of megabytes of others would take longer than what is timed.
+// Makes inputs whose large tensors repeat a block of numbers: device times do not depend on the
+// values, and generating hundreds of megabytes would take longer than the timing.
 std::vector<Datum> repeating_inputs(const Graph& graph,
                                     const std::map<std::string, Shape>& shapes) {
   constexpr std::int64_t kMostNumbers = 1 << 18;
@@ -73,7 +74,7 @@ std::vector<Datum> repeating_inputs(const Graph& graph,
 
 struct KernelTimer::Prepared {
   std::unique_ptr<CompiledModel> model;
-  std::vector<bool> open_ways;  // by step: of a device's library, that are still to be timed
+  std::vector<bool> open_ways;  // by step: library calls whose algorithms remain to be timed
   std::vector<double> seconds;
   std::size_t first_step = 0, step_count = 0;
 };
@@ -164,15 +165,15 @@ void KernelTimer::prepare(Prepared& candidate, const std::string& symbol, std::i
     inputs_ = is_for_device() ? repeating_inputs(alone_, shapes) : random_inputs(alone_, 1, shapes);
   shapes_ = std::move(shapes);
   candidate.model->prepare(inputs_);
-  candidate.model->run_prepared();  // memory is touched for the first time
+  candidate.model->run_prepared();  // warm-up: touches memory for the first time
   if (std::ranges::count(candidate.open_ways, true) == 0) return;
   remember_ways(*settings_.cache, device_place(), candidate.model->program(),
                 candidate.model->time_ways(candidate.open_ways));
   candidate.open_ways.clear();
 }
 
-// Between two runs of a network its other layers pass the caches; what the kernel reads of them was
-// just written.
+// Restores the cache state inside a network: other layers have evicted the constants, and the
+// inputs were just written.
 double KernelTimer::run_once(Prepared& candidate) {
   if (is_for_device())
     return candidate.model->time_steps(candidate.first_step, candidate.step_count);
@@ -194,7 +195,7 @@ std::map<std::size_t, KernelTimer::Measure> KernelTimer::measure(
   double best = 0;
   std::vector<std::size_t> waiting = candidates;
   while (!waiting.empty()) {
-    // As many at once as memory allows.
+    // Times as many candidates together as memory permits.
     std::vector<std::size_t> group;
     std::uint64_t constant_bytes = 0;
     while (!waiting.empty() && (group.empty() || constant_bytes < kMostConstants)) {
@@ -207,7 +208,8 @@ std::map<std::size_t, KernelTimer::Measure> KernelTimer::measure(
         constant_bytes += ready.model->program().constant_bytes;
         group.push_back(next);
       } catch (const Error&) {
-        // A library may have nothing for it; if nothing else does it either, that is told.
+        // A library may not support the operation; an error is reported only if no other candidate
+        // does.
         const bool has_other = !waiting.empty() || !group.empty() ||
                                std::ranges::any_of(measures, [](const auto& each) {
                                  return std::isfinite(each.second.seconds);

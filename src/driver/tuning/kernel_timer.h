@@ -9,17 +9,17 @@
 
 namespace tenon {
 
-/// Runs candidates for one nest of a graph, each compiled with the rest of its node, and times the
-/// steps that are the nest's own. On a device a library's calls go by the fastest way that it
-/// knows, which is timed first.
+/// Times candidates for one nest of a graph, each compiled with the rest of its node, by the steps
+/// that belong to the nest. On a device, library calls use their fastest algorithm, which is timed
+/// first.
 class KernelTimer {
  public:
   struct Settings {
     codegen::CompileOptions compile;
     int threads = 1;
-    /// of the whole network: so much passes the caches between two runs
+    /// constants of the whole network, which pass through the caches between two runs
     std::size_t constant_bytes = 0;
-    /// of the ways that a device's libraries know
+    /// cache for library algorithms
     TuningCache* cache = nullptr;
     /// as in TuneOptions
     std::function<Program(Program)> ready = {};
@@ -28,19 +28,19 @@ class KernelTimer {
   ~KernelTimer();
 
   struct Measure {
-    /// the least; infinity: a device does not run it
+    /// shortest time; infinity if the device does not support it
     double seconds = 0;
     std::int64_t runs = 0;
   };
-  /// How long the candidates take where the symbol has this value. They take turns, so that a
-  /// machine that is busy for a while is so for all; who is clearly slower than another drops out.
-  /// `is_interrupted` is asked between runs; after a yes what comes back is not to be used.
+  /// Times the candidates at this value of the symbol, interleaved, so that interference affects
+  /// all of them; drops a candidate that is clearly slower than another. Polls `is_interrupted`
+  /// between runs; once it returns true, the result is invalid.
   std::map<std::size_t, Measure> measure(const std::vector<std::size_t>& candidates,
                                          const std::string& symbol, std::int64_t at,
                                          const std::function<bool()>& is_interrupted);
 
-  /// The greatest value of the symbol, up to `most`, at which operands and results are of a size
-  /// that is good to time.
+  /// Returns the largest value of the symbol, up to `most`, at which operands and results have a
+  /// suitable size for timing.
   std::int64_t greatest_value(const std::string& symbol, std::int64_t least,
                               std::int64_t most) const;
 

@@ -12,7 +12,7 @@ Graph with_known_kernels(Graph graph, const TuningCache& cache, int threads) {
   const TuningPlace place = tuning_place(*options.target, threads);
   std::set<NodeId> done;
   for (const codegen::Decision& decision : decide_nodes(graph, options)) {
-    // A node of several nests is known by the first: the sum that the others prepare or finish.
+    // A node of several nests is identified by the first one, the main reduction.
     if (!decision.node || done.contains(decision.node)) continue;
     const std::optional<TunedKernel> kernel = cache.find(place, decision.work);
     if (!kernel) continue;

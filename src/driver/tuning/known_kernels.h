@@ -5,8 +5,8 @@
 
 namespace tenon {
 
-/// The graph with notes in its metadata of which kernels the cache says are fastest for its nodes,
-/// as they are and on this machine: what a format that names kernels writes them from.
+/// Returns the graph annotated with the fastest kernels of the cache for its nodes on this machine,
+/// for formats that name kernels.
 Graph with_known_kernels(Graph graph, const TuningCache& cache, int threads);
 
 }  // namespace tenon

@@ -11,12 +11,13 @@ namespace tenon {
 
 using KernelChoice = std::function<std::optional<codegen::Selection>(const codegen::Decision&)>;
 
-/// Chooses the first of the names that begins the name of a candidate which accepts, whatever was
-/// estimated or timed; "library" is any library's. Where none accepts, `otherwise` chooses.
+/// Chooses the first applicable candidate whose name starts with one of the names, in their order,
+/// regardless of estimates and timings; "library" matches every library. Otherwise `otherwise`
+/// chooses.
 KernelChoice preferred_choice(std::vector<std::string> names, KernelChoice otherwise);
 
-/// Throws Error (Usage), offering the nearest, where nothing that the options' target has begins
-/// with such a name.
+/// Throws Error (Usage) with the nearest name if no candidate of the options' target starts with a
+/// name.
 void require_candidate_names(const std::vector<std::string>& names,
                              const codegen::CompileOptions& options);
 

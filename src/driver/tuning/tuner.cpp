@@ -19,7 +19,7 @@ namespace {
 using codegen::Decision;
 using Clock = std::chrono::steady_clock;
 
-// Another than the cheapest by estimate has to be faster by this much: less may be noise.
+// Required speedup over the candidate with the lowest estimate; a smaller one may be noise.
 constexpr double kFaster = 0.97;
 
 std::vector<std::size_t> accepting(const Decision& decision) {
@@ -30,7 +30,7 @@ std::vector<std::size_t> accepting(const Decision& decision) {
   return list;
 }
 
-// The symbol whose values are told apart: the one that the graph's inputs name first.
+// Returns the symbol to tune over: the first one in the graph's inputs.
 std::string leading_symbol(const Graph& graph, const Decision& decision) {
   for (const ValueId input : graph.inputs()) {
     const Type& type = graph.value(input).type;
@@ -53,7 +53,7 @@ bool is_known(const TuningCache& cache, const TuningPlace& place, const Decision
                      [&](std::size_t k) { return timed.contains(decision.candidates[k].name); });
 }
 
-// Finds what is fastest for one nest; nothing where it was interrupted.
+// Finds the fastest candidates for one nest; no result if interrupted.
 class Search {
  public:
   Search(const Graph& graph, const Decision& decision, const TuneOptions& options,
@@ -77,8 +77,8 @@ class Search {
   }
 
  private:
-  // Times at the ends and in the middle, then looks for the place where one winner gives way to the
-  // other by halving: there only the two are timed.
+  // Times both ends and the middle, then finds the crossover between two winners by bisection,
+  // timing only these two.
   void find_ranges() {
     const Range range = decision_.symbols.at(kernel_.symbol);
     const std::int64_t least = std::max<std::int64_t>(range.lo, 1);
@@ -101,7 +101,7 @@ class Search {
     add_range(begin, range.hi, winners.back());
   }
 
-  // The first value from which on `after` is as fast as `before`.
+  // Returns the first value from which on `after` is as fast as `before`.
   std::int64_t switch_point(std::int64_t lo, std::int64_t hi, std::size_t before,
                             std::size_t after) {
     while (hi - lo > std::max<std::int64_t>(1, lo / 16) && !was_interrupted_) {
@@ -192,7 +192,7 @@ TuneReport tune(const Graph& graph, TuningCache& cache, const TuneOptions& optio
   codegen::CompileOptions compile = options.compile;
   compile.choose = {};
   const std::vector<Decision> decisions = decide_nodes(graph, compile);
-  // Each work once, by the time that all of it takes.
+  // Each distinct work once, by total time.
   std::map<std::string, double> weights;
   std::vector<const Decision*> works;
   for (const Decision& decision : decisions) {
@@ -217,7 +217,7 @@ TuneReport tune(const Graph& graph, TuningCache& cache, const TuneOptions& optio
       continue;
     }
     const std::chrono::duration<double> elapsed = Clock::now() - begin;
-    if (elapsed.count() > options.seconds) continue;  // those that are known are still counted
+    if (elapsed.count() > options.seconds) continue;  // known kernels are still counted
     report.was_interrupted =
         report.was_interrupted || (options.is_interrupted && options.is_interrupted());
     if (report.was_interrupted) continue;
@@ -244,7 +244,7 @@ TuneReport tune(const Graph& graph, TuningCache& cache, const TuneOptions& optio
 
 namespace {
 
-// "tuned: 12.1 us, cudnn 15.3", the fastest ones, where no symbol decides.
+// Formats the fastest timings without a symbol: "tuned: 12.1 us, cudnn 15.3".
 std::string timed_text(const TunedKernel& kernel) {
   std::set<std::string> names;
   for (const TunedKernel::Timing& timing : kernel.timings) names.insert(timing.candidate);
@@ -279,7 +279,7 @@ std::function<std::optional<codegen::Selection>(const Decision&)> tuned_choice(
       }
       return std::nullopt;
     };
-    // The fastest within a range among those that accept now, where its winner does not.
+    // Fastest applicable candidate within a range whose winner does not accept.
     const auto next_best = [&](const TunedKernel::Range& range) {
       std::optional<std::size_t> best;
       double least = 0;
@@ -305,7 +305,7 @@ std::function<std::optional<codegen::Selection>(const Decision&)> tuned_choice(
       selection.versions = {{selection.versions.front().candidate}};
       return selection;
     }
-    // What the file says is to fit what there is to choose for.
+    // The ranges in the file must cover those of the decision.
     const auto symbol = decision.symbols.find(kernel->symbol);
     if (symbol == decision.symbols.end() || selection.versions.front().lo > symbol->second.lo ||
         selection.versions.back().hi < symbol->second.hi) {

@@ -10,47 +10,46 @@ namespace tenon {
 
 struct TuneOptions {
   codegen::CompileOptions compile;
-  /// that kernels are timed with; 0: as many as the process may use
+  /// thread count of the timed kernels; 0: all threads of the process
   int threads = 0;
-  /// After so long no further kernel is begun.
+  /// Time limit for starting the next kernel.
   double seconds = std::numeric_limits<double>::infinity();
-  /// Asked between timings; on yes, what is known is kept and the rest is left.
+  /// Polled between timings; stops tuning and keeps the results so far.
   std::function<bool()> is_interrupted = {};
-  /// What can be loaded here of a program; tests emulate devices.
+  /// Prepares a program for loading; tests emulate devices with it.
   std::function<Program(Program)> ready = {};
-  /// Before each kernel that is timed, and at the end.
+  /// Called before each timed kernel, and at the end.
   std::function<void(std::size_t done, std::size_t total, const std::string& name)> on_kernel = {};
 };
 
 struct TuneReport {
-  /// of different work, with more than one candidate
+  /// distinct kernels with more than one candidate
   std::size_t kernels = 0;
-  /// of these, were in the cache
+  /// of these, found in the cache
   std::size_t known = 0;
   std::size_t timed = 0;
-  /// whose code could not be run on made-up data
+  /// failed to run on synthetic data
   std::size_t failed = 0;
   bool was_interrupted = false;
   std::size_t left() const { return kernels - known - timed - failed; }
 };
 
-/// Times what can compute the nests of a graph, on this machine, those first that take longest by
-/// estimate, and keeps the results in the cache. What the cache knows is not timed again.
+/// Auto-tuning: times the candidates for the nests of a graph on this machine, in the order of
+/// their estimated time, and stores the results in the cache. Skips kernels that are in the cache.
 TuneReport tune(const Graph& graph, TuningCache& cache, const TuneOptions& options);
 
-/// What would compute the nodes of a graph, each by itself; those that no kernel computes are left
-/// out.
+/// Returns the decisions for the nodes of a graph, each on its own; skips nodes without a kernel.
 std::vector<codegen::Decision> decide_nodes(const Graph& graph,
                                             const codegen::CompileOptions& options);
 
-/// What timings of code for this target hold for.
+/// Returns the key of timings for this target.
 TuningPlace tuning_place(const Target& target, int threads);
-/// … for the options' processor, or for the device that is here. Throws Error (Device) where they
-/// are for a device and there is none.
+/// Returns the key for the options' processor, or for this machine's device. Throws Error (Device)
+/// if the options are for a device and there is none.
 TuningPlace tuning_place(const codegen::CompileOptions& options, int threads);
 
-/// Chooses what the cache says is fastest, among the candidates that accept now; nothing where it
-/// does not know the work. The cache is to outlive it.
+/// Returns a choice of the fastest candidate in the cache among the applicable ones; no choice for
+/// unknown work. The cache must outlive it.
 std::function<std::optional<codegen::Selection>(const codegen::Decision&)> tuned_choice(
     const TuningCache& cache, TuningPlace place);
 

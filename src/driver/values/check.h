@@ -9,21 +9,21 @@
 
 namespace tenon {
 
-/// What a value may hold.
+/// Constraint on the elements of a value.
 struct ValueRule {
   bool allows_non_finite = true;
-  /// of the magnitude of a finite element
+  /// largest magnitude of a finite element
   double most = std::numeric_limits<double>::infinity();
 };
 
-/// The first element that breaks a rule.
+/// The first element that violates a rule.
 struct ValueFault {
   /// "element [0, 3] is nan"
   std::string what;
-  /// elements that do
+  /// number of violating elements
   std::int64_t count = 0;
 };
-/// Integers, truth values and texts break none.
+/// Integers, booleans and strings never violate a rule.
 std::optional<ValueFault> fault_in(const Tensor& value, const ValueRule& rule);
 
 }  // namespace tenon

@@ -13,7 +13,7 @@ const ValueDifference* ValuesDiff::first() const {
 }
 
 ValuesDiff diff_values(const ValueList& a, const ValueList& b, const Tolerance& tolerance) {
-  // A dump of another system may have had its names made into file names.
+  // A dump of another system may have its names encoded as file names.
   std::map<std::string, const Tensor*> known;
   std::map<std::string, bool> is_met;
   for (const auto& [name, value] : b.values) known[file_name_of(name)] = &value;

@@ -11,31 +11,31 @@
 
 namespace tenon {
 
-/// Values of a run by name, in the order they were made.
+/// Values of a run by name, in order of computation.
 struct ValueList {
   /// "zoo:resnet18, reference"
   std::string what;
   std::vector<std::pair<std::string, Tensor>> values;
 };
 
-/// One value of two runs, beside each other.
+/// Comparison of one value of two runs.
 struct ValueDifference {
   std::string name, type;
   Comparison comparison;
 };
 struct ValuesDiff {
-  /// that both have, in the order of the first
+  /// common values, in the order of the first list
   std::vector<ValueDifference> values;
   /// names
   std::vector<std::string> only_a, only_b;
-  /// that differs; null where none does
+  /// the first that differs; null if all are equal
   const ValueDifference* first() const;
 };
-/// Compares what has the same name. Dumps have file names for names.
+/// Compares values of equal name. Names in dumps are file names.
 ValuesDiff diff_values(const ValueList& a, const ValueList& b, const Tolerance& tolerance);
 
-/// The first pass behind which the outputs differ from those before all passes, by definition on
-/// these inputs; empty where none does.
+/// Returns the first pass after which the reference outputs on these inputs differ from those
+/// before all passes; empty if no pass changes them.
 std::string first_differing_pass(const Graph& graph, const std::vector<Datum>& inputs,
                                  std::span<const Pass> passes, const Tolerance& tolerance,
                                  int threads);

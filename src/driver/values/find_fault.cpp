@@ -63,7 +63,7 @@ class FaultFinder {
   }
 
  private:
-  // Values that the node reads, from a second run: the first may have written over them.
+  // Collects the node's operands in a second run, because the first one may have overwritten them.
   template <class Visit>
   void collect_inputs(const Graph& made, NodeId node, const Visit& visit, FoundFault& found) const {
     std::map<std::string, Tensor> wanted;
@@ -89,11 +89,11 @@ class FaultFinder {
     }
   }
 
-  // The member of a group whose result is the first to break the rule, by definition.
+  // Finds the member of a group whose result is the first to violate the rule in the reference.
   void look_inside(const Graph& made, NodeId node, FoundFault& found) const {
     const Graph& body = made.node(node).bodies.front();
     std::vector<Datum> inputs;
-    // A body reads in the layouts of the graph; what was collected is in plain order, so the graph
+    // A body reads the graph's layouts, but the collected values are in plain order, so the graph
     // is run again.
     std::map<std::string, Datum> values;
     reference::Options options;
@@ -137,7 +137,7 @@ class FaultFinder {
     return false;
   }
 
-  // The first pass behind which the graph breaks the rule by definition.
+  // Finds the first pass after which the graph violates the rule in the reference.
   void find_pass(FoundFault& found) const {
     if (has_fault(graph_)) return;
     Graph graph = graph_;

@@ -12,24 +12,24 @@
 
 namespace tenon {
 
-/// Where a value first breaks a rule, and what went into the node that made it.
+/// The first value that violates a rule, with the operands of its producer.
 struct FoundFault {
   std::string value, op;
   /// "element [0] is nan"
   std::string what;
-  /// of a group, the member that does it: "l (log)"; empty otherwise
+  /// for a group, the responsible member: "l (log)"; empty otherwise
   std::string inside;
-  /// behind which it first shows; empty where the model itself has it
+  /// the pass that introduced it; empty if the original model has it
   std::string pass;
-  /// the input that has it already; then there is no node
+  /// the input that already violates it; then there is no node
   std::string at_input;
   /// of the node, by name
   std::vector<std::pair<std::string, Tensor>> inputs;
 };
 
-/// Runs the graph that came out of `passes`, compiled or by definition, and finds the first value
-/// that breaks the rule; nothing if none does. Then the graph as it was is run by definition up to
-/// each pass, to tell which one is to blame.
+/// Runs the graph after `passes`, compiled or in the reference, and returns the first value that
+/// violates the rule; nullopt if all satisfy it. Then runs the original graph in the reference
+/// after each pass to find the responsible one.
 struct FaultSearch {
   ValueRule rule;
   bool is_compiled = true;

@@ -12,7 +12,7 @@ Tensor in_plain_order(const Tensor& tensor, const Layout& layout) {
   if (layout.is_empty() || layout.rank() != tensor.shape().size() ||
       tensor.dtype() == DType::String)
     return tensor;
-  // Each logical axis: where it lies, and where its inner part does.
+  // Memory axis of each logical axis, and of its inner block.
   struct Axis {
     std::size_t at = 0;
     std::optional<std::size_t> inner;
@@ -31,7 +31,7 @@ Tensor in_plain_order(const Tensor& tensor, const Layout& layout) {
   Shape shape;
   for (const Axis& axis : axes)
     shape.push_back(tensor.shape()[axis.at] * (axis.inner ? tensor.shape()[*axis.inner] : 1));
-  // How far a step along each axis in memory goes in the result.
+  // Stride in the result of each memory axis.
   std::vector<std::int64_t> strides(tensor.shape().size(), 0);
   std::int64_t stride = 1;
   for (std::size_t k = axes.size(); k-- > 0;) {

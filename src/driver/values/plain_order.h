@@ -5,9 +5,9 @@
 
 namespace tenon {
 
-/// A tensor that lies in some layout in the order that it has without one: batch and channels first
-/// (N, C, D, H, W; of weights O, I), blocked axes put together. What has no layout, or one of
-/// letters that are none of these, stays.
+/// Returns a tensor converted from a layout to logical order: batch and channels first (N, C, D, H,
+/// W; for weights O, I), with blocked axes merged. A tensor without a layout, or with other
+/// letters, is unchanged.
 Tensor in_plain_order(const Tensor& tensor, const Layout& layout);
 
 }  // namespace tenon

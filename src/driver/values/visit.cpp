@@ -25,10 +25,10 @@ Layout layout_of(const Value& value) {
   return value.type.is_tensor() ? value.type.tensor().layout : Layout();
 }
 
-// A value that steps may store, with the node that makes it.
+// A value that steps may store, with its producer.
 struct Made {
   Layout layout;
-  std::string maker;  // its first result
+  std::string maker;  // first result of its producer
 };
 
 void index_values(const Graph& graph, std::map<std::string, Made>& made) {
@@ -45,8 +45,8 @@ void index_values(const Graph& graph, std::map<std::string, Made>& made) {
   }
 }
 
-// For each kernel of a program, the buffers that are complete behind it: of those that its node
-// makes, those that no later step of the node stores to.
+// Returns for each kernel of a program the buffers that are complete after it: results of its node
+// that no later step of the node stores to.
 std::vector<std::vector<std::uint32_t>> complete_behind(const KernelRunner& runner,
                                                         const std::map<std::string, Made>& made) {
   const Program& program = runner.program();
@@ -87,7 +87,8 @@ std::vector<Datum> visit_compiled(CompiledModel& model, const Graph& graph,
   std::map<std::string, Made> made;
   index_values(graph, made);
   std::vector<std::vector<std::uint32_t>> complete;
-  std::vector<std::int64_t> symbols;  // that it is for: the run may tell others
+  // symbol values that it is valid for; they may change during a run
+  std::vector<std::int64_t> symbols;
   HostContext::Looks looks;
   looks.behind_step = [&](const KernelRunner& runner, std::size_t step) {
     if (complete.empty() || symbols != runner.symbols) {

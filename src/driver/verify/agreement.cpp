@@ -15,13 +15,13 @@
 namespace tenon {
 namespace {
 
-// Every result is off by up to this many times its type's rounding, …
+// Size of random perturbations of every result, in roundings of its type.
 constexpr double kDisturbedRoundings = 4;
-// … and a graph may be off by this many times what such disturbances do: six of them need not find
-// the worst.
+// Allowed error relative to the effect of such perturbations: six of them need not hit the worst
+// case.
 constexpr double kSpreads = 16;
 
-// Numbers of at most so many least steps count as next to zero.
+// Numbers up to this many denormal steps count as next to zero.
 constexpr double kTinySteps = 64;
 
 bool is_nan(std::complex<double> value) {
@@ -96,7 +96,8 @@ double epsilon_of(DType dtype) {
   }
 }
 
-// The most elements of an operand that one element of a result depends on; a guess from counts.
+// Returns the largest number of operand elements that one result element depends on, estimated from
+// counts.
 double reduction_of(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   double read = 1, written = 1;
@@ -123,14 +124,14 @@ void widen(Leeway& leeway, const Graph& graph) {
     for (ValueId result : graph.node(id).results) see(result);
     leeway.reduction = std::max(leeway.reduction, reduction_of(graph, id));
     for (const Graph& body : graph.node(id).bodies) widen(leeway, body);
-    for (const auto& [name, value] : graph.node(id).attrs) {  // what it computes in, for one
+    for (const auto& [name, value] : graph.node(id).attrs) {  // for example the type it computes in
       if (const auto* dtype = std::get_if<DType>(&value))
         leeway.epsilon = std::max(leeway.epsilon, epsilon_of(*dtype));
     }
   }
 }
 
-// The least step of a type, which is what rounding does to numbers next to zero.
+// Returns the smallest positive number of a type, the rounding error of numbers next to zero.
 double least_step_of(DType dtype) {
   switch (dtype) {
     case DType::F64:
@@ -146,8 +147,8 @@ double least_step_of(DType dtype) {
   }
 }
 
-// In which direction numbers are moved: at random, or all of them up or down. A zero may be a
-// number that was too small, so some runs move zeros too.
+// Direction of perturbations: random, all up, or all down. A zero may be an underflowed number, so
+// that some runs perturb zeros too.
 struct Disturbance {
   double up = 0;  // 1 or -1; 0: at random
   bool moves_zeros = false;
@@ -160,14 +161,14 @@ void disturb(Datum& datum, double epsilon, const Disturbance& how, Random& rando
   if (!datum.is_tensor()) return;
   Tensor& tensor = datum.tensor();
   if (!is_float(tensor.dtype())) return;
-  // What a coarser type elsewhere does to this value is at least its own rounding.
+  // A coarser type elsewhere affects this value by at least its own rounding.
   const double size = kDisturbedRoundings * std::max(epsilon, epsilon_of(tensor.dtype()));
   for (std::int64_t k = 0; k < tensor.size(); ++k) {
     const double value = tensor.real_at(k);
     if (!std::isfinite(value) || (value == 0 && !how.moves_zeros)) continue;
     const double direction = how.up != 0 ? how.up : 2 * random.real() - 1;
     const double least = least_step_of(tensor.dtype());
-    if (how.moves_tiny_only) {  // up to twice as large, down to zero
+    if (how.moves_tiny_only) {  // scales between zero and twice the value
       if (std::abs(value) <= kTinySteps * least) tensor.set_real(k, value * (1 + direction));
     } else {
       const double step = std::round(2 * direction) * least;
@@ -176,8 +177,8 @@ void disturb(Datum& datum, double epsilon, const Disturbance& how, Random& rando
   }
 }
 
-// Whether rounding alone may turn `expected` into `actual`, by what disturbed runs have in its
-// place.
+// Returns whether rounding alone may turn `expected` into `actual`, judging by the values in
+// perturbed runs.
 bool is_within_spread(std::complex<double> actual, std::complex<double> expected,
                       const std::vector<std::complex<double>>& disturbed) {
   double spread = 0;
@@ -185,7 +186,7 @@ bool is_within_spread(std::complex<double> actual, std::complex<double> expected
     const bool is_finite = std::isfinite(std::abs(other));
     if (is_finite != std::isfinite(std::abs(expected))) return true;
     if (!is_finite && is_nan(other) != is_nan(expected)) return true;
-    // A zero's sign decides that of infinity.
+    // The sign of a zero decides that of an infinity.
     if (!is_finite && !is_nan(other) && other != expected) return true;
     if (is_finite) spread = std::max(spread, std::abs(other - expected));
   }
@@ -193,7 +194,7 @@ bool is_within_spread(std::complex<double> actual, std::complex<double> expected
   return std::isfinite(error) && error <= kSpreads * spread;
 }
 
-// The same for element k; rounding may decide even the shape.
+// The same for element k; rounding may even change the shape.
 bool is_within_spread(const Tensor& actual, const Tensor& expected, std::int64_t k,
                       const std::vector<const Tensor*>& disturbed) {
   std::vector<std::complex<double>> others;
@@ -204,7 +205,7 @@ bool is_within_spread(const Tensor& actual, const Tensor& expected, std::int64_t
   return is_within_spread(actual.complex_at(k), expected.complex_at(k), others);
 }
 
-// The number that a text is, if it is one.
+// Parses a text as a number.
 std::optional<double> number_in(const std::string& text) {
   double number = 0;
   const char* end = text.data() + text.size();
@@ -213,7 +214,7 @@ std::optional<double> number_in(const std::string& text) {
   return number;
 }
 
-// Texts are the same, or numbers of which rounding decides the last digits.
+// Compares strings, allowing numbers to differ in digits affected by rounding.
 std::string tolerant_text_difference(const Tensor& actual, const Tensor& expected,
                                      const std::function<std::vector<const Tensor*>()>& disturbed) {
   std::vector<const Tensor*> runs;
@@ -223,7 +224,7 @@ std::string tolerant_text_difference(const Tensor& actual, const Tensor& expecte
     const auto a = number_in(actual.strings()[k]), e = number_in(expected.strings()[k]);
     std::vector<std::complex<double>> others;
     for (const Tensor* run : runs) {
-      if (run->shape() != expected.shape()) return "";  // rounding decides even the shape
+      if (run->shape() != expected.shape()) return "";  // rounding may even change the shape
       if (const auto other = number_in(run->strings()[k])) others.emplace_back(*other);
     }
     if (!a || !e || others.size() != runs.size() || !is_within_spread(*a, *e, others)) {
@@ -325,9 +326,8 @@ Leeway leeway_between(const Graph& before, const Graph& after) {
 
 namespace {
 
-// Without roundings that another way of writing a graph need not have: what is too large for a
-// narrow type need not be so inside a fused kernel, and what a node cancels inside itself may be
-// computed so that it does not.
+// Evaluates without roundings that an equivalent graph need not have: an overflow of a narrow type
+// need not occur inside a fused kernel, and cancellation inside a node may be avoided.
 std::vector<Datum> wide_outputs(const Graph& graph, std::vector<Datum> inputs,
                                 reference::Options options) {
   if (options.node_runs_left)
@@ -372,7 +372,7 @@ std::vector<std::vector<Datum>> disturbed_outputs(const Graph& before,
     try {
       all.push_back(reference::evaluate(before, std::move(moved), options));
     } catch (const Error&) {
-      // A disturbed size or index may be one that the graph refuses; it then says nothing.
+      // A perturbed size or index may be refused by the graph; such a run is ignored.
     }
   }
   try {

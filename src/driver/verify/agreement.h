@@ -8,32 +8,33 @@
 
 namespace tenon {
 
-/// Empty where both are the same bit for bit (any NaN is any other); otherwise what differs first.
+/// Returns an empty text if both are bit-identical (any NaN equals any other), or else the first
+/// difference.
 std::string exact_difference(const Datum& actual, const Datum& expected);
 
-/// How far a graph's outputs may move when it is written in another way.
+/// Allowed difference between the outputs of equivalent graphs.
 struct Leeway {
   bool is_exact = true;
-  /// of the coarsest element type that is rounded to
+  /// of the coarsest element type
   double epsilon = 0;
-  /// the most elements that one sum takes
+  /// length of the longest sum
   double reduction = 1;
-  /// that one number is allowed
+  /// roundings allowed per number
   static constexpr double roundings = 8;
 };
-/// The leeway between two graphs, none of them too precise.
+/// Returns the leeway between two graphs, covering the less precise one.
 Leeway leeway_between(const Graph& before, const Graph& after);
 
-/// Outputs of `before` on `inputs`, with every result on the way off by a few roundings; and with
-/// as few of them as may be: no narrow float is rounded to its type before the end, nor an f32
-/// inside a node.
+/// Returns outputs of `before` on `inputs` from runs with every intermediate result perturbed by a
+/// few roundings, and from one with minimal rounding: narrow floats are not rounded to their type
+/// before the end, nor f32 inside a node.
 std::vector<std::vector<Datum>> disturbed_outputs(const Graph& before,
                                                   const std::vector<Datum>& inputs, double epsilon,
                                                   const reference::Options& how);
 
-/// Empty where the outputs agree within the leeway; otherwise which differs and how. `disturbed` is
-/// asked only where a plain tolerance does not do: what rounding alone would move as far is let
-/// pass. Numbers that were written as text are compared as numbers where rounding moves them.
+/// Compares outputs within the leeway; returns the first difference. Calls `disturbed` only if a
+/// plain tolerance is exceeded, and accepts differences that rounding alone could cause. Numbers
+/// formatted as strings are compared as numbers if rounding changes them.
 struct OutputDifference {
   std::size_t output = 0;
   std::string what;

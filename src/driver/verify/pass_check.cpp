@@ -14,7 +14,7 @@ namespace {
 
 using Kind = PassFailure::Kind;
 
-// Each run has the whole number of node runs to itself.
+// Gives each run the full limit of node runs.
 reference::Options with_runs(reference::Options how) {
   if (how.node_runs_left) how.node_runs_left = std::make_shared<std::int64_t>(*how.node_runs_left);
   return how;
@@ -26,7 +26,7 @@ std::vector<std::string> names_of(const Graph& graph, const std::vector<ValueId>
   return names;
 }
 
-// Inputs and outputs are what others know of a graph: their order, names and types stay.
+// The interface of a graph must not change: order, names and types of inputs and outputs.
 std::optional<PassFailure> interface_change(const Graph& before, const Graph& after) {
   const auto differ = [&](const char* what, const std::vector<std::string>& was,
                           const std::vector<std::string>& is) {
@@ -55,7 +55,7 @@ std::optional<PassFailure> soundness_failure(const Graph& before, const Graph& a
   return interface_change(before, after);
 }
 
-// Gives what the graph made by a pass computes, or what is wrong with it.
+// Returns the failure of a pass's graph, if any, and its results in `actual`.
 std::optional<PassFailure> result_failure(const Pass& pass, const Graph& before, const Graph& after,
                                           const std::vector<Datum>& inputs,
                                           const std::vector<Datum>& expected,
@@ -77,7 +77,8 @@ std::optional<PassFailure> result_failure(const Pass& pass, const Graph& before,
   return PassFailure{Kind::ChangesResult, concat("output '", name, "'"), different->what};
 }
 
-// Later attempts are tamer: what a graph reads indices or sizes from takes few values.
+// Later attempts use simpler inputs: few distinct values for tensors that serve as indices or
+// sizes.
 TrialSettings settings_of(int trial, int attempt, std::uint64_t seed) {
   static constexpr TrialKind kinds[] = {TrialKind::Ordinary, TrialKind::Edges, TrialKind::Quiet,
                                         TrialKind::Sparse};

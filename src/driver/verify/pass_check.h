@@ -11,9 +11,9 @@
 
 namespace tenon {
 
-/// What a pass did wrong to a graph.
+/// Failure of a pass on a graph.
 struct PassFailure {
-  /// What kind of thing; reducing a graph keeps to one.
+  /// Kind of failure; reduction preserves it.
   enum class Kind : std::uint8_t {
     Throws,
     BreaksGraph,
@@ -32,23 +32,23 @@ struct PassCheckOptions {
   int trial_count = 4;
   std::uint64_t seed = 1;
   int thread_count = 0;
-  /// Inputs on which more nodes would run, those in loops too, are replaced by others.
+  /// Replaces inputs on which more nodes would run, including those in loops.
   std::int64_t max_node_runs = 200000;
-  std::int64_t max_result_bytes = std::int64_t{4}  /// likewise, on which a tensor would be larger
-                                  << 30;
+  /// likewise for a larger tensor
+  std::int64_t max_result_bytes = std::int64_t{4} << 30;
   PassOptions pass_options;
-  /// Called with the number of trials done of the graph a pass made.
+  /// Called with the number of completed trials of a pass's graph.
   std::function<void(std::size_t done, std::size_t total)> on_progress;
 };
 
-/// Runs the pass over the graph and both on these inputs; nothing where it did well. Throws Error
-/// where the graph itself does not run on them.
+/// Runs the pass over the graph and compares both on these inputs; nullopt on success. Throws Error
+/// if the graph itself does not run on them.
 std::optional<PassFailure> failure_of(const Pass& pass, const Graph& graph,
                                       const std::vector<Datum>& inputs, const PassOptions& options,
                                       const reference::Options& how);
 
-/// Runs graphs on a few sets of inputs, edge values among them, as passes change them. Inputs that
-/// the first graph refuses are replaced by others.
+/// Runs graphs on several sets of inputs, including edge values, as passes change them. Replaces
+/// inputs that the first graph refuses.
 class PassChecker {
  public:
   PassChecker(const Graph& graph, PassCheckOptions options);
@@ -56,15 +56,15 @@ class PassChecker {
   struct Trial {
     std::vector<Datum> inputs, outputs;
   };
-  /// The sets of inputs that were found, with what the graph last seen gives on them.
+  /// Returns the sets of inputs with the last graph's outputs.
   const std::vector<Trial>& trials() const { return trials_; }
-  /// How many sets of inputs were found that the graph runs on.
+  /// Returns the number of sets of inputs that the graph runs on.
   std::size_t trial_count() const { return trials_.size(); }
-  /// Compares what a pass made of `before`, which is the graph last seen, with it.
-  /// `inputs_of_failure` gives the inputs that show it.
+  /// Compares the result of a pass with `before`, which must be the last graph. `inputs_of_failure`
+  /// returns the failing inputs.
   std::optional<PassFailure> check(const Pass& pass, const Graph& before, const Graph& after);
   const std::vector<Datum>& inputs_of_failure() const { return trials_[failed_trial_].inputs; }
-  /// How it runs graphs.
+  /// Returns the evaluation options.
   const reference::Options& how() const { return how_; }
 
  private:

@@ -11,14 +11,15 @@
 namespace tenon {
 namespace {
 
-// Nodes run in all, over every graph tried; past it the smallest found so far has to do.
+// Limit on evaluated nodes over all candidates; afterwards the smallest reproducer so far is
+// returned.
 constexpr std::size_t kNodeBudget = 60000;
 
 using Values = IdMap<ValueId, std::optional<Datum>>;
 
 Values values_in(const Reproducer& reproducer, reference::Options options) {
   Values values(reproducer.graph.value_id_bound());
-  options.node_runs_left = nullptr;  // it ran before
+  options.node_runs_left = nullptr;  // it has run before
   options.on_value = [&](ValueId id, const Datum& datum) { values[id] = datum; };
   reference::evaluate(reproducer.graph, reproducer.inputs, options);
   for (std::size_t k = 0; k < reproducer.inputs.size(); ++k) {
@@ -33,16 +34,16 @@ Type type_of(const Datum& datum, const Type& declared) {
   return type;
 }
 
-// How a graph is written again: what is left out, and what is put in.
+// Changes applied while copying a graph.
 struct Changes {
   std::function<bool(NodeId)> keeps = [](NodeId) { return true; };
-  std::function<std::vector<ValueId>()> outputs;                    // else those of kept nodes
-  std::function<Attributes(NodeId, const Attributes&)> attributes;  // else as they are
+  std::function<std::vector<ValueId>()> outputs;  // default: the outputs of kept nodes
+  std::function<Attributes(NodeId, const Attributes&)> attributes;  // default: unchanged
   std::function<Datum(const Datum&)> input_value;
   bool makes_extents_known = false;
 };
 
-// Writes the graph again with changes. A value that no kept node makes becomes an input.
+// Copies the graph with changes. A value without a kept producer becomes an input.
 class Rewriting {
  public:
   Rewriting(const Reproducer& from, const Values& values, const Changes& changes)
@@ -84,7 +85,7 @@ class Rewriting {
       const NodeId producer = from_.value(output).producer;
       if (producer && changes_.keeps(producer)) outputs.push_back(output);
     }
-    // What only nodes left out read would be dead.
+    // Drops nodes that only dropped nodes read.
     for (NodeId id : from_.nodes_in_order()) {
       if (!changes_.keeps(id)) continue;
       bool is_read = false;
@@ -178,7 +179,7 @@ class Rewriting {
   std::set<std::string> input_symbols_;
 };
 
-// The first `to` of every `from` positions along axes of that extent.
+// Truncates axes of extent `from` to `to`.
 Tensor shrunk(const Tensor& tensor, std::int64_t from, std::int64_t to) {
   Shape shape = tensor.shape();
   std::replace(shape.begin(), shape.end(), from, to);
@@ -262,12 +263,12 @@ class Reducer {
       best_ = std::move(tried);
       values_ = std::move(values);
       return true;
-    } catch (const std::exception&) {  // no graph, or one that does not run
+    } catch (const std::exception&) {  // an invalid graph, or one that does not run
       return false;
     }
   }
 
-  // The last outputs first: they tend to be those that everything leads to.
+  // Starts with the last outputs, which tend to depend on most nodes.
   void keep_one_output() {
     if (best_.graph.outputs().size() < 2) return;
     for (std::size_t k = best_.graph.outputs().size(); k-- > 0;) {
@@ -277,7 +278,7 @@ class Reducer {
     }
   }
 
-  // Delta debugging: parts of the order, halves first, then ever smaller ones.
+  // Delta debugging: drops ranges of nodes, halves first, then smaller ones.
   void leave_nodes_out() {
     for (std::size_t part = std::max<std::size_t>(1, best_.graph.node_count() / 2);; part /= 2) {
       for (std::size_t begin = 0; begin < best_.graph.node_count();) {
@@ -331,7 +332,7 @@ class Reducer {
     return best_.graph.node(node_at(position)).attrs;
   }
 
-  // Each extent, wherever it stands, to 1, to 2 or to its half.
+  // Reduces each extent, at all its occurrences, to 1, to 2 or to its half.
   void shrink_extents() {
     std::set<std::int64_t> extents;
     for (const Datum& input : best_.inputs) {

@@ -8,21 +8,22 @@
 
 namespace tenon {
 
-/// A graph and inputs on which something shows.
+/// A graph and inputs that show a failure.
 struct Reproducer {
   Graph graph;
   std::vector<Datum> inputs;
 };
 
-/// Whether what is looked for still shows; asked of many graphs, some of which do not run.
+/// Returns whether a candidate still shows the failure; called for many graphs, some of which do
+/// not run.
 using Shows = std::function<bool(const Reproducer&)>;
 
-/// The smallest part of a reproducer that was found to show the same: outputs, nodes and attributes
-/// are left out, values inside become inputs, extents shrink, elements become plain. `how` says how
-/// graphs are run.
+/// Test-case reduction: returns the smallest reproducer found. Drops outputs, nodes and attributes,
+/// turns intermediate values into inputs, shrinks extents, and simplifies elements. `how`:
+/// evaluation options.
 Reproducer reduce(Reproducer reproducer, const Shows& shows, const reference::Options& how = {});
 
-/// The graph as text, its inputs' values as comments behind it.
+/// Returns the graph as text, followed by comments with the inputs' values.
 std::string print_reproducer(const Reproducer& reproducer);
 
 }  // namespace tenon

@@ -9,7 +9,7 @@
 namespace tenon {
 namespace {
 
-// The least positive number of a dtype that is not zero, or near it.
+// Returns the smallest positive number of an element type, or one near it.
 double denormal_of(DType dtype) {
   switch (dtype) {
     case DType::F64:
@@ -27,7 +27,7 @@ double denormal_of(DType dtype) {
   }
 }
 
-double ordinary_real(Random& random) {  // the sum of four is normal enough
+double ordinary_real(Random& random) {  // the sum of four is nearly normal
   return (random.real() + random.real() + random.real() + random.real() - 2) * 1.75;
 }
 
@@ -150,7 +150,7 @@ class InputMaker {
     Shape shape;
     for (const Dim& dim : type.dims) {
       const Dim bound = dim.substitute(bindings_);
-      // A sequence's items may have extents of their own.
+      // Items of a sequence may have different extents.
       shape.push_back(bound.is_constant() ? bound.constant() : random_.between(1, 3));
     }
     return shape;

@@ -6,8 +6,8 @@ namespace {
 
 constexpr std::int64_t kHidden = 4096;
 
-// In form tf a bias is a node of its own and pads are such that strides divide the image; in form
-// torch the pads are fixed.
+// In form tf a bias is a separate node and the padding makes strides divide the image; in form
+// torch the padding is fixed.
 Var conv_relu(Layers& net, Var x, const std::string& name, Convolution options,
               bool is_tensorflow) {
   options.result = name + "/Conv2D";
@@ -19,7 +19,7 @@ Var conv_relu(Layers& net, Var x, const std::string& name, Convolution options,
 }
 
 Var normalize_response(Layers& net, Var x, const std::string& name) {
-  // TensorFlow multiplies the sum by 1e-4; here alpha is divided by the number of neighbours.
+  // TensorFlow multiplies the sum by 1e-4; the op `lrn` divides alpha by the number of neighbours.
   return net.builder().call("lrn", {x},
                             {{"size", 5}, {"alpha", 5e-4}, {"beta", 0.75}, {"bias", 2.0}}, name);
 }
@@ -40,7 +40,7 @@ Graph make_alexnet(const Settings& settings) {
 
   Layers net(settings, layout, {"/weights", "/biases"});
   const std::int64_t size = settings.number("size", 63, 1 << 14);
-  // The benchmark keeps its images in a variable that has no name.
+  // The benchmark stores its images in an unnamed variable.
   const std::string images = is_tensorflow ? "Variable" : "x";
   const bool is_fed = settings.word("images", {"input", "variable"}) == "input";
   Var x = is_fed ? net.image(images, settings.extent("batch"), 3, size)

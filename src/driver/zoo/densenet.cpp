@@ -7,7 +7,8 @@ namespace {
 constexpr std::int64_t kGrowth = 32;
 constexpr int kDepths[] = {6, 12, 24, 16};
 
-// Normalisation comes before the convolution here, since each layer reads what others made.
+// Pre-activation: normalization precedes the convolution, since each layer reads the concatenation
+// of earlier ones.
 Var norm_relu_conv(Layers& net, Var x, const std::string& prefix, const std::string& which,
                    const Convolution& options) {
   x = net.relu(net.batch_norm(x, prefix + "norm" + which), prefix + "relu" + which);

@@ -47,14 +47,14 @@ std::string Layers::type_text(const Attr::Integers& shape, const std::string& la
   return text + (layout.empty() ? "]" : "]@" + layout);
 }
 
-// FNV-1a of "network/weight": another weight gets other numbers, and the same ones everywhere.
+// FNV-1a hash of "network/weight": distinct seeds for weights, the same on every machine.
 std::uint64_t Layers::seed_of(std::string_view name) const {
   std::uint64_t hash = 14695981039346656037u;
   for (const std::string_view part :
        {std::string_view(network_name_), std::string_view("/"), name}) {
     for (const char c : part) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
   }
-  return hash >> 1;  // seeds read as signed numbers too
+  return hash >> 1;  // seeds are also read as signed numbers
 }
 
 Var Layers::image(const std::string& name, const std::string& batch, std::int64_t channels,
@@ -108,7 +108,7 @@ Var Layers::convolution(Var x, const std::string& name, const Convolution& optio
 Var Layers::up_convolution(Var x, const std::string& name, std::int64_t channels_out,
                            std::int64_t stride) {
   TENON_ASSERT(!is_channels_last_, "networks with up-convolutions have no layout to choose");
-  // Windows do not overlap, so an element has the inputs' channels for its only addends.
+  // Windows do not overlap, so that an element sums over the input channels only.
   const double deviation = std::sqrt(2.0 / static_cast<double>(channels(x)));
   const Var weight =
       normal(weight_name(name), {channels(x), channels_out, stride, stride}, deviation);

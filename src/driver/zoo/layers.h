@@ -7,16 +7,17 @@
 
 namespace tenon::zoo {
 
-/// What a convolution does beside reading its image.
+/// Parameters of a convolution.
 struct Convolution {
   std::int64_t channels = 0;
   std::int64_t kernel = 1, stride = 1, pad = 0, groups = 1;
   bool has_bias = false;
-  /// Weights have variance gain / fan-in: 2 keeps the scale through a relu behind, 1 without.
+  /// Weights have variance gain / fan-in: 2 keeps the scale through a following ReLU, 1 without
+  /// one.
   double gain = 2;
   /// beginnings, then ends; instead of `pad`
   Attr::Integers pads = {};
-  /// name of the result, where it is not the layer's
+  /// name of the result, if it differs from the layer's
   std::string result = {};
 };
 
@@ -27,17 +28,18 @@ struct Pool {
   bool ceil_mode = false;
 };
 
-/// Pads for one window at every `stride`-th of `size` pixels, the odd one at the end.
+/// Returns SAME padding: one window at every `stride`-th of `size` pixels, the odd pixel at the
+/// end.
 Attr::Integers same_pads(std::int64_t size, std::int64_t kernel, std::int64_t stride);
 
-/// What stands behind (and before) the name of a layer in the names of its weights.
+/// Suffixes and prefix that form the names of weights from the name of a layer.
 struct WeightNames {
   std::string weight = ".weight", bias = ".bias", prefix = {};
 };
 
-/// A network being built: a Builder with layers on top. Each layer takes the name of its result
-/// and gives its weights names that start with it; a weight's name and the network's seed its
-/// numbers.
+/// A network under construction: a Builder with layers. A layer's name is the name of its result
+/// and the prefix of its weights' names; a weight's name and the network's seed determine its
+/// elements.
 class Layers {
  public:
   explicit Layers(const Settings& settings, std::string image_layout = "NCHW",
@@ -49,7 +51,7 @@ class Layers {
 
   Var image(const std::string& name, const std::string& batch, std::int64_t channels,
             std::int64_t size);
-  /// Images of noise that the network holds itself.
+  /// Images of noise stored as a constant of the network.
   Var stored_image(const std::string& name, std::int64_t batch, std::int64_t channels,
                    std::int64_t size);
   Var normal(const std::string& name, const Attr::Integers& shape, double deviation,
@@ -57,30 +59,30 @@ class Layers {
   Var uniform(const std::string& name, const Attr::Integers& shape, double low, double high);
 
   Var convolution(Var x, const std::string& name, const Convolution& options);
-  /// A transposed convolution, `stride` times the extents of x.
+  /// A transposed convolution with `stride` times the extents of x.
   Var up_convolution(Var x, const std::string& name, std::int64_t channels, std::int64_t stride);
-  /// A bias for each channel of an image, as a node of its own.
+  /// Adds a bias per channel of an image as a separate node.
   Var add_bias(Var x, const std::string& name, Var bias);
   Var bias(const std::string& name, std::int64_t channels);
-  /// Scales are about `scale`, the other statistics those of images of order one.
+  /// Scales are about `scale`, the other statistics are those of images of order one.
   Var batch_norm(Var x, const std::string& name, double scale = 1);
   Var relu(Var x, const std::string& name) { return build_.call("relu", {x}, {}, name); }
   Var relu6(Var x, const std::string& name);
   Var max_pool(Var x, const std::string& name, const Pool& pool);
   Var average_pool(Var x, const std::string& name, const Pool& pool);
-  /// The mean over rows and columns, which go: [N, C].
+  /// Returns the mean over rows and columns, [N, C].
   Var mean_over_pixels(Var x, const std::string& name);
-  /// All axes but the first as one.
+  /// Merges all axes but the first.
   Var flatten(Var x, const std::string& name);
   Var concat_channels(const std::vector<Var>& xs, const std::string& name);
 
-  /// x · w + b over the last axis.
+  /// Returns x · w + b over the last axis.
   Var linear(Var x, const std::string& name, std::int64_t size, double gain = 1);
   Var layer_norm(Var x, const std::string& name, double epsilon);
 
   std::int64_t channels(Var x) const;
   std::int64_t rows(Var x) const;
-  /// Positions of the axes of an image.
+  /// Axis indices of an image.
   std::int64_t channel_axis() const { return is_channels_last_ ? 3 : 1; }
   Attr::Integers pixel_axes() const;
 

@@ -18,7 +18,7 @@ Var conv_norm_relu6(Layers& net, Var x, const std::string& name, const Convoluti
   return net.relu6(x, name + ".relu6");
 }
 
-// Wide inside and narrow outside; the narrow ends have no relu.
+// Inverted residual block: wide inside and narrow outside; the narrow ends lack a ReLU.
 Var inverted_residual(Layers& net, Var x, const std::string& name, const Stage& stage,
                       std::int64_t stride) {
   const std::int64_t inputs = net.channels(x), wide = inputs * stage.expansion;

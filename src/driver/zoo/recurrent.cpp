@@ -6,7 +6,7 @@
 namespace tenon::zoo {
 namespace {
 
-/// Extents of a layer of LSTM cells, and the element type with its opening bracket: "f32[".
+/// Extents of an LSTM layer, and the element type with its opening bracket: "f32[".
 struct CellShape {
   std::string element, batch;
   std::int64_t hidden;
@@ -16,7 +16,7 @@ struct CellShape {
   std::string recurrent_type() const { return concat(element, hidden, ", ", 4 * hidden, "]"); }
 };
 
-// One step; gates lie in the order input, output, forget, cell.
+// One step; gates are in the order input, output, forget, cell.
 Graph step(const CellShape& shape) {
   Builder build("step");
   const Var h = build.input("h", shape.state_type()), c = build.input("c", shape.state_type());
@@ -48,7 +48,8 @@ Graph make_lstm(const Settings& settings) {
   };
 
   const Var x = build.input("x", concat(shape.element, seq, ", ", batch, ", ", size, "]"));
-  // What does not depend on the step before is computed for all steps at once.
+  // The input projection does not depend on the previous step and is computed for all steps at
+  // once.
   Var projected = build.call("matmul", {x, weight("weight_input", {size, 4 * hidden})});
   projected = projected + weight("bias_input", {4 * hidden}) + weight("bias_hidden", {4 * hidden});
   const Var zeros =

@@ -5,11 +5,11 @@ namespace tenon::zoo {
 namespace {
 
 constexpr std::int64_t kWidths[] = {64, 128, 256, 512};
-constexpr std::int64_t kExpansion = 4;  // of a bottleneck's channels, by its last convolution
-// Branches end in small scales, so that sums of many of them stay of order one.
+constexpr std::int64_t kExpansion = 4;  // ratio of a bottleneck's output channels to its inner ones
+// Residual branches end in small scales, so that their sums stay of order one.
 constexpr double kBottleneckScale = 0.3;
 
-// ---- as most frameworks have it: strides in the first unit of a stage, batch norms ----
+// ---- v1.5: strides in the first unit of a stage, with batch norms ----
 
 Var conv_norm(Layers& net, Var x, const std::string& prefix, const std::string& which,
               const Convolution& options, double scale = 1) {
@@ -67,7 +67,7 @@ Graph make_resnet18(const Settings& settings) {
   return make_resnet(settings, basic_unit, {2, 2, 2, 2});
 }
 
-// ---- v1: as TensorFlow's slim library has it, with batch norms folded into biases ----
+// ---- v1: as in TensorFlow's slim library, with batch norms folded into biases ----
 
 constexpr const char* kScope = "resnet_v1_50/";
 
@@ -85,8 +85,8 @@ Var conv_bias_relu(Layers& net, Var x, const std::string& name, const Convolutio
   return net.relu(conv_bias(net, x, name, options), name + "/Relu");
 }
 
-// The stride is that of the 3x3 convolution, in the last unit of a block; the image is thinned
-// out for the shortcut by a pooling of single pixels.
+// The 3x3 convolution of a block's last unit has the stride; the shortcut subsamples the image by a
+// 1x1 pooling.
 Var slim_unit(Layers& net, Var x, const std::string& name, std::int64_t width,
               std::int64_t stride) {
   const std::int64_t channels = kExpansion * width;
@@ -114,7 +114,7 @@ Graph make_resnet50_v1(const Settings& settings, const std::string& layout) {
   Builder& build = net.builder();
   const std::string scope = kScope;
   Var x = net.image("data", settings.extent("batch"), 3, settings.number("size", 1, 1 << 14));
-  // A fourth channel of zeros, for the sake of int8 convolutions that read four at a time.
+  // A fourth channel of zeros, for int8 convolutions that read four channels at a time.
   x = build.call("pad", {x},
                  {{"pads", Attr::Integers{0, 1}}, {"axes", Attr::Integers{net.channel_axis()}}},
                  scope + "Pad");

@@ -7,24 +7,24 @@
 
 namespace tenon::zoo {
 
-/// The values of a network's parameters. Every reader throws a usage Error that names the network
-/// and the parameter where the value given is not one of those it takes.
+/// Parameter values of a network. Every getter throws a usage Error with the network and the
+/// parameter for an invalid value.
 class Settings {
  public:
-  /// Reads "batch=4,form=v1"; parameters left out have their defaults.
+  /// Parses "batch=4,form=v1"; other parameters have their defaults.
   Settings(const Network& network, std::string_view text);
 
   const std::string& network_name() const { return network_.name; }
-  /// Text of an extent: a number from 1 ("4") or a symbol ("N").
+  /// Returns the text of an extent: a positive number ("4") or a symbol ("N").
   std::string extent(std::string_view name) const;
   /// likewise, or "0"
   std::string extent_or_zero(std::string_view name) const;
   std::int64_t number(std::string_view name, std::int64_t lowest, std::int64_t highest) const;
   bool flag(std::string_view name) const;
-  /// A flag that is `automatic` where the value is "auto".
+  /// Returns a flag, or `automatic` for the value "auto".
   bool flag_or(std::string_view name, bool automatic) const;
   const std::string& word(std::string_view name, const std::vector<std::string>& choices) const;
-  /// An element type that weights can have.
+  /// Returns an element type that weights can have.
   const std::string& element_type() const;
   [[noreturn]] void refuse(std::string_view name, std::string_view expected) const;
 
@@ -35,7 +35,7 @@ class Settings {
   std::map<std::string, std::string, std::less<>> values_;
 };
 
-/// How a network is made: one file of the folder for each family.
+/// A network and its builder: one file of the folder for each family.
 struct Recipe {
   Network network;
   Graph (*make)(const Settings& settings);
@@ -51,9 +51,9 @@ std::vector<Recipe> transformer_recipes();
 std::vector<Recipe> unet_recipes();
 std::vector<Recipe> vgg_recipes();
 
-/// `own` after the parameters that every network has: batch and dtype.
+/// Returns `own` after the common parameters of all networks: batch and dtype.
 std::vector<Parameter> with_common(std::vector<Parameter> own);
-/// Parameters of classifiers of images: size and classes.
+/// Parameters of image classifiers: size and classes.
 Parameter size_parameter(std::string default_value);
 Parameter classes_parameter(std::string default_value);
 

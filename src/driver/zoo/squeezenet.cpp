@@ -9,7 +9,7 @@ Var conv_relu(Layers& net, Var x, const std::string& name, Convolution options) 
   return net.relu(net.convolution(x, name, options), name + ".relu");
 }
 
-// Few channels in, read by 1x1 and by 3x3 convolutions side by side.
+// Fire module: a 1x1 squeeze convolution feeds parallel 1x1 and 3x3 expand convolutions.
 Var fire(Layers& net, Var x, int which, std::int64_t squeezed, std::int64_t expanded) {
   const std::string name = concat("fire", which);
   x = conv_relu(net, x, name + ".squeeze", {.channels = squeezed});

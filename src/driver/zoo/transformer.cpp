@@ -8,10 +8,10 @@
 namespace tenon::zoo {
 namespace {
 
-// The three are "base" sized: twelve layers of twelve heads.
+// The three networks have "base" size: twelve layers of twelve heads.
 constexpr std::int64_t kWidth = 768, kHeads = 12, kHeadWidth = kWidth / kHeads;
 constexpr int kLayers = 12;
-// Two branches for each layer add up along the network.
+// Each layer adds two residual branches.
 constexpr double kBranchGain = 1.0 / (2 * kLayers);
 
 constexpr double kMasked = -1e4;  // large enough for softmax, small enough for f16
@@ -20,7 +20,7 @@ Var transposed(Var x, Attr::Integers perm) {
   return x.builder().call("transpose", {x}, {{"perm", std::move(perm)}});
 }
 
-// [N, S, width] -> [N, heads, S, width of a head], or another order of these.
+// [N, S, width] -> [N, heads, S, head width], or another order of these.
 Var heads(Var x, Attr::Integers perm = {0, 2, 1, 3}) {
   const Attr::Integers shape{0, 0, kHeads, kHeadWidth};
   return transposed(x.builder().call("reshape", {x}, {{"shape", shape}}), std::move(perm));
@@ -28,7 +28,7 @@ Var heads(Var x, Attr::Integers perm = {0, 2, 1, 3}) {
 
 using Mask = std::function<Var(Var scores)>;
 
-// q and v: [N, heads, S, width of a head]; k has the last two swapped.
+// q and v: [N, heads, S, head width]; k has the last two swapped.
 Var attend(Var q, Var k, Var v, const Mask& mask) {
   Builder& build = q.builder();
   Var scores = build.call("matmul", {q, k}) / std::sqrt(static_cast<double>(kHeadWidth));
@@ -38,7 +38,7 @@ Var attend(Var q, Var k, Var v, const Mask& mask) {
   return build.call("reshape", {y}, {{"shape", Attr::Integers{0, 0, kWidth}}});
 }
 
-// With a projection each for queries, keys and values.
+// With separate projections for queries, keys and values.
 Var self_attention(Layers& net, Var x, const std::string& prefix, const Mask& mask) {
   const Var q = heads(net.linear(x, prefix + "query", kWidth));
   const Var k = heads(net.linear(x, prefix + "key", kWidth), {0, 2, 3, 1});
@@ -48,7 +48,7 @@ Var self_attention(Layers& net, Var x, const std::string& prefix, const Mask& ma
 
 Var look_up(Builder& build, Var table, Var ids) { return build.call("gather", {table, ids}); }
 
-// Rows [first, first + count) of a table; either may be a symbol.
+// Slices rows [first, first + count) of a table; either may be a symbol.
 Var rows_of(Builder& build, Var table, const std::string& first, const std::string& count,
             const std::string& name) {
   return build.call("slice", {table},
@@ -58,7 +58,7 @@ Var rows_of(Builder& build, Var table, const std::string& first, const std::stri
                     name);
 }
 
-// An extent that is bounded by a table of positions, if it is a number.
+// Checks a static extent against the size of the position table.
 void require_positions(const Settings& settings, std::string_view name, std::int64_t highest) {
   const std::optional<std::int64_t> number = parse_integer(settings.extent(name));
   if (number && *number > highest) {
@@ -70,7 +70,7 @@ std::string type_text(std::string_view element, const std::vector<std::string>& 
   return concat(element, "[", join(extents, ", "), "]");
 }
 
-// ---- BERT: normalisation behind each branch ----
+// ---- BERT: normalization after each branch ----
 
 constexpr std::int64_t kBertVocabulary = 30522, kBertPositions = 512;
 constexpr double kBertEpsilon = 1e-12;
@@ -121,12 +121,13 @@ Graph make_bert_base(const Settings& settings) {
   return net.take();
 }
 
-// ---- GPT-2: normalisation before each branch, positions read only what lies before them ----
+// ---- GPT-2: normalization before each branch, causal attention ----
 
 constexpr std::int64_t kGptVocabulary = 50257, kGptPositions = 1024;
 constexpr double kGptEpsilon = 1e-5;
 
-/// The keys and values of earlier positions: inputs, and with the new ones outputs.
+/// KV cache: keys and values of earlier positions are inputs, and outputs together with the new
+/// ones.
 class Cache {
  public:
   Cache(Layers& layers, const std::string& batch, const std::string& past) : net(layers) {
@@ -159,7 +160,7 @@ class Cache {
 
  private:
   Layers& net;
-  std::vector<Var> pasts, presents;  // key and value of each layer in turn
+  std::vector<Var> pasts, presents;  // alternating keys and values of each layer
 };
 
 Var gpt2_layer(Layers& net, Var x, int layer, Cache& cache, const Mask& mask) {
@@ -181,7 +182,7 @@ Var gpt2_layer(Layers& net, Var x, int layer, Cache& cache, const Mask& mask) {
   return net.linear(y, prefix + "mlp.c_proj", kWidth, kBranchGain) + x;
 }
 
-// Row p of the mask has the positions up to p; the new rows are the last ones.
+// Row p of the mask selects the positions up to p; the new rows are the last ones.
 Mask causal_mask(Layers& net, const std::string& seq, const std::string& past) {
   if (seq == "1") return {};
   Builder& build = net.builder();
@@ -208,7 +209,7 @@ Graph make_gpt2(const Settings& settings) {
   const Var ids = build.input("input_ids", ids_type);
   const Var places = build.input("position_ids", ids_type);
   Cache cache(net, batch, past);
-  const double deviation = std::sqrt(1.0 / kWidth);  // the scores of words are read off this table
+  const double deviation = std::sqrt(1.0 / kWidth);  // the output projection shares this table
   const Var words = net.normal("wte.weight", {kGptVocabulary, kWidth}, deviation);
   const Var positions = net.normal("wpe.weight", {kGptPositions, kWidth}, deviation);
   Var x = look_up(build, words, ids) + look_up(build, positions, places);

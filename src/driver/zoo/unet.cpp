@@ -4,12 +4,13 @@
 namespace tenon::zoo {
 namespace {
 
-constexpr int kLevels = 4;  // of pooling; the turn is below them
+constexpr int kLevels = 4;  // pooling levels; the bottleneck is below them
 
-/// What the U-Nets differ in. Values are called by level and step: d0a, d0b, d0c on the way down,
-/// u3a (raised), u3b (joined), u3c, u3d on the way up; a layer by the two it lies between.
+/// Differences between the U-Nets. Values are named by level and step: d0a, d0b, d0c on the
+/// contracting path, u3a (upsampled), u3b (concatenated), u3c, u3d on the expanding path; a layer
+/// by the two values it connects.
 struct Shape {
-  std::int64_t width = 64;  // channels of the first level; each further one has twice as many
+  std::int64_t width = 64;  // channels of the first level; doubled at each further level
   bool is_padded = false;
   bool has_norm = false;
   bool has_dropout = false;
@@ -28,7 +29,7 @@ class UNet {
       const std::string place = concat("d", level);
       x = two_convolutions(x, place + "a", place + "b", place + "c", shape.width << level);
       if (level >= kLevels - 1 && shape.has_dropout) {
-        // Drops while training only.
+        // Drops in training only.
         Builder& build = net.builder();
         x = build.call_all("dropout", {x, build.scalar(0.5, x), build.constant("bool[] false")},
                            std::vector<Attr>{}, {place + "c_dropped", ""})[0];
@@ -65,7 +66,7 @@ class UNet {
     return convolution(convolution(x, a, b, channels), b, c, channels);
   }
 
-  // Twice the extents.
+  // Doubles the extents.
   Var raised(Var x, const std::string& from, int level) {
     const std::string name = concat("u", level, "a");
     const std::int64_t channels = level == 0 ? shape.last_up_channels : shape.width << level;
@@ -73,7 +74,7 @@ class UNet {
     return shape.has_relu_after_up ? net.relu(x, name) : x;
   }
 
-  // The middle of what was kept on the way down, as large as `x` will be.
+  // Crops the centre of a skip connection to the upsampled size of `x`.
   Var cropped(Var skip, Var x, int level) {
     const std::int64_t rows = net.rows(skip), cut = (rows - 2 * net.rows(x)) / 2;
     if (cut == 0) return skip;
@@ -100,7 +101,7 @@ Graph make_unet572(const Settings& settings) {
   const bool is_chainer = settings.word("form", {"chainer", "paper"}) == "chainer";
   const std::string batch = settings.extent("batch");
   const std::int64_t size = settings.number("size", 1, 1 << 14);
-  // Every level pools an even extent, and something is left at the end.
+  // Every level must pool an even extent, and the last one must be nonempty.
   if (size % 16 != 12 || size < 188) settings.refuse("size", "16*k + 12, from 188 on");
   Layers net(settings, "NCHW", {"/W", "/b", "/"});
   const Shape shape{.has_dropout = settings.flag("dropout"),

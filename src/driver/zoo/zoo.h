@@ -22,9 +22,9 @@ struct Network {
 };
 const std::vector<Network>& networks();
 
-/// The network that `spec` names, with seeded weights that are only made when asked for:
+/// Builds the network that `spec` names, with seeded weights that are generated on demand:
 /// "resnet50", "resnet50?batch=4,layout=NHWC", "mlp?batch=N" (N becomes a symbol). Throws a usage
-/// Error for a network, parameter or value that does not exist, offering the nearest name.
+/// Error with the nearest name for an unknown network, parameter or value.
 Graph build(std::string_view spec);
 
 }  // namespace tenon::zoo
