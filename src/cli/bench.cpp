@@ -44,7 +44,7 @@ using Milliseconds = std::chrono::duration<double, std::milli>;
 
 double ms_since(Clock::time_point begin) { return Milliseconds(Clock::now() - begin).count(); }
 
-// Of all threads: what a machine that does other work too leaves as it is.
+// CPU time of all threads: not affected by other load on the machine.
 double processor_ms() {
   timespec now{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
@@ -56,7 +56,7 @@ double percentile(const std::vector<double>& sorted, double share) {
   return sorted[static_cast<std::size_t>(share / 100 * last + 0.5)];
 }
 
-// "90,99" as numbers.
+// Parses "90,99".
 std::vector<double> parse_percentiles(const std::string& text) {
   std::vector<double> shares;
   for (const std::string& part : split(text, ',')) {
@@ -77,7 +77,7 @@ std::string label_of(double share) {
   return text;
 }
 
-// Four digits that matter.
+// Formats with four significant digits.
 std::string rounded(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.*f",
@@ -98,8 +98,8 @@ std::int64_t peak_kilobytes() {
 
 bool has_symbols(const Program& program) { return !program.symbols.empty(); }
 
-// What each node of a dynamic model does with these inputs. Its program does not know: it is
-// counted anew.
+// Returns the work of each node of a dynamic model for these inputs. The program only has symbolic
+// amounts.
 std::optional<std::vector<NodeWork>> work_of(const ModelSource& source,
                                              const std::vector<Datum>& inputs) {
   const Graph graph = run_pipeline(source.graph(), {});
@@ -119,8 +119,8 @@ struct RankedStep {
   double share = 0;  // of the time of all steps
 };
 
-// Steps by the time they take, the longest first; without those that are for other extents.
-// Where a step does not know what it does and is all of its node, `work` says it.
+// Returns steps sorted by time, the longest first, without steps for other extents. For a step of
+// unknown work that is all of its node, `work` provides it.
 std::vector<RankedStep> ranked_steps(CompiledModel& model, const std::vector<NodeWork>& work) {
   std::vector<StepTime> times = model.timed_steps(kStepRuns);
   std::map<std::string, int> runs;
@@ -144,10 +144,10 @@ std::vector<RankedStep> ranked_steps(CompiledModel& model, const std::vector<Nod
   return steps;
 }
 
-// What a caller sees of a program on a device: inputs and outputs are in the host's memory.
+// Times of a device program as a caller sees them: with inputs and outputs in host memory.
 struct HostTimes {
-  std::vector<double> sorted_ms;  // of runs one after another
-  std::size_t contexts = 0;       // that are in flight at once; 0: not asked for
+  std::vector<double> sorted_ms;  // of consecutive runs
+  std::size_t contexts = 0;       // contexts in flight; 0: not measured
   double runs_per_s = 0;          // with these
 };
 
@@ -170,7 +170,7 @@ HostTimes host_times(CompiledModel& model, std::size_t most_runs, double seconds
   return times;
 }
 
-// Nothing is known of it where programs run that could not be compiled.
+// Zero if a program runs on a device for which the benchmark cannot be compiled.
 MachinePeak device_peak(const Program& program) {
   try {
     return measure_device_peak_for(program);
@@ -179,7 +179,7 @@ MachinePeak device_peak(const Program& program) {
   }
 }
 
-// By what a node makes first and by candidate: why that computes it, where others could.
+// Reason of each kernel choice, by the node's first result and the candidate.
 using Reasons = std::map<std::pair<std::string, std::string>, std::string>;
 
 Reasons reasons_of(const CompileRecord& record) {
@@ -202,7 +202,7 @@ std::string reason_for(const StepTime& step, const Reasons& reasons) {
   return found == reasons.end() ? "" : found->second;
 }
 
-// A processor's caches give more than its memory: a limit by bytes is a device's alone.
+// The bandwidth limit applies to devices only: a processor's caches exceed its memory bandwidth.
 void print_steps(const std::vector<RankedStep>& steps, const std::optional<MachinePeak>& limit,
                  const Reasons& reasons) {
   std::vector<std::string> titles = {">step",  "name",     "candidate", ">us",
@@ -302,7 +302,7 @@ int bench(const BenchOptions& options, OutputFormat format) {
   const auto load_begin = is_program ? begin : Clock::now();
   auto held = std::make_unique<CompiledModel>(std::move(program), options.threads);
   const double load_ms = ms_since(load_begin);
-  // Outputs that are written are those of one step: then states are not handed on.
+  // Written outputs are those of one step: without passing states on.
   if (!options.output.empty()) made.overwritten.clear();
   held->overwrite(made.overwritten);
 
@@ -311,7 +311,7 @@ int bench(const BenchOptions& options, OutputFormat format) {
     inputs[state.input] = state.initial.materialise();
     state.initial = {};
   }
-  timed.graph = {};  // which holds the states' first values
+  timed.graph = {};  // it holds the initial values of the states
   save_values(names_of(held->program(), held->program().inputs), inputs, options.save_inputs,
               "--save-inputs");
   const std::int64_t peak_before = peak_kilobytes();
@@ -320,16 +320,16 @@ int bench(const BenchOptions& options, OutputFormat format) {
   const bool is_read_again = planner || is_dynamic;
   held->prepare(is_read_again ? inputs : std::exchange(inputs, {}));
   if (planner) {
-    // By the times of a run like those to come: the first meets memory that nobody has touched.
+    // Learns from the second run: the first one touches cold memory.
     std::vector<double> seconds;
     held->run_prepared();
     held->run_prepared(seconds);
     if (planner->learn(seconds)) {
-      held.reset();  // two arenas at once would be over the budget
+      held.reset();  // two arenas at once would exceed the budget
       held = std::make_unique<CompiledModel>(planner->program(), options.threads);
       held->overwrite(made.overwritten);
     }
-    // What these runs made of the states is forgotten, and so is the copy that they began with.
+    // Discards the states of these runs, and the copy of the initial ones.
     held->prepare(is_dynamic ? inputs : std::exchange(inputs, {}));
     begin_resident_peak();
   }
@@ -351,7 +351,7 @@ int bench(const BenchOptions& options, OutputFormat format) {
           ms_since(start) < options.duration_s * 1000)) {
     const auto run_begin = Clock::now();
     if (model.is_on_device()) {
-      samples.push_back(model.replay() * 1e3);  // what lies on the device stays there
+      samples.push_back(model.replay() * 1e3);  // data on the device stays there
       continue;
     }
     const double processor_begin = processor_ms();
@@ -361,7 +361,7 @@ int bench(const BenchOptions& options, OutputFormat format) {
   }
   save_values(names_of(model.program(), model.program().outputs), model.outputs(), options.output,
               "--output");
-  // A step of training has its states on the device.
+  // A training step has its states on the device.
   std::optional<HostTimes> by_host;
   if (model.is_on_device() && options.train.empty())
     by_host = host_times(model, samples.size(), options.duration_s / 2, options.contexts);
@@ -378,7 +378,7 @@ int bench(const BenchOptions& options, OutputFormat format) {
   const double median = percentile(sorted, 50);
   const std::uint64_t run_peak_memory = resident_peak_bytes();
   const std::int64_t peak_memory = std::max(
-      peak_before, peak_kilobytes());  // before the machine's peak is measured, which takes memory
+      peak_before, peak_kilobytes());  // before measuring the machine peak, which takes memory
   const MachinePeak peak = model.is_on_device() ? device_peak(model.program())
                                                 : measure_machine_peak(model.thread_count());
   const std::optional<MachinePeak> limit =

@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// What is wrong with a model, from reading it to the last claim of its document.
+// Problems of a model, from reading it to the last claim of its document.
 struct Report {
   std::vector<std::string> problems;
   Findings findings;
@@ -35,7 +35,7 @@ void add_graph(const Graph& graph, Report& report) {
   }
 }
 
-// The graph of a document whose claims fail may not exist; the claims are told all the same.
+// A document with failing claims may not have a graph; its claims are reported in any case.
 void add_document(const DocumentFormat& format, const Document& document, Report& report) {
   report.findings = check_root_first(format, document);
   try {
@@ -95,7 +95,7 @@ int check(const CheckOptions& options, OutputFormat format) {
   try {
     const ModelSource source(options.model);
     name = source.name();
-    if (const std::optional<Program> program = source.program(true)) {  // which is read and not run
+    if (const std::optional<Program> program = source.program(true)) {  // only read, not run
       report.problems = problems_of(*program);
       report.node_count = totals_of(*program).steps;
       report.is_program = true;

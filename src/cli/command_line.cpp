@@ -61,7 +61,7 @@ constexpr const char* kThreadsHelp = "threads (default: as many as the process m
 
 constexpr std::int64_t kMostThreads = 4096, kMostRuns = 1'000'000'000;
 
-// Refuses what is no whole number of that range.
+// Validates an integer of that range.
 CLI::Validator whole_number(std::int64_t least, std::int64_t most) {
   const std::string expected = concat("a whole number from ", least, " to ", most);
   return CLI::Validator(
@@ -74,7 +74,7 @@ CLI::Validator whole_number(std::int64_t least, std::int64_t most) {
       "");
 }
 
-// Refuses what is no finite number, is negative, or is 0 where that makes no sense.
+// Validates a finite nonnegative number, excluding 0 unless `or_zero`.
 CLI::Validator positive_number(bool or_zero) {
   return CLI::Validator(
       [=](const std::string& text) {
@@ -91,7 +91,7 @@ CLI::Validator positive_number(bool or_zero) {
 CLI::Validator thread_count() { return whole_number(1, kMostThreads); }
 CLI::Validator tolerance() { return positive_number(true); }
 
-// A subcommand and what to do once its words are parsed.
+// A subcommand and its action after parsing.
 struct Subcommand {
   CLI::App* app = nullptr;
   std::function<int()> action;
@@ -706,7 +706,7 @@ class CommandLine {
         .hint(suggest_name(name, known));
   }
 
-  // Nothing, and 0 where that stands for nothing said, are no defaults worth a word.
+  // Hides empty defaults in the help, and 0 if it stands for an unset option.
   void hide_empty_defaults() {
     for (const Subcommand& subcommand : subcommands_) {
       for (CLI::Option* option : subcommand.app->get_options()) {

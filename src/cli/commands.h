@@ -8,7 +8,7 @@
 
 namespace tenon::cli {
 
-/// How a subcommand shows its result.
+/// Output format of a subcommand.
 enum class OutputFormat { Table, Json };
 
 struct ShowOptions {
@@ -20,42 +20,42 @@ struct CheckOptions {
 };
 struct ConvertOptions {
   std::string model, to, output, style, precision;
-  /// 0: as it is
+  /// 0: unchanged
   std::int64_t batch = 0;
   int opset = 0;
-  /// those that the tuning cache knows
+  /// kernels of the tuning cache
   bool kernels = false;
-  /// whose kernels; "true": those of a device are timed first
+  /// target of the kernels; "true": times those of a device first
   std::string target, tune;
 };
 struct RunOptions {
   std::string model;
   std::vector<std::string> inputs, shapes;
-  /// @DIR, @FILE.npz, and names of values to give out
+  /// @DIR, @FILE.npz, and names of further values to return
   std::vector<std::string> outputs;
   std::string expect, save_inputs;
-  /// of the pixels of images
+  /// pixel normalization
   std::vector<double> mean = {0}, scale = {1};
   std::int64_t batch = 0;
   double absolute = 1e-7, relative = 1e-3;
   int threads = 0;
   /// empty: compiled if possible
   std::string target;
-  /// whatever its file is called
+  /// regardless of the file's extension
   bool trust_program = false;
   bool untuned = false;
-  /// candidates that are taken wherever they accept
+  /// candidates to prefer wherever they are applicable
   std::vector<std::string> preferred;
-  /// of all loops together; 0: any number
+  /// of all loops together; 0: unlimited
   std::int64_t max_trips = 0;
   std::string precision;
-  /// "true" or a folder for what the node read
+  /// "true", or a folder for the node's operands
   std::string check_nan;
   /// 0: any magnitude
   double check_range = 0;
   /// DIR[:PATTERN]
   std::string dump_values;
-  /// @DIR of .npz files, each of many samples; empty: one run
+  /// @DIR of .npz files with many samples each; empty: one run
   std::string data;
 };
 struct DiffOptions {
@@ -67,23 +67,23 @@ struct DiffOptions {
   int threads = 0, top = 30;
   bool all = false;
 };
-/// Which passes run, and how.
+/// Selection and options of passes.
 struct PassChoice {
   std::string stop_after;
   std::vector<std::string> passes, without, set;
 };
 struct OptOptions : PassChoice {
   std::string model, to = "tenon", output, style;
-  /// printed whatever their size
+  /// prints them whatever their size
   bool weights = false;
   bool print = false, verify_each = false, time_passes = false, kernels = false;
   int trials = 4;
 };
 struct ExplainOptions : PassChoice {
   std::string model, node;
-  /// how ranks share the work of training: what becomes of the node there
+  /// mesh of training ranks: explains the node's sharding there
   std::string parallel;
-  /// of it
+  /// batch of that training
   std::int64_t batch = 32;
   bool untuned = false;
   std::vector<std::string> preferred;
@@ -92,14 +92,14 @@ struct ExplainOptions : PassChoice {
 struct CompileCommandOptions {
   std::string model, output, cpu = "native", tune, target, precision, constants;
   std::int64_t batch = 0;
-  /// "true": all of them
+  /// "true": all weights
   std::vector<std::string> swappable_weights;
   std::vector<std::string> specialised_shapes;
   std::vector<std::string> preferred;
-  /// what; empty: nothing
+  /// the representation to print; may be empty
   std::string print;
   bool print_code = false, no_winograd = false, untuned = false;
-  /// that kernels are chosen for
+  /// thread count that kernels are chosen for
   int threads = 0;
 };
 struct QuantizeCommandOptions {
@@ -111,7 +111,7 @@ struct QuantizeCommandOptions {
   bool print = false;
   /// 0: any
   double target_error = 0;
-  /// every node in the table
+  /// lists every node in the table
   bool all = false;
   int threads = 0;
 };
@@ -128,14 +128,14 @@ struct BenchOptions {
   double duration_s = 2;
   bool every_step = false, no_winograd = false, untuned = false, trust_program = false;
   std::string tune;
-  /// an optimizer: time a step of training with it
+  /// an optimizer: times a training step with it
   std::string train;
   std::string loss, budget;
   bool swap = false, split = false;
   int warm_up_runs = 1, min_iterations = 3, max_iterations = 100000;
-  /// exactly so many, if given
+  /// exact number, if given
   int iterations = 0;
-  /// on a device: in flight at once
+  /// on a device: contexts in flight
   int contexts = 2;
   std::string percentiles = "90,99";
 };
@@ -148,9 +148,9 @@ struct PlanOptions {
   bool recompute = false, swap = false, split = false, frontier = false, compare = false,
        no_in_place = false;
   std::uint64_t alignment = 64, step_limit = 0;
-  /// of a step of training, compiled
+  /// of a compiled training step
   std::string target, precision;
-  // A step of training on many ranks.
+  // A training step on many ranks.
   /// optimizer; loss; a description in JSON; "8,64,1024"
   std::string train, loss, cluster, ranks;
   /// samples of each rank
@@ -165,15 +165,15 @@ struct ProfileOptions {
   bool no_winograd = false, untuned = false, table = false, no_counters = false, overhead = false,
        trust_program = false;
   std::string report, megengine, trace, tensorscope, aitemplate, dot, svg, save, compare;
-  /// an optimizer: profile a step of training with it
+  /// an optimizer: profiles a training step with it
   std::string train, loss;
-  /// memory that a run may take
+  /// memory limit of a run
   std::string budget;
-  /// to a file, to stay within
+  /// permits offloading to a file
   bool swap = false;
-  /// the batch, to stay within
+  /// permits splitting the batch
   bool split = false;
-  /// as of a run, which then goes before the profile
+  /// as in a run, which then precedes the profile
   std::string check_nan, dump_values;
   double check_range = 0;
   /// table, json, csv or md
@@ -186,16 +186,16 @@ struct ReportOptions {
 };
 struct TrainCommandOptions {
   std::string model, loss, optimizer, schedule, output, curve, target;
-  /// what the ranks of a launcher share out: data:2,tensor:2
+  /// mesh of a launcher's ranks: data:2,tensor:2
   std::string parallel;
-  /// always, if-any; empty: not
+  /// always, if-any; empty: never
   std::string resume;
   /// bytes
   std::string bucket;
-  /// nothing, moments, gradients, parameters; empty: what is fastest
+  /// nothing, moments, gradients, parameters; empty: the fastest
   std::string split_states;
   TrainerOptions trainer;
-  /// the graph of a step, and train nothing
+  /// prints the graph of a step instead of training
   bool print = false;
 };
 struct OpsOptions {
@@ -209,7 +209,7 @@ struct ConformanceCommandOptions {
   std::size_t every = 1;
 };
 
-/// Each gives the exit code; what ends the work is thrown as Error.
+/// Each returns the exit code; errors are thrown as Error.
 int demo(OutputFormat format);
 int show(const ShowOptions& options, OutputFormat format);
 int check(const CheckOptions& options, OutputFormat format);
@@ -233,7 +233,7 @@ int ops(const OpsOptions& options, OutputFormat format);
 int doctor(OutputFormat format);
 int conformance(const ConformanceCommandOptions& options, OutputFormat format);
 
-/// What a shell can complete.
+/// Completions of a shell.
 struct CompletedCommand {
   std::string name, summary;
   /// "--format"
@@ -242,19 +242,18 @@ struct CompletedCommand {
 /// Prints a script for a shell.
 int completions(const std::string& shell, const std::vector<CompletedCommand>& commands);
 
-/// Whether a target whose values are looked at is compiled. Throws Error for a device's, which
-/// cannot be.
+/// Returns whether value inspection of a target compiles. Throws Error for a device, which does not
+/// support it.
 bool is_looked_at_compiled(const std::string& target);
-/// `run` where values inside the network are asked about.
+/// `run` with inspection of values inside the network.
 int run_looking(const RunOptions& options, OutputFormat format);
 
-/// Whether a `--target` asks for compiled code. Throws Error (Usage) for a word that is no target.
+/// Returns whether a `--target` is compiled. Throws Error (Usage) for an unknown target.
 bool is_compiled_target(const std::string& target);
-/// What `--target` and `--cpu` together name. Throws Error (Usage) where that is nothing to compile
-/// for.
+/// Combines `--target` and `--cpu`. Throws Error (Usage) if the result is not a compilation target.
 std::string target_text(const std::string& target, const std::string& cpu);
 
-/// Parses the words of the command line and runs what they ask for; gives the exit code.
+/// Parses the command line and runs the subcommand; returns the exit code.
 int run_command_line(int argc, char** argv);
 
 }  // namespace tenon::cli

@@ -65,7 +65,7 @@ codegen::Stage stage_of(const std::string& name) {
                          std::vector<std::string>{"kernels", "nests", "plan", "program", "tasks"}));
 }
 
-// What could compute each nest, each different one once.
+// Returns the candidates of each distinct nest.
 std::vector<Explanation::Kernel> different_kernels(const Graph& graph,
                                                    const CompileCommandOptions& options) {
   std::set<std::string> seen;

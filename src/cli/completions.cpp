@@ -12,7 +12,7 @@ std::string names(const std::vector<CompletedCommand>& commands) {
   return join(list, " ");
 }
 
-// Files complete everywhere; a word that begins with a dash completes to the subcommand's options.
+// Completes files everywhere, and the subcommand's options for a word that begins with a dash.
 std::string bash_script(const std::vector<CompletedCommand>& commands) {
   std::string text = concat(
       "# tenon completions bash: source it, or put it into bash-completion's folder.\n"

@@ -91,7 +91,7 @@ int conformance(const ConformanceCommandOptions& options, OutputFormat format) {
     }
   }
   if (format == OutputFormat::Json) {
-    // Reasons may quote bytes of a model that are not text.
+    // Reasons may quote bytes of a model that are not UTF-8.
     out() << nlohmann::ordered_json{{"passed", passed},
                                     {"failed", failed},
                                     {"expected_failures", listed},

@@ -45,7 +45,7 @@ int convert(const ConvertOptions& options, const ConvertChanges& changes, Output
   if (format == OutputFormat::Json) {
     nlohmann::ordered_json json = {
         {"model", options.model}, {"format", options.to}, {"output", options.output}};
-    std::error_code no_file;  // but a pipe
+    std::error_code no_file;  // such as a pipe
     const std::uintmax_t bytes = std::filesystem::file_size(options.output, no_file);
     if (!no_file) json["bytes"] = bytes;
     out() << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";

@@ -7,11 +7,11 @@
 
 namespace tenon::cli {
 
-/// What becomes of the model on its way to the other format.
+/// Changes to the model before conversion.
 struct ConvertChanges {
-  /// a step of training takes its place
+  /// converts its training step instead
   bool trains = false;
-  /// of that; "": the usual one
+  /// of the training step; "": the default
   std::string loss;
   /// extents of its inputs
   std::vector<std::string> shapes;

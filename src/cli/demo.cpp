@@ -26,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Steps of the demo with what each took and found.
+// Steps of the demo with their times and findings.
 class Story {
  public:
   template <class F>

@@ -102,7 +102,7 @@ int diff(const DiffOptions& options, OutputFormat format) {
              found.only_b.empty() ? "" : found.only_b.front(), "'");
   }
   const ValueDifference* bad = found.first();
-  // One model, by definition and compiled: a pass may be to blame.
+  // For one model in the reference and compiled: looks for the responsible pass.
   std::string pass;
   const bool asks_passes = bad != nullptr && is_one && targets[0] != targets[1];
   if (asks_passes) {

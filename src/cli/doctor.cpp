@@ -48,7 +48,7 @@ std::string memory_text() {
   return format_bytes(static_cast<std::uint64_t>(info.totalram) * info.mem_unit);
 }
 
-// What is found, or why it is not.
+// Returns a finding, or the reason why it is unavailable.
 template <class Find>
 std::string found_by(const Find& find) {
   try {
@@ -66,8 +66,8 @@ std::string threads_text() {
   return text;
 }
 
-// What it costs to hand two threads one item each, both to be begun before either ends, and have
-// them back.
+// Measures fork and join: hands one item each to two threads, both of which must start before
+// either ends.
 std::string fork_join_text() {
   if (usable_threads() < 2) return "not measured: one thread";
   ThreadPool& pool = ThreadPool::shared();
@@ -75,7 +75,7 @@ std::string fork_join_text() {
   ThreadPool::Caller caller(pool);
   std::atomic<std::int64_t> begun{0};
   const auto meet = [](void* state, std::size_t, std::int64_t begin, std::int64_t end) {
-    if (end - begin == 2) return;  // no helper was to be had
+    if (end - begin == 2) return;  // no helper thread was available
     auto& count = *static_cast<std::atomic<std::int64_t>*>(state);
     const std::int64_t both = count.fetch_add(1) / 2 * 2 + 2;
     while (count.load(std::memory_order_relaxed) < both) {
@@ -101,7 +101,7 @@ std::string rate_text(double amount, const char* unit) {
 }
 
 std::string device_peak_text() {
-  cuda::device_text();  // before anything is compiled
+  cuda::device_text();  // before compiling anything
   const DevicePeak peak = measure_device_peak();
   const auto rate = [](double amount, const char* unit) {
     return concat(format_count(amount), unit);
@@ -115,7 +115,7 @@ std::string device_peak_text() {
 }  // namespace
 
 int doctor(OutputFormat format) {
-  // Kept for profiles, which compare each step with them.
+  // Cached for profiles, which compare each step with it.
   const MachinePeak peak = known_machine_peak(usable_threads(), true);
   const HardwareCounters counters;
   const std::vector<Finding> findings = {
@@ -136,7 +136,7 @@ int doctor(OutputFormat format) {
       {"convolutions on it", found_by([] { return cuda::dnn_text(); })},
       {"messages between them", found_by([] { return cuda::nccl_text(); })},
       {"products and copying on it, at most", found_by(device_peak_text)},
-      {"copying between it and the host, at most",  // kept for plans that swap
+      {"copying between it and the host, at most",  // cached for plans that swap
        found_by([] { return concat(format_count(known_link_bytes_per_s(true)), "B/s each way"); })},
   };
   if (format == OutputFormat::Json) {

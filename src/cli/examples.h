@@ -4,8 +4,7 @@
 
 namespace tenon::cli {
 
-/// A call of the subcommand that does something as it stands, for its help; empty for an unknown
-/// name.
+/// Returns a complete example call of the subcommand for its help; empty for an unknown name.
 std::string_view example_of(std::string_view subcommand);
 
 }  // namespace tenon::cli

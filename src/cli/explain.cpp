@@ -58,7 +58,7 @@ std::string end_text(const Explanation& explanation) {
 
 namespace {
 
-// What becomes of a node where ranks that train share out tensors.
+// Explains the sharding of a node over tensor-parallel ranks.
 int explain_on_ranks(const ExplainOptions& options, OutputFormat format) {
   const Mesh mesh = parse_mesh(options.parallel);
   TrainOptions settings;
@@ -105,7 +105,7 @@ int explain_on_ranks(const ExplainOptions& options, OutputFormat format) {
 
 int explain(const ExplainOptions& options, OutputFormat format) {
   if (!options.parallel.empty()) return explain_on_ranks(options, format);
-  // Passes and kernels as `compile` would have them.
+  // The same passes and kernels as `compile`.
   TuningOptions tuning;
   tuning.cpu = target_text(options.target, "native");
   tuning.precision = options.precision;

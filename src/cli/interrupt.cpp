@@ -3,7 +3,7 @@
 namespace tenon::cli {
 namespace {
 
-// Handlers of signals can only reach what is global.
+// Signal handlers can only access globals.
 volatile std::sig_atomic_t is_signalled = 0;
 
 }  // namespace

@@ -4,8 +4,7 @@
 
 namespace tenon::cli {
 
-/// While one of these lives, the first Ctrl-C is a wish to stop soon; a second one ends the
-/// process.
+/// Scope in which the first Ctrl-C requests a stop; a second one ends the process.
 class Interrupt {
  public:
   Interrupt();

@@ -44,7 +44,7 @@ Json to_json(const std::vector<PassReport>& reports, bool has_times) {
   return json;
 }
 
-// Constants that no person reads end in an ellipsis, which no reader takes for elements.
+// Replaces long constants by an ellipsis, which parsers reject as elements.
 std::string without_weights(const std::string& text) {
   constexpr std::size_t kMostColumns = 400;
   std::string shown;
@@ -67,7 +67,7 @@ std::string without_weights(const std::string& text) {
   return shown;
 }
 
-// Progress over all passes; a new line of it for each.
+// Progress over all passes, with a new line for each.
 class VerifyProgress {
  public:
   void update(std::string_view pass, std::size_t done, std::size_t total) {
@@ -99,7 +99,7 @@ int opt(const OptOptions& options, OutputFormat format) {
   settings.on_verified = [&](std::string_view pass, std::size_t done, std::size_t total) {
     progress.update(pass, done, total);
   };
-  chosen_passes(settings);  // a name that is none is refused before a large model is read
+  chosen_passes(settings);  // refuses an unknown name before reading a large model
   const Graph graph = run_pipeline(load_model(options.model), settings);
 
   SaveOptions save_options;

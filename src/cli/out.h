@@ -6,13 +6,12 @@
 
 namespace tenon::cli {
 
-/// Where commands print their results and where what they say beside them: standard output and
-/// standard error, unless this thread keeps what is printed.
+/// Streams for results and messages of commands: standard output and standard error, unless this
+/// thread captures them.
 std::ostream& out();
 std::ostream& err();
 
-/// While it lives, what commands of this thread print is kept, for whoever called them as a
-/// function.
+/// Captures the output of commands on this thread, for callers of commands as functions.
 class KeptOutput {
  public:
   KeptOutput();

@@ -5,8 +5,8 @@
 
 namespace tenon::cli {
 
-/// What --passes, --without, --stop-after and --set ask for. Throws Error (Usage) for a setting
-/// that is none. Of what they say nothing about, `settings` has it.
+/// Returns the options of --passes, --without, --stop-after and --set; `settings` has the defaults.
+/// Throws Error (Usage) for an unknown setting.
 PipelineOptions pipeline_of(const PassChoice& choice, PipelineOptions settings = {});
 
 }  // namespace tenon::cli

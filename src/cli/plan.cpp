@@ -129,8 +129,8 @@ class PlanCommand {
     return is_gpu_target(options_.target) ? options_.target : "this machine";
   }
 
-  // A step of training as it runs here: kernels chosen, their workspace counted. Its parts follow
-  // one another.
+  // A compiled training step: kernels chosen, their workspace included. Its micro-batches are
+  // consecutive.
   PlanSource compiled_step() const {
     const Graph model = rebatched(load_model(options_.model), options_.batch);
     PlanSource source = compiled(training_step(model, options_.train, options_.loss, {}));
@@ -151,7 +151,7 @@ class PlanCommand {
     request.step_problem = &described;
     if (!options_.target.empty()) request.cpu = options_.target;
     request.precision = options_.precision;
-    if (!is_gpu_target(request.cpu)) {  // where a step hands its states on
+    if (!is_gpu_target(request.cpu)) {  // the step passes its states on
       step = held_unless_finite(std::move(step));
       request.states = step.ports();
     }
@@ -208,7 +208,7 @@ class PlanCommand {
     Found best = found_in(orders_, budget);
     best.overhead = best.result.plan.seconds / base_seconds_ - 1;
     if (!options_.split) return best;
-    // More parts take less memory and, reading the parameters again, some more time.
+    // More parts take less memory, and somewhat more time to read the parameters again.
     for (std::size_t k = 0; k < source_.split.size(); ++k) {
       if (best.result.is_within_budget && best.overhead <= 0) break;
       const auto& [parts, make] = source_.split[k];
@@ -224,16 +224,16 @@ class PlanCommand {
       if (is_better) {
         best = std::move(found);
       } else if (is_within) {
-        break;  // where parts are slower, more of them are too
+        break;  // if parts are slower, more of them are too
       }
     }
     return best;
   }
 
-  // How often a plan is carried out for a batch.
+  // Number of executions of a plan per batch.
   int times(int parts) const { return source_.is_split_whole ? 1 : parts; }
 
-  // Every method at the budgets of `--compare`.
+  // Prints every method at the budgets of `--compare`.
   int compare() {
     const std::vector<std::string> budgets =
         options_.budget.empty() ? std::vector<std::string>{"80%", "70%", "60%", "50%", "40%"}
@@ -432,9 +432,9 @@ class PlanCommand {
   memory::Plan plain_;
   double base_seconds_ = 0;
   std::uint64_t bound_bytes_ = 0, order_bound_bytes_ = 0;
-  std::vector<memory::Problem> orders_;  // of its items
+  std::vector<memory::Problem> orders_;  // orders of its items
   std::vector<std::optional<std::vector<memory::Problem>>>
-      split_;  // the same of parts, as they were asked for
+      split_;  // the same for micro-batches, built on demand
   memory::Method method_ = memory::Method::Search;
 };
 

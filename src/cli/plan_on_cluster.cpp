@@ -28,7 +28,7 @@ Cluster read_cluster(const std::string& path) {
   return parse_cluster(text.str(), path);
 }
 
-// "here", "here:2": this machine, with so many threads a rank.
+// Parses "here" and "here:2": this machine, with that number of threads per rank.
 std::optional<int> threads_of_here(const std::string& text) {
   if (text == "here") return 1;
   if (!text.starts_with("here:")) return std::nullopt;
@@ -58,7 +58,7 @@ std::vector<std::int64_t> rank_counts(const std::string& text, const Cluster& cl
 
 std::string bytes_text(double bytes) { return format_bytes(static_cast<std::uint64_t>(bytes)); }
 
-// The batch that the model was written for, where it says a number.
+// Returns the model's batch if it is static.
 std::int64_t own_batch(const Graph& model) {
   for (ValueId input : model.inputs()) {
     const Type& type = model.value(input).type;
@@ -69,12 +69,12 @@ std::int64_t own_batch(const Graph& model) {
   return kUsualBatch;
 }
 
-// A symbol becomes the number as training has it, another number by inferring the graph anew.
+// Binds a batch symbol as training does, or infers the graph again for another number.
 Graph of_batch(const Graph& model, std::int64_t batch) {
   return with_batch(own_batch(model) == batch ? model : rebatched(model, batch), batch);
 }
 
-// The largest batch of a rank, by halving, that a plan is found for.
+// Returns the largest batch per rank that fits in memory, found by halving.
 std::int64_t fitting_batch(const Graph& model, const TrainOptions& train, const Cluster& cluster,
                            std::int64_t ranks, std::int64_t batch) {
   while ((batch /= 2) > 0) {

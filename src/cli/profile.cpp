@@ -56,7 +56,7 @@ int compare(const ProfileOptions& options) {
   return 0;
 }
 
-// Formats that need the graph: a program file has none.
+// Refuses formats that need the graph for a program file, which lacks it.
 void require_graph(const ProfileOptions& options, bool is_program) {
   if (!is_program) return;
   for (const auto& [option, value] :
@@ -70,8 +70,8 @@ void require_graph(const ProfileOptions& options, bool is_program) {
   }
 }
 
-// What --check-nan, --check-range and --dump-values ask for is a run of its own. A profile of what
-// computes nonsense is not worth its time: then it ends there.
+// Runs --check-nan, --check-range and --dump-values before the profile, and stops there if the
+// check fails.
 int look_first(const ProfileOptions& options) {
   if (options.check_nan.empty() && options.check_range == 0 && options.dump_values.empty())
     return 0;
@@ -100,7 +100,7 @@ int look_first(const ProfileOptions& options) {
 }  // namespace
 
 int profile(const ProfileOptions& options) {
-  if (options.format != "table") page_as({}, options.format);  // refuses words that are no format
+  if (options.format != "table") page_as({}, options.format);  // refuses unknown formats
   if (!options.compare.empty()) return compare(options);
   if (options.model.empty())
     throw Error("no model to profile", ErrorKind::Usage)

@@ -39,7 +39,7 @@ std::string megabytes(std::int64_t bytes) {
 
 constexpr const char* kEndings[] = {".onnx", ".tnn", ".tenon", ".relay"};
 
-// Before work begins whose result would have no place to go to.
+// Checked before the work, whose result could not be written.
 void require_output(const std::string& path) {
   const auto is_format = [&](const char* ending) { return path.ends_with(ending); };
   if (path.empty() || std::ranges::any_of(kEndings, is_format)) return;
@@ -131,7 +131,7 @@ std::map<std::string, int> op_counts(const Graph& graph) {
   return counts;
 }
 
-// Relay's own stages; a line for each of them with what it left in the graph.
+// Relay's stages, with a line for each about the resulting graph.
 int quantize_as_relay(const QuantizeCommandOptions& options, OutputFormat format) {
   refuse(options.scheme != "int8", "--scheme", "tenon");
   refuse(!options.skip.empty(), "--skip", "tenon");
@@ -155,7 +155,7 @@ int quantize_as_relay(const QuantizeCommandOptions& options, OutputFormat format
       relay_quantize_model(graph, samples ? &*samples : nullptr, request);
   write_quantized(result.graph, options.output);
   if (options.print) {
-    // In Relay's words alone: what is written to a file says more, so that it comes back equal.
+    // Plain Relay text: files contain more, for an exact round trip.
     out() << find_document_format("relay")->put_down(result.graph, {})->text("");
     return 0;
   }

@@ -40,7 +40,7 @@ Statistics statistics_of(const Datum& datum) {
   Statistics result;
   if (!datum.is_tensor() || datum.tensor().dtype() == DType::String || datum.tensor().size() == 0)
     return result;
-  // Some at a time: as doubles, an output could take more memory than the network.
+  // Converts in blocks: as doubles, an output could take more memory than the network.
   const Tensor& tensor = datum.tensor();
   const std::size_t size = static_cast<std::size_t>(tensor.size()),
                     element_bytes = info(tensor.dtype()).storage_bytes;
@@ -62,8 +62,7 @@ Statistics statistics_of(const Datum& datum) {
 
 std::string short_number(double value) { return format_real(static_cast<float>(value)); }
 
-// Called before each run of a body. A loop can be without end: the first Ctrl-C ends it between two
-// trips.
+// Callback before each run of a body. Ctrl-C ends an endless loop between two iterations.
 class BodyWatch {
  public:
   explicit BodyWatch(std::int64_t most) : most_(most) {}
@@ -83,10 +82,11 @@ class BodyWatch {
 
  private:
   std::int64_t most_, count_ = 0;
-  std::optional<Interrupt> interrupt_;  // a model without loops ends at Ctrl-C as any process does
+  // absent for a model without loops, which Ctrl-C ends as usual
+  std::optional<Interrupt> interrupt_;
 };
 
-// What gives the outputs, and says what it is.
+// Computes the outputs, with a description of the method.
 struct Runner {
   Graph ports;  // with the model's inputs
   std::vector<std::string> outputs;
@@ -128,9 +128,9 @@ Runner reference_runner(Graph graph, const RunOptions& options) {
   return runner;
 }
 
-// What --output says: where to write, and which values inside the network are to come out too.
+// Parsed --output: the destination, and additional values inside the network.
 struct WantedOutputs {
-  std::string file;  // "@DIR", "@FILE.npz"; empty: none
+  std::string file;  // "@DIR", "@FILE.npz"; may be empty
   std::vector<std::string> names;
 };
 
@@ -175,8 +175,8 @@ void give_out(Graph& graph, const std::vector<std::string>& names) {
   graph.set_outputs(std::move(outputs));
 }
 
-// Compiled, unless the reference is asked for, or nothing is and the model has what is not
-// compiled.
+// Returns a compiled runner, or the reference if it is requested, or by default if the model has
+// ops without compilation.
 Runner runner_of(const RunOptions& options) {
   const bool by_reference = !options.target.empty() && !is_compiled_target(options.target);
   const ModelSource source(options.model);

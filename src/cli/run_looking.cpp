@@ -22,8 +22,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Writes values whose names match into a folder, each made again under a name of its own: "y",
-// "y.2".
+// Writes values with matching names into a folder; repeated values get distinct names: "y", "y.2".
 class Dump {
  public:
   explicit Dump(const std::string& text) {
@@ -101,7 +100,7 @@ int check(const RunOptions& options, const Graph& graph, bool is_compiled,
     }
     return 0;
   }
-  // What the node read is kept where it can be looked at.
+  // Saves the node's operands for inspection.
   const std::filesystem::path folder =
       folder_for(options).empty() ? std::filesystem::path("check_" + file_name_of(found->value))
                                   : std::filesystem::path(folder_for(options));

@@ -137,7 +137,7 @@ void print_table(const Graph& graph, const GraphSummary& summary, bool every_nod
   ops.print(out());
 }
 
-// "kept for backward" -> kept_for_backward; columns without a title say what a row is, and more.
+// Maps "kept for backward" to kept_for_backward; columns without a title describe the row.
 std::string field_name(std::string_view column, const Json& fields) {
   std::string name;
   for (const char c : column) {
@@ -188,7 +188,7 @@ void print_json(const Page& page) {
 
 int show(const ShowOptions& options, OutputFormat format) {
   const ModelSource source(options.model);
-  if (const std::optional<Program> program = source.program(true)) {  // which is read and not run
+  if (const std::optional<Program> program = source.program(true)) {  // only read, not run
     const Page page = describe_program(*program, source.name());
     if (format == OutputFormat::Json) {
       print_json(page);
@@ -211,13 +211,13 @@ int show(const ShowOptions& options, OutputFormat format) {
     try {
       return source.graph();
     } catch (const Error& error) {
-      // What the file says of itself can be shown whatever its operators are.
+      // The file's metadata can be shown even with unsupported operators.
       if (error.kind() != ErrorKind::Unsupported || format == OutputFormat::Json) throw;
       std::optional<Page> page;
       try {
         page = onnx::describe_file(options.model);
       } catch (const Error&) {
-        // It is of another format: the first error tells.
+        // It has another format: the first error is reported.
       }
       if (page) {
         print_page(*page, out());

@@ -23,7 +23,7 @@ bool read(const std::vector<std::byte>& bytes, std::uint64_t at, T& value) {
   return true;
 }
 
-// Bytes of each function in an object file; what cannot be read has none.
+// Returns the size of each function in an object file; empty if it cannot be parsed.
 std::map<std::string, std::uint64_t> function_bytes(const std::vector<std::byte>& code) {
   std::map<std::string, std::uint64_t> sizes;
   Elf64_Ehdr header{};
@@ -88,7 +88,7 @@ std::uint64_t bytes_of(const Program::Buffer& buffer) {
   return bytes;
 }
 
-// What runs in place of a kernel; bodies are the steps behind it.
+// Returns the kind of a step that is not a kernel; bodies are the steps after it.
 std::string kind_text(const Program& program, const Program::Step& step) {
   switch (step.kind) {
     case Program::StepKind::Host:
@@ -126,7 +126,7 @@ Page::Section steps_of(const Program& program, const std::string& heading) {
   return section;
 }
 
-// Of constants that others were made of, nothing is stored; no step has them.
+// Skips constants that were folded into others: they have no stored data and no step uses them.
 std::vector<const Program::Buffer*> used_buffers(const Program& program) {
   std::vector<bool> is_used(program.buffers.size(), false);
   const auto use = [&](const std::vector<std::uint32_t>& buffers) {

@@ -8,12 +8,11 @@
 
 namespace tenon::cli {
 
-/// A program as a page: what it takes and gives, its steps with their kernels and the bytes of
-/// code, its largest buffers. Nothing of it runs.
+/// Describes a program: inputs and outputs, steps with their kernels and code sizes, largest
+/// buffers. Does not run it.
 Page describe_program(const Program& program, const std::string& name);
 
-/// What is wrong with a program that could be read: constants that are not those it was written
-/// with.
+/// Returns the problems of a readable program: constants that differ from those written.
 std::vector<std::string> problems_of(const Program& program);
 
 }  // namespace tenon::cli

@@ -13,7 +13,7 @@
 namespace tenon::cli {
 namespace {
 
-// Columns a terminal needs: code points, not bytes.
+// Returns the terminal columns of a text: code points, not bytes.
 std::size_t width_of(const std::string& text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
@@ -22,7 +22,7 @@ std::size_t width_of(const std::string& text) {
 
 constexpr std::size_t kTextWidth = 110;
 
-// The first `columns` characters of a text, and the rest.
+// Splits a text after `columns` characters.
 std::pair<std::string, std::string> cut(const std::string& text, std::size_t columns) {
   std::size_t at = 0;
   while (at < text.size() && width_of(text.substr(0, at + 1)) <= columns) ++at;
@@ -30,8 +30,8 @@ std::pair<std::string, std::string> cut(const std::string& text, std::size_t col
   return {text.substr(0, at), text.substr(at)};
 }
 
-// The lines of a paragraph, broken between words; within one only where `breaks_words` and it is
-// too long by itself.
+// Wraps a paragraph between words; within a word only if `breaks_words` is set and it is too long
+// for a line.
 std::vector<std::string> wrapped(const std::string& paragraph, std::size_t columns,
                                  bool breaks_words) {
   std::vector<std::string> lines;
@@ -54,7 +54,7 @@ std::vector<std::string> wrapped(const std::string& paragraph, std::size_t colum
   return lines;
 }
 
-// Lines no longer than people like to read; those that are short already stay.
+// Wraps lines to a readable length; keeps short ones.
 void print_wrapped(const std::string& text, std::ostream& out) {
   for (const std::string& paragraph : split(text, '\n')) {
     for (const std::string& line : wrapped(paragraph, kTextWidth, false)) out << line << "\n";
@@ -63,7 +63,7 @@ void print_wrapped(const std::string& text, std::ostream& out) {
 
 constexpr std::size_t kLeastColumn = 12, kGap = 2;
 
-// How wide the terminal is that a stream goes to; 0 where it goes to none.
+// Returns the width of the terminal that a stream writes to; 0 if it is not a terminal.
 std::size_t terminal_columns(const std::ostream& out) {
   const int file = &out == &std::cout ? STDOUT_FILENO : &out == &std::cerr ? STDERR_FILENO : -1;
   winsize size{};
@@ -85,7 +85,7 @@ void Table::add(std::vector<std::string> row) {
   rows_.push_back(std::move(row));
 }
 
-// Of the columns that fit, one at least.
+// Keeps the columns that fit, at least one.
 std::vector<std::size_t> Table::widths(std::size_t most_columns) const {
   std::vector<std::size_t> widths;
   std::size_t total = 0, least = 0;
@@ -98,7 +98,7 @@ std::vector<std::size_t> Table::widths(std::size_t most_columns) const {
     widths.push_back(width);
     total += width + gap;
   }
-  // The widest column of text gives way, until it is no wider than the next.
+  // Shrinks the widest text column until it is no wider than the next one.
   while (most_columns > 0 && total > most_columns) {
     std::size_t widest = widths.size();
     for (std::size_t k = 0; k < widths.size(); ++k) {

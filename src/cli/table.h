@@ -12,14 +12,13 @@ namespace tenon::cli {
 /// Rows of text in aligned columns.
 class Table {
  public:
-  /// A column whose title starts with '>' is aligned to the right.
+  /// A title that starts with '>' aligns its column to the right.
   explicit Table(std::vector<std::string> titles);
   void add(std::vector<std::string> row);
-  /// Cells are broken into lines where the table would be wider than the terminal it is printed to,
-  /// and where that is not enough the last columns are left out and named below; elsewhere a row is
-  /// one line, for programs that read it.
+  /// On a terminal, wraps cells of a table that is too wide, and if that does not suffice omits the
+  /// last columns and names them below; otherwise a row is one line, for programs that read it.
   void print(std::ostream& out) const;
-  /// The same for a given width; 0 is any.
+  /// The same for a given width; 0 is unlimited.
   void print(std::ostream& out, std::size_t most_columns) const;
 
  private:
@@ -31,10 +30,10 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-/// Headings, prose and tables.
+/// Prints headings, prose and tables.
 void print_page(const Page& page, std::ostream& out);
 
-/// A counter on stderr that overwrites itself; silent where stderr is not a terminal.
+/// A counter on stderr that overwrites itself; silent if stderr is not a terminal.
 class Progress {
  public:
   explicit Progress(std::string what);

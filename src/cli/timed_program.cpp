@@ -28,7 +28,7 @@ TimedProgram timed_program(const ModelSource& source, std::optional<Program> giv
     };
   }
   made.step = training_step(std::move(graph), options.train, options.loss, shapes);
-  if (!is_for_device) {  // which hands its states on
+  if (!is_for_device) {  // the step passes its states on
     made.step = held_unless_finite(std::move(made.step));
     tuning.states = made.step.ports();
   }
@@ -38,7 +38,7 @@ TimedProgram timed_program(const ModelSource& source, std::optional<Program> giv
     tuning.step_problem = described;
     tuning.overwritten = &overwritten;
     Program program = compile_tuned(step, tuning);
-    // Of several steps that are tried, what holds of all holds of the one that is taken.
+    // Keeps states that can be updated in place in every step that is tried.
     made.overwritten = codegen::common_states(std::move(made.overwritten), overwritten);
     return program;
   };

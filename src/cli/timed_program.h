@@ -9,19 +9,19 @@
 
 namespace tenon::cli {
 
-/// What `bench` and `profile` run: a program that was given, or one of a model, of its training
-/// step where that is asked for, within a budget where there is one.
+/// Program for `bench` and `profile`: a given one, or compiled from a model or its training step,
+/// optionally within a budget.
 struct TimedProgram {
-  /// empty of a program that was given
+  /// empty for a given program
   StatefulGraph step;
   Program program;
-  /// nothing without a budget
+  /// null without a budget
   std::unique_ptr<BudgetPlanner> planner;
   /// as in CompileRequest
   std::vector<StatePorts> overwritten;
 };
 
-/// What both commands are told of it.
+/// Common options of both commands.
 struct TimedOptions {
   /// 0: the model's own
   std::int64_t batch = 0;

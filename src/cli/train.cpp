@@ -57,7 +57,7 @@ std::string in_words(double loss, double accuracy, bool has_accuracy) {
                 has_accuracy ? concat(", accuracy ", fixed(100 * accuracy, 1), " %") : "");
 }
 
-// On a terminal one line that is written over; elsewhere a line now and then.
+// A self-overwriting line on a terminal; otherwise occasional lines.
 class ProgressLine {
  public:
   void show(const TrainProgress& at, bool has_accuracy) {
@@ -138,8 +138,8 @@ void print_result(const TrainResult& result, const TrainCommandOptions& options,
 
 namespace {
 
-// The ranks that a launcher started together, by MPI; or this process as the only rank, which needs
-// none on a GPU that nobody shares.
+// The ranks of a launcher, by MPI; or this process as the only rank, which needs no MPI on a GPU of
+// its own.
 class Ranks {
  public:
   explicit Ranks(bool needs_mpi) {
@@ -165,7 +165,7 @@ class Ranks {
   std::unique_ptr<Communicator> alone_;
 };
 
-// Trains and writes what was asked for, on rank 0 alone.
+// Trains and writes the results, on rank 0 only.
 int run_trainer(Trainer& trainer, const TrainCommandOptions& options, OutputFormat format,
                 Ranks* ranks) {
   const bool is_speaker = ranks == nullptr || ranks->rank() == 0;
@@ -234,7 +234,8 @@ int run_trainer(Trainer& trainer, const TrainCommandOptions& options, OutputForm
   return 0;
 }
 
-// The trainer of this rank. Where some rank has none, all return nothing, and one says why.
+// Returns the trainer of this rank. If construction fails on some rank, returns null on all, and
+// one rank reports the error.
 std::unique_ptr<Trainer> agreed_trainer(const TrainCommandOptions& options, Ranks& ranks,
                                         int& exit_code) {
   std::unique_ptr<Trainer> trainer;
@@ -281,7 +282,8 @@ int train_on_ranks(TrainCommandOptions options, OutputFormat format) {
   try {
     return run_trainer(*trainer, options, format, &ranks);
   } catch (const Error& error) {
-    // What fails on every rank is told by rank 0, which ends the others before they speak.
+    // A failure on every rank is reported by rank 0, which ends the others before they print it
+    // too.
     if (ranks.rank() != 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
     err() << "error: rank " << ranks.rank() << ": " << error.what() << "\n" << std::flush;
     ranks.abort(static_cast<int>(error.kind()));
@@ -308,7 +310,7 @@ void require_parallel(const TrainCommandOptions& options) {
         .got(launched_rank_count(), " processes, started together")
         .hint("give --parallel=data");
   }
-  parse_mesh(options.parallel);  // says what is wrong before MPI is looked for
+  parse_mesh(options.parallel);  // reports errors before MPI is loaded
 }
 
 }  // namespace
@@ -343,7 +345,7 @@ int train(const TrainCommandOptions& given, OutputFormat format) {
       out() << print(tenon::train(std::move(model), trainer.train));
       return 0;
     }
-    // As each of them runs it: extents have to be numbers.
+    // The step of each rank: extents must be static.
     trainer.train.parts = std::max(trainer.train.parts, mesh.data);
     model = with_batch(std::move(model), trainer.batch_size / trainer.train.parts);
     out() << print(
@@ -352,7 +354,7 @@ int train(const TrainCommandOptions& given, OutputFormat format) {
   }
   if (!options.output.empty() && !options.output.ends_with(".onnx") &&
       !options.output.ends_with(".tnn") && !options.output.ends_with(".tenon")) {
-    write_model({}, options.output);  // says what is wrong before hours of training
+    write_model({}, options.output);  // reports errors before hours of training
   }
   if (!options.parallel.empty()) return train_on_ranks(std::move(options), format);
   Trainer alone(load_model(options.model), trainer);

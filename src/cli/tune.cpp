@@ -35,7 +35,7 @@ std::string cache_path() {
       .hint("XDG_CACHE_HOME says where it may be: an absolute path");
 }
 
-// What came of it: a line for people, or an object.
+// Prints the outcome: a line of text, or a JSON object.
 int report(OutputFormat format, const std::string& text, const Json& json) {
   if (format == OutputFormat::Json) {
     out() << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
@@ -51,7 +51,7 @@ std::vector<TunedKernel> known_kernels() {
   return TuningCache(path, TuningCache::Mode::Read).all();
 }
 
-// One row for each range of a kernel, with what came second; or one for every candidate.
+// Adds one row for each range of a kernel, with the runner-up; or one for every candidate.
 void add_rows(Table& table, const TunedKernel& kernel, bool shows_all) {
   for (const TunedKernel::Range& range : kernel.ranges) {
     std::vector<const TunedKernel::Timing*> timings;
@@ -61,7 +61,7 @@ void add_rows(Table& table, const TunedKernel& kernel, bool shows_all) {
     if (timings.empty()) {
       for (const TunedKernel::Timing& timing : kernel.timings) timings.push_back(&timing);
     }
-    const std::int64_t at = timings.front()->at;  // the first value that was timed in the range
+    const std::int64_t at = timings.front()->at;  // the first timed value in the range
     std::erase_if(timings, [&](const TunedKernel::Timing* timing) { return timing->at != at; });
     std::stable_sort(timings.begin(), timings.end(),
                      [](const auto* a, const auto* b) { return a->seconds < b->seconds; });

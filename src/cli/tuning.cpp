@@ -30,8 +30,7 @@ std::string in_words(const TuneReport& report, double seconds) {
                 " left to estimates. What was timed is kept, and tuning again goes on from there");
 }
 
-// A request whose listeners talk to the terminal; `on_tuned` gets the lines that say what came of
-// tuning.
+// Builds a request with terminal callbacks; `on_tuned` receives the summary of tuning.
 CompileRequest request_of(const TuningOptions& options,
                           std::function<void(const std::string&)> on_tuned) {
   CompileRequest request;
@@ -50,7 +49,7 @@ CompileRequest request_of(const TuningOptions& options,
   request.states = options.states;
   request.overwritten = options.overwritten;
   request.on_notice = [](const std::string& text) { err() << text << "\n"; };
-  // Ctrl-C is caught, and progress shown, from the first kernel to the last.
+  // Catches Ctrl-C and shows progress from the first kernel to the last.
   struct Timing {
     Interrupt interrupt;
     Progress progress{"tuning kernels"};
@@ -92,7 +91,7 @@ std::function<Graph(Graph)> kernel_notes(const TuningOptions& options) {
       return *cache ? with_known_kernels(std::move(graph), **cache, 0) : graph;
     };
   }
-  if (!*cache) cache->emplace();  // knows nothing
+  if (!*cache) cache->emplace();  // an empty one
   codegen::CompileOptions compiling = cpu_options();
   compiling.device = device;
   return [cache, compiling, times](Graph graph) {

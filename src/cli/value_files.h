@@ -7,15 +7,15 @@
 
 namespace tenon::cli {
 
-/// DIR of an option's `@DIR`. Throws Error (Usage) for anything else.
+/// Returns DIR of an option's `@DIR`. Throws Error (Usage) for other text.
 std::string folder_of(const std::string& text, const char* option);
 
-/// Makes the folder that an option's `@DIR` names, before work begins whose results would have no
-/// place to go to.
+/// Creates the folder of an option's `@DIR` before the work, whose results could not be written
+/// otherwise.
 void prepare_folder(const std::string& text, const char* option);
 
-/// Writes values into the folder that an option's `@DIR` names, as `write_value` does; an empty
-/// text writes nothing.
+/// Writes values into the folder of an option's `@DIR`, as `write_value` does; does nothing for an
+/// empty text.
 void save_values(const std::vector<std::string>& names, const std::vector<Datum>& values,
                  const std::string& text, const char* option);
 
