@@ -443,7 +443,7 @@ class Assigner {
   void rewrite(NodeId id) {
     if (choices_[id] == Choice::Vanishes) {
       const ValueId value = graph_.node(id).operands[0], result = graph_.node(id).results[0];
-      // Readers skip the cast. An output keeps it as a cast that changes nothing.
+      // Readers skip the cast. An output keeps it as an identity cast.
       if (!graph_.is_output(result)) stands_for_[result] = value;
       return;
     }

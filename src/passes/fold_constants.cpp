@@ -198,10 +198,10 @@ bool fold_node(Graph& graph, NodeId id, const PassOptions& options, Reinference&
 
 /// Constant folding: replaces every node that reads only constants, or only static extents, by the
 /// constant that it computes. A result larger than `max_constant_bytes` stays a node, because
-/// folded broadcasts would bloat the program, unless it replaces as many bytes, alone or together
-/// with the other slices of the same constant. A large result also stays a node if its constant has
-/// other readers. Dynamic attributes become numbers or symbols, and types that become known that
-/// way are folded in the same walk; an `if` becomes the branch taken.
+/// folded broadcasts would bloat the program, unless it replaces constants of at least that size,
+/// alone or together with the other slices of the same constant. A large result also stays a node
+/// if its constant has other readers. Dynamic attributes become numbers or symbols, and types that
+/// become known that way are folded in the same walk; an `if` becomes the branch taken.
 Graph fold_constants(Graph graph, const PassOptions& options) {
   for (bool is_settled = false; !is_settled;) {
     is_settled = true;  // unless a branch was inlined, whose nodes are new

@@ -66,7 +66,7 @@ struct Pass {
 
 /// Returns every pass of `passes/list.inc`, by name.
 std::span<const Pass> all_passes();
-/// Throws Error with the nearest name if there is no such pass.
+/// Throws Error with the nearest name for an unknown pass.
 const Pass& find_pass(std::string_view name);
 
 }  // namespace tenon

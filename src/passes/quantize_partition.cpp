@@ -139,9 +139,9 @@ class Partition {
 
 /// Partitions a network into sections that later stages may compute in 8-bit integers: a
 /// convolution and the biases, clips, ReLUs and max-pools after it. A value that leaves its section
-/// passes through cast_hint and stop_fusion, which change nothing yet. A convolution's bias becomes
-/// an add. The rules, including one such pair per reader, are those of TVM's QuantizePartition of
-/// 2021; options improve on them.
+/// passes through cast_hint and stop_fusion, which are identities so far. A convolution's bias
+/// becomes an add. The rules, including one such pair per reader, are those of TVM's
+/// QuantizePartition of 2021; options improve on them.
 Graph quantize_partition(Graph graph, const PassOptions& options) {
   return Partition(options.quantize_partition)
       .run(relay_quantize::with_biases_apart(std::move(graph)));

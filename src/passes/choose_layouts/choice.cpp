@@ -162,7 +162,7 @@ class CostCut {
         [&](Index joint, Index reader) { cut_.add_arc(reader, joint, MinCut::infinite); });
   }
 
-  // Adds a joint node for all readers except `without`; a single reader needs none.
+  // Adds a joint node for all readers except `without`, unless there is only one.
   template <class Direct, class Joint, class Reader>
   void join(const std::vector<Index>& readers, Index without, Direct direct, Joint add_joint,
             Reader add_reader) {

@@ -19,7 +19,7 @@ enum class ImageRole : std::uint8_t {
   Inner,
 };
 
-/// Whether and how a node supports the other layout.
+/// Support of a node for the other layout.
 struct Roles {
   enum class Kind : std::uint8_t {
     /// supports only the layout of the incoming graph

@@ -8,8 +8,8 @@
 namespace tenon::fusing {
 namespace {
 
-/// Union-find over expressions. An expression keeps its own count and kind besides those of its
-/// root, because some of Relay's rules use them.
+/// Union-find over expressions. An expression keeps its own count and kind in addition to those of
+/// its root, because some of Relay's rules use them.
 class Partition {
  public:
   Partition(const RelayGraph& graph, std::size_t max_depth)

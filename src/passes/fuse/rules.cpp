@@ -270,7 +270,7 @@ Refusal Rules::plain_producer(ClusterId producer, ClusterId reader,
   ValueId last;
   bool escaping = false;
   for (const Edge& edge : uses) {
-    // A value that one node reads several times has as many edges.
+    // A value that one node reads several times has one edge per read.
     if (edge.value != last) escaping = escapes(edge.value, producer, reader);
     last = edge.value;
     const bool is_gathered = edge.access == Access::Window || edge.access == Access::Moved;

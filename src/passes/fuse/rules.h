@@ -13,7 +13,7 @@
 
 namespace tenon::fusing {
 
-/// Reason against a fusion, phrased as the end of a sentence; null if there is none.
+/// Reason against a fusion, phrased as the end of a sentence; null permits it.
 using Refusal = const char*;
 
 /// Fusion legality and cost. A kernel iterates over one space element by element and has at most

@@ -41,7 +41,7 @@ class Teller {
   }
 
  private:
-  // Reports clusters with one anchor or none.
+  // Reports clusters with at most one anchor.
   void tell_members(std::span<const NodeId> nodes, NodeId centre) {
     for (NodeId id : nodes) {
       const NodeId reader = rules_.tiled_reader(id);

@@ -25,7 +25,7 @@ std::optional<std::int64_t> stated_id(const Graph& graph, NodeId id) {
   return std::nullopt;
 }
 
-// Returns the ids that node names end in; nullopt if a node has none.
+// Returns the ids that node names end in; nullopt if a node lacks one.
 std::optional<std::vector<std::int64_t>> stated_ids(const Graph& graph) {
   std::vector<std::int64_t> ids;
   for (NodeId id : graph.nodes_in_order()) {

@@ -275,8 +275,8 @@ class Matcher {
     return false;
   }
 
-  // Expands the operands of nested nodes of one op into as many as the pattern has, in every way
-  // and every order.
+  // Expands the operands of nested nodes of one op into the pattern's number of operands, in every
+  // way and every order.
   bool chain(const Term& term, NodeId id, std::size_t next) {
     return take_apart(term, graph_.node(id).operands, 0, next);
   }

@@ -18,7 +18,7 @@ using Names = std::vector<std::string>;
 struct AttrTerm {
   std::string name;
   std::optional<AttrValue> literal;
-  /// of the variable, if there is no literal
+  /// of the variable, without a literal
   std::size_t slot = 0;
 };
 

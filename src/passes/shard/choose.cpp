@@ -430,10 +430,10 @@ class Chooser {
   std::vector<NodeId> order_;
   IdMap<NodeId, std::shared_ptr<const Strategies>> all_;
   std::vector<Group> groups_;
-  // index plus one of the group that a state's current value belongs to; 0: none
+  // index plus one of the group that a state's current value belongs to; 0 otherwise
   IdMap<ValueId, std::size_t> group_of_;
   std::vector<std::optional<Sharding>> held_;  // by group
-  // kind plus one among nodes that may produce partial sums; 0: none
+  // kind plus one among nodes that may produce partial sums; 0 otherwise
   IdMap<NodeId, std::size_t> sum_of_;
   std::vector<char> is_late_;  // by kind: readers receive partial sums
   IdMap<ValueId, Sharding> home_;

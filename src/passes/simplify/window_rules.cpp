@@ -164,7 +164,7 @@ struct Taps {
   std::int64_t before = 0, behind = 0;
 };
 
-// Returns the taps that only ever read padding, limited by the pads. None for symbolic extents.
+// Returns the taps that only ever read padding, limited by the pads; zero for symbolic extents.
 Taps idle_taps(const Window& window) {
   for (const Dim& dim : {window.extent, window.kernel, window.count, window.begin, window.end}) {
     if (!dim.is_constant()) return {};

@@ -52,7 +52,7 @@ struct OptimizerOptions {
   double weight_decay = 0;
   /// limit of the global gradient norm; 0: no clipping
   double clip_norm = 0;
-  /// 0: none; negative: dynamic loss scaling
+  /// 0: disabled; negative: dynamic loss scaling
   double loss_scale = 0;
 };
 
@@ -60,8 +60,8 @@ struct TrainOptions {
   LossOptions loss;
   OptimizerOptions optimizer;
   ScheduleOptions schedule;
-  /// Patterns that match the whole names of constants to train and to freeze; empty: every floating
-  /// constant of rank 1 or more that the loss depends on, and none.
+  /// Patterns that match the whole names of constants to train and to freeze. Default: trains every
+  /// floating constant of rank 1 or more that the loss depends on.
   std::vector<std::string> parameters = {}, frozen = {};
   /// of dropout
   std::int64_t seed = 0;
