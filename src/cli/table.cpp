@@ -98,7 +98,7 @@ std::vector<std::size_t> Table::widths(std::size_t most_columns) const {
     widths.push_back(width);
     total += width + gap;
   }
-  // Shrinks the widest text column until it is no wider than the next one.
+  // Shrinks the widest text column to the width of the next one.
   while (most_columns > 0 && total > most_columns) {
     std::size_t widest = widths.size();
     for (std::size_t k = 0; k < widths.size(); ++k) {

@@ -14,8 +14,8 @@ std::string folder_of(const std::string& text, const char* option);
 /// otherwise.
 void prepare_folder(const std::string& text, const char* option);
 
-/// Writes values into the folder of an option's `@DIR`, as `write_value` does; does nothing for an
-/// empty text.
+/// Writes values into the folder of an option's `@DIR`, as `write_value` does; skipped for an empty
+/// text.
 void save_values(const std::vector<std::string>& names, const std::vector<Datum>& values,
                  const std::string& text, const char* option);
 

@@ -66,8 +66,8 @@ codegen::CompileOptions known_options(const Graph& graph, const CompileRequest& 
 /// Tunes the kernels of a graph without running passes.
 TuneReport tune_kernels(const Graph& graph, const CompileRequest& request);
 
-/// Opens the user's tuning cache; nullopt if there is no file to read, or after a warning if it
-/// cannot be used. A cache that cannot be written is kept in memory only.
+/// Opens the user's tuning cache; nullopt if the file is missing, or after a warning if it cannot
+/// be used. A cache that cannot be written is kept in memory only.
 std::optional<TuningCache> open_tuning_cache(bool writes, const CompileRequest& request);
 
 /// Returns options for graphs after their passes: the cost model's choice on a processor.

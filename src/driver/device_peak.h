@@ -11,7 +11,7 @@ struct DevicePeak {
   /// read plus written
   double bytes_per_s = 0;
 };
-/// Takes a few seconds. Throws Error (Device) if there is no GPU or a library is missing.
+/// Takes a few seconds. Throws Error (Device) without a GPU or with a library missing.
 DevicePeak measure_device_peak();
 
 /// Returns the roofline peaks for a GPU program: of matrix products in the type of most of its

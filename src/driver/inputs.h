@@ -38,7 +38,7 @@ std::vector<Datum> read_inputs(const Graph& graph, const std::vector<std::string
                                const PixelSettings& pixels = {});
 
 /// Returns the file of a value in a folder, `NAME.npy`, `NAME.pb`, `PREFIX_K.pb` or `NAME.items`;
-/// empty if there is no such file.
+/// empty if it does not exist.
 std::string find_value_file(const std::string& folder, const std::string& name,
                             const std::string& prefix, std::size_t position);
 /// Reads a `.npy` or `.pb` file, or a folder that `write_value` made, as a value of the given type.

@@ -19,7 +19,7 @@ namespace tenon {
 class Shards {
  public:
   /// Lists the `.npz` files of `input` by name; creates `output` for the results. Throws Error
-  /// (Usage) if there are no files.
+  /// (Usage) for an empty list.
   Shards(std::string input, std::string output);
   ~Shards();
   Shards(const Shards&) = delete;

@@ -49,7 +49,7 @@ struct StepPlan {
 };
 
 /// Returns the fastest plan among whole and split states and several bucket sizes that fits in
-/// memory; the smallest one if none fits.
+/// memory, or else the smallest one.
 StepPlan best_plan(const StepCosts& costs, const Cluster& cluster, std::int64_t rank_count);
 StepPlan plan_step(const StepCosts& costs, const Cluster& cluster, std::int64_t rank_count,
                    bool splits_states, double bucket_bytes);

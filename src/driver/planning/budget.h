@@ -72,7 +72,7 @@ class BudgetPlanner {
   BudgetPlanner(Program plain, codegen::StepProblem described, const BudgetRequest& request);
 
   /// Returns a program within the budget with bit-identical results. Throws Error (OutOfMemory)
-  /// with the proven lower bound and suggestions if none was found.
+  /// with the proven lower bound and suggestions on failure.
   Program program();
   /// Uses measured seconds of each step of the last program. Returns whether a faster plan exists,
   /// which `program` then returns.

@@ -197,7 +197,7 @@ std::vector<ChainerStep> steps_of(const TrainingGraph& graph, const std::vector<
     ChainerStep& made = steps.emplace_back();
     made.step = graph.steps[k];
     made.products = products[k];
-    // The gradient by each of a product's two operands costs as much as the product.
+    // The gradient by each of a product's two operands has the cost of the product.
     for (std::size_t position = 0; position < std::min<std::size_t>(2, made.step.reads.size());
          ++position) {
       const bool is_input =

@@ -28,7 +28,7 @@ memory::Problem problem_of(const Graph& graph, const memory::Device& device) {
         }
       }
     }
-    // Ops with an expression are deterministic; random numbers and the like have none.
+    // Ops with an expression are deterministic; random numbers and the like lack one.
     item.may_repeat = !lowered(graph, id).empty();
     const Footprint footprint = footprint_of(graph, id);
     const double bytes = usual(footprint.bytes_read) + usual(footprint.bytes_written);

@@ -11,8 +11,7 @@ namespace tenon {
 class CalibrationSamples {
  public:
   /// `@DIR`: each folder and `.npz` file in it is a sample, or the folder itself if it has neither;
-  /// `random:N` generates N samples. Throws Error (Usage) for other text and if there are no
-  /// samples.
+  /// `random:N` generates N samples. Throws Error (Usage) for other text and for an empty folder.
   CalibrationSamples(const Graph& graph, const std::string& text);
 
   std::size_t size() const { return names_.size(); }

@@ -32,7 +32,7 @@ struct TrainerOptions {
   /// steps; 0: once per epoch
   std::int64_t checkpoint_every = 0;
   bool resume = false;
-  /// starts from scratch if there is no checkpoint yet
+  /// starts from scratch if a checkpoint does not exist yet
   bool resume_if_any = false;
   std::uint64_t seed = 1;
   int thread_count = 0;

@@ -71,8 +71,8 @@ class TuningCache {
 };
 
 /// Returns the path of the user's cache: `tenon/tuning.sqlite` in $XDG_CACHE_HOME, or in .cache of
-/// $HOME or of the user's home folder in the system's database. Returns nullopt if none of these
-/// exist.
+/// $HOME or of the user's home folder in the system's database; nullopt if all of these are
+/// missing.
 std::optional<std::string> tuning_cache_path();
 /// The same for given values of these; ignores null, empty and relative paths.
 std::optional<std::string> tuning_cache_path(const char* cache_home, const char* home,

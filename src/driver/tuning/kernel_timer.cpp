@@ -195,7 +195,7 @@ std::map<std::size_t, KernelTimer::Measure> KernelTimer::measure(
   double best = 0;
   std::vector<std::size_t> waiting = candidates;
   while (!waiting.empty()) {
-    // Times as many candidates together as memory permits.
+    // Times candidates together as far as memory permits.
     std::vector<std::size_t> group;
     std::uint64_t constant_bytes = 0;
     while (!waiting.empty() && (group.empty() || constant_bytes < kMostConstants)) {

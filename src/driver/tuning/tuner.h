@@ -45,7 +45,7 @@ std::vector<codegen::Decision> decide_nodes(const Graph& graph,
 /// Returns the key of timings for this target.
 TuningPlace tuning_place(const Target& target, int threads);
 /// Returns the key for the options' processor, or for this machine's device. Throws Error (Device)
-/// if the options are for a device and there is none.
+/// if the options are for a device that this machine lacks.
 TuningPlace tuning_place(const codegen::CompileOptions& options, int threads);
 
 /// Returns a choice of the fastest candidate in the cache among the applicable ones; no choice for

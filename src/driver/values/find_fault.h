@@ -21,7 +21,7 @@ struct FoundFault {
   std::string inside;
   /// the pass that introduced it; empty if the original model has it
   std::string pass;
-  /// the input that already violates it; then there is no node
+  /// the input that already violates it, in place of a node
   std::string at_input;
   /// of the node, by name
   std::vector<std::pair<std::string, Tensor>> inputs;
