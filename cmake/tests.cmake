@@ -47,9 +47,6 @@ file(GLOB_RECURSE unit_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/uni
 if(unit_sources)
   add_executable(tenon-unit-tests ${unit_sources})
   target_link_libraries(tenon-unit-tests PRIVATE tenon_api tenon_onnx_schema GTest::gtest GTest::gtest_main)
-  # tests/unit/remembered_modules.cpp
-  target_link_options(tenon-unit-tests PRIVATE
-    -Wl,--wrap=_ZN5tenon7codegen3cpu10cpu_targetERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE)
   tenon_test_program(tenon-unit-tests)
   if(CMAKE_BUILD_TYPE STREQUAL "Release")
     # It goes over every weight of a network.

@@ -160,7 +160,7 @@ auto with_choices(Graph graph, const CompileRequest& request, const Use& use) {
 
 codegen::CompileOptions cpu_options(const std::string& cpu) {
   codegen::CompileOptions options;
-  options.target = codegen::cpu::cpu_target(cpu);
+  options.target = codegen::cpu::cpu_target(cpu, codegen::user_object_cache());
   return options;
 }
 

@@ -1,9 +1,9 @@
 #include "base/error.h"
 #include "base/new_file.h"
 #include "base/text.h"
+#include "base/user_folder.h"
 #include "driver/device_peak.h"
 #include "driver/machine_peak.h"
-#include "driver/tuning/cache.h"
 #include "runtime/cuda/describe.h"
 #include "runtime/cuda/transfers.h"
 
@@ -21,12 +21,10 @@ namespace {
 
 using PeakJson = nlohmann::json;
 
-// Stored in the folder of the tuning cache, whose timings hold for this machine too; nullopt
-// without such a folder.
 std::optional<std::filesystem::path> kept_path() {
-  const auto timings = tuning_cache_path();
-  if (!timings) return std::nullopt;
-  return std::filesystem::path(*timings).parent_path() / "machine_peak.json";
+  const auto folder = user_cache_folder();
+  if (!folder) return std::nullopt;
+  return std::filesystem::path(*folder) / "machine_peak.json";
 }
 
 PeakJson read_kept() {

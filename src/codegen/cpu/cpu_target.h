@@ -1,5 +1,6 @@
 #pragma once
 
+#include "codegen/object_cache.h"
 #include "target/target.h"
 
 #include <memory>
@@ -8,7 +9,9 @@
 namespace tenon::codegen::cpu {
 
 /// Returns the target of a described processor (`cpu_facts`), or of this machine for "native".
-/// Throws Error of kind Usage for an unknown name.
-std::shared_ptr<const Target> cpu_target(const std::string& name = "native");
+/// Object code is looked up in the cache, if there is one, before it is generated. Throws Error of
+/// kind Usage for an unknown name.
+std::shared_ptr<const Target> cpu_target(const std::string& name = "native",
+                                         std::shared_ptr<const ObjectCache> cache = nullptr);
 
 }  // namespace tenon::codegen::cpu

@@ -1,8 +1,8 @@
 #include "driver/tuning/cache.h"
 
 #include "base/error.h"
+#include "base/user_folder.h"
 
-#include <pwd.h>
 #include <sqlite3.h>
 #include <unistd.h>
 
@@ -300,31 +300,10 @@ std::optional<std::string> problem_of(const TunedKernel& kernel) {
   return std::nullopt;
 }
 
-std::optional<std::string> tuning_cache_path(const char* cache_home, const char* home,
-                                             const char* home_of_user) {
-  // A relative path would give a different cache per working directory; the XDG specification says
-  // to ignore it.
-  const auto is_given = [](const char* path) { return path != nullptr && *path == '/'; };
-  std::filesystem::path folder;
-  if (is_given(cache_home)) {
-    folder = cache_home;
-  } else if (is_given(home)) {
-    folder = std::filesystem::path(home) / ".cache";
-  } else if (is_given(home_of_user)) {
-    folder = std::filesystem::path(home_of_user) / ".cache";
-  } else {
-    return std::nullopt;
-  }
-  return (folder / "tenon" / "tuning.sqlite").string();
-}
-
 std::optional<std::string> tuning_cache_path() {
-  passwd user{};
-  passwd* found = nullptr;
-  std::array<char, 16384> text{};
-  getpwuid_r(getuid(), &user, text.data(), text.size(), &found);
-  return tuning_cache_path(std::getenv("XDG_CACHE_HOME"), std::getenv("HOME"),
-                           found == nullptr ? nullptr : found->pw_dir);
+  const std::optional<std::string> folder = user_cache_folder();
+  if (!folder) return std::nullopt;
+  return *folder + "/tuning.sqlite";
 }
 
 bool clear_tuning_cache(const std::string& path) {

@@ -70,13 +70,8 @@ class TuningCache {
   std::unique_ptr<Database> database_;
 };
 
-/// Returns the path of the user's cache: `tenon/tuning.sqlite` in $XDG_CACHE_HOME, or in .cache of
-/// $HOME or of the user's home folder in the system's database; nullopt if all of these are
-/// missing.
+/// Returns `tuning.sqlite` in the user's cache folder; nullopt without such a folder.
 std::optional<std::string> tuning_cache_path();
-/// The same for given values of these; ignores null, empty and relative paths.
-std::optional<std::string> tuning_cache_path(const char* cache_home, const char* home,
-                                             const char* home_of_user);
 
 /// Removes the cache, even a damaged one. Returns whether it existed. Throws Error (Device).
 bool clear_tuning_cache(const std::string& path);

@@ -273,7 +273,10 @@ Program compile_emulated(const Graph& graph, std::optional<codegen::StepProblem>
   return codegen::compile(graph, options);
 }
 
-bool has_compiler() { return std::system("c++ --version > /dev/null 2>&1") == 0; }
+bool has_compiler() {
+  static const bool has = std::system("c++ --version > /dev/null 2>&1") == 0;
+  return has;
+}
 
 std::vector<Tensor> run_emulated(const Graph& graph, const std::vector<Tensor>& inputs) {
   return run_emulated(compile_emulated(graph), inputs);

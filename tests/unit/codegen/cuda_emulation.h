@@ -7,6 +7,8 @@
 #include "passes/train/train.h"
 #include "runtime/device.h"
 
+#include <gtest/gtest.h>
+
 #include <memory>
 #include <optional>
 #include <vector>
@@ -24,6 +26,17 @@ void compile_library(const std::string& what, const std::string& library);
 std::string new_library_path(const std::string& name);
 /// The library of a program's emulated kernels.
 std::string compiled_kernels(const std::string& code);
+
+/// Reason with which tests of emulated kernels are skipped.
+inline constexpr const char* kNeedsCompiler = "needs a C++ compiler that builds emulated kernels";
+
+/// Tests that run kernels of an emulated device; skipped without a C++ compiler.
+class EmulatedDeviceTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!has_compiler()) GTEST_SKIP() << kNeedsCompiler;
+  }
+};
 
 codegen::cuda::Target emulated_target();
 /// The program of a graph, as its nodes stand, for a device that is emulated on the processor; and

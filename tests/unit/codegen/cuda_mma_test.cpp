@@ -20,7 +20,7 @@
 namespace tenon::cuda_mma_test {
 namespace {
 
-using testing::has_compiler;
+class CudaMma : public testing::EmulatedDeviceTest {};
 
 codegen::CompileOptions options_for(codegen::cuda::Target target) {
   codegen::CompileOptions options = cpu_options();
@@ -34,16 +34,15 @@ codegen::cuda::Target emulated(const char* architecture) {
   return target;
 }
 
-// What computes a graph on an emulated device, which gives what the reference does.
+// Compiles a graph for an emulated device, compares its results with the reference, and returns
+// the tasks that were selected.
 TaskList emulated_tasks(const std::string& text, const std::string& precision = "") {
   const Graph graph =
       run_pipeline(parse_graph(text, all_ops()), pipeline_for("cuda:sm_80", precision));
   const codegen::CompileOptions options = options_for(emulated("sm_80"));
-  if (has_compiler()) {
-    testing::expect_as_reference(codegen::compile(graph, options), graph,
-                                 trial_inputs(graph, {TrialKind::Ordinary, TrialKind::Ordinary, 1}),
-                                 text);
-  }
+  testing::expect_as_reference(codegen::compile(graph, options), graph,
+                               trial_inputs(graph, {TrialKind::Ordinary, TrialKind::Ordinary, 1}),
+                               text);
   return codegen::select(graph, options);
 }
 
@@ -55,7 +54,7 @@ bool has_mma(const TaskList& list) {
 
 // Rows of two axes, edges within a tile, weights either way round, rows that the run decides,
 // several tiles, what a library takes along and what it does not.
-TEST(CudaMma, ProductsTakeAnyEpilogueAlong) {
+TEST_F(CudaMma, ProductsTakeAnyEpilogueAlong) {
   const std::vector<std::string> graphs = {
       R"(graph (x: f16[2, 70, 40], w: f16[40, 136], b: f16[136], r: f16[2, 70, 136]) {
   p = matmul(x, w)
@@ -105,7 +104,7 @@ TEST(CudaMma, ProductsTakeAnyEpilogueAlong) {
 }
 
 // f32 goes to tensor cores where it may drop digits; constants are turned for it.
-TEST(CudaMma, ProductsOfF32DropDigits) {
+TEST_F(CudaMma, ProductsOfF32DropDigits) {
   const std::vector<std::string> graphs = {R"(graph (x: f32[70, 40], w: f32[24, 40]) {
   t = transpose(w) {perm = [1, 0]}
   p = matmul(x, t)
@@ -131,7 +130,7 @@ TEST(CudaMma, ProductsOfF32DropDigits) {
 
 // Bytes with and without a sign, in any pair, and what follows that ends in bytes, whole numbers
 // and floats.
-TEST(CudaMma, ProductsOfBytesAreSummedExactly) {
+TEST_F(CudaMma, ProductsOfBytesAreSummedExactly) {
   const std::vector<std::string> graphs = {
       R"(graph (x: f32[n, 144]) {
   w8 = constant i8[144, 136] uniform(seed = 3, low = -127, high = 127)
@@ -177,7 +176,7 @@ TEST(CudaMma, ProductsOfBytesAreSummedExactly) {
 
 // Strides, dilation, zeros around images and none, channels that fill no line or several, windows
 // of one place, a batch that the run decides, outputs that fill no tile; whatever follows.
-TEST(CudaMma, ConvolutionsAreProductsOfPixels) {
+TEST_F(CudaMma, ConvolutionsAreProductsOfPixels) {
   const std::vector<std::string> graphs = {
       R"(graph (x: f16[n, 9, 11, 40]@NHWC, z: f16[n, 9, 11, 64]@NHWC) {
   w = constant f16[64, 40, 3, 3] normal(seed = 3, mean = 0.0, deviation = 0.1)
@@ -206,7 +205,7 @@ TEST(CudaMma, ConvolutionsAreProductsOfPixels) {
 }
 
 // Groups of channels are products of their own, with what follows in them or behind them.
-TEST(CudaMma, GroupsOfChannelsAreTilesOfTheirOwn) {
+TEST_F(CudaMma, GroupsOfChannelsAreTilesOfTheirOwn) {
   const std::vector<std::string> graphs = {
       R"(graph (x: f16[n, 9, 11, 48]@NHWC) {
   w = constant f16[24, 16, 3, 3] normal(seed = 3, mean = 0.0, deviation = 0.1)
@@ -232,7 +231,7 @@ TEST(CudaMma, GroupsOfChannelsAreTilesOfTheirOwn) {
 }
 
 // What is kept in f32 is stored so.
-TEST(CudaMma, SumsMayStayWide) {
+TEST_F(CudaMma, SumsMayStayWide) {
   EXPECT_TRUE(has_mma(emulated_tasks(R"(graph (x: f16[n, 64]) {
   w = constant f16[64, 72] normal(seed = 3, mean = 0.0, deviation = 0.2)
   y = matmul(x, w) {out_dtype = f32}
@@ -242,7 +241,7 @@ TEST(CudaMma, SumsMayStayWide) {
 }
 
 // All channels at once and in groups; around the image are other numbers than zero.
-TEST(CudaMma, ConvolutionsOfBytesAreSummedExactly) {
+TEST_F(CudaMma, ConvolutionsOfBytesAreSummedExactly) {
   for (const auto& [channels, attributes] :
        {std::pair("80", "pads = [1, 1, 1, 1], strides = [2, 1]"),
         std::pair("16", "groups = 5, pads = [1, 1, 1, 1]")}) {
@@ -270,8 +269,7 @@ TEST(CudaMma, ConvolutionsOfBytesAreSummedExactly) {
 }
 
 // The emulation notices what a device would: a tile that is read before it is there.
-TEST(CudaMma, WaitsThatAreLeftOutAreNoticed) {
-  if (!has_compiler()) GTEST_SKIP() << "no C++ compiler to run emulated kernels with";
+TEST_F(CudaMma, WaitsThatAreLeftOutAreNoticed) {
   const Graph graph = parse_graph(R"(graph (x: f16[80, 640]) {
   w = constant f16[640, 72] normal(seed = 3, mean = 0.0, deviation = 0.5)
   p = matmul(x, w)
@@ -305,7 +303,7 @@ TEST(CudaMma, WaitsThatAreLeftOutAreNoticed) {
 }
 
 // NVRTC takes the source for each generation, all forms of it.
-TEST(CudaMma, EveryGenerationHasACompiler) {
+TEST_F(CudaMma, EveryGenerationHasACompiler) {
   try {
     codegen::cuda::compiler_name();
   } catch (const Error&) {
@@ -341,7 +339,7 @@ TEST(CudaMma, EveryGenerationHasACompiler) {
 }
 
 // Few rows or columns are shared by more, smaller tiles.
-TEST(CudaMma, TilesFillMultiprocessors) {
+TEST_F(CudaMma, TilesFillMultiprocessors) {
   const auto tile_of = [](const char* x, const char* w) {
     const std::string text = concat("graph (x: f16[", x, "], w: f16[", w,
                                     "]) {\n  p = matmul(x, w)\n  y = tanh(p)\n  return y\n}\n");
@@ -363,7 +361,7 @@ TEST(CudaMma, TilesFillMultiprocessors) {
 
 // Facts take fragments where a library would leave what follows to a pass of its own; tiles from
 // shared memory stay first where there are such, and what has neither refuses.
-TEST(CudaMma, ItIsTakenForWhatALibraryDoesNotTakeAlong) {
+TEST_F(CudaMma, ItIsTakenForWhatALibraryDoesNotTakeAlong) {
   const auto candidates = [](const char* architecture, const char* follows) {
     const std::string text = concat(R"(graph (x: f16[4096, 768]) {
   w = constant f16[768, 3072] normal(seed = 1, mean = 0.0, deviation = 0.05)

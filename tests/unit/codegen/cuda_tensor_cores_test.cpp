@@ -21,18 +21,18 @@
 namespace tenon::cuda_test {
 namespace {
 
-using testing::expect_as_reference;
-using testing::has_compiler;
+class CudaTensorCores : public testing::EmulatedDeviceTest {};
 
-// What computes a graph on an emulated device, which gives what the reference does.
+using testing::expect_as_reference;
+
+// Compiles a graph for an emulated device, compares its results with the reference, and returns
+// the tasks that were selected.
 TaskList emulated_tasks(const std::string& text, const std::string& precision = "") {
   const Graph graph = run_pipeline(parse_graph(text, all_ops()), pipeline_for("cuda", precision));
   codegen::CompileOptions options = cpu_options();
   options.device = testing::emulated_target();
-  if (has_compiler()) {
-    expect_as_reference(graph, trial_inputs(graph, {TrialKind::Ordinary, TrialKind::Ordinary, 1}),
-                        text);
-  }
+  expect_as_reference(graph, trial_inputs(graph, {TrialKind::Ordinary, TrialKind::Ordinary, 1}),
+                      text);
   return codegen::select(graph, options);
 }
 
@@ -49,7 +49,7 @@ std::vector<std::byte> outcome(Program program, const std::vector<Tensor>& input
 
 // Rows of two axes, edges within a tile, weights either way round, what a library takes along and
 // what it does not.
-TEST(CudaTensorCores, ProductsTakeAnyEpilogueAlong) {
+TEST_F(CudaTensorCores, ProductsTakeAnyEpilogueAlong) {
   const std::vector<std::string> graphs = {
       R"(graph (x: f16[2, 70, 40], w: f16[40, 136], b: f16[136], r: f16[2, 70, 136]) {
   p = matmul(x, w)
@@ -95,7 +95,7 @@ TEST(CudaTensorCores, ProductsTakeAnyEpilogueAlong) {
 
 // Sums over pieces of the batch that do not come out even, zeros around images and none, windows of
 // fewer rows, several tiles of outputs and channels, a batch that the run decides.
-TEST(CudaTensorCores, GradientsOfWeightsAreSummedInPieces) {
+TEST_F(CudaTensorCores, GradientsOfWeightsAreSummedInPieces) {
   const std::vector<std::string> graphs = {
       R"(graph (x: f32[3, 7, 23, 64]@NHWC, dy: f32[3, 5, 21, 128]@NHWC, w: f32[128, 64, 3, 3]) {
   dw = conv_weight_gradient(x, dy) {kernel_shape = [3, 3]}
@@ -154,7 +154,7 @@ TEST(CudaTensorCores, GradientsOfWeightsAreSummedInPieces) {
 }
 
 // The emulation's compiler takes more than the device's.
-TEST(CudaTensorCores, TheCompilerOfTheDeviceTakesThem) {
+TEST_F(CudaTensorCores, TheCompilerOfTheDeviceTakesThem) {
   const std::string text =
       R"(graph (x: f32[64, 27, 27, 64]@NHWC, dy: f32[64, 27, 27, 64]@NHWC, w: f32[64, 64, 3, 3], rows: f32[32768, 32]) {
   dw = conv_weight_gradient(x, dy) {kernel_shape = [5, 5], pads = [2, 2, 2, 2]}
@@ -182,7 +182,7 @@ TEST(CudaTensorCores, TheCompilerOfTheDeviceTakesThem) {
 
 // Strides, dilation, zeros around images and none, tiles that end beyond the last pixel, sums that
 // a cluster shares, whatever follows; constant weights, and weights that lie so already.
-TEST(CudaTensorCores, ConvolutionsOverFewPixelsAreSharedByClusters) {
+TEST_F(CudaTensorCores, ConvolutionsOverFewPixelsAreSharedByClusters) {
   const std::vector<std::string> graphs = {
       R"(graph (x: f16[1, 9, 11, 64]@NHWC, z: f16[1, 7, 9, 64]@NHWC) {
   w = constant f16[64, 64, 3, 3] normal(seed = 3, mean = 0.0, deviation = 0.1)
@@ -211,7 +211,7 @@ TEST(CudaTensorCores, ConvolutionsOverFewPixelsAreSharedByClusters) {
 // Pixels that run on over rows and images (tiles of 128), last tiles that are not full, strides,
 // dilation, zeros around images and none, outputs that fill no tile, a batch that the run decides,
 // narrow numbers and f32; whatever follows.
-TEST(CudaTensorCores, ConvolutionsOverManyPixelsAreProducts) {
+TEST_F(CudaTensorCores, ConvolutionsOverManyPixelsAreProducts) {
   const std::vector<std::string> graphs = {
       R"(graph (x: f16[n, 9, 11, 64]@NHWC, z: f16[n, 9, 11, 64]@NHWC) {
   w = constant f16[64, 64, 3, 3] normal(seed = 3, mean = 0.0, deviation = 0.1)
@@ -253,7 +253,7 @@ TEST(CudaTensorCores, ConvolutionsOverManyPixelsAreProducts) {
 }
 
 // f32 goes to tensor cores where it may drop digits.
-TEST(CudaTensorCores, ProductsOfF32DropDigits) {
+TEST_F(CudaTensorCores, ProductsOfF32DropDigits) {
   const std::string text = R"(graph (x: f32[70, 40], w: f32[24, 40]) {
   t = transpose(w) {perm = [1, 0]}
   p = matmul(x, t)
@@ -270,7 +270,7 @@ TEST(CudaTensorCores, ProductsOfF32DropDigits) {
 
 // Bytes with and without a sign, weights that are turned ahead and weights that lie so, rows that
 // the run decides, edges within a tile; what follows ends in bytes, whole numbers and floats.
-TEST(CudaTensorCores, ProductsOfBytesAreSummedExactly) {
+TEST_F(CudaTensorCores, ProductsOfBytesAreSummedExactly) {
   const std::vector<std::string> graphs = {
       R"(graph (x: f32[n, 144]) {
   w8 = constant i8[144, 136] uniform(seed = 3, low = -127, high = 127)
@@ -338,8 +338,7 @@ std::string bytes_beside_sums(int rows, int columns, const char* added, const ch
 
 // What is added beside sums of bytes changes places with them, a tile ahead: few columns and
 // several tiles of them, edges within, bytes with and without a sign, floats.
-TEST(CudaTensorCores, BytesBesideSumsHaveTheReferencesBits) {
-  if (!has_compiler()) GTEST_SKIP() << "no C++ compiler to run emulated kernels with";
+TEST_F(CudaTensorCores, BytesBesideSumsHaveTheReferencesBits) {
   const std::vector<std::string> graphs = {
       bytes_beside_sums(300, 40, "u8", "u8", 0), bytes_beside_sums(300, 200, "u8", "u8", 7),
       bytes_beside_sums(150, 256, "i8", "i8", -7), bytes_beside_sums(300, 136, "f32", "u8", 3)};
@@ -360,7 +359,7 @@ TEST(CudaTensorCores, BytesBesideSumsHaveTheReferencesBits) {
 }
 
 // NVRTC takes less than other compilers: it knows no functions without the device's mark.
-TEST(CudaTensorCores, NvrtcTakesWhatIsWrittenForThem) {
+TEST_F(CudaTensorCores, NvrtcTakesWhatIsWrittenForThem) {
   try {
     codegen::cuda::compiler_name();
   } catch (const Error&) {
@@ -384,7 +383,7 @@ TEST(CudaTensorCores, NvrtcTakesWhatIsWrittenForThem) {
 
 // Channels that do not fill 128 bytes, strides, windows of one place, an edge that is not zero (a
 // copy has it around), whatever follows.
-TEST(CudaTensorCores, ConvolutionsOfBytesAreSummedExactly) {
+TEST_F(CudaTensorCores, ConvolutionsOfBytesAreSummedExactly) {
   const auto graph = [](const char* shape, const char* weights, const char* zero,
                         const char* attributes) {
     return concat("graph (x: f32[", shape, "]) {\n  w8 = constant i8[", weights,
@@ -422,8 +421,7 @@ TEST(CudaTensorCores, ConvolutionsOfBytesAreSummedExactly) {
 
 // The emulation notices what a device would: a tile that is read before it is there, one that is
 // overwritten while it is read, sums that are taken before they are added up.
-TEST(CudaTensorCores, WaitsThatAreLeftOutAreNoticed) {
-  if (!has_compiler()) GTEST_SKIP() << "no C++ compiler to run emulated kernels with";
+TEST_F(CudaTensorCores, WaitsThatAreLeftOutAreNoticed) {
   const Graph graph = parse_graph(R"(graph (x: f16[16, 640]) {
   w = constant f16[640, 8] normal(seed = 3, mean = 0.0, deviation = 0.5)
   p = matmul(x, w)
@@ -454,8 +452,7 @@ TEST(CudaTensorCores, WaitsThatAreLeftOutAreNoticed) {
 
 // Blocks of a cluster share sums and pixels; where shared memory holds less of a sum, stages are
 // used again, when all that copy into them have heard that they are read.
-TEST(CudaTensorCores, StagesThatBlocksShareAreUsedAgain) {
-  if (!has_compiler()) GTEST_SKIP() << "no C++ compiler to run emulated kernels with";
+TEST_F(CudaTensorCores, StagesThatBlocksShareAreUsedAgain) {
   const std::string text = R"(graph (x: f16[1, 6, 13, 128]@NHWC) {
   w = constant f16[128, 128, 3, 3] normal(seed = 3, mean = 0.0, deviation = 0.1)
   y = conv(x, w) {pads = [1, 1, 1, 1], out_layout = "NHWC"}
@@ -492,7 +489,7 @@ TEST(CudaTensorCores, StagesThatBlocksShareAreUsedAgain) {
 
 // What ends in the type of a large product is computed with it, a sum kept in f32 is not; programs
 // say how such kernels read their operands.
-TEST(CudaTensorCores, LargeProductsAreFusedWithWhatFollows) {
+TEST_F(CudaTensorCores, LargeProductsAreFusedWithWhatFollows) {
   const std::string text = R"(graph (x: f16[32, 128, 768], r: f32[32, 128, 3072]) {
   w = constant f16[768, 3072] normal(seed = 1, mean = 0.0, deviation = 0.05)
   b = constant f16[3072] normal(seed = 2, mean = 0.0, deviation = 0.5)

@@ -27,12 +27,12 @@
 namespace tenon::cuda_test {
 namespace {
 
+class Cuda : public testing::EmulatedDeviceTest {};
+
 using testing::expect_as_reference;
-using testing::has_compiler;
 using testing::run_emulated;
 
 void expect_as_reference(const std::string& text, std::uint64_t seed = 1) {
-  if (!has_compiler()) GTEST_SKIP() << "no C++ compiler to run emulated kernels with";
   const Graph graph = parse_graph(text, all_ops());
   expect_as_reference(graph, trial_inputs(graph, {TrialKind::Ordinary, TrialKind::Ordinary, seed}),
                       text);
@@ -40,7 +40,7 @@ void expect_as_reference(const std::string& text, std::uint64_t seed = 1) {
 
 // Threads, warps and whole blocks to an item; packed loads and stores; scratch in registers and
 // shared memory.
-TEST(Cuda, KernelsAgreeWithTheReference) {
+TEST_F(Cuda, KernelsAgreeWithTheReference) {
   expect_as_reference(
       R"(graph (x: f32[3, 5, 64], w: f32[64, 24], h: f16[4, 1024], image: f32[1, 10, 10, 32], i: i64[6], b: bool[7], n: i32[9]) {
   w0 = constant f32[64] normal(seed = 3, mean = 1.0, deviation = 0.5)
@@ -75,7 +75,7 @@ TEST(Cuda, KernelsAgreeWithTheReference) {
 
 // Queries, keys and values moved about, fewer of them than a block takes; masks; keys shared by
 // heads; sizes that are no multiple of a fragment.
-TEST(Cuda, AttentionIsOneKernel) {
+TEST_F(Cuda, AttentionIsOneKernel) {
   const std::vector<std::string> graphs = {
       R"(graph (q: f16[2, 66, 1, 16], k: f16[2, 1, 77, 16], v: f16[2, 1, 77, 32], mask: f32[2, 1, 1, 77]) {
   t = transpose(q) {perm = [0, 2, 1, 3]}
@@ -111,8 +111,7 @@ TEST(Cuda, AttentionIsOneKernel) {
 
 // What is moved and then folded in one group: a part of a concat is no copy of the whole; rows are
 // shared, kept and written twice.
-TEST(Cuda, GroupsAgreeWithTheReference) {
-  if (!has_compiler()) GTEST_SKIP() << "no C++ compiler to run emulated kernels with";
+TEST_F(Cuda, GroupsAgreeWithTheReference) {
   const std::string text =
       R"(graph (x: f32[1, 6, 6, 8], z: f32[1, 6, 6, 8], h: f16[3, 5, 256], r: f32[3, 5, 256]) {
   w = constant f32[256] normal(seed = 3, mean = 1.0, deviation = 0.5)
@@ -139,8 +138,7 @@ std::string kernel_code(const Graph& graph) {
 
 // Elements of a row are made of neighbours, on both sides and on one, which a thread loads once for
 // all that it makes; of those that lie too far away it loads each.
-TEST(Cuda, NeighboursAlongARowAreLoadedTogether) {
-  if (!has_compiler()) GTEST_SKIP() << "no C++ compiler to run emulated kernels with";
+TEST_F(Cuda, NeighboursAlongARowAreLoadedTogether) {
   const std::string text =
       R"(graph (x: f32[1, 33, 32, 64]@NHWC, dx: f32[1, 33, 32, 64]@NHWC, z: f32[1, 33, 32, 128]@NHWC, dz: f32[1, 33, 32, 128]@NHWC) {
   a = lrn(x) {size = 5, alpha = 0.5}
@@ -164,7 +162,7 @@ TEST(Cuda, NeighboursAlongARowAreLoadedTogether) {
 
 // Pieces of a gradient by weights are added up by a thread for each element: weights that are read
 // once, far apart, do not outweigh pieces that lie side by side.
-TEST(Cuda, SumsAcrossNeighboursAreAThreads) {
+TEST_F(Cuda, SumsAcrossNeighboursAreAThreads) {
   const Graph graph = run_pipeline(
       parse_graph(
           R"(graph (x: f32[128, 13, 13, 384]@NHWC, dy: f32[128, 13, 13, 256]@NHWC, w: f32[3, 3, 384, 256]@HWIO) {
@@ -182,8 +180,7 @@ TEST(Cuda, SumsAcrossNeighboursAreAThreads) {
 
 // Of many short rows a warp does several at once; the last warp has fewer, and of more rows a block
 // does some in turn.
-TEST(Cuda, ManyShortRowsShareWarps) {
-  if (!has_compiler()) GTEST_SKIP() << "no C++ compiler to run emulated kernels with";
+TEST_F(Cuda, ManyShortRowsShareWarps) {
   const std::string text = R"(graph (x: f32[32770, 32], odd: f32[32800, 40]) {
   y = softmax(x) {axis = -1}
   at = arg_max(x) {axis = 1}
@@ -200,8 +197,7 @@ TEST(Cuda, ManyShortRowsShareWarps) {
 }
 
 // What is computed where it is read: loops of both may have the same numbers.
-TEST(Cuda, ScratchThatIsReadOnceIsNotKept) {
-  if (!has_compiler()) GTEST_SKIP() << "no C++ compiler to run emulated kernels with";
+TEST_F(Cuda, ScratchThatIsReadOnceIsNotKept) {
   const std::string text =
       R"(graph (x: f32[2, 2, 2, 3], w: f32[2, 2, 3, 3], z: f32[2, 3, 9, 7], v: f32[3, 2, 2, 2]) {
   c = conv(x, w) {pads = [1, 1, 1, 1]}
@@ -218,7 +214,7 @@ TEST(Cuda, ScratchThatIsReadOnceIsNotKept) {
 }
 
 // Narrow factors whose sum is wide, and gradients by weights that are laid out otherwise.
-TEST(Cuda, NarrowStepsOfTrainingAreALibrarys) {
+TEST_F(Cuda, NarrowStepsOfTrainingAreALibrarys) {
   const Graph graph = run_pipeline(
       parse_graph(
           R"(graph (x: f32[8, 128, 128, 128]@NHWC, dy: f32[8, 128, 128, 256]@NHWC, w: f32[256, 128, 3, 3]) {
@@ -246,7 +242,7 @@ TEST(Cuda, NarrowStepsOfTrainingAreALibrarys) {
 }
 
 // Strided and not, with weights and results laid out as networks have them.
-TEST(Cuda, GradientsOfConvolutionsAreALibrarys) {
+TEST_F(Cuda, GradientsOfConvolutionsAreALibrarys) {
   const Graph graph = run_pipeline(
       parse_graph(
           R"(graph (x: f32[2, 16, 16, 32]@NHWC, dy: f32[2, 8, 8, 64]@NHWC, w: f32[64, 32, 3, 3], v: f32[32, 16, 3, 3]) {
@@ -274,7 +270,7 @@ TEST(Cuda, GradientsOfConvolutionsAreALibrarys) {
 
 // Few channels become many: strided windows, windows that are unfolded whole, constant weights and
 // given ones, the gradient of weights; channels first and last, one channel.
-TEST(Cuda, ImagesOfFewChannelsAreFolded) {
+TEST_F(Cuda, ImagesOfFewChannelsAreFolded) {
   const std::vector<std::string> graphs = {
       R"(graph (x: f16[2, 3, 35, 35], w: f16[8, 3, 11, 11], b: f16[8]) {
   y = conv(x, w, b) {strides = [4, 4], pads = [3, 3, 4, 4]}
@@ -323,7 +319,7 @@ TEST(Cuda, ImagesOfFewChannelsAreFolded) {
 }
 
 // Long sums are taken in pieces, and their pieces again.
-TEST(Cuda, LongSumsAreTakenInPieces) {
+TEST_F(Cuda, LongSumsAreTakenInPieces) {
   const std::string text = R"(graph (x: f32[4, 100, 100, 64], z: f32[400000]) {
   rows = reduce_sum(x) {axes = [0, 1, 2], keep_axes = false}
   most = reduce_max(z) {axes = [0], keep_axes = false}
@@ -339,7 +335,7 @@ TEST(Cuda, LongSumsAreTakenInPieces) {
   EXPECT_GE(list.tasks.size(), 6U);
 }
 
-TEST(Cuda, ExtentsThatTheRunDecides) {
+TEST_F(Cuda, ExtentsThatTheRunDecides) {
   expect_as_reference(R"(graph (x: f32[N, M, 8], w: f32[8, 6]) {
   y = matmul(x, w)
   z = softmax(y) {axis = 1}
@@ -350,16 +346,14 @@ TEST(Cuda, ExtentsThatTheRunDecides) {
 )");
 }
 
-TEST(Cuda, DataThatBreaksARuleIsReported) {
-  if (!has_compiler()) GTEST_SKIP() << "no C++ compiler to run emulated kernels with";
+TEST_F(Cuda, DataThatBreaksARuleIsReported) {
   const Graph graph = parse_graph(
       "graph (x: f32[4], i: i64[2]) {\n  y = gather(x, i) {axis = 0}\n  return y\n}\n", all_ops());
   const Tensor x(DType::F32, {4}), far = Tensor::of_integers(std::vector<std::int64_t>{1, 9});
   EXPECT_THROW(run_emulated(graph, {x, far}), Error);
 }
 
-TEST(Cuda, RandomGraphsAgreeWithTheReference) {
-  if (!has_compiler()) GTEST_SKIP() << "no C++ compiler to run emulated kernels with";
+TEST_F(Cuda, RandomGraphsAgreeWithTheReference) {
   int compiled = 0;
   for (std::uint64_t seed = 900; compiled < 6; ++seed) {
     const Graph graph = random_graph({seed, 8, false});
@@ -412,7 +406,7 @@ std::vector<std::string> calls_of(const std::string& text) {
   return calls;
 }
 
-TEST(Cuda, ProductsBecomeCallsOfALibrary) {
+TEST_F(Cuda, ProductsBecomeCallsOfALibrary) {
   EXPECT_EQ(
       calls_of("graph (a: f16[4, 32, 64], b: f16[64, 48]) {\n  y = matmul(a, b)\n  return y\n}\n"),
       std::vector<std::string>{"product dtype=f16 result=f16 tf32=0 transpose_a=0 transpose_b=0 "
@@ -428,7 +422,7 @@ TEST(Cuda, ProductsBecomeCallsOfALibrary) {
             std::vector<std::string>{"loops"});
 }
 
-TEST(Cuda, ConvolutionsBecomeCallsOfALibrary) {
+TEST_F(Cuda, ConvolutionsBecomeCallsOfALibrary) {
   const std::string call =
       "convolution dtype=f16 result=f16 tf32=0 transpose_a=0 transpose_b=0 bias=1 residual=1 "
       "rectified=1 alpha=1 "
@@ -449,7 +443,7 @@ TEST(Cuda, ConvolutionsBecomeCallsOfALibrary) {
 }
 
 // With all digits libraries have kernels for few shapes that add a residual: loops do.
-TEST(Cuda, ExactConvolutionsLeaveResidualsToLoops) {
+TEST_F(Cuda, ExactConvolutionsLeaveResidualsToLoops) {
   EXPECT_EQ(calls_of(R"(graph (x: f32[1, 56, 56, 64]@NHWC, z: f32[1, 56, 56, 64]@NHWC) {
   w = constant f32[64, 64, 3, 3] normal(seed = 1, mean = 0.0, deviation = 0.1)
   b = constant f32[64] normal(seed = 2, mean = 0.0, deviation = 0.1)
@@ -468,7 +462,7 @@ TEST(Cuda, ExactConvolutionsLeaveResidualsToLoops) {
                                       "loops"}));
 }
 
-TEST(Cuda, TasksOfLibrariesHoldTogether) {
+TEST_F(Cuda, TasksOfLibrariesHoldTogether) {
   const Graph graph = parse_graph(
       "graph (a: f16[32, 64], b: f16[64, 48]) {\n  m = matmul(a, b)\n  y = softmax(m) {axis = 1}\n "
       " return y\n}\n",
@@ -482,7 +476,7 @@ TEST(Cuda, TasksOfLibrariesHoldTogether) {
 }
 
 // What a kernel reads only where it writes may give it its memory.
-TEST(Cuda, ResultsTakeTheMemoryOfOperandsThatEnd) {
+TEST_F(Cuda, ResultsTakeTheMemoryOfOperandsThatEnd) {
   const Graph graph = parse_graph(
       "graph (a: f16[32, 64], b: f16[64, 48]) {\n  m = matmul(a, b)\n  g = gelu(m)\n  y = "
       "softmax(g) {axis = 1}\n  return y\n}\n",
@@ -500,7 +494,7 @@ TEST(Cuda, ResultsTakeTheMemoryOfOperandsThatEnd) {
 }
 
 // Side by side in a few turns: each gets all positions for itself.
-TEST(Cuda, LoopsThatKnowNothingOfEachOtherAreKernels) {
+TEST_F(Cuda, LoopsThatKnowNothingOfEachOtherAreKernels) {
   const std::string text = R"(graph (w: f32[16, 8, 3, 3]) {
   y0, y1 = fused(w) group = graph (w: f32[16, 8, 3, 3]) {
     b = cast(w) {to = bf16}
@@ -520,7 +514,7 @@ TEST(Cuda, LoopsThatKnowNothingOfEachOtherAreKernels) {
 }
 
 // Rows of three channels are written four numbers at a time.
-TEST(Cuda, OddLoopsAreJoined) {
+TEST_F(Cuda, OddLoopsAreJoined) {
   const std::string text =
       "graph (x: f32[2, 3, 5, 8]) {\n  y = transpose(x) {perm = [0, 2, 3, 1]}\n  return y\n}\n";
   const Graph graph = parse_graph(text, all_ops());
@@ -535,8 +529,7 @@ TEST(Cuda, OddLoopsAreJoined) {
   expect_as_reference(text);
 }
 
-TEST(Cuda, GeluKeepsItsDigitsFarBelowZero) {
-  if (!has_compiler()) GTEST_SKIP() << "no C++ compiler to run emulated kernels with";
+TEST_F(Cuda, GeluKeepsItsDigitsFarBelowZero) {
   const Graph graph =
       parse_graph("graph (x: f32[401]) {\n  y = gelu(x)\n  return y\n}\n", all_ops());
   Tensor x(DType::F32, {401});
@@ -550,8 +543,7 @@ TEST(Cuda, GeluKeepsItsDigitsFarBelowZero) {
 
 // Quotients are multiplied out there: next to every half, and beyond what bytes can be, by divisors
 // whose digits are all ones, a single one, and any others.
-TEST(Cuda, NumbersAreRoundedToBytesAsTheReferenceDoes) {
-  if (!has_compiler()) GTEST_SKIP() << "no C++ compiler to run emulated kernels with";
+TEST_F(Cuda, NumbersAreRoundedToBytesAsTheReferenceDoes) {
   const std::vector<std::string> scales = {
       "0.0505006574", "0.0830369517",   "0.25",  "1",     "1.99999988",     "1.00000012",  "0.7",
       "3e5",          "1.90734852e-06", "1e-15", "1e-30", "5.76460821e+17", "0.0301161464"};
@@ -595,7 +587,7 @@ TEST(Cuda, NumbersAreRoundedToBytesAsTheReferenceDoes) {
   }
 }
 
-TEST(Cuda, LibraryCallsAreReadBack) {
+TEST_F(Cuda, LibraryCallsAreReadBack) {
   LibraryCall call;
   call.kind = LibraryCall::Kind::Convolution;
   call.dtype = "bf16";
@@ -608,7 +600,7 @@ TEST(Cuda, LibraryCallsAreReadBack) {
                Error);
 }
 
-TEST(Cuda, TargetsAreNamedByTheirArchitecture) {
+TEST_F(Cuda, TargetsAreNamedByTheirArchitecture) {
   EXPECT_EQ(codegen::cuda::parse_target("cuda:sm_80")->architecture, "sm_80");
   EXPECT_EQ(codegen::cuda::parse_target("cuda")->architecture, "sm_90a");
   EXPECT_FALSE(codegen::cuda::parse_target("cuda:fast"));

@@ -14,8 +14,9 @@
 namespace tenon {
 namespace {
 
-TEST(DeviceBudget, StepsRunAgainGiveTheSameBits) {
-  if (!testing::has_compiler()) GTEST_SKIP() << "no C++ compiler to run emulated kernels with";
+class DeviceBudget : public testing::EmulatedDeviceTest {};
+
+TEST_F(DeviceBudget, StepsRunAgainGiveTheSameBits) {
   const StatefulGraph step = testing::convolutions_step(6, 10);
   std::optional<codegen::StepProblem> described;
   const Program plain = testing::compile_emulated(step.graph, &described);
@@ -50,7 +51,7 @@ constexpr const char* kLargeValues = R"(graph net (x: f32[2048, 2048]) {
   return y4
 })";
 
-TEST(DeviceBudget, ValuesAreSwappedToTheHost) {
+TEST_F(DeviceBudget, ValuesAreSwappedToTheHost) {
   TrainOptions options;
   options.loss.kind = "mse";
   StatefulGraph step = train(parse_graph(kLargeValues, all_ops()), options);

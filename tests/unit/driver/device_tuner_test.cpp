@@ -135,7 +135,7 @@ TEST(DeviceTuner, RefusalsHaveReasons) {
 }
 
 TEST(DeviceTuner, EveryCandidateGivesWhatTheReferenceDoes) {
-  if (!testing::has_compiler()) GTEST_SKIP() << "no C++ compiler to run emulated kernels with";
+  if (!testing::has_compiler()) GTEST_SKIP() << testing::kNeedsCompiler;
   for (const char* text : {kProduct, kConvolution, kWeightGradient}) {
     const Graph graph = graph_of(text);
     const std::vector<Datum> inputs =
@@ -152,7 +152,7 @@ TEST(DeviceTuner, EveryCandidateGivesWhatTheReferenceDoes) {
 
 // A symbol's values may each have their own; nests that read the same are not one kernel then.
 TEST(DeviceTuner, RangesOfASymbolHaveKernelsOfTheirOwn) {
-  if (!testing::has_compiler()) GTEST_SKIP() << "no C++ compiler to run emulated kernels with";
+  if (!testing::has_compiler()) GTEST_SKIP() << testing::kNeedsCompiler;
   const Graph graph = graph_of(R"(graph <n in [1, 300]> (x: f16[n, 16]) {
   w = constant f16[16, 128] normal(seed = 3, mean = 0.0, deviation = 0.5)
   p = matmul(x, w)

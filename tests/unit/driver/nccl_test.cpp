@@ -50,7 +50,7 @@ class FakeNccl : public ::testing::Test {
   }
   static void TearDownTestSuite() { fs::remove_all(folder_); }
   void SetUp() override {
-    if (!testing::has_compiler()) GTEST_SKIP() << "needs a C++ compiler";
+    if (!testing::has_compiler()) GTEST_SKIP() << testing::kNeedsCompiler;
     ASSERT_FALSE(library_.empty()) << "the library does not compile";
   }
   static std::shared_ptr<cuda::NcclRanks> ranks_like(Communicator& control) {

@@ -55,17 +55,6 @@ void expect_equal(const TunedKernel& a, const TunedKernel& b) {
   EXPECT_EQ(to_json({a}), to_json({b}));
 }
 
-TEST(TuningCachePath, IsInTheFirstFolderThatThereIs) {
-  EXPECT_EQ(tuning_cache_path("/cache", "/home/a", "/home/b"), "/cache/tenon/tuning.sqlite");
-  EXPECT_EQ(tuning_cache_path(nullptr, "/home/a", "/home/b"), "/home/a/.cache/tenon/tuning.sqlite");
-  EXPECT_EQ(tuning_cache_path("relative", "/home/a", nullptr),
-            "/home/a/.cache/tenon/tuning.sqlite");
-  EXPECT_EQ(tuning_cache_path("", "", "/home/b"), "/home/b/.cache/tenon/tuning.sqlite");
-  EXPECT_EQ(tuning_cache_path(nullptr, ".", "/home/b"), "/home/b/.cache/tenon/tuning.sqlite");
-  EXPECT_EQ(tuning_cache_path(nullptr, nullptr, nullptr), std::nullopt);
-  EXPECT_EQ(tuning_cache_path(nullptr, "relative", ""), std::nullopt);
-}
-
 TEST_F(TuningCacheTest, KeepsWhatIsStored) {
   {
     TuningCache cache = writer();

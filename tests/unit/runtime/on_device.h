@@ -114,7 +114,7 @@ class FakeDeviceTest : public ::testing::Test {
 
 /// The body's failures are those of the process, which has the driver of the tests.
 inline void in_own_process(const std::function<void(FakeCuda&)>& body) {
-  if (!has_compiler()) GTEST_SKIP() << "no C++ compiler to run emulated kernels with";
+  if (!has_compiler()) GTEST_SKIP() << kNeedsCompiler;
   ::testing::FLAGS_gtest_death_test_style = "threadsafe";
   EXPECT_EXIT(
       {
