@@ -17,18 +17,19 @@
 namespace tenon::testing {
 namespace {
 
-// A mutant may ask for a loop without end and for more than any memory holds. Sums stay short
-// enough for what f32 loses in them to stay within the leeway.
+// A mutant may contain an infinite loop or exceed the memory. Reductions stay short enough for
+// f32's rounding to remain within the tolerance.
 constexpr std::int64_t kMaxNodeRuns = 4000, kMaxResultBytes = 256 << 10;
 
-// What stands in for elements that fail: outputs that are the same with each do not depend on them.
+// Placeholder values for elements that fail: outputs that are equal under both do not depend on
+// failed elements.
 constexpr double kStandIns[] = {5, 100};
 
-// One run: its outputs, or why it was refused.
+// One run: its outputs, or the reason of its refusal.
 struct Outcome {
   std::vector<Datum> outputs;
   std::optional<std::string> refusal;
-  bool is_over_limit = false;  // it tells nothing
+  bool is_over_limit = false;  // inconclusive
 };
 
 struct Trial {
@@ -78,7 +79,7 @@ bool is_small(const Graph& graph) {
   return true;
 }
 
-// A run that ends where it should not is named by its stage.
+// A failing run is reported with its stage.
 struct Stage : std::exception {
   explicit Stage(std::string text) : what_text(std::move(text)) {}
   const char* what() const noexcept override { return what_text.c_str(); }
@@ -107,10 +108,10 @@ std::string result_difference(const Graph& graph, const Graph& optimised, const 
                 "': ", different->what);
 }
 
-// An element that no output depends on need not be computed, and then cannot fail: nodes may be
-// gone from the optimised graph, and of those that are left kernels compute what is read of them.
-// So the program is right where its outputs are those of the optimised graph, whatever stands in
-// for elements that fail.
+// An element that no output depends on may be skipped together with its errors: nodes may be
+// eliminated from the optimised graph, and kernels compute only the elements that are read. So the
+// program is right if its outputs equal those of the optimised graph for any placeholder of failed
+// elements.
 std::string taken_though_refused(const Graph& optimised, const Trial& trial, const Outcome& got) {
   for (const double stand_in : kStandIns) {
     const Trial total{trial.inputs, run_reference(optimised, trial.inputs, stand_in)};
@@ -187,7 +188,7 @@ Verdict judge_graph(Graph graph, std::uint64_t number) {
 
 namespace {
 
-// Extents that have a name get a number, the same wherever they have that name.
+// Gives each named extent a number, the same for every occurrence of the name.
 void number_symbols(onnx_schema::ModelProto& model) {
   std::map<std::string, std::int64_t> numbers;
   for (auto& input : *model.mutable_graph()->mutable_input()) {

@@ -9,26 +9,26 @@
 
 namespace tenon::testing {
 
-/// What became of a mutant.
+/// Result of a mutant.
 struct Verdict {
   enum class Kind : std::uint8_t {
-    /// refused when it was read
+    /// refused by the importer
     NotImported,
     /// refused in every run, by both
     Refused,
     /// ran at least once, with equal results
     Agreed,
-    /// runs by definition only, or is too large to try
+    /// runs in the reference only, or is too large to try
     NotCompiled,
     Failed,
   };
   Kind kind = Kind::Agreed;
-  /// of a failure
+  /// description of a failure
   std::string what;
 };
 
 struct Mutant {
-  /// of the model that it was made of
+  /// name of the original model
   std::string name;
   /// of the ONNX file
   std::string bytes;
@@ -36,11 +36,11 @@ struct Mutant {
   std::vector<std::string> changes;
 };
 
-/// The mutant of that number; the same for the same seeds.
+/// Returns the mutant of that number; deterministic for equal seeds.
 Mutant make_mutant(const Seeds& seeds, std::uint64_t number);
 
-/// Imports the model, runs it by definition and compiled on a few sets of inputs, and compares:
-/// both must take the same inputs and give the same results. Exceptions other than Error are
+/// Imports the model, runs it in the reference and compiled on a few sets of inputs, and compares:
+/// both must accept the same inputs and give the same results. Exceptions other than Error are
 /// failures.
 Verdict judge(const std::string& model, std::uint64_t number);
 

@@ -1,16 +1,15 @@
 // tenon-mutate-onnx [--count=N] [--seed=N] [--jobs=N] [--limit=SECONDS] [--keep=DIR] [--one=N]
-// [--symbolic]
-//                   [FOLDER...]
+//                   [--symbolic] [FOLDER...]
 //
-// Changes the structure of ONNX models at random and holds each mutant to the rule: it is refused
-// with an Error, or the reference and the compiled program take the same inputs and give the same
-// results. Mutants run in processes of their own, so that a crash or a hang is one line of the
-// report. Those that fail are kept in DIR (build/mutants) as N.onnx, and N.txt says what was
-// changed and what happened.
+// Mutation fuzzer of ONNX models. Changes the structure of models at random and checks each mutant:
+// either it is refused with an Error, or the reference and the compiled program accept the same
+// inputs and give the same results. Mutants run in worker processes, so that a crash or a hang is
+// one line of the report. Failing mutants are kept in DIR (build/mutants) as N.onnx; N.txt lists
+// the changes and the failure.
 //
 // Models come from `FOLDER/*/model.onnx`, from the zoo and from random graphs. --one runs one
-// mutant in this process: for a debugger. Extents that have names in a model are given numbers,
-// unless --symbolic is given.
+// mutant in this process, for a debugger. Named extents of a model get numbers unless --symbolic is
+// given.
 
 #include "base/error.h"
 #include "base/text.h"

@@ -22,7 +22,7 @@ using onnx_schema::ValueInfoProto;
 std::int64_t odd_integer(std::int64_t was, Random& random) {
   constexpr std::int64_t lowest = std::numeric_limits<std::int64_t>::min();
   constexpr std::int64_t highest = std::numeric_limits<std::int64_t>::max();
-  const auto bits = static_cast<std::uint64_t>(was);  // goes round at the ends
+  const auto bits = static_cast<std::uint64_t>(was);  // wraps around at the ends
   const auto more = static_cast<std::int64_t>(bits + 1), less = static_cast<std::int64_t>(bits - 1),
              other = static_cast<std::int64_t>(1 - bits);
   const std::vector<std::int64_t> among{0,       1, -1,  2,       3,        -2,     -3,     4,
@@ -57,7 +57,7 @@ void erase_at(List& list, int position) {
   list.erase(list.begin() + position);
 }
 
-// Every graph of a model: the main one, bodies and bodies in them.
+// Collects every graph of a model: the main one and nested bodies.
 void collect(GraphProto& graph, std::vector<GraphProto*>& all) {
   all.push_back(&graph);
   for (NodeProto& node : *graph.mutable_node()) {
@@ -75,7 +75,7 @@ class Mutation {
     graph_ = random.chance(70) ? graphs_.front() : random.pick(graphs_);
   }
 
-  // What was done; empty where there was nothing to do it to.
+  // Returns the change; empty if the mutation did not apply.
   std::string run() {
     using Kind = std::string (Mutation::*)();
     static const std::vector<Kind> kinds{&Mutation::change_attribute,
@@ -282,7 +282,7 @@ class Mutation {
     return concat(op_name(*node), " reads '", node->input(node->input_size() - 1), "' too");
   }
 
-  // Whoever read it reads what it read.
+  // Removes a node; its readers read its operand instead.
   std::string drop_node() {
     if (graph_->node_size() == 0) return "";
     const int k = position(graph_->node_size());
@@ -377,7 +377,7 @@ class Mutation {
     return concat("input '", name, "': extent ", k, " = ", dim.dim_value());
   }
 
-  // An extent of one value, wherever it is: what belongs together may stay so.
+  // Changes every occurrence of one extent, so that related extents stay consistent.
   std::string resize_all() {
     std::string name;
     TypeProto::Tensor* type = any_input_type(name);
@@ -439,7 +439,7 @@ class Mutation {
     return concat("initializer '", tensor.name(), "': ", mutate_tensor(tensor, random_));
   }
 
-  // An input becomes an initializer: what was known only in the run is known before.
+  // An input becomes an initializer: a run-time value becomes known at compile time.
   std::string fix_input() {
     std::string name;
     const TypeProto::Tensor* type = any_input_type(name);
@@ -544,7 +544,7 @@ void GenePool::add(const GraphProto& graph) {
 
 std::vector<std::string> mutate(ModelProto& model, const GenePool& pool, Random& random) {
   std::vector<std::string> done;
-  // Declared shapes would refuse most of what follows before anything else sees it.
+  // Declared shapes would refuse most mutants before the later stages see them.
   if (random.chance(85)) {
     for (ValueInfoProto& output : *model.mutable_graph()->mutable_output()) output.clear_type();
     model.mutable_graph()->clear_value_info();

@@ -13,7 +13,7 @@ class ModelProto;
 
 namespace tenon::testing {
 
-/// What the models that mutants are made of hold, to be put into others.
+/// Parts of the seed models, for insertion into others.
 struct GenePool {
   std::vector<std::string> op_types;
   /// by operator, as messages
@@ -23,8 +23,8 @@ struct GenePool {
   void add(const onnx_schema::GraphProto& graph);
 };
 
-/// Changes a model's structure: attributes, edges, nodes, shapes, types, ranks, initializers,
-/// versions. What comes out may make sense or not. Gives what was changed, a line for each.
+/// Mutates a model's structure: attributes, edges, nodes, shapes, types, ranks, initializers,
+/// versions. The result need not be valid. Returns the changes, a line each.
 std::vector<std::string> mutate(onnx_schema::ModelProto& model, const GenePool& pool,
                                 Random& random);
 

@@ -84,7 +84,7 @@ std::string mutate_tensor(TensorProto& proto, Random& random) {
     case 2:
       retype_tensor(proto, any_element_type(random), random);
       return concat("element type ", proto.data_type());
-    case 3:  // claims that its bytes do not bear out
+    case 3:  // shape and data disagree
       proto.add_dims(random.chance(50) ? std::numeric_limits<std::int64_t>::max()
                                        : random.between(-1, 3));
       return "an extent more than it has elements for";

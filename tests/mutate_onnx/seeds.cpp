@@ -25,7 +25,7 @@ Seeds::Model random_model(Random& random) {
       return {concat("random:", options.seed, "?nodes=", kNodes),
               onnx::export_onnx(random_graph(options))};
     } catch (const Error&) {
-      // ONNX has no way to say it; another has.
+      // ONNX cannot express this one; the next may be expressible.
     }
   }
 }

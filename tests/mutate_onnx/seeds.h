@@ -8,8 +8,8 @@
 
 namespace tenon::testing {
 
-/// The models that mutants are made of: those in folders, small networks of the zoo, and random
-/// graphs, which are made as they are asked for.
+/// Seed models of mutants: models in folders, small networks of the zoo, and random graphs, which
+/// are generated on demand.
 struct Seeds {
   struct Model {
     std::string name, bytes;
@@ -19,7 +19,7 @@ struct Seeds {
   /// else extents of inputs are numbers
   bool keeps_symbols = false;
 
-  /// Reads `*/model.onnx` beneath the folders. Throws Error for one that is none.
+  /// Reads `*/model.onnx` beneath the folders. Throws Error for a file that is not a model.
   explicit Seeds(const std::vector<std::string>& folders);
   Model pick(Random& random) const;
 };

@@ -21,13 +21,13 @@ namespace tenon::testing {
 namespace {
 
 constexpr int kPollMs = 50;
-constexpr double kWallPerLimit = 20;  // a worker that waits for ever takes no processor time
+constexpr double kWallPerLimit = 20;  // a blocked worker does not use processor time
 
-// What a worker and its parent both see.
+// Memory shared between a worker and its parent.
 struct Shared {
   std::atomic<std::uint64_t> next;
   struct Slot {
-    std::atomic<std::uint64_t> current;  // 0: none
+    std::atomic<std::uint64_t> current;  // 0: idle
   } slots[64];
 };
 

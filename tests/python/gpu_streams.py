@@ -62,7 +62,7 @@ def main():
                 k = (turn * (number + 1) + number) % INPUTS
                 if bits(program, inputs[k]) != wanted[k]:
                     different.append(f"{word}, thread {number}, run {turn}")
-        except Exception as error:  # told below
+        except Exception as error:  # reported below
             errors.append(f"{word}, thread {number}: {error}")
 
     threads = [threading.Thread(target=work, args=(number, *program)) for program in programs for number in range(THREADS)]
@@ -73,7 +73,8 @@ def main():
     expect(f"{len(programs)} programs in {THREADS} contexts each, all at once, run", not errors, "; ".join(errors[:3]))
     expect(f"{len(threads) * ROUNDS * INPUTS} runs at once give the bits of runs one after another", not different,
            f"{len(different)} differ: " + "; ".join(different[:5]))
-    for word, program, inputs, wanted in programs:  # by one thread, finished in another order than begun
+    # by one thread, finished in another order than begun
+    for word, program, inputs, wanted in programs:
         same = True
         for _ in range(ROUNDS):
             pending = [program.start(*each) for each in inputs]

@@ -48,7 +48,7 @@ def main():
     expect("a result of tensors on the GPU stays there", isinstance(y, DeviceArray), y)
     expect("it is what the processor gives", near(y.numpy()))
     out = DeviceArray.empty((8, 32), "f32")
-    for k in range(4):  # the third run is recorded, the fourth replays it
+    for k in range(4):  # the third run is captured, the fourth replays the graph
         given = gpu(on_gpu, out=out)
         expect(f"written to the memory that was given, run {k}", given is out and near(out.numpy()))
     for k in range(4):  # memory that changes from run to run
@@ -75,7 +75,7 @@ def main():
     else:
         tensor = torch.from_numpy(x).cuda()
         scaled = torch.empty_like(tensor)
-        with torch.cuda.stream(torch.cuda.Stream()):  # work that is not done when the run is asked for
+        with torch.cuda.stream(torch.cuda.Stream()):  # producer still running when the run starts
             for _ in range(200):
                 scaled = tensor * 0.5 + scaled * 0
             expect("a stream of the maker's is waited for", near(gpu(scaled * 2).numpy()))

@@ -13,12 +13,12 @@ import onnx.backend.test
 
 import tenon.backend
 
-# Names that ONNX 1.12 says and numpy has given up since.
+# Names that ONNX 1.12 uses and numpy has removed since.
 for _name, _type in (("object", object), ("bool", bool), ("int", int), ("float", float)):
     if _name not in np.__dict__:
         setattr(np, _name, _type)
 
-# Cases that ONNX's runner cannot compare, whatever a backend gives.
+# Cases that ONNX's runner cannot compare, regardless of the backend.
 INCOMPARABLE = {
     "test_loop16_seq_none": "it takes the length of the scalars in a sequence",
 }

@@ -116,7 +116,7 @@ class Running(unittest.TestCase):
             np.testing.assert_array_equal(run.result(), np.maximum(x, 0))
             self.assertIs(run.result(), run.result())
         self.assertEqual(len(program._idle), 4)
-        program.start(inputs[0])  # whom nobody asks for
+        program.start(inputs[0])  # discarded
         gc.collect()
         self.assertEqual(len(program._idle), 4)
         np.testing.assert_array_equal(program.start(x=inputs[3]).result(), np.maximum(inputs[3], 0))
@@ -159,7 +159,7 @@ class Running(unittest.TestCase):
         arguments = (context._handle, context._in, ctypes.c_size_t(1), context._out, ctypes.c_size_t(1))
         overhead = least(lambda: program(x)) - least(lambda: raw(*arguments))
         print(f"a call of Python's over one of C's: {overhead * 1e6:.1f} us", file=sys.stderr)
-        self.assertLess(overhead, 50e-6)  # 10 us when nobody else uses the machine
+        self.assertLess(overhead, 50e-6)  # 10 us on an idle machine
 
 
 class Errors(unittest.TestCase):
@@ -452,12 +452,12 @@ class OnAGpu(unittest.TestCase):
         given = ForeignTensor(self.x)
         taken = _device.device_array(given)
         self.assertEqual((taken.pointer, taken.shape, taken.type), (self.x.ctypes.data, (1, 4), "f32"))
-        self.assertEqual(given.streams, [1])  # the default stream follows the maker's
+        self.assertEqual(given.streams, [1])  # the default stream waits for the producer's
         self.assertEqual(len(_device._given), 1)
         del taken
         gc.collect()
         self.assertEqual(_device._given, {})
-        _device.capsule_of(_device.DeviceArray(1, (2,), "f32", 0, None))  # that nobody takes
+        _device.capsule_of(_device.DeviceArray(1, (2,), "f32", 0, None))  # never consumed
 
     def test_runs_on_the_memory_itself(self):
         with self.as_if_on_gpu():

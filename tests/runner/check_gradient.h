@@ -8,13 +8,12 @@
 
 namespace tenon::testing {
 
-/// Where a function bends, as a ReLU does at zero, the slopes to both sides differ and neither is
-/// the gradient.
+/// At a kink, such as that of ReLU at zero, the one-sided slopes differ and finite differences do
+/// not approximate the gradient.
 enum class Kinks : std::uint8_t { Compared, LeftOut };
 
-/// How the gradient of a graph's floating outputs, weighted by fixed random numbers, by its
-/// floating inputs differs from central finite differences; empty if it does not. Inputs of f64 are
-/// asked for.
+/// Compares gradients of a graph's floating outputs, weighted by fixed random numbers, with central
+/// finite differences by its f64 inputs. Returns the difference; empty for agreement.
 std::string gradient_failure(const Graph& graph, const std::vector<Datum>& inputs,
                              Kinks kinks = Kinks::Compared);
 

@@ -16,7 +16,7 @@
 namespace tenon::testing {
 namespace {
 
-// Past this many operations the element-by-element evaluator is too slow for a test.
+// Above this number of operations the element-by-element evaluator is too slow for a test.
 constexpr std::int64_t kPlainFlops = 200000;
 constexpr std::int64_t kProbesPerOperand = 12;
 
@@ -221,8 +221,8 @@ std::string compare(std::string_view what, const std::vector<Tensor>& actual,
   return "";
 }
 
-// The block evaluator against the definition, element by element; they fold in the same order, so
-// every bit agrees.
+// Compares the block evaluator with the definition, element by element; both reduce in the same
+// order, so every bit agrees.
 std::string check_blocks(const Check& check, const std::vector<Tensor>& tensors,
                          const std::vector<Tensor>& results) {
   const Graph graph = make_graph(check, tensors);
@@ -250,7 +250,7 @@ std::string check_blocks(const Check& check, const std::vector<Tensor>& tensors,
   return compare("blocks against single elements", results, plain, {0, 0});
 }
 
-// Narrow types against f64 on the very same (rounded) numbers.
+// Compares narrow types with f64 on the same (rounded) numbers.
 std::string check_dtypes(const Check& check, const std::vector<Tensor>& tensors) {
   for (DType dtype : {DType::F32, DType::F16, DType::BF16}) {
     const std::vector<Tensor> narrow = with_dtype(tensors, DType::F32, dtype);
@@ -269,7 +269,7 @@ std::string check_dtypes(const Check& check, const std::vector<Tensor>& tensors)
 
 bool has_gradient(const Check& check) {
   if (!check.op->gradient || check.skip_gradient) return false;
-  // With attributes that only come at run time the gradient has no types to be built with.
+  // Attributes that are known only at run time leave the gradient without types.
   for (const Given& given : check.operands) {
     const auto position = check.op->operand_index(given.name);
     if (position && check.op->operands[*position].is_dynamic_attribute) return false;
@@ -287,7 +287,7 @@ struct Gradients {
   std::vector<Tensor> weights;  // by result
   std::vector<Var> found;       // by position of the operand
 
-  // Those that are asked for, computed from the node's operands.
+  // Builds a graph of the requested gradients, computed from the node's operands.
   Graph graph_of(const std::vector<ValueId>& outputs) const {
     Graph with_outputs = graph;
     with_outputs.set_outputs(outputs);
@@ -296,7 +296,7 @@ struct Gradients {
   }
 };
 
-// Of tensors whose numbers of this element type the results depend on.
+// Gradients with respect to the tensors of this element type that the results depend on.
 Gradients gradients_of(const Check& check, const std::vector<Tensor>& tensors, DType dtype) {
   Gradients made{make_graph(check, tensors), {}, {}};
   Graph& graph = made.graph;
@@ -309,8 +309,8 @@ Gradients gradients_of(const Check& check, const std::vector<Tensor>& tensors, D
     made.weights.push_back(random_tensor(dtype, results[k].shape(), 991 + k, -1, 1));
     const bool flows = results[k].dtype() == dtype;
     upstream.push_back(flows ? builder.constant(made.weights.back()) : Var());
-    // A constant has no layout of its own; the gradient has that of the result. Extents are its
-    // own, which only a run may tell of the result.
+    // Constants have the default layout; the gradient has that of the result. Its extents may be
+    // symbols that only a run relates to the result's.
     if (flows) {
       TensorType type = made.weights.back().type();
       type.layout = graph.value(graph.node(id).results[k]).type.tensor().layout;
@@ -323,7 +323,7 @@ Gradients gradients_of(const Check& check, const std::vector<Tensor>& tensors, D
   return made;
 }
 
-// Against finite differences, in f64.
+// Compares with finite differences, in f64.
 std::string check_gradient(const Check& check, const std::vector<Tensor>& given) {
   const std::vector<Tensor> tensors = with_dtype(given, DType::F32, DType::F64);
   const Gradients gradients = gradients_of(check, tensors, DType::F64);

@@ -13,7 +13,7 @@ namespace {
 
 std::size_t compared = 0;
 
-// Sequences and optionals item by item.
+// Compares sequences and optionals item by item.
 std::string difference_of(const Datum& actual, const Datum& expected) {
   if (actual.kind() != expected.kind())
     return concat("got ", actual.type(), " for ", expected.type());

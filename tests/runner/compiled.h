@@ -8,12 +8,12 @@
 
 namespace tenon::testing {
 
-/// How the compiled graph differs from what the reference gave; empty if it does not, or if the
-/// graph is not one that kernels compute.
+/// Compares the compiled graph with the reference's results. Returns the difference; empty for
+/// agreement, and for graphs that kernels do not compute.
 std::string compare_compiled(const Graph& graph, const std::vector<Datum>& inputs,
                              const std::vector<Datum>& expected);
 
-/// How many graphs were compared so.
+/// Number of graphs that were compared this way.
 std::size_t compiled_count();
 
 }  // namespace tenon::testing

@@ -1,7 +1,8 @@
-// tenon-test [--filter=X] [--update] [--round-trip] [--compiled] PATH: runs a `.test` file, or all
-// under a folder. tenon-test --random-gradients=COUNT [--compiled] [--seed=N]: holds gradients of
-// random graphs to finite differences,
-//   and of every tenth or of all compiled ones to the reference.
+// tenon-test [--filter=X] [--update] [--round-trip] [--compiled] PATH
+//   Runs a `.test` file, or all in a folder.
+// tenon-test --random-gradients=COUNT [--compiled] [--seed=N]
+//   Compares gradients of random graphs with finite differences, and those of every tenth (with
+//   --compiled: of every) compiled graph with the reference.
 
 #include "base/error.h"
 #include "base/text.h"
@@ -22,7 +23,7 @@
 namespace tenon::testing {
 namespace {
 
-// A case past this is named: it is probably larger than its idea needs.
+// A case above this is listed: it is probably larger than its idea needs.
 constexpr double kSlowSeconds = 2;
 
 struct Settings {
@@ -120,7 +121,7 @@ int run(const Settings& settings) {
 
 namespace {
 
-// The number behind an option's name; nothing where the word is another or has none.
+// Value of the option `name` in `--name=number`; nullopt for another word.
 std::optional<std::uint64_t> number_behind(const std::string& word, const std::string& option) {
   if (word.rfind(option, 0) != 0) return std::nullopt;
   const auto number = tenon::parse_integer(word.substr(option.size()));

@@ -64,7 +64,7 @@ class Maker {
     return build_.call(op, operands, attrs);
   }
 
-  // Kept where it is small enough to go on with.
+  // Keeps a value that is small enough to be an operand.
   bool keep(Var made) {
     if (elements(shape(made)) > kMostElements || shape(made).empty()) return false;
     values_.push_back(made);
@@ -259,7 +259,7 @@ std::vector<Datum> inputs_for(const Graph& graph, std::uint64_t seed) {
   return inputs;
 }
 
-// Finite differences mean nothing of numbers that are none, or so large that their digits end.
+// Finite differences require finite values whose magnitude leaves digits for the difference.
 bool is_tame(const Graph& graph, const std::vector<Datum>& inputs) {
   constexpr double kLarge = 1e3;
   for (const Datum& output : reference::evaluate(graph, inputs)) {

@@ -133,7 +133,8 @@ Graph run_passes(const TestCase& test, Graph graph) {
   return graph;
 }
 
-// `---- same as` asks that two graphs end up equal; otherwise the expectation is the graph's text.
+// `---- same as` requires that both graphs become equal; otherwise the expectation is the graph's
+// text.
 Outcome run_rewrite(const TestCase& test) {
   const std::string actual = print(run_passes(test, read_body(test).graph));
   if (test.separator != "same as") return exact(test, lines_of(actual));

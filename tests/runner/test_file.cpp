@@ -69,7 +69,7 @@ std::vector<TestCase> read_test_file(const std::string& path) {
 
 std::vector<std::string> graphs_in(const TestCase& test) {
   std::vector<std::string> graphs;
-  if (test.separator == "error") return graphs;  // it may not be a graph at all
+  if (test.separator == "error") return graphs;  // the body may be malformed
   const auto collect = [&](const std::vector<std::string>& lines) {
     std::string text;
     bool is_inside = false;

@@ -5,7 +5,7 @@
 
 namespace tenon::testing {
 
-/// One case of a `.test` file: a directive, its body, and what is expected after `----`.
+/// One case of a `.test` file: a directive, its body, and the expectation after `----`.
 struct TestCase {
   std::string file;
   /// of the directive, counted from 1
@@ -17,7 +17,7 @@ struct TestCase {
   /// the sentence above it
   std::string comment;
   std::vector<std::string> body;
-  /// "", "error" or "same as": what follows `----`
+  /// text after `----`: "", "error" or "same as"
   std::string separator;
   bool has_expectation = false;
   std::vector<std::string> expected;
@@ -31,8 +31,8 @@ struct TestCase {
 /// after its expectation, or at the end of the file.
 std::vector<TestCase> read_test_file(const std::string& path);
 
-/// What a case came to: nothing if it passed, otherwise what went wrong. `actual` is what
-/// `--update` writes in place of the expectation.
+/// Result of a case: an empty `failure` if it passed. `actual` replaces the expectation under
+/// `--update`.
 struct Outcome {
   std::string failure;
   std::vector<std::string> actual;
@@ -44,7 +44,8 @@ std::vector<std::string> graphs_in(const TestCase& test);
 /// Runs a `check` line: one op against every rule that holds for all ops.
 std::string check_op(const TestCase& test);
 
-/// The case's graph compiled, against the reference; nothing for a case that computes nothing.
+/// Compares the compiled graph of a case with the reference; empty for agreement, and for a case
+/// without results.
 std::string run_compiled_case(const TestCase& test);
 std::string check_compiled_op(const TestCase& test);
 

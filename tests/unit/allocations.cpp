@@ -1,5 +1,4 @@
-// Replaces `new` and `delete` of the whole test program by ones that count, and fail where asked
-// to.
+// Replaces `new` and `delete` of the test program by versions that count, and that fail on request.
 #include "unit/allocations.h"
 
 #include <atomic>
@@ -39,7 +38,7 @@ bool tenon::fail_allocation(std::size_t number) {
   return had_failed;
 }
 
-// The other forms call these; but sanitizers bring one that does not throw and that calls none.
+// The other overloads call these; but sanitizers provide a nothrow one of their own that does not.
 void* operator new(std::size_t bytes) { return allocate(bytes, 1); }
 void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
   try {

@@ -4,11 +4,11 @@
 
 namespace tenon {
 
-/// How often any thread of the test program has taken memory with `new` so far.
+/// Number of allocations with `new` by all threads of the test program so far.
 std::size_t allocation_count();
 
-/// From now on the `number`-th `new` of this thread fails, counted from 1, and none before or
-/// behind it; none at all with 0. Gives whether the one that was to fail before has failed.
+/// Makes the `number`-th following `new` of this thread fail, counted from 1; 0 disarms. Returns
+/// whether the previously armed failure has happened.
 bool fail_allocation(std::size_t number);
 
 }  // namespace tenon

@@ -17,7 +17,7 @@ std::string error_text(Call call) {
   return "no error";
 }
 
-/// Its first line alone.
+/// Its first line.
 template <class Call>
 std::string error_summary(Call call) {
   try {

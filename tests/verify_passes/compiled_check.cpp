@@ -19,7 +19,7 @@ namespace {
 
 using Trial = PassChecker::Trial;
 
-// Of a tensor's largest number.
+// Relative to a tensor's largest magnitude.
 constexpr double kWinogradError = 1e-4;
 constexpr int kThreadCounts[] = {1, 2, 3, 7};
 
@@ -36,7 +36,7 @@ struct Settings {
   std::string target = "native";
 };
 
-// Each run has the whole number of node runs to itself.
+// Each run has the full budget of node runs.
 std::vector<Datum> outputs_of(const Graph& graph, const std::vector<Datum>& inputs,
                               reference::Options how) {
   if (how.node_runs_left) how.node_runs_left = std::make_shared<std::int64_t>(*how.node_runs_left);
@@ -51,7 +51,8 @@ bool are_same(const Datum& a, const Datum& b) {
                     are_same);
 }
 
-// Whether shapes follow from those of the inputs, and nothing runs as often as the data says.
+// Returns whether all extents are functions of the inputs' extents, and iteration counts do not
+// depend on data.
 bool has_known_work(const Graph& graph) {
   SymbolRanges known;
   for (ValueId input : graph.inputs()) {
@@ -73,14 +74,14 @@ bool has_known_work(const Graph& graph) {
   return true;
 }
 
-// Inputs may be wrong in any way, indices far outside among them: that is an Error or a result, and
-// never the end of the process.
+// Arbitrary invalid inputs, including indices far out of range, must end in an Error or a result,
+// and never in a crash.
 std::optional<Failure> failure_on_anything(const Graph& graph, CompiledModel& model) {
   for (std::uint64_t seed = 1; seed <= 2; ++seed) {
     try {
       model.run(trial_inputs(graph, {TrialKind::Edges, TrialKind::Edges, seed}));
     } catch (const Error&) {
-      // As it should.
+      // the expected outcome
     } catch (const std::exception& error) {
       return Failure{Failure::Kind::Run, concat("on inputs of no sense: ", error.what())};
     }

@@ -8,21 +8,21 @@
 
 namespace tenon::testing {
 
-/// What became of a graph that was optimised, compiled, run and compared.
+/// Result of a graph that was optimised, compiled, run and compared.
 struct CompiledCheck {
-  /// empty, or what went wrong with the smallest graph of it
+  /// empty, or the failure of the smallest reproduction
   std::string failure;
-  /// why it was not compiled: one for each node
+  /// reasons against compilation, one per node
   std::vector<std::string> refused;
 };
 
-/// Runs the standard passes over the graph, compiles it for the processor and compares what it
-/// gives on 1, 2, 3 and 7 threads with the reference's results of the graph as it was: within the
-/// leeway of its element types, and bit for bit the same on any number of threads. With Winograd's
-/// convolutions the leeway is at least the error that these promise, and inputs are finite: what is
-/// infinite spreads among the pixels of a tile. `target` may be a device: "cuda:sm_90a"; then the
-/// same bits are asked of several runs. The checker is the graph's own, with what the reference
-/// gave.
+/// Runs the standard passes over the graph, compiles it for the processor and compares its results
+/// on 1, 2, 3 and 7 threads with the reference's results of the original graph: within the
+/// tolerance of its element types, and bit-identical on any number of threads. With Winograd's
+/// algorithm the tolerance is at least its documented error, and inputs are finite, because
+/// infinities spread over the pixels of a tile. `target` may be a device, "cuda:sm_90a"; then
+/// several runs must be bit-identical. `checker` belongs to the graph and holds the reference's
+/// results.
 CompiledCheck check_compiled(const Graph& graph, const PassChecker& checker, bool allow_winograd,
                              const std::string& target);
 

@@ -2,11 +2,10 @@
 //                     [--threads=N] [--target=native|cuda:sm_90a]
 //
 // Runs every pass over every network of the zoo (small parameters) and over random graphs, and
-// compares what they compute before and after each: the standard passes one after another, every
-// pass by itself.
+// compares results before and after each: the standard passes in sequence, every pass separately.
 //
-// --compiled compares compiled programs with the reference instead. Graphs that have no program,
-// for an operator or element type of theirs, are counted beside the N that have.
+// --compiled compares compiled programs with the reference instead. Graphs with an operator or
+// element type that cannot be compiled are counted separately from the N compiled ones.
 
 #include "base/error.h"
 #include "base/text.h"
@@ -46,7 +45,7 @@ struct Settings {
 };
 
 constexpr std::uint64_t kSeedsPerProgram = 8;  // at most
-constexpr std::uint64_t kWideEvery = 25;       // of compiled graphs, one has many channels
+constexpr std::uint64_t kWideEvery = 25;       // fraction of compiled graphs with many channels
 
 // Every network at a size that the reference runs in a moment: few pixels or tokens, thin layers.
 struct Small {
@@ -104,7 +103,7 @@ std::vector<Case> cases_of(const Settings& settings) {
                        false, false});
     }
   }
-  // Some have no program: others take their place.
+  // Graphs without a program are replaced by further seeds.
   const std::uint64_t seeds = settings.count * (settings.is_compiled ? kSeedsPerProgram : 1);
   for (std::uint64_t k = 0; k < seeds; ++k) {
     RandomGraphOptions options{settings.seed + k, settings.nodes, false};
@@ -123,7 +122,7 @@ std::vector<Case> cases_of(const Settings& settings) {
 // On random inputs a loop may not end, and a tensor be larger than any memory.
 constexpr std::int64_t kMaxNodeRuns = 2000, kMaxResultBytes = 1 << 20;
 
-// A pass that only some ask for may say that a graph is not for it; the standard ones may not.
+// An optional pass may refuse a graph; standard passes may not.
 bool refuses(const Pass& pass, const Graph& graph) {
   const std::vector<std::string> standard = standard_passes();
   if (std::find(standard.begin(), standard.end(), pass.name) != standard.end()) return false;
@@ -135,8 +134,7 @@ bool refuses(const Pass& pass, const Graph& graph) {
   }
 }
 
-// A pass may add outputs on purpose, as that of gradients does: then there is nothing to compare
-// them with.
+// A pass that adds outputs, such as differentiation, cannot be compared.
 bool adds_outputs(const Pass& pass, const Graph& graph) {
   const std::vector<std::string> standard = standard_passes();
   if (std::find(standard.begin(), standard.end(), pass.name) != standard.end()) return false;
@@ -144,8 +142,8 @@ bool adds_outputs(const Pass& pass, const Graph& graph) {
 }
 
 struct Outcome {
-  std::string failure;               // empty, or what went wrong
-  std::vector<std::string> refused;  // why there is no program
+  std::string failure;               // empty, or the failure
+  std::vector<std::string> refused;  // reasons against compilation
 };
 
 Outcome outcome_of_passes(const Case& one) {
@@ -161,7 +159,7 @@ Outcome outcome_of_passes(const Case& one) {
   run_pipeline(graph, options);
   for (const Pass& pass : all_passes()) {
     if (pass.name == standard_passes().front() || refuses(pass, graph)) continue;
-    // Random weights and values leave the range of a narrow type; the graph must still be sound.
+    // Random weights and values leave the range of a narrow type; the graph must still verify.
     options.verify_each = pass.accuracy != Accuracy::Narrows && !adds_outputs(pass, graph);
     run_passes(graph, std::span(&pass, 1), options);
   }
@@ -184,7 +182,7 @@ Outcome outcome_of_compiled(const Case& one, const std::string& target) {
   return {std::move(check.failure), std::move(check.refused)};
 }
 
-// A crash of generated code ends everything: it is at least said where.
+// A crash of generated code ends the process: the signal handler prints this name.
 thread_local const char* current_case = "";
 void report_crash(int signal) {
   const char text[] = "crashed in ";
@@ -205,7 +203,7 @@ Outcome outcome_of(const Case& one, const Settings& settings) {
   }
 }
 
-// Reasons by how often they were given, the most frequent first, each with the first case of it.
+// Prints reasons by frequency, the most frequent first, each with its first case.
 void print_refusals(const std::vector<Case>& cases, const std::vector<Outcome>& outcomes) {
   struct Reason {
     std::size_t count = 0, first = 0;
@@ -250,7 +248,7 @@ int run(const Settings& settings) {
   std::vector<std::thread> threads;
   for (unsigned k = 0; k < settings.thread_count; ++k) threads.emplace_back(work);
   for (std::thread& thread : threads) thread.join();
-  // What one thread alone would have come to, so that two runs print the same.
+  // Totals in the order of a single thread, so that two runs print the same.
   std::size_t done = 0;
   for (std::uint64_t seen = 0; done < cases.size() && seen < settings.count; ++done)
     seen += counts(done);
@@ -269,8 +267,8 @@ int run(const Settings& settings) {
   return failed == 0 ? 0 : 1;
 }
 
-// A pass that goes wrong may ask for more than any machine has: it is refused early.
-// Sanitizers need all addresses for themselves.
+// A faulty pass may allocate without bound: a limit fails it early. Sanitizers need the whole
+// address space.
 void limit_memory() {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   constexpr rlim_t bytes = rlim_t{4} << 30;

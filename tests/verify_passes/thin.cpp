@@ -3,7 +3,7 @@
 namespace tenon::testing {
 namespace {
 
-// Below this are ranks, kernels and strides.
+// Ranks, kernels and strides are below this.
 constexpr std::int64_t kLeastThinned = 17;
 
 class Thinning {
@@ -66,10 +66,10 @@ class Thinning {
         return Constant::uniform(constant.dtype(), shape, constant.seed(), constant.first(),
                                  constant.second());
       case Constant::Kind::Dense:
-      case Constant::Kind::Scaled:  // only passes make these, and none has run yet
+      case Constant::Kind::Scaled:  // only passes create these, and none has run yet
         break;
     }
-    return constant;  // numbers of their own: axes, epsilons
+    return constant;  // explicit elements: axes, epsilons
   }
 
   Attributes thinned(const Attributes& attrs) const {

@@ -58,7 +58,7 @@ TEST(ModelApi, OpensDescribesTransformsAndSaves) {
   EXPECT_EQ(tenon_model_free(model), TENON_USAGE);
 }
 
-TEST(ModelApi, RefusesWhatIsNoModel) {
+TEST(ModelApi, RefusesOtherFiles) {
   tenon_model model = nullptr;
   EXPECT_EQ(tenon_model_open("/no/such/file.onnx", &model), TENON_USAGE);
   EXPECT_EQ(tenon_model_open("zoo:resnet5000", &model), TENON_USAGE);
@@ -69,7 +69,7 @@ TEST(ModelApi, RefusesWhatIsNoModel) {
   EXPECT_EQ(model, nullptr);
 }
 
-TEST(ModelApi, OneModelIsUsedByManyThreads) {
+TEST(ModelApi, ConcurrentUseOfOneModel) {
   const tenon_model model = parsed(kRelu);
   std::vector<std::thread> threads;
   std::atomic<int> wrong = 0;
@@ -85,7 +85,7 @@ TEST(ModelApi, OneModelIsUsedByManyThreads) {
   tenon_model_free(model);
 }
 
-TEST(ModelApi, CommandsRunInTheProcess) {
+TEST(ModelApi, RunsCommandsInProcess) {
   const char* words[] = {"ops", "relu"};
   int code = -1;
   char *out = nullptr, *messages = nullptr;
@@ -99,7 +99,7 @@ TEST(ModelApi, CommandsRunInTheProcess) {
   EXPECT_TRUE(has(taken(messages), "did you mean 'show'"));
 }
 
-TEST(ValueApi, SequencesAndStringsGoInAndOut) {
+TEST(ValueApi, SequencesAndStringsRoundTrip) {
   const tenon_model model = parsed(R"(graph (s: seq(f32[2])) {
   y = sequence_length(s)
   return y
@@ -129,7 +129,7 @@ TEST(ValueApi, SequencesAndStringsGoInAndOut) {
   EXPECT_EQ(count, 3);
   tenon_value none = nullptr;
   EXPECT_EQ(tenon_value_item(sequence, 3, &none), TENON_USAGE);
-  // A tensor is no sequence; the run says so.
+  // A tensor is not a sequence; the run reports it.
   EXPECT_NE(tenon_context_run_values(context, &item, 1, &none, 1), TENON_OK);
 
   const char* texts[2] = {"a", "b\0c"};
@@ -179,7 +179,7 @@ class TrainerApi : public ::testing::Test {
   std::int64_t x_shape[2] = {4, 784}, target_shape[1] = {4};
 };
 
-TEST_F(TrainerApi, LearnsAndGivesTheModelBack) {
+TEST_F(TrainerApi, TrainsAndReturnsTheModel) {
   const tenon_trainer trainer = made();
   char* json = nullptr;
   ASSERT_EQ(tenon_trainer_describe(trainer, &json), TENON_OK);
@@ -200,7 +200,7 @@ TEST_F(TrainerApi, LearnsAndGivesTheModelBack) {
   EXPECT_EQ(tenon_trainer_free(trainer), TENON_USAGE);
 }
 
-TEST_F(TrainerApi, GoesOnBitForBitFromWhatWasSaved) {
+TEST_F(TrainerApi, ResumesBitIdentically) {
   const auto folder =
       (std::filesystem::temp_directory_path() / ("tenon_trainer_" + std::to_string(getpid())))
           .string();
@@ -217,7 +217,7 @@ TEST_F(TrainerApi, GoesOnBitForBitFromWhatWasSaved) {
   std::filesystem::remove_all(folder);
 }
 
-TEST_F(TrainerApi, RefusesWhatDoesNotFit) {
+TEST_F(TrainerApi, RefusesInvalidData) {
   const tenon_trainer trainer = made();
   x_shape[0] = 3;
   const tenon_tensor batch[2] = {{x.data(), x_shape, nullptr, 2, TENON_F32},

@@ -38,7 +38,7 @@ tenon_program compiled(const char* text, const char* options = nullptr) {
   return program;
 }
 
-// A program and a context that go with the test, and a batch of two.
+// Fixture with a program, a context and a batch of two.
 class WithContext : public ::testing::Test {
  protected:
   void SetUp() override { make(kMatmul); }
@@ -73,7 +73,7 @@ TEST_F(Program_, RunsOnTheCallersMemory) {
   EXPECT_EQ(output.data, y.data());
 }
 
-TEST_F(Program_, RunsInTwoHalves) {
+TEST_F(Program_, StartAndFinish) {
   EXPECT_EQ(tenon_context_finish(context), TENON_USAGE);
   EXPECT_TRUE(has("no run of the context was started")) << last_error();
   ASSERT_EQ(tenon_context_start(context, &input, 1, &output, 1), TENON_OK) << last_error();
@@ -92,14 +92,14 @@ TEST_F(Program_, RunsInTwoHalves) {
   EXPECT_EQ(static_cast<float*>(output.data)[3], 12);
 }
 
-TEST_F(Program_, AllocatesNothingWhileShapesStay) {
+TEST_F(Program_, DoesNotAllocateForConstantShapes) {
   ASSERT_EQ(run(), TENON_OK);
   const std::size_t before = allocation_count();
   for (int k = 0; k < 10; ++k) run();
   EXPECT_EQ(allocation_count(), before);
 }
 
-TEST_F(Program_, BringsMemoryForAnOutputWithoutAny) {
+TEST_F(Program_, AllocatesUnboundOutputs) {
   output = {};
   ASSERT_EQ(run(), TENON_OK) << last_error();
   EXPECT_EQ(output.rank, 2);
@@ -108,7 +108,7 @@ TEST_F(Program_, BringsMemoryForAnOutputWithoutAny) {
   EXPECT_EQ(static_cast<float*>(output.data)[3], 12);
 }
 
-TEST_F(Program_, TakesAnotherBatchAndTellsItsOutputs) {
+TEST_F(Program_, AnotherBatchChangesOutputShapes) {
   x = std::vector<float>(15, 1);
   x_shape[0] = 5;
   input.data = x.data();
@@ -121,7 +121,7 @@ TEST_F(Program_, TakesAnotherBatchAndTellsItsOutputs) {
   EXPECT_EQ(static_cast<float*>(output.data)[9], 12);
 }
 
-TEST_F(Program_, TellsPorts) {
+TEST_F(Program_, DescribesPorts) {
   std::size_t count = 0;
   ASSERT_EQ(tenon_program_port_count(program, TENON_INPUT, &count), TENON_OK);
   EXPECT_EQ(count, 1);
@@ -135,7 +135,7 @@ TEST_F(Program_, TellsPorts) {
   EXPECT_EQ(tenon_program_port(program, 9, 0, &port), TENON_USAGE);
 }
 
-TEST_F(Program_, TellsWhatStepsTook) {
+TEST_F(Program_, ReportsStepTimes) {
   char* json = nullptr;
   ASSERT_EQ(tenon_context_watch(context, &input, 1, &output, 1, &json), TENON_OK) << last_error();
   EXPECT_NE(std::string(json).find("\"seconds\""), std::string::npos);
@@ -172,7 +172,7 @@ TEST_F(Program_, RefusesAnotherShape) {
   EXPECT_TRUE(has("output 'y'") && has("f32[2, 2]")) << last_error();
 }
 
-TEST_F(Program_, RefusesWhatLiesWrong) {
+TEST_F(Program_, RefusesWrongAlignmentAndStrides) {
   input.data = reinterpret_cast<char*>(x.data()) + 1;
   EXPECT_EQ(run(), TENON_USAGE);
   EXPECT_TRUE(has("not aligned")) << last_error();
@@ -194,7 +194,7 @@ TEST_F(Program_, RefusesAnotherNumberOfTensors) {
   EXPECT_EQ(tenon_context_run(context, nullptr, 1, &output, 1), TENON_USAGE);
 }
 
-TEST_F(Program_, ABatchTooLargeForAnyMemoryIsAnError) {
+TEST_F(Program_, RefusesBatchesBeyondMemory) {
   x_shape[0] = std::int64_t{1} << 42;
   output = {};
   EXPECT_EQ(run(), TENON_OUT_OF_MEMORY) << last_error();
@@ -202,8 +202,8 @@ TEST_F(Program_, ABatchTooLargeForAnyMemoryIsAnError) {
   EXPECT_EQ(run(), TENON_OK) << last_error();
 }
 
-// Whichever allocation of a call fails, the call gives an error, and the next one goes through.
-TEST_F(Program_, EveryAllocationThatFailsIsAnError) {
+// For any failing allocation of a call, the call reports an error, and the next call succeeds.
+TEST_F(Program_, EveryFailedAllocationIsReported) {
   make(kMatmul, "{\"swappable_weights\": true}");
   const std::string path = (std::filesystem::temp_directory_path() /
                             ("tenon_memory_" + std::to_string(getpid()) + ".tnn"))
@@ -287,7 +287,7 @@ TEST_F(Program_, EveryAllocationThatFailsIsAnError) {
   std::filesystem::remove(path);
 }
 
-TEST_F(Program_, AFreedHandleIsAnError) {
+TEST_F(Program_, RefusesFreedHandles) {
   ASSERT_EQ(tenon_program_free(program), TENON_OK);
   EXPECT_EQ(run(), TENON_OK) << "a context keeps its program";
   EXPECT_EQ(tenon_program_free(program), TENON_USAGE);
@@ -298,7 +298,7 @@ TEST_F(Program_, AFreedHandleIsAnError) {
   EXPECT_EQ(run(), TENON_USAGE);
   EXPECT_TRUE(has("the context was freed")) << last_error();
   EXPECT_EQ(tenon_context_free(context), TENON_USAGE);
-  // The place of a freed one is used again, and the old handle does not name the new one.
+  // The slot of a freed handle is reused; the old handle stays invalid.
   tenon_program next = compiled(kMatmul);
   EXPECT_EQ(tenon_program_free(program), TENON_USAGE);
   EXPECT_EQ(tenon_program_free(next), TENON_OK);
@@ -306,7 +306,7 @@ TEST_F(Program_, AFreedHandleIsAnError) {
   context = nullptr;
 }
 
-TEST_F(Program_, AHandleOfAnotherKindIsAnError) {
+TEST_F(Program_, RefusesHandlesOfAnotherKind) {
   EXPECT_EQ(tenon_context_free(reinterpret_cast<tenon_context>(program)), TENON_USAGE);
   EXPECT_TRUE(has("no handle of a context")) << last_error();
   int number = 0;
@@ -314,7 +314,7 @@ TEST_F(Program_, AHandleOfAnotherKindIsAnError) {
   EXPECT_EQ(tenon_program_free(nullptr), TENON_USAGE);
 }
 
-TEST_F(Program_, TwoThreadsOnOneContextAreAnErrorAndNoRace) {
+TEST_F(Program_, ConcurrentUseOfAContextIsReported) {
   make(R"(graph (x: f32[256, 256]) {
   a = matmul(x, x)
   b = matmul(a, x)
@@ -347,7 +347,7 @@ TEST_F(Program_, TwoThreadsOnOneContextAreAnErrorAndNoRace) {
   EXPECT_EQ(others, 0);
 }
 
-TEST_F(Program_, ThreadsWithContextsOfTheirOwnRunAtOnce) {
+TEST_F(Program_, ConcurrentContexts) {
   std::atomic<int> wrong = 0;
   const auto work = [&](float value) {
     tenon_context own = nullptr;
@@ -367,7 +367,7 @@ TEST_F(Program_, ThreadsWithContextsOfTheirOwnRunAtOnce) {
   EXPECT_EQ(wrong, 0);
 }
 
-TEST_F(Program_, ErrorsBelongToTheThread) {
+TEST_F(Program_, ErrorsAreThreadLocal) {
   input.dtype = TENON_I8;
   ASSERT_EQ(run(), TENON_USAGE);
   std::string elsewhere = "unset";
@@ -376,7 +376,7 @@ TEST_F(Program_, ErrorsBelongToTheThread) {
   EXPECT_NE(last_error(), "");
 }
 
-TEST_F(Program_, OptionsThatDoNotExistAreRefused) {
+TEST_F(Program_, RefusesUnknownOptions) {
   tenon_context other = nullptr;
   EXPECT_EQ(tenon_context_create(program, "{\"thread\": 1}", &other), TENON_USAGE);
   EXPECT_TRUE(has("there is no option 'thread'") && has("threads")) << last_error();
@@ -387,7 +387,7 @@ TEST_F(Program_, OptionsThatDoNotExistAreRefused) {
   EXPECT_EQ(tenon_context_create(program, nullptr, nullptr), TENON_USAGE);
 }
 
-TEST_F(Program_, SwapsWeightsAsANewCompileWould) {
+TEST_F(Program_, SwappedWeightsMatchANewCompile) {
   std::size_t count = 9;
   ASSERT_EQ(tenon_program_port_count(program, TENON_WEIGHT, &count), TENON_OK);
   EXPECT_EQ(count, 0);
@@ -404,7 +404,7 @@ TEST_F(Program_, SwapsWeightsAsANewCompileWould) {
   EXPECT_EQ(y[3], 12) << "a context keeps the weights it was made with";
   ASSERT_EQ(tenon_context_free(context), TENON_OK);
   ASSERT_EQ(tenon_context_create(program, nullptr, &context), TENON_OK);
-  w.assign(6, -1);  // they were copied
+  w.assign(6, -1);  // the weights were copied
   ASSERT_EQ(run(), TENON_OK);
   EXPECT_EQ(y, (std::vector<float>{6, 5, 12, 9}));
   weight.rank = 1;
@@ -412,7 +412,7 @@ TEST_F(Program_, SwapsWeightsAsANewCompileWould) {
   EXPECT_TRUE(has("does not fit") && has("f32[3, 2]")) << last_error();
 }
 
-TEST_F(Program_, IsSavedAndReadBack) {
+TEST_F(Program_, SaveAndLoad) {
   const auto folder =
       std::filesystem::temp_directory_path() / ("tenon_api_" + std::to_string(getpid()));
   std::filesystem::create_directories(folder);
@@ -433,7 +433,7 @@ TEST_F(Program_, IsSavedAndReadBack) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(ElementTypes, AreNumberedAsInTheIr) {
+TEST(ElementTypes, MatchTheIr) {
   for (const DTypeInfo& row : all_dtypes()) {
     const auto number = static_cast<std::int32_t>(row.dtype) + 1;
     EXPECT_EQ(embed::name_of(number), row.name);

@@ -34,7 +34,7 @@ class NewFileTest : public ::testing::Test {
   void TearDown() override { fs::remove_all(folder_); }
 
   std::string file(const std::string& name) const { return (folder_ / name).string(); }
-  // What is in the folder, in order.
+  // Sorted names of the folder's entries.
   std::vector<std::string> names() const {
     std::vector<std::string> names;
     for (const auto& entry : fs::directory_iterator(folder_))
@@ -54,7 +54,7 @@ void write(const std::string& path, const std::string& text) {
   file.finish();
 }
 
-// The error that writing there ends in.
+// Returns the error of writing to the path.
 Error error_of(const std::string& path, const std::string& text = "x") {
   try {
     write(path, text);
@@ -64,7 +64,7 @@ Error error_of(const std::string& path, const std::string& text = "x") {
   return Error("none");
 }
 
-TEST_F(NewFileTest, AppearsOnlyWhenComplete) {
+TEST_F(NewFileTest, AppearsOnlyWhenFinished) {
   {
     NewFile half(file("out"));
     half.out() << "half";
@@ -79,8 +79,8 @@ TEST_F(NewFileTest, AppearsOnlyWhenComplete) {
   EXPECT_EQ(content_of(file("out")), "anew");
 }
 
-// More than the buffer holds, in small pieces and in one.
-TEST_F(NewFileTest, KeepsEveryByte) {
+// Larger than the buffer, in small pieces and in one.
+TEST_F(NewFileTest, WritesMoreThanTheBuffer) {
   std::string text;
   for (int k = 0; k < 50000; ++k) text += std::to_string(k) + "\n";
   {
@@ -93,17 +93,17 @@ TEST_F(NewFileTest, KeepsEveryByte) {
   EXPECT_EQ(content_of(file("whole")), text);
 }
 
-TEST_F(NewFileTest, LeavesWhatIsNoPlainFileInItsPlace) {
+TEST_F(NewFileTest, WritesIntoPipes) {
   ASSERT_EQ(::mkfifo(file("pipe").c_str(), 0600), 0);
   const int reader =
-      ::open(file("pipe").c_str(), O_RDONLY | O_NONBLOCK);  // nobody waits for the other
+      ::open(file("pipe").c_str(), O_RDONLY | O_NONBLOCK);  // open() does not wait for a writer
   write(file("pipe"), "through");
   EXPECT_TRUE(fs::is_fifo(file("pipe")));
   ::close(reader);
 }
 
-// A link is replaced by the file; what it leads to stays as it was.
-TEST_F(NewFileTest, NeverWritesThroughALink) {
+// A link is replaced by the file; the link's target does not change.
+TEST_F(NewFileTest, ReplacesSymbolicLinks) {
   std::ofstream(file("precious")) << "precious";
   fs::create_symlink(file("precious"), file("out"));
   fs::create_symlink(file("precious"), file("out.part"));
@@ -116,7 +116,7 @@ TEST_F(NewFileTest, NeverWritesThroughALink) {
   EXPECT_FALSE(fs::exists(file("nowhere")));
 }
 
-TEST_F(NewFileTest, SeveralWriteTheSameFileAtOnce) {
+TEST_F(NewFileTest, ConcurrentThreadsWriteOneFile) {
   NewFile first(file("out")), second(file("out")), third(file("out"));
   EXPECT_EQ(names().size(), 3U);
   first.out() << "first";
@@ -130,7 +130,7 @@ TEST_F(NewFileTest, SeveralWriteTheSameFileAtOnce) {
   EXPECT_EQ(names(), Names{"out"});
 }
 
-TEST_F(NewFileTest, ProcessesDoNotMeet) {
+TEST_F(NewFileTest, ConcurrentProcessesUseDistinctPartFiles) {
   std::vector<pid_t> children;
   for (int child = 0; child < 4; ++child) {
     children.push_back(fork());
@@ -154,7 +154,7 @@ TEST_F(NewFileTest, ProcessesDoNotMeet) {
   EXPECT_EQ(names(), Names{"out"});
 }
 
-TEST_F(NewFileTest, WhatAKilledProcessLeftIsRemovedByTheNext) {
+TEST_F(NewFileTest, RemovesPartFilesOfKilledProcesses) {
   int ready[2];
   ASSERT_EQ(::pipe(ready), 0);
   const pid_t child = fork();
@@ -169,7 +169,7 @@ TEST_F(NewFileTest, WhatAKilledProcessLeftIsRemovedByTheNext) {
   ASSERT_EQ(::read(ready[0], &byte, 1), 1);
   ASSERT_EQ(names().size(), 1U);
   write(file("out"), "while it lives");
-  EXPECT_EQ(names().size(), 2U);  // the part of a process that lives is its own
+  EXPECT_EQ(names().size(), 2U);  // the part file of a live process stays
   ASSERT_EQ(::kill(child, SIGKILL), 0);
   waitpid(child, nullptr, 0);
   write(file("other"), "another file is no reason");
@@ -180,8 +180,8 @@ TEST_F(NewFileTest, WhatAKilledProcessLeftIsRemovedByTheNext) {
   ::close(ready[1]);
 }
 
-// Only what is named exactly so, and is a plain file, is taken for a part.
-TEST_F(NewFileTest, OtherFilesStay) {
+// Only a plain file whose name has exactly this form counts as a part file.
+TEST_F(NewFileTest, KeepsUnrelatedFiles) {
   const Names others = {".out.0123456789abcdef.par", ".out.0123456789abcdeF.part",
                         ".out.0123456789abcde.part", ".outer.0123456789abcdef.part", "out.part"};
   for (const std::string& name : others) std::ofstream(file(name)) << "mine";
@@ -195,14 +195,14 @@ TEST_F(NewFileTest, OtherFilesStay) {
   EXPECT_FALSE(fs::exists(file(".out.0123456789abcdef.part")));
 }
 
-TEST_F(NewFileTest, ANameMayBeAsLongAsTheSystemAllows) {
+TEST_F(NewFileTest, LongestFileName) {
   const std::string name(255, 'n');
   write(file(name), "x");
   EXPECT_EQ(names(), Names{name});
 }
 
-// The system's own reason is in the message.
-TEST_F(NewFileTest, SaysWhyItCannotWrite) {
+// The message contains the system's reason.
+TEST_F(NewFileTest, ReportsTheSystemsReason) {
   const Error none = error_of(file("no/such/folder"));
   EXPECT_EQ(none.kind(), ErrorKind::Usage);
   EXPECT_NE(std::string(none.what()).find("No such file or directory"), std::string::npos)
@@ -219,8 +219,8 @@ TEST_F(NewFileTest, SaysWhyItCannotWrite) {
             std::string::npos);
 }
 
-// A file that may grow no further ends in an error, and nothing of it stays.
-TEST_F(NewFileTest, WhatDoesNotFitLeavesNothing) {
+// A write beyond the size limit of a file throws and leaves neither the file nor its part file.
+TEST_F(NewFileTest, RemovesThePartFileAfterAFailedWrite) {
   const pid_t child = fork();
   if (child == 0) {
     std::signal(SIGXFSZ, SIG_IGN);

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 std::string purpose() { return "test" + std::to_string(getppid()); }
 
-TEST(TemporaryFolder, IsForThisUserAloneAndGoes) {
+TEST(TemporaryFolder, IsPrivateAndRemovedAtTheEnd) {
   std::string path;
   {
     const TemporaryFolder folder(purpose()), other(purpose());
@@ -30,7 +30,7 @@ TEST(TemporaryFolder, IsForThisUserAloneAndGoes) {
   EXPECT_FALSE(fs::exists(fs::path(path).parent_path()));
 }
 
-TEST(TemporaryFolder, WhatAKilledProcessLeftGoesWithTheNext) {
+TEST(TemporaryFolder, RemovesFoldersOfKilledProcesses) {
   const std::string name = purpose();
   int made[2];
   ASSERT_EQ(::pipe(made), 0);
@@ -48,7 +48,7 @@ TEST(TemporaryFolder, WhatAKilledProcessLeftGoesWithTheNext) {
   path.resize(static_cast<std::size_t>(size));
   {
     const TemporaryFolder next(name);
-    EXPECT_TRUE(fs::exists(path));  // its process lives
+    EXPECT_TRUE(fs::exists(path));  // the process that owns it is alive
   }
   ::kill(child, SIGKILL);
   waitpid(child, nullptr, 0);

@@ -11,7 +11,7 @@
 
 namespace tenon::cli {
 
-/// What came of a command.
+/// Exit code and output of a command.
 struct Called {
   int code = 0;
   std::string out, error;
@@ -34,7 +34,7 @@ inline bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-/// A folder that goes with the test.
+/// Fixture with a temporary folder that is removed after the test.
 class WithFolder : public ::testing::Test {
  protected:
   void SetUp() override { std::filesystem::create_directories(folder_); }

@@ -1,4 +1,4 @@
-// The command as people meet it: words, numbers, files, pipes.
+// The `tenon` command from outside: arguments, numbers, files, pipes.
 #include "base/text.h"
 #include "runtime/cuda/describe.h"
 #include "unit/cli/called.h"
@@ -23,7 +23,7 @@ std::string content_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-TEST(CommandLine, TellsItsVersionAndHelps) {
+TEST(CommandLine, PrintsVersionAndHelp) {
   const Called version = call({"--version"});
   EXPECT_EQ(version.code, 0);
   EXPECT_EQ(version.out.rfind("tenon ", 0), 0U) << version.out;
@@ -37,7 +37,7 @@ TEST(CommandLine, TellsItsVersionAndHelps) {
   EXPECT_TRUE(has(call({"help", "bench"}).out, "--iterations"));
 }
 
-TEST(CommandLine, OffersTheNearestSubcommand) {
+TEST(CommandLine, SuggestsTheNearestSubcommand) {
   for (const std::vector<std::string>& words :
        std::vector<std::vector<std::string>>{{"benhc"}, {"help", "benhc"}}) {
     const Called called = call(words);
@@ -46,13 +46,13 @@ TEST(CommandLine, OffersTheNearestSubcommand) {
   }
 }
 
-TEST(CommandLine, WithoutWordsTellsHowToGoOn) {
+TEST(CommandLine, PrintsUsageWithoutArguments) {
   const Called called = call({});
   EXPECT_EQ(called.code, 2);
   EXPECT_TRUE(has(called.error, "`tenon help` lists them")) << called.error;
 }
 
-TEST(CommandLine, RefusesNumbersThatMakeNoSense) {
+TEST(CommandLine, RefusesNumbersOutOfRange) {
   const std::vector<std::vector<std::string>> cases = {
       {"run", "zoo:mlp", "--threads=-1"},
       {"run", "zoo:mlp", "--threads=0"},
@@ -93,7 +93,7 @@ TEST(CommandLine, RefusesNumbersThatMakeNoSense) {
                   "--threads: expected a whole number from 1 to"));
 }
 
-TEST_F(CommandLineTest, AFilterThatMatchesNothingIsAnError) {
+TEST_F(CommandLineTest, RefusesAFilterWithoutMatches) {
   fs::create_directories(file("test_relu"));
   std::ofstream(file("test_relu/model.onnx")) << "x";
   const Called called = call({"conformance", file(""), "--filter=nothing"});
@@ -102,8 +102,8 @@ TEST_F(CommandLineTest, AFilterThatMatchesNothingIsAnError) {
   EXPECT_EQ(call({"conformance", file(""), "--filter=relu"}).code, 1);
 }
 
-// Said before the work is done whose results would have no place, with the system's reason.
-TEST_F(CommandLineTest, AFolderThatCannotBeMadeIsToldWithItsReason) {
+// An output path that cannot be written fails before the work, with the system's reason.
+TEST_F(CommandLineTest, ReportsFoldersThatCannotBeCreated) {
   std::ofstream(file("plain")) << "x";
   for (const char* option : {"--output=@", "--save-inputs=@"}) {
     for (const char* command : {"run", "bench"}) {
@@ -118,7 +118,7 @@ TEST_F(CommandLineTest, AFolderThatCannotBeMadeIsToldWithItsReason) {
   }
 }
 
-TEST_F(CommandLineTest, AFileThatCannotBeWrittenIsToldWithItsReason) {
+TEST_F(CommandLineTest, ReportsFilesThatCannotBeWritten) {
   for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
            {"convert", "zoo:mlp", "--to=onnx", "-o", file("no/x.onnx")},
            {"compile", "zoo:mlp", "--untuned", "-o", file("no/x.tnn")},
@@ -135,8 +135,8 @@ TEST_F(CommandLineTest, AFileThatCannotBeWrittenIsToldWithItsReason) {
   EXPECT_TRUE(has(none.error, "No such file or directory")) << none.error;
 }
 
-// Sequences and optionals are written an element a file, and compared with such files.
-TEST_F(CommandLineTest, SequencesAreSavedAndCompared) {
+// Sequences and optionals are written as one file per element and compared with such files.
+TEST_F(CommandLineTest, SavesAndComparesSequences) {
   std::ofstream(file("m.tenon")) << R"(graph (x: f32[3, 2]) {
   a = split_to_sequence(x)
   b = optional(x)
@@ -169,13 +169,13 @@ TEST_F(CommandLineTest, SequencesAreSavedAndCompared) {
   fs::remove(file("out/a.items/2.npy"));
   EXPECT_TRUE(has(call({"run", model, "--input=" + in, "--expect=" + out, "--threads=1"}).out,
                   "3 items instead of 2"));
-  // Of a longer sequence before, nothing stays.
+  // Files of an earlier, longer sequence are removed.
   ASSERT_EQ(call({"run", model, "--output=" + out, "--threads=1"}).code, 0);
   EXPECT_TRUE(fs::exists(file("out/a.items/2.npy")));
 }
 
-// Every subcommand gives JSON, and nothing else, when asked.
-TEST_F(CommandLineTest, EverySubcommandSpeaksJson) {
+// With --json, every subcommand prints only JSON.
+TEST_F(CommandLineTest, EverySubcommandPrintsJson) {
   std::ofstream(file("m.tenon")) << "graph (x: f32[3, 4]) {\n  y = relu(x)\n  return y\n}\n";
   const std::string model = file("m.tenon");
   setenv("XDG_CACHE_HOME", file("cache").c_str(), 1);
@@ -214,7 +214,7 @@ TEST_F(CommandLineTest, EverySubcommandSpeaksJson) {
   unsetenv("XDG_CACHE_HOME");
 }
 
-TEST_F(CommandLineTest, StepsAreInTheJsonOfABench) {
+TEST_F(CommandLineTest, BenchJsonListsSteps) {
   const Called called =
       call({"bench", "zoo:mlp", "--threads=1", "--iterations=1", "--steps", "--json"});
   const auto json = nlohmann::json::parse(called.out);
@@ -222,8 +222,8 @@ TEST_F(CommandLineTest, StepsAreInTheJsonOfABench) {
   EXPECT_GT(json["steps"][0]["us"].get<double>(), 0);
 }
 
-// What is no terminal gets text alone.
-TEST_F(CommandLineTest, NoEscapeCodesWhereNobodyLooks) {
+// Output that does not go to a terminal is plain text.
+TEST_F(CommandLineTest, NoEscapeCodesWithoutATerminal) {
   const Called called = call({"opt", "zoo:mlp", "--verify-each", "--trials=1", "--time-passes"});
   EXPECT_EQ(called.code, 0);
   EXPECT_EQ(called.error.find('\033'), std::string::npos) << called.error;
@@ -256,7 +256,7 @@ class Pipes : public WithFolder {
   std::string tenon_;
 };
 
-TEST_F(Pipes, AModelOfAnyFormatComesThroughOne) {
+TEST_F(Pipes, ReadsModelsOfEveryFormat) {
   ASSERT_EQ(call({"convert", "zoo:mlp", "--to=onnx", "-o", file("m.onnx")}).code, 0);
   ASSERT_EQ(call({"convert", "zoo:mlp", "--to=tenon", "-o", file("m.tenon")}).code, 0);
   fs::copy_file("tests/fixtures/mlp_chainer.graph.txt", file("m.chainer"));
@@ -281,14 +281,14 @@ TEST_F(Pipes, AModelOfAnyFormatComesThroughOne) {
             0);
 }
 
-TEST_F(Pipes, WhatIsNoModelIsRefusedByName) {
+TEST_F(Pipes, RefusesUnknownFormats) {
   const Called empty = shell("TENON check - </dev/null");
   EXPECT_EQ(empty.code, 3) << empty.error;
   EXPECT_TRUE(has(empty.error, "standard input")) << empty.error;
 }
 
-// Standard output that is a file is written where it stands.
-TEST_F(Pipes, StandardOutputIsNotReplaced) {
+// Redirected standard output is written in place, not replaced by a renamed file.
+TEST_F(Pipes, WritesToStandardOutputInPlace) {
   ASSERT_TRUE(fs::is_symlink("/dev/stdout"));
   const Called called = shell("echo before; TENON convert zoo:mlp --to=tenon -o /dev/stdout");
   EXPECT_EQ(called.code, 0) << called.error;
@@ -296,8 +296,8 @@ TEST_F(Pipes, StandardOutputIsNotReplaced) {
   EXPECT_TRUE(fs::is_symlink("/dev/stdout"));
 }
 
-// Three that write the same program at once all succeed, and what is there is whole.
-TEST_F(Pipes, ParallelCompilesDoNotBreakEachOther) {
+// Three processes that write one program at once all succeed, and the file is complete.
+TEST_F(Pipes, ParallelCompilesOfOneFile) {
   const std::string one = "TENON compile zoo:mlp --untuned -o " + file("m.tnn");
   const Called called =
       shell(one + " & a=$!; " + one + " & b=$!; " + one + " & c=$!; wait $a && wait $b && wait $c");
@@ -309,9 +309,9 @@ TEST_F(Pipes, ParallelCompilesDoNotBreakEachOther) {
   }
 }
 
-// Without a home folder in its environment the cache is the user's all the same, and never in the
-// current folder.
-TEST_F(Pipes, TheCacheIsNeverInTheCurrentFolder) {
+// Without HOME the cache is in the home folder that the system records, never in the current
+// folder.
+TEST_F(Pipes, CacheFolderWithoutHome) {
   const Called called =
       shell("cd " + file("") + " && env -u HOME -u XDG_CACHE_HOME TENON tune --show");
   EXPECT_EQ(called.code, 0) << called.error;
@@ -319,9 +319,9 @@ TEST_F(Pipes, TheCacheIsNeverInTheCurrentFolder) {
   EXPECT_FALSE(fs::exists(file(".cache")));
 }
 
-// Rather than to seem tuned.
-// Ways of libraries are timed where the device is.
-TEST(CommandLine, TuningForAGpuNeedsOne) {
+// Without the device the command fails instead of writing an untuned program: candidates from
+// libraries are timed on the device.
+TEST(CommandLine, TuningForAGpuNeedsADevice) {
   try {
     GTEST_SKIP() << "there is one: " << cuda::device_name();
   } catch (const Error&) {

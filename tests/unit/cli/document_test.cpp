@@ -15,8 +15,9 @@ namespace {
 
 using Documents = WithFolder;
 
-// What a document only describes of weights lies beside it: the network computes the same.
-TEST_F(Documents, KeepTheirValuesBesideThem) {
+// A document that only describes its weights is saved with a weights file next to it, and the
+// network computes the same.
+TEST_F(Documents, SaveWeightsToASeparateFile) {
   const Graph graph = zoo::build("mlp?batch=2");
   const std::vector<Datum> inputs = random_inputs(graph, 1);
   const std::vector<Datum> wanted = reference::evaluate(graph, inputs);
@@ -31,7 +32,7 @@ TEST_F(Documents, KeepTheirValuesBesideThem) {
   EXPECT_TRUE(std::filesystem::exists(values_path(file("mlp.chainer"))));
 }
 
-TEST_F(Documents, ShowNumbersAsNumbers) {
+TEST_F(Documents, ShowPrintsNumbers) {
   const Called called = call({"show", "tests/fixtures/unet_chainer.graph.txt", "--json"});
   ASSERT_EQ(called.code, 0);
   const auto page = nlohmann::json::parse(called.out);
@@ -44,7 +45,7 @@ TEST_F(Documents, ShowNumbersAsNumbers) {
   EXPECT_EQ(peaks, (std::vector<std::int64_t>{7'803'387'904, 7'277'658'112}));
 }
 
-TEST_F(Documents, TextOfNoFormatSaysHowFarEachGot) {
+TEST_F(Documents, UnknownTextReportsEachParsersError) {
   std::ofstream(file("letter.txt")) << "Dear reader,\nthis is no network.\n";
   const Called called = call({"check", file("letter.txt")});
   EXPECT_NE(called.code, 0);

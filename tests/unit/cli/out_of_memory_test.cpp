@@ -1,5 +1,5 @@
-// What happens where the system gives no more memory: a process of its own, which has nothing left
-// over from other tests, sets itself a limit and runs a command.
+// Out-of-memory errors. A child process, which has no memory left over from other tests, limits its
+// address space and runs a command.
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -43,7 +43,7 @@ std::uint64_t address_space_bytes() {
 }
 
 struct Outcome {
-  int code = -1;  // -1: it did not end by itself
+  int code = -1;  // -1: ended by a signal
   std::string errors;
 };
 
@@ -61,7 +61,7 @@ int compile_alone(const std::string& path) {
   return 0;
 }
 
-// Not a test: what the child does.
+// Body of the child process, not a test.
 TEST(OutOfMemoryChild, DISABLED_RunsACommand) {
   if (std::getenv(kWords) == nullptr) GTEST_SKIP() << "nothing to run";
   std::vector<std::string> words = split(std::getenv(kWords), '\n');
@@ -78,7 +78,7 @@ TEST(OutOfMemoryChild, DISABLED_RunsACommand) {
   _exit(code);
 }
 
-// Calls the command where only `spare_megabytes` more can be had than the process has.
+// Runs the command in a child process whose limit is its present size plus `spare_megabytes`.
 Outcome call_limited(std::uint64_t spare_megabytes, std::vector<std::string> words) {
   words.insert(words.begin(), "tenon");
   const std::string text = join(words, "\n"), spare = std::to_string(spare_megabytes);
@@ -92,7 +92,7 @@ Outcome call_limited(std::uint64_t spare_megabytes, std::vector<std::string> wor
     close(ends[0]);
     setenv(kWords, text.c_str(), 1);
     setenv(kSpare, spare.c_str(), 1);
-    // It is one test, whichever share of them this process has.
+    // The child runs one test, regardless of the shard of this process.
     unsetenv("GTEST_TOTAL_SHARDS");
     unsetenv("GTEST_SHARD_INDEX");
     execl("/proc/self/exe", "tenon-unit-tests", "--gtest_filter=OutOfMemoryChild.*",
@@ -136,7 +136,7 @@ class OutOfMemory : public ::testing::Test {
   fs::path folder_ = fs::temp_directory_path() / ("tenon_memory_" + std::to_string(getpid()));
 };
 
-// The product of two thin matrices is a large one, 1 GiB.
+// The product of two thin matrices has 1 GiB.
 constexpr const char* kWide = R"(graph wide (x: f32[16384, 8]) {
   w = constant f32[8, 16384] normal(seed = 1, mean = 0.0, deviation = 0.3)
   v = constant f32[16384, 8] normal(seed = 2, mean = 0.0, deviation = 0.3)
@@ -146,15 +146,15 @@ constexpr const char* kWide = R"(graph wide (x: f32[16384, 8]) {
 }
 )";
 
-TEST_F(OutOfMemory, TheArenaNamesTheLargestBuffers) {
+TEST_F(OutOfMemory, ArenaErrorNamesTheLargestBuffers) {
   write_program(codegen::compile(parse_graph(kWide, all_ops()), cpu_options()), file("wide.tnn"));
   expect_names(call_limited(300, {"run", file("wide.tnn"), "--threads=2"}),
                {"error: no memory for the values between steps", "step 0 ('matmul wide_value')",
                 "1 GiB wanted", "the largest alive there: 'wide_value' 1 GiB"});
 }
 
-// What overwrites its operand takes no memory of its own.
-TEST_F(OutOfMemory, WhatIsOverwrittenIsCountedOnce) {
+// A result that is computed in place takes no memory of its own.
+TEST_F(OutOfMemory, CountsInPlaceBuffersOnce) {
   const std::string text = std::string(kWide).replace(
       std::string(kWide).find("  y = "), 23, "  bent = tanh(wide_value)\n  y = matmul(bent");
   write_program(codegen::compile(parse_graph(text, all_ops()), cpu_options()), file("bent.tnn"));
@@ -162,12 +162,12 @@ TEST_F(OutOfMemory, WhatIsOverwrittenIsCountedOnce) {
                {"where 1 GiB are alive", "1 GiB wanted"});
 }
 
-TEST_F(OutOfMemory, TheReferenceNamesTheNode) {
+TEST_F(OutOfMemory, ReferenceErrorNamesTheNode) {
   expect_names(call_limited(300, {"run", put("wide.tenon", kWide), "--target=reference"}),
                {"error: out of memory for a tensor of f32[16384, 16384", "'wide_value'", "1 GiB"});
 }
 
-TEST_F(OutOfMemory, InputsAndOutputsAreNamed) {
+TEST_F(OutOfMemory, NamesInputsAndOutputs) {
   const std::string model =
       put("row.tenon", "graph (row: f32[n]) {\n  y = neg(row)\n  return y\n}\n");
   expect_names(call_limited(300, {"run", model, "--target=reference", "--shapes=row:268435456"}),
@@ -183,7 +183,7 @@ TEST_F(OutOfMemory, InputsAndOutputsAreNamed) {
       {"error: out of memory for a tensor of f32[16384, 16384]", "output 'table'", "1 GiB"});
 }
 
-TEST_F(OutOfMemory, MappingAProgramNamesIt) {
+TEST_F(OutOfMemory, MappingErrorNamesTheProgram) {
   Program program = codegen::compile(
       parse_graph("graph (x: f32[4]) {\n  y = neg(x)\n  return y\n}\n", all_ops()), cpu_options());
   program.constant_bytes = 200 * kMegabyte;
@@ -199,7 +199,7 @@ TEST_F(OutOfMemory, MappingAProgramNamesIt) {
                {"error: no memory to map the program and its constants", "large.tnn", "200 MiB"});
 }
 
-TEST_F(OutOfMemory, WeightsOfAModelAreNamed) {
+TEST_F(OutOfMemory, NamesWeightsOfAModel) {
   save_model(parse_graph(R"(graph (x: f32[1, 4096]) {
   first_weight = constant f32[4096, 16] uniform(seed = 1, low = 0.0, high = 1.0)
   second_weight = constant f32[16, 2097152] uniform(seed = 1, low = 0.0, high = 1.0)
@@ -210,14 +210,14 @@ TEST_F(OutOfMemory, WeightsOfAModelAreNamed) {
 )",
                          all_ops()),
              "onnx", file("weights.onnx"));
-  // Enough to map the file of 128 MiB, not to hold its weights beside it.
+  // Enough to map the file of 128 MiB, but not to copy its weights as well.
   expect_names(call_limited(180, {"show", file("weights.onnx")}),
                {"error: no memory for a weight", "initializer 'second_weight'", "128 MiB wanted"});
   expect_names(call_limited(60, {"show", file("weights.onnx")}),
                {"error: no memory to map a file", "weights.onnx", "128 MiB"});
 }
 
-TEST_F(OutOfMemory, PackingNamesTheLargestConstant) {
+TEST_F(OutOfMemory, PackingErrorNamesTheLargestConstant) {
   const std::string model = put("weights.tenon", R"(graph (x: f32[3, 2048]) {
   small_weight = constant f32[2048, 16] uniform(seed = 1, low = 0.0, high = 1.0)
   large_weight = constant f32[2048, 32768] uniform(seed = 1, low = 0.0, high = 1.0)
@@ -229,13 +229,13 @@ TEST_F(OutOfMemory, PackingNamesTheLargestConstant) {
   expect_names(call_limited(100, {"compile-alone", model}),
                {"no memory for the packed constants", "'large_weight', the largest: 256 MiB",
                 "256 MiB wanted for 2"});
-  // Enough for the packed ones, not for one of them as the graph has it.
+  // Enough for the packed constants, but not for an unpacked one as well.
   expect_names(call_limited(400, {"compile-alone", model}),
                {"out of memory for a tensor of f32[2048, 32768]", "constant 'large_weight'"});
 }
 
-// Whatever it is that does not fit, it ends with the same code and one message.
-TEST_F(OutOfMemory, EveryLimitEndsInTheSameCode) {
+// Every failed allocation ends in the same exit code and one message.
+TEST_F(OutOfMemory, EveryLimitGivesTheSameExitCode) {
   save_model(load_model("zoo:mlp"), "onnx", file("mlp.onnx"));
   int failures = 0;
   for (std::uint64_t spare = 0; spare <= 40; spare += 5) {

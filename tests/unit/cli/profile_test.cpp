@@ -29,8 +29,8 @@ class ProfileFiles : public WithFolder {
 
 constexpr const char* kNet = "tests/fixtures/report_net.tenon";
 
-// One run, every form of it; all say the same about every step.
-TEST_F(ProfileFiles, WritesEveryForm) {
+// One run in every output format; all agree about every step.
+TEST_F(ProfileFiles, WritesEveryFormat) {
   ASSERT_EQ(call({"profile", kNet, "--iterations=3", "--no-counters", "--untuned",
                   "--save=" + file("a.json"), "--report=" + file("a.html"),
                   "--trace=" + file("a.trace.json"), "--megengine=" + file("a.profile.json"),
@@ -75,7 +75,7 @@ TEST_F(ProfileFiles, WritesEveryForm) {
   EXPECT_NE(changes.find("In total,all steps,"), std::string::npos);
 }
 
-TEST_F(ProfileFiles, ReportsMegEnginesDocument) {
+TEST_F(ProfileFiles, ReportsMegEngineDocuments) {
   const auto [code, page, errors] =
       call({"report", "tests/fixtures/megengine_resnet50.profile.json", "--format=csv"});
   EXPECT_EQ(code, 0);
@@ -84,7 +84,7 @@ TEST_F(ProfileFiles, ReportsMegEnginesDocument) {
             std::string::npos);
 }
 
-TEST_F(ProfileFiles, RefusesWhatItCannotDo) {
+TEST_F(ProfileFiles, RefusesUnsupportedOptions) {
   EXPECT_EQ(call({"profile"}).code, 2);
   EXPECT_EQ(call({"profile", kNet, "--format=pdf"}).code, 2);
   EXPECT_EQ(call({"profile", "--compare=one.json"}).code, 2);
@@ -99,7 +99,7 @@ constexpr const char* kLogs = R"(graph net (x: f32[2, 3]) {
 }
 )";
 
-// A logarithm of zero: the node is named, what it read is saved.
+// A logarithm of zero: the report names the node, and its operands are saved.
 TEST_F(ProfileFiles, CheckNanNamesTheNode) {
   write("logs.tenon", kLogs);
   for (const char* target : {"cpu", "reference"}) {

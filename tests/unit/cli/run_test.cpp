@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The command's exit code and what it printed.
+// Returns the command's exit code and output.
 std::pair<int, std::string> call(std::vector<std::string> words) {
   words.insert(words.begin(), "tenon");
   std::vector<char*> arguments;
@@ -35,8 +35,8 @@ class CommandFiles : public ::testing::Test {
   fs::path folder_ = fs::temp_directory_path() / ("tenon_cli_" + std::to_string(getpid()));
 };
 
-// A program runs like the model it was made from, and both agree with the reference.
-TEST_F(CommandFiles, RunTakesAModelAndItsProgram) {
+// A program and the model that it was compiled from give the same results as the reference.
+TEST_F(CommandFiles, RunsAModelAndItsProgram) {
   ASSERT_EQ(call({"compile", "zoo:mlp", "-o", file("mlp.tnn")}).first, 0);
   ASSERT_EQ(call({"run", "zoo:mlp", "--target=reference", "--save-inputs=@" + file("in"),
                   "--output=@" + file("out")})
@@ -52,8 +52,8 @@ TEST_F(CommandFiles, RunTakesAModelAndItsProgram) {
   }
 }
 
-// What is printed can be read again, with the percentiles that were asked for.
-TEST_F(CommandFiles, BenchReports) {
+// The printed JSON parses and contains the requested percentiles.
+TEST_F(CommandFiles, BenchPrintsPercentiles) {
   const auto [code, text] = call(
       {"bench", "zoo:mlp", "--iterations=7", "--percentiles=25,99.9", "--threads=1", "--json"});
   ASSERT_EQ(code, 0);
@@ -66,7 +66,7 @@ TEST_F(CommandFiles, BenchReports) {
   EXPECT_EQ(json["threads"], 1);
 }
 
-// Of a dynamic model, work is counted for the shapes that it runs with.
+// The work of a dynamic model is counted for the shapes of the run.
 TEST_F(CommandFiles, BenchCountsTheWorkOfBoundShapes) {
   std::ofstream(file("m.tenon")) << "graph (x: f32[N, 64]) {\n  w = constant f32[64, 128] splat "
                                     "0.5\n  y = matmul(x, w)\n  return y\n}\n";
@@ -84,7 +84,7 @@ TEST_F(CommandFiles, BenchCountsTheWorkOfBoundShapes) {
   EXPECT_EQ(steps_code, 0);
   const auto step = nlohmann::json::parse(steps)["steps"][0];
   EXPECT_NEAR(step["gflops"].get<double>() * step["us"].get<double>() * 1e3, 2.0 * 4 * 64 * 128, 1);
-  // A program alone does not say; that is not 0.
+  // A program without its graph does not state its work: the field is absent, not 0.
   ASSERT_EQ(call({"compile", file("m.tenon"), "-o", file("m.tnn")}).first, 0);
   const auto [code, text] =
       call({"bench", file("m.tnn"), "--shapes=x:4x64", "--threads=1", "--iterations=5", "--json"});
@@ -104,8 +104,8 @@ constexpr const char* kEndless = R"(graph (x: f32[2]) {
 }
 )";
 
-// By the evaluator and compiled alike.
-TEST_F(CommandFiles, LoopsAreLimited) {
+// Both the reference evaluator and compiled programs limit iterations.
+TEST_F(CommandFiles, LimitsLoopIterations) {
   std::ofstream(file("endless.tenon")) << kEndless;
   for (const std::string target : {"reference", "cpu"}) {
     ::testing::internal::CaptureStderr();
@@ -117,9 +117,9 @@ TEST_F(CommandFiles, LoopsAreLimited) {
   }
 }
 
-// A process that presses Ctrl-C as soon as somebody listens.
+// Runs the command in a child process and interrupts it with SIGINT once its handler is installed.
 int run_interrupted(const std::string& model, const std::string& target) {
-  std::signal(SIGINT, SIG_DFL);  // a shell that starts the tests in the background has it ignored
+  std::signal(SIGINT, SIG_DFL);  // a shell that starts the tests in the background ignores SIGINT
   std::thread([] {
     struct sigaction action = {};
     while (sigaction(SIGINT, nullptr, &action) == 0 && action.sa_handler == SIG_DFL) usleep(1000);
@@ -128,7 +128,7 @@ int run_interrupted(const std::string& model, const std::string& target) {
   return call({"run", model, "--target=" + target}).first;
 }
 
-TEST_F(CommandFiles, LoopsAreInterrupted) {
+TEST_F(CommandFiles, InterruptsLoops) {
   ::testing::FLAGS_gtest_death_test_style = "threadsafe";
   std::ofstream(file("endless.tenon")) << kEndless;
   for (const std::string target : {"reference", "cpu"}) {
@@ -137,7 +137,7 @@ TEST_F(CommandFiles, LoopsAreInterrupted) {
   }
 }
 
-TEST_F(CommandFiles, RunTellsOfAllElements) {
+TEST_F(CommandFiles, RunSummarizesAllElements) {
   std::ofstream(file("count.tenon"))
       << "graph (x: f32[2500]) {\n  one = constant f32[1] [1]\n  ones = add(x, one)\n"
          "  y = cumsum(ones) {axis = 0}\n  return y\n}\n";
@@ -149,7 +149,7 @@ TEST_F(CommandFiles, RunTellsOfAllElements) {
   EXPECT_EQ(output["greatest"], 2500);
 }
 
-TEST_F(CommandFiles, StepsOfAProgramMadeOfPartsAreListed) {
+TEST_F(CommandFiles, BenchListsStepsOfComposedPrograms) {
   const std::string model = "tests/fixtures/programs/branch.tenon";
   const auto [code, text] = call({"bench", model, "--steps", "--iterations=2", "--threads=1"});
   ASSERT_EQ(code, 0);
@@ -158,7 +158,7 @@ TEST_F(CommandFiles, StepsOfAProgramMadeOfPartsAreListed) {
   EXPECT_NE(call({"run", model, "--threads=1"}).second.find("2 steps"), std::string::npos);
 }
 
-TEST_F(CommandFiles, BenchRefusesWhatIsNoPercentile) {
+TEST_F(CommandFiles, BenchRefusesInvalidPercentiles) {
   EXPECT_EQ(call({"bench", "zoo:mlp", "--percentiles=50,x"}).first, 2);
   EXPECT_EQ(call({"bench", "zoo:mlp", "--percentiles=101"}).first, 2);
 }

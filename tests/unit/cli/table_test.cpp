@@ -21,7 +21,7 @@ Table words() {
   return table;
 }
 
-TEST(Table, IsOneLineARowWhereNothingLimitsIt) {
+TEST(Table, OneLinePerRowWithoutALimit) {
   EXPECT_EQ(printed(words(), 0),
             "op               nodes  what it computes\n"
             "---------------  -----  ------------------------------------------\n"
@@ -30,8 +30,8 @@ TEST(Table, IsOneLineARowWhereNothingLimitsIt) {
   EXPECT_EQ(printed(words(), 200), printed(words(), 0));
 }
 
-// The widest column gives way; numbers stay whole.
-TEST(Table, BreaksCellsToFit) {
+// The widest column wraps; numbers are not broken.
+TEST(Table, WrapsCellsToFit) {
   EXPECT_EQ(printed(words(), 44),
             "op               nodes  what it computes\n"
             "---------------  -----  --------------------\n"
@@ -41,14 +41,14 @@ TEST(Table, BreaksCellsToFit) {
             "relu(x) -> y         3  max(x, 0)\n");
 }
 
-TEST(Table, BreaksWordsThatAreLongerThanTheirColumn) {
+TEST(Table, BreaksLongWords) {
   Table table({"name"});
   table.add({"äöüäöüäöüäöüäöü x"});
   EXPECT_EQ(printed(table, 12), "name\n------------\näöüäöüäöüäöü\näöü x\n");
 }
 
-// Numbers are never broken: where they do not fit, the last columns go, and are named.
-TEST(Table, LeavesOutTheLastColumnsThatDoNotFit) {
+// Numbers are never broken: the last columns are dropped and named if they do not fit.
+TEST(Table, DropsLastColumnsThatDoNotFit) {
   Table table({"name", ">us", ">p10", ">p90", "shapes"});
   table.add({"conv+relu layer1.0.conv1", "2318.5", "2200.1", "2403.9", "f32[1, 64, 56, 56]"});
   EXPECT_EQ(printed(table, 40),
@@ -64,7 +64,7 @@ TEST(Table, LeavesOutTheLastColumnsThatDoNotFit) {
   }
 }
 
-TEST(Table, FitsWhateverItHolds) {
+TEST(Table, FitsEveryWidth) {
   for (std::size_t columns = 45; columns < 90; ++columns) {
     for (const std::string& line : split(printed(words(), columns), '\n'))
       EXPECT_LE(line.size(), columns);

@@ -1,4 +1,4 @@
-// A program is machine code: it runs only where somebody knows that it is one.
+// A program is machine code: it runs only under its own file extension or with explicit trust.
 #include "unit/cli/called.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ class Trust : public WithFolder {
   }
 };
 
-TEST_F(Trust, AProgramUnderAnotherNameIsRefused) {
+TEST_F(Trust, RefusesProgramsWithOtherExtensions) {
   for (const char* name : {"mlp.onnx", "mlp", "mlp.tnn.onnx"}) {
     fs::copy_file(file("mlp.tnn"), file(name), fs::copy_options::overwrite_existing);
     for (const char* command : {"run", "bench"}) {
@@ -32,7 +32,7 @@ TEST_F(Trust, AProgramUnderAnotherNameIsRefused) {
   }
 }
 
-TEST_F(Trust, AProgramRunsUnderItsOwnNameOrWhereItIsTrusted) {
+TEST_F(Trust, RunsProgramsByExtensionOrTrust) {
   EXPECT_EQ(call({"run", file("mlp.tnn"), "--threads=1"}).code, 0);
   fs::copy_file(file("mlp.tnn"), file("mlp.onnx"));
   EXPECT_EQ(call({"run", file("mlp.onnx"), "--threads=1", "--trust-program"}).code, 0);
@@ -41,15 +41,15 @@ TEST_F(Trust, AProgramRunsUnderItsOwnNameOrWhereItIsTrusted) {
       0);
 }
 
-TEST_F(Trust, CompilingToAnotherNameSaysSo) {
+TEST_F(Trust, WarnsWhenCompilingToAnotherExtension) {
   EXPECT_EQ(call({"compile", "zoo:mlp", "--untuned", "-o", file("again.tnn")}).error, "");
   const Called called = call({"compile", "zoo:mlp", "--untuned", "-o", file("mlp.bin")});
   EXPECT_EQ(called.code, 0);
   EXPECT_TRUE(has(called.error, "only from FILE.tnn")) << called.error;
 }
 
-// What only reads models says that this is none.
-TEST_F(Trust, OtherCommandsTakeNoProgram) {
+// Commands that read only models refuse a program with a message that says so.
+TEST_F(Trust, ModelCommandsRefusePrograms) {
   const std::string program = file("mlp.tnn");
   for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
            {"opt", program},
@@ -62,8 +62,8 @@ TEST_F(Trust, OtherCommandsTakeNoProgram) {
   }
 }
 
-// The reference evaluator runs graphs; who asks for it does not want machine code to run.
-TEST_F(Trust, TheReferenceRunsNoProgram) {
+// The reference evaluator runs graphs; a user who requests it does not expect machine code to run.
+TEST_F(Trust, ReferenceRefusesPrograms) {
   const Called called = call({"run", file("mlp.tnn"), "--target=reference"});
   EXPECT_EQ(called.code, 2);
   EXPECT_TRUE(has(called.error, "which the reference evaluator does not run")) << called.error;
@@ -72,7 +72,7 @@ TEST_F(Trust, TheReferenceRunsNoProgram) {
   EXPECT_EQ(call({"run", file("mlp.tnn"), "--target=cpu", "--threads=1"}).code, 0);
 }
 
-TEST_F(Trust, AProgramIsNotReadFromAPipe) {
+TEST_F(Trust, RefusesProgramsFromPipes) {
   const std::string command =
       "cat " + file("mlp.tnn") + " | " +
       (fs::read_symlink("/proc/self/exe").parent_path() / "tenon").string() +

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A user's cache of its own, in a folder that goes with the test.
+// Fixture with a tuning cache in a temporary folder.
 class TuneCommand : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -49,7 +49,7 @@ class TuneCommand : public ::testing::Test {
   std::string before_;
 };
 
-TEST_F(TuneCommand, KeepsShowsExportsImportsAndClears) {
+TEST_F(TuneCommand, ShowExportImportAndClear) {
   EXPECT_TRUE(has(call({"tune", "--show"}).out, ": 0 kernels"));
   const Called tuned = call({"tune", file("model.tenon"), "--threads=1"});
   EXPECT_EQ(tuned.code, 0) << tuned.error;
@@ -72,7 +72,7 @@ TEST_F(TuneCommand, KeepsShowsExportsImportsAndClears) {
       has(call({"tune", file("model.tenon"), "--threads=1"}).out, "tuning: 0 kernels timed"));
 }
 
-TEST_F(TuneCommand, CompilesWithWhatIsKnown) {
+TEST_F(TuneCommand, CompilesWithCachedTimings) {
   const std::string model = file("model.tenon"), program = file("p.tnn");
   const Called tuned = call({"compile", model, "--tune", "--threads=1", "-o", program});
   EXPECT_EQ(tuned.code, 0) << tuned.error;
@@ -89,7 +89,7 @@ TEST_F(TuneCommand, CompilesWithWhatIsKnown) {
   EXPECT_TRUE(has(bench.error, "tuning: 0 kernels timed")) << bench.error;
 }
 
-TEST_F(TuneCommand, ADamagedCacheIsToldAboutAndLeftAside) {
+TEST_F(TuneCommand, ReportsAndIgnoresADamagedCache) {
   const std::string model = file("model.tenon"), program = file("p.tnn"),
                     cache = *tuning_cache_path();
   fs::create_directories(fs::path(cache).parent_path());
@@ -108,7 +108,7 @@ TEST_F(TuneCommand, ADamagedCacheIsToldAboutAndLeftAside) {
   EXPECT_EQ(call({"compile", model, "-o", program}).error, "");
 }
 
-TEST_F(TuneCommand, WrongWordsAreRefused) {
+TEST_F(TuneCommand, RefusesInvalidArguments) {
   const auto code_of = [&](std::vector<std::string> words) { return call(std::move(words)).code; };
   EXPECT_EQ(code_of({"tune"}), 2);
   EXPECT_EQ(code_of({"tune", "--show", "--clear"}), 2);
@@ -127,7 +127,7 @@ TEST_F(TuneCommand, WrongWordsAreRefused) {
   EXPECT_EQ(tuning_seconds("2.5"), 2.5);
 }
 
-// Products of as many shapes: one is timed soon, all of them take long.
+// Products of many shapes: timing one is quick, timing all takes long.
 std::string many_products() {
   constexpr int kCount = 64, kFirst = 32;
   std::string text = concat("graph (m0: f32[4, ", kFirst, "]) {\n");
@@ -140,7 +140,7 @@ std::string many_products() {
   return concat(text, "  return m", kCount, "\n}\n");
 }
 
-// A process that ends with the test, whatever becomes of it.
+// A child process that is killed when the test ends, however the test ends.
 class Child {
  public:
   Child(const fs::path& program, std::vector<std::string> arguments, const std::string& out,
@@ -163,7 +163,7 @@ class Child {
 
   bool has_ended() { return has_ended_ || (has_ended_ = waitpid(id_, &status_, WNOHANG) == id_); }
   void interrupt() const { kill(id_, SIGINT); }
-  /// Its exit code, or the signal that ended it, negative.
+  /// Returns the exit code, or the negative number of the signal that ended it.
   int wait() {
     if (!has_ended_) waitpid(id_, &status_, 0), has_ended_ = true;
     return WIFEXITED(status_) ? WEXITSTATUS(status_) : -WTERMSIG(status_);
@@ -180,9 +180,9 @@ std::string text_of(const std::string& path) {
   return {(std::istreambuf_iterator<char>(in)), {}};
 }
 
-// Ctrl-C while kernels are timed: the program is written, with what was timed until then, and the
-// next run goes on from there.
-TEST_F(TuneCommand, CtrlCLeavesAUsableCache) {
+// SIGINT during tuning: the program is written with the timings so far, and the next run continues
+// from them.
+TEST_F(TuneCommand, InterruptKeepsAUsableCache) {
   const fs::path tenon = fs::read_symlink("/proc/self/exe").parent_path() / "tenon";
   if (!fs::exists(tenon)) GTEST_SKIP() << "no tenon beside the tests";
   std::ofstream(file("many.tenon")) << many_products();
@@ -191,14 +191,14 @@ TEST_F(TuneCommand, CtrlCLeavesAUsableCache) {
       file("out"), file("log"));
   const std::string cache = *tuning_cache_path();
   std::size_t known = 0;
-  // As long as it takes: how busy the machine is says nothing about the command.
+  // Waits without a time limit: a busy machine is not a failure of the command.
   while (known == 0 && !tuning.has_ended()) {
     usleep(20000);
     if (!fs::exists(cache)) continue;
     try {
       known = TuningCache(cache, TuningCache::Mode::Read).all().size();
     } catch (const Error&) {
-      // It is just being made.
+      // The cache is being created.
     }
   }
   tuning.interrupt();
@@ -208,8 +208,8 @@ TEST_F(TuneCommand, CtrlCLeavesAUsableCache) {
   EXPECT_TRUE(fs::exists(file("p.tnn")));
   const std::size_t kept = TuningCache(cache, TuningCache::Mode::Read).all().size();
   EXPECT_GE(kept, known);
-  // By the same command: the tests beside it may be of newer sources, and what those generate is
-  // not what was timed.
+  // With the same binary: the tests may be built from newer sources, whose generated kernels differ
+  // from the timed ones.
   Child next(tenon, {"tenon", "tune", file("many.tenon"), "--threads=1", "--seconds=0.001"},
              file("out"), file("log"));
   EXPECT_EQ(next.wait(), 0) << text_of(file("log"));

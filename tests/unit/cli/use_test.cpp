@@ -15,7 +15,7 @@ namespace {
 
 using Use = WithFolder;
 
-TEST_F(Use, AProgramIsShownAndChecked) {
+TEST_F(Use, ShowsAndChecksPrograms) {
   const std::string program = file("mlp.tnn");
   ASSERT_EQ(call({"compile", "zoo:mlp", "-o", program, "--untuned"}).code, 0);
   const Called shown = call({"show", program});
@@ -34,7 +34,7 @@ TEST_F(Use, AProgramIsShownAndChecked) {
   EXPECT_TRUE(has(altered.out, "altered constants")) << altered.out;
 }
 
-TEST_F(Use, ASharedObjectIsRunAndShown) {
+TEST_F(Use, RunsAndShowsSharedObjects) {
   const std::string object = file("mlp.so");
   ASSERT_EQ(call({"compile", "zoo:mlp", "-o", object, "--untuned", "--constants=mlp.bin"}).code, 0);
   EXPECT_TRUE(std::filesystem::exists(file("mlp.bin")));
@@ -43,7 +43,7 @@ TEST_F(Use, ASharedObjectIsRunAndShown) {
   EXPECT_EQ(call({"compile", "zoo:mlp", "-o", file("a.tnn"), "--constants=b.bin"}).code, 2);
 }
 
-TEST_F(Use, ValuesInsideTheNetworkComeOut) {
+TEST_F(Use, OutputsIntermediateValues) {
   const Called named = call({"run", "zoo:mlp", "--output=relu1", "--output=@" + file("out.npz")});
   EXPECT_EQ(named.code, 0) << named.error;
   const auto arrays = numpy::read_npz_file(file("out.npz"));
@@ -55,7 +55,7 @@ TEST_F(Use, ValuesInsideTheNetworkComeOut) {
   EXPECT_TRUE(has(wrong.error, "no value is called 'relu9'")) << wrong.error;
 }
 
-TEST_F(Use, AnotherBatch) {
+TEST_F(Use, RunsAnotherBatchSize) {
   EXPECT_TRUE(has(call({"run", "zoo:mlp", "--batch=5"}).out, "f32[5, 10]"));
   EXPECT_TRUE(has(call({"run", "zoo:mlp?batch=N", "--batch=5"}).out, "f32[5, 10]"));
   EXPECT_TRUE(has(call({"run", "zoo:mlp", "--shapes=x:5x784"}).out, "f32[5, 10]"));
@@ -67,9 +67,9 @@ TEST_F(Use, AnotherBatch) {
   EXPECT_TRUE(has(call({"show", file("m.onnx")}).out, "f32[3, 784]"));
 }
 
-// Other extents than a model states: its nodes are inferred anew, and inputs of the same batch go
-// along.
-TEST(Rebatch, ShapesOfInputsMayDifferFromWhatIsStated) {
+// Inputs with extents other than the model's: types are inferred again, and the other inputs get
+// the same batch.
+TEST(Rebatch, InputShapesMayDifferFromTheModel) {
   const Graph graph = parse_graph(R"(graph (x: f32[1, 2, 8, 8], scale: f32[1, 1, 1, 1], k: f32[3]) {
     p = max_pool(x) {kernel_shape = [2, 2], strides = [2, 2]}
     y = mul(p, scale)
@@ -88,7 +88,7 @@ TEST(Rebatch, ShapesOfInputsMayDifferFromWhatIsStated) {
       << "left to who reads inputs";
 }
 
-TEST(Rebatch, ShapesAreFixedForGood) {
+TEST(Rebatch, ReplacesSymbolsByExtents) {
   const Graph graph = parse_graph(R"(graph (x: f32[N, M], b: f32[M]) {
   y = add(x, b)
   return y
@@ -105,7 +105,7 @@ TEST(Rebatch, ShapesAreFixedForGood) {
   EXPECT_THROW(with_fixed_shapes(graph, 0, {{"x", {2}}}), Error);
 }
 
-TEST(Rebatch, AReshapeFollowsAndAFixedOneIsAnError) {
+TEST(Rebatch, AdaptsReshapesAndRefusesFixedOnes) {
   const auto parsed = [](const char* text) { return parse_graph(text, all_ops(), "test"); };
   const Graph follows = rebatched(parsed(R"(graph (x: f32[1, 2, 3]) {
   y = reshape(x) {shape = [1, 6]}
@@ -123,8 +123,8 @@ TEST(Rebatch, AReshapeFollowsAndAFixedOneIsAnError) {
                Error);
 }
 
-TEST_F(Use, AnImageIsAnInput) {
-  // Two pixels: red, and grey.
+TEST_F(Use, ReadsImagesAsInputs) {
+  // Two pixels: red and grey.
   std::ofstream(file("two.ppm"), std::ios::binary) << "P6 2 1 255\n"
                                                    << std::string("\xff\x00\x00\x64\x64\x64", 6);
   const Tensor planes = read_image_input(file("two.ppm"), DType::F32, {1, 3, 1, 2}, {{100}, {0.5}});
@@ -144,8 +144,8 @@ TEST_F(Use, AnImageIsAnInput) {
   for (const char* name : {"a.jpg", "a.PNG", "a.webp", "a.jp2", "a.gif"})
     EXPECT_TRUE(is_image_file(name)) << name;
   EXPECT_FALSE(is_image_file("a.npy"));
-  // What is an image by its name and of no format that is read says so, and not that it is no
-  // array.
+  // A file with an image extension in an unsupported format is reported as such, and not as a
+  // malformed array.
   std::ofstream(file("moving.gif"), std::ios::binary) << "GIF89a" << std::string(20, '\0');
   const Called gif = call({"run", file("model.tenon"), "--input=x:@" + file("moving.gif")});
   EXPECT_EQ(gif.code, 4) << gif.error;
@@ -160,7 +160,7 @@ TEST_F(Use, ConvertsToHalfPrecision) {
             2);
 }
 
-TEST_F(Use, OptLeavesWeightsOutUnlessAsked) {
+TEST_F(Use, OptOmitsWeightsByDefault) {
   ASSERT_EQ(call({"convert", "zoo:mlp", "--to=onnx", "-o", file("m.onnx")}).code, 0);
   const std::string shown = call({"opt", file("m.onnx")}).out;
   EXPECT_TRUE(has(shown, "constant f32[784, 512] …") && has(shown, "--weights prints them"))
@@ -185,7 +185,7 @@ TEST(Completions, NameSubcommandsAndOptions) {
   EXPECT_EQ(call({"completions", "csh"}).code, 2);
 }
 
-TEST(KeptOutput, HoldsWhatThisThreadPrints) {
+TEST(KeptOutput, CapturesOutputOfOneThread) {
   KeptOutput outer;
   out() << "a";
   {

@@ -14,8 +14,8 @@
 namespace tenon::assemble_test {
 namespace {
 
-// Compiled as it stands, the arena takes so many bytes; results are those of the reference on any
-// threads.
+// Compiles the graph without passes and expects an arena of `bytes` and the reference's results on
+// several thread counts.
 void expect_arena(const std::string& text, std::uint64_t bytes) {
   const Graph graph = parse_graph(text, all_ops());
   const std::vector<Datum> inputs = random_inputs(graph, 5);
@@ -34,8 +34,8 @@ void expect_arena(const std::string& text, std::uint64_t bytes) {
   }
 }
 
-// Each of them reads what the one before it made, where it writes: one buffer is enough for all.
-TEST(Assemble, ElementsAreComputedInPlace) {
+// Each node overwrites its operand: one buffer serves the whole chain.
+TEST(Assemble, ElementwiseInPlace) {
   expect_arena(R"(graph (x: f32[64, 64]) {
   a = exp(x)
   b = neg(a)
@@ -47,7 +47,7 @@ TEST(Assemble, ElementsAreComputedInPlace) {
                64 * 64 * 4);
 }
 
-TEST(Assemble, WhatIsNeededLaterIsNotOverwritten) {
+TEST(Assemble, KeepsOperandsWithLaterReaders) {
   expect_arena(R"(graph (x: f32[64, 64]) {
   a = exp(x)
   b = neg(a)
@@ -59,8 +59,8 @@ TEST(Assemble, WhatIsNeededLaterIsNotOverwritten) {
                2 * 64 * 64 * 4);
 }
 
-// The sum is written over the residual, never over what it is computed from.
-TEST(Assemble, AProductTakesTheMemoryOfItsResidual) {
+// The sum overwrites the residual, never the operands of the product.
+TEST(Assemble, ProductInPlaceOfItsResidual) {
   expect_arena(R"(graph (x: f32[64, 64], w: f32[64, 64]) {
   r = exp(x)
   h = tanh(x)
@@ -76,7 +76,7 @@ TEST(Assemble, AProductTakesTheMemoryOfItsResidual) {
                2 * 64 * 64 * 4);
 }
 
-TEST(Assemble, RowsAndOtherSizesAreKeptApart) {
+TEST(Assemble, NotInPlaceForRowsAndOtherSizes) {
   expect_arena(R"(graph (x: f32[64, 64]) {
   a = exp(x)
   b = softmax(a) {axis = 0}
@@ -85,7 +85,7 @@ TEST(Assemble, RowsAndOtherSizesAreKeptApart) {
 }
 )",
                2 * 64 * 64 * 4);
-  // As many elements, of half the bytes.
+  // The same number of elements with half the bytes.
   expect_arena(R"(graph (x: f32[64, 64]) {
   a = exp(x)
   b = cast(a) {to = f16}
@@ -96,7 +96,7 @@ TEST(Assemble, RowsAndOtherSizesAreKeptApart) {
                64 * 64 * 4 + 64 * 64 * 2);
 }
 
-TEST(Assemble, StepsFollowTheTasksOfTheList) {
+TEST(Assemble, StepsInTaskOrder) {
   const Graph graph = parse_graph(
       "graph (x: f32[n, 40], w: f32[40, 8]) {\n  h = matmul(x, w)\n  y = softmax(h) {axis = 0}\n  "
       "return y\n}\n",

@@ -1,5 +1,4 @@
-// Products whose long sums run in parts, so that a panel of weights stays in the first cache for
-// all rows.
+// K-blocking of matrix products: a panel of weights stays in L1 for all rows.
 #include "base/error.h"
 #include "codegen/cpu/row_blocks.h"
 #include "driver/compile.h"
@@ -28,7 +27,7 @@ std::string product(int rows, int sum, int columns) {
                 "b)\n  y = relu(u)\n  return y\n}\n");
 }
 
-// A 1x1 convolution whose rows are those of the whole image.
+// A 1x1 convolution: its GEMM's M is the number of pixels of the image.
 std::string convolution(int size, int channels, int outputs) {
   return concat(
       "graph (x: f32[1, ", size, ", ", size, ", ", channels, "]@NHWC) {\n  w: f32[1, 1, ", channels,
@@ -36,7 +35,7 @@ std::string convolution(int size, int channels, int outputs) {
       "] normal(seed = 1, mean = 0.0, deviation = 0.1)\n  y = conv(x, w)\n  return y\n}\n");
 }
 
-// One whose lines are too short to fill tiles by themselves.
+// A convolution whose image lines are too short to fill register tiles.
 std::string window(int size, int channels, int outputs, int kernel, int stride, int images = 1) {
   return concat("graph (x: f32[", images, ", ", size, ", ", size, ", ", channels,
                 "]@NHWC) {\n  w: f32[", kernel, ", ", kernel, ", ", channels, ", ", outputs,
@@ -58,9 +57,9 @@ std::string refusal(const std::string& text, const std::string& name) {
   return found == decision.candidates.end() ? "no such candidate" : found->verdict.reason;
 }
 
-// Where a core's second cache gives little more than tiles would read of it, and only for sums that
-// are long.
-TEST(BlockedProducts, FactsDecide) {
+// K-blocking pays only if L2 holds little more than the operands of one tile, and for long
+// reductions.
+TEST(BlockedProducts, DecidedByTargetFacts) {
   EXPECT_EQ(chosen(product(128, 768, 96), "sapphire-rapids"), "tiles 8x32 by 268");
   EXPECT_EQ(chosen(product(128, 768, 96), "zen4"), "tiles 8x32");
   EXPECT_EQ(chosen(product(128, 768, 96), "x86-64-v3"), "tiles 6x16 by 325");
@@ -79,9 +78,8 @@ TEST(BlockedProducts, FactsDecide) {
             "it has few rows, or their number is only known when it runs");
 }
 
-// Images that a core's cache does not hold go through all columns by as many as it does, unless
-// weights are more than what is saved.
-TEST(BlockedProducts, ImagesThatStayTogether) {
+// Images that exceed L2 are processed in groups that fit, unless rereading the weights costs more.
+TEST(BlockedProducts, GroupsOfImages) {
   const TargetFacts facts = cpu_facts("sapphire-rapids");
   constexpr double kMiB = 1 << 20;
   EXPECT_EQ(codegen::cpu::images_together(16, 0.4 * kMiB, 2 * kMiB, 32, facts), 2);
@@ -92,9 +90,9 @@ TEST(BlockedProducts, ImagesThatStayTogether) {
   EXPECT_EQ(codegen::cpu::images_together(16, 0.4 * kMiB, 9 * kMiB, 2, facts), 0);
 }
 
-// Blocks of columns go through a sum together where a core's cache does not hold the rows, as many
-// as leave each of 32 units as much to do.
-TEST(BlockedProducts, ColumnsThatGoTogether) {
+// If L2 does not hold the rows, blocks of columns share a pass over the reduction. The number of
+// blocks balances the load of 32 cores.
+TEST(BlockedProducts, GroupsOfColumnBlocks) {
   const TargetFacts facts = cpu_facts("sapphire-rapids");
   constexpr double kMiB = 1 << 20;
   EXPECT_EQ(codegen::cpu::columns_together(128, 1, 2 * kMiB, facts), 4);
@@ -104,9 +102,9 @@ TEST(BlockedProducts, ColumnsThatGoTogether) {
   EXPECT_EQ(codegen::cpu::columns_together(24, 1, 2 * kMiB, facts), 1);
 }
 
-// Rows that have no even parts are shared out by whole tiles, where that leaves fewer of 32 units
-// without work; those of lines are not.
-TEST(BlockedProducts, RowsWithoutEvenParts) {
+// Rows without an even divisor are distributed by register tiles if that leaves fewer of 32 cores
+// idle; the rows of image lines are not.
+TEST(BlockedProducts, UnevenRows) {
   const TargetFacts facts = cpu_facts("sapphire-rapids");
   constexpr double kKiB = 1 << 10;
   const auto rows = [&](std::int64_t count, std::int64_t tile_rows, std::int64_t items) {
@@ -125,8 +123,8 @@ bool has_avx512() {
   return std::ranges::find(features, "AVX-512VL") != features.end();
 }
 
-// Each number is added up in the order it would be without parts, on any number of threads.
-TEST(BlockedProducts, NotABitChanges) {
+// Every element is accumulated in the order without blocking, on any number of threads.
+TEST(BlockedProducts, IsBitIdentical) {
   if (!has_avx512()) GTEST_SKIP() << "this processor has no AVX-512";
   for (const std::string& text :
        {product(128, 768, 96), product(96, 640, 70), product(1024, 768, 64),
@@ -149,7 +147,7 @@ TEST(BlockedProducts, NotABitChanges) {
   }
 }
 
-TEST(BlockedProducts, NotABitChangesWhereColumnsGoTogether) {
+TEST(BlockedProducts, ColumnGroupsAreBitIdentical) {
   if (!has_avx512()) GTEST_SKIP() << "this processor has no AVX-512";
   const Graph graph = parse_graph(product(37, 7680, 2048), all_ops());
   const std::vector<Datum> inputs = random_inputs(graph, 5, {});
@@ -167,21 +165,22 @@ std::string nests_of(const std::string& text) {
                              codegen::Stage::Nests);
 }
 
-TEST(BlockedProducts, OneRowReadsTwoStreamsOfWeightsThatNoCacheHolds) {
+TEST(BlockedProducts, OneRowReadsTwoStreamsOfLargeWeights) {
   EXPECT_NE(nests_of(product(1, 1024, 2048)).find("for i1oi in 0..2 jam by 2"), std::string::npos);
-  EXPECT_EQ(nests_of(product(1, 1024, 512)).find("jam"), std::string::npos);   // a cache does
-  EXPECT_EQ(nests_of(product(1, 1024, 2016)).find("jam"), std::string::npos);  // one were left over
+  EXPECT_EQ(nests_of(product(1, 1024, 512)).find("jam"), std::string::npos);  // fits the cache
+  // odd number of panels
+  EXPECT_EQ(nests_of(product(1, 1024, 2016)).find("jam"), std::string::npos);
   EXPECT_EQ(nests_of(product(8, 1024, 2048)).find("jam by 2"), std::string::npos);
 }
 
-TEST(BlockedProducts, RowsThatNoCacheHoldsAreFetchedATileAhead) {
+TEST(BlockedProducts, PrefetchesRowsBeyondTheCache) {
   // 8 rows of 320.
   EXPECT_NE(nests_of(product(4096, 320, 64)).find("x0: f32[4096, 320] fetched 2560 ahead"),
             std::string::npos);
   EXPECT_NE(nests_of(product(512, 320, 64)).find("x0: f32[512, 320],"), std::string::npos);
 }
 
-TEST(BlockedProducts, NotABitChangesWhereMoreIsFetched) {
+TEST(BlockedProducts, PrefetchIsBitIdentical) {
   if (!has_avx512()) GTEST_SKIP() << "this processor has no AVX-512";
   for (const std::string& text : {product(1, 1024, 2048), product(2053, 320, 40)}) {
     const Graph graph = parse_graph(text, all_ops());
@@ -191,7 +190,7 @@ TEST(BlockedProducts, NotABitChangesWhereMoreIsFetched) {
     const Program program = codegen::compile(graph, cpu_options("sapphire-rapids"));
     for (const int threads : {1, 2, 7}) {
       CompiledModel model(program, threads);
-      // Every other run goes backward.
+      // Odd runs traverse in reverse.
       for (int run = 0; run < 3; ++run)
         EXPECT_TRUE(identical(model.run(inputs).front().tensor(), plain)) << text;
     }

@@ -25,7 +25,7 @@ std::string convolution(int channels, const std::string& attributes,
                 attributes, "}\n  return y\n}\n");
 }
 
-// For a processor of the level that every machine with Tenon has.
+// Compiles for x86-64-v3, the baseline of every machine that runs Tenon.
 Decision decision_for(const std::string& text, codegen::CompileOptions options = cpu_options()) {
   options.target = cpu_options("x86-64-v3").target;
   return codegen::decide(parse_graph(text, all_ops()), options).front();
@@ -43,7 +43,7 @@ std::string chosen(const Decision& decision) {
   return decision.candidates[decision.selection.versions.at(0).candidate].name;
 }
 
-TEST(Candidates, RefusalsSayWhy) {
+TEST(Candidates, RefusalsGiveReasons) {
   const std::string plain = "pads = [1, 1, 1, 1]";
   EXPECT_TRUE(verdict_of(decision_for(convolution(64, plain)), "winograd 4x4").accepts);
   EXPECT_EQ(verdict_of(decision_for(convolution(8, plain)), "winograd 4x4").reason,
@@ -82,12 +82,12 @@ std::string few_outputs(int outputs, int channels, const std::string& attributes
                 "}\n  return y\n}\n");
 }
 
-TEST(Candidates, LanesRunAlongTheSumWhereResultsHaveNoColumns) {
+TEST(Candidates, VectorizesReductionWithoutColumns) {
   EXPECT_EQ(chosen(decision_for(few_outputs(3, 64, "pads = [1, 1, 1, 1]"))), "dots 6");
   EXPECT_EQ(chosen(decision_for(few_outputs(1, 33, ""))), "dots 6");
   EXPECT_EQ(verdict_of(decision_for(few_outputs(8, 64, "")), "dots 6").reason,
             "a sum has columns, which tiles run along");
-  // Nor where the last columns, behind whole vectors, were computed one by one.
+  // Also refused if the columns past the last whole vector were computed one by one.
   const auto classes = [](int columns) {
     return concat(
         "graph (x: f32[64, 96]) {\n  w = constant f32[96, ", columns,
@@ -101,8 +101,8 @@ TEST(Candidates, LanesRunAlongTheSumWhereResultsHaveNoColumns) {
   EXPECT_EQ(verdict_of(rowless, "dots 6").reason, "there are no rows that share an operand");
 }
 
-// Tiles and loops count extents that only the run knows alike, however they are made up.
-TEST(Candidates, LongExtentsOfASymbolGetTiles) {
+// Register tiles and plain loops treat all symbolic extents alike, whatever their formula.
+TEST(Candidates, TilesSymbolicExtents) {
   for (const char* extent : {"n", "64*n", "floor((n - 1)/4) + 1"}) {
     EXPECT_EQ(chosen(decision_for(concat("graph (z: f32[n], x: f32[", extent, R"(, 16]) {
   w = constant f32[16, 16] normal(seed = 1, mean = 0.0, deviation = 0.1)
@@ -115,7 +115,7 @@ TEST(Candidates, LongExtentsOfASymbolGetTiles) {
   }
 }
 
-TEST(Candidates, TheSameShapeIsNotOfferedTwice) {
+TEST(Candidates, OffersEachTileShapeOnce) {
   const Decision one_row = decision_for(R"(graph (a: f32[1, 64]) {
   b = constant f32[64, 100] normal(seed = 1, mean = 0.0, deviation = 0.1)
   y = matmul(a, b)
@@ -126,9 +126,8 @@ TEST(Candidates, TheSameShapeIsNotOfferedTwice) {
   EXPECT_TRUE(verdict_of(one_row, "tiles 1x64").accepts);
 }
 
-// Every candidate that accepts, of sums, windows, rows and plain loops, gives what the definition
-// says.
-TEST(Candidates, AllThatAcceptAreRight) {
+// Every accepting candidate of products, windows, rows and plain loops agrees with the reference.
+TEST(Candidates, EveryCandidateMatchesTheReference) {
   for (const std::string& text : {
            convolution(64, "pads = [1, 1, 1, 1]"),
            convolution(33, "pads = [1, 0, 2, 1], strides = [1, 2]"),
@@ -174,8 +173,8 @@ TEST(Candidates, AllThatAcceptAreRight) {
   }
 }
 
-// Steps for ranges of a symbol: those that do not hold are left out.
-TEST(Candidates, VersionsByRangesOfASymbol) {
+// Versions by symbol range: infeasible ranges are dropped.
+TEST(Candidates, VersionsBySymbolRange) {
   const Graph graph = parse_graph(R"(graph (a: f32[N, 24]) {
   b = constant f32[24, 40] normal(seed = 1, mean = 0.0, deviation = 0.1)
   y = matmul(a, b)
@@ -207,8 +206,8 @@ TEST(Candidates, VersionsByRangesOfASymbol) {
   }
 }
 
-// Direct sums were counted for as many images as the size hint says, Winograd's for one.
-TEST(Candidates, ABatchThatIsASymbolIsDecidedAsItsLeast) {
+// Direct convolution was costed for the batch of the size hint, Winograd for a batch of one.
+TEST(Candidates, SymbolicBatchIsDecidedAtItsMinimum) {
   for (const char* cpu : {"zen4", "sapphire-rapids", "x86-64-v3"}) {
     for (const auto& [side, channels] :
          {std::pair(56, 64), std::pair(28, 128), std::pair(14, 256), std::pair(7, 512)}) {
@@ -227,7 +226,7 @@ TEST(Candidates, ABatchThatIsASymbolIsDecidedAsItsLeast) {
   }
 }
 
-TEST(Candidates, ExplainGivesTheVerdicts) {
+TEST(Candidates, ExplainPrintsVerdicts) {
   const Explanation explanation =
       explain(parse_graph(convolution(64, "pads = [1, 1, 1, 1]"), all_ops()), "y");
   ASSERT_FALSE(explanation.kernels.empty());

@@ -1,4 +1,4 @@
-// Causal attention whose rows are computed in passes: keys that a pass does not see are left out.
+// Causal attention on CPU: loops over keys end at the last visible key of a row tile.
 #include "codegen/compile.h"
 #include "driver/compile.h"
 #include "driver/compiled.h"
@@ -24,7 +24,7 @@ std::string attention(int heads, int keys, const std::string& attributes) {
                 "}\n  return y\n}\n");
 }
 
-TEST(CausalAttention, AsTheReferenceOnAnyNumberOfThreads) {
+TEST(CausalAttention, MatchesTheReferenceOnAnyThreads) {
   for (const std::string& text :
        {attention(1, 256, ""), attention(3, 256, ", scale = 0.3"),
         attention(1, 296, ", causal_offset = 40"), attention(2, 200, ", softcap = 2.0")}) {
@@ -45,8 +45,9 @@ TEST(CausalAttention, AsTheReferenceOnAnyNumberOfThreads) {
   }
 }
 
-// The reference has 0 times infinity there. A row that sees the value has it, whatever computes it.
-TEST(CausalAttention, AnInfinityThatNoRowOfAPassSeesIsNotMet) {
+// The reference multiplies 0 by infinity there. A row that sees the value has the infinity in every
+// implementation.
+TEST(CausalAttention, SkipsMaskedInfinity) {
   const Graph graph = parse_graph(attention(1, 256, ""), all_ops());
   std::vector<Datum> inputs = random_inputs(graph, 5);
   Tensor values = inputs[2].tensor();

@@ -17,9 +17,9 @@
 namespace tenon::compile_test {
 namespace {
 
-// Images whose extents are symbols get room around them too: windows, strides and dilations that
-// reach over their edges by what no extent tells.
-TEST(Compile, ImagesOfSymbolicExtents) {
+// Padding of images with symbolic extents: windows, strides and dilations that cross the edges by a
+// symbolic amount.
+TEST(Compile, PaddingOfSymbolicImages) {
   for (const char* attributes :
        {"pads = [1, 1, 1, 1]", "pads = [1, 2, 0, 1], strides = [2, 2]",
         "pads = [2, 2, 2, 2], dilations = [2, 2]", "pads = [1, 1, 1, 1], strides = [3, 1]"}) {
@@ -44,8 +44,8 @@ TEST(Compile, ImagesOfSymbolicExtents) {
   }
 }
 
-// Elements of a window that a phase has fewer of are zeros in the packed weights.
-TEST(Compile, TransposedConvolutionsByStridesThatDoNotDivideTheWindow) {
+// Phases with fewer window elements have zeros in the packed weights.
+TEST(Compile, TransposedConvolutionStrideNotDividingWindow) {
   for (const char* attributes : {"strides = [2, 2], pads = [1, 1, 1, 1], output_padding = [1, 1]",
                                  "strides = [2, 3]", "strides = [3, 2], pads = [1, 0, 2, 1]"}) {
     for (const int outputs : {1, 20}) {
@@ -65,8 +65,8 @@ TEST(Compile, TransposedConvolutionsByStridesThatDoNotDivideTheWindow) {
   }
 }
 
-// Fewer columns than a vector has lanes, with what follows; rows that are numbers and a symbol.
-TEST(Compile, ProductsOfFewColumns) {
+// Fewer columns than vector lanes, with an epilogue; static and symbolic numbers of rows.
+TEST(Compile, ProductsWithFewColumns) {
   for (const int columns : {4, 5, 9, 10, 15}) {
     for (const char* rows : {"19", "N"}) {
       expect_same(concat(
@@ -78,7 +78,7 @@ TEST(Compile, ProductsOfFewColumns) {
   }
 }
 
-TEST(Compile, ConvolutionsOfOddExtentsAndEpilogues) {
+TEST(Compile, ConvolutionsWithOddExtentsAndEpilogues) {
   for (const int channels : {4, 5, 16, 17, 24, 40}) {
     expect_same(concat(R"(graph (x: f32[2, 9, 7, 3]@NHWC, r: f32[2, 5, 4, )", channels, R"(]@NHWC) {
   w: f32[3, 3, 3, )",
@@ -102,7 +102,7 @@ TEST(Compile, ConvolutionsOfOddExtentsAndEpilogues) {
   }
 }
 
-TEST(Compile, ConvolutionsInTheOrderOfImages) {
+TEST(Compile, ConvolutionsChannelsFirst) {
   expect_same(R"(graph (x: f32[1, 6, 10, 11]) {
   w = constant f32[8, 3, 3, 3] normal(seed = 1, mean = 0.0, deviation = 0.2)
   y = conv(x, w) {groups = 2, pads = [1, 1, 1, 1], dilations = [2, 1]}
@@ -120,7 +120,7 @@ TEST(Compile, DepthwiseConvolutions) {
 )");
 }
 
-TEST(Compile, MatricesOfOddExtents) {
+TEST(Compile, ProductsWithOddExtents) {
   for (const int rows : {1, 5, 6, 13}) {
     for (const int columns : {1, 3, 16, 37}) {
       expect_same(concat(
@@ -144,8 +144,8 @@ TEST(Compile, Attention) {
   }
 }
 
-// Weights in the order that one factor wants would be wrong for the other.
-TEST(Compile, AConstantTimesItself) {
+// The packed order for one factor is wrong for the other.
+TEST(Compile, ConstantTimesItself) {
   expect_same(R"(graph (x: f32[4, 4]) {
   w = constant f32[4, 2] normal(seed = 1, mean = 0.0, deviation = 1.0)
   t = transpose(w) {perm = [1, 0]}
@@ -161,8 +161,8 @@ TEST(Compile, AConstantTimesItself) {
 )");
 }
 
-// Sums of narrow floats get tiles and Winograd's algorithm as those of f32 do.
-TEST(Compile, SumsOfNarrowFloats) {
+// Reductions of f16 and bf16 get the register tiles and Winograd's algorithm of f32.
+TEST(Compile, ReductionsOfNarrowFloats) {
   for (const std::string dtype : {"f16", "bf16"}) {
     const std::string text =
         concat("graph (x: ", dtype, "[1, 40, 24, 40]@NHWC) {\n  w: ", dtype,
@@ -183,7 +183,7 @@ TEST(Compile, SumsOfNarrowFloats) {
   }
 }
 
-TEST(Compile, ASoftmaxTakesEachExponentialOnce) {
+TEST(Compile, SoftmaxComputesEachExponentialOnce) {
   const Graph graph = parse_graph(
       "graph (x: f32[5, 37]) {\n  y = softmax(x) {axis = 1}\n  return y\n}\n", all_ops());
   const std::string code = codegen::print_code(graph, cpu_options());
@@ -193,8 +193,8 @@ TEST(Compile, ASoftmaxTakesEachExponentialOnce) {
   EXPECT_EQ(nest.find("exp(", first + 1), std::string::npos) << nest;
 }
 
-// What a nest keeps to itself may be larger than all that lies between steps.
-TEST(Compile, BuffersThatNoStepUsesTakeNoRoom) {
+// The scratch of a nest may be larger than all buffers between steps.
+TEST(Compile, ArenaWithoutUnusedBuffers) {
   const Program program = codegen::compile(
       parse_graph("graph (x: f32[500, 37]) {\n  y = softmax(x) {axis = 1}\n  return y\n}\n",
                   all_ops()),
@@ -203,8 +203,8 @@ TEST(Compile, BuffersThatNoStepUsesTakeNoRoom) {
   verify(program);
 }
 
-// What each head reads of the weights differs.
-TEST(Compile, ProjectionsToHeads) {
+// Each head reads its own columns of the weights.
+TEST(Compile, HeadProjections) {
   expect_same(R"(graph (x: f32[1, 64, 96]) {
   w = constant f32[96, 768] normal(seed = 1, mean = 0.0, deviation = 0.1)
   b = constant f32[768] normal(seed = 2, mean = 0.0, deviation = 0.1)
@@ -221,8 +221,8 @@ TEST(Compile, ProjectionsToHeads) {
 )");
 }
 
-// More weights than one core's cache takes: the rows come in halves.
-TEST(Compile, LargeWeights) {
+// The weights exceed L2: the rows are computed in two halves.
+TEST(Compile, WeightsBeyondTheCache) {
   expect_same(R"(graph (x: f32[96, 372]) {
   w = constant f32[372, 356] normal(seed = 1, mean = 0.0, deviation = 0.1)
   y = matmul(x, w)
@@ -239,7 +239,7 @@ TEST(Compile, LargeWeights) {
               2e-5);
 }
 
-TEST(Compile, OneProgramServesEveryExtentOfItsRange) {
+TEST(Compile, OneProgramForARangeOfExtents) {
   const Graph graph = parse_graph(R"(graph (x: f32[n, 12]) {
   w = constant f32[12, 20] normal(seed = 1, mean = 0.0, deviation = 0.3)
   h = matmul(x, w)
@@ -258,7 +258,7 @@ TEST(Compile, OneProgramServesEveryExtentOfItsRange) {
   }
 }
 
-TEST(Compile, ImagesOfAnyNumberGetRoomAroundThem) {
+TEST(Compile, PaddingWithSymbolicBatch) {
   const Graph graph = parse_graph(R"(graph (x: f32[n, 9, 7, 5]@NHWC) {
   w: f32[3, 3, 5, 40]@HWIO = constant f32[3, 3, 5, 40] normal(seed = 1, mean = 0.0, deviation = 0.3)
   y = conv(x, w) {strides = [2, 1], pads = [1, 2, 0, 1]}
@@ -267,7 +267,7 @@ TEST(Compile, ImagesOfAnyNumberGetRoomAroundThem) {
 )",
                                   all_ops());
   const Program program = codegen::compile(graph, cpu_options());
-  EXPECT_EQ(program.steps.size(), 2u);  // the room is made once
+  EXPECT_EQ(program.steps.size(), 2u);  // one copy with padding
   for (const std::int64_t n : {1, 2, 5}) {
     const std::vector<Datum> inputs = random_inputs(graph, 3, {{"x", {n, 9, 7, 5}}});
     const Tensor expected = reference::evaluate(graph, inputs).front().tensor();
@@ -278,7 +278,7 @@ TEST(Compile, ImagesOfAnyNumberGetRoomAroundThem) {
   }
 }
 
-TEST(Compile, TensorsWithoutElements) {
+TEST(Compile, EmptyTensors) {
   expect_same(R"(graph (x: f32[4, 0], e: f32[0], a: f16[1, 1], b: f16[8, 1, 0]) {
   y = softmax(x)
   s = reduce_sum(x) {axes = [1], keep_axes = false}
@@ -290,8 +290,8 @@ TEST(Compile, TensorsWithoutElements) {
 )");
 }
 
-// No index is outside of what nobody asks for.
-TEST(Compile, WhatIsNotAskedForIsNotComputed) {
+// An index that no output depends on is not bounds-checked.
+TEST(Compile, SkipsUnusedResults) {
   const Graph graph = parse_graph(R"(graph (x: f32[1, 1, 1, 1], i: i64[1, 1, 1, 1]) {
   y = max_unpool(x, i) {kernel_shape = [1, 1], output_shape = [1, 1, 1, 0]}
   return y
@@ -303,8 +303,8 @@ TEST(Compile, WhatIsNotAskedForIsNotComputed) {
   EXPECT_EQ(model.run({Tensor(DType::F32, {1, 1, 1, 1}), outside}).front().tensor().size(), 0);
 }
 
-// 1 / 6e-8 is past the range of f16, but not of what it is computed in.
-TEST(Compile, NarrowFloatsAreRoundedAtTheEndOnly) {
+// 1 / 6e-8 exceeds the range of f16, but not that of the f32 it is computed in.
+TEST(Compile, NarrowFloatsAreRoundedOnce) {
   const Graph graph = parse_graph(R"(graph (x: f16[1, 1, 3], y: f16[1, 1, 2], dy: f16[1, 1, 2]) {
   dx = lp_pool_gradient(x, y, dy) {kernel_shape = [2]}
   return dx
@@ -319,8 +319,8 @@ TEST(Compile, NarrowFloatsAreRoundedAtTheEndOnly) {
   EXPECT_LE(largest_difference(model.run(inputs).front().tensor(), expected), 16);  // of 16,784
 }
 
-// What lies past the edges of a value that a nest keeps to itself, be it of one element.
-TEST(Compile, EdgesOfWhatANestKeepsToItself) {
+// Padding around a value in scratch, also of one element.
+TEST(Compile, PaddingAroundScratch) {
   expect_same(R"(graph (x: f32[1, 1, 5], dy: f32[1, 1, 5]) {
   dx = lrn_gradient(x, dy) {size = 3, alpha = 0.5}
   return dx
@@ -328,7 +328,7 @@ TEST(Compile, EdgesOfWhatANestKeepsToItself) {
 )");
 }
 
-TEST(Compile, InputsConstantsAndTwinsAsOutputs) {
+TEST(Compile, InputsConstantsAndDuplicatesAsOutputs) {
   expect_same(R"(graph (x: f32[3, 4]) {
   c = constant f32[2] [1, 2]
   y = relu(x)
@@ -338,7 +338,7 @@ TEST(Compile, InputsConstantsAndTwinsAsOutputs) {
 )");
 }
 
-TEST(Compile, WrongShapesAreRefusedByName) {
+TEST(Compile, RefusesWrongShapesByName) {
   const Graph graph =
       parse_graph("graph (image: f32[2, 3]) {\n  y = relu(image)\n  return y\n}\n", all_ops());
   CompiledModel model(codegen::compile(graph, cpu_options()), 1);
@@ -352,7 +352,7 @@ TEST(Compile, WrongShapesAreRefusedByName) {
   EXPECT_THROW(model.run({}), Error);
 }
 
-TEST(Compile, AnIndexOutsideIsAnErrorOfTheData) {
+TEST(Compile, ReportsIndicesOutOfRange) {
   const Graph graph = parse_graph(
       "graph (x: f32[4], i: i64[2]) {\n  y = gather(x, i) {axis = 0}\n  return y\n}\n", all_ops());
   CompiledModel model(codegen::compile(graph, cpu_options()), 1);
@@ -361,7 +361,7 @@ TEST(Compile, AnIndexOutsideIsAnErrorOfTheData) {
   EXPECT_THROW(model.run({x, Tensor::of_integers(std::vector<std::int64_t>{0, 4})}), Error);
 }
 
-TEST(Compile, DivisionByZeroIsReported) {
+TEST(Compile, ReportsDivisionByZero) {
   for (const char* op : {"div", "mod"}) {
     const Graph graph = parse_graph(
         concat("graph (x: i32[40], d: i32[40]) {\n  y = ", op, "(x, d)\n  return y\n}\n"),
@@ -386,8 +386,8 @@ TEST(Compile, DivisionByZeroIsReported) {
   }
 }
 
-// Every code of every narrow float, and numbers on and around the ties between them.
-TEST(Compile, NarrowFloatsAreRoundedAsInTheReference) {
+// Every bit pattern of every narrow float, and numbers at and around the ties between them.
+TEST(Compile, NarrowFloatRoundingMatchesTheReference) {
   for (const DType dtype : {DType::F8E4M3FN, DType::F8E4M3FNUZ, DType::F8E5M2, DType::F8E5M2FNUZ,
                             DType::F8E8M0, DType::F4E2M1}) {
     const std::string name = to_string(dtype);
@@ -425,7 +425,7 @@ TEST(Compile, NarrowFloatsAreRoundedAsInTheReference) {
   }
 }
 
-TEST(Compile, SaysWhatRunsBesideKernels) {
+TEST(Compile, ListsHostSteps) {
   const Graph graph = parse_graph(
       "graph (x: f32[4]) {\n  a = nonzero(x)\n  b = add(a, a)\n  return b\n}\n", all_ops());
   const std::string text = codegen::print_code(graph, cpu_options());
@@ -433,9 +433,9 @@ TEST(Compile, SaysWhatRunsBesideKernels) {
       << text.substr(0, 400);
 }
 
-// Functions of real numbers stay within two units in the last place of f32; what exp would make
-// denormal is zero.
-TEST(Compile, FunctionsAreExactToTwoUlps) {
+// Elementary functions stay within two units in the last place of f32; denormal results of exp are
+// flushed to zero.
+TEST(Compile, FunctionsWithinTwoUlps) {
   for (const char* function : {"exp", "log", "tanh", "erf"}) {
     const Graph graph = parse_graph(
         concat("graph (x: f32[n]) {\n  y = ", function, "(x)\n  return y\n}\n"), all_ops());

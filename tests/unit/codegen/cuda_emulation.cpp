@@ -35,7 +35,8 @@ namespace fs = std::filesystem;
 using Kernel = void (*)(void** buffers, const long long* extents, unsigned char* scratch,
                         long long* error, unsigned blocks, const unsigned char* maps);
 
-// A folder that goes when the test does; that of a process which made it for those that it starts.
+// Temporary folder of emulated kernels: inherited from the parent process through the environment,
+// otherwise created here and removed at exit.
 struct Folder {
   fs::path path;
   bool is_own = true;
@@ -129,11 +130,11 @@ class EmulatedContext : public DeviceContext {
                          program_.buffers[step.buffers[map.buffer]].element_bytes);
         std::memcpy(maps.data() + maps.size() - kMapBytes, &made, sizeof made);
       }
-      // As on a device with few multiprocessors: a block has several tiles.
+      // Emulates a device with few multiprocessors: a block processes several tiles.
       if (kernel.cluster == 0) blocks = (blocks + 2) / 3;
       std::vector<unsigned char> scratch(
           static_cast<std::size_t>(kernel.scratch_bytes.value(shapes_->symbols)) * blocks + 64);
-      // Threads of a block are told apart by numbers that all kernels of a library share.
+      // The kernels of a library share the variables that hold the thread's index.
       static std::mutex one_at_a_time;
       const std::scoped_lock lock(one_at_a_time);
       kernels_[step.kernel](buffers.data(), extents.data(), scratch.data(), &error, blocks,
@@ -171,8 +172,8 @@ class EmulatedContext : public DeviceContext {
   std::function<void(std::size_t)> call_;
 };
 
-// Kernels by their source: ranks that are threads of one process run the same ones, and so do
-// processes that share a folder.
+// Cache of libraries by kernel source. Ranks that are threads of one process share them, and so do
+// processes with one folder.
 class Libraries {
  public:
   std::string path_of(const std::string& code) {
@@ -190,8 +191,8 @@ class Libraries {
                    library = folder_.path / (name + ".so");
     if (fs::exists(library)) return library;
     std::ofstream(source) << code;
-    // Where tiles are summed, that takes longer than to compile it well. <cmath> of a later
-    // standard takes three times as long to read.
+    // Kernels with register tiles run longer than an optimizing compilation takes. Under later
+    // standards <cmath> takes three times as long to parse.
     const bool has_tiles = code.find("MultiplyRows") != std::string::npos ||
                            code.find("mma_tile") != std::string::npos;
     compile_library(concat(has_tiles ? "-O1" : "-O0", " -std=c++14 -w -mf16c ", source.string()),
@@ -201,7 +202,7 @@ class Libraries {
 
   std::mutex mutex_;
   Folder folder_;
-  std::map<std::string, std::string> paths_;  // they stay
+  std::map<std::string, std::string> paths_;  // kept for the process's lifetime
 };
 
 Libraries& libraries() {
@@ -214,7 +215,7 @@ class EmulatedModel : public DeviceExecutable {
   explicit EmulatedModel(const Program& program) : program_(program) {
     const std::string library =
         compiled_kernels({reinterpret_cast<const char*>(program.code.data()), program.code.size()});
-    void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);  // stays
+    void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);  // kept loaded
     if (handle == nullptr) throw Error(dlerror());
     for (const Program::Kernel& kernel : program.kernels) {
       if (!kernel.library.empty()) {
@@ -240,14 +241,14 @@ class EmulatedModel : public DeviceExecutable {
 
 void compile_library(const std::string& what, const std::string& library) {
   const std::string made = concat(library, ".", getpid());
-  // Whichever is there: the first compiles in less time, and links in much less.
+  // Takes the first compiler that is installed: clang compiles, and above all links, faster.
   static const std::string compiler =
       std::system("{ clang++-19 --version && mold --version; } > /dev/null 2>&1") == 0
           ? "clang++-19 -fuse-ld=mold"
           : "c++";
   if (std::system(concat(compiler, " -std=c++17 -shared -fPIC ", what, " -o ", made).c_str()) != 0)
     throw Error("what stands in for a device does not compile").got(what);
-  std::filesystem::rename(made, library);  // whole, whoever looks for it meanwhile
+  std::filesystem::rename(made, library);  // atomic: concurrent readers see a complete file
 }
 
 std::string new_library_path(const std::string& name) { return libraries().new_path(name); }
@@ -257,7 +258,7 @@ std::shared_ptr<const DeviceExecutable> emulate(const Program& program) {
   return std::make_shared<EmulatedModel>(program);
 }
 
-// Products that may drop digits have kernels of their own; emulated, they keep them.
+// Kernels that may use TF32 are separate; emulated, they compute in f32.
 codegen::cuda::Target emulated_target() {
   return {.architecture = "sm_90a",
           .allows_tf32 = true,

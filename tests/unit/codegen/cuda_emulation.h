@@ -15,22 +15,23 @@
 
 namespace tenon::testing {
 
-/// Whether there is a C++ compiler to run what was written for a device.
+/// Returns whether a C++ compiler for emulated kernels is installed.
 bool has_compiler();
 
-/// Names the folder of emulated kernels for processes that this one starts.
+/// Environment variable with the folder of emulated kernels, for child processes.
 inline constexpr const char* kKernelFolder = "TENON_EMULATED_KERNELS";
-/// Compiles a library from what the compiler is told, in one piece: others may do so too.
+/// Compiles a library with the compiler arguments `what` and puts it into place atomically: other
+/// processes may compile the same one.
 void compile_library(const std::string& what, const std::string& library);
-/// Where a library of that name can be written; it goes when the process does.
+/// Returns a path for a library of that name in a folder that is removed at exit.
 std::string new_library_path(const std::string& name);
-/// The library of a program's emulated kernels.
+/// Returns the path of the library of a program's emulated kernels.
 std::string compiled_kernels(const std::string& code);
 
 /// Reason with which tests of emulated kernels are skipped.
 inline constexpr const char* kNeedsCompiler = "needs a C++ compiler that builds emulated kernels";
 
-/// Tests that run kernels of an emulated device; skipped without a C++ compiler.
+/// Fixture of tests that run emulated kernels; skipped without a C++ compiler.
 class EmulatedDeviceTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -39,23 +40,21 @@ class EmulatedDeviceTest : public ::testing::Test {
 };
 
 codegen::cuda::Target emulated_target();
-/// The program of a graph, as its nodes stand, for a device that is emulated on the processor; and
-/// that device, whose memory is the processor's.
+/// Compiles a graph without passes for an emulated device, whose memory is the host's.
 Program compile_emulated(const Graph& graph,
                          std::optional<codegen::StepProblem>* described = nullptr);
 std::shared_ptr<const DeviceExecutable> emulate(const Program& program);
 
-/// A step of training (momentum) of some convolutions over two images of that height and width,
-/// after the passes for a device; and what it takes, states at their first values.
+/// A training step (momentum) of a convolutional network over two images of `extent`², after the
+/// passes for a device, with its initial states.
 StatefulGraph convolutions_step(int layers, int extent);
 std::vector<Tensor> inputs_of(const StatefulGraph& step);
 
-/// Compiles a graph for a device that is emulated on the processor, as its nodes stand, and runs
-/// it.
+/// Compiles a graph without passes for the emulated device and runs it.
 std::vector<Tensor> run_emulated(const Graph& graph, const std::vector<Tensor>& inputs);
 std::vector<Tensor> run_emulated(Program program, const std::vector<Tensor>& inputs);
 
-/// Whether it then gives what the reference does, but for how sums are rounded.
+/// Expects the reference's results up to the rounding of sums.
 void expect_as_reference(const Graph& graph, const std::vector<Datum>& inputs,
                          const std::string& what);
 void expect_as_reference(Program program, const Graph& graph, const std::vector<Datum>& inputs,

@@ -1,5 +1,4 @@
-// Products and convolutions by fragments, for GPUs whose tensor cores take those alone, emulated as
-// `cuda_test.cpp` does.
+// mma.sync kernels: products and convolutions for sm_80, emulated as in `cuda_test.cpp`.
 #include "base/error.h"
 #include "codegen/cuda/mma.h"
 #include "codegen/cuda/nvrtc.h"
@@ -34,8 +33,8 @@ codegen::cuda::Target emulated(const char* architecture) {
   return target;
 }
 
-// Compiles a graph for an emulated device, compares its results with the reference, and returns
-// the tasks that were selected.
+// Compiles a graph for the emulated device, compares its results with the reference, and returns
+// the selected tasks.
 TaskList emulated_tasks(const std::string& text, const std::string& precision = "") {
   const Graph graph =
       run_pipeline(parse_graph(text, all_ops()), pipeline_for("cuda:sm_80", precision));
@@ -52,9 +51,9 @@ bool has_mma(const TaskList& list) {
   });
 }
 
-// Rows of two axes, edges within a tile, weights either way round, rows that the run decides,
-// several tiles, what a library takes along and what it does not.
-TEST_F(CudaMma, ProductsTakeAnyEpilogueAlong) {
+// Two row axes, partial tiles, transposed weights, a symbolic number of rows, several tiles, and
+// epilogues with and without support in cuBLASLt.
+TEST_F(CudaMma, ProductsWithEpilogues) {
   const std::vector<std::string> graphs = {
       R"(graph (x: f16[2, 70, 40], w: f16[40, 136], b: f16[136], r: f16[2, 70, 136]) {
   p = matmul(x, w)
@@ -80,7 +79,7 @@ TEST_F(CudaMma, ProductsTakeAnyEpilogueAlong) {
   return y
 }
 )",
-      // One row, which no loop goes over.
+      // One row, without a loop over rows.
       R"(graph (x: f16[1, 40], b: f16[24]) {
   w = constant f16[40, 24] normal(seed = 3, mean = 0.0, deviation = 0.2)
   p = matmul(x, w)
@@ -89,7 +88,7 @@ TEST_F(CudaMma, ProductsTakeAnyEpilogueAlong) {
   return y
 }
 )",
-      // What is added may lie where the result goes.
+      // The result may overwrite the residual.
       R"(graph (x: bf16[n, 30, 64], z: bf16[n, 30, 136]) {
   w = constant bf16[136, 64] normal(seed = 3, mean = 0.0, deviation = 0.2)
   t = transpose(w) {perm = [1, 0]}
@@ -103,8 +102,8 @@ TEST_F(CudaMma, ProductsTakeAnyEpilogueAlong) {
   for (const std::string& text : graphs) EXPECT_TRUE(has_mma(emulated_tasks(text))) << text;
 }
 
-// f32 goes to tensor cores where it may drop digits; constants are turned for it.
-TEST_F(CudaMma, ProductsOfF32DropDigits) {
+// f32 uses tensor cores if TF32 is allowed; constants are transposed at compile time.
+TEST_F(CudaMma, ProductsInTF32) {
   const std::vector<std::string> graphs = {R"(graph (x: f32[70, 40], w: f32[24, 40]) {
   t = transpose(w) {perm = [1, 0]}
   p = matmul(x, t)
@@ -128,9 +127,9 @@ TEST_F(CudaMma, ProductsOfF32DropDigits) {
   }
 }
 
-// Bytes with and without a sign, in any pair, and what follows that ends in bytes, whole numbers
-// and floats.
-TEST_F(CudaMma, ProductsOfBytesAreSummedExactly) {
+// Signed and unsigned bytes in every combination, with epilogues that end in bytes, integers and
+// floats.
+TEST_F(CudaMma, Int8ProductsAreExact) {
   const std::vector<std::string> graphs = {
       R"(graph (x: f32[n, 144]) {
   w8 = constant i8[144, 136] uniform(seed = 3, low = -127, high = 127)
@@ -174,9 +173,9 @@ TEST_F(CudaMma, ProductsOfBytesAreSummedExactly) {
   for (const std::string& text : graphs) EXPECT_TRUE(has_mma(emulated_tasks(text, "int8"))) << text;
 }
 
-// Strides, dilation, zeros around images and none, channels that fill no line or several, windows
-// of one place, a batch that the run decides, outputs that fill no tile; whatever follows.
-TEST_F(CudaMma, ConvolutionsAreProductsOfPixels) {
+// Strides, dilation, images with and without padding, channels of part of a 128-byte line and of
+// several lines, 1x1 windows, a symbolic batch, partial tiles of outputs; with epilogues.
+TEST_F(CudaMma, ConvolutionsAsImplicitGemm) {
   const std::vector<std::string> graphs = {
       R"(graph (x: f16[n, 9, 11, 40]@NHWC, z: f16[n, 9, 11, 64]@NHWC) {
   w = constant f16[64, 40, 3, 3] normal(seed = 3, mean = 0.0, deviation = 0.1)
@@ -204,8 +203,8 @@ TEST_F(CudaMma, ConvolutionsAreProductsOfPixels) {
   for (const std::string& text : graphs) EXPECT_TRUE(has_mma(emulated_tasks(text))) << text;
 }
 
-// Groups of channels are products of their own, with what follows in them or behind them.
-TEST_F(CudaMma, GroupsOfChannelsAreTilesOfTheirOwn) {
+// A grouped convolution is one GEMM per group, with its epilogue fused or as a separate kernel.
+TEST_F(CudaMma, GroupedConvolutions) {
   const std::vector<std::string> graphs = {
       R"(graph (x: f16[n, 9, 11, 48]@NHWC) {
   w = constant f16[24, 16, 3, 3] normal(seed = 3, mean = 0.0, deviation = 0.1)
@@ -222,7 +221,7 @@ TEST_F(CudaMma, GroupsOfChannelsAreTilesOfTheirOwn) {
 }
 )"};
   for (const std::string& text : graphs) EXPECT_TRUE(has_mma(emulated_tasks(text))) << text;
-  // Nothing else takes them: they are fragments where there are tiles from shared memory, too.
+  // mma.sync is their only kernel, also on devices with wgmma.
   for (const char* const architecture : {"sm_80", "sm_90a"}) {
     EXPECT_TRUE(has_mma(codegen::select(
         run_pipeline(parse_graph(graphs.front(), all_ops()), pipeline_for("cuda", "")),
@@ -230,8 +229,8 @@ TEST_F(CudaMma, GroupsOfChannelsAreTilesOfTheirOwn) {
   }
 }
 
-// What is kept in f32 is stored so.
-TEST_F(CudaMma, SumsMayStayWide) {
+// Results in f32 are stored in f32.
+TEST_F(CudaMma, F32Results) {
   EXPECT_TRUE(has_mma(emulated_tasks(R"(graph (x: f16[n, 64]) {
   w = constant f16[64, 72] normal(seed = 3, mean = 0.0, deviation = 0.2)
   y = matmul(x, w) {out_dtype = f32}
@@ -240,8 +239,8 @@ TEST_F(CudaMma, SumsMayStayWide) {
 )")));
 }
 
-// All channels at once and in groups; around the image are other numbers than zero.
-TEST_F(CudaMma, ConvolutionsOfBytesAreSummedExactly) {
+// Full and grouped channels; images padded with a value other than zero.
+TEST_F(CudaMma, Int8ConvolutionsAreExact) {
   for (const auto& [channels, attributes] :
        {std::pair("80", "pads = [1, 1, 1, 1], strides = [2, 1]"),
         std::pair("16", "groups = 5, pads = [1, 1, 1, 1]")}) {
@@ -268,8 +267,9 @@ TEST_F(CudaMma, ConvolutionsOfBytesAreSummedExactly) {
   }
 }
 
-// The emulation notices what a device would: a tile that is read before it is there.
-TEST_F(CudaMma, WaitsThatAreLeftOutAreNoticed) {
+// The emulation detects the data race of a device: a shared-memory stage read before its copy
+// arrived.
+TEST_F(CudaMma, DetectsMissingWaits) {
   const Graph graph = parse_graph(R"(graph (x: f16[80, 640]) {
   w = constant f16[640, 72] normal(seed = 3, mean = 0.0, deviation = 0.5)
   p = matmul(x, w)
@@ -302,8 +302,8 @@ TEST_F(CudaMma, WaitsThatAreLeftOutAreNoticed) {
   }
 }
 
-// NVRTC takes the source for each generation, all forms of it.
-TEST_F(CudaMma, EveryGenerationHasACompiler) {
+// NVRTC accepts the source of every kernel variant for every architecture.
+TEST_F(CudaMma, CompilesForEveryArchitecture) {
   try {
     codegen::cuda::compiler_name();
   } catch (const Error&) {
@@ -338,8 +338,8 @@ TEST_F(CudaMma, EveryGenerationHasACompiler) {
   }
 }
 
-// Few rows or columns are shared by more, smaller tiles.
-TEST_F(CudaMma, TilesFillMultiprocessors) {
+// Few rows or columns get smaller tiles, so that more multiprocessors work.
+TEST_F(CudaMma, SmallTilesForSmallProducts) {
   const auto tile_of = [](const char* x, const char* w) {
     const std::string text = concat("graph (x: f16[", x, "], w: f16[", w,
                                     "]) {\n  p = matmul(x, w)\n  y = tanh(p)\n  return y\n}\n");
@@ -359,9 +359,9 @@ TEST_F(CudaMma, TilesFillMultiprocessors) {
   EXPECT_EQ(tile_of("n, 768", "768, 48"), (Tile{128, 64}));
 }
 
-// Facts take fragments where a library would leave what follows to a pass of its own; tiles from
-// shared memory stay first where there are such, and what has neither refuses.
-TEST_F(CudaMma, ItIsTakenForWhatALibraryDoesNotTakeAlong) {
+// The cost model selects mma.sync kernels if a library would leave the epilogue to a separate
+// kernel. On devices with wgmma those kernels come first; devices without tensor cores refuse both.
+TEST_F(CudaMma, SelectedForUnsupportedEpilogues) {
   const auto candidates = [](const char* architecture, const char* follows) {
     const std::string text = concat(R"(graph (x: f16[4096, 768]) {
   w = constant f16[768, 3072] normal(seed = 1, mean = 0.0, deviation = 0.05)

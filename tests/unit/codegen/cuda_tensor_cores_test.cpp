@@ -1,4 +1,4 @@
-// Kernels of our own on tensor cores, emulated as `cuda_test.cpp` does.
+// wgmma kernels with TMA pipelines for sm_90a, emulated as in `cuda_test.cpp`.
 #include "base/error.h"
 #include "codegen/compile.h"
 #include "codegen/cuda/nvrtc.h"
@@ -25,8 +25,8 @@ class CudaTensorCores : public testing::EmulatedDeviceTest {};
 
 using testing::expect_as_reference;
 
-// Compiles a graph for an emulated device, compares its results with the reference, and returns
-// the tasks that were selected.
+// Compiles a graph for the emulated device, compares its results with the reference, and returns
+// the selected tasks.
 TaskList emulated_tasks(const std::string& text, const std::string& precision = "") {
   const Graph graph = run_pipeline(parse_graph(text, all_ops()), pipeline_for("cuda", precision));
   codegen::CompileOptions options = cpu_options();
@@ -36,7 +36,7 @@ TaskList emulated_tasks(const std::string& text, const std::string& precision = 
   return codegen::select(graph, options);
 }
 
-// What the first output is; nothing where the run ends in an error.
+// Returns the bytes of the first output; empty if the run ends in an error.
 std::vector<std::byte> outcome(Program program, const std::vector<Tensor>& inputs) {
   try {
     const std::vector<Tensor> outputs = testing::run_emulated(std::move(program), inputs);
@@ -47,9 +47,9 @@ std::vector<std::byte> outcome(Program program, const std::vector<Tensor>& input
   }
 }
 
-// Rows of two axes, edges within a tile, weights either way round, what a library takes along and
-// what it does not.
-TEST_F(CudaTensorCores, ProductsTakeAnyEpilogueAlong) {
+// Two row axes, partial tiles, transposed weights, and epilogues with and without support in
+// cuBLASLt.
+TEST_F(CudaTensorCores, ProductsWithEpilogues) {
   const std::vector<std::string> graphs = {
       R"(graph (x: f16[2, 70, 40], w: f16[40, 136], b: f16[136], r: f16[2, 70, 136]) {
   p = matmul(x, w)
@@ -75,7 +75,7 @@ TEST_F(CudaTensorCores, ProductsTakeAnyEpilogueAlong) {
   return y
 }
 )",
-      // What is added may lie where the result goes.
+      // The result may overwrite the residual.
       R"(graph (x: f16[5, 30, 64], z: f16[5, 30, 136]) {
   w = constant f16[64, 136] normal(seed = 3, mean = 0.0, deviation = 0.2)
   r = tanh(z)
@@ -93,9 +93,9 @@ TEST_F(CudaTensorCores, ProductsTakeAnyEpilogueAlong) {
   }
 }
 
-// Sums over pieces of the batch that do not come out even, zeros around images and none, windows of
-// fewer rows, several tiles of outputs and channels, a batch that the run decides.
-TEST_F(CudaTensorCores, GradientsOfWeightsAreSummedInPieces) {
+// Weight gradients with split-K over the batch: uneven splits, images with and without padding,
+// windows of fewer rows, several tiles of outputs and channels, a symbolic batch.
+TEST_F(CudaTensorCores, WeightGradientsWithSplitK) {
   const std::vector<std::string> graphs = {
       R"(graph (x: f32[3, 7, 23, 64]@NHWC, dy: f32[3, 5, 21, 128]@NHWC, w: f32[128, 64, 3, 3]) {
   dw = conv_weight_gradient(x, dy) {kernel_shape = [3, 3]}
@@ -108,19 +108,20 @@ TEST_F(CudaTensorCores, GradientsOfWeightsAreSummedInPieces) {
   return dw
 }
 )",
-      // Rows of several images side by side, the last ones' without neighbours.
+      // Rows of several images in one tile; the last image's lack neighbours.
       R"(graph (x: f32[6, 2, 13, 64]@NHWC, dy: f32[6, 2, 13, 64]@NHWC) {
   dw = conv_weight_gradient(x, dy) {kernel_shape = [3, 3], pads = [1, 1, 1, 1]}
   return dw
 }
 )",
-      // A window in four parts; outputs that end within a tile.
+      // A window in four parts; a partial tile of outputs.
       R"(graph (x: f32[3, 3, 27, 64]@NHWC, dy: f32[3, 3, 27, 48]@NHWC) {
   dw = conv_weight_gradient(x, dy) {kernel_shape = [5, 5], pads = [2, 2, 2, 2]}
   return dw
 }
 )",
-      // … in six, of fewer rows than columns; channels that end within a tile; several strips.
+      // A window in six parts, of fewer rows than columns; a partial tile of channels; several
+      // strips.
       R"(graph (x: f32[2, 4, 68, 100]@NHWC, dy: f32[2, 2, 64, 64]@NHWC) {
   dw = conv_weight_gradient(x, dy) {kernel_shape = [4, 7], pads = [1, 0, 0, 2]}
   return dw
@@ -134,7 +135,7 @@ TEST_F(CudaTensorCores, GradientsOfWeightsAreSummedInPieces) {
       EXPECT_EQ(kernel.maps.size(), kernel.threads == 512 ? 2U : 0U) << text;
   }
   codegen::CompileOptions options = cpu_options();
-  // Of few channels, in a copy of which places that a stride passes are channels.
+  // With few channels, in a copy that moves the positions within a stride into channels.
   options.device = testing::emulated_target();
   const TaskList folded = codegen::select(
       parse_graph(R"(graph (x: f32[16, 135, 135, 3]@NHWC, dy: f32[16, 32, 32, 64]@NHWC) {
@@ -147,14 +148,14 @@ TEST_F(CudaTensorCores, GradientsOfWeightsAreSummedInPieces) {
   EXPECT_TRUE(std::ranges::any_of(folded.tasks, [](const TaskList::Task& task) {
     return task.ways.front().candidate == "wgmma";
   }));
-  // Where digits may not be dropped, none are.
+  // Without permission for TF32 the product stays exact.
   options.device = codegen::cuda::Target{.architecture = "sm_90a"};
   const TaskList exact = codegen::select(parse_graph(graphs.front(), all_ops()), options);
   for (const TaskList::Task& task : exact.tasks) EXPECT_NE(task.ways.front().candidate, "wgmma");
 }
 
-// The emulation's compiler takes more than the device's.
-TEST_F(CudaTensorCores, TheCompilerOfTheDeviceTakesThem) {
+// The emulation's compiler accepts more than the device's.
+TEST_F(CudaTensorCores, CompilesWithNvrtc) {
   const std::string text =
       R"(graph (x: f32[64, 27, 27, 64]@NHWC, dy: f32[64, 27, 27, 64]@NHWC, w: f32[64, 64, 3, 3], rows: f32[32768, 32]) {
   dw = conv_weight_gradient(x, dy) {kernel_shape = [5, 5], pads = [2, 2, 2, 2]}
@@ -180,9 +181,10 @@ TEST_F(CudaTensorCores, TheCompilerOfTheDeviceTakesThem) {
             2);
 }
 
-// Strides, dilation, zeros around images and none, tiles that end beyond the last pixel, sums that
-// a cluster shares, whatever follows; constant weights, and weights that lie so already.
-TEST_F(CudaTensorCores, ConvolutionsOverFewPixelsAreSharedByClusters) {
+// Strides, dilation, images with and without padding, tiles that end past the last pixel, a
+// reduction split over a cluster, epilogues; constant weights, and weights already in the kernel's
+// order.
+TEST_F(CudaTensorCores, ConvolutionsWithClusterSplitK) {
   const std::vector<std::string> graphs = {
       R"(graph (x: f16[1, 9, 11, 64]@NHWC, z: f16[1, 7, 9, 64]@NHWC) {
   w = constant f16[64, 64, 3, 3] normal(seed = 3, mean = 0.0, deviation = 0.1)
@@ -208,10 +210,10 @@ TEST_F(CudaTensorCores, ConvolutionsOverFewPixelsAreSharedByClusters) {
   }
 }
 
-// Pixels that run on over rows and images (tiles of 128), last tiles that are not full, strides,
-// dilation, zeros around images and none, outputs that fill no tile, a batch that the run decides,
-// narrow numbers and f32; whatever follows.
-TEST_F(CudaTensorCores, ConvolutionsOverManyPixelsAreProducts) {
+// Tiles of 128 pixels that cross rows and images, partial last tiles, strides, dilation, images
+// with and without padding, partial tiles of outputs, a symbolic batch, 16-bit floats and f32; with
+// epilogues.
+TEST_F(CudaTensorCores, ConvolutionsAsImplicitGemm) {
   const std::vector<std::string> graphs = {
       R"(graph (x: f16[n, 9, 11, 64]@NHWC, z: f16[n, 9, 11, 64]@NHWC) {
   w = constant f16[64, 64, 3, 3] normal(seed = 3, mean = 0.0, deviation = 0.1)
@@ -252,8 +254,8 @@ TEST_F(CudaTensorCores, ConvolutionsOverManyPixelsAreProducts) {
   }
 }
 
-// f32 goes to tensor cores where it may drop digits.
-TEST_F(CudaTensorCores, ProductsOfF32DropDigits) {
+// f32 uses tensor cores if TF32 is allowed.
+TEST_F(CudaTensorCores, ProductsInTF32) {
   const std::string text = R"(graph (x: f32[70, 40], w: f32[24, 40]) {
   t = transpose(w) {perm = [1, 0]}
   p = matmul(x, t)
@@ -268,9 +270,9 @@ TEST_F(CudaTensorCores, ProductsOfF32DropDigits) {
   for (const TaskList::Task& task : exact.tasks) EXPECT_NE(task.ways.front().candidate, "wgmma");
 }
 
-// Bytes with and without a sign, weights that are turned ahead and weights that lie so, rows that
-// the run decides, edges within a tile; what follows ends in bytes, whole numbers and floats.
-TEST_F(CudaTensorCores, ProductsOfBytesAreSummedExactly) {
+// Signed and unsigned bytes, weights transposed at compile time and weights already in order, a
+// symbolic number of rows, partial tiles; epilogues that end in bytes, integers and floats.
+TEST_F(CudaTensorCores, Int8ProductsAreExact) {
   const std::vector<std::string> graphs = {
       R"(graph (x: f32[n, 144]) {
   w8 = constant i8[144, 136] uniform(seed = 3, low = -127, high = 127)
@@ -311,7 +313,7 @@ TEST_F(CudaTensorCores, ProductsOfBytesAreSummedExactly) {
   }
 }
 
-// A product of bytes with a bias, something added and a relu, rounded to bytes again.
+// An int8 product with bias, residual and relu, requantized to bytes.
 std::string bytes_beside_sums(int rows, int columns, const char* added, const char* type,
                               int zero) {
   return concat("graph (x: u8[", rows, ", 64], r: ", added, "[", rows, ", ", columns,
@@ -336,9 +338,9 @@ std::string bytes_beside_sums(int rows, int columns, const char* added, const ch
                 "  y = relu(t)\n  z = quantize_linear(y, y_scale, y_zero)\n  return z\n}\n");
 }
 
-// What is added beside sums of bytes changes places with them, a tile ahead: few columns and
-// several tiles of them, edges within, bytes with and without a sign, floats.
-TEST_F(CudaTensorCores, BytesBesideSumsHaveTheReferencesBits) {
+// The residual of int8 products is loaded one tile ahead and shuffled to the accumulators' layout:
+// few columns, several tiles of them, partial tiles, signed and unsigned bytes, floats.
+TEST_F(CudaTensorCores, Int8ResidualsAreBitIdentical) {
   const std::vector<std::string> graphs = {
       bytes_beside_sums(300, 40, "u8", "u8", 0), bytes_beside_sums(300, 200, "u8", "u8", 7),
       bytes_beside_sums(150, 256, "i8", "i8", -7), bytes_beside_sums(300, 136, "f32", "u8", 3)};
@@ -358,8 +360,8 @@ TEST_F(CudaTensorCores, BytesBesideSumsHaveTheReferencesBits) {
   }
 }
 
-// NVRTC takes less than other compilers: it knows no functions without the device's mark.
-TEST_F(CudaTensorCores, NvrtcTakesWhatIsWrittenForThem) {
+// NVRTC is stricter than other compilers: functions without __device__ do not exist for it.
+TEST_F(CudaTensorCores, Int8KernelsCompileWithNvrtc) {
   try {
     codegen::cuda::compiler_name();
   } catch (const Error&) {
@@ -381,9 +383,9 @@ TEST_F(CudaTensorCores, NvrtcTakesWhatIsWrittenForThem) {
   }
 }
 
-// Channels that do not fill 128 bytes, strides, windows of one place, an edge that is not zero (a
-// copy has it around), whatever follows.
-TEST_F(CudaTensorCores, ConvolutionsOfBytesAreSummedExactly) {
+// Channels that do not fill 128 bytes, strides, 1x1 windows, padding other than zero (by a copy),
+// epilogues.
+TEST_F(CudaTensorCores, Int8ConvolutionsAreExact) {
   const auto graph = [](const char* shape, const char* weights, const char* zero,
                         const char* attributes) {
     return concat("graph (x: f32[", shape, "]) {\n  w8 = constant i8[", weights,
@@ -409,7 +411,7 @@ TEST_F(CudaTensorCores, ConvolutionsOfBytesAreSummedExactly) {
       graph("1, 80, 7, 9", "64, 80, 3, 3", "0", "pads = [1, 1, 1, 1]"),
       graph("2, 16, 9, 8", "64, 16, 1, 1", "119", "strides = [2, 2]"),
       graph("1, 144, 6, 5", "64, 144, 3, 2", "119", "pads = [1, 0, 1, 1], strides = [2, 1]"),
-      // Few channels: places of the window become channels.
+      // Few channels: window positions are folded into channels.
       graph("1, 3, 22, 21", "64, 3, 7, 7", "119", "pads = [3, 3, 3, 3], strides = [2, 2]")};
   for (const std::string& text : graphs) {
     const TaskList list = emulated_tasks(text, "int8");
@@ -419,9 +421,9 @@ TEST_F(CudaTensorCores, ConvolutionsOfBytesAreSummedExactly) {
   }
 }
 
-// The emulation notices what a device would: a tile that is read before it is there, one that is
-// overwritten while it is read, sums that are taken before they are added up.
-TEST_F(CudaTensorCores, WaitsThatAreLeftOutAreNoticed) {
+// The emulation detects the data races of a device: a stage read before its copy arrived, a stage
+// overwritten during a read, accumulators read before wgmma finished.
+TEST_F(CudaTensorCores, DetectsMissingWaits) {
   const Graph graph = parse_graph(R"(graph (x: f16[16, 640]) {
   w = constant f16[640, 8] normal(seed = 3, mean = 0.0, deviation = 0.5)
   p = matmul(x, w)
@@ -450,9 +452,10 @@ TEST_F(CudaTensorCores, WaitsThatAreLeftOutAreNoticed) {
   }
 }
 
-// Blocks of a cluster share sums and pixels; where shared memory holds less of a sum, stages are
-// used again, when all that copy into them have heard that they are read.
-TEST_F(CudaTensorCores, StagesThatBlocksShareAreUsedAgain) {
+// Blocks of a cluster split the reduction and multicast pixels. If shared memory holds fewer stages
+// than the reduction has, a stage is reused once every block that copies into it has received the
+// release of its readers.
+TEST_F(CudaTensorCores, ReusesMulticastStages) {
   const std::string text = R"(graph (x: f16[1, 6, 13, 128]@NHWC) {
   w = constant f16[128, 128, 3, 3] normal(seed = 3, mean = 0.0, deviation = 0.1)
   y = conv(x, w) {pads = [1, 1, 1, 1], out_layout = "NHWC"}
@@ -487,9 +490,9 @@ TEST_F(CudaTensorCores, StagesThatBlocksShareAreUsedAgain) {
             expected);
 }
 
-// What ends in the type of a large product is computed with it, a sum kept in f32 is not; programs
-// say how such kernels read their operands.
-TEST_F(CudaTensorCores, LargeProductsAreFusedWithWhatFollows) {
+// An epilogue that ends in the element type of a large product is fused; one that ends in f32 is
+// not. The printed program states how such kernels read their operands.
+TEST_F(CudaTensorCores, LargeProductsFuseEpilogues) {
   const std::string text = R"(graph (x: f16[32, 128, 768], r: f32[32, 128, 3072]) {
   w = constant f16[768, 3072] normal(seed = 1, mean = 0.0, deviation = 0.05)
   b = constant f16[3072] normal(seed = 2, mean = 0.0, deviation = 0.5)

@@ -38,9 +38,9 @@ void expect_as_reference(const std::string& text, std::uint64_t seed = 1) {
                       text);
 }
 
-// Threads, warps and whole blocks to an item; packed loads and stores; scratch in registers and
+// One thread, one warp or one block per item; packed loads and stores; scratch in registers and
 // shared memory.
-TEST_F(Cuda, KernelsAgreeWithTheReference) {
+TEST_F(Cuda, KernelsMatchTheReference) {
   expect_as_reference(
       R"(graph (x: f32[3, 5, 64], w: f32[64, 24], h: f16[4, 1024], image: f32[1, 10, 10, 32], i: i64[6], b: bool[7], n: i32[9]) {
   w0 = constant f32[64] normal(seed = 3, mean = 1.0, deviation = 0.5)
@@ -73,9 +73,9 @@ TEST_F(Cuda, KernelsAgreeWithTheReference) {
 )");
 }
 
-// Queries, keys and values moved about, fewer of them than a block takes; masks; keys shared by
-// heads; sizes that are no multiple of a fragment.
-TEST_F(Cuda, AttentionIsOneKernel) {
+// Transposed queries, keys and values, fewer of them than a tile; masks; grouped-query attention;
+// extents that are not multiples of an mma fragment.
+TEST_F(Cuda, FusesAttention) {
   const std::vector<std::string> graphs = {
       R"(graph (q: f16[2, 66, 1, 16], k: f16[2, 1, 77, 16], v: f16[2, 1, 77, 32], mask: f32[2, 1, 1, 77]) {
   t = transpose(q) {perm = [0, 2, 1, 3]}
@@ -109,9 +109,9 @@ TEST_F(Cuda, AttentionIsOneKernel) {
   }
 }
 
-// What is moved and then folded in one group: a part of a concat is no copy of the whole; rows are
-// shared, kept and written twice.
-TEST_F(Cuda, GroupsAgreeWithTheReference) {
+// Data movement with a reduction in one group: slices of a concat are not copied whole; rows are
+// shared, kept in scratch and written twice.
+TEST_F(Cuda, FusedGroupsMatchTheReference) {
   const std::string text =
       R"(graph (x: f32[1, 6, 6, 8], z: f32[1, 6, 6, 8], h: f16[3, 5, 256], r: f32[3, 5, 256]) {
   w = constant f32[256] normal(seed = 3, mean = 1.0, deviation = 0.5)
@@ -136,9 +136,9 @@ std::string kernel_code(const Graph& graph) {
   return {reinterpret_cast<const char*>(program.code.data()), program.code.size()};
 }
 
-// Elements of a row are made of neighbours, on both sides and on one, which a thread loads once for
-// all that it makes; of those that lie too far away it loads each.
-TEST_F(Cuda, NeighboursAlongARowAreLoadedTogether) {
+// Elements of a row read neighbours on one side or on both. A thread loads shared neighbours once
+// for all its elements, and distant ones per element.
+TEST_F(Cuda, SharesLoadsOfNeighbours) {
   const std::string text =
       R"(graph (x: f32[1, 33, 32, 64]@NHWC, dx: f32[1, 33, 32, 64]@NHWC, z: f32[1, 33, 32, 128]@NHWC, dz: f32[1, 33, 32, 128]@NHWC) {
   a = lrn(x) {size = 5, alpha = 0.5}
@@ -157,12 +157,12 @@ TEST_F(Cuda, NeighboursAlongARowAreLoadedTogether) {
   for (std::size_t at = code.find("= load_near<"); at != std::string::npos;
        at = code.find("= load_near<", at + 1))
     ++count;
-  EXPECT_EQ(count, 6U);  // two of each gradient
+  EXPECT_EQ(count, 6U);  // two per gradient
 }
 
-// Pieces of a gradient by weights are added up by a thread for each element: weights that are read
-// once, far apart, do not outweigh pieces that lie side by side.
-TEST_F(Cuda, SumsAcrossNeighboursAreAThreads) {
+// The parts of a weight gradient are summed by one thread per element: a strided single read of the
+// weights costs less than uncoalesced reads of the parts.
+TEST_F(Cuda, SumsPartsWithOneThreadPerElement) {
   const Graph graph = run_pipeline(
       parse_graph(
           R"(graph (x: f32[128, 13, 13, 384]@NHWC, dy: f32[128, 13, 13, 256]@NHWC, w: f32[3, 3, 384, 256]@HWIO) {
@@ -178,9 +178,9 @@ TEST_F(Cuda, SumsAcrossNeighboursAreAThreads) {
   EXPECT_EQ(code.find("fold_group<FoldSum,"), std::string::npos);
 }
 
-// Of many short rows a warp does several at once; the last warp has fewer, and of more rows a block
-// does some in turn.
-TEST_F(Cuda, ManyShortRowsShareWarps) {
+// A warp reduces several short rows at once; the last warp has fewer, and a block iterates over the
+// rest.
+TEST_F(Cuda, ShortRowsShareWarps) {
   const std::string text = R"(graph (x: f32[32770, 32], odd: f32[32800, 40]) {
   y = softmax(x) {axis = -1}
   at = arg_max(x) {axis = 1}
@@ -196,8 +196,8 @@ TEST_F(Cuda, ManyShortRowsShareWarps) {
   EXPECT_NE(code.find("fold_places<true, false, 8>"), std::string::npos);
 }
 
-// What is computed where it is read: loops of both may have the same numbers.
-TEST_F(Cuda, ScratchThatIsReadOnceIsNotKept) {
+// Scratch with a single use is inlined at the use; both nests may use the same loop numbers.
+TEST_F(Cuda, InlinesSingleUseScratch) {
   const std::string text =
       R"(graph (x: f32[2, 2, 2, 3], w: f32[2, 2, 3, 3], z: f32[2, 3, 9, 7], v: f32[3, 2, 2, 2]) {
   c = conv(x, w) {pads = [1, 1, 1, 1]}
@@ -213,8 +213,8 @@ TEST_F(Cuda, ScratchThatIsReadOnceIsNotKept) {
                       text);
 }
 
-// Narrow factors whose sum is wide, and gradients by weights that are laid out otherwise.
-TEST_F(Cuda, NarrowStepsOfTrainingAreALibrarys) {
+// 16-bit factors with a sum in f32, and weight gradients in another layout.
+TEST_F(Cuda, MixedPrecisionTrainingCallsLibraries) {
   const Graph graph = run_pipeline(
       parse_graph(
           R"(graph (x: f32[8, 128, 128, 128]@NHWC, dy: f32[8, 128, 128, 256]@NHWC, w: f32[256, 128, 3, 3]) {
@@ -241,8 +241,8 @@ TEST_F(Cuda, NarrowStepsOfTrainingAreALibrarys) {
   EXPECT_TRUE(calls[1].starts_with("weight-gradient")) << calls[1];
 }
 
-// Strided and not, with weights and results laid out as networks have them.
-TEST_F(Cuda, GradientsOfConvolutionsAreALibrarys) {
+// With and without strides, with weights and results in the layouts of networks.
+TEST_F(Cuda, ConvolutionGradientsCallLibraries) {
   const Graph graph = run_pipeline(
       parse_graph(
           R"(graph (x: f32[2, 16, 16, 32]@NHWC, dy: f32[2, 8, 8, 64]@NHWC, w: f32[64, 32, 3, 3], v: f32[32, 16, 3, 3]) {
@@ -268,9 +268,9 @@ TEST_F(Cuda, GradientsOfConvolutionsAreALibrarys) {
   EXPECT_EQ(calls, (std::vector<std::string>{"data-gradient", "data-gradient", "weight-gradient"}));
 }
 
-// Few channels become many: strided windows, windows that are unfolded whole, constant weights and
-// given ones, the gradient of weights; channels first and last, one channel.
-TEST_F(Cuda, ImagesOfFewChannelsAreFolded) {
+// Few channels are folded: strided windows, fully unfolded windows (im2col), constant and given
+// weights, weight gradients; channels first and last, one channel.
+TEST_F(Cuda, FoldsFewChannels) {
   const std::vector<std::string> graphs = {
       R"(graph (x: f16[2, 3, 35, 35], w: f16[8, 3, 11, 11], b: f16[8]) {
   y = conv(x, w, b) {strides = [4, 4], pads = [3, 3, 4, 4]}
@@ -299,7 +299,8 @@ TEST_F(Cuda, ImagesOfFewChannelsAreFolded) {
       return kernel.name.ends_with(" depth");
     })) << text;
   }
-  // Constant weights are laid out ahead: the copy of the image and the library's call are all.
+  // Constant weights are packed at compile time: only the copy of the image and the library call
+  // remain.
   codegen::CompileOptions options = cpu_options();
   options.device = codegen::cuda::Target{.architecture = "sm_90a"};
   const TaskList list = codegen::select(parse_graph(R"(graph (x: f16[1, 224, 224, 3]@NHWC) {
@@ -318,8 +319,8 @@ TEST_F(Cuda, ImagesOfFewChannelsAreFolded) {
   EXPECT_EQ(list.tasks.front().ways.front().calls.front().flops, 0);  // of the copy
 }
 
-// Long sums are taken in pieces, and their pieces again.
-TEST_F(Cuda, LongSumsAreTakenInPieces) {
+// Long reductions are split, and their parts again.
+TEST_F(Cuda, SplitsLongReductions) {
   const std::string text = R"(graph (x: f32[4, 100, 100, 64], z: f32[400000]) {
   rows = reduce_sum(x) {axes = [0, 1, 2], keep_axes = false}
   most = reduce_max(z) {axes = [0], keep_axes = false}
@@ -335,7 +336,7 @@ TEST_F(Cuda, LongSumsAreTakenInPieces) {
   EXPECT_GE(list.tasks.size(), 6U);
 }
 
-TEST_F(Cuda, ExtentsThatTheRunDecides) {
+TEST_F(Cuda, SymbolicExtents) {
   expect_as_reference(R"(graph (x: f32[N, M, 8], w: f32[8, 6]) {
   y = matmul(x, w)
   z = softmax(y) {axis = 1}
@@ -346,14 +347,14 @@ TEST_F(Cuda, ExtentsThatTheRunDecides) {
 )");
 }
 
-TEST_F(Cuda, DataThatBreaksARuleIsReported) {
+TEST_F(Cuda, ReportsInvalidData) {
   const Graph graph = parse_graph(
       "graph (x: f32[4], i: i64[2]) {\n  y = gather(x, i) {axis = 0}\n  return y\n}\n", all_ops());
   const Tensor x(DType::F32, {4}), far = Tensor::of_integers(std::vector<std::int64_t>{1, 9});
   EXPECT_THROW(run_emulated(graph, {x, far}), Error);
 }
 
-TEST_F(Cuda, RandomGraphsAgreeWithTheReference) {
+TEST_F(Cuda, RandomGraphsMatchTheReference) {
   int compiled = 0;
   for (std::uint64_t seed = 900; compiled < 6; ++seed) {
     const Graph graph = random_graph({seed, 8, false});
@@ -368,7 +369,7 @@ TEST_F(Cuda, RandomGraphsAgreeWithTheReference) {
       options.device = codegen::cuda::Target{
           .architecture = "sm_90a", .uses_libraries = false, .is_emulated = true};
       if (!codegen::compile(optimised, options).is_kernels_alone())
-        continue;  // with operators of the reference between kernels
+        continue;  // with host operators between kernels
     } catch (const Error&) {
       continue;
     }
@@ -377,7 +378,7 @@ TEST_F(Cuda, RandomGraphsAgreeWithTheReference) {
   }
 }
 
-// What a library would be called for, by node.
+// Returns the library calls that the target selects, by node.
 std::vector<std::string> calls_of(const std::string& text) {
   const Graph graph = parse_graph(text, all_ops());
   std::vector<std::string> calls;
@@ -406,13 +407,13 @@ std::vector<std::string> calls_of(const std::string& text) {
   return calls;
 }
 
-TEST_F(Cuda, ProductsBecomeCallsOfALibrary) {
+TEST_F(Cuda, ProductsCallLibraries) {
   EXPECT_EQ(
       calls_of("graph (a: f16[4, 32, 64], b: f16[64, 48]) {\n  y = matmul(a, b)\n  return y\n}\n"),
       std::vector<std::string>{"product dtype=f16 result=f16 tf32=0 transpose_a=0 transpose_b=0 "
                                "bias=0 residual=0 rectified=0 "
                                "alpha=1 1 128 48 64 64 0 48 0 48 0 48 0"});
-  // Batches of both, the right one transposed where it lies.
+  // Batched operands, the right one transposed in place.
   EXPECT_EQ(calls_of("graph (a: f32[3, 32, 64], b: f32[3, 48, 64]) {\n  y = einsum(a, b) {equation "
                      "= \"bij,bkj->bik\"}\n  return y\n}\n"),
             std::vector<std::string>{"product dtype=f32 result=f32 tf32=0 transpose_a=0 "
@@ -422,7 +423,7 @@ TEST_F(Cuda, ProductsBecomeCallsOfALibrary) {
             std::vector<std::string>{"loops"});
 }
 
-TEST_F(Cuda, ConvolutionsBecomeCallsOfALibrary) {
+TEST_F(Cuda, ConvolutionsCallLibraries) {
   const std::string call =
       "convolution dtype=f16 result=f16 tf32=0 transpose_a=0 transpose_b=0 bias=1 residual=1 "
       "rectified=1 alpha=1 "
@@ -442,8 +443,8 @@ TEST_F(Cuda, ConvolutionsBecomeCallsOfALibrary) {
             std::vector<std::string>{call});
 }
 
-// With all digits libraries have kernels for few shapes that add a residual: loops do.
-TEST_F(Cuda, ExactConvolutionsLeaveResidualsToLoops) {
+// In full f32 few libraries' kernels add a residual: generated loops do.
+TEST_F(Cuda, ExactConvolutionsAddResidualsInLoops) {
   EXPECT_EQ(calls_of(R"(graph (x: f32[1, 56, 56, 64]@NHWC, z: f32[1, 56, 56, 64]@NHWC) {
   w = constant f32[64, 64, 3, 3] normal(seed = 1, mean = 0.0, deviation = 0.1)
   b = constant f32[64] normal(seed = 2, mean = 0.0, deviation = 0.1)
@@ -462,7 +463,7 @@ TEST_F(Cuda, ExactConvolutionsLeaveResidualsToLoops) {
                                       "loops"}));
 }
 
-TEST_F(Cuda, TasksOfLibrariesHoldTogether) {
+TEST_F(Cuda, LibraryTasksVerify) {
   const Graph graph = parse_graph(
       "graph (a: f16[32, 64], b: f16[64, 48]) {\n  m = matmul(a, b)\n  y = softmax(m) {axis = 1}\n "
       " return y\n}\n",
@@ -475,8 +476,8 @@ TEST_F(Cuda, TasksOfLibrariesHoldTogether) {
   EXPECT_EQ(list.tasks.front().writes.size(), 1u);
 }
 
-// What a kernel reads only where it writes may give it its memory.
-TEST_F(Cuda, ResultsTakeTheMemoryOfOperandsThatEnd) {
+// A result may overwrite an operand that its kernel reads only at the written elements.
+TEST_F(Cuda, ResultsInPlaceOfDeadOperands) {
   const Graph graph = parse_graph(
       "graph (a: f16[32, 64], b: f16[64, 48]) {\n  m = matmul(a, b)\n  g = gelu(m)\n  y = "
       "softmax(g) {axis = 1}\n  return y\n}\n",
@@ -493,8 +494,8 @@ TEST_F(Cuda, ResultsTakeTheMemoryOfOperandsThatEnd) {
   EXPECT_TRUE(list.tasks[2].may_share.empty()) << "a row is read before it is written";
 }
 
-// Side by side in a few turns: each gets all positions for itself.
-TEST_F(Cuda, LoopsThatKnowNothingOfEachOtherAreKernels) {
+// Few iterations next to each other: each loop gets a kernel with all positions.
+TEST_F(Cuda, IndependentLoopsAreSeparateKernels) {
   const std::string text = R"(graph (w: f32[16, 8, 3, 3]) {
   y0, y1 = fused(w) group = graph (w: f32[16, 8, 3, 3]) {
     b = cast(w) {to = bf16}
@@ -513,8 +514,8 @@ TEST_F(Cuda, LoopsThatKnowNothingOfEachOtherAreKernels) {
   expect_as_reference(text);
 }
 
-// Rows of three channels are written four numbers at a time.
-TEST_F(Cuda, OddLoopsAreJoined) {
+// Rows of three channels are stored as vectors of four.
+TEST_F(Cuda, FusesOddLoops) {
   const std::string text =
       "graph (x: f32[2, 3, 5, 8]) {\n  y = transpose(x) {perm = [0, 2, 3, 1]}\n  return y\n}\n";
   const Graph graph = parse_graph(text, all_ops());
@@ -529,7 +530,7 @@ TEST_F(Cuda, OddLoopsAreJoined) {
   expect_as_reference(text);
 }
 
-TEST_F(Cuda, GeluKeepsItsDigitsFarBelowZero) {
+TEST_F(Cuda, GeluIsAccurateFarBelowZero) {
   const Graph graph =
       parse_graph("graph (x: f32[401]) {\n  y = gelu(x)\n  return y\n}\n", all_ops());
   Tensor x(DType::F32, {401});
@@ -541,9 +542,9 @@ TEST_F(Cuda, GeluKeepsItsDigitsFarBelowZero) {
   }
 }
 
-// Quotients are multiplied out there: next to every half, and beyond what bytes can be, by divisors
-// whose digits are all ones, a single one, and any others.
-TEST_F(Cuda, NumbersAreRoundedToBytesAsTheReferenceDoes) {
+// Device code multiplies by the reciprocal: quotients next to every half and beyond the range of
+// bytes, with divisors of all-ones, single-bit and random mantissas.
+TEST_F(Cuda, QuantizationMatchesTheReference) {
   const std::vector<std::string> scales = {
       "0.0505006574", "0.0830369517",   "0.25",  "1",     "1.99999988",     "1.00000012",  "0.7",
       "3e5",          "1.90734852e-06", "1e-15", "1e-30", "5.76460821e+17", "0.0301161464"};
@@ -587,7 +588,7 @@ TEST_F(Cuda, NumbersAreRoundedToBytesAsTheReferenceDoes) {
   }
 }
 
-TEST_F(Cuda, LibraryCallsAreReadBack) {
+TEST_F(Cuda, LibraryCallsRoundTrip) {
   LibraryCall call;
   call.kind = LibraryCall::Kind::Convolution;
   call.dtype = "bf16";
@@ -600,7 +601,7 @@ TEST_F(Cuda, LibraryCallsAreReadBack) {
                Error);
 }
 
-TEST_F(Cuda, TargetsAreNamedByTheirArchitecture) {
+TEST_F(Cuda, TargetNames) {
   EXPECT_EQ(codegen::cuda::parse_target("cuda:sm_80")->architecture, "sm_80");
   EXPECT_EQ(codegen::cuda::parse_target("cuda")->architecture, "sm_90a");
   EXPECT_FALSE(codegen::cuda::parse_target("cuda:fast"));

@@ -1,4 +1,5 @@
-// Depthwise convolutions that read an image past its edges without a copy that has room around it.
+// Depthwise convolutions with trimmed padding: windows are cut at the image's edges, without a
+// padded copy.
 #include "base/error.h"
 #include "driver/compile.h"
 #include "driver/compiled.h"
@@ -18,7 +19,7 @@ struct Shape {
   int images, height, width, channels, window, stride, before, behind, dilation;
 };
 
-// Extents of the image as symbols where they are not to be known: then it is copied.
+// A convolution with static or symbolic image extents; symbolic ones need a padded copy.
 std::string depthwise(const Shape& s, bool has_symbols) {
   const std::string extents = has_symbols ? "H, W" : concat(s.height, ", ", s.width);
   const std::string weights = concat("f32[", s.window, ", ", s.window, ", 1, ", s.channels, "]");
@@ -30,8 +31,8 @@ std::string depthwise(const Shape& s, bool has_symbols) {
                 s.behind, ", ", s.behind, "]}\n  return y\n}\n");
 }
 
-// One tile, two, many; windows that reach further than a tile, and over both edges at once; room on
-// one side only; channels that fill no vector.
+// One register tile, two, many; windows larger than a tile, and over both edges at once; padding on
+// one side only; channels that do not fill a vector.
 constexpr Shape kShapes[] = {
     {1, 7, 7, 32, 3, 1, 1, 1, 1},    {1, 14, 14, 40, 5, 1, 2, 2, 1},
     {2, 56, 56, 24, 3, 1, 1, 1, 1},  {1, 12, 113, 32, 3, 2, 1, 0, 1},
@@ -41,8 +42,8 @@ constexpr Shape kShapes[] = {
     {1, 9, 30, 32, 9, 1, 4, 4, 1},   {1, 6, 64, 32, 3, 1, 20, 20, 1},
 };
 
-// Each number is added up as it would be of a copy with room around, on any number of threads.
-TEST(DepthwiseEdges, NotABitChanges) {
+// Every element is accumulated as from a padded copy, on any number of threads.
+TEST(DepthwiseEdges, IsBitIdenticalToPadding) {
   for (const Shape& shape : kShapes) {
     const std::string text = depthwise(shape, false);
     const Graph graph = parse_graph(text, all_ops());
@@ -61,8 +62,9 @@ TEST(DepthwiseEdges, NotABitChanges) {
   }
 }
 
-// What is infinite or no number beside an edge stays where it is met; zeros outside meet weights.
-TEST(DepthwiseEdges, ZerosOutsideAreMultiplied) {
+// Infinities and NaN at an edge stay in the windows that contain them; padding zeros still multiply
+// weights.
+TEST(DepthwiseEdges, MultipliesPaddingZeros) {
   const Graph graph = parse_graph(R"(graph (x: f32[1, 4, 4, 16]@NHWC) {
   w: f32[3, 3, 1, 16]@HWIO = constant f32[3, 3, 1, 16] splat inf
   y = conv(x, w) {groups = 16, pads = [1, 1, 1, 1]}
@@ -82,8 +84,8 @@ std::size_t kernel_count(const std::string& text) {
   return codegen::compile(parse_graph(text, all_ops()), cpu_options("zen4")).kernels.size();
 }
 
-// An image that the cache of all does not keep is copied in pieces, by the same kernel or another.
-TEST(DepthwiseEdges, SmallImagesAreNotCopied) {
+// An image larger than the last-level cache is copied in parts, by this kernel or a separate one.
+TEST(DepthwiseEdges, CopiesOnlyLargeImages) {
   EXPECT_EQ(kernel_count(depthwise({1, 14, 14, 32, 3, 1, 1, 1, 1}, false)), 1U);
   EXPECT_EQ(kernel_count(depthwise({1, 14, 14, 32, 3, 1, 1, 1, 1}, true)), 2U);
 }

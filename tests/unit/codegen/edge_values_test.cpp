@@ -1,4 +1,4 @@
-// Numbers at the ends of their ranges, as the reference has them.
+// Values at the limits of their types: compiled results against the reference.
 #include "base/error.h"
 #include "driver/compile.h"
 #include "driver/compiled.h"
@@ -15,7 +15,7 @@
 namespace tenon::edge_values_test {
 namespace {
 
-// Bit for bit what the reference gives; any NaN is any other.
+// Expects the reference's bits; all NaN are equal.
 void expect_exact(const std::string& text, const std::vector<Datum>& inputs) {
   const Graph graph = parse_graph(text, all_ops());
   const std::vector<Datum> expected = reference::evaluate(graph, inputs);
@@ -31,7 +31,7 @@ Tensor floats(std::vector<double> values) {
   return Tensor::of<double>(DType::F32, {count}, values);
 }
 
-TEST(EdgeValues, ProductsThatLeaveTheRangeOnTheWay) {
+TEST(EdgeValues, IntermediateOverflow) {
   const std::string text = R"(graph (x: f32[5]) {
   y = reduce_prod(x) {axes = [0]}
   z = cumprod(x) {axis = 0}
@@ -42,9 +42,9 @@ TEST(EdgeValues, ProductsThatLeaveTheRangeOnTheWay) {
   expect_exact(text, {floats({1e-30, 1e-30, 2, -INFINITY, 1})});
 }
 
-// Where exp leaves the range, before and behind it, in whole vectors and one by one. Quotients by
-// it may be a unit off.
-TEST(EdgeValues, ExponentialsAtTheEndsOfTheirRange) {
+// Around overflow and underflow of exp, in whole vectors and in scalar remainders. Quotients by it
+// may differ by one unit in the last place.
+TEST(EdgeValues, ExponentialOverflowAndUnderflow) {
   const std::vector<double> reals = {
       0,    -0.0,   1,      -1,  88.5, 88.72,    88.8,      90,  -86,   -87.5, -88.7, -89.5, -95,
       -103, -103.9, -104.5, 200, -200, INFINITY, -INFINITY, NAN, 1e-30, 5,     -5,    20,    -20};
@@ -66,7 +66,7 @@ TEST(EdgeValues, ExponentialsAtTheEndsOfTheirRange) {
   }
 }
 
-TEST(EdgeValues, RealsPastTheRangeOfIntegers) {
+TEST(EdgeValues, RealsBeyondIntegerRange) {
   const std::vector<double> reals = {9.3e18,   -9.3e18,   1.9e19, -1.9e19, NAN,
                                      INFINITY, -INFINITY, -0.7,   300,     -300};
   for (const char* dtype : {"i64", "u64", "i32", "u32", "i16", "u16", "i8", "u8", "bool"}) {
@@ -78,8 +78,8 @@ TEST(EdgeValues, RealsPastTheRangeOfIntegers) {
                    std::vector<std::int64_t>{std::numeric_limits<std::int64_t>::max(), -5})});
 }
 
-// Two loops of one nest along the same axis, the second one longer than what it reads.
-TEST(EdgeValues, LoopsOfOneNestMayDiffer) {
+// Two loops of one nest along the same axis, the second longer than its operand.
+TEST(EdgeValues, LoopsOfDifferentExtents) {
   Tensor x(DType::F64, {2, 3, 4, 3}), w(DType::F64, {2, 4, 3, 3});
   for (std::int64_t k = 0; k < x.size(); ++k) x.set_real(k, static_cast<double>(k));
   for (std::int64_t k = 0; k < w.size(); ++k) w.set_real(k, static_cast<double>(k % 7 - 3));
@@ -98,8 +98,8 @@ TEST(EdgeValues, LoopsOfOneNestMayDiffer) {
                {x, w});
 }
 
-// Statistics may be asked for in integers, which then have roots and quotients.
-TEST(EdgeValues, FunctionsOfIntegersGoThroughReals) {
+// Statistics with integer results take roots and quotients in floating point.
+TEST(EdgeValues, IntegerStatisticsComputeInFloat) {
   for (const char* dtype : {"i64", "i32", "u8"}) {
     expect_exact(concat("graph (x: f32[1, 9], s: f32[9]) {\n  y = rms_norm(x, s) {stash = ", dtype,
                         "}\n  return y\n}\n"),
@@ -108,7 +108,7 @@ TEST(EdgeValues, FunctionsOfIntegersGoThroughReals) {
   }
 }
 
-TEST(EdgeValues, AnUnknownExtentIsResizedInProportion) {
+TEST(EdgeValues, ResizesSymbolicExtentByScale) {
   for (const std::int64_t extent : {2, 5, 9}) {
     for (const char* aspect : {"not_larger", "not_smaller"}) {
       Tensor image(DType::F32, {1, 2, extent, 3});

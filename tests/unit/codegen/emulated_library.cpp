@@ -8,7 +8,7 @@
 namespace tenon::testing {
 namespace {
 
-// Elements of one of the types that libraries multiply.
+// Typed access to elements of the types that libraries multiply.
 class Elements {
  public:
   Elements(void* data, const std::string& dtype)
@@ -32,7 +32,7 @@ class Elements {
   bool is_single_, is_half_;
 };
 
-// What follows a sum: bias by column, residual by place.
+// Epilogue of a library call: bias by column, residual by position.
 class Epilogue {
  public:
   Epilogue(const LibraryCall& call, const std::vector<void*>& buffers)
@@ -72,8 +72,8 @@ void multiply(const LibraryCall& call, std::span<const long long> e,
   }
 }
 
-// A convolution, or one of its gradients: each product of a pixel, a weight and a result's place
-// counts where it belongs.
+// A convolution or one of its gradients: scatters each product of a pixel and a weight to its
+// result.
 class Convolution {
  public:
   explicit Convolution(std::span<const long long> e) : e_(e) {}

@@ -8,7 +8,7 @@
 
 namespace tenon::testing {
 
-/// What a vendor's library would compute, on the processor: sums in double, rounded once.
+/// Computes a vendor library's call on the processor: sums in double, rounded once.
 void run_library(const LibraryCall& call, std::span<const long long> extents,
                  const std::vector<void*>& buffers);
 

@@ -22,7 +22,7 @@ Function* found(void* library, const char* name) {
 
 }  // namespace
 
-// A library of that name that is loaded already is what whoever asks for the name gets.
+// dlopen of a library's name returns the library of that name that is already loaded.
 FakeCuda::FakeCuda() {
   const std::string path = new_library_path("libcuda.so.1");
   if (!std::filesystem::exists(path))

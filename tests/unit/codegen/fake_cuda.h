@@ -8,21 +8,22 @@
 
 namespace tenon::testing {
 
-/// NVIDIA's driver as tests build it (tests/fixtures/fake_cuda.cpp), from then on that of this
-/// process: to be made before anything else asks for a device, in a process of its own.
+/// Replaces NVIDIA's driver by tests/fixtures/fake_cuda.cpp for the rest of the process. Construct
+/// it before the first use of a device, in a separate process.
 class FakeCuda {
  public:
   FakeCuda();
 
-  /// Copies run at the first moment that events allow, not at the last.
+  /// Copies run as soon as events allow, instead of as late as possible.
   void run_copies_early(bool is_early);
   enum class Lost { None, WaitsOfSteps, WaitsOfCopies, WaitsOfHost };
-  /// From then on such waits for events are left out.
+  /// From then on ignores these waits for events.
   void lose(Lost waits);
   void limit_pinned_bytes(std::size_t bytes);
-  /// No single allocation on the device may take more.
+  /// Limits the size of a single allocation on the device.
   void limit_device_bytes(std::size_t bytes);
-  /// The kernel of this symbol cannot be launched, or fails when it runs, and the device with it.
+  /// The kernel of this symbol fails at its launch, or while it runs, which fails the device as
+  /// well.
   enum class Failure { AtLaunch, WhenItRuns };
   void fail(const std::string& symbol, Failure when);
   std::size_t pinned_bytes() const;
@@ -32,7 +33,7 @@ class FakeCuda {
   void* library_ = nullptr;
 };
 
-/// What `compile_emulated` made, for that driver.
+/// Adapts a program of `compile_emulated` to that driver.
 Program for_fake_cuda(Program emulated);
 
 }  // namespace tenon::testing

@@ -1,5 +1,5 @@
-// Products of bytes in tiles against the reference, bit for bit, with each kind of instructions
-// that there is.
+// Int8 products in register tiles, bit for bit against the reference, with every available
+// instruction set.
 #include "base/error.h"
 #include "codegen/compile.h"
 #include "driver/compile.h"
@@ -32,7 +32,8 @@ Tensor all(DType dtype, const Shape& shape, double value) {
   return tensor;
 }
 
-// What passes make of the graph, by definition and compiled.
+// Runs the passes on the graph, then expects the reference and the compiled program to agree in
+// every bit.
 void expect_same_bits(const std::string& text, const std::vector<Datum>& given = {}) {
   const Graph graph = parse_graph(text, all_ops());
   const Graph optimised = run_pipeline(graph, {});
@@ -58,7 +59,7 @@ std::string convolution(const std::string& x, const std::string& w, const std::s
                 ")\n  y = conv(x, w) {out_dtype = i32", attrs, "}\n  return y\n}");
 }
 
-TEST(IntegerTilesTest, ConvolutionsOfAnyShape) {
+TEST(IntegerTilesTest, ConvolutionShapes) {
   for (const char* range : {"-128, high = 127", "-63, high = 63"}) {
     for (const char* x : {"u8", "i8"}) {
       const std::string image = x;
@@ -100,7 +101,7 @@ TEST(IntegerTilesTest, MatrixProducts) {
   }
 }
 
-// A block of a residual network: int8 between its layers, both ways of quantizing what they give.
+// A block of a residual network: int8 between its layers, with both kinds of quantized results.
 TEST(IntegerTilesTest, QuantizedBlocks) {
   for (const char* type : {"u8", "i8"}) {
     const std::string zero = concat("constant ", type, "[] ", type[0] == 'u' ? "0" : "-128"),
@@ -138,8 +139,8 @@ TEST(IntegerTilesTest, QuantizedBlocks) {
   }
 }
 
-// A processor's own tiles, where it has some: for rows enough, and sums of whole tiles.
-TEST(IntegerTilesTest, TilesOfTheProcessorsOwn) {
+// AMX tiles are selected for enough rows and for reductions of whole tiles.
+TEST(IntegerTilesTest, AmxTiles) {
   const auto product = [](const char* rows, const char* inner) {
     return parse_graph(concat("graph (a: u8[", rows, ", ", inner, "]) {\n  b = constant i8[", inner,
                               ", 64] uniform(seed = 5, low = -128, high = 127)\n  y = matmul(a, b) "
@@ -151,7 +152,7 @@ TEST(IntegerTilesTest, TilesOfTheProcessorsOwn) {
     return decision.candidates[decision.selection.versions.at(0).candidate].name;
   };
   EXPECT_EQ(chosen(product("40", "768"), "sapphire-rapids"), "dot tiles 32x32");
-  EXPECT_EQ(chosen(product("40", "192"), "sapphire-rapids"), "dot tiles 14x32");  // too short a sum
+  EXPECT_EQ(chosen(product("40", "192"), "sapphire-rapids"), "dot tiles 14x32");  // short reduction
   EXPECT_EQ(chosen(product("2", "768"), "sapphire-rapids"), "dot tiles 14x32");
   EXPECT_EQ(chosen(product("40", "776"), "sapphire-rapids"), "dot tiles 14x32");
   EXPECT_EQ(chosen(product("40", "768"), "zen4"), "dot tiles 14x32");
@@ -165,9 +166,9 @@ TEST(IntegerTilesTest, TilesOfTheProcessorsOwn) {
   EXPECT_EQ(program.target, "x86-64-v4+amx-int8");
 }
 
-// Heads of attention: a product whose result is seen apart and turned in the same kernel, so that
-// it is one stage of several.
-TEST(IntegerTilesTest, ProductsAsStages) {
+// Heads of attention: a product whose result is split and transposed in the same kernel, and so is
+// one stage of several.
+TEST(IntegerTilesTest, ProductsAsNestStages) {
   for (const char* width : {"64", "62"}) {
     expect_same_bits(concat(R"(graph (x: u8[1, 40, )", width, R"(]) {
   w = constant i8[)",
@@ -185,9 +186,9 @@ TEST(IntegerTilesTest, ProductsAsStages) {
   }
 }
 
-// What is rounded to bytes and comes back in the same kernel: halves, what is out of range, what is
-// no number, zeros of both signs.
-TEST(IntegerTilesTest, RoundingThereAndBack) {
+// Quantization and dequantization in one kernel: halves, out-of-range values, NaN, zeros of both
+// signs.
+TEST(IntegerTilesTest, QuantizeDequantizeRoundTrip) {
   const float infinity = std::numeric_limits<float>::infinity(),
               nan = std::numeric_limits<float>::quiet_NaN();
   std::vector<float> numbers = {0.0F, -0.0F, -0.3F, infinity, -infinity, nan,   -nan,
@@ -222,7 +223,7 @@ TEST(IntegerTilesTest, DynamicZeroPoints) {
 })");
 }
 
-TEST(IntegerTilesTest, AreWhatIsChosen) {
+TEST(IntegerTilesTest, SelectedByTheCostModel) {
   const Graph graph = parse_graph(R"(graph (x: u8[1, 14, 14, 32]@NHWC) {
   w = constant i8[64, 32, 3, 3] uniform(seed = 5, low = -9, high = 9)
   y = conv(x, w) {out_dtype = i32, pads = [1, 1, 1, 1]}

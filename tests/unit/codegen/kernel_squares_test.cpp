@@ -1,4 +1,4 @@
-// Copies that turn rows into columns, square by square.
+// In-register transposes of 8x8 squares in copies.
 #include "base/error.h"
 #include "codegen/compile.h"
 #include "driver/compile.h"
@@ -13,8 +13,8 @@
 namespace tenon::kernel_squares_test {
 namespace {
 
-// Products of one row and an operand that lies along the sum, which is turned first: with a matrix
-// of zeros and one 1 in each column as the other operand all of it comes out, in its new order.
+// Multiplies one row by a transposed operand. A 0/1 selection matrix as the other operand exposes
+// every element of the packed copy in its new order.
 void expect_turned(int rows, int columns, const std::string& cpu) {
   const std::string text =
       concat("graph (x: f32[", rows, ", ", columns, "], w: f32[", columns, ", ", columns,
@@ -33,8 +33,8 @@ void expect_turned(int rows, int columns, const std::string& cpu) {
   }
 }
 
-// Turning a square of eight by eight takes 24 shuffles; the loops without squares have a few.
-TEST(KernelSquares, AreTurnedInRegisters) {
+// A transpose of eight by eight takes 24 shuffles; loops without it have a few.
+TEST(InRegisterTranspose, UsesShuffles) {
   const Graph graph = parse_graph(
       "graph (x: f32[64, 64], w: f32[64, 64]) {\n"
       "  y = einsum(x, w) {equation = \"ik,jk->ij\"}\n  return y\n}\n",
@@ -48,12 +48,12 @@ TEST(KernelSquares, AreTurnedInRegisters) {
   EXPECT_GE(count, 24);
 }
 
-TEST(KernelSquares, EveryElementComesOutWhereItBelongs) {
+TEST(InRegisterTranspose, TransposesEveryElement) {
   for (const char* cpu : {"x86-64-v3", "native"}) {
     expect_turned(64, 64, cpu);
-    expect_turned(40, 48, cpu);   // three squares side by side
-    expect_turned(48, 80, cpu);   // what is left of two vectors is one
-    expect_turned(36, 100, cpu);  // and numbers
+    expect_turned(40, 48, cpu);   // three squares in a row
+    expect_turned(48, 80, cpu);   // remainder of half a vector
+    expect_turned(36, 100, cpu);  // with scalar remainder
     expect_turned(33, 256, cpu);
   }
 }

@@ -1,4 +1,4 @@
-// One row times weights of four bits, against the reference of the graph as it was given.
+// Int4 matrix-vector products against the reference of the original graph.
 #include "base/text.h"
 #include "driver/compile.h"
 #include "driver/compiled.h"
@@ -19,7 +19,7 @@ namespace {
 
 struct Case {
   std::int64_t terms, columns;
-  std::string dtype, scale, zero, attrs;  // scale and zero: shapes; no zero: empty
+  std::string dtype, scale, zero, attrs;  // shapes of scale and zero point; empty zero: symmetric
 };
 
 std::string text_of(const Case& of) {
@@ -41,7 +41,7 @@ std::vector<Tensor> results(const Graph& graph, const std::vector<Datum>& inputs
   return list;
 }
 
-TEST(NibbleRowsTest, AsWideWeightsGive) {
+TEST(NibbleRowsTest, MatchesWideWeights) {
   const std::vector<Case> cases = {
       {768, 768, "i4", "[24, 768]", "", " {axis = 0, block_size = 32}"},
       {768, 1000, "u4", "[24, 1000]", "[24, 1000]", " {axis = 0, block_size = 32}"},
@@ -68,7 +68,7 @@ TEST(NibbleRowsTest, AsWideWeightsGive) {
   }
 }
 
-TEST(NibbleRowsTest, RowsOfZerosAndOfTheSmallestAndLargest) {
+TEST(NibbleRowsTest, RowsOfZerosAndExtremes) {
   const Graph graph = parse_graph(
       text_of({768, 768, "i4", "[24, 768]", "", " {axis = 0, block_size = 32}"}), all_ops());
   for (const double value : {0.0, 1e-38, -3e30}) {
@@ -84,7 +84,7 @@ TEST(NibbleRowsTest, RowsOfZerosAndOfTheSmallestAndLargest) {
   }
 }
 
-TEST(NibbleRowsTest, WhatIsNotFiniteStaysSo) {
+TEST(NibbleRowsTest, PropagatesNonFiniteValues) {
   const Graph graph = parse_graph(
       text_of({768, 768, "i4", "[24, 768]", "", " {axis = 0, block_size = 32}"}), all_ops());
   for (const double value :

@@ -16,7 +16,7 @@
 namespace tenon::packed_in_run_test {
 namespace {
 
-// The result and the number of steps that compute it.
+// Returns the number of steps that compute the result.
 std::size_t steps_of(const std::string& text) {
   const Graph graph = parse_graph(text, all_ops());
   const std::vector<Datum> inputs = random_inputs(graph, 5, {});
@@ -42,36 +42,36 @@ std::string product(int rows, int sum, int columns) {
                 "]) {\n  y = matmul(a, b)\n  return y\n}\n");
 }
 
-// Rows of b lie 32 KiB apart and many tiles go down them: it is packed, then multiplied.
-TEST(PackedInRun, ALargeOperandWhoseRowsLiePagesApart) {
+// The rows of b are 32 KiB apart and many tiles traverse them: a packed copy is made at run time.
+TEST(RuntimePacking, PacksOperandsWithPageStrides) {
   EXPECT_EQ(steps_of(product(64, 128, 8192)), 2U);
 }
 
-TEST(PackedInRun, NothingWhereRowsLieOtherwiseOrAreFew) {
+TEST(RuntimePacking, RefusesOtherStridesAndFewRows) {
   EXPECT_EQ(steps_of(product(64, 128, 8208)), 1U);
   EXPECT_EQ(steps_of(product(8, 128, 8192)), 1U);
 }
 
-// The product of a turned operand: its rows are read down columns of 4 KiB.
+// A product with a transposed operand: its rows are read along columns with a stride of 4 KiB.
 std::string turned_product(int sum, int rows, int columns) {
   return concat("graph (a: f32[", sum, ", ", rows, "], b: f32[", sum, ", ", columns,
                 "]) {\n  y = einsum(a, b) {equation = \"ki,kj->ij\"}\n  return y\n}\n");
 }
 
-// Lines of 1,024 steps that lie 4 KiB apart take 32 places of a core's cache.
-TEST(PackedInRun, RowsThatAreReadAcrossALongSum) {
+// Rows with a stride of 4 KiB over a reduction of 1,024 map to 32 sets of L2.
+TEST(RuntimePacking, PacksTransposedRowsOfLongReductions) {
   EXPECT_EQ(steps_of(turned_product(1024, 1024, 256)), 2U);
 }
 
-TEST(PackedInRun, NotRowsOfAShortSumNorForFewColumnsNorWhereCachesHoldThem) {
+TEST(RuntimePacking, RefusesShortReductionsFewColumnsAndCachedRows) {
   EXPECT_EQ(steps_of(turned_product(128, 1024, 256)), 1U);
   EXPECT_EQ(steps_of(turned_product(1024, 1024, 128)), 1U);
   EXPECT_EQ(steps_of(turned_product(1024, 1040, 256)), 1U);
-  EXPECT_EQ(steps_of(turned_product(1024, 1028, 256)), 1U);  // no whole tiles
+  EXPECT_EQ(steps_of(turned_product(1024, 1028, 256)), 1U);  // partial register tiles
 }
 
-// Each number is added up in the order of the sum, wherever rows are read from.
-TEST(PackedInRun, NotABitChanges) {
+// Packing does not change the order of accumulation.
+TEST(RuntimePacking, IsBitIdentical) {
   const Graph graph = parse_graph(turned_product(1024, 1024, 256), all_ops());
   const std::vector<Datum> inputs = random_inputs(graph, 5, {});
   const Tensor &a = inputs[0].tensor(), &b = inputs[1].tensor();
@@ -88,7 +88,7 @@ TEST(PackedInRun, NotABitChanges) {
   }
 }
 
-TEST(PackedInRun, TilesOfRowsLieStepByStep) {
+TEST(RuntimePacking, PackedOrderOfRowTiles) {
   nests::LoopNest nest =
       nests::parse_nest(R"(kernel k (out y: f32[1024, 256], a: f32[1024, 1024], b: f32[1024, 256]) {
   for i in 0..1024 {

@@ -11,8 +11,8 @@
 namespace tenon::packed_tables_test {
 namespace {
 
-// Words are looked up in a table, and compared with all of it in the end. 1003 rows leave the last
-// panel half empty.
+// An embedding table with tied output weights: rows are looked up, and a product reads all of it.
+// 1003 rows leave the last panel half empty.
 constexpr std::int64_t kRows = 1003, kColumns = 48;
 std::string words(const std::string& ids, const std::string& more, const std::string& outputs) {
   return "graph (ids: i64[" + ids + R"(]) {
@@ -35,7 +35,7 @@ struct Compiled {
 
 Datum ids_of(const std::vector<std::int64_t>& ids) { return Datum(Tensor::of_integers(ids)); }
 
-TEST(PackedTables, ATableIsKeptOnceAndItsRowsAreFound) {
+TEST(PackedTables, StoresTheTableOnce) {
   for (const char* extent : {"6", "N"}) {
     const Compiled made(words(extent, "", "rows, scores"));
     EXPECT_EQ(made.tables(), 1) << extent;
@@ -48,8 +48,8 @@ TEST(PackedTables, ATableIsKeptOnceAndItsRowsAreFound) {
   }
 }
 
-// The rows that fill up the last panel are none of the table's.
-TEST(PackedTables, ARowOutsideOfTheTableIsRefused) {
+// Padding rows of the last panel are not part of the table.
+TEST(PackedTables, RefusesRowsOutOfRange) {
   const Compiled made(words("1", "", "rows, scores"));
   ASSERT_EQ(made.tables(), 1);
   CompiledModel model(made.program, 1);
@@ -59,9 +59,8 @@ TEST(PackedTables, ARowOutsideOfTheTableIsRefused) {
   EXPECT_NO_THROW(model.run({ids_of({kRows - 1})}));
 }
 
-// Two lookups by the same kernel of which one table has no packed form; several lookups of the same
-// table.
-TEST(PackedTables, OtherTablesStayAsTheyAre) {
+// Two lookups in one kernel of which one table has no packed form; several lookups of one table.
+TEST(PackedTables, KeepsUnpackedTables) {
   const Compiled made(
       words("3", R"(  other = constant f32[1003, 48] normal(seed = 6, mean = 0.0, deviation = 1.0)
   plain = gather(other, ids) {axis = 0}
@@ -78,10 +77,11 @@ TEST(PackedTables, OtherTablesStayAsTheyAre) {
     EXPECT_TRUE(identical(actual[k].tensor(), expected[k].tensor())) << k;
 }
 
-TEST(PackedTables, ATableThatIsReadInWholeIsKeptBesides) {
+TEST(PackedTables, KeepsACopyForFullReads) {
   EXPECT_EQ(Compiled(words("3", "  doubled = add(table, table)\n", "rows, scores, table")).tables(),
             2);
-  // Every element of a row is a line of memory: too many of them are no gain.
+  // Every element of a packed row is in another cache line: many lookups are faster in a second
+  // copy.
   EXPECT_EQ(Compiled(words("400", "", "rows, scores")).tables(), 2);
 }
 

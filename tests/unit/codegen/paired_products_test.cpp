@@ -1,4 +1,4 @@
-// Products of bf16 that are added up in pairs, by instructions that not every processor has.
+// Bf16 dot products (VDPBF16PS, TDPBF16PS) on processors that have the instructions.
 #include "base/error.h"
 #include "codegen/compile.h"
 #include "driver/compile.h"
@@ -26,7 +26,8 @@ std::string product(const std::string& dtype, int rows, int sum, int columns) {
                 "relu(t)\n  return y\n}\n");
 }
 
-// What computes the product, among kernels that widen its rows or follow it.
+// Returns the kernel choice of the product, among kernels that widen its rows or compute its
+// epilogue.
 std::string chosen(const std::string& text, const std::string& cpu) {
   for (const codegen::Decision& decision :
        codegen::decide(parse_graph(text, all_ops()), cpu_options(cpu))) {
@@ -36,7 +37,7 @@ std::string chosen(const std::string& text, const std::string& cpu) {
   return "loops";
 }
 
-TEST(PairedProducts, TakenWhereTheProcessorHasThem) {
+TEST(Bf16DotProducts, SelectedByProcessorFeatures) {
   EXPECT_EQ(chosen(product("bf16", 128, 768, 96), "zen4"), "pairs 8x32");
   EXPECT_EQ(chosen(product("bf16", 128, 768, 96), "sapphire-rapids"), "pairs 8x32");
   EXPECT_EQ(chosen(product("f32", 128, 768, 96), "zen4"), "tiles 8x32");
@@ -45,8 +46,9 @@ TEST(PairedProducts, TakenWhereTheProcessorHasThem) {
   EXPECT_EQ(chosen(product("bf16", 128, 768, 96), "x86-64-v4"), "tiles 8x32");
 }
 
-// A program says what it needs, and only one that uses pairs needs more than its level.
-TEST(PairedProducts, ProgramsSayWhatTheyNeed) {
+// A program states its instruction sets; only programs with bf16 dot products require more than
+// their level.
+TEST(Bf16DotProducts, ProgramsStateRequiredInstructions) {
   const Program paired =
       codegen::compile(parse_graph(product("bf16", 128, 768, 96), all_ops()), cpu_options("zen4"));
   EXPECT_EQ(paired.target, "x86-64-v4+avx512-bf16");
@@ -63,9 +65,8 @@ TEST(PairedProducts, ProgramsSayWhatTheyNeed) {
   EXPECT_EQ(error_text([&] { require_target(paired, features); }), "no error");
 }
 
-// Any rows go through tiles of the processor's own, of 16 rows or what is left; sums that fill none
-// go through vectors.
-TEST(PairedProducts, TilesOfTheProcessorsOwn) {
+// AMX tiles take 16 rows or the remainder; reductions that do not fill a tile use vectors.
+TEST(Bf16DotProducts, AmxTiles) {
   const auto assembly = [](int rows, int sum) {
     return codegen::print_code(parse_graph(product("bf16", rows, sum, 96), all_ops()),
                                cpu_options("sapphire-rapids"), codegen::Stage::Code);
@@ -86,13 +87,13 @@ TEST(PairedProducts, TilesOfTheProcessorsOwn) {
   EXPECT_EQ(count(uneven, "\ttdpbf16ps\t"), 8U);
   EXPECT_EQ(count(uneven, "ldtilecfg\t"), 5U);
   EXPECT_EQ(uneven.find("vdpbf16ps\t"), std::string::npos);
-  // Vectors of pairs are no faster than widened ones where there are tiles.
+  // On processors with AMX the vector dot product is not faster than widening to f32.
   EXPECT_EQ(chosen(product("bf16", 128, 770, 96), "sapphire-rapids"), "tiles 8x32 by 268");
   EXPECT_EQ(assembly(128, 770).find("tdpbf16ps\t"), std::string::npos);
 }
 
-// An image that is read past its edges gets room around it first.
-TEST(PairedProducts, WindowsOverPaddedImages) {
+// A convolution with padding copies the image first.
+TEST(Bf16DotProducts, ConvolutionsWithPadding) {
   const std::string text =
       "graph (x: bf16[1, 14, 14, 64]@NHWC) {\n  w: bf16[3, 3, 64, 32]@HWIO = constant bf16[3, 3, "
       "64, 32] normal(seed = 1, mean = 0.0, "
@@ -108,9 +109,9 @@ bool has_pairs() {
   return std::ranges::find(features, "AVX-512-BF16") != features.end();
 }
 
-// Products of bf16 are exact in f32, and sums are rounded as f32 sums are, two at a time. The same
-// bits on any number of threads.
-TEST(PairedProducts, AreRight) {
+// Products of bf16 are exact in f32, and sums are rounded as f32 sums, two at a time. The same bits
+// on any number of threads.
+TEST(Bf16DotProducts, MatchesTheReference) {
   if (!has_pairs()) GTEST_SKIP() << "this processor has no AVX-512-BF16";
   for (const std::string& text :
        {product("bf16", 128, 768, 96), product("bf16", 13, 64, 32), product("bf16", 48, 130, 128),
@@ -126,7 +127,7 @@ TEST(PairedProducts, AreRight) {
       EXPECT_TRUE(identical(actual, first)) << text;
     }
     for (std::int64_t k = 0; k < first.size(); ++k) {
-      // One rounding to bf16 apart, and what is lost where large numbers cancel.
+      // Allows one rounding to bf16 and the loss from cancellation of large numbers.
       ASSERT_NEAR(first.real_at(k), expected.real_at(k),
                   0.01 * std::abs(expected.real_at(k)) + 0.01)
           << text;

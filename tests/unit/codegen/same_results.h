@@ -26,7 +26,8 @@ inline double largest_difference(const Tensor& a, const Tensor& b) {
   return largest;
 }
 
-/// Compiled as it stands, on 1, 2, 3 and 7 threads: bitwise the same, and close to the reference.
+/// Compiles without passes and runs on 1, 2, 3 and 7 threads: bitwise equal, and close to the
+/// reference.
 inline void expect_same(const std::string& text, double tolerance = 1e-5) {
   const Graph graph = parse_graph(text, all_ops());
   const std::vector<Datum> inputs = random_inputs(graph, 5);

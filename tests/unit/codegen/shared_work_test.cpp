@@ -1,13 +1,12 @@
-// How rows, columns and images become items of work for threads: the same bits on any number of
-// them.
+// Distribution of rows, columns and images over threads: bit-identical for any thread count.
 #include "program/verify.h"
 #include "unit/codegen/same_results.h"
 
 namespace tenon::shared_work_test {
 namespace {
 
-// Few columns, so that blocks of rows are the items of work; the last block is shorter.
-TEST(SharedWork, RowsAreSharedOutWhereColumnsAreFew) {
+// Few columns: blocks of rows are the items of work; the last block is shorter.
+TEST(SharedWork, DistributesRowsForFewColumns) {
   for (const int rows : {1, 9, 16, 63, 200, 201}) {
     for (const int columns : {1, 3, 8, 20}) {
       const std::string text = concat(R"(graph (x: f32[)", rows, R"(, 40]) {
@@ -27,7 +26,7 @@ TEST(SharedWork, RowsAreSharedOutWhereColumnsAreFew) {
   }
 }
 
-TEST(SharedWork, RowsOfASymbolAreSharedOutToo) {
+TEST(SharedWork, DistributesSymbolicRows) {
   const Graph graph = parse_graph(R"(graph (x: f32[N, 40]) {
   w = constant f32[40, 20] normal(seed = 1, mean = 0.0, deviation = 0.2)
   y = matmul(x, w)
@@ -48,9 +47,9 @@ TEST(SharedWork, RowsOfASymbolAreSharedOutToo) {
   }
 }
 
-// Loops that operands and results run through in one piece become the rows of tiles together; those
-// that one of them runs through the other way round do not, nor those that a number is made of.
-TEST(SharedWork, ShortLoopsAreMergedIntoRows) {
+// Loops that traverse all operands and results contiguously are fused into the rows of a register
+// tile. Loops that one operand traverses in another order, and reduction loops, are not.
+TEST(SharedWork, FusesShortLoopsIntoRows) {
   for (const char* rest :
        {"y = add(p, r)", "t = transpose(s) {perm = [1, 0, 2]}\n      y = add(p, t)",
         "y = cumsum(p) {axis = 1}", "y = mul(p, v)"}) {
@@ -81,15 +80,15 @@ TEST(SharedWork, ShortLoopsAreMergedIntoRows) {
   }
 }
 
-// No loop of four images of seven by seven has eight rows; together they have enough for tiles,
-// which read weights that are no constants from a copy that lies along the channels.
-TEST(SharedWork, ShortLoopsTogetherAreRowsEnoughToTransposeFor) {
+// Each loop of four 7x7 images has fewer than eight rows. Fused, they have enough for register
+// tiles, which read non-constant weights from a copy transposed along the channels.
+TEST(SharedWork, TransposesForFusedShortLoops) {
   const std::string text = R"(graph (x: f32[4, 7, 7, 32]@NHWC, w: f32[48, 32, 3, 3]@OIHW) {
   y: f32[4, 7, 7, 48]@NHWC = conv(x, w) {pads = [1, 1, 1, 1], strides = [1, 1]}
   return y
 }
 )";
-  expect_same(text, 1e-3);  // Winograd's tiles round more
+  expect_same(text, 1e-3);  // Winograd rounds more
   CompileRequest request;
   request.is_untuned = true;
   request.allow_winograd = false;
@@ -107,8 +106,8 @@ TEST(SharedWork, ShortLoopsTogetherAreRowsEnoughToTransposeFor) {
   EXPECT_TRUE(is_tiled);
 }
 
-// Neither a batch nor few columns give enough items of work: rows do.
-TEST(SharedWork, RowsInsideASymbolicBatchAreSharedOut) {
+// The batch and the columns are too few items of work: rows are distributed.
+TEST(SharedWork, DistributesRowsInsideASymbolicBatch) {
   const Program program = codegen::compile(parse_graph(R"(graph (x: f32[N, 20, 30, 16]@NHWC) {
   w: f32[1, 1, 16, 24]@HWIO = constant f32[1, 1, 16, 24] normal(seed = 1, mean = 0.0, deviation = 0.2)
   y = conv(x, w)
@@ -120,8 +119,8 @@ TEST(SharedWork, RowsInsideASymbolicBatchAreSharedOut) {
   EXPECT_GE(program.steps.back().work.value(std::vector<std::int64_t>{1}), 8);
 }
 
-// The batch may be one: what lies inside it is shared out too.
-TEST(SharedWork, WorkInsideASymbolIsSharedOut) {
+// The batch may be one: inner loops are distributed as well.
+TEST(SharedWork, DistributesInnerLoopsOfASymbolicBatch) {
   const Program program = codegen::compile(parse_graph(R"(graph (x: f32[N, 300, 40]) {
   y = softmax(x) {axis = -1}
   return y
@@ -133,8 +132,9 @@ TEST(SharedWork, WorkInsideASymbolIsSharedOut) {
   EXPECT_EQ(program.steps.front().work.value(std::vector<std::int64_t>{2}), 600);
 }
 
-// A group reads an image whose extents follow from those of an input: its symbols are still told.
-TEST(SharedWork, GroupsBehindAStrideOfASymbol) {
+// A group reads an image whose extents are formulas of an input's: the kernel receives their
+// symbols.
+TEST(SharedWork, GroupsAfterAStridedSymbol) {
   const Graph graph = parse_graph(R"(graph (x: f32[1, H, 9, 16]@NHWC) {
   w: f32[3, 3, 16, 8]@HWIO = constant f32[3, 3, 16, 8] normal(seed = 1, mean = 0.0, deviation = 0.2)
   p = max_pool(x) {kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]}

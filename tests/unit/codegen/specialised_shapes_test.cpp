@@ -24,8 +24,8 @@ bool holds(const Guards& guards, std::int64_t n, std::int64_t s) {
   });
 }
 
-// However often guards are divided, each pair of values is asked for exactly once.
-TEST(Guards, AreDividedWithoutGapsAndOverlaps) {
+// For any division of guards, each pair of values is accepted exactly once.
+TEST(Guards, PartitionTheRange) {
   const std::vector<Program::Symbol> symbols = {{"N", 1, 6, 0, 0}, {"S", 0, 9, 0, 1}};
   std::vector<Guards> parts, left = {{}};
   const std::vector<std::map<std::size_t, std::int64_t>> hot = {
@@ -56,7 +56,7 @@ const char* const kImages = R"(graph <N in [1, 16]> (x: f32[N, 16, 16, 32]@NHWC)
 }
 )";
 
-TEST(SpecialisedShapes, OneProgramServesThemAndAllOthers) {
+TEST(SpecialisedShapes, OneProgramServesAllShapes) {
   const Graph graph = parse_graph(kImages, all_ops());
   const Program plain = codegen::compile(graph, testing::tuned_cpu());
   codegen::CompileOptions options = testing::tuned_cpu();
@@ -65,7 +65,7 @@ TEST(SpecialisedShapes, OneProgramServesThemAndAllOthers) {
   verify(program);
   EXPECT_GT(program.kernels.size(), plain.kernels.size());
   EXPECT_EQ(program.constant_bytes,
-            plain.constant_bytes);  // weights in the same order are there once
+            plain.constant_bytes);  // equal weights are stored once
   for (const int threads : {1, 3}) {
     CompiledModel model(program, threads);
     for (const std::int64_t n : {8, 1, 2, 16}) {
@@ -79,9 +79,8 @@ TEST(SpecialisedShapes, OneProgramServesThemAndAllOthers) {
   }
 }
 
-// What depends on two symbols, and on one alone; values that cannot be and symbols that there are
-// not.
-TEST(SpecialisedShapes, OfSeveralSymbols) {
+// Specialisation on two symbols and on one; impossible values and unknown symbols.
+TEST(SpecialisedShapes, SeveralSymbols) {
   const Graph graph = parse_graph(
       R"(graph <Q in [1, 100], K> (q: f32[1, 2, Q, 16], k: f32[1, 2, K, 16], v: f32[1, 2, K, 24]) {
   y = attention(q, k, v)

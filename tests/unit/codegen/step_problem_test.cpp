@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kFlops = 2.0 * 4096 * 4096 * 4096;
 
-// What a large product is estimated to take on a device.
+// Returns the estimated seconds of a large product on a device.
 double product_seconds(const std::string& dtype, bool allows_tf32, bool uses_libraries = true) {
   const std::string type = dtype + "[4096, 4096]";
   codegen::CompileOptions options = cpu_options();
@@ -29,13 +29,14 @@ double product_seconds(const std::string& dtype, bool allows_tf32, bool uses_lib
   return described->problem.seconds();
 }
 
-// A step takes as long as what it multiplies says: six tenths of the rate are reached.
-TEST(StepProblem, ProductsOfADeviceArePricedByWhatTheyMultiply) {
+// The estimate is 60 % of the peak rate of the product's element type.
+TEST(StepProblem, DeviceProductsUsePeakOfElementType) {
   const auto expected = [](double flops_per_s) { return kFlops / (0.6 * flops_per_s); };
   EXPECT_NEAR(product_seconds("f32", false) / expected(51e12), 1, 0.02);
   EXPECT_NEAR(product_seconds("f32", true) / expected(397e12), 1, 0.02);
   EXPECT_NEAR(product_seconds("f16", false) / expected(786e12), 1, 0.02);
-  EXPECT_NEAR(product_seconds("f16", false, false) / expected(786e12), 1, 0.02);  // our own
+  // generated kernels
+  EXPECT_NEAR(product_seconds("f16", false, false) / expected(786e12), 1, 0.02);
 }
 
 }  // namespace

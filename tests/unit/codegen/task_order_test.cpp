@@ -14,7 +14,7 @@
 namespace tenon {
 namespace {
 
-// Four large values, all made before the first is read.
+// Four large values, all defined before the first use.
 constexpr const char* kWide = R"(graph (x: f32[64], w: f32[4096, 64]) {
   a = mul(x, w)
   b = sub(x, w)
@@ -31,7 +31,7 @@ constexpr const char* kWide = R"(graph (x: f32[64], w: f32[4096, 64]) {
 }
 )";
 
-TEST(TaskOrder, WhatIsReadSoonIsMadeLate) {
+TEST(TaskOrder, DefinesValuesNearTheirUse) {
   const Graph graph = parse_graph(kWide, all_ops());
   codegen::CompileOptions options = cpu_options();
   std::vector<codegen::Decision> decisions;
@@ -39,7 +39,7 @@ TEST(TaskOrder, WhatIsReadSoonIsMadeLate) {
   const Program program = codegen::compile(graph, options);
   verify(program);
   EXPECT_LT(program.arena_bytes, 2u * 4096 * 64 * 4);
-  // Every decision is about the steps that it led to.
+  // Each decision refers to its own steps.
   ASSERT_FALSE(decisions.empty());
   for (const codegen::Decision& decision : decisions) {
     for (std::size_t k = 0; k < decision.step_count; ++k) {
@@ -52,9 +52,9 @@ TEST(TaskOrder, WhatIsReadSoonIsMadeLate) {
   EXPECT_EQ(all.size(), 64);
 }
 
-// Nothing is handed to a kernel, and so kept for it, that the kernel does not touch: such as an
-// image of which it reads a copy with room around it.
-TEST(TaskOrder, KernelsAreGivenWhatTheyUse) {
+// A kernel receives only the buffers that it accesses, so that no other buffer lives longer: for
+// example not an image of which it reads a padded copy.
+TEST(TaskOrder, KernelsReceiveOnlyUsedBuffers) {
   const Graph model = parse_graph(R"(graph (x: f32[2, 8, 16, 16]) {
   v = constant f32[32, 8, 3, 3] normal(seed = 1, mean = 0.0, deviation = 0.3)
   w = constant f32[16, 32, 5, 5] normal(seed = 2, mean = 0.0, deviation = 0.1)

@@ -7,8 +7,8 @@
 namespace tenon::threads_test {
 namespace {
 
-// Whole networks give the same bits on any number of threads, more than the machine has among them.
-TEST(Threads, NetworksGiveTheSameBits) {
+// Whole networks give the same bits on any number of threads, also more than the machine has.
+TEST(Threads, NetworksAreBitIdentical) {
   for (const char* spec : {"resnet18?size=64,classes=10", "mobilenet_v2?size=32,classes=10",
                            "squeezenet?size=64,classes=10", "unet256?size=64,width=16",
                            "mlp?batch=5,size=100,hidden=72"}) {
@@ -19,7 +19,8 @@ TEST(Threads, NetworksGiveTheSameBits) {
     const std::vector<Datum> first = CompiledModel(program, 1).run(inputs);
     for (const int threads : {2, 3, 7}) {
       CompiledModel model(program, threads);
-      for (int run = 0; run < 3; ++run) {  // who takes which part differs from run to run
+      // the distribution of work over threads varies between runs
+      for (int run = 0; run < 3; ++run) {
         const std::vector<Datum> outputs = model.run(inputs);
         ASSERT_EQ(outputs.size(), first.size());
         for (std::size_t k = 0; k < first.size(); ++k) {

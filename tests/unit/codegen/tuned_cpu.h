@@ -4,8 +4,8 @@
 
 namespace tenon::testing {
 
-/// For the widest vectors that this machine has, on a processor like the one that estimates were
-/// tuned on: what is chosen so is the same on every machine that can run it.
+/// Returns options for the widest vectors of this machine and the cost parameters of the processor
+/// that the estimates were tuned on, so that choices do not depend on the machine.
 inline codegen::CompileOptions tuned_cpu() {
   const bool has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");

@@ -95,7 +95,7 @@ Tensor constant_named(const Graph& graph, const std::string& name) {
   throw Error("no such constant").got(name);
 }
 
-// How many kinds of products the convolution has: 16 or 36, 0 for sums as they stand.
+// Number of Winograd product positions: 16 for F(2,3), 36 for F(4,3), 0 for direct convolution.
 std::int64_t kinds_of(const Program& program) {
   for (const Program::Step& step : program.steps) {
     for (const std::uint32_t id : step.buffers) {
@@ -117,7 +117,7 @@ struct Checked {
   double error = 0;  // the largest, as a share of the largest number
 };
 
-// On 1, 2, 3 and 7 threads, bitwise the same, and close to double precision.
+// Runs on 1, 2, 3 and 7 threads: bitwise equal, and close to double precision.
 Checked check(const Case& c, const std::string& epilogue,
               double (*rest)(double y, double b, double r)) {
   const Graph graph = parse_graph(model(c, epilogue), all_ops());
@@ -175,13 +175,14 @@ TEST(Winograd, ExtentsPadsAndChannels) {
     kinds.insert(run.kinds);
     if (run.kinds != 0) steps.insert(run.steps);
   }
-  // Large tiles and small ones; blocks of tiles and all tiles at once.
+  // Both tile sizes; tiles in blocks and all at once.
   EXPECT_EQ(kinds, (std::set<std::int64_t>{16, 36}));
   EXPECT_EQ(steps, (std::set<std::size_t>{1, 3}));
 }
 
-// Pixels of one phase are an image by themselves; some have fewer than others, or none.
-TEST(Winograd, WindowsWhoseElementsLieApart) {
+// Dilated convolution: the pixels of one phase form an image; phases differ in size and may be
+// empty.
+TEST(Winograd, DilatedWindows) {
   std::set<std::int64_t> kinds;
   for (const Case& c : {
            Case{1, 32, 32, 32, 32, {2, 2, 2, 2}, "HWIO", {2, 2}},
@@ -212,9 +213,9 @@ TEST(Winograd, Epilogues) {
   }
 }
 
-// Tiles at the edge hold more pixels than the windows that are wanted. These are not read: here
-// they would be those of the next image.
-TEST(Winograd, ReadsNothingThatNoWindowHas) {
+// Border tiles cover more pixels than the output's windows. Reading them would access the next
+// image.
+TEST(Winograd, ReadsOnlyPixelsOfWindows) {
   for (const std::int64_t size : {23, 57}) {
     const Case c{2, size, size, 32, 32, {0, 0, 0, 0}};
     const Graph graph = parse_graph(model(c, "      z = relu(t)\n"), all_ops());
@@ -230,7 +231,7 @@ TEST(Winograd, ReadsNothingThatNoWindowHas) {
   }
 }
 
-// Tiles are counted when it runs; the last ones reach over the edges by more or less.
+// The number of tiles is computed at run time; the last ones cross the edges by varying amounts.
 TEST(Winograd, ImagesOfSymbolicExtents) {
   for (const char* attributes :
        {"pads = [1, 1, 1, 1]", "", "pads = [2, 2, 2, 2], dilations = [2, 2]"}) {
@@ -278,9 +279,8 @@ TEST(Winograd, TwoResultsOfOneGroup) {
   for (std::int64_t k = 0; k < y.size(); ++k) ASSERT_EQ(z.real_at(k), std::max(y.real_at(k), 0.0));
 }
 
-// One program for every number of images, bitwise as if each stood alone; blocks of tiles and all
-// at once.
-TEST(Winograd, AnyNumberOfImages) {
+// One program for any batch, bitwise equal to single images; tiles in blocks and all at once.
+TEST(Winograd, SymbolicBatch) {
   std::set<std::size_t> steps;
   for (const std::int64_t size : {14, 57}) {
     const Graph graph = parse_graph(concat("graph (x: f32[n, ", size, ", ", size, R"(, 32]@NHWC) {
@@ -311,7 +311,7 @@ TEST(Winograd, AnyNumberOfImages) {
   EXPECT_EQ(steps, (std::set<std::size_t>{1, 3}));
 }
 
-// What is promised is 1e-4; what is found here leaves room.
+// The documented bound is 1e-4; the measured error is well below.
 TEST(Winograd, ErrorOfManyChannels) {
   const Checked run = check({1, 20, 20, 512, 64}, "      z = add(t, t)\n",
                             [](double y, double, double) { return y + y; });
@@ -319,9 +319,9 @@ TEST(Winograd, ErrorOfManyChannels) {
   EXPECT_LT(run.error, 5e-5);
 }
 
-// Layers as networks have them: images past an activation, weights scaled to keep their variance.
-// Each result is off by at most 1e-4 of itself, or of what results are like where it is near zero.
-TEST(Winograd, LayersOfNetworksAreWithinOneInTenThousand) {
+// Layers as in networks: images after an activation, weights scaled for constant variance. Each
+// result differs by at most 1e-4 of itself, or of the typical magnitude if it is near zero.
+TEST(Winograd, LayersOfNetworksWithin1e4) {
   std::set<std::int64_t> kinds;
   for (const Case& c :
        {Case{1, 28, 56, 64, 64}, Case{1, 28, 28, 128, 64}, Case{1, 14, 14, 256, 128},
@@ -357,7 +357,7 @@ TEST(Winograd, LayersOfNetworksAreWithinOneInTenThousand) {
   EXPECT_EQ(kinds, (std::set<std::int64_t>{16, 36}));
 }
 
-TEST(Winograd, IsUsedOnlyWhereItAppliesAndPays) {
+TEST(Winograd, SelectionByApplicabilityAndCost) {
   const auto kinds = [](const std::string& text, bool is_allowed) {
     codegen::CompileOptions options = testing::tuned_cpu();
     options.allow_winograd = is_allowed;

@@ -15,8 +15,9 @@
 namespace tenon::winograd_weight_nest_test {
 namespace {
 
-// Weights are an input, as those of a step of training are: transformed in every run. Winograd's
-// algorithm takes it, agrees with the reference, and gives the same bits on any number of threads.
+// The weights are an input, as in a training step, and are transformed in every run. Expects
+// Winograd to be selected, to agree with the reference, and to give the same bits on any number of
+// threads.
 void expect_winograd(const std::string& text) {
   const Graph graph = parse_graph(text, all_ops());
   const std::vector<Datum> inputs = random_inputs(graph, 3, {});
@@ -46,14 +47,15 @@ std::string convolution(const std::string& op, const std::string& weights) {
                 "(x, w) {pads = [1, 1, 1, 1]}\n  return y\n}\n");
 }
 
-TEST(WinogradWeights, AConvolutionTransformsWeightsThatAreGiven) {
+TEST(WinogradWeights, TransformsInputWeights) {
   expect_winograd(convolution("conv", "f32[48, 64, 3, 3]"));
-  expect_winograd(convolution("conv", "f32[64, 64, 3, 3]"));  // as wide as tiles with AVX-512 are
+  // a multiple of the vector width of AVX-512
+  expect_winograd(convolution("conv", "f32[64, 64, 3, 3]"));
   expect_winograd(convolution("conv", "f32[3, 3, 64, 48]@HWIO"));
 }
 
-// A convolution's gradient by its image reads windows from their last element on.
-TEST(WinogradWeights, ATransposedConvolutionReadsWindowsBackwards) {
+// A convolution's gradient by its image reads windows in reverse.
+TEST(WinogradWeights, TransposedConvolutionReversesWindows) {
   expect_winograd(convolution("conv_transpose", "f32[64, 48, 3, 3]"));
 }
 

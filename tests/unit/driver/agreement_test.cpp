@@ -25,9 +25,9 @@ bool agrees(const Graph& graph, const std::vector<Datum>& inputs, Tensor actual)
                              [&] { return disturbed_outputs(graph, inputs, leeway.epsilon, {}); });
 }
 
-// x / z is too large for f16, and infinite where it is rounded in between; what is exact is not a
-// difference.
-TEST(Agreement, NarrowFloatsMayStayWideInsideAKernel) {
+// x / z overflows f16 and is infinite if the intermediate is rounded; an exact kernel is not
+// reported as a difference.
+TEST(Agreement, AcceptsWideIntermediatesOfNarrowFloats) {
   const Graph graph = parse_graph(R"(graph (x: f16[2], z: f16[2]) {
   a = div(x, z)
   b = floor(a)
@@ -44,8 +44,8 @@ TEST(Agreement, NarrowFloatsMayStayWideInsideAKernel) {
   EXPECT_FALSE(agrees(graph, inputs, halves({0, 3})));
 }
 
-// Where the result itself is too large there is one answer.
-TEST(Agreement, AnInfiniteResultIsInfinite) {
+// If the result itself overflows, only infinity is right.
+TEST(Agreement, RequiresInfiniteResults) {
   const Graph graph = parse_graph(R"(graph (x: f16[1], z: f16[1]) {
   a = mul(x, z)
   y = add(a, x)
@@ -57,9 +57,9 @@ TEST(Agreement, AnInfiniteResultIsInfinite) {
   EXPECT_FALSE(agrees(graph, inputs, halves({65504})));
 }
 
-// 1 + erf(x) leaves gelu thirteen bits at -3.55, and the larger elements that would hide it are not
-// among the outputs. A kernel that computes the sum as a whole has all of them.
-TEST(Agreement, WhatANodeCancelsInsideItselfMayHaveItsDigits) {
+// 1 + erf(x) leaves gelu thirteen bits at -3.55, and the larger elements that would mask it are not
+// among the outputs. A kernel with one approximation of the sum keeps all bits.
+TEST(Agreement, AcceptsCancellationInsideANode) {
   const Graph graph = parse_graph(R"(graph (x: f32[2]) {
   a = gelu(x)
   y = reduce_max(a) {axes = [0], keep_axes = true}
@@ -80,9 +80,9 @@ TEST(Agreement, WhatANodeCancelsInsideItselfMayHaveItsDigits) {
   EXPECT_FALSE(agrees(graph, inputs, one(exact * 1.001)));
 }
 
-// A sum's last digit is rounding's to choose, in text too; text that rounding does not move is
-// text.
-TEST(Agreement, NumbersAsTextAreComparedAsNumbers) {
+// The last digit of a sum depends on rounding, also in text; text that does not depend on rounding
+// must be equal.
+TEST(Agreement, ComparesNumbersInText) {
   const Graph graph = parse_graph(R"(graph (x: f32[3]) {
   s = reduce_sum(x) {axes = [0], keep_axes = true}
   y = cast_text(s) {to = string}

@@ -29,7 +29,7 @@
 namespace tenon::budget_test {
 namespace {
 
-// Nine convolutions, every third with a residual: far more is kept for the way back than one step
+// Nine convolutions, every third with a residual: the backward pass keeps far more than one step
 // needs.
 std::string network(int batch = 4, int size = 24) {
   std::string constants, nodes = "  a0 = conv(x, w0) {pads = [1, 1, 1, 1]}\n  y0 = sigmoid(a0)\n";
@@ -71,14 +71,14 @@ SessionOptions within(const std::string& budget, int threads) {
   return {threads, "native", "", {budget, {}, false, threads}};
 }
 
-// Every parameter, moment and statistic after three steps, and the losses on the way.
+// All parameters, moments and statistics after three steps, and the loss of each step.
 std::pair<States, std::vector<Tensor>> trained(Session& session) {
   std::vector<Tensor> losses;
   for (int step = 0; step < 3; ++step) losses.push_back(session.run(batch()).front());
   return {session.states(), losses};
 }
 
-TEST(Budget, ResultsAreThoseOfTheRunWithoutOneBitForBit) {
+TEST(Budget, ResultsAreBitIdentical) {
   Session plain(training_step(), {2});
   const auto [states, losses] = trained(plain);
   std::size_t most_repeated = 0;
@@ -100,8 +100,8 @@ TEST(Budget, ResultsAreThoseOfTheRunWithoutOneBitForBit) {
   EXPECT_GT(most_repeated, 0u);
 }
 
-// What is measured between epochs hands its states on as they are, by copies.
-TEST(Budget, MeasuringStaysWithinItToo) {
+// Evaluation between epochs forwards the states unchanged, by copies.
+TEST(Budget, EvaluationStaysWithinBudget) {
   const auto measured = [](const SessionOptions& options) {
     Session session(evaluation(parse_graph(network(), all_ops()), {}), options);
     return session.run(batch());
@@ -112,7 +112,7 @@ TEST(Budget, MeasuringStaysWithinItToo) {
     expect_equal_bits(plain[k], kept[k], concat("result ", k));
 }
 
-TEST(Budget, ASizeHoldsWhatLiesBesideTheArenaToo) {
+TEST(Budget, BudgetIncludesMemoryOutsideTheArena) {
   Session plain(training_step(), {1});
   const std::uint64_t outside = bytes_outside_arena(plain.program(), 1);
   BudgetRequest request;
@@ -127,7 +127,7 @@ TEST(Budget, ASizeHoldsWhatLiesBesideTheArenaToo) {
             "the budget does not hold what has to be there all the time");
 }
 
-TEST(Budget, WhatCannotBeKeptIsRefusedBeforeTheRun) {
+TEST(Budget, RefusesInfeasibleBudgets) {
   const std::string text = error_text([] { Session(training_step(), within("5%", 1)); });
   EXPECT_NE(text.find("no plan keeps the arena within the budget"), std::string::npos) << text;
   EXPECT_NE(text.find(" are alive: '"), std::string::npos) << text;
@@ -167,7 +167,7 @@ std::vector<Datum> run_once(Program program) {
   for (const State& state : step.states) inputs[state.input] = state.initial.materialise();
   CompiledModel model(std::move(program), 2);
   model.run(inputs);
-  return model.run(inputs);  // a second run finds what the first left
+  return model.run(inputs);  // the second run must not depend on the first
 }
 
 void expect_same_results(const Compiled& compiled, const memory::Plan& plan) {
@@ -180,7 +180,7 @@ void expect_same_results(const Compiled& compiled, const memory::Plan& plan) {
     expect_equal_bits(expected[k].tensor(), got[k].tensor(), concat("output ", k));
 }
 
-TEST(Budget, PlansOfStepsPassTheCheckerAndRunAsPlanned) {
+TEST(Budget, StepPlansVerifyAndRun) {
   Compiled compiled = compiled_step();
   compiled.described.problem = memory::reordered(compiled.described.problem);
   for (const int share : {100, 70}) {
@@ -194,7 +194,7 @@ TEST(Budget, PlansOfStepsPassTheCheckerAndRunAsPlanned) {
   }
 }
 
-TEST(Budget, WhatIsSwappedToAFileComesBackAsItWas) {
+TEST(Budget, SwapsToAFile) {
   Compiled compiled = compiled_step();
   memory::Problem& problem = compiled.described.problem;
   problem = memory::reordered(problem);
@@ -204,7 +204,7 @@ TEST(Budget, WhatIsSwappedToAFileComesBackAsItWas) {
   options.may_recompute = false;
   options.may_swap = true;
   options.place.alignment = 64;
-  options.restarts = 1;  // any plan will do
+  options.restarts = 1;  // one plan suffices
   const memory::SearchResult found = memory::search(problem, options);
   ASSERT_TRUE(found.is_within_budget);
   EXPECT_EQ(testing::fault_in(problem, found.plan), "");
@@ -216,7 +216,7 @@ TEST(Budget, WhatIsSwappedToAFileComesBackAsItWas) {
             "a program that swaps cannot be written to a file");
 }
 
-// Four convolutions with dropout between: what a batch is worked off in parts for.
+// Four convolutions with dropout between: the candidate for gradient accumulation.
 std::string splittable(const std::string& batch) {
   return concat("graph net (x: f32[", batch, R"(, 3, 16, 16]) {
   w0 = constant f32[8, 3, 3, 3] normal(seed = 1, mean = 0.0, deviation = 0.3)
@@ -260,8 +260,8 @@ std::vector<Tensor> part_of(const std::vector<Tensor>& batch, std::int64_t part,
   return result;
 }
 
-// Two ways to the same sums: one graph, and one part after another by whoever runs it.
-TEST(Budget, PartsAddUpInTheOrderOfTheBatch) {
+// The micro-batches unrolled in one graph and run one by one must give the same sums.
+TEST(Budget, AccumulatesMicroBatchesInOrder) {
   TrainOptions options;
   options.optimizer.kind = "momentum";
   const StatefulGraph whole = train(parse_graph(splittable("8"), all_ops()), options);
@@ -286,9 +286,9 @@ TEST(Budget, PartsAddUpInTheOrderOfTheBatch) {
   }
 }
 
-// Convolutions with a bias each: the sum of a bias's gradients over all parts must not join the
-// kernels that mask what flows back, or the first part would wait for the last.
-TEST(Budget, PartsDoNotWaitForEachOther) {
+// Convolutions with biases: the sum of a bias's gradients over all micro-batches must not fuse with
+// the kernels that mask the gradient, or the first micro-batch would wait for the last.
+TEST(Budget, MicroBatchesAreIndependent) {
   std::string constants, nodes, from = "x";
   for (int k = 0; k < 4; ++k) {
     constants +=
@@ -317,7 +317,7 @@ TEST(Budget, PartsDoNotWaitForEachOther) {
             most_alive(train(model, options).graph) * 3 / 10);
 }
 
-TEST(Budget, ABatchIsSplitWhereWholeOperatorsDoNotFit) {
+TEST(Budget, SplitsTheBatchForLargeOperators) {
   const Graph model = parse_graph(splittable("8"), all_ops());
   TrainOptions options;
   options.optimizer.kind = "sgd";
@@ -332,7 +332,7 @@ TEST(Budget, ABatchIsSplitWhereWholeOperatorsDoNotFit) {
   EXPECT_GT(report.parts, 1);
   EXPECT_LE(split.arena_bytes(), report.budget_bytes);
   EXPECT_LE(report.budget_bytes, report.plain_arena_bytes * 38 / 100);
-  // The same parts without a budget: bit for bit.
+  // The same micro-batches without a budget, bit for bit.
   Session free(session.split.in_parts(report.parts), {1});
   for (int k = 0; k < 4; ++k)
     expect_equal_bits(split.run(batch_of_eight())[0], free.run(batch_of_eight())[0], "loss");
@@ -340,7 +340,7 @@ TEST(Budget, ABatchIsSplitWhereWholeOperatorsDoNotFit) {
     expect_equal_bits(free.states()[k].second, split.states()[k].second, free.states()[k].first);
 }
 
-TEST(Budget, ABatchThatIsMixedIsNotSplit) {
+TEST(Budget, KeepsABatchThatIsMixed) {
   TrainOptions options;
   options.optimizer.kind = "sgd";
   const auto why = [&](const std::string& text) {
@@ -368,13 +368,13 @@ std::vector<Datum> step_inputs(const StatefulGraph& step, const std::vector<Tens
   return inputs;
 }
 
-// Both hold their arenas, and each reads what the other made.
-TEST(Budget, APlainModelAndAPlannedOneRunSideBySide) {
+// Both models hold their arenas, and each reads the other's outputs.
+TEST(Budget, PlannedAndUnplannedModelsCoexist) {
   const StatefulGraph step = training_step();
   Compiled compiled = compiled_step();
   std::vector<Datum> inputs = step_inputs(step, batch());
   CompiledModel plain(compiled.program, 2);
-  EXPECT_THROW(plain.run_prepared(), InternalError);  // no inputs yet: told, and nothing is read
+  EXPECT_THROW(plain.run_prepared(), InternalError);  // fails before it reads: inputs are missing
   BudgetPlanner planner(compiled.program, compiled.described, {"65%", {}, false, 2});
   auto planned = std::make_unique<CompiledModel>(planner.program(), 2);
   for (int run = 0; run < 4; ++run) {
@@ -398,8 +398,8 @@ std::uint64_t address_space_bytes() {
   return pages * 4096;
 }
 
-// The limit leaves room for the planned arena and not for the plain one.
-TEST(Budget, WhatDoesNotFitAnAddressSpaceRunsBySwapping) {
+// The limit admits the planned arena and not the unplanned one.
+TEST(Budget, SwapsWithinALimitedAddressSpace) {
   if (TENON_HAS_SANITIZER) GTEST_SKIP() << "a sanitizer takes the address space for itself";
   TrainOptions options;
   options.optimizer.kind = "sgd";
@@ -453,7 +453,7 @@ TEST(Budget, WhatDoesNotFitAnAddressSpaceRunsBySwapping) {
     expect_equal_bits(expected[k].tensor(), got[k].tensor(), concat("output ", k));
 }
 
-TEST(Budget, AFolderThatTakesNoFileIsToldBeforeTheRun) {
+TEST(Budget, ReportsAnUnwritableSwapFolder) {
   const char* before = std::getenv("TMPDIR");
   const std::string kept = before != nullptr ? before : "";
   setenv("TMPDIR", "/nowhere/at/all", 1);

@@ -27,13 +27,13 @@ TEST(Cluster, CountsBytesByLink) {
   EXPECT_EQ(cluster.exchange(1, 800).seconds, 0);
   // Three quarters stay in a group of four; a quarter is then summed over two groups.
   EXPECT_EQ(cluster.exchange(8, 800).bytes, (std::vector<double>{600, 100}));
-  // Directly: seven eighths leave a rank, three of its peers are near.
+  // Flat all-reduce: seven eighths leave a rank, three of its peers are near.
   cluster.is_hierarchical = false;
   EXPECT_EQ(cluster.exchange(8, 800).bytes, (std::vector<double>{300, 400}));
   EXPECT_DOUBLE_EQ(cluster.exchange(8, 800).seconds, 300 / 1e10 + 3e-6 + 400 / 1e9 + 4e-5);
 }
 
-TEST(Cluster, RefusesWhatItCannotRead) {
+TEST(Cluster, RefusesMalformedFiles) {
   const auto refusal = [](const std::string& text) {
     return error_text([&] { parse_cluster(text, "c.json"); });
   };
@@ -50,8 +50,9 @@ TEST(Cluster, RefusesWhatItCannotRead) {
             std::string::npos);
 }
 
-// Cores of one machine: what carries messages runs on them too, and ranks beyond wait their turn.
-TEST(StepPlan, RanksThatShareCoresTakeTurns) {
+// Ranks on cores of one machine: communication uses the same cores, and surplus ranks are
+// serialised.
+TEST(StepPlan, SerialisesRanksThatShareCores) {
   Cluster cluster = parse_cluster(kText, "test");
   cluster.ranks_at_once = 2;
   TrainOptions train;
@@ -72,8 +73,8 @@ TEST(StepPlan, RanksThatShareCoresTakeTurns) {
   EXPECT_NEAR(plan_step(more, cluster, 4, false, 4e6).step_s, four.step_s + 4, 1e-12);
 }
 
-// Compiled stages as they run here: some time, and the gradients in the same order.
-TEST(StepPlan, IsMeasuredHere) {
+// Measures compiled stages on this machine: positive times, and gradients in the order of the plan.
+TEST(StepPlan, MeasuresStages) {
   const Cluster here = cluster_here(1);
   EXPECT_GE(here.ranks_at_once, 1);
   EXPECT_GT(here.tiers.front().bytes_per_s, 1e6);
@@ -82,7 +83,7 @@ TEST(StepPlan, IsMeasuredHere) {
   const StepCosts estimated(model, train, here);
   const StepCosts found = measured(estimated, model, train, 16, here, 1);
   EXPECT_GT(found.compute_s, 0);
-  EXPECT_GT(found.between_s, 0);  // steps of microseconds: calls and data are most of it
+  EXPECT_GT(found.between_s, 0);  // microsecond steps are dominated by calls and data
   EXPECT_GT(found.update_s, 0);
   ASSERT_EQ(found.gradients.size(), estimated.gradients.size());
   EXPECT_LE(found.gradients.back().made_at_s, found.compute_s * 1.001);
@@ -95,8 +96,9 @@ TEST(StepPlan, AddsUp) {
   const Graph model = with_batch(load_model("zoo:mlp?batch=N,hidden=512"), 64);
   const StepCosts costs(model, train, cluster);
   EXPECT_NEAR(costs.other_state_bytes, 2 * costs.parameter_bytes,
-              100);                                        // two moments, and the step
-  EXPECT_GE(costs.gradient_bytes, costs.parameter_bytes);  // loss and accuracy travel too
+              100);  // two moments, and the step
+  // loss and accuracy are exchanged as well
+  EXPECT_GE(costs.gradient_bytes, costs.parameter_bytes);
   const StepPlan one = plan_step(costs, cluster, 1, false, 1 << 20);
   EXPECT_DOUBLE_EQ(one.step_s, costs.compute_s + costs.update_s + costs.update_start_s);
   EXPECT_EQ(one.communication_s, 0);
@@ -104,7 +106,8 @@ TEST(StepPlan, AddsUp) {
   const StepPlan split = plan_step(costs, cluster, 16, true, 1 << 20);
   EXPECT_GT(whole.step_s, one.step_s);
   EXPECT_LT(split.bytes_per_rank, whole.bytes_per_rank);
-  // All gradients go there and all sums come back, a fifteenth less than twice.
+  // Reduce-scatter of all gradients and all-gather of all sums: a fifteenth less than twice the
+  // bytes.
   EXPECT_NEAR(whole.link_bytes[0] + 4 * whole.link_bytes[1],
               2 * costs.gradient_bytes * (0.75 + 0.75), costs.gradient_bytes * 1e-6);
   EXPECT_LE(best_plan(costs, cluster, 16).step_s, std::min(whole.step_s, split.step_s));

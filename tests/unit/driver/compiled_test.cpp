@@ -10,8 +10,7 @@
 namespace tenon::compiled_test {
 namespace {
 
-// Outputs of no, few and many bytes, between them more than a large page: they share a block of
-// memory.
+// Outputs of zero, few and many bytes, in total more than a huge page: they share one allocation.
 constexpr const char* kNet = R"(graph net (x: f32[n, 640], i: i64[3]) {
   zero = constant f32[] 0
   y = neg(x)
@@ -31,7 +30,7 @@ Tensor ramp(std::int64_t rows, double step) {
   return x;
 }
 
-TEST(CompiledModel, GivesLargeOutputsThatLast) {
+TEST(CompiledModel, LargeOutputsOutliveTheModel) {
   const Graph graph = parse_graph(kNet, all_ops());
   CompiledModel model(compile_graph(graph), 2);
   const Tensor i = Tensor::of_integers(std::vector<std::int64_t>{4, 5, 6});
@@ -49,9 +48,9 @@ TEST(CompiledModel, GivesLargeOutputsThatLast) {
   }
 }
 
-// A group that pads what has no elements reads memory that no loop wrote, and never finds itself
-// inside of it.
-TEST(CompiledModel, PadsNothing) {
+// A group that pads an empty tensor reads scratch that was not written; its bounds check never
+// admits an element.
+TEST(CompiledModel, PadsEmptyTensors) {
   const Graph graph = parse_graph(R"(graph (x: f32[3, 1, 0, 2]) {
   a = space_to_depth(x) {block = 2}
   b = pad(a) {pads = [1, 0, 0, 0, 1, 1], axes = [1, 2, 3]}

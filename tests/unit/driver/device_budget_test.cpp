@@ -1,5 +1,5 @@
-// A step of training on a device within fewer bytes: steps are run again, and every bit is the
-// same. How values that are swapped come back: tests/unit/runtime/cuda_swap_test.cpp.
+// Training steps on a device within a memory budget: recomputation keeps every bit.
+// tests/unit/runtime/cuda_swap_test.cpp covers swapping.
 #include "base/error.h"
 #include "driver/inputs.h"
 #include "driver/pipeline.h"
@@ -16,7 +16,7 @@ namespace {
 
 class DeviceBudget : public testing::EmulatedDeviceTest {};
 
-TEST_F(DeviceBudget, StepsRunAgainGiveTheSameBits) {
+TEST_F(DeviceBudget, RecomputationIsBitIdentical) {
   const StatefulGraph step = testing::convolutions_step(6, 10);
   std::optional<codegen::StepProblem> described;
   const Program plain = testing::compile_emulated(step.graph, &described);
@@ -35,7 +35,7 @@ TEST_F(DeviceBudget, StepsRunAgainGiveTheSameBits) {
     EXPECT_TRUE(identical(outputs[k], expected[k])) << "output " << k;
 }
 
-// A product takes longer than its result to leave: swapping costs nothing, computing again does.
+// A product takes longer than the copy of its result: swapping is free, recomputation is not.
 constexpr const char* kLargeValues = R"(graph net (x: f32[2048, 2048]) {
   w = constant f32[2048, 2048] normal(seed = 1, mean = 0.0, deviation = 0.05)
   a0 = matmul(x, w)
@@ -51,7 +51,7 @@ constexpr const char* kLargeValues = R"(graph net (x: f32[2048, 2048]) {
   return y4
 })";
 
-TEST_F(DeviceBudget, ValuesAreSwappedToTheHost) {
+TEST_F(DeviceBudget, SwapsToTheHost) {
   TrainOptions options;
   options.loss.kind = "mse";
   StatefulGraph step = train(parse_graph(kLargeValues, all_ops()), options);

@@ -68,7 +68,8 @@ void keep(TuningCache& cache, const TuningPlace& place, const std::string& work,
   cache.store(kernel);
 }
 
-// As if all kernels had been timed on that device, and then a library's ways where one won.
+// Fills a cache as if all kernels had been timed on that device, with library candidates among the
+// winners.
 void pretend(TuningCache& cache, const Graph& graph, const std::string& device,
              const std::string& winner, const std::string& way = "") {
   const TuningPlace place{device, "tenon 12, libraries", 1};
@@ -82,7 +83,7 @@ void pretend(TuningCache& cache, const Graph& graph, const std::string& device,
   }
 }
 
-TEST(DeviceKernels, WithoutTimingsTheUntunedChoiceIsNamedAsSuch) {
+TEST(DeviceKernels, MarksUntunedChoices) {
   if (has_device()) GTEST_SKIP() << "there is a device, whose timings count";
   TuningCache cache;
   const DeviceKernels made = with_device_kernels(convolution("4"), cache, device_options(), false);
@@ -92,7 +93,7 @@ TEST(DeviceKernels, WithoutTimingsTheUntunedChoiceIsNamedAsSuch) {
   EXPECT_EQ(made.device, "");
 }
 
-TEST(DeviceKernels, WithoutADeviceTheCacheTellsOfTheOneItKnowsBest) {
+TEST(DeviceKernels, UsesTheDeviceWithTimingsOfTheGraph) {
   if (has_device()) GTEST_SKIP() << "there is a device, whose timings count";
   const Graph graph = convolution("4");
   TuningCache cache;
@@ -104,7 +105,7 @@ TEST(DeviceKernels, WithoutADeviceTheCacheTellsOfTheOneItKnowsBest) {
   EXPECT_EQ(made.device, "NVIDIA H200 (libraries)");
 }
 
-TEST(DeviceKernels, ASymbolicBatchInRangesUpToWhatWasTimed) {
+TEST(DeviceKernels, SymbolicBatchInTimedRanges) {
   if (has_device()) GTEST_SKIP() << "there is a device, whose timings count";
   const Graph graph = convolution("N", "<N in [1, 8]> ");
   TuningCache cache;
@@ -119,7 +120,7 @@ TEST(DeviceKernels, ASymbolicBatchInRangesUpToWhatWasTimed) {
   EXPECT_EQ(made.timed, 0U);  // at every extent
 }
 
-TEST(DeviceKernels, TimingWithoutADeviceIsAnError) {
+TEST(DeviceKernels, RefusesTimingWithoutADevice) {
   if (has_device()) GTEST_SKIP() << "there is a device";
   TuningCache cache;
   EXPECT_THROW(with_device_kernels(convolution("4"), cache, device_options(), true), Error);

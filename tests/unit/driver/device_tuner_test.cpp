@@ -1,5 +1,4 @@
-// Which of several candidates computes a nest on a device: what may, what was timed, what is asked
-// for.
+// Tuning of device kernels: applicable candidates, timing, and selection from the cache.
 #include "base/error.h"
 #include "codegen/select.h"
 #include "driver/compile.h"
@@ -66,7 +65,7 @@ codegen::CompileOptions device_options(bool is_emulated = false) {
   return options;
 }
 
-// Of the nest that sums.
+// Returns the decision of the nest with the reduction.
 Decision decision_of(const Graph& graph, const codegen::CompileOptions& options) {
   for (Decision& decision : codegen::decide(graph, options)) {
     if (decision.candidates.size() > 1) return std::move(decision);
@@ -95,15 +94,15 @@ codegen::CompileOptions preferring(codegen::CompileOptions options, const std::s
   return options;
 }
 
-TEST(DeviceTuner, WhatMayComputeANestStandsInTheOrderOfFacts) {
-  EXPECT_EQ(
-      accepting(decision_of(graph_of(kProduct), device_options())),
-      (Names{"cublaslt", "wgmma", "mma", "loops"}));  // too small for tiles of ours, by the facts
+TEST(DeviceTuner, RanksCandidatesByFacts) {
+  EXPECT_EQ(accepting(decision_of(graph_of(kProduct), device_options())),
+            // by the facts, too small for generated wgmma tiles
+            (Names{"cublaslt", "wgmma", "mma", "loops"}));
   EXPECT_EQ(accepting(decision_of(graph_of(kConvolution), device_options())),
             (Names{"wgmma", "mma", "cudnn", "loops"}));
   EXPECT_EQ(accepting(decision_of(graph_of(kWeightGradient), device_options())),
             (Names{"wgmma", "cudnn", "loops"}));
-  // What is taken untimed is the first of them, whether anybody looks or not.
+  // The untimed default is the first candidate, with and without a decision log.
   for (const char* text : {kProduct, kConvolution, kWeightGradient}) {
     const Graph graph = graph_of(text);
     codegen::CompileOptions watched = device_options();
@@ -113,7 +112,7 @@ TEST(DeviceTuner, WhatMayComputeANestStandsInTheOrderOfFacts) {
   }
 }
 
-TEST(DeviceTuner, RefusalsHaveReasons) {
+TEST(DeviceTuner, RefusalsGiveReasons) {
   const auto said = [](const std::string& text, const codegen::CompileOptions& options) {
     std::map<std::string, std::string> words;
     for (const auto& [name, what] : in_words(decision_of(graph_of(text), options)).candidates)
@@ -134,7 +133,7 @@ TEST(DeviceTuner, RefusalsHaveReasons) {
   EXPECT_EQ(said(large, device_options())["wgmma"], "accepts: 1 kernel");
 }
 
-TEST(DeviceTuner, EveryCandidateGivesWhatTheReferenceDoes) {
+TEST(DeviceTuner, EveryCandidateMatchesTheReference) {
   if (!testing::has_compiler()) GTEST_SKIP() << testing::kNeedsCompiler;
   for (const char* text : {kProduct, kConvolution, kWeightGradient}) {
     const Graph graph = graph_of(text);
@@ -150,8 +149,8 @@ TEST(DeviceTuner, EveryCandidateGivesWhatTheReferenceDoes) {
   }
 }
 
-// A symbol's values may each have their own; nests that read the same are not one kernel then.
-TEST(DeviceTuner, RangesOfASymbolHaveKernelsOfTheirOwn) {
+// Each value of a symbol may have its own kernel; nests with equal text are then separate kernels.
+TEST(DeviceTuner, SeparateKernelsPerSymbolRange) {
   if (!testing::has_compiler()) GTEST_SKIP() << testing::kNeedsCompiler;
   const Graph graph = graph_of(R"(graph <n in [1, 300]> (x: f16[n, 16]) {
   w = constant f16[16, 128] normal(seed = 3, mean = 0.0, deviation = 0.5)
@@ -193,7 +192,7 @@ void remember(TuningCache& cache, const TuningPlace& place, const Decision& deci
   cache.store(kernel);
 }
 
-TEST(DeviceTuner, WhatIsRememberedChangesTheProgram) {
+TEST(DeviceTuner, CachedTimingsDecide) {
   const Graph graph = graph_of(kConvolution);
   const TuningPlace place{"a GPU", "tenon 1, cuDNN 9", 1};
   TuningCache cache;
@@ -204,17 +203,17 @@ TEST(DeviceTuner, WhatIsRememberedChangesTheProgram) {
   EXPECT_EQ(kernels_of(graph, device_options()), Names{"wgmma"});
   EXPECT_EQ(kernels_of(graph, options), Names{"cudnn"});
   EXPECT_EQ(decision_of(graph, options).selection.why, "tuned: 1.0 us, wgmma 2.0");
-  // What is preferred comes before.
+  // A preference overrides the cache.
   options.choose = preferred_choice({"loops"}, options.choose);
   EXPECT_EQ(kernels_of(graph, options), Names{"loops"});
-  // Of another device, other libraries, another code generator, nothing is known.
+  // Timings of another device, library version or code generator do not apply.
   for (const TuningPlace& other : {TuningPlace{"another GPU", "tenon 1, cuDNN 9", 1},
                                    TuningPlace{"a GPU", "tenon 1, cuDNN 10", 1},
                                    TuningPlace{"a GPU", "tenon 2, cuDNN 9", 1}}) {
     options.choose = tuned_choice(cache, other);
     EXPECT_EQ(kernels_of(graph, options), Names{"wgmma"});
   }
-  // So it is of what the target may not do now.
+  // A candidate that the target no longer permits does not apply either.
   options.choose = tuned_choice(cache, place);
   options.device->uses_libraries = false;
   EXPECT_EQ(kernels_of(graph, options), Names{"wgmma"});
@@ -223,7 +222,7 @@ TEST(DeviceTuner, WhatIsRememberedChangesTheProgram) {
   EXPECT_EQ(kernels_of(graph, options), Names{"wgmma"});
 }
 
-TEST(DeviceTuner, PreferredNamesAreKnownOnes) {
+TEST(DeviceTuner, RefusesUnknownPreferences) {
   EXPECT_NO_THROW(require_candidate_names({"wgmma", "library"}, device_options()));
   EXPECT_THROW(require_candidate_names({"wgma"}, device_options()), Error);
   EXPECT_NO_THROW(require_candidate_names({"tiles 6x16"}, cpu_options()));
@@ -232,8 +231,8 @@ TEST(DeviceTuner, PreferredNamesAreKnownOnes) {
 
 class OnFakeDevice : public testing::FakeDeviceTest {};
 
-// There no libraries are: kernels of ours and loops.
-TEST_F(OnFakeDevice, CandidatesAreTimedAndTheFastestIsKept) {
+// The fake device has no libraries: candidates are generated kernels and loops.
+TEST_F(OnFakeDevice, TimesCandidatesAndKeepsTheFastest) {
   testing::in_own_process([](testing::FakeCuda&) {
     const Graph graph = graph_of(kConvolution);
     TuneOptions options;
@@ -253,7 +252,7 @@ TEST_F(OnFakeDevice, CandidatesAreTimedAndTheFastestIsKept) {
     const TunedKernel kernel = cache.all().front();
     EXPECT_EQ(kernel.place.machine, "a GPU on the processor");
     EXPECT_TRUE(kernel.place.generator.starts_with(codegen::source_name()));
-    // A block takes a millisecond there: fewer win.
+    // A block takes a millisecond on the fake device: fewer blocks win.
     ASSERT_EQ(kernel.timings.size(), 3U);
     const TunedKernel::Timing& fewest =
         *std::ranges::min_element(kernel.timings, {}, &TunedKernel::Timing::seconds);
@@ -262,7 +261,7 @@ TEST_F(OnFakeDevice, CandidatesAreTimedAndTheFastestIsKept) {
     EXPECT_EQ(tune(graph, cache, options).known, 1U);
     options.compile.choose = tuned_choice(cache, tuning_place(options.compile, 1));
     EXPECT_EQ(kernels_of(graph, options.compile).back(), fewest.candidate);
-    // Interrupted, it keeps what it has.
+    // An interrupted tuner keeps its timings.
     TuningCache other;
     options.is_interrupted = [] { return true; };
     EXPECT_TRUE(tune(graph, other, options).was_interrupted);
@@ -270,8 +269,8 @@ TEST_F(OnFakeDevice, CandidatesAreTimedAndTheFastestIsKept) {
   });
 }
 
-// What compiling for a device asks, and of whom.
-TEST_F(OnFakeDevice, CompilingAsksTheCache) {
+// Compiling for a device looks up the cache under the device's key.
+TEST_F(OnFakeDevice, CompilingUsesTheCache) {
   testing::in_own_process([](testing::FakeCuda&) {
     setenv("XDG_CACHE_HOME", testing::new_library_path("cache").c_str(), 1);
     const Graph graph = parse_graph(kConvolution, all_ops());
@@ -305,9 +304,9 @@ TEST_F(OnFakeDevice, CompilingAsksTheCache) {
   });
 }
 
-TEST_F(OnFakeDevice, ASymbolGetsRangesWithoutGaps) {
+TEST_F(OnFakeDevice, SymbolRangesAreGapless) {
   testing::in_own_process([](testing::FakeCuda&) {
-    // One tile of ours, and more blocks of loops the more rows there are.
+    // Generated tiles use one block; loops use more blocks for more rows.
     const Graph graph = graph_of(R"(graph <n in [1, 120]> (x: f16[n, 16], w: f16[16, 128]) {
   y = matmul(x, w)
   return y

@@ -1,4 +1,4 @@
-// Which of a library's ways a program takes, as they were timed on a device.
+// Algorithms of library calls, as timed on a device.
 #include "driver/tuning/device_ways.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 namespace tenon::device_ways_test {
 namespace {
 
-// Three calls of a library, of which two ask for the same, one whose extents the run decides, and a
+// A program of three library calls, of which two are equal, one with symbolic extents, and a
 // kernel.
 Program some_program() {
   Program program;
@@ -35,14 +35,14 @@ Program some_program() {
 
 const TuningPlace kPlace{"a device", "libraries 1.2", 1};
 
-TEST(DeviceWays, WorkIsTheCallAndItsExtents) {
+TEST(DeviceWays, KeyIsTheCallAndItsExtents) {
   const Program program = some_program();
   EXPECT_EQ(library_work(program, 0), "conv a 8 3");
   EXPECT_EQ(library_work(program, 3), std::nullopt);
   EXPECT_EQ(library_work(program, 4), std::nullopt);
 }
 
-TEST(DeviceWays, WhatWasFastestIsTakenAgain) {
+TEST(DeviceWays, ReusesTheFastestAlgorithm) {
   TuningCache cache;
   Program program = some_program();
   TuneReport report;
@@ -59,7 +59,7 @@ TEST(DeviceWays, WhatWasFastestIsTakenAgain) {
   for (const Program::Step& step : program.steps) candidates.push_back(step.candidate);
   EXPECT_EQ(candidates,
             (std::vector<std::string>{"cudnn#2", "cublas", "cudnn#2", "cublas", "loops"}));
-  // On another device nothing is known, and a way that never ran is not kept.
+  // Timings do not apply to another device, and an algorithm that was not run is not stored.
   Program other = some_program();
   TuneReport elsewhere;
   use_known_ways(cache, {"another", "libraries 1.2", 1}, other, elsewhere);
@@ -68,7 +68,7 @@ TEST(DeviceWays, WhatWasFastestIsTakenAgain) {
   EXPECT_EQ(cache.find(kPlace, "conv a 8 3")->timings.size(), 2U);
 }
 
-TEST(DeviceWays, CallsThatNothingRanAreNotKnown) {
+TEST(DeviceWays, IgnoresCallsThatWereNotRun) {
   TuningCache cache;
   const Program program = some_program();
   remember_ways(cache, kPlace, program, {{0, {std::numeric_limits<double>::infinity()}, 3}});

@@ -25,10 +25,9 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// Every record of a Chainer document with its variables called by what they are, not by their
-// numbers: parameters and inputs by name, others by the function that makes them of what. Two
-// documents are isomorphic where these are the same. `known` gives each such name a number, the
-// same for both documents.
+// Returns the records of a Chainer document with structural names for variables in place of their
+// ids: parameters and inputs by name, others by their function and its operands. Two documents are
+// isomorphic if these sets are equal. `known` numbers the names consistently across both documents.
 std::multiset<std::string> records_without_numbers(const std::string& text,
                                                    std::map<std::string, std::size_t>& known) {
   const std::vector<std::string> lines = lines_of(text);
@@ -98,7 +97,7 @@ std::multiset<std::string> records_without_numbers(const std::string& text,
   return result;
 }
 
-TEST(DocumentStep, UNetIsTheChainerDocument) {
+TEST(DocumentStep, UNetMatchesTheChainerDocument) {
   const std::string made = text_of("zoo:unet572?batch=8", "chainer", "");
   const std::string document = read_fixture("unet_chainer.graph.txt");
   EXPECT_EQ(lines_of(made)[0], lines_of(document)[0]);
@@ -106,12 +105,12 @@ TEST(DocumentStep, UNetIsTheChainerDocument) {
   const auto ours = records_without_numbers(made, known);
   const std::size_t names = known.size();
   EXPECT_EQ(ours, records_without_numbers(document, known));
-  EXPECT_EQ(known.size(), names);  // no variable that the other does not have
+  EXPECT_EQ(known.size(), names);  // each variable has a counterpart in the other
   EXPECT_EQ(ours.size(), 120u);
 }
 
-// One more attribute of one function, or another wiring, is another graph.
-TEST(DocumentStep, AnotherGraphIsNotIsomorphic) {
+// An additional attribute of one function, or different wiring, makes a different graph.
+TEST(DocumentStep, DifferentGraphsAreNotIsomorphic) {
   std::map<std::string, std::size_t> known;
   const std::string document = read_fixture("mlp_chainer.graph.txt");
   const auto whole = records_without_numbers(document, known);
@@ -120,8 +119,8 @@ TEST(DocumentStep, AnotherGraphIsNotIsomorphic) {
   EXPECT_NE(whole, records_without_numbers(changed, known));
 }
 
-// 178 rows; TensorFlow takes the ordinal in the names of 13 transposes from the order of a set.
-TEST(DocumentStep, AlexNetIsTheTensorScopeTable) {
+// 178 rows; TensorFlow numbers 13 transposes in the iteration order of a set.
+TEST(DocumentStep, AlexNetMatchesTheTensorScopeTable) {
   const std::regex ordinal("-[0-9]+-([0-9]+-TransposeNCHWToNHWC-LayoutOptimizer)");
   const auto rows = [&](const std::string& text) {
     std::multiset<std::string> all;
@@ -136,7 +135,7 @@ TEST(DocumentStep, AlexNetIsTheTensorScopeTable) {
   for (const std::string& row : ours) EXPECT_TRUE(theirs.contains(row)) << "has " << row;
 }
 
-TEST(DocumentStep, OtherFormatsGiveLossAndGradients) {
+TEST(DocumentStep, LossAndGradientsOfOtherFormats) {
   const Graph step = document_step("zoo:mlp?batch=4", "onnx", "mse");
   EXPECT_TRUE(step.find("target"));
   EXPECT_GT(step.outputs().size(), 4u);

@@ -21,7 +21,7 @@ Graph example() {
                      all_ops());
 }
 
-TEST(Explain, TellsWhatBecameOfANode) {
+TEST(Explain, PrintsTheHistoryOfANode) {
   const Explanation folded = explain(example(), "three");
   EXPECT_EQ(folded.op, "add");
   ASSERT_FALSE(folded.steps.empty());
@@ -29,7 +29,7 @@ TEST(Explain, TellsWhatBecameOfANode) {
   EXPECT_EQ(folded.end_op, "constant");
 }
 
-TEST(Explain, NamesTheGroupANodeEndsIn) {
+TEST(Explain, NamesTheFusionGroup) {
   const Explanation fused = explain(example(), "b");
   EXPECT_EQ(fused.type, "f32[4, 3]");
   EXPECT_EQ(fused.end_op, "add");
@@ -40,10 +40,10 @@ TEST(Explain, NamesTheGroupANodeEndsIn) {
                           [](const Explanation::Step& step) { return step.pass == "fuse"; }));
 }
 
-TEST(Explain, TakesTheSourcesNameOfANode) { EXPECT_EQ(explain(example(), "product").name, "m"); }
+TEST(Explain, AcceptsNamesOfTheSourceModel) { EXPECT_EQ(explain(example(), "product").name, "m"); }
 
-// A batch norm goes into the convolution before it, whose result takes the norm's name.
-TEST(Explain, FollowsANodeWhoseResultTakesAnothersPlace) {
+// A batch norm is folded into the convolution before it, whose result takes the norm's name.
+TEST(Explain, FollowsReplacedNodes) {
   const Explanation folded = explain(parse_graph(R"(graph (x: f32[1, 2, 4, 4]) {
     w = constant f32[2, 2, 1, 1] [1, 2, 3, 4]
     s = constant f32[2] [2, 3]
@@ -68,7 +68,7 @@ TEST(Explain, FollowsANodeWhoseResultTakesAnothersPlace) {
   EXPECT_TRUE(folded.kernels.back().name.ends_with(" conv1")) << folded.kernels.back().name;
 }
 
-TEST(Explain, OffersTheNearestName) {
+TEST(Explain, SuggestsTheNearestName) {
   try {
     explain(example(), "thre");
     FAIL() << "an unknown name went through";

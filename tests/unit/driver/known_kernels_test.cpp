@@ -14,7 +14,7 @@
 namespace tenon::known_kernels_test {
 namespace {
 
-// A cache in which every nest of a graph was timed, with these winners.
+// Fills a cache with timings of every nest of a graph, with these winners.
 void pretend(TuningCache& cache, const Graph& graph, std::vector<TunedKernel::Range> ranges) {
   for (const codegen::Decision& decision : codegen::decide(graph, cpu_options())) {
     TunedKernel kernel;
@@ -52,7 +52,7 @@ Graph convolution(const std::string& batch, const std::string& symbols = "") {
                      all_ops());
 }
 
-TEST(KnownKernels, AConvolutionOfOneBatch) {
+TEST(KnownKernels, ConvolutionWithOneBatch) {
   const Graph graph = convolution("4");
   TuningCache cache;
   EXPECT_EQ(dump_of(with_known_kernels(graph, cache, 0)), dump_of(graph));
@@ -65,7 +65,7 @@ TEST(KnownKernels, AConvolutionOfOneBatch) {
   EXPECT_EQ(misses(dump), 0U);
 }
 
-TEST(KnownKernels, ASymbolicBatchInRanges) {
+TEST(KnownKernels, SymbolicBatchInRanges) {
   const Graph graph = convolution("N", "<N in [1, 64]> ");
   TuningCache cache;
   pretend(cache, graph, {{1, 1, "tiles 2x32"}, {2, 17, "tiles 6x16"}, {18, 64, "loops"}});
@@ -102,14 +102,14 @@ TEST(KnownKernels, Products) {
   EXPECT_EQ(entries[0].choice.find("exec_cond")->text, "M >= 1 && M <= 9 && N == 8 && K == 12");
   EXPECT_EQ(entries[1].choice.find("exec_cond")->text, "M >= 10 && M <= 64 && N == 8 && K == 12");
   EXPECT_EQ(misses(dump), 0U);
-  // A gap between ranges is found.
+  // Detects a gap between ranges.
   const std::size_t at = dump.find("M >= 10");
   ASSERT_NE(at, std::string::npos);
   EXPECT_GT(misses(dump.replace(at, 7, "M >= 12")), 0U);
 }
 
-// AITemplate's own file: what is filled in are its empty conditions, and nothing else changes.
-TEST(KnownKernels, InAFileOfAITemplate) {
+// In AITemplate's own file only the empty conditions are filled in.
+TEST(KnownKernels, AITemplateFile) {
   const std::string text = read_fixture("aitemplate_conv_add.graph.txt");
   const Graph graph = find_document_format("aitemplate")->read(text, "file")->graph();
   TuningCache cache;

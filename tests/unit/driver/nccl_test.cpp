@@ -1,5 +1,5 @@
-// Steps over ranks on a device, without one: kernels in an emulation, messages by a library with
-// NCCL's functions that the tests build (tests/fixtures/fake_nccl.cpp).
+// Data-parallel training on devices, emulated: kernels run in an emulation, and messages go through
+// a library with NCCL's interface (tests/fixtures/fake_nccl.cpp).
 #include "base/lockstep.h"
 #include "driver/parallel/ranked_step.h"
 #include "driver/training/trainer.h"
@@ -67,7 +67,7 @@ class FakeNccl : public ::testing::Test {
   static inline std::string library_;
 };
 
-// The emulated device has the processor's memory.
+// The emulated device shares the processor's memory.
 class EmulatedMemory : public DeviceRankMemory {
  public:
   using DeviceRankMemory::DeviceRankMemory;
@@ -89,7 +89,7 @@ StepPlace emulated_place(std::shared_ptr<Communicator> ranks) {
   return place;
 }
 
-// The states behind two steps of training on a batch of 12 in `parts` parts.
+// Returns the states after two training steps on a batch of 12 in `parts` micro-batches.
 std::vector<Tensor> trained(Communicator& control, std::shared_ptr<Communicator> ranks,
                             std::int64_t parts, std::int64_t state_ranks) {
   TrainOptions train;
@@ -139,14 +139,14 @@ std::vector<Tensor> trained(Communicator& control, std::shared_ptr<Communicator>
   return whole;
 }
 
-TEST_F(FakeNccl, CarriesMessagesAndGathers) {
+TEST_F(FakeNccl, SendsMessagesAndGathers) {
   run_in_lockstep(3, [&](Communicator& control) {
     const auto ranks = ranks_like(control);
     EXPECT_EQ(ranks->version(), "2.99.1");
     const std::vector<std::string> texts = ranks->all_gather(std::string(
         static_cast<std::size_t>(control.rank() + 1), static_cast<char>('a' + control.rank())));
     EXPECT_EQ(texts, (std::vector<std::string>{"a", "bb", "ccc"}));
-    // One behind another, as NCCL's own call has it.
+    // In rank order, as ncclAllGather.
     std::vector<std::byte> mine(5, static_cast<std::byte>(control.rank())), all(15);
     std::vector<std::span<std::byte>> places;
     for (std::size_t k = 0; k < 3; ++k) places.push_back(std::span(all).subspan(5 * k, 5));
@@ -155,8 +155,8 @@ TEST_F(FakeNccl, CarriesMessagesAndGathers) {
   });
 }
 
-// As many ranks as there are: one too goes through the library.
-TEST_F(FakeNccl, StepsOnADeviceHaveTheBitsOfOneRank) {
+// One rank per part; a single rank uses the library as well.
+TEST_F(FakeNccl, DeviceStepsMatchOneRank) {
   const auto alone = one_rank();
   const long before = message_count();
   const std::vector<Tensor> expected = trained(*alone, ranks_like(*alone), 3, 1);
@@ -177,7 +177,7 @@ TEST_F(FakeNccl, StepsOnADeviceHaveTheBitsOfOneRank) {
 }
 
 // More terms than one kernel takes, in their order.
-TEST_F(FakeNccl, SumsOnADeviceAreInOrder) {
+TEST_F(FakeNccl, DeviceSumsAreOrdered) {
   StepPlace place = emulated_place(nullptr);
   std::vector<Tensor> terms;
   std::vector<std::span<const std::byte>> given;
@@ -193,7 +193,7 @@ TEST_F(FakeNccl, SumsOnADeviceAreInOrder) {
   EXPECT_TRUE(identical(on_device, on_host));
 }
 
-TEST(Nccl, IsMissedByName) {
+TEST(Nccl, ReportsTheMissingLibrary) {
   EXPECT_EQ(error_text([] { cuda::Nccl("libno_such_nccl.so.2"); }),
             "no library for messages between NVIDIA GPUs (NCCL)\n"
             "  expected  libno_such_nccl.so.2\n"

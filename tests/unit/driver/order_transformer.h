@@ -56,7 +56,7 @@ inline constexpr const char* kOrderTransformer = R"(graph order (tokens: i64[N, 
 }
 )";
 
-/// Two tokens among others: which of them comes first?
+/// Training data: which of two marked tokens comes first?
 struct OrderedTokens {
   Tensor tokens, target;
 

@@ -36,7 +36,7 @@ class Parallel : public ::testing::Test {
   fs::path folder_;
 };
 
-// Extents that no number of ranks divides.
+// Extents that are not divisible by any number of ranks.
 constexpr const char* kMlp = R"(graph mlp (x: f32[N, 13]) {
   w1 = constant f32[13, 17] normal(seed = 1, mean = 0.0, deviation = 0.3)
   b1 = constant f32[17] splat 0.0
@@ -100,7 +100,7 @@ TrainerOptions options_for(const std::string& optimizer) {
   options.batch_size = 24;
   options.epochs = 2;
   options.thread_count = 1;
-  options.bucket_bytes = 600;  // several, of several tensors
+  options.bucket_bytes = 600;  // several buckets, of several tensors
   return options;
 }
 
@@ -108,7 +108,8 @@ TrainResult trained(const char* model, const TrainerOptions& options) {
   return Trainer(parse_graph(model, all_ops()), options).run();
 }
 
-// On ranks that are threads; what rank 0 gives, held to what the others do.
+// Trains on ranks that are threads; returns rank 0's result after comparing it with the other
+// ranks'.
 TrainResult trained_on(int size, const char* model, TrainerOptions options) {
   std::mutex mutex;
   std::vector<TrainResult> results(static_cast<std::size_t>(size));
@@ -134,7 +135,7 @@ void expect_same(const TrainResult& a, const TrainResult& b) {
   }
 }
 
-TEST_F(Parallel, RanksHaveTheBitsOfOneThatAddsTheSameParts) {
+TEST_F(Parallel, RanksMatchOneRankWithEqualMicroBatches) {
   const std::pair<const char*, int> cases[] = {{kMlp, 2}, {kConvolution, 4}, {kAttention, 3}};
   for (const auto& [model, size] : cases) {
     TrainerOptions options = options_for("adamw,lr=0.01,weight_decay=0.01");
@@ -143,8 +144,8 @@ TEST_F(Parallel, RanksHaveTheBitsOfOneThatAddsTheSameParts) {
   }
 }
 
-// Fewer ranks than parts take several each, one after another.
-TEST_F(Parallel, TheNumberOfPartsDecidesNotThatOfTheRanks) {
+// Each of fewer ranks than micro-batches runs several in sequence.
+TEST_F(Parallel, ResultDependsOnMicroBatchesNotRanks) {
   TrainerOptions options = options_for("momentum,lr=0.05,clip=1");
   options.parts = 12;
   const TrainResult alone = trained(kMlp, options);
@@ -153,15 +154,15 @@ TEST_F(Parallel, TheNumberOfPartsDecidesNotThatOfTheRanks) {
   EXPECT_FALSE(identical(trained(kMlp, options).model, alone.model));  // other masks, other sums
 }
 
-// Every way of splitting on the smallest network, those that split most on the others.
-TEST_F(Parallel, SplitStatesChangeNoBit) {
+// Every ZeRO stage on the smallest network, stage 3 on the others.
+TEST_F(Parallel, ZeroStagesAreBitIdentical) {
   for (const auto& [model, size] :
        {std::pair{kConvolution, 4}, std::pair{kAttention, 2}, std::pair{kMlp, 3}}) {
     TrainerOptions options = options_for("adam,lr=0.01,weight_decay=0.01");
     options.parts = 2 * size;
     options.epochs = 1;
     const TrainResult whole = trained(model, options);
-    for (const std::int64_t fewest : {1, 100}) {  // extents that come out odd; some split, some not
+    for (const std::int64_t fewest : {1, 100}) {  // uneven extents; only some tensors are sharded
       options.train.fewest_split = fewest;
       for (const RankSplit split :
            {RankSplit::Moments, RankSplit::Gradients, RankSplit::Parameters}) {
@@ -187,9 +188,9 @@ std::string deep_network(int layers) {
   return concat(text, "  return ", value, "\n}");
 }
 
-// Of a deep network each rank holds a quarter of the states, a few gradients and a few whole
-// parameters at a time.
-TEST_F(Parallel, SplitGradientsAndParametersTakeLessMemory) {
+// With ZeRO-3, each rank of a deep network holds a quarter of the states, and only a few gradients
+// and unsharded parameters at a time.
+TEST_F(Parallel, ZeroStagesReduceMemory) {
   constexpr int kLayers = 24;
   const std::string text = deep_network(kLayers);
   constexpr std::uint64_t kWeights = kLayers * 64 * 64 * 4;
@@ -208,7 +209,7 @@ TEST_F(Parallel, SplitGradientsAndParametersTakeLessMemory) {
                   gradients = needs_of(RankSplit::Gradients),
                   parameters = needs_of(RankSplit::Parameters);
   EXPECT_GE(whole.states, 2 * 3 * kWeights);
-  // Pieces of parameters lie inside the whole ones.
+  // Shards of parameters are views of the unsharded buffers.
   EXPECT_LT(moments.states, 2 * kWeights + 2 * 2 * kWeights / 4 + 4096);
   EXPECT_EQ(gradients.states, moments.states);
   EXPECT_LT(gradients.exchanged + kWeights / 2, moments.exchanged);
@@ -216,14 +217,14 @@ TEST_F(Parallel, SplitGradientsAndParametersTakeLessMemory) {
   EXPECT_LT(parameters.exchanged, gradients.exchanged + kWeights / 2);
 }
 
-TEST_F(Parallel, ARunGoesOnOnAnotherNumberOfRanks) {
+TEST_F(Parallel, ResumesOnAnotherNumberOfRanks) {
   TrainerOptions options = options_for("adam,lr=0.01");
   options.parts = 12;
   const TrainResult whole = trained(kConvolution, options);
   options.checkpoint = path("run");
   options.parts = 12;
   options.train.fewest_split = 1;
-  // Four ranks with split parameters, then three, then one, then two with split moments.
+  // Four ranks with ZeRO-3, then three, then one, then two with ZeRO-1.
   const auto resumed = [&](int size, std::int64_t steps, RankSplit split, std::int64_t parts) {
     TrainerOptions next = options;
     next.max_steps = steps;
@@ -234,7 +235,7 @@ TEST_F(Parallel, ARunGoesOnOnAnotherNumberOfRanks) {
   };
   resumed(4, 2, RankSplit::Parameters, 12);
   EXPECT_TRUE(fs::exists(path("run/checkpoint-2-3-of-4.safetensors")));
-  resumed(3, 4, RankSplit::Nothing, 0);  // as many parts as the checkpoint says
+  resumed(3, 4, RankSplit::Nothing, 0);  // the checkpoint states the number of micro-batches
   EXPECT_FALSE(fs::exists(path("run/checkpoint-2-3-of-4.safetensors")));
   resumed(1, 6, RankSplit::Nothing, 0);
   EXPECT_FALSE(fs::exists(path("run/checkpoint.json")));
@@ -242,7 +243,7 @@ TEST_F(Parallel, ARunGoesOnOnAnotherNumberOfRanks) {
   EXPECT_TRUE(identical(last.model, whole.model));
 }
 
-TEST_F(Parallel, ADamagedPartOfACheckpointIsRefused) {
+TEST_F(Parallel, RefusesADamagedCheckpointShard) {
   TrainerOptions options = options_for("sgd,lr=0.1");
   options.max_steps = 2;
   options.checkpoint = path("run");
@@ -263,8 +264,8 @@ TEST_F(Parallel, ADamagedPartOfACheckpointIsRefused) {
             "the list of a checkpoint's files is damaged");
 }
 
-// Stopping is agreed on: a rank that is told to end takes the others along.
-TEST_F(Parallel, AllEndBehindTheSameStep) {
+// Ranks agree on stopping: an interrupt of one rank stops all after the same step.
+TEST_F(Parallel, InterruptStopsAllRanksAfterOneStep) {
   const TrainerOptions options = options_for("sgd,lr=0.1");
   std::vector<std::int64_t> steps(3);
   run_in_lockstep(3, [&](Communicator& ranks) {
@@ -280,7 +281,7 @@ TEST_F(Parallel, AllEndBehindTheSameStep) {
   EXPECT_EQ(steps, (std::vector<std::int64_t>{3, 3, 3}));
 }
 
-TEST_F(Parallel, RefusesRanksThatDiffer) {
+TEST_F(Parallel, RefusesRanksWithDifferentOptions) {
   const auto differing = [&](const std::function<void(TrainerOptions&)>& change) {
     return error_summary([&] {
       run_in_lockstep(2, [&](Communicator& ranks) {
@@ -298,7 +299,7 @@ TEST_F(Parallel, RefusesRanksThatDiffer) {
             "rank 1 has another data than rank 0");
 }
 
-// Four heads, extents that four ranks divide.
+// Four heads, extents divisible by four ranks.
 constexpr const char* kBlock = R"(graph block (x: f32[N, 6, 16]) {
   scale = constant f32[16] splat 1.0
   bias = constant f32[16] splat 0.0
@@ -349,9 +350,9 @@ void expect_near(const TrainResult& a, const TrainResult& b) {
   }
 }
 
-// Ranks that share out tensors learn what one learns but for rounding; alone, in two groups, and
-// where a group takes several parts of a batch.
-TEST_F(Parallel, TensorsInPartsTeachTheSame) {
+// Tensor-parallel training matches one rank up to rounding: alone, in two data-parallel groups, and
+// with several micro-batches per group.
+TEST_F(Parallel, TensorParallelMatchesOneRank) {
   struct Case {
     const char* model;
     int ranks;
@@ -372,8 +373,9 @@ TEST_F(Parallel, TensorsInPartsTeachTheSame) {
   }
 }
 
-// Checkpoints hold whole tensors: whoever goes on may split them otherwise, or not at all.
-TEST_F(Parallel, ARunGoesOnWithTensorsInOtherParts) {
+// Checkpoints hold unsharded tensors, so that a run may resume with another degree of tensor
+// parallelism.
+TEST_F(Parallel, ResumesWithAnotherTensorParallelDegree) {
   TrainerOptions options = options_for("adam,lr=0.01");
   options.parts = 1;
   options.max_steps = 3;
@@ -391,8 +393,9 @@ TEST_F(Parallel, ARunGoesOnWithTensorsInOtherParts) {
   expect_near(resumed(2, 2, 3), whole);
 }
 
-// A budget that holds a step changes no bit; one that does not is refused with what would.
-TEST_F(Parallel, KeepsABudgetOfEachRank) {
+// A sufficient budget changes no bit; an insufficient one is refused with the smallest sufficient
+// one.
+TEST_F(Parallel, KeepsABudgetPerRank) {
   TrainerOptions options = options_for("adam,lr=0.01");
   options.parts = 2;
   const std::string deep = deep_network(12);
@@ -406,9 +409,9 @@ TEST_F(Parallel, KeepsABudgetOfEachRank) {
       << text;
 }
 
-// Values between kernels are many times what one layer needs: within a part of that, steps run
-// again.
-TEST_F(Parallel, RunsStepsAgainWithinABudget) {
+// Activations exceed the parameters of a layer by far: within a fraction of them, steps are
+// recomputed.
+TEST_F(Parallel, RecomputesWithinABudget) {
   TrainerOptions options = options_for("adam,lr=0.01");
   options.parts = 2;
   options.batch_size = 120;
@@ -416,7 +419,7 @@ TEST_F(Parallel, RunsStepsAgainWithinABudget) {
   const std::string deep = deep_network(10);
   const TrainResult plain = trained(deep.c_str(), options);
   const auto arena_of = [&](const std::string& budget) {
-    std::pair<std::uint64_t, std::size_t> found;  // and how many steps
+    std::pair<std::uint64_t, std::size_t> found;  // and the number of steps
     run_in_lockstep(2, [&](Communicator& ranks) {
       TrainerOptions mine = options;
       mine.budget.budget = budget;
@@ -435,7 +438,7 @@ TEST_F(Parallel, RunsStepsAgainWithinABudget) {
   expect_same(trained_on(2, deep.c_str(), options), plain);
 }
 
-TEST(RankBudget, SaysWhatWouldFit) {
+TEST(RankBudget, SuggestsASufficientBudget) {
   const RankShares shares{4, 4, 8, false};
   require_fits({100, 100, 800}, 1000, shares);
   EXPECT_EQ(error_text([&] {
@@ -472,7 +475,7 @@ TEST(Windows, ShareMemoryBetweenIntervals) {
   EXPECT_EQ(plan.bytes, 228U);
 }
 
-TEST_F(Parallel, SaysWhatDoesNotComeOutEven) {
+TEST_F(Parallel, ReportsIndivisibleExtents) {
   TrainerOptions options = options_for("sgd,lr=0.1");
   options.parts = 5;
   EXPECT_EQ(error_summary([&] { trained(kMlp, options); }),
@@ -496,8 +499,8 @@ TEST_F(Parallel, SaysWhatDoesNotComeOutEven) {
   EXPECT_EQ(parse_mesh("data,tensor:2", 6).data, 3);
 }
 
-// The reference evaluator runs the graph of a step on all ranks at once, collectives and all.
-TEST_F(Parallel, TheReferenceAgrees) {
+// The reference evaluator runs the graph of a step on all ranks at once, including collectives.
+TEST_F(Parallel, MatchesTheReference) {
   TrainOptions options;
   options.parts = 3;
   options.optimizer.kind = "sgd";
@@ -532,8 +535,8 @@ TEST_F(Parallel, TheReferenceAgrees) {
   });
 }
 
-// What only later stages need is computed there; a constant goes where it is read.
-TEST(Stages, AreCutAtCollectives) {
+// A value that only later stages read is computed there; a constant is placed at its reader.
+TEST(Stages, CutAtCollectives) {
   const Graph graph = parse_graph(R"(graph (x: f32[4], w: f32[4]) {
     two = constant f32[] 2.0
     a = mul(x, two)

@@ -12,7 +12,7 @@
 namespace tenon::pipeline_test {
 namespace {
 
-// x - x -> 0: wrong where x is NaN or infinite.
+// x - x -> 0: wrong for NaN and infinite x.
 Graph difference_is_zero(Graph graph, const PassOptions&) {
   for (NodeId id : graph.nodes_in_order()) {
     const Node node = graph.node(id);
@@ -54,7 +54,7 @@ Graph always_fails(Graph graph, const PassOptions&) {
   return graph;
 }
 
-// Rounds products in the other order: within tolerance, but not exact.
+// Reassociates products: within tolerance, but not exact.
 Graph reassociates(Graph graph, const PassOptions&) {
   for (NodeId id : graph.nodes_in_order()) {
     const Node node = graph.node(id);
@@ -96,7 +96,7 @@ std::string error_of(const Pass& pass, const char* text = kGraph) {
   return error_text([&] { run_passes(parse_graph(text, all_ops()), passes, options); });
 }
 
-// The graph in a message: from its first line to the brace that closes it.
+// Parses the graph in a message: from its first line to the closing brace.
 Graph reproduction_in(const std::string& message) {
   const std::size_t begin = message.find("\ngraph ");
   const std::size_t end = message.find("\n}", begin);
@@ -113,7 +113,7 @@ TEST(VerifyEach, NamesThePassThatChangesAResult) {
   EXPECT_EQ(smallest.op_name(smallest.first()), "sub");
 }
 
-TEST(VerifyEach, GivesASmallReproductionWithItsInputs) {
+TEST(VerifyEach, PrintsASmallReproductionWithInputs) {
   const std::string message = error_of({"swaps-quotients", swaps_quotients});
   EXPECT_NE(message.find("pass 'swaps-quotients' changes a result"), std::string::npos) << message;
   const Graph smallest = reproduction_in(message);
@@ -149,7 +149,7 @@ TEST(VerifyEach, ReducesARealNetworkToAFewNodes) {
   }
 }
 
-TEST(VerifyEach, SeesAChangedInterface) {
+TEST(VerifyEach, DetectsAChangedInterface) {
   const std::string message = error_of({"drops-outputs", drops_outputs});
   EXPECT_NE(message.find("pass 'drops-outputs' changes the graph's inputs or outputs"),
             std::string::npos);
@@ -162,7 +162,7 @@ TEST(VerifyEach, ReducesTheGraphOnWhichAPassFails) {
   EXPECT_EQ(reproduction_in(message).node_count(), 1u) << message;
 }
 
-TEST(VerifyEach, LetsRoundingPassUnlessThePassIsExact) {
+TEST(VerifyEach, AcceptsRoundingUnlessThePassIsExact) {
   const char* products = R"(graph (x: f32[64], y: f32[64], z: f32[64]) {
     a = mul(x, y)
     b = mul(a, z)
@@ -172,8 +172,8 @@ TEST(VerifyEach, LetsRoundingPassUnlessThePassIsExact) {
   EXPECT_NE(error_of({"reassociates", reassociates, Accuracy::Exact}, products), "no error");
 }
 
-// Where rounding decides what floor gives, either answer is right; a plain error is not.
-TEST(VerifyEach, AsksHowMuchRoundingMatters) {
+// If rounding decides the result of floor, either answer is right; a wrong result elsewhere is not.
+TEST(VerifyEach, MeasuresSensitivityToRounding) {
   const char* steps = R"(graph (x: f32[64]) {
     third = constant f32[] 0.33333334
     three = constant f32[] 3
@@ -185,7 +185,7 @@ TEST(VerifyEach, AsksHowMuchRoundingMatters) {
   EXPECT_EQ(error_of({"reassociates", reassociates}, steps), "no error");
 }
 
-TEST(Pipeline, RefusesNamesThatAreNoPass) {
+TEST(Pipeline, RefusesUnknownPasses) {
   PipelineOptions options;
   options.passes = {"fold-constant"};
   try {
@@ -203,7 +203,7 @@ TEST(Pipeline, RefusesNamesThatAreNoPass) {
   EXPECT_TRUE(chosen_passes(options).empty());
 }
 
-TEST(Pipeline, ReportsWhatEachPassDid) {
+TEST(Pipeline, ReportsChangesOfEachPass) {
   PipelineOptions options;
   options.passes = {"fold-constants", "fold-constants"};
   std::vector<PassReport> reports;

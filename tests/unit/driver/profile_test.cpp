@@ -79,7 +79,7 @@ std::map<std::string, double> step_seconds(const Profile& profile) {
   return seconds;
 }
 
-// Steps follow each other: together they are the whole run, but for what is around it.
+// Steps do not overlap: their times add up to the run's, except for the time around it.
 TEST(RecordProfile, StepsAddUpToTheRun) {
   const Profile& profile = net().profile;
   ASSERT_FALSE(profile.steps.empty());
@@ -106,7 +106,7 @@ TEST(RecordProfile, StepsAddUpToTheRun) {
   EXPECT_EQ(profile.steps.back().kind, Profile::Kind::Copy);
 }
 
-TEST(RecordProfile, TellsOfOperatorsKernelsAndReasons) {
+TEST(RecordProfile, RecordsOperatorsKernelsAndReasons) {
   const Profile& profile = net().profile;
   double flops = 0;
   for (const Profile::Step& step : profile.steps) {
@@ -127,9 +127,8 @@ TEST(RecordProfile, TellsOfOperatorsKernelsAndReasons) {
   EXPECT_EQ(profile.passes.size(), standard_passes().size());
 }
 
-// Buffers of the plan, where they lie and as long as they live; a run writes to no more than the
-// arena.
-TEST(RecordProfile, BuffersArePlaced) {
+// Buffers of the plan with offsets and lifetimes; a run writes at most the arena.
+TEST(RecordProfile, RecordsBufferOffsets) {
   const Profile& profile = net().profile;
   std::uint64_t end = 0;
   std::size_t count = 0;
@@ -150,7 +149,7 @@ TEST(RecordProfile, BuffersArePlaced) {
   EXPECT_LE(profile.touched_bytes, profile.arena_bytes);
 }
 
-// The saved file, the trace and MegEngine's document of one run say the same about every step.
+// The saved file, the trace and MegEngine's document of one run agree about every step.
 TEST(RecordProfile, OutputsAgreeOnEveryStep) {
   const auto& [compiled, profile] = net();
   const std::map<std::string, double> expected = step_seconds(profile);
@@ -188,8 +187,7 @@ std::string read_fixture(const std::string& name) {
   return text.str();
 }
 
-// Keys, types and which may be null, wherever they occur: members of maps from numbers or places to
-// things count as one.
+// Keys, types and nullability by path; members of maps keyed by numbers count as one.
 using Schema = std::map<std::string, std::set<std::string>>;
 void add_schema(const Json& json, const std::string& path, Schema& schema) {
   schema[path].insert(json.is_number() ? "number" : json.type_name());
@@ -207,8 +205,8 @@ void add_schema(const Json& json, const std::string& path, Schema& schema) {
   }
 }
 
-// What MegEngine's own document has, ours has, of the same types; null only where it may be null
-// there. Members that the document has beyond, such as a layout's format, are Tenon's.
+// The document has every member of MegEngine's original with the same type, and null only where the
+// original permits it. Additional members, such as a layout's format, are Tenon's.
 TEST(MegEngineDocument, HasTheSchemaOfTheOriginal) {
   const auto& [compiled, profile] = net();
   Schema original, ours;
@@ -228,8 +226,8 @@ TEST(MegEngineDocument, HasTheSchemaOfTheOriginal) {
   }
 }
 
-// What MegEngine's analyser reads and stumbles over: every operator with a time has bytes and
-// operations that are no null, waits before its kernel, inputs with plans; something is a copy.
+// Requirements of MegEngine's analyser: each operator with a time has non-null bytes and
+// operations, waits before its kernel, and inputs with plans; at least one operator is a copy.
 TEST(MegEngineDocument, HasWhatTheAnalyserNeeds) {
   const auto& [compiled, profile] = net();
   const Json document = Json::parse(megengine_document(profile, compiled.graph));
@@ -257,8 +255,8 @@ TEST(MegEngineDocument, HasWhatTheAnalyserNeeds) {
   }
 }
 
-// Every claim of the document holds when it is computed again.
-TEST(MegEngineDocument, ChecksOut) {
+// Recomputes every claim of the document.
+TEST(MegEngineDocument, PassesItsCheck) {
   const auto& [compiled, profile] = net();
   const auto document =
       find_document_format("megengine")->read(megengine_document(profile, compiled.graph), "made");
@@ -268,7 +266,7 @@ TEST(MegEngineDocument, ChecksOut) {
   EXPECT_EQ(misses, "");
 }
 
-TEST(MegEngineProfile, TellsWhatTheDocumentDoes) {
+TEST(MegEngineProfile, SummarizesTheDocument) {
   const Profile profile = load_profile("tests/fixtures/megengine_resnet50.profile.json");
   EXPECT_EQ(profile.steps.size(), 234);
   const ProfileGroup total = total_of(profile);
@@ -280,7 +278,8 @@ TEST(MegEngineProfile, TellsWhatTheDocumentDoes) {
   EXPECT_EQ(live_curve(profile).peak_bytes(), 96337920);
 }
 
-// Loops and choices: a body's steps are told by themselves and not again by what runs them.
+// Loops and branches: the steps of a body are reported once, and not as part of the step that runs
+// the body.
 TEST(RecordProfile, ProgramsWithControlFlow) {
   const Recorded recorded = record(R"(graph net (x: f32[S, 1, 4]) {
   zeros = constant f32[1, 4] splat 0

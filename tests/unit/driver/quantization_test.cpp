@@ -36,14 +36,14 @@ TEST(HistogramTest, WidensWithoutLosingCounts) {
   std::int64_t total = 0;
   for (const std::int64_t count : histogram.bins()) total += count;
   EXPECT_EQ(total, 5);
-  // What was added later lies where it would have lain from the start.
+  // Counts after widening equal those of a histogram with the final range.
   Histogram at_once;
   at_once.add(reals({100, -3, 0.5, -0.25, 0.75}));
   EXPECT_EQ(at_once.radius(), histogram.radius());
   EXPECT_EQ(at_once.bins(), histogram.bins());
 }
 
-TEST(HistogramTest, TextGivesBackTheSame) {
+TEST(HistogramTest, TextRoundTrip) {
   Histogram histogram;
   histogram.add(reals({0.1, 0.2, -7, 3}));
   const Histogram again = Histogram::parse(histogram.text());
@@ -53,7 +53,7 @@ TEST(HistogramTest, TextGivesBackTheSame) {
   EXPECT_THROW(Histogram::parse("0x1p+0 0x0p+0 0x1p+0 5 0:1"), Error);
 }
 
-TEST(HistogramTest, RefusesWhatIsNotFinite) {
+TEST(HistogramTest, RefusesNonFiniteValues) {
   Histogram histogram;
   EXPECT_EQ(
       error_text([&] {
@@ -62,7 +62,7 @@ TEST(HistogramTest, RefusesWhatIsNotFinite) {
       "a value to be quantized is not finite\n  expected  numbers\n  got       nan at element 1");
 }
 
-// Ten thousand values of a bell and one far away.
+// Ten thousand normally distributed values and one outlier.
 Histogram with_outlier() {
   Histogram histogram;
   std::vector<double> values;
@@ -75,17 +75,17 @@ Histogram with_outlier() {
   return histogram;
 }
 
-TEST(RangesTest, OutliersAreHeldWhereThatLosesLess) {
+TEST(RangesTest, ClipsOutliersByError) {
   const Histogram histogram = with_outlier();
   EXPECT_EQ(choose_range(histogram, RangeRule::MinMax, 256, false).high, 100);
   EXPECT_LT(choose_range(histogram, RangeRule::Percentile, 256, false).high, 5);
   const ValueRange kl = choose_range(histogram, RangeRule::Kl, 256, false);
   EXPECT_LT(kl.high, 30);
-  // One in ten thousand at 100 costs more energy than steps of 0.4: it stays.
+  // One in ten thousand at 100 costs more energy than steps of 0.4: it stays in range.
   EXPECT_GT(choose_range(histogram, RangeRule::Mse, 256, false).high, 50);
 }
 
-TEST(RangesTest, ZeroIsAlwaysExact) {
+TEST(RangesTest, RepresentsZeroExactly) {
   Histogram histogram;
   histogram.add(reals({2, 3, 4}));
   const ValueRange range = choose_range(histogram, RangeRule::MinMax, 256, false);
@@ -98,7 +98,7 @@ TEST(RangesTest, ZeroIsAlwaysExact) {
   EXPECT_FLOAT_EQ(symmetric.scale, 2.0F / 127);
 }
 
-TEST(RangesTest, NamesAreThoseOfTheCommandLine) {
+TEST(RangesTest, RuleNames) {
   for (const char* name : {"min-max", "percentile", "kl", "mse"})
     EXPECT_EQ(name_of(range_rule(name)), name);
   EXPECT_THROW(range_rule("minmax"), Error);
@@ -118,7 +118,7 @@ Graph small_network() {
                      all_ops());
 }
 
-TEST(QuantizerTest, QuantizesProductsAndKeepsOutputsClose) {
+TEST(QuantizerTest, QuantizesProductsWithSmallErrors) {
   const Graph graph = ready_to_quantize(small_network());
   const CalibrationSamples samples(graph, "random:3");
   QuantizeRequest request;
@@ -136,9 +136,9 @@ TEST(QuantizerTest, QuantizesProductsAndKeepsOutputsClose) {
   EXPECT_NE(quantization_report("net", result).find("Signal to noise"), std::string::npos);
 }
 
-// However many values a graph has room for when pairs are put in, they have the names of what they
-// stand for.
-TEST(QuantizerTest, ValuesKeepTheirNamesInAnyGraph) {
+// Values of quantize-dequantize pairs are named after the original value, also when the graph's
+// storage grows.
+TEST(QuantizerTest, KeepsValueNames) {
   for (int layers = 1; layers <= 6; ++layers) {
     std::string text = "graph (x0: f32[2, 8]) {\n";
     for (int k = 1; k <= layers; ++k)
@@ -153,7 +153,7 @@ TEST(QuantizerTest, ValuesKeepTheirNamesInAnyGraph) {
   }
 }
 
-TEST(QuantizerTest, TargetErrorLeavesTheFewestFloats) {
+TEST(QuantizerTest, TargetErrorKeepsFewFloatLayers) {
   const Graph graph = ready_to_quantize(small_network());
   const CalibrationSamples samples(graph, "random:2");
   QuantizeRequest request;
@@ -163,7 +163,7 @@ TEST(QuantizerTest, TargetErrorLeavesTheFewestFloats) {
   EXPECT_EQ(result.nodes[0].skipped, "left a float for --target-error");
 }
 
-TEST(QuantizerTest, WeightsAlone) {
+TEST(QuantizerTest, WeightsOnly) {
   const Graph graph = ready_to_quantize(small_network());
   const CalibrationSamples samples(graph, "random:1");
   QuantizeRequest request;
@@ -174,7 +174,7 @@ TEST(QuantizerTest, WeightsAlone) {
   EXPECT_EQ(result.samples, 0U);
 }
 
-TEST(QuantizerTest, InterruptedCalibrationIsTakenUpAgain) {
+TEST(QuantizerTest, ResumesInterruptedCalibration) {
   const Graph graph = ready_to_quantize(small_network());
   const CalibrationSamples samples(graph, "random:4");
   QuantizeRequest request;
@@ -194,7 +194,7 @@ TEST(QuantizerTest, InterruptedCalibrationIsTakenUpAgain) {
   EXPECT_EQ(print(resumed.graph), print(whole.graph));
 }
 
-TEST(QuantizerTest, RefusesWhatCannotBeMeant) {
+TEST(QuantizerTest, RefusesInvalidOptions) {
   const Graph graph = ready_to_quantize(small_network());
   const CalibrationSamples samples(graph, "random:1");
   QuantizeRequest request;
@@ -211,8 +211,8 @@ TEST(QuantizerTest, RefusesWhatCannotBeMeant) {
   EXPECT_THROW(ready_to_quantize(quantize_model(graph, samples, {}).graph), Error);
 }
 
-// Wrong in shape, type or numbers: the sample is named.
-TEST(QuantizerTest, NamesTheSampleThatDoesNotFit) {
+// A wrong shape, type or value is reported with the name of the sample.
+TEST(QuantizerTest, NamesTheInvalidSample) {
   const std::filesystem::path folder =
       std::filesystem::temp_directory_path() / ("tenon_samples_" + std::to_string(getpid()));
   std::filesystem::create_directories(folder);
@@ -236,7 +236,7 @@ TEST(QuantizerTest, NamesTheSampleThatDoesNotFit) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(EqualiseTest, ChannelsComeToOneSizeAndTheNetworkStaysTheSame) {
+TEST(EqualiseTest, BalancesChannelsWithoutChangingOutputs) {
   const Graph graph = parse_graph(R"(graph (x: f32[1, 2, 6, 6]) {
     w = constant f32[3, 2, 1, 1] [8, 4, 0.125, 0.25, 1, -1]
     b = constant f32[3] [1, 2, 3]
@@ -251,7 +251,7 @@ TEST(EqualiseTest, ChannelsComeToOneSizeAndTheNetworkStaysTheSame) {
   const Equalised made = equalise_channels(graph);
   ASSERT_EQ(made.pairs.size(), 1U);
   EXPECT_EQ(made.pairs.front(), (std::pair<std::string, std::string>("c", "y")));
-  // 8 and 0.5 meet at 2, 0.25 and 2 at the root of a half.
+  // Magnitudes 8 and 0.5 meet at 2, 0.25 and 2 at the root of a half.
   const Tensor weights =
       made.graph
           .constant_of(made.graph.node(made.graph.value(made.graph.find("c")).producer).operands[1])
@@ -268,8 +268,8 @@ TEST(EqualiseTest, ChannelsComeToOneSizeAndTheNetworkStaysTheSame) {
     EXPECT_NEAR(before.real_at(k), after.real_at(k), 1e-5);
 }
 
-// What a second reader sees must not change, and a bound at 6 would move.
-TEST(EqualiseTest, LeavesAloneWhatOthersRead) {
+// A second reader prevents rescaling, and so does a clip at 6.
+TEST(EqualiseTest, KeepsSharedAndClippedValues) {
   const char* lines[] = {"r = relu(c) y = conv(r, v) z = add(y, r)",
                          "low = constant f32[] 0 six = constant f32[] 6 r = clip(c, low, six) y = "
                          "conv(r, v) z = relu(y)"};
@@ -283,10 +283,11 @@ TEST(EqualiseTest, LeavesAloneWhatOthersRead) {
   }
 }
 
-TEST(EqualiseTest, BiasesTakeWhatIsAdded) {
+TEST(EqualiseTest, FoldsCorrectionsIntoBiases) {
   Graph graph = ready_to_quantize(small_network());
   const std::vector<double> amounts(8, 0.5);
-  EXPECT_EQ(change_biases(graph, {{"c", amounts}, {"m", {1, 2, 3, 4}}}), 1U);  // m has none
+  // m does not have a bias
+  EXPECT_EQ(change_biases(graph, {{"c", amounts}, {"m", {1, 2, 3, 4}}}), 1U);
   const Graph before = ready_to_quantize(small_network());
   const auto bias = [](const Graph& of) {
     return of.constant_of(of.node(of.value(of.find("c")).producer).operands[2])->materialise();
@@ -296,8 +297,8 @@ TEST(EqualiseTest, BiasesTakeWhatIsAdded) {
                     static_cast<float>(bias(before).real_at(k) + 0.5));
 }
 
-// Corrected biases are kept where outputs come closer, so they never lie further off.
-TEST(EqualiseTest, CorrectionNeverMakesOutputsWorse) {
+// Bias corrections are kept only if they reduce the error of the outputs.
+TEST(EqualiseTest, CorrectionNeverIncreasesTheError) {
   const Graph graph = ready_to_quantize(small_network());
   const CalibrationSamples samples(graph, "random:3");
   QuantizeRequest request;
@@ -313,9 +314,10 @@ TEST(EqualiseTest, CorrectionNeverMakesOutputsWorse) {
   EXPECT_THROW(set_field(request, "equalise=1"), Error);
 }
 
-// A step of decoding: narrow weights give what widened ones give, but for the order of the sum.
-// Scales in runs, by column and one for all; a number of columns that fills no block.
-TEST(NarrowRowTest, EqualsTheProductOfFloats) {
+// Matrix-vector products of decoding with int8 weights equal those with widened weights up to the
+// order of summation. Scales per group, per column and per tensor; a number of columns that does
+// not fill a block.
+TEST(NarrowRowTest, Int8MatchesFloats) {
   struct Case {
     const char *dtype, *shape, *attrs;
     bool has_zero;
@@ -352,9 +354,9 @@ TEST(NarrowRowTest, EqualsTheProductOfFloats) {
   }
 }
 
-// Two weights of four bits lie in a byte: all sixteen values, zero points that differ, one scale
-// for all, a number of columns that fills no block. Half a byte for each.
-TEST(NarrowRowTest, FourBitsTakeFourBits) {
+// Two int4 weights per byte: all sixteen values, per-group zero points, one scale, a number of
+// columns that does not fill a block. The program stores half a byte per weight.
+TEST(NarrowRowTest, Int4IsStoredInFourBits) {
   struct Case {
     const char *dtype, *shape, *attrs, *zero;
   };
@@ -398,8 +400,8 @@ TEST(NarrowRowTest, FourBitsTakeFourBits) {
   }
 }
 
-// Products of rows behind one another: none is pulled into the kernel of the one before it.
-TEST(NarrowRowTest, EachProductIsSummedWhereItIsMultiplied) {
+// Chained matrix-vector products: each stays a separate kernel.
+TEST(NarrowRowTest, ChainedProductsAreSeparateKernels) {
   const Graph graph = parse_graph(R"(graph (x: f32[1, 1, 512]) {
     w = constant i8[512, 1024] uniform(seed = 1, low = -7, high = 7)
     v = constant i8[1024, 512] uniform(seed = 2, low = -7, high = 7)
@@ -430,7 +432,7 @@ TEST(NarrowRowTest, EachProductIsSummedWhereItIsMultiplied) {
   EXPECT_EQ(groups, 2U);
 }
 
-TEST(QuantizerTest, AnEmptyFolderHasNoSamples) {
+TEST(QuantizerTest, RefusesAnEmptyFolder) {
   const std::filesystem::path folder = std::filesystem::temp_directory_path() / "tenon_no_samples";
   std::filesystem::create_directories(folder);
   const Graph graph = ready_to_quantize(small_network());

@@ -14,7 +14,8 @@
 #include <cstdio>
 #include <filesystem>
 
-// What quantizing costs on tasks: networks trained here, in seconds, on generated data.
+// Accuracy loss of quantization on real tasks: networks trained here, in seconds, on generated
+// data.
 namespace tenon::quantized_accuracy_test {
 namespace {
 
@@ -22,7 +23,7 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kSide = 12, kShapes = 10;
 
-// Whether a figure of five by five has the pixel.
+// Returns whether the five by five figure has the pixel.
 bool has_pixel(std::int64_t shape, std::int64_t i, std::int64_t j) {
   switch (shape) {
     case 0:
@@ -48,7 +49,7 @@ bool has_pixel(std::int64_t shape, std::int64_t i, std::int64_t j) {
   }
 }
 
-// Ten figures somewhere in noise.
+// Ten figures at random positions in noise.
 struct Figures {
   Tensor images, target;
 
@@ -132,7 +133,7 @@ class QuantizedAccuracy : public ::testing::Test {
   }
   std::string samples() const { return "@" + (folder_ / "samples").string(); }
 
-  // The share of samples whose largest logit is the right one, in percent.
+  // Percentage of samples whose largest logit is the target.
   static double accuracy(const Graph& graph, const Tensor& x, const Tensor& target) {
     CompiledModel model(compile_graph(graph), 2);
     const Tensor logits = model.run({Datum(x)}).front().tensor();
@@ -152,7 +153,8 @@ class QuantizedAccuracy : public ::testing::Test {
     bool equalises;
     double most_lost;
   };
-  // Every scheme's loss beside the float network's accuracy; prints the table of the page.
+  // Compares every scheme's accuracy with the float network's; prints the table of the
+  // documentation page.
   void compare(const Graph& model, const Tensor& x, const Tensor& target,
                const std::vector<Row>& rows, const std::vector<std::vector<std::string>>& relay,
                double relay_most_lost) {
@@ -190,7 +192,7 @@ class QuantizedAccuracy : public ::testing::Test {
   fs::path folder_;
 };
 
-TEST_F(QuantizedAccuracy, OfAConvolutionNetwork) {
+TEST_F(QuantizedAccuracy, ConvolutionalNetwork) {
   const Figures data(3000, 5), test(1000, 77);
   const Graph model = trained(kCnn, "x", data.images, data.target, 8, "adam,lr=4e-3");
   write_samples("x", {Figures(64, 901).images, Figures(64, 902).images, Figures(64, 903).images});
@@ -207,7 +209,7 @@ TEST_F(QuantizedAccuracy, OfAConvolutionNetwork) {
           5);
 }
 
-TEST_F(QuantizedAccuracy, OfATransformer) {
+TEST_F(QuantizedAccuracy, Transformer) {
   const OrderedTokens data(3000, 3), test(1000, 77);
   const Graph model =
       trained(kOrderTransformer, "tokens", data.tokens, data.target, 8, "adam,lr=3e-3,clip=1");

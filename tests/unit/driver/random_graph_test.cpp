@@ -12,7 +12,7 @@
 namespace tenon::random_graph_test {
 namespace {
 
-// How the extents of two operands differ.
+// Collects the relations between the extents of two operands.
 void collect_operands(const Graph& graph, const Node& node, std::set<std::string>& found) {
   if (node.operands.size() < 2) return;
   const auto type = [&](std::size_t k) -> const TensorType* {
@@ -69,7 +69,7 @@ void collect(const Graph& graph, std::set<std::string>& found) {
   }
 }
 
-TEST(RandomGraph, CoversWhatGraphsCanHave) {
+TEST(RandomGraph, CoversGraphFeatures) {
   std::set<std::string> found;
   for (std::uint64_t seed = 0; seed < 700; ++seed) collect(random_graph({seed, 12}), found);
   for (const char* what : {"a symbol",
@@ -128,14 +128,14 @@ TEST(RandomGraph, CoversWhatGraphsCanHave) {
   EXPECT_GE(covered, all_ops().all().size() * 9 / 10) << "never made:" << missing;
 }
 
-TEST(RandomGraph, FollowsFromItsSeed) {
+TEST(RandomGraph, IsDeterminedByItsSeed) {
   const std::string once = print(random_graph({77, 20}));
   EXPECT_EQ(once, print(random_graph({77, 20})));
   EXPECT_NE(once, print(random_graph({78, 20})));
   EXPECT_EQ(once, print(load_model("random:77?nodes=20")));
 }
 
-TEST(RandomGraph, IsWideWhereAsked) {
+TEST(RandomGraph, WideGraphs) {
   const Graph graph = load_model("random:3?nodes=2,wide=1");
   std::int64_t largest = 0;
   for (ValueId input : graph.inputs()) {
@@ -144,14 +144,14 @@ TEST(RandomGraph, IsWideWhereAsked) {
   EXPECT_GT(largest, 32 * 9 * 9 - 1);
 }
 
-TEST(RandomGraph, IsReadBackFromItsText) {
+TEST(RandomGraph, TextRoundTrip) {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     const Graph graph = random_graph({seed, 10});
     EXPECT_TRUE(identical(graph, parse_graph(print(graph), all_ops()))) << print(graph);
   }
 }
 
-TEST(RandomGraph, RefusesOtherDescriptions) {
+TEST(RandomGraph, RefusesMalformedDescriptions) {
   for (const char* text : {"", "x", "-1", "1?nodes", "1?nodes=0", "1?node=3", "1?nodes=3=4",
                            "1?nodes=3,", "1?wide=2"}) {
     EXPECT_THROW(random_graph(std::string_view(text)), Error) << text;

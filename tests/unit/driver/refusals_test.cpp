@@ -1,4 +1,4 @@
-// What only the data can break: the reference and the compiled program refuse the same inputs.
+// Data errors: the reference and the compiled program refuse the same inputs.
 #include "base/error.h"
 #include "driver/compiled.h"
 #include "driver/pipeline.h"
@@ -71,7 +71,7 @@ const std::vector<Case>& cases() {
        "y }",
        {{0, 3}, {-4, 1}},
        {{0, 4}, {-5, 0}}},
-      {"scatter_into_nothing",  // an update that has nowhere to go, whoever reads the result
+      {"scatter_into_nothing",  // an update of an empty tensor fails regardless of readers
        "graph (x: f32[1, 0], at: i64[1, 2], updates: f32[1, 2]) { s = scatter_elements(x, at, "
        "updates) {axis = 1, reduction = add} y = relu(s) return y }",
        {},
@@ -93,7 +93,7 @@ const std::vector<Case>& cases() {
   return all;
 }
 
-TEST(Refusals, BothSidesRefuseTheSameData) {
+TEST(Refusals, ReferenceAndCompiledRefuseTheSameData) {
   for (const Case& one : cases()) {
     const Graph graph = parse_graph(one.graph, all_ops());
     CompiledModel compiled(compile_graph(graph), 1);
@@ -108,8 +108,8 @@ TEST(Refusals, BothSidesRefuseTheSameData) {
   }
 }
 
-// An index that is a constant is put into the kernel, where it is as wrong.
-TEST(Refusals, ConstantIndicesOutside) {
+// A constant index out of range is inlined into the kernel and must fail there as well.
+TEST(Refusals, ConstantIndicesOutOfRange) {
   for (const char* text :
        {"graph (x: f32[0, 2]) { i = constant i64[] 0 y = gather(x, i) return y }",
         "graph (x: f32[3, 2]) { i = constant i64[2] [1, 3] y = gather(x, i) return y }",
@@ -128,9 +128,9 @@ std::vector<Datum> total_outputs(const Graph& graph, const std::vector<Datum>& i
   return reference::evaluate(graph, inputs, options);
 }
 
-// An element that no output depends on need not be computed, and then cannot fail; one that an
-// output depends on fails everywhere. What stands in for it tells which.
-TEST(Refusals, WhatNoOutputDependsOnNeedNotFail) {
+// An element that no output depends on may be skipped together with its errors; one that an output
+// depends on fails in every implementation. `relevant` states the case.
+TEST(Refusals, UnusedElementsMayFail) {
   const char* needed = "graph (x: f32[3], at: i64[2]) { y = gather(x, at) return y }";
   const char* divided = "graph (a: i64[2]) { c = constant i64[2] [7, 8] y = div(c, a) return y }";
   for (const auto& [text, integers] : {std::pair(needed, std::vector<std::int64_t>{1, 3}),

@@ -30,7 +30,7 @@ struct Window {
     out_h = (in_h + pads[0] + pads[2] - kh) / stride_h + 1;
     out_w = (in_w + pads[1] + pads[3] - kw) / stride_w + 1;
   }
-  // Calls f(place in the window, pixel of the image) for all that lie inside.
+  // Calls f(window position, pixel) for every position inside the image.
   template <class F>
   void each(std::int64_t y, std::int64_t x, F f) const {
     for (std::int64_t ky = 0; ky < kernel_h; ++ky) {
@@ -43,7 +43,7 @@ struct Window {
   }
 };
 
-// Of one image of a batch; weights as HWIO.
+// Convolves one image of a batch; weights are HWIO.
 template <class Number, class Sum>
 std::vector<Sum> convolution(const Window& window, const std::vector<Number>& image,
                              const std::vector<Number>& weights, std::size_t batch, std::size_t in,
@@ -115,7 +115,7 @@ const RelayInterpreter::Held& RelayInterpreter::value(ValueId id) {
   return values_[id] = computed(node);
 }
 
-// Each reader with a rule closes a section for itself; the others, and an output, share one.
+// Each reader with a rule closes its own section; all others, and an output, share one.
 std::size_t RelayInterpreter::references(ValueId id) const {
   std::size_t count = 0;
   bool is_shared = graph_.is_output(id);
@@ -131,7 +131,7 @@ std::size_t RelayInterpreter::references(ValueId id) const {
   return count + (is_shared ? 1 : 0);
 }
 
-// As a reader sees it: a quantized value with several readers is one of 8 bits.
+// Returns a reader's view of the value: a quantized value with several readers has 8 bits.
 RelayInterpreter::Held RelayInterpreter::operand(const Node& node, std::size_t position) {
   const ValueId id = node.operands[position];
   const Held& held = values_.at(id);
@@ -150,7 +150,7 @@ RelayInterpreter::Held RelayInterpreter::computed(const Node& node) {
     for (std::int64_t& step : x.steps) step = std::max<std::int64_t>(step, 0);
     return x;
   }
-  if (op == "pad") {  // of channels alone
+  if (op == "pad") {  // padding of channels only
     const auto pads = numbers(node, "pads");
     const auto added_channels = static_cast<std::size_t>(pads.back());
     const auto channels = static_cast<std::size_t>(x.shape.back());
@@ -175,7 +175,7 @@ RelayInterpreter::Held RelayInterpreter::constant(ValueId id) const {
   return held;
 }
 
-// Clipped to ±127 of `scale`: shifted where the scales are powers of two apart.
+// Clips to ±127 of `scale`: by a shift if the scales differ by a power of two.
 RelayInterpreter::Held RelayInterpreter::quantized(Held x, float scale) const {
   const auto clipped = [](std::int64_t step) { return std::clamp<std::int64_t>(step, -127, 127); };
   if (x.stored == Stored::Real) {
@@ -227,7 +227,7 @@ RelayInterpreter::Held RelayInterpreter::as_bytes(Held x) const {
   return x;
 }
 
-// Through a hint of eight bits; one on a value that is not quantized is dropped.
+// Applies an 8-bit hint; on a value that is not quantized it is dropped.
 RelayInterpreter::Held RelayInterpreter::closed(Held x) const {
   x.is_open = false;
   if (x.kind == Kind::None) return x;
@@ -359,7 +359,7 @@ RelayInterpreter::Held RelayInterpreter::pooled(const Node& node) {
   return x;
 }
 
-// Over both axes of the image, as floats.
+// Averages over both image axes, in floats.
 RelayInterpreter::Held RelayInterpreter::averaged(const Node& node) const {
   Held x = values_.at(node.operands[0]);
   if (x.is_open) x = closed(std::move(x));

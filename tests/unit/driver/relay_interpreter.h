@@ -9,30 +9,30 @@
 
 namespace tenon {
 
-/// Computes what Relay's int8 quantization makes of a network of floats, value by value, straight
-/// from the rules: no graph is rewritten, and nothing of the pipeline's code is used. Knows the
-/// operators of convolution networks in NHWC.
+/// Independent interpreter of Relay's int8 quantization: evaluates a float network value by value
+/// from the specified rules, without graph rewrites and without code of the pipeline. Supports the
+/// operators of convolutional networks in NHWC.
 class RelayInterpreter {
  public:
   struct Options {
     float global_scale = 8;
-    /// convolutions, in the order of visits
+    /// convolutions, in visiting order
     std::vector<std::int64_t> skipped = {0};
     bool has_legacy_add = false;
-    /// else the power of two above it
+    /// else the next power of two
     bool takes_largest_weight = false;
-    /// products by fractions; else halves go up
+    /// products in Q31 round to nearest; else halves round up
     bool rounds_to_nearest = false;
   };
   RelayInterpreter(const Graph& graph, Options options)
       : graph_(graph), options_(std::move(options)) {}
 
-  /// What the network's only output is.
+  /// Returns the network's only output.
   std::vector<float> run(const std::vector<float>& input);
-  /// The steps of a value that was computed in integers; empty for others.
+  /// Integers of a quantized value; empty for others.
   const std::vector<std::int64_t>& steps(const std::string& value) const;
 
-  /// x * factor in fixed-point arithmetic.
+  /// Multiplies by a factor in fixed-point arithmetic.
   static std::int64_t multiplied(std::int64_t x, double factor, bool rounds_to_nearest);
 
  private:

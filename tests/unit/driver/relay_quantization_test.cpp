@@ -31,7 +31,7 @@ using relay_quantize::set_field;
 Graph read_relay(const std::string& text) {
   return find_document_format("relay")->read(text, "test")->graph();
 }
-// In Relay's own words: the elements of constants are not in the text.
+// Prints the graph as Relay text, which omits the elements of constants.
 std::string as_relay(const Graph& graph) {
   return find_document_format("relay")->put_down(graph, {})->text("");
 }
@@ -50,7 +50,7 @@ RelayQuantizeRequest request_for(const std::vector<std::string>& settings,
   return request;
 }
 
-// The rounding of both kinds, on the spec's numbers.
+// Both rounding modes on the numbers of the specification.
 TEST(RelayQuantize, FixedPointTable) {
   const std::vector<std::int64_t> x = {-1000001, -255, -7, -5, -3, -2,  -1,     0,
                                        1,        2,    3,  5,  7,  255, 1000001};
@@ -100,12 +100,12 @@ TEST(RelayQuantize, FixedPointTable) {
     }
   }
   EXPECT_EQ(fixed_point_of(0).multiplier, 0);
-  // Rounds up to one, which has to be a half of the next power.
+  // Rounds up to one, which must become a half of the next power.
   EXPECT_EQ(fixed_point_of(1 - 1e-12).multiplier, std::int64_t{1} << 30);
   EXPECT_EQ(fixed_point_of(1 - 1e-12).shift, 1);
 }
 
-TEST(RelayQuantize, KlVectorOfTheSpec) {
+TEST(RelayQuantize, KlExampleOfTheSpecification) {
   std::vector<std::int64_t> bins;
   std::vector<float> edges;
   std::int64_t total = 0;
@@ -124,7 +124,7 @@ TEST(RelayQuantize, KlVectorOfTheSpec) {
   EXPECT_NEAR(choice.divergence, 0.0022659, 2e-6);
 }
 
-TEST(RelayQuantize, PercentileIsThatOfASortedList) {
+TEST(RelayQuantize, PercentileMatchesASortedList) {
   std::vector<float> values(400000);
   for (std::size_t k = 0; k < values.size(); ++k)
     values[k] = static_cast<float>((k * 7919) % values.size()) * (k % 2 == 0 ? 1.0F : -1.0F);
@@ -137,10 +137,10 @@ TEST(RelayQuantize, PercentileIsThatOfASortedList) {
   EXPECT_EQ(observer.threshold(), sizes[static_cast<std::size_t>(400000 * 0.99999)]);
 }
 
-// Of a large constant some numbers are drawn and then repeated: drawing all would take longer than
-// the rest of a test.
+// Draws part of a large seeded constant and repeats it: drawing all would take longer than the rest
+// of a test.
 Tensor drawn_in_part(const Constant& constant) {
-  constexpr std::int64_t kDrawn = 8191;  // no extent divides it
+  constexpr std::int64_t kDrawn = 8191;  // prime: does not divide any extent
   if (constant.kind() != Constant::Kind::Normal || constant.size() <= kDrawn)
     return constant.materialise();
   const Tensor some =
@@ -156,7 +156,7 @@ Tensor drawn_in_part(const Constant& constant) {
   return all;
 }
 
-// Drawn once, not by everyone who asks for them.
+// Materializes seeded constants once for all readers.
 Graph with_drawn_constants(Graph graph) {
   for (const NodeId id : graph.nodes_in_order()) {
     const Constant* drawn = graph.constant_of(graph.node(id).results.front());
@@ -173,8 +173,8 @@ struct Counts {
 
 class RelayQuantizeCounts : public ::testing::TestWithParam<Counts> {};
 
-// The document's network: what each stage leaves, in the counts of the spec.
-TEST_P(RelayQuantizeCounts, AreThoseOfTheSpec) {
+// The specification's network: number of nodes after each stage.
+TEST_P(RelayQuantizeCounts, MatchTheSpecification) {
   const Counts& expected = GetParam();
   RelayQuantizeRequest request =
       request_for({concat("legacy_add=", expected.is_legacy ? "true" : "false")});
@@ -211,7 +211,7 @@ TEST_P(RelayQuantizeCounts, AreThoseOfTheSpec) {
                                               {"cast_hint", 0}};
   for (const auto& [op, count] : of_spec) EXPECT_EQ(counts[op], count) << op;
 
-  // Every stage is a Relay program that reads back as the same text.
+  // The text of every stage is valid Relay and round-trips.
   for (const auto& [stage, graph] : stages) {
     const std::string text = as_relay(graph);
     EXPECT_EQ(as_relay(read_relay(text)), text) << stage;
@@ -230,7 +230,7 @@ INSTANTIATE_TEST_SUITE_P(Spec, RelayQuantizeCounts,
                            return std::string(instance.param.is_legacy ? "LegacyAdd" : "AddFixed");
                          });
 
-// The document's network on one image of 32 x 32.
+// The specification's network on one image of 32 x 32.
 Graph small_resnet() {
   std::string text = read_fixture("resnet50_v1.before.relay");
   text = std::regex_replace(text, std::regex(R"( /\* ty=Tensor\[\(32, [0-9, ]*\), float32\] \*/)"),
@@ -239,7 +239,7 @@ Graph small_resnet() {
       std::regex_replace(text, std::regex(R"(\) -> Tensor\[\(32, 1, 1, 1000\), float32\])"), ")");
   text = std::regex_replace(text, std::regex(R"(\(32, 224, 224, 3\))"), "(1, 32, 32, 3)");
   Graph graph = with_drawn_constants(read_relay(text));
-  // Sums of floats are exact: the first convolution's numbers are multiples of a power of two.
+  // Makes float sums exact: the first convolution's numbers are multiples of a power of two.
   for (const NodeId id : graph.nodes_in_order()) {
     if (graph.op_name(id) != "conv") continue;
     const ValueId bias =
@@ -276,9 +276,9 @@ struct EndToEnd {
 
 class RelayQuantizeEndToEnd : public ::testing::TestWithParam<EndToEnd> {};
 
-// The compiled integers are those of an interpreter that was written from the rules: the outputs,
-// and of some settings every value in between.
-TEST_P(RelayQuantizeEndToEnd, EqualsTheInterpreter) {
+// The compiled integers equal those of the independent interpreter: the outputs and, for some
+// settings, every intermediate value.
+TEST_P(RelayQuantizeEndToEnd, MatchesTheInterpreter) {
   const Graph graph = small_resnet();
   const Graph quantized =
       relay_quantize_model(graph, nullptr, request_for(GetParam().settings)).graph;
@@ -360,8 +360,9 @@ Graph block() {
                      all_ops());
 }
 
-// Batch norms go into weights, biases behind the convolution: one section holds all of it.
-TEST(RelayQuantize, PreparesBatchNormsAndBiases) {
+// Batch norms are folded into weights and biases added after the convolution, so that one section
+// holds all of it.
+TEST(RelayQuantize, FoldsBatchNormsAndBiases) {
   const Graph graph = relay_quantize_model(block(), nullptr, request_for({}, "prepare")).graph;
   std::map<std::string, int> counts = counts_of(graph);
   EXPECT_EQ(counts["batch_norm"], 0);
@@ -375,8 +376,8 @@ TEST(RelayQuantize, PreparesBatchNormsAndBiases) {
     EXPECT_NEAR(before.real_at(k), after.real_at(k), 1e-5);
 }
 
-// Simulated and real quantization differ by the rounding of sums alone.
-TEST(RelayQuantize, SimulationIsCloseToIntegers) {
+// Simulated and real quantization differ only by the rounding of sums.
+TEST(RelayQuantize, SimulationApproximatesIntegers) {
   const std::vector<std::string> all = {"skip_conv_layers=none", "global_scale=4"};
   const Graph graph = block();
   std::vector<std::string> simulated = all;
@@ -391,7 +392,7 @@ TEST(RelayQuantize, SimulationIsCloseToIntegers) {
     EXPECT_NEAR(left.real_at(k), right.real_at(k), 2 * 4.0 / 128);
 }
 
-// Ranges from samples: all at once or a few values in each sweep.
+// Calibration from samples: all values at once or a few per run.
 TEST(RelayQuantize, CalibratesFromSamples) {
   const Graph graph = block();
   const CalibrationSamples samples(graph, "random:3");
@@ -408,8 +409,8 @@ TEST(RelayQuantize, CalibratesFromSamples) {
   }
 }
 
-// Halves away from zero where they are asked for.
-TEST(RelayQuantize, TiesGoWhereTheyAreAskedTo) {
+// Halves away from zero if requested.
+TEST(RelayQuantize, RoundsTiesAsConfigured) {
   const Graph graph = parse_graph(R"(graph (x: f32[1, 1, 1, 4]) {
     w = constant f32[1, 1, 1, 1] splat 1.0
     y = conv(x, w)
@@ -429,7 +430,7 @@ TEST(RelayQuantize, TiesGoWhereTheyAreAskedTo) {
   EXPECT_EQ(run("ties=away"), (std::vector<double>{1, 2, -3, 0}));
 }
 
-TEST(RelayQuantize, SaysWhatItCannotDo) {
+TEST(RelayQuantize, ReportsUnsupportedNetworks) {
   relay_quantize::Config config;
   const auto refused = [&](const char* setting) {
     return error_text([&] { set_field(config, setting); });

@@ -67,7 +67,8 @@ bool has_equal_bits(const States& a, const States& b) {
   return a.size() == b.size();
 }
 
-// The same with two places for each state: what the reference's order of things leaves no doubt of.
+// Compares with a copy of each state per step, for which the reference's order of execution is
+// unambiguous.
 void expect_as_reference(const StatefulGraph& step, Session& session) {
   std::vector<Tensor> states;
   for (const State& state : step.states) states.push_back(state.initial.materialise());
@@ -92,7 +93,7 @@ void expect_as_reference(const StatefulGraph& step, Session& session) {
   }
 }
 
-TEST(Session, EveryStateHasOnePlace) {
+TEST(Session, UpdatesStatesInPlace) {
   for (const char* optimizer :
        {"sgd", "momentum", "nesterov", "rmsprop", "adagrad", "adam", "adamw,weight_decay=0.1"}) {
     const StatefulGraph step = step_of(kConvolutions, concat(optimizer, ",epsilon=0.01"));
@@ -102,16 +103,15 @@ TEST(Session, EveryStateHasOnePlace) {
   }
 }
 
-TEST(Session, NothingIsTrainedInBytes) {
+TEST(Session, RefusesTrainingOfIntegers) {
   SessionOptions options{1};
   options.target = "cuda:sm_90a";
   options.precision = "int8";
   EXPECT_THROW(Session(step_of(kConvolutions, "sgd"), options), Error);
 }
 
-// One kernel takes the length of a small parameter and moves it: it is read all over before it is
-// written.
-TEST(Session, WhatOneKernelReadsAllOverHasTwoPlaces) {
+// A kernel that normalizes a small parameter reads all of it before it writes.
+TEST(Session, DoubleBuffersReductionsOfStates) {
   for (const char* optimizer : {"lamb", "adam,clip=0.5"}) {
     const StatefulGraph step = step_of(kConvolutions, concat(optimizer, ",epsilon=0.01"));
     Session session(step, {2});
@@ -120,8 +120,8 @@ TEST(Session, WhatOneKernelReadsAllOverHasTwoPlaces) {
   }
 }
 
-// What reads a parameter after it has been updated keeps it in two places.
-TEST(Session, ControlFlowLeavesStatesToTheirReaders) {
+// A reader of the parameter after its update forces a second buffer.
+TEST(Session, ControlFlowKeepsStatesForReaders) {
   const StatefulGraph step =
       train(with_batch(zoo::build("lstm?batch=N,seq=5,size=6,hidden=7"), 3), [] {
         TrainOptions options;
@@ -134,7 +134,7 @@ TEST(Session, ControlFlowLeavesStatesToTheirReaders) {
   expect_as_reference(step, session);
 }
 
-TEST(Session, WhatSomebodyHoldsOfAnEarlierRunStays) {
+TEST(Session, KeepsTensorsHeldByTheCaller) {
   const StatefulGraph step = step_of(kConvolutions, "adamw");
   Session session(step, {1});
   session.run(batch_for(step, 1));
@@ -150,7 +150,7 @@ TEST(Session, WhatSomebodyHoldsOfAnEarlierRunStays) {
   EXPECT_FALSE(has_equal_bits(held, session.states()));
 }
 
-TEST(Session, ALossThatIsNotFiniteLeavesStatesAsTheyWere) {
+TEST(Session, NonFiniteLossKeepsStates) {
   for (const double bad :
        {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
     const StatefulGraph step = step_of(kConvolutions, "adamw");

@@ -5,8 +5,8 @@
 namespace tenon {
 namespace {
 
-// A table with hundreds of terms in a cell is of no use; that there is no table at all was worse.
-TEST(Summary, ATotalOfTooManyTermsIsMany) {
+// A symbolic total with hundreds of terms is abbreviated in the table.
+TEST(Summary, AbbreviatesLongSymbolicTotals) {
   Dim total = 0;
   for (int k = 0; k < 150; ++k) total = total_of(total, Dim::symbol("s" + std::to_string(k)));
   EXPECT_EQ(total.range().lo, 0);

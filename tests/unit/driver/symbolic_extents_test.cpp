@@ -14,8 +14,8 @@
 #include <cstdio>
 #include <map>
 
-// Graphs whose extents only the run decides: results are those of the graph with numbers in their
-// place, and what does not fit is refused by name, by the reference and compiled.
+// Symbolic extents: results equal those of the graph with numbers in place of symbols. The
+// reference and the compiled program refuse inconsistent inputs by name.
 namespace tenon::symbolic_extents_test {
 namespace {
 
@@ -75,8 +75,8 @@ void expect_as_fixed(const std::string& text, const std::vector<Extents>& runs) 
   }
 }
 
-// The text of the compiled program's refusal; the reference has to refuse too, before passes and
-// behind them.
+// Returns the compiled program's error; the reference must refuse the inputs as well, before and
+// after passes.
 std::string refusal(const std::string& text, const Extents& extents) {
   const Graph graph = parse_graph(text, all_ops());
   const std::vector<Datum> inputs = inputs_of(graph, extents);
@@ -93,7 +93,7 @@ const std::vector<Extents> kBroadcasts = {
     {{"N", 1}, {"M", 1}}, {{"N", 0}, {"M", 1}},  {{"N", 1}, {"M", 0}},
     {{"N", 0}, {"M", 0}}, {{"N", 40}, {"M", 1}}, {{"N", 1}, {"M", 40}}};
 
-TEST(SymbolicExtents, EitherMayBeOne) {
+TEST(SymbolicExtents, BroadcastsEitherOperand) {
   expect_as_fixed("graph (x: f32[N, 4], z: f32[M, 4]) { y = add(x, z) return y }", kBroadcasts);
   expect_as_fixed("graph (x: f32[4, N], z: f32[4, M]) { y = add(x, z) e = exp(y) return e }",
                   kBroadcasts);
@@ -111,7 +111,7 @@ TEST(SymbolicExtents, EitherMayBeOne) {
       kBroadcasts);
 }
 
-TEST(SymbolicExtents, StacksOfMatricesBroadcast) {
+TEST(SymbolicExtents, BroadcastsBatchedMatrices) {
   expect_as_fixed("graph (a: f32[N, 2, 5], b: f32[M, 5, 3]) { y = matmul(a, b) return y }",
                   kBroadcasts);
   expect_as_fixed("graph (a: f32[2, 6, 5], b: f32[N, 5, 3]) { y = matmul(a, b) return y }",
@@ -122,19 +122,19 @@ TEST(SymbolicExtents, StacksOfMatricesBroadcast) {
       {{{"N", 1}, {"M", 3}}, {{"N", 3}, {"M", 1}}, {{"N", 3}, {"M", 3}}});
 }
 
-TEST(SymbolicExtents, AMaskMayBeOneOfAll) {
+TEST(SymbolicExtents, BroadcastsMasks) {
   expect_as_fixed(
       "graph (q: f32[2, 3, 4, 8], k: f32[2, 3, 6, 8], m: f32[N, M, 6]) { y, _ = attention(q, k, k, "
       "m) return y }",
       {{{"N", 1}, {"M", 1}}, {{"N", 3}, {"M", 4}}, {{"N", 1}, {"M", 4}}, {{"N", 3}, {"M", 1}}});
 }
 
-TEST(SymbolicExtents, ASpectrumOfRealOrComplexParts) {
+TEST(SymbolicExtents, RealAndComplexSpectra) {
   expect_as_fixed("graph (x: f32[2, 8, N]) { y = dft(x) {axis = 1} return y }",
                   {{{"N", 1}}, {{"N", 2}}});
 }
 
-TEST(SymbolicExtents, OneScaleOrOneForEachChannel) {
+TEST(SymbolicExtents, ScalePerTensorOrChannel) {
   expect_as_fixed("graph (x: f32[2, 3], s: f32[N]) { y = add(x, x) z = mul(y, s) return z }",
                   {{{"N", 1}}, {{"N", 3}}});
 }
@@ -162,7 +162,7 @@ TEST(SymbolicExtents, RefusalsNameTheAxis) {
             "  got       1 and 0");
 }
 
-TEST(SymbolicExtents, WhatDoesNotFitIsRefused) {
+TEST(SymbolicExtents, RefusesInconsistentExtents) {
   const std::vector<std::pair<const char*, Extents>> cases = {
       {"graph (a: f32[2, N], b: f32[M, 3]) { y = matmul(a, b) return y }", {{"N", 4}, {"M", 5}}},
       {"graph (a: f32[N, 2, 4], b: f32[M, 4, 3]) { y = matmul(a, b) return y }",
@@ -189,8 +189,8 @@ TEST(SymbolicExtents, WhatDoesNotFitIsRefused) {
   }
 }
 
-// A pass that takes a node away leaves what the node asked for.
-TEST(SymbolicExtents, PassesKeepWhatNodesAskedFor) {
+// A pass that removes a node keeps the node's constraints.
+TEST(SymbolicExtents, PassesKeepConstraints) {
   const std::string text =
       "graph (x: f32[N, 4], z: f32[M, 4]) { s = shape(x) y = add(x, z) r = reshape(y) {shape = [M, "
       "4]} "
@@ -201,7 +201,7 @@ TEST(SymbolicExtents, PassesKeepWhatNodesAskedFor) {
   EXPECT_EQ(print(parse_graph(printed, all_ops())), printed);
 }
 
-TEST(SymbolicExtents, ProgramFilesKeepThem) {
+TEST(SymbolicExtents, ProgramFilesKeepConstraints) {
   const std::string path = ::testing::TempDir() + "symbolic_extents_test.tnn";
   const Graph graph =
       parse_graph("graph (x: f32[N, 4], z: f32[M, 4]) { y = add(x, z) return y }", all_ops());
@@ -217,8 +217,8 @@ TEST(SymbolicExtents, ProgramFilesKeepThem) {
               reference::evaluate(graph, inputs_of(graph, {{"N", 1}, {"M", 3}})), "from the file");
 }
 
-// Where operators run between kernels, and inside bodies.
-TEST(SymbolicExtents, ProgramsOfSeveralParts) {
+// With host steps between kernels, and inside bodies.
+TEST(SymbolicExtents, HostStepsAndBodies) {
   const std::string sorted =
       "graph (x: f32[N, 4], z: f32[M, 4]) { y = add(x, z) p = nonzero(y) q = mul(p, p) w = sub(y, "
       "z) return w, q }";
@@ -240,7 +240,7 @@ TEST(SymbolicExtents, ProgramsOfSeveralParts) {
   EXPECT_NE(message.find("axis 0"), std::string::npos) << message;
 }
 
-// The eighth power of a sum of six symbols has more terms than an extent may have.
+// The eighth power of a sum of six symbols exceeds the term limit of an extent.
 std::string eighth_power(const std::string& then) {
   std::string text =
       R"(graph (a: f32[A], b: f32[B], c: f32[C], d: f32[D], e: f32[E], f: f32[F], z: f32[M]) {
@@ -254,7 +254,7 @@ std::string eighth_power(const std::string& then) {
   return text + then;
 }
 
-TEST(SymbolicExtents, ExtentsTooLargeToWriteDownAreFoundInTheRun) {
+TEST(SymbolicExtents, OversizedFormulasAreEvaluatedAtRunTime) {
   const std::string text = eighth_power(R"(  t = add(x3, z)
   y = relu(t)
   s = reduce_sum(y) {axes = [0]}
@@ -269,8 +269,8 @@ TEST(SymbolicExtents, ExtentsTooLargeToWriteDownAreFoundInTheRun) {
   EXPECT_NE(refused.find("256 and 5"), std::string::npos) << refused;
 }
 
-// What is joined with them is as long; what is summed over them is not.
-TEST(SymbolicExtents, ExtentsTooLargeToWriteDownAreJoinedAndReduced) {
+// Operands joined with such a value have its extent; reductions over it do not.
+TEST(SymbolicExtents, OversizedFormulasInConcatAndReductions) {
   expect_as_fixed(eighth_power(R"(  j = concat(x3, x2, z) {axis = 0}
   k = reduce_sum(p2) {axes = [0], keep_axes = false}
   l = reduce_max(p2) {axes = [0, 1], keep_axes = false}

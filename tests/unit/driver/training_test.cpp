@@ -32,7 +32,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A folder of its own for each test, gone at its end.
+// Fixture with a temporary folder, removed after the test.
 class Training : public ::testing::Test {
  protected:
   Training()
@@ -50,7 +50,7 @@ class Training : public ::testing::Test {
   fs::path folder_;
 };
 
-// Lines across or down an image of 8 by 8 in noise, or a square.
+// Writes images of 8 by 8 with a horizontal line, a vertical line or a square in noise.
 void write_shapes(const std::string& path, std::int64_t count, std::uint64_t seed) {
   Tensor x(DType::F32, {count, 1, 8, 8}), target(DType::I64, {count});
   Random random(seed);
@@ -110,7 +110,7 @@ TrainerOptions cnn_options(const std::string& data) {
 
 void expect_same(const Graph& a, const Graph& b) { EXPECT_TRUE(identical(a, b)); }
 
-TEST_F(Training, LearnsShapesAndComesOutTheSameHoweverItRuns) {
+TEST_F(Training, ShapesTaskIsBitIdenticalInAnyMode) {
   write_shapes(path("shapes.npz"), 640, 7);
   const TrainerOptions options = cnn_options(path("shapes.npz"));
   Trainer plain(small_cnn(), options);
@@ -122,7 +122,7 @@ TEST_F(Training, LearnsShapesAndComesOutTheSameHoweverItRuns) {
   on_two.thread_count = 2;
   expect_same(Trainer(small_cnn(), on_two).run().model, learnt.model);
 
-  // Stopped in the middle of an epoch, and taken up again.
+  // Stopped in the middle of an epoch and resumed.
   TrainerOptions in_parts = options;
   in_parts.checkpoint = path("checkpoints");
   Trainer first(small_cnn(), in_parts);
@@ -142,8 +142,8 @@ TEST_F(Training, LearnsShapesAndComesOutTheSameHoweverItRuns) {
   EXPECT_NE(Trainer(small_cnn(), in_parts).note().find("goes another way"), std::string::npos);
 }
 
-// Two tokens among others: which of them comes first?
-TEST_F(Training, LearnsTheOrderOfTokens) {
+// Which of two marked tokens comes first?
+TEST_F(Training, OrderTask) {
   const OrderedTokens data(3000, 3);
   numpy::write_npz_file({{"tokens", data.tokens}, {"target", data.target}}, path("order.npz"));
   TrainerOptions options;
@@ -157,7 +157,7 @@ TEST_F(Training, LearnsTheOrderOfTokens) {
   EXPECT_GT(learnt.validation->accuracy, 0.97);
 }
 
-TEST_F(Training, SaysWhatIsWrongWithTheData) {
+TEST_F(Training, ReportsInvalidData) {
   const auto text_for = [&](const std::vector<std::pair<std::string, Tensor>>& arrays) {
     numpy::write_npz_file(arrays, path("data.npz"));
     return error_summary([&] { Trainer(small_cnn(), cnn_options(path("data.npz"))); });
@@ -189,7 +189,7 @@ TEST_F(Training, SaysWhatIsWrongWithTheData) {
             "the model takes batches of another size");
 }
 
-// Impulses of classes at any steps, in order: what CTC is told is the order alone.
+// Resident anonymous memory of this process.
 std::uint64_t own_memory_kilobytes() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
@@ -198,9 +198,9 @@ std::uint64_t own_memory_kilobytes() {
   return 0;
 }
 
-// Wherever the elements lie in the archive, and in a wider type than the model's: a batch at a time
-// is read of them.
-TEST_F(Training, SamplesStayInTheirFile) {
+// Samples at any offset of the archive and in a wider type than the model's are read batch by
+// batch.
+TEST_F(Training, StreamsSamplesFromTheFile) {
   constexpr std::int64_t count = 40'000;
   Builder b("mlp");
   const Var x = b.input("x", "f32[8, 64]");
@@ -211,7 +211,7 @@ TEST_F(Training, SamplesStayInTheirFile) {
     samples.set_real(k * 64 + 3, static_cast<double>(k));
     target.set_integer(k, k % 5);
   }
-  for (const char* other : {"a", "ab", "abc", "abcd"}) {  // moves those behind it by a byte
+  for (const char* other : {"a", "ab", "abc", "abcd"}) {  // shifts the following data by a byte
     const std::string file = path(concat(other, ".npz"));
     numpy::write_npz_file({{other, Tensor(DType::U8, {1})}, {"x", samples}, {"target", target}},
                           file);
@@ -231,7 +231,7 @@ TEST_F(Training, SamplesStayInTheirFile) {
   }
 }
 
-TEST_F(Training, LearnsWhatSequencesSay) {
+TEST_F(Training, CtcTask) {
   constexpr std::int64_t kSamples = 512, kSteps = 12, kClassCount = 4, kLabels = 3;
   Tensor x(DType::F32, {kSamples, kSteps, kClassCount}), target(DType::I64, {kSamples, kLabels});
   Random random(3);
@@ -290,7 +290,7 @@ TEST_F(Training, LearnsWhatSequencesSay) {
             "a sample has more labels than the model has steps for");
 }
 
-TEST_F(Training, RefusesACheckpointThatIsDamagedOrAnothers) {
+TEST_F(Training, RefusesDamagedAndForeignCheckpoints) {
   TrainerOptions options = cnn_options("");
   options.data = "synthetic";
   options.synthetic_samples = 128;
@@ -320,8 +320,8 @@ TEST_F(Training, RefusesACheckpointThatIsDamagedOrAnothers) {
   EXPECT_EQ(summary(), "nothing to resume from");
 }
 
-// A disk that is full: the checkpoint from before stays as it was.
-TEST_F(Training, KeepsTheCheckpointWhereTheNextDoesNotFit) {
+// A full disk: the previous checkpoint stays intact.
+TEST_F(Training, KeepsThePreviousCheckpointOnAFullDisk) {
   TrainerOptions options = cnn_options("");
   options.data = "synthetic";
   options.synthetic_samples = 128;
@@ -357,7 +357,7 @@ TEST_F(Training, KeepsTheCheckpointWhereTheNextDoesNotFit) {
   EXPECT_EQ(files, 1u);
 }
 
-TEST_F(Training, NamesTheNodeWhereNumbersEnd) {
+TEST_F(Training, NamesTheNodeOfTheFirstNan) {
   Builder b("log");
   const Var x = b.input("x", "f32[N, 2]");
   const Var w = b.constant("f32[2] [-1, 1]", "w");
@@ -374,7 +374,7 @@ TEST_F(Training, NamesTheNodeWhereNumbersEnd) {
   EXPECT_NE(text.find("the logarithm"), std::string::npos) << text;
 }
 
-TEST(TrainingOptions, ReadSettings) {
+TEST(TrainingOptions, ParsesSettings) {
   TrainOptions options;
   set_optimizer(options, "adamw,lr=3e-4,weight_decay=0.1,clip=1,loss_scale=auto");
   EXPECT_EQ(options.schedule.rate, 3e-4);

@@ -24,7 +24,7 @@ constexpr const char* kNetwork = R"(graph (x: f32[1, 12, 12, 33]@NHWC) {
 }
 )";
 
-// For a processor of the level that every machine with Tenon has.
+// Compiles for x86-64-v3, the baseline of every machine that runs Tenon.
 codegen::CompileOptions plain() {
   codegen::CompileOptions options = cpu_options("x86-64-v3");
   return options;
@@ -43,7 +43,7 @@ codegen::CompileOptions tuned(const TuningCache& cache, int threads = 1) {
   return options;
 }
 
-TEST(Tuner, TimesEachWorkOnceAndTheNextRunUsesIt) {
+TEST(Tuner, TimesEachKernelOnceAndReusesTimings) {
   const Graph graph = parse_graph(kNetwork, all_ops());
   TuningCache cache;
   const TuneReport first = tune(graph, cache, quick());
@@ -53,7 +53,7 @@ TEST(Tuner, TimesEachWorkOnceAndTheNextRunUsesIt) {
   const TuneReport second = tune(graph, cache, quick());
   EXPECT_EQ(second.known, first.kernels);
   EXPECT_EQ(second.timed, 0U);
-  // Another number of threads is another matter.
+  // Timings of another number of threads do not apply.
   EXPECT_EQ(tune(graph, cache, quick(2)).known, 0U);
   for (const codegen::Decision& decision : codegen::decide(graph, tuned(cache))) {
     std::size_t accepting = 0;
@@ -66,7 +66,7 @@ TEST(Tuner, TimesEachWorkOnceAndTheNextRunUsesIt) {
   }
 }
 
-TEST(Tuner, WhatIsTunedComputesTheSame) {
+TEST(Tuner, TunedProgramsMatchTheReference) {
   const Graph graph = parse_graph(kNetwork, all_ops());
   TuningCache cache;
   tune(graph, cache, quick());
@@ -81,11 +81,11 @@ TEST(Tuner, WhatIsTunedComputesTheSame) {
     if (threads == 1) first = result;
     EXPECT_TRUE(identical(result, first));
   }
-  // The same cache, the same program.
+  // The same cache gives the same program.
   EXPECT_EQ(codegen::compile(graph, tuned(cache)).code, program.code);
 }
 
-TEST(Tuner, StopsWhenAskedAndKeepsWhatIsDone) {
+TEST(Tuner, InterruptKeepsTimings) {
   const Graph graph = parse_graph(kNetwork, all_ops());
   TuningCache cache;
   TuneOptions options = quick();
@@ -104,7 +104,7 @@ TEST(Tuner, StopsWhenAskedAndKeepsWhatIsDone) {
   EXPECT_EQ(rest.left(), 0U);
 }
 
-TEST(Tuner, NoKernelIsBegunAfterItsTime) {
+TEST(Tuner, HonoursTheTimeLimit) {
   const Graph graph = parse_graph(kNetwork, all_ops());
   TuningCache cache;
   TuneOptions options = quick();
@@ -115,8 +115,8 @@ TEST(Tuner, NoKernelIsBegunAfterItsTime) {
   EXPECT_FALSE(report.was_interrupted);
 }
 
-// A cache says what was fastest, and never what may be used.
-TEST(Tuner, ForbiddenAndUnknownWinnersAreNotChosen) {
+// The cache states the fastest candidate; permission is the target's decision.
+TEST(Tuner, IgnoresForbiddenAndUnknownWinners) {
   const Graph graph = parse_graph(kNetwork, all_ops());
   TuningCache cache;
   const codegen::Decision decision = codegen::decide(graph, plain()).front();
@@ -145,7 +145,7 @@ TEST(Tuner, ForbiddenAndUnknownWinnersAreNotChosen) {
   EXPECT_EQ(chosen(false), "tiles 6x16");
 }
 
-TEST(Tuner, ASymbolGetsRangesWithoutGaps) {
+TEST(Tuner, SymbolRangesAreGapless) {
   const Graph graph = parse_graph(R"(graph <N in [1, 40]> (a: f32[N, 24]) {
   b = constant f32[24, 40] normal(seed = 1, mean = 0.0, deviation = 0.1)
   y = matmul(a, b)
@@ -161,7 +161,7 @@ TEST(Tuner, ASymbolGetsRangesWithoutGaps) {
   EXPECT_EQ(kernels.front().ranges.front().lo, 1);
   EXPECT_EQ(kernels.front().ranges.back().hi, 40);
   EXPECT_EQ(problem_of(kernels.front()), std::nullopt);
-  // Several versions, whatever the clock said.
+  // Forces several versions regardless of the timings.
   TunedKernel forced = kernels.front();
   forced.ranges = {{1, 3, "tiles 2x32"}, {4, 30, "tiles 6x16"}, {31, 40, "loops"}};
   cache.store(forced);
@@ -174,20 +174,20 @@ TEST(Tuner, ASymbolGetsRangesWithoutGaps) {
     for (std::int64_t k = 0; k < result.size(); ++k)
       ASSERT_NEAR(result.real_at(k), expected.real_at(k), 1e-5);
   }
-  // A candidate that comes twice packs its weights once.
+  // A candidate that occurs twice packs its weights once.
   forced.ranges = {{1, 3, "tiles 6x16"}, {4, 30, "loops"}, {31, 40, "tiles 6x16"}};
   cache.store(forced);
   const std::uint64_t twice = codegen::compile(graph, tuned(cache)).constant_bytes;
   forced.ranges = {{1, 3, "tiles 6x16"}, {4, 40, "loops"}};
   cache.store(forced);
   EXPECT_EQ(twice, codegen::compile(graph, tuned(cache)).constant_bytes);
-  // Ranges that leave values out are not used.
+  // Ranges with gaps are ignored.
   forced.ranges = {{2, 3, "tiles 2x32"}, {4, 40, "loops"}};
   cache.store(forced);
   EXPECT_EQ(codegen::decide(graph, tuned(cache)).front().selection.why, "least estimated cost");
 }
 
-TEST(Tuner, ANodeAloneIsTheSameWork) {
+TEST(Tuner, SingleNodesShareTimings) {
   const Graph graph = parse_graph(kNetwork, all_ops());
   for (const codegen::Decision& decision : codegen::decide(graph, cpu_options())) {
     bool is_found = false;

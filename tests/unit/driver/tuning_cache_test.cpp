@@ -55,7 +55,7 @@ void expect_equal(const TunedKernel& a, const TunedKernel& b) {
   EXPECT_EQ(to_json({a}), to_json({b}));
 }
 
-TEST_F(TuningCacheTest, KeepsWhatIsStored) {
+TEST_F(TuningCacheTest, StoresAndFindsTimings) {
   {
     TuningCache cache = writer();
     cache.store(some_kernel("one"));
@@ -63,7 +63,7 @@ TEST_F(TuningCacheTest, KeepsWhatIsStored) {
     cache.store(some_kernel("one", 1));
     TunedKernel again = some_kernel("one");
     again.ranges = {{0, 64, "loops"}};
-    cache.store(again);  // takes the place of the first
+    cache.store(again);  // replaces the first
   }
   const TuningCache cache = reader();
   EXPECT_EQ(cache.all().size(), 3U);
@@ -72,14 +72,14 @@ TEST_F(TuningCacheTest, KeepsWhatIsStored) {
   EXPECT_EQ(found->ranges.size(), 1U);
   EXPECT_EQ(found->timings.size(), 3U);
   expect_equal(*cache.find({"a machine", "a generator", 1}, "one"), some_kernel("one", 1));
-  // Other machines, generators, threads and works have nothing to do with it.
+  // Timings of other machines, generators, thread counts and kernels do not apply.
   EXPECT_FALSE(cache.find({"another machine", "a generator", 2}, "one"));
   EXPECT_FALSE(cache.find({"a machine", "another generator", 2}, "one"));
   EXPECT_FALSE(cache.find({"a machine", "a generator", 3}, "one"));
   EXPECT_FALSE(cache.find({"a machine", "a generator", 2}, "three"));
 }
 
-TEST_F(TuningCacheTest, SeveralProcessesWriteAtOnce) {
+TEST_F(TuningCacheTest, ConcurrentProcessesWrite) {
   constexpr int kProcesses = 4, kKernels = 25;
   std::vector<pid_t> children;
   for (int p = 0; p < kProcesses; ++p) {
@@ -107,8 +107,8 @@ TEST_F(TuningCacheTest, SeveralProcessesWriteAtOnce) {
   EXPECT_EQ(reader().all().size(), static_cast<std::size_t>((kProcesses + 1) * kKernels));
 }
 
-// A process that is killed while it writes loses at most what it was writing.
-TEST_F(TuningCacheTest, AKilledWriterLeavesWholeKernels) {
+// A process that is killed while it writes loses at most the kernel in progress.
+TEST_F(TuningCacheTest, KilledWriterLeavesCompleteKernels) {
   for (int round = 0; round < 5; ++round) {
     const pid_t child = fork();
     if (child == 0) {
@@ -130,7 +130,7 @@ TEST_F(TuningCacheTest, AKilledWriterLeavesWholeKernels) {
   }
 }
 
-TEST_F(TuningCacheTest, OtherFilesAreRefused) {
+TEST_F(TuningCacheTest, RefusesOtherFiles) {
   std::filesystem::create_directories(std::filesystem::path(path_).parent_path());
   std::ofstream(path_)
       << "this is a text and no database, and long enough to be taken for one by nobody";
@@ -145,8 +145,8 @@ TEST_F(TuningCacheTest, OtherFilesAreRefused) {
   EXPECT_EQ(reader().all().size(), 1U);
 }
 
-// Whatever byte is altered: what comes back is whole, or there is an error; nothing crashes.
-TEST_F(TuningCacheTest, AlteredFilesDoNoHarm) {
+// For any altered byte, reads give complete entries or an error, and never crash.
+TEST_F(TuningCacheTest, DetectsAlteredFiles) {
   {
     TuningCache cache = writer();
     for (int k = 0; k < 20; ++k) cache.store(some_kernel(concat("work ", k)));
@@ -179,22 +179,22 @@ TEST_F(TuningCacheTest, AlteredFilesDoNoHarm) {
   message([&] { reader().all(); });
 }
 
-TEST_F(TuningCacheTest, OfAnotherVersionItIsRefused) {
+TEST_F(TuningCacheTest, RefusesOtherVersions) {
   writer().store(some_kernel("one"));
   std::fstream file(path_, std::ios::binary | std::ios::in | std::ios::out);
-  file.seekp(63);  // the last byte of the user's version in the header of the format
+  file.seekp(63);  // the last byte of user_version in SQLite's header
   file.put(9);
   file.close();
   EXPECT_NE(message([&] { reader(); }).find("of another version of Tenon"), std::string::npos);
 }
 
-TEST_F(TuningCacheTest, AsJsonAndBack) {
+TEST_F(TuningCacheTest, JsonRoundTrip) {
   const std::vector<TunedKernel> kernels = {some_kernel("one"), some_kernel("t\two \xc3\xa4")};
   const std::string text = to_json(kernels);
   EXPECT_EQ(to_json(tuned_kernels_from_json(text, "file")), text);
 }
 
-TEST_F(TuningCacheTest, WrongJsonIsRefusedByPlace) {
+TEST_F(TuningCacheTest, RefusesWrongJsonWithItsPosition) {
   const std::string text = to_json({some_kernel("one")});
   const auto refused = [&](const std::string& from, const std::string& to) {
     std::string altered = text;
@@ -222,7 +222,7 @@ TEST_F(TuningCacheTest, WrongJsonIsRefusedByPlace) {
   EXPECT_NE(refused("{", "[").find("expected  JSON"), std::string::npos);
   EXPECT_NE(refused("\"kernels\": [", "\"kernels\": 3, \"x\": [").find("expected  a list"),
             std::string::npos);
-  // Whatever is cut off, there is a message.
+  // Every truncation gives a message.
   for (std::size_t length = 0; length < text.size() - 2; length += 7) {
     message([&] { tuned_kernels_from_json(text.substr(0, length), "file.json"); },
             ErrorKind::InvalidModel);

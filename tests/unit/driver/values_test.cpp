@@ -15,7 +15,7 @@
 namespace tenon::values_test {
 namespace {
 
-// A logarithm of what may be negative, in the middle of a group.
+// A logarithm of possibly negative values inside a fused group.
 constexpr const char* kLogs = R"(graph net (x: f32[4, 8]) {
   one = constant f32[] 1
   two = constant f32[] 2
@@ -27,7 +27,7 @@ constexpr const char* kLogs = R"(graph net (x: f32[4, 8]) {
   return z
 }
 )";
-// What a pass that is wrong makes of a harmless network.
+// A network without faults, for passes that introduce one.
 constexpr const char* kHarmless = R"(graph net (x: f32[4, 8]) {
   a = abs(x)
   one = constant f32[] 1
@@ -54,7 +54,7 @@ Tensor filled(Shape shape, float value) {
   return tensor;
 }
 
-TEST(FindFault, NamesTheNodeInsideItsGroup) {
+TEST(FindFault, NamesTheNodeInsideAGroup) {
   Tensor x = filled({4, 8}, 3);
   x.as_mutable<float>()[9] = 0.5F;
   const Graph graph = parse_graph(kLogs, all_ops());
@@ -78,7 +78,7 @@ TEST(FindFault, NamesTheNodeInsideItsGroup) {
   EXPECT_FALSE(find_fault(graph, {filled({4, 8}, 3)}, search).has_value());
 }
 
-TEST(FindFault, BlamesThePass) {
+TEST(FindFault, NamesThePass) {
   FaultSearch search;
   search.rule.allows_non_finite = false;
   search.passes = {{"keep-all", keep}, {"do-harm", harm}, {"keep-all", keep}};
@@ -92,7 +92,7 @@ TEST(FindFault, BlamesThePass) {
   }
 }
 
-TEST(FindFault, RangeIsOfMagnitudes) {
+TEST(FindFault, RangeLimitsMagnitudes) {
   FaultSearch search;
   search.rule.most = 1e5;
   search.is_compiled = false;
@@ -104,7 +104,7 @@ TEST(FindFault, RangeIsOfMagnitudes) {
   EXPECT_EQ(found->what, "element [0, 0] is -3e+05 (32 of 32 elements)");
 }
 
-TEST(FaultIn, CountsWhatBreaksTheRule) {
+TEST(FaultIn, CountsViolations) {
   Tensor x = filled({2, 3}, 1);
   x.as_mutable<float>()[4] = INFINITY;
   x.as_mutable<float>()[5] = NAN;
@@ -116,9 +116,8 @@ TEST(FaultIn, CountsWhatBreaksTheRule) {
                    .has_value());
 }
 
-// Values of a compiled network lie in whatever layout is fastest; they are shown as the model has
-// them.
-TEST(VisitCompiled, ShowsValuesInTheModelsOrder) {
+// Compiled values have any layout; the observer sees them in the model's.
+TEST(VisitCompiled, ConvertsToTheModelsLayout) {
   const Graph graph = parse_graph(R"(graph net (x: f32[1, 3, 9, 9]) {
   w = constant f32[8, 3, 3, 3] normal(seed = 1, mean = 0.0, deviation = 0.3)
   v = constant f32[8, 8, 3, 3] normal(seed = 2, mean = 0.0, deviation = 0.3)
@@ -149,7 +148,7 @@ TEST(VisitCompiled, ShowsValuesInTheModelsOrder) {
   EXPECT_EQ(diff.first(), nullptr) << diff.first()->name << ": " << diff.first()->comparison.what;
 }
 
-TEST(PlainOrder, PutsBlocksTogether) {
+TEST(PlainOrder, UnpacksBlockedLayouts) {
   Tensor x(DType::F32, {1, 2, 1, 3, 4});  // NCHW4c of 8 channels
   for (std::int64_t k = 0; k < x.size(); ++k) x.set_real(k, static_cast<double>(k));
   const Tensor plain = in_plain_order(x, Layout("NCHW4c"));
@@ -161,7 +160,7 @@ TEST(PlainOrder, PutsBlocksTogether) {
   EXPECT_EQ(last.reals(), (std::vector<double>{0, 3, 1, 4, 2, 5}));
 }
 
-TEST(DiffValues, FindsTheFirstThatDiffersAndThePass) {
+TEST(DiffValues, FindsTheFirstDifferenceAndItsPass) {
   const Graph graph = parse_graph(kHarmless, all_ops());
   const std::vector<Datum> inputs = {filled({4, 8}, 3)};
   ValueList a{"a", {}}, b{"b", {}};

@@ -11,7 +11,7 @@ namespace {
 
 constexpr char kText[] = "what a rank shows";
 
-TEST(VisibleMemory, IsSeenByAnotherProcess) {
+TEST(VisibleMemory, MapsMemoryOfAnotherProcess) {
   VisibleMemory mine;
   const std::shared_ptr<std::byte> memory = mine.allocate(100'000);
   ASSERT_NE(memory, nullptr);
@@ -19,7 +19,7 @@ TEST(VisibleMemory, IsSeenByAnotherProcess) {
   const MemoryWindow window = mine.window_of({at, sizeof kText});
   EXPECT_NE(window.region, 0U);
   const pid_t parent = getpid(), child = fork();
-  if (child == 0) {  // before anything is written there: what comes later is seen too
+  if (child == 0) {  // mapped before the first write: later writes are visible as well
     VisibleMemory theirs;
     const std::span<const std::byte> seen = theirs.view(parent, window);
     for (int tries = 0; tries < 2000 && seen.size() == sizeof kText; ++tries) {
@@ -34,7 +34,7 @@ TEST(VisibleMemory, IsSeenByAnotherProcess) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-TEST(VisibleMemory, HasWindowsForWhatIsItsOwnAlone) {
+TEST(VisibleMemory, MapsOnlyItsOwnRegions) {
   VisibleMemory mine;
   const std::shared_ptr<std::byte> memory = mine.allocate(8192);
   ASSERT_NE(memory, nullptr);
@@ -49,8 +49,8 @@ TEST(VisibleMemory, HasWindowsForWhatIsItsOwnAlone) {
       << "no such file";
 }
 
-// A region that is freed and another in its place are two.
-TEST(VisibleMemory, NumbersRegionsAnew) {
+// A freed region and its successor at the same address have different numbers.
+TEST(VisibleMemory, RenumbersRegions) {
   VisibleMemory mine, theirs;
   std::shared_ptr<std::byte> memory = mine.allocate(4096);
   const MemoryWindow first = mine.window_of({memory.get(), 4});

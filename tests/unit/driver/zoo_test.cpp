@@ -13,8 +13,7 @@
 namespace tenon::zoo_test {
 namespace {
 
-// Means and variances of batch norms are measured, not trained; so are scalars and masks no
-// weights.
+// Weights, without statistics of batch norms, scalars and masks.
 bool is_trained(const Graph& graph, NodeId id) {
   const ValueId value = graph.node(id).results[0];
   const Constant& constant = *graph.constant_of(value);
@@ -74,7 +73,7 @@ TEST_P(ZooNetwork, HasThePublishedSize) {
   EXPECT_EQ(output_type(graph), GetParam().output);
 }
 
-TEST_P(ZooNetwork, PrintsAndParsesBack) {
+TEST_P(ZooNetwork, TextRoundTrip) {
   const Graph graph = zoo::build(GetParam().spec);
   verify(graph);
   EXPECT_TRUE(identical(graph, parse_graph(print(graph), all_ops())));
@@ -116,8 +115,8 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
-// The batch is the first extent of the first input, but for the sequence of an lstm.
-TEST(Zoo, EveryNetworkTakesASymbolForItsBatch) {
+// The batch is the first extent of the first input, except for the sequence of an lstm.
+TEST(Zoo, SymbolicBatch) {
   for (const zoo::Network& network : zoo::networks()) {
     const Graph graph = zoo::build(network.name + "?batch=N");
     const std::size_t axis = network.name == "lstm" ? 1 : 0;
@@ -127,7 +126,7 @@ TEST(Zoo, EveryNetworkTakesASymbolForItsBatch) {
   }
 }
 
-TEST(Zoo, EveryNetworkTakesOtherElementTypes) {
+TEST(Zoo, ElementTypes) {
   for (const zoo::Network& network : zoo::networks()) {
     const Graph graph = zoo::build(network.name + "?dtype=f16");
     EXPECT_TRUE(output_type(graph).starts_with("f16")) << network.name;
@@ -141,7 +140,7 @@ TEST(Zoo, ListsItsNetworks) {
     EXPECT_FALSE(network.summary.empty());
     for (const zoo::Parameter& parameter : network.parameters) {
       EXPECT_FALSE(parameter.summary.empty()) << network.name << " " << parameter.name;
-      // The default is a value like any other.
+      // The default is accepted as an explicit value.
       zoo::build(concat(network.name, "?", parameter.name, "=", parameter.default_value));
     }
   }
@@ -150,7 +149,7 @@ TEST(Zoo, ListsItsNetworks) {
             "bert_base gpt2 vit_b16 lstm mlp ");
 }
 
-TEST(Zoo, GivesTheSameWeightsEachTime) {
+TEST(Zoo, WeightsAreReproducible) {
   const Graph a = zoo::build("mlp"), b = zoo::build("mlp");
   EXPECT_TRUE(identical(a, b));
   EXPECT_FALSE(
@@ -161,7 +160,7 @@ Tensor random_input(const TensorType& type) {
   return Constant::normal(type.dtype, constants(type.dims), 1, 0, 1).materialise();
 }
 
-// Small images, so that the reference is quick; weights are those of the large ones.
+// Small images keep the reference quick; weights are those of the large ones.
 TEST(Zoo, OutputsAreOfOrderOne) {
   for (const char* spec : {"mlp?batch=4", "lstm?seq=4,hidden=64", "resnet18?size=32",
                            "mobilenet_v2?size=32", "squeezenet?size=64", "densenet121?size=32",
@@ -177,8 +176,8 @@ TEST(Zoo, OutputsAreOfOrderOne) {
   }
 }
 
-// The document: sizes 224 -> 56 -> 27 -> 13 -> 6, weights as TensorFlow has them.
-TEST(Zoo, AlexnetIsThatOfTheTensorFlowBenchmark) {
+// Sizes of the document: 224 -> 56 -> 27 -> 13 -> 6, weights as in TensorFlow.
+TEST(Zoo, AlexnetMatchesTheTensorFlowBenchmark) {
   const Graph graph = zoo::build("alexnet?batch=128");
   EXPECT_EQ(type_of(graph, "Variable"), "f32[128, 224, 224, 3]@NHWC");
   EXPECT_EQ(type_of(graph, "conv1/weights"), "f32[11, 11, 3, 64]@HWIO");
@@ -193,7 +192,7 @@ TEST(Zoo, AlexnetIsThatOfTheTensorFlowBenchmark) {
 }
 
 // The document's counts of functions, and its names and bytes of parameters.
-TEST(Zoo, Unet572IsThatOfTheChainerGraph) {
+TEST(Zoo, Unet572MatchesTheChainerGraph) {
   const Graph graph = zoo::build("unet572?batch=8,loss=1,dropout=1");
   EXPECT_EQ(count_of(graph, "conv"), 19u);
   EXPECT_EQ(count_of(graph, "conv_transpose"), 4u);
@@ -214,8 +213,8 @@ TEST(Zoo, Unet572IsThatOfTheChainerGraph) {
   EXPECT_EQ(type_of(graph, "labels"), "i32[8, 388, 388]");
 }
 
-// The document's order of nodes, but for constants.
-TEST(Zoo, Resnet50V1IsThatOfTheRelayModule) {
+// The document's order of nodes, except for constants.
+TEST(Zoo, Resnet50V1MatchesTheRelayModule) {
   const Graph graph = zoo::build("resnet50?form=v1,layout=NHWC,batch=32");
   std::string ops;
   std::size_t count = 0;
@@ -239,14 +238,14 @@ TEST(Zoo, Resnet50V1IsThatOfTheRelayModule) {
   EXPECT_EQ(type_of(graph, "resnet_v1_50/logits/BiasAdd"), "f32[32, 1, 1, 1000]@NHWC");
 }
 
-TEST(Zoo, OffersTheNearestName) {
+TEST(Zoo, SuggestsTheNearestName) {
   EXPECT_EQ(message("resnet5"),
             "zoo has no network 'resnet5'\n  hint      did you mean 'resnet50'?");
   EXPECT_EQ(message("resnet50?bach=4"),
             "zoo:resnet50 has no parameter 'bach'\n  hint      did you mean 'batch'?");
 }
 
-TEST(Zoo, RefusesValuesThatDoNotFit) {
+TEST(Zoo, RefusesInvalidParameters) {
   EXPECT_EQ(message("mlp?batch=0"),
             "zoo:mlp: parameter 'batch' cannot be '0'\n"
             "  expected  a number from 1, or a symbol such as N");

@@ -21,12 +21,12 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 
 struct BadText {
   std::string from, to;  // a change to the document; an empty `from` makes `to` the whole text
-  std::string part;      // of the message
+  std::string part;      // expected part of the message
 };
 
 class AITemplateHostile : public ::testing::TestWithParam<BadText> {};
 
-TEST_P(AITemplateHostile, IsRefusedWithItsPlace) {
+TEST_P(AITemplateHostile, RefusedWithItsPosition) {
   const BadText& bad = GetParam();
   const std::string text =
       bad.from.empty() ? bad.to : replaced(read_fixture(kGolden), bad.from, bad.to);
@@ -77,7 +77,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadText{"'input_accessors': [", "'input_accessors': [5, ",
                 "a tensor accessor should stand here"}));
 
-TEST(AITemplateBadInput, TruncatedTextsAreRefused) {
+TEST(AITemplateBadInput, RefusesTruncatedTexts) {
   const std::string text = read_fixture(kGolden);
   std::size_t refused = 0;
   for (std::size_t size = 0; size < text.size() - 3; size += 7) {
@@ -87,11 +87,12 @@ TEST(AITemplateBadInput, TruncatedTextsAreRefused) {
       ++refused;
     }
   }
-  // Cut behind the tensors or the first operator, it is a smaller dump; then names dangle.
+  // A text that is cut after the tensors or the first operator is a smaller dump with dangling
+  // names.
   EXPECT_EQ(refused, (text.size() - 3 + 6) / 7);
 }
 
-TEST(AITemplateBadInput, UnknownOperatorsAreListedTogether) {
+TEST(AITemplateBadInput, ListsAllUnknownOperators) {
   std::string text = replaced(read_fixture(kGolden), "'op': 'conv2d'", "'op': 'warp2d'");
   try {
     format().read(text, "dump")->graph();
@@ -105,15 +106,15 @@ TEST(AITemplateBadInput, UnknownOperatorsAreListedTogether) {
   }
 }
 
-TEST(AITemplateBadInput, ShapesThatDoNotFitAreErrorsOfTheGraph) {
+TEST(AITemplateBadInput, InconsistentShapesAreGraphErrors) {
   const std::string text = replaced(read_fixture(kGolden), "'group': 1", "'group': 3");
   const std::unique_ptr<Document> document = format().read(text, "dump");
   EXPECT_GE(document->check().mismatches().size(), 1u);
   EXPECT_THROW(document->graph(), Error);
 }
 
-// Operators that lack what they work on are errors, not accidents.
-TEST(AITemplateBadInput, OperatorsWithoutOperandsAreErrors) {
+// Operators without required operands end in an Error, not in a crash.
+TEST(AITemplateBadInput, RefusesOperatorsWithoutOperands) {
   for (const char* op : {"max_pool2d", "conv2d_bias", "gemm_rcr", "bmm_ccr_add", "groupnorm",
                          "nhwc3to8", "reshape", "softmax", "layernorm", "split", "concatenate",
                          "permute021", "dynamic_slice", "reduce_sum"}) {
@@ -126,8 +127,8 @@ TEST(AITemplateBadInput, OperatorsWithoutOperandsAreErrors) {
   }
 }
 
-// A jagged dim stands for its total length.
-TEST(AITemplateBadInput, JaggedDimsComeBack) {
+// A jagged dim prints as its total length.
+TEST(AITemplateBadInput, JaggedDimsRoundTrip) {
   const std::string jagged =
       "{ 'batch_dim': {'depth': 0, 'name': 'b', 'nop': False, 'symbolic_value': b, 'values': [1, "
       "4]},\n"
@@ -148,7 +149,7 @@ TEST(AITemplateBadInput, JaggedDimsComeBack) {
   EXPECT_GE(document->check().mismatches().size(), 1u);
 }
 
-// What a fuzzer asks of each format, on a few thousand texts near the fixtures.
+// The fuzz target's body on a few thousand mutations of the fixtures.
 TEST(AITemplateBadInput, RandomChangesNeverCrash) {
   std::mt19937 random(7);
   const std::vector<std::string> words = {"'",         "[",

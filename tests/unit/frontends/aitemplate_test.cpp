@@ -40,7 +40,7 @@ std::vector<std::string> printed_values() {
   return values;
 }
 
-TEST(AITemplateValues, PrintAsPythonPrintsThem) {
+TEST(AITemplateValues, PrintAsPythonDoes) {
   const std::vector<std::string> values = printed_values();  // by pprint of Python 3.11
   EXPECT_EQ(values.size(), 50u);
   for (const std::string& text : values) {
@@ -48,7 +48,7 @@ TEST(AITemplateValues, PrintAsPythonPrintsThem) {
   }
 }
 
-TEST(AITemplateValues, NumbersPrintAsPythonPrintsThem) {
+TEST(AITemplateValues, NumbersPrintAsPythonDoes) {
   const std::vector<std::pair<double, std::string>> cases = {{0, "0.0"},
                                                              {-0.0, "-0.0"},
                                                              {1, "1.0"},
@@ -64,15 +64,15 @@ TEST(AITemplateValues, NumbersPrintAsPythonPrintsThem) {
   for (const auto& [number, text] : cases) EXPECT_EQ(aitemplate::real_repr(number), text);
 }
 
-TEST(AITemplateValues, TextsAreQuotedAsPythonQuotesThem) {
+TEST(AITemplateValues, StringsAreQuotedAsPythonDoes) {
   EXPECT_EQ(aitemplate::text_repr("plain"), "'plain'");
   EXPECT_EQ(aitemplate::text_repr("it's"), "\"it's\"");
   EXPECT_EQ(aitemplate::text_repr("it's \"both\""), "'it\\'s \"both\"'");
   EXPECT_EQ(aitemplate::text_repr("a\\b\n\t\x01"), "'a\\\\b\\n\\t\\x01'");
 }
 
-// Python before 3.10 leaves a wide data class on its line; since 3.12 an OrderedDict has braces.
-TEST(AITemplateValues, OtherPythonsArePrintedTheirWay) {
+// Python before 3.10 prints a wide data class on one line; since 3.12 an OrderedDict has braces.
+TEST(AITemplateValues, PrintStylesOfPythonVersions) {
   const std::string wide =
       "{ 'a': ExecItem(profiling_key='M == 1024 && N == 1024 && K == 1024', exec_cond='M == 1024', "
       "algo='')}";
@@ -99,13 +99,13 @@ void expect_no_mismatch(const Document& document) {
 
 class AITemplateFixture : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(AITemplateFixture, ComesBackByteForByte) {
+TEST_P(AITemplateFixture, RoundTripsByteForByte) {
   const std::string text = read_fixture(GetParam());
   EXPECT_TRUE(format().recognises(text.substr(0, 4096)));
   EXPECT_EQ(read(text)->text(""), text);
 }
 
-TEST_P(AITemplateFixture, HoldsAllItsClaims) {
+TEST_P(AITemplateFixture, PassesItsCheck) {
   const Findings findings = read(read_fixture(GetParam()))->check();
   std::size_t total = 0;
   for (const auto& kind : findings.kinds()) total += kind.total;
@@ -116,13 +116,13 @@ TEST_P(AITemplateFixture, HoldsAllItsClaims) {
 
 INSTANTIATE_TEST_SUITE_P(Files, AITemplateFixture, ::testing::Values(kGolden, kDynamic, kStrided));
 
-TEST(AITemplate, GoldenFileComesOutOfItsGraph) {
+TEST(AITemplate, GoldenFileRoundTripsThroughItsGraph) {
   const std::string text = read_fixture(kGolden);
   EXPECT_EQ(format().from_graph(read(text)->graph())->text(""), text);
 }
 
-// All but what a dump does not tell: the numbers of parameters.
-TEST(AITemplate, DynamicBatchComesOutOfItsGraph) {
+// Everything except the elements of parameters, which a dump omits.
+TEST(AITemplate, DynamicBatchRoundTripsThroughItsGraph) {
   const std::string text = read_fixture(kDynamic);
   std::string written = format().from_graph(read(text)->graph())->text("");
   for (std::size_t at = written.find("<tenon"); at != std::string::npos;
@@ -132,10 +132,10 @@ TEST(AITemplate, DynamicBatchComesOutOfItsGraph) {
   EXPECT_EQ(written, text);
 }
 
-TEST(AITemplate, TextOfAnotherPythonComesBack) {
+TEST(AITemplate, RoundTripsTextOfAnotherPython) {
   const std::string text = read_fixture(kStrided);
   const std::size_t start = text.find("OrderedDict(["), end = text.find("])", start) + 2;
-  // As Python 3.8 prints it: the data class on one line.
+  // In the style of Python 3.8: the data class on one line.
   const std::string key = "'M == 4 && N == 32 && K == 24'", indent(31, ' ');
   const std::string old = "OrderedDict([ ( " + key + ",\n" + indent +
                           "ExecItem(profiling_key=" + key + ", exec_cond=" + key +
@@ -146,7 +146,7 @@ TEST(AITemplate, TextOfAnotherPythonComesBack) {
   EXPECT_EQ(read(changed)->check().mismatches().size(), 0u);
 }
 
-TEST(AITemplate, RecognisesOnlyItsOwn) {
+TEST(AITemplate, RecognisesOnlyItsFormat) {
   EXPECT_FALSE(format().recognises(""));
   EXPECT_FALSE(format().recognises("Tensors: three"));
   EXPECT_FALSE(format().recognises("{\"Tensors\": 1}"));
@@ -154,9 +154,9 @@ TEST(AITemplate, RecognisesOnlyItsOwn) {
   EXPECT_TRUE(format().recognises("Tensors: \n\nOperators: \n\n"));
 }
 
-// ---- what the specification says of the document ----
+// ---- the specification's statements about the document ----
 
-TEST(AITemplate, GoldenTablesSayWhatTheFileSays) {
+TEST(AITemplate, TablesOfTheGoldenFile) {
   const aitemplate::Dump dump = aitemplate::read_dump(read_fixture(kGolden), "golden").dump;
   std::vector<std::string> names;
   for (const auto& tensor : dump.tensors) names.push_back(*tensor.name);
@@ -182,7 +182,7 @@ TEST(AITemplate, GoldenTablesSayWhatTheFileSays) {
   EXPECT_EQ(group.original_outputs->at(0).name, "output_0");
 }
 
-TEST(AITemplate, GoldenGraphIsConvolutionAndSum) {
+TEST(AITemplate, GraphOfTheGoldenFile) {
   EXPECT_EQ(print(read(read_fixture(kGolden))->graph()),
             "graph (input_0: f16[1, 28, 28, 128]@NHWC, input_1: f16[256, 3, 3, 128]@OHWI, "
             "bias: f16[1, 26, 26, 256]) {\n"
@@ -194,7 +194,7 @@ TEST(AITemplate, GoldenGraphIsConvolutionAndSum) {
 }
 
 // The batch is a symbol; the group of two is one node.
-TEST(AITemplate, DynamicBatchIsASymbol) {
+TEST(AITemplate, DynamicBatchIsSymbolic) {
   const Graph graph = read(read_fixture(kDynamic))->graph();
   EXPECT_EQ(to_string(graph.value(graph.find("images")).type), "f32[batch_size, 16, 16, 8]@NHWC");
   EXPECT_EQ(graph.value(graph.find("images")).type.tensor().dims[0].range(), (Range{1, 64}));
@@ -204,8 +204,8 @@ TEST(AITemplate, DynamicBatchIsASymbol) {
   EXPECT_EQ(group.bodies.at(0).node_count(), 2u);
 }
 
-// What two operators write side by side is a concatenation, what one reads of a part a slice.
-TEST(AITemplate, StridedAccessesAreSlicesAndConcatenations) {
+// Two operators that write adjacent regions form a concatenation; a partial read is a slice.
+TEST(AITemplate, StridedAccessesBecomeSlicesAndConcatenations) {
   const std::string text = print(read(read_fixture(kStrided))->graph());
   for (const char* line :
        {"concatenate_2_0 = concat(add, tanh) {axis = 1}", "einsum(concatenate_2_0, weight)",
@@ -214,7 +214,7 @@ TEST(AITemplate, StridedAccessesAreSlicesAndConcatenations) {
   }
 }
 
-TEST(AITemplate, PageTellsWhyTheSumIsNoBias) {
+TEST(AITemplate, DescribesWhyTheSumIsNotABias) {
   const Page page = read(read_fixture(kGolden))->describe();
   const auto sums = std::find_if(
       page.sections.begin(), page.sections.end(),
@@ -228,7 +228,7 @@ TEST(AITemplate, PageTellsWhyTheSumIsNoBias) {
 // ---- claims ----
 
 // After profiling, conditions are ranges and have kernels.
-TEST(AITemplate, ProfiledConditionsCoverTheBatch) {
+TEST(AITemplate, CheckFindsGapsBetweenConditions) {
   const std::string text = read_fixture(kDynamic);
   const std::size_t start = text.find("OrderedDict(["), end = text.find("])", start) + 2;
   const auto with_ranges = [&](const std::string& low, const std::string& high) {
@@ -241,10 +241,10 @@ TEST(AITemplate, ProfiledConditionsCoverTheBatch) {
     return changed;
   };
   EXPECT_EQ(read(with_ranges("8", "9"))->check().mismatches().size(), 0u);
-  EXPECT_EQ(read(with_ranges("8", "10"))->check().mismatches().size(), 1u);  // 9 has no kernel
+  EXPECT_EQ(read(with_ranges("8", "10"))->check().mismatches().size(), 1u);  // 9 lacks a kernel
 }
 
-TEST(AITemplate, WrongOrderIsFound) {
+TEST(AITemplate, CheckFindsWrongOrder) {
   const std::string text = read_fixture(kGolden);
   const std::size_t first = text.find("{ "), second = text.find("\n\n{ ", first) + 2,
                     third = text.find("\n\n{ ", second) + 2;
@@ -257,8 +257,9 @@ TEST(AITemplate, WrongOrderIsFound) {
   EXPECT_EQ(findings.mismatches()[0].should_be, "input_0");
 }
 
-// The attribute that a number stands in: the last key before it. Nothing tells what the profiler
-// chose (names of kernels; split_k and workspace of an operator that has one), nor alpha.
+// Returns the attribute that contains the number: the last key before it. Empty for values that the
+// document does not determine: choices of the profiler (names of kernels; split_k and workspace of
+// operators that have them) and alpha.
 std::function<std::string(const NumberInText&)> attribute_in(const std::string& text) {
   return [&text](const NumberInText& number) {
     const std::size_t colon = text.rfind("':", number.offset);
@@ -276,7 +277,7 @@ std::function<std::string(const NumberInText&)> attribute_in(const std::string& 
 
 class AITemplateMutation : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(AITemplateMutation, ChangedNumbersAreFound) {
+TEST_P(AITemplateMutation, FindsChangedNumbers) {
   const std::string text = read_fixture(GetParam());
   const MutationResult result = mutate_numbers("aitemplate", text, attribute_in(text), 100);
   EXPECT_GT(result.tried, 99u);
@@ -291,7 +292,7 @@ INSTANTIATE_TEST_SUITE_P(Files, AITemplateMutation, ::testing::Values(kGolden, k
 
 class AITemplateZoo : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(AITemplateZoo, ComesBackWithTheSameStructure) {
+TEST_P(AITemplateZoo, RoundTripsTheStructure) {
   const Graph graph = zoo::build(GetParam());
   const std::string text = format().from_graph(graph)->text("");
   const std::unique_ptr<Document> again = read(text);
@@ -311,13 +312,13 @@ INSTANTIATE_TEST_SUITE_P(Networks, AITemplateZoo,
 
 struct Written {
   const char* graph;
-  std::vector<std::string> kinds;  // of operators, as listed
+  std::vector<std::string> kinds;  // listed operators
 };
 
 class AITemplateNodes : public ::testing::TestWithParam<Written> {};
 
-// Which operators a graph becomes; it comes back as it was, and all that the dump claims holds.
-TEST_P(AITemplateNodes, AreOperators) {
+// The operators that a graph becomes; it round-trips, and the dump passes its check.
+TEST_P(AITemplateNodes, ExportToOperators) {
   const Graph graph = parse_graph(GetParam().graph, all_ops());
   const std::string text = format().from_graph(graph)->text("");
   const std::unique_ptr<Document> again = read(text);
@@ -403,7 +404,7 @@ INSTANTIATE_TEST_SUITE_P(
         Written{R"(graph <N> (a: f32[N, 3]) { b = concat(a, a) {axis = 0} c = relu(b) return c })",
                 {"concatenate", "fused_elementwise"}}));
 
-TEST(AITemplate, NumbersAreTheSameAfterANetworkComesBack) {
+TEST(AITemplate, RoundTripKeepsResults) {
   const Graph graph = zoo::build("mlp");
   const Graph again = read(format().from_graph(graph)->text(""))->graph();
   for (const NodeId id : graph.nodes_in_order()) {
@@ -416,7 +417,7 @@ TEST(AITemplate, NumbersAreTheSameAfterANetworkComesBack) {
   }
 }
 
-TEST(AITemplate, SequencesHaveNoWord) {
+TEST(AITemplate, RefusesSequences) {
   const Graph graph = parse_graph(
       "graph (a: f32[2]) { s = sequence_construct(a, a) b = sequence_length(s) return b }",
       all_ops());

@@ -1,4 +1,4 @@
-// `check` on Chainer's training graphs: what holds, and what every changed number leads to.
+// `check` on Chainer's training graphs: valid documents pass, and every changed number is reported.
 #include "base/error.h"
 #include "frontends/document.h"
 #include "unit/frontends/mutation.h"
@@ -21,7 +21,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text.replace(at, from.size(), to);
 }
 
-TEST(ChainerCheck, EveryClaimOfTheUNetHolds) {
+TEST(ChainerCheck, UNetPasses) {
   const Findings findings = check(read_fixture("unet_chainer.graph.txt"));
   EXPECT_TRUE(findings.mismatches().empty());
   std::map<std::string, std::size_t> holding;
@@ -34,20 +34,23 @@ TEST(ChainerCheck, EveryClaimOfTheUNetHolds) {
   EXPECT_EQ(holding["retained"], 120u);
 }
 
-// One wrong size: the place, what it says, and what all the others say it should be.
-TEST(ChainerCheck, AWrongSizeIsNamedWithWhatItShouldBe) {
+// One wrong size: the message has the position, the stated value and the value that the rest of the
+// document implies.
+TEST(ChainerCheck, ReportsAWrongSizeWithTheExpectedOne) {
   const struct {
     const char *from, *to, *place, *should_be;
   } cases[] = {
-      {"\n0 37879808 _", "\n0 37879812 _", "line 2, column 3", "37879808"},  // made by pooling
-      {"\n91 944111616 _", "\n91 943111616 _", "line 93, column 4", "944111616"},  // by a concat
-      {"\n37 4817408 1", "\n37 4817412 1", "line 39, column 4", "4817408"},        // the labels
-      {"\n53 10469888 0", "\n53 10469892 0", "line 55, column 4", "10469888"},     // the image
+      {"\n0 37879808 _", "\n0 37879812 _", "line 2, column 3", "37879808"},  // result of a pooling
+      // result of a concat
+      {"\n91 944111616 _", "\n91 943111616 _", "line 93, column 4", "944111616"},
+      {"\n37 4817408 1", "\n37 4817412 1", "line 39, column 4", "4817408"},     // the labels
+      {"\n53 10469888 0", "\n53 10469892 0", "line 55, column 4", "10469888"},  // the image
       {"\n6 1179648 /conv_u1b_c/W", "\n6 1179652 /conv_u1b_c/W", "line 8, column 3", "1179648"},
       {"\n47 2304 /conv_d0a_b/W", "\n47 2308 /conv_d0a_b/W", "line 49, column 4", "2304"},
       {"\n10 512 /conv_u1b_c/b", "\n10 516 /conv_u1b_c/b", "line 12, column 4", "512"},
-      {"\n26 262144 /up", "\n26 262143 /up", "line 28, column 4", "262144"},  // no multiple of four
-      {"\n4 4 _", "\n4 8 _", "line 6, column 3", "4"},                        // the loss
+      // not a multiple of four
+      {"\n26 262144 /up", "\n26 262143 /up", "line 28, column 4", "262144"},
+      {"\n4 4 _", "\n4 8 _", "line 6, column 3", "4"},  // the loss
   };
   const std::string text = read_fixture("unet_chainer.graph.txt");
   for (const auto& each : cases) {
@@ -59,8 +62,8 @@ TEST(ChainerCheck, AWrongSizeIsNamedWithWhatItShouldBe) {
   }
 }
 
-// An attribute stands in both records of a function; the sizes tell which of them is wrong.
-TEST(ChainerCheck, OfTwoAttributesTheWrongOneIsNamed) {
+// Both records of a function contain its attributes; the sizes decide which of two is wrong.
+TEST(ChainerCheck, ReportsTheWrongOneOfTwoAttributes) {
   const std::string text = read_fixture("unet_chainer.graph.txt");
   const std::size_t backward = text.find("\nbackward\n");
   const Findings forward = check(replaced(text, "{\"sy\": 1", "{\"sy\": 2"));
@@ -77,9 +80,8 @@ TEST(ChainerCheck, OfTwoAttributesTheWrongOneIsNamed) {
   EXPECT_EQ(back.mismatches()[0].should_be, "1");
 }
 
-// A stride that cannot be is wrong in the record that has it, even if nothing can be inferred with
-// it.
-TEST(ChainerCheck, AnAttributeThatCannotBeIsNamed) {
+// An impossible stride is reported in its record, even if shape inference fails with it.
+TEST(ChainerCheck, ReportsImpossibleAttributes) {
   const std::string text = read_fixture("unet_chainer.graph.txt");
   const Findings findings = check(replaced(text, "{\"sy\": 1", "{\"sy\": 0"));
   ASSERT_EQ(findings.mismatches().size(), 2u);
@@ -88,7 +90,7 @@ TEST(ChainerCheck, AnAttributeThatCannotBeIsNamed) {
   EXPECT_EQ(findings.mismatches()[1].place, "line 123, column 8");
 }
 
-TEST(ChainerCheck, RanksRetainedIndexesAndPairsAreCompared) {
+TEST(ChainerCheck, ComparesRanksRetainedIndexesAndPairs) {
   const std::string text = read_fixture("residual_chainer.graph.txt");
   const std::pair<std::string, std::string> rank{"\"rank\": 19", "\"rank\": 20"};
   const Findings ranks = check(replaced(text, rank.first, rank.second));
@@ -109,9 +111,9 @@ TEST(ChainerCheck, RanksRetainedIndexesAndPairsAreCompared) {
   EXPECT_FALSE(name.mismatches().empty());
 }
 
-// One element more or less, or twice as many, in each tensor: found, blamed on that tensor and put
-// right.
-TEST(ChainerMutation, EverySizeFollowsFromTheOthers) {
+// Each tensor's size plus one element, minus one element, and doubled: reported at that tensor with
+// the right size.
+TEST(ChainerMutation, EverySizeIsDetermined) {
   const std::string text = read_fixture("unet_chainer.graph.txt");
   std::size_t tried = 0, caught = 0, named = 0;
   for (std::size_t at = text.find('\n') + 1; text[at] != 'f'; at = text.find('\n', at) + 1) {
@@ -132,8 +134,8 @@ TEST(ChainerMutation, EverySizeFollowsFromTheOthers) {
   std::cout << "chainer: " << caught << " of " << tried << " sizes caught, " << named
             << " put right\n";
   EXPECT_EQ(tried, 216u);
-  // Twice the bytes of the labels are class numbers of 64 bits; twice the first weights go with
-  // twice the channels of the image.
+  // Labels of twice the bytes are 64-bit class numbers; first weights of twice the size belong to
+  // an image with twice the channels.
   EXPECT_EQ(caught, tried - 1);
   EXPECT_EQ(named, tried - 2);
 }
@@ -141,7 +143,7 @@ TEST(ChainerMutation, EverySizeFollowsFromTheOthers) {
 std::size_t digits_in(const std::string& text) { return numbers_in(text).size(); }
 
 // Digits inside the paths of parameters are names, and those of input indexes and tags are not.
-TEST(ChainerMutation, NearlyEveryChangedNumberIsFound) {
+TEST(ChainerMutation, FindsChangedNumbers) {
   for (const char* name :
        {"unet_chainer.graph.txt", "residual_chainer.graph.txt", "mlp_chainer.graph.txt"}) {
     const std::string text = read_fixture(name);
@@ -156,7 +158,7 @@ TEST(ChainerMutation, NearlyEveryChangedNumberIsFound) {
       const std::string before = line.substr(0, number.column - 1);
       if (number.line == 1) return "header count";
       if (line.rfind('{', 0) == 0) {
-        // The name of the attribute that holds it.
+        // The name of the attribute that contains the number.
         const std::size_t colon = before.rfind("\": ");
         const std::size_t quote = colon == std::string::npos ? colon : before.rfind('"', colon - 1);
         if (quote == std::string::npos) return "";

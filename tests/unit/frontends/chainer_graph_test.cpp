@@ -1,4 +1,4 @@
-// Chainer's training graphs as graphs: the numbers they compute, and back from any graph.
+// Chainer's training graphs: results of the imported graphs, and export of any graph.
 #include "base/error.h"
 #include "driver/zoo/zoo.h"
 #include "frontends/chainer/importer.h"
@@ -46,7 +46,7 @@ const Tensor& weight(std::map<std::string, Tensor>& values, const std::string& p
   return values.at(path);
 }
 
-TEST(ChainerRun, TheMlpComputesWhatItSays) {
+TEST(ChainerRun, MlpMatchesDirectEvaluation) {
   const Graph graph = import_tables(fixture("mlp"), "mlp");
   std::map<std::string, Tensor> values =
       values_of(graph, {some_tensor(graph, 0, 1), some_tensor(graph, 1, 2)});
@@ -74,7 +74,7 @@ TEST(ChainerRun, TheMlpComputesWhatItSays) {
   EXPECT_NEAR(values.at(graph.value(graph.outputs()[0]).name).real_at(0), loss, 1e-5);
 }
 
-// Images [N, C, S, S] computed plainly, for the residual network.
+// Plain reference for images [N, C, S, S] of the residual network.
 struct Image {
   std::int64_t n, c, s;
   std::vector<double> data;
@@ -164,7 +164,7 @@ class PlainResidual {
     for (std::size_t k = 0; k < a.data.size(); ++k) a.data[k] += b.data[k];
     return a;
   }
-  // 3 x 3 at every second pixel; the last window hangs over the edge.
+  // Max-pooling 3 x 3, stride 2; the last window extends over the edge.
   static Image max_pool(Image x) {
     Image y = image(x.n, x.c, 10);
     for (std::int64_t n = 0; n < x.n; ++n)
@@ -184,7 +184,7 @@ class PlainResidual {
   std::map<std::string, Tensor>& values_;
 };
 
-TEST(ChainerRun, TheResidualNetworkComputesWhatItSays) {
+TEST(ChainerRun, ResidualNetworkMatchesDirectEvaluation) {
   const Graph graph = import_tables(fixture("residual"), "residual");
   const std::vector<std::int64_t> classes{3, 0, 9, 5};
   std::map<std::string, Tensor> values =
@@ -193,8 +193,8 @@ TEST(ChainerRun, TheResidualNetworkComputesWhatItSays) {
   EXPECT_NEAR(loss, PlainResidual(values).loss(), 1e-4);
 }
 
-// Every node with its attributes and types and with what stands below it, whatever the order of
-// nodes. Weights count by their types alone, since the file has none of their numbers.
+// Returns every node with its attributes, types and operand subtrees, independent of the order of
+// nodes. Weights are compared by type only, since the format omits their elements.
 std::multiset<std::string> node_texts(const Graph& graph) {
   std::map<ValueId, std::size_t> hashes;
   const std::hash<std::string> hash;
@@ -230,7 +230,7 @@ std::multiset<std::string> node_texts(const Graph& graph) {
   return texts;
 }
 
-TEST(ChainerZoo, EveryNetworkComesBack) {
+TEST(ChainerZoo, RoundTripsEveryNetwork) {
   for (const char* name :
        {"resnet18", "resnet50", "alexnet", "alexnet?form=torch", "vgg16", "mobilenet_v2", "unet572",
         "unet572?loss=1,dropout=1,batch=8", "unet256", "squeezenet", "densenet121", "bert_base",
@@ -245,7 +245,7 @@ TEST(ChainerZoo, EveryNetworkComesBack) {
   }
 }
 
-TEST(ChainerZoo, WhatHasNoSizeIsListed) {
+TEST(ChainerZoo, ListsValuesWithoutSize) {
   const std::pair<const char*, const char*> cases[] = {
       {"mlp?batch=N", "has no size"},
   };
@@ -261,7 +261,7 @@ TEST(ChainerZoo, WhatHasNoSizeIsListed) {
 }
 
 // The zoo's U-Net is the network of the file: the same functions over the same sizes.
-TEST(ChainerZoo, OurUNetHasTheFunctionsAndSizesOfTheFile) {
+TEST(ChainerZoo, UNetMatchesTheFile) {
   const auto summary = [](const Tables& tables) {
     std::multiset<std::string> lines;
     for (const Function& function : tables.forward) {
@@ -289,8 +289,8 @@ TEST(ChainerZoo, OurUNetHasTheFunctionsAndSizesOfTheFile) {
   EXPECT_EQ(names_of_ours, names_of_file);
 }
 
-// A file read and written from its graph has the same functions, attributes and all.
-TEST(ChainerZoo, FixturesSurviveTheWayThroughTheGraph) {
+// A file that is imported and exported has the same functions and attributes.
+TEST(ChainerZoo, FixturesRoundTripThroughTheGraph) {
   for (const char* name : {"unet", "residual"}) {
     const Tables tables = fixture(name), again = tables_of(import_tables(tables, name));
     std::multiset<std::string> before, after;
@@ -313,8 +313,8 @@ Retained retained_in(const std::string& text, const std::string& op) {
   throw Error("no such node");
 }
 
-// What the gradient rules themselves read.
-TEST(ChainerRetained, FollowsFromTheGradientRules) {
+// The values that the gradient rules read.
+TEST(ChainerRetained, DerivedFromGradientRules) {
   const auto is = [](std::vector<std::int64_t> inputs, std::vector<std::int64_t> outputs) {
     return Retained{std::move(inputs), std::move(outputs)};
   };
@@ -333,8 +333,8 @@ TEST(ChainerRetained, FollowsFromTheGradientRules) {
             is({1}, {}));
 }
 
-// Its gradient by the running statistics reads types of values while it adds others.
-TEST(ChainerWrite, TrainingNormalisationWithAllItsResults) {
+// The gradient with respect to running statistics reads types of values while it adds others.
+TEST(ChainerWrite, BatchNormTrainingWithAllResults) {
   const Graph graph = parse_graph(
       "graph m (x: f32[2, 4, 4], s: f32[4], b: f32[4], v: f32[4], m: f32[4]) {\n"
       "  y, mean, variance = batch_norm_training(x, s, b, m, v)\n"

@@ -1,4 +1,5 @@
-// Shapes of Chainer's training graphs, found from sizes, and each function as operators.
+// Shape inference for Chainer's training graphs from sizes in bytes, and each function as
+// operators.
 #include "base/error.h"
 #include "frontends/chainer/importer.h"
 #include "frontends/chainer/solver.h"
@@ -24,7 +25,7 @@ std::string type_of(const Tables& tables, const ShapeSolution& solution, std::in
   return "no such variable";
 }
 
-TEST(ChainerShapes, TheUNetHasOneSolution) {
+TEST(ChainerShapes, UNetHasOneSolution) {
   const Tables tables = fixture("unet");
   const ShapeSolution solution = solve_shapes(tables, "unet");
   ASSERT_TRUE(solution.is_solved);
@@ -41,8 +42,9 @@ TEST(ChainerShapes, TheUNetHasOneSolution) {
   }
 }
 
-// Pads keep every extent, so a larger image in a smaller batch fits too; the labels tell the batch.
-TEST(ChainerShapes, SeveralSolutionsAreSaidAndTheLikeliestTaken) {
+// Pads keep every extent, so that a larger image in a smaller batch fits as well; the labels
+// determine the batch.
+TEST(ChainerShapes, ReportsAmbiguityAndTakesTheLikeliest) {
   const Tables tables = fixture("residual");
   const ShapeSolution solution = solve_shapes(tables, "residual");
   ASSERT_TRUE(solution.is_solved);
@@ -71,7 +73,7 @@ TEST(ChainerShapes, ClassNumbersMayHave64Bits) {
   }
 }
 
-// One function over inputs of these sizes; gives the type of everything.
+// One function over inputs of these sizes; prints the types of all values.
 struct Record {
   std::string name, attributes;
   std::vector<std::string> inputs;  // "bytes name"
@@ -104,7 +106,7 @@ std::vector<std::string> types_of(const Record& record) {
 }
 using Types = std::vector<std::string>;
 
-TEST(ChainerShapes, EachFunctionTellsItsShapes) {
+TEST(ChainerShapes, ShapeRulesOfFunctions) {
   const std::string conv =
       R"("ph": 0, "pw": 0, "dy": 1, "dx": 1, "groups": 1, "cover_all": false})";
   // 2 x 3 x 9 x 9, 5 filters of 3 x 3, stride 2: 4 x 4.
@@ -113,7 +115,7 @@ TEST(ChainerShapes, EachFunctionTellsItsShapes) {
                       {"1944 0", "540 /W", "20 /b"},
                       640}),
             (Types{"f32[2, 3, 9, 9]", "f32[5, 3, 3, 3]", "f32[5]", "f32[2, 5, 4, 4]"}));
-  // The same windows in three groups: a filter sees one channel.
+  // The same windows in three groups: a filter has one channel.
   EXPECT_EQ(
       types_of(
           {"Convolution2DFunction",
@@ -174,7 +176,7 @@ std::string import_message(const Tables& tables) {
   return error_text([&] { import_tables(tables, "file"); });
 }
 
-TEST(ChainerShapes, WhatContradictsIsNamed) {
+TEST(ChainerShapes, ReportsContradictions) {
   const std::string message =
       import_message(one_record({"LinearFunction", "{}", {"120 0", "80 /W", "20 /b"}, 96}));
   EXPECT_NE(message.find("no shapes give every tensor its size"), std::string::npos) << message;
@@ -182,7 +184,7 @@ TEST(ChainerShapes, WhatContradictsIsNamed) {
   EXPECT_NE(message.find("line 5, column 3"), std::string::npos) << message;
 }
 
-TEST(ChainerShapes, AttributesThatCannotBeAreRefused) {
+TEST(ChainerShapes, RefusesImpossibleAttributes) {
   const std::pair<const char*, const char*> cases[] = {
       {R"({"kh": 0, "kw": 2, "sy": 2, "sx": 2, "ph": 0, "pw": 0})", "'kh' is out of range"},
       {R"({"kh": 2, "kw": 2, "sy": 2, "sx": 0, "ph": 0, "pw": 0})", "'sx' is out of range"},
@@ -200,7 +202,7 @@ TEST(ChainerShapes, AttributesThatCannotBeAreRefused) {
   }
 }
 
-TEST(ChainerShapes, UnknownFunctionsAreCountedTogether) {
+TEST(ChainerShapes, CountsUnknownFunctions) {
   const Tables tables = one_record({"ROIPooling2D", "{}", {"64 0", "20 1"}, 16});
   try {
     import_tables(tables, "file");
@@ -212,7 +214,7 @@ TEST(ChainerShapes, UnknownFunctionsAreCountedTogether) {
   }
 }
 
-// The nodes of one function, without its constants' numbers.
+// The nodes of one function, without its constants' elements.
 std::string nodes_of(const Record& record) {
   const Graph graph = import_tables(one_record(record), "record");
   std::string text;

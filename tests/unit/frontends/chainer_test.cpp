@@ -1,5 +1,4 @@
-// The text of Chainer's training graphs: read into tables, written again, refused where it is
-// wrong.
+// Text of Chainer's training graphs: parsing to tables, printing, and refusals.
 #include "base/error.h"
 #include "base/text.h"
 #include "frontends/chainer/functions.h"
@@ -23,14 +22,14 @@ std::string message_of(const std::string& text) {
   return error_text([&] { parse_tables(text, "file"); });
 }
 
-TEST(ChainerText, FixturesAreWrittenAgainByteForByte) {
+TEST(ChainerText, FixturesRoundTripByteForByte) {
   for (const char* name : kFixtures) {
     const std::string text = read_fixture(name);
     EXPECT_EQ(print_tables(parse_tables(text, name)), text) << name;
   }
 }
 
-TEST(ChainerText, EveryFixtureIsRecognisedAndNoOtherFile) {
+TEST(ChainerText, RecognisesOnlyItsFormat) {
   const DocumentFormat* format = find_document_format("chainer");
   ASSERT_NE(format, nullptr);
   for (const char* name : kFixtures) EXPECT_TRUE(format->recognises(read_fixture(name))) << name;
@@ -44,7 +43,7 @@ TEST(ChainerText, EveryFixtureIsRecognisedAndNoOtherFile) {
   }
 }
 
-TEST(ChainerText, TablesHoldWhatTheFileSays) {
+TEST(ChainerText, TablesOfAFixture) {
   const Tables tables = parse_tables(read_fixture("unet_chainer.graph.txt"), "unet");
   ASSERT_EQ(tables.variables.size(), 108u);
   ASSERT_EQ(tables.forward.size(), 60u);
@@ -83,7 +82,7 @@ TEST(ChainerText, AttributesPrintAsPythonDoes) {
             "{\"a\": 1, \"b\": [1, 2]}");
 }
 
-TEST(ChainerText, BadAttributesAreRefused) {
+TEST(ChainerText, RefusesBadAttributes) {
   const std::string deep = "{\"a\": " + std::string(200, '[') + std::string(200, ']') + "}";
   const std::pair<std::string, const char*> cases[] = {
       {"", "need '{'"},
@@ -121,7 +120,7 @@ std::string one_function(std::string header, std::string variables, std::string 
          backward + "ReLU\n{\"rank\": 0}\n";
 }
 
-TEST(ChainerText, HostileFilesAreRefusedWithTheirPlace) {
+TEST(ChainerText, RefusesHostileFilesWithTheirPosition) {
   const std::string vars = "0 16 0\n1 16 _\n", fwd = "1 1\n0 _\n1\n",
                     bwd = "2 1\n1 gradient\n1 output\n0\n";
   ASSERT_EQ(message_of(one_function("2 2", vars, fwd, bwd)), "no error");
@@ -173,14 +172,14 @@ TEST(ChainerText, HostileFilesAreRefusedWithTheirPlace) {
   }
 }
 
-TEST(ChainerText, ATruncatedFileIsRefusedAtEveryLength) {
+TEST(ChainerText, RefusesTruncatedFiles) {
   const std::string text = read_fixture("mlp_chainer.graph.txt");
   for (std::size_t length = 0; length < text.size(); ++length) {
     EXPECT_THROW(parse_tables(text.substr(0, length), "cut"), Error) << length;
   }
 }
 
-TEST(ChainerText, ALongCycleIsFoundWithoutRecursion) {
+TEST(ChainerText, FindsLongCyclesWithoutRecursion) {
   const int count = 20000;
   std::string text = concat(count, " ", 2 * count, "\n"), forward, backward;
   for (int k = 0; k < count; ++k) {
@@ -192,7 +191,7 @@ TEST(ChainerText, ALongCycleIsFoundWithoutRecursion) {
   EXPECT_NE(message_of(text + forward + backward).find("its own outputs"), std::string::npos);
 }
 
-TEST(ChainerText, SubscriptsReadAndPrint) {
+TEST(ChainerText, SubscriptsRoundTrip) {
   const auto subscripts = [](const std::string& text) {
     Tables tables;
     tables.forward.resize(1);
@@ -217,8 +216,8 @@ TEST(ChainerText, SubscriptsReadAndPrint) {
   }
 }
 
-// Whatever a changed byte makes of a file: an Error or a document that can be used.
-TEST(ChainerText, ChangedBytesNeverDoHarm) {
+// A changed byte leads to an Error or to a document that supports every operation.
+TEST(ChainerText, SurvivesChangedBytes) {
   const DocumentFormat* format = find_document_format("chainer");
   std::mt19937 random(5);
   for (const char* name : {"mlp_chainer.graph.txt", "residual_chainer.graph.txt"}) {
@@ -252,7 +251,7 @@ TEST(ChainerText, ChangedBytesNeverDoHarm) {
   }
 }
 
-// What the literature and our own computations say of the U-Net's training step.
+// Published and independently computed numbers of the U-Net's training step.
 TEST(ChainerTraining, UNetTotalsAndPeaks) {
   const TrainingGraph graph =
       training_graph(parse_tables(read_fixture("unet_chainer.graph.txt"), "unet"), "unet");
@@ -291,8 +290,9 @@ TEST(ChainerTraining, UNetTotalsAndPeaks) {
   EXPECT_EQ(kept_bytes / 1'000'000, 6'558);
 }
 
-// A value that a function reads twice stands once in its forward record, twice in its backward one.
-TEST(ChainerTraining, AFunctionMayReadAValueTwice) {
+// A value that a function reads twice appears once in its forward record, twice in its backward
+// one.
+TEST(ChainerTraining, RepeatedOperands) {
   const Tables tables = parse_tables(read_fixture("mlp_chainer.graph.txt"), "mlp");
   const TrainingGraph graph = training_graph(tables, "mlp");
   const auto square = std::find_if(graph.steps.begin(), graph.steps.end(),

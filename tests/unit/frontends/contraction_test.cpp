@@ -77,7 +77,7 @@ Tensor numbers(Shape shape, const std::vector<double>& values) {
   return Tensor::of(DType::F32, std::move(shape), values);
 }
 
-TEST(Contraction, GemmComesApart) {
+TEST(Contraction, DecomposesGemm) {
   const ModelProto model =
       one_node(7, {{"a", {"3", "2"}}, {"b", {"3", "4"}}, {"c", {"4"}}},
                {"Gemm", {"a", "b", "c"}, {"y"}, {{"transA", std::int64_t{1}}, {"alpha", 0.5F}}});
@@ -89,7 +89,7 @@ TEST(Contraction, GemmComesApart) {
             "  y = add(mul, c)\n");
 }
 
-TEST(Contraction, PadsGiveWayToAutoPad) {
+TEST(Contraction, AutoPadOverridesPads) {
   const ModelProto model = one_node(1, {{"x", {"1", "1", "H", "8"}}},
                                     {"MaxPool",
                                      {"x"},
@@ -110,14 +110,14 @@ TEST(Contraction, OutputShapesMayNameBatchAndChannels) {
   EXPECT_EQ(lines(model), "  y = conv_transpose(x, w) {output_shape = [6], strides = [2]}\n");
 }
 
-TEST(Contraction, BytesWithoutZeroPointsStayBytes) {
+TEST(Contraction, Int8WithoutZeroPoints) {
   const ModelProto model =
       one_node(10, {{"a", {"2", "3"}, TensorProto::UINT8}, {"b", {"3", "2"}, TensorProto::INT8}},
                {"MatMulInteger", {"a", "b"}, {"y"}});
   EXPECT_EQ(lines(model), "  y = matmul(a, b) {out_dtype = i32}\n");
 }
 
-TEST(Contraction, ZeroPointsLieAlongTheChannelsOfTheWeights) {
+TEST(Contraction, ZeroPointsPerWeightChannel) {
   const ModelProto model = one_node(10,
                                     {{"x", {"1", "1", "2"}, TensorProto::UINT8},
                                      {"w", {"2", "1", "1"}, TensorProto::UINT8},
@@ -131,8 +131,8 @@ TEST(Contraction, ZeroPointsLieAlongTheChannelsOfTheWeights) {
   EXPECT_EQ(results.front(), (std::vector<double>{2, 400, -5, -1000}));
 }
 
-// Without a past the sequence starts from zeros; what is kept are the last inputs.
-TEST(Contraction, CausalConvolutionKeepsItsState) {
+// Without a past the sequence starts from zeros; the new state is the last inputs.
+TEST(Contraction, CausalConvolutionWithState) {
   const ModelProto fresh = one_node(27, {{"x", {"1", "1", "3"}}, {"w", {"1", "1", "3"}}},
                                     {"CausalConvWithState", {"x", "w"}, {"y", "state"}});
   const Tensor x = numbers({1, 1, 3}, {1, 2, 3}), w = numbers({1, 1, 3}, {100, 10, 1});
@@ -157,7 +157,7 @@ TEST(Contraction, GlobalPoolsAreReductions) {
             "  y = reduce_l2(x) {axes = [2, 3]}\n");
 }
 
-// What is written must compute the same, whatever the layouts were.
+// The exported model must compute the same for any layouts of the graph.
 void expect_same_after_export(const std::string& text, const std::vector<Tensor>& inputs) {
   const Graph graph = parse_graph(text, all_ops());
   const std::string bytes = export_onnx(graph, ExportOptions{});
@@ -165,7 +165,7 @@ void expect_same_after_export(const std::string& text, const std::vector<Tensor>
   EXPECT_EQ(run(graph, inputs), run(back, inputs)) << text;
 }
 
-TEST(Contraction, ExportMovesLayoutsAround) {
+TEST(Contraction, ExportInsertsTransposes) {
   const Tensor image = numbers({1, 2, 3, 2}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
   const Tensor weights = numbers({1, 2, 2, 3}, {1, 0, 2, 1, 1, 0, 3, 1, 0, 1, 2, 1});
   expect_same_after_export(
@@ -180,7 +180,7 @@ TEST(Contraction, ExportMovesLayoutsAround) {
       {image});
 }
 
-TEST(Contraction, GradientsOfConvolutionsAreConvolutions) {
+TEST(Contraction, GradientsOfConvolutionsExportAsConvolutions) {
   const Tensor dy = numbers({1, 1, 2}, {1, 10}), w = numbers({1, 1, 2}, {2, 3});
   expect_same_after_export(
       "graph (dy: f32[1, 1, 2], w: f32[1, 1, 2]) {\n"

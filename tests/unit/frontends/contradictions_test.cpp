@@ -1,4 +1,4 @@
-// Models that say one thing and do another: each is refused, with what it said and what it does.
+// Self-contradictory models: each is refused with the stated and the inferred value.
 #include "unit/frontends/onnx_model.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ ModelProto conv_model(const std::vector<std::int64_t>& kernel_shape) {
   return model;
 }
 
-TEST(OnnxContradictions, OutputsAreWhatTheModelSays) {
+TEST(OnnxContradictions, OutputTypes) {
   ModelProto right = relu_model();
   set_type(*right.mutable_graph()->add_output(), "y", {"2", "N"});
   EXPECT_EQ(refusal_of(right), "");
@@ -58,7 +58,7 @@ TEST(OnnxContradictions, OutputsAreWhatTheModelSays) {
   EXPECT_NE(refusal_of(element).find("expected  i64[2, 3], as declared"), std::string::npos);
 }
 
-TEST(OnnxContradictions, OperatorsTakeTheirInputsAndNoMore) {
+TEST(OnnxContradictions, NumberOfInputs) {
   ModelProto model = relu_model();
   model.mutable_graph()->mutable_node(0)->add_input("x");
   add_output(*model.mutable_graph(), "y");
@@ -67,12 +67,12 @@ TEST(OnnxContradictions, OperatorsTakeTheirInputsAndNoMore) {
             "  at        m.onnx, node 'act' (Relu)\n"
             "  expected  at most 1\n"
             "  got       2");
-  // An input without a name is none.
+  // An input with an empty name is absent.
   model.mutable_graph()->mutable_node(0)->set_input(1, "");
   EXPECT_EQ(refusal_of(model), "");
 }
 
-TEST(OnnxContradictions, DropoutHasInputsThatNothingReads) {
+TEST(OnnxContradictions, UnusedInputsOfDropout) {
   ModelProto model = new_model();
   GraphProto& graph = *model.mutable_graph();
   add_input(graph, "x", {"2"});
@@ -82,7 +82,7 @@ TEST(OnnxContradictions, DropoutHasInputsThatNothingReads) {
   EXPECT_EQ(refusal_of(model), "");
 }
 
-TEST(OnnxContradictions, TheKernelIsThatOfTheWeights) {
+TEST(OnnxContradictions, KernelShapeMatchesWeights) {
   EXPECT_EQ(refusal_of(conv_model({3, 3})), "");
   EXPECT_EQ(refusal_of(conv_model({})), "");
   EXPECT_EQ(refusal_of(conv_model({3, 2})),
@@ -93,7 +93,7 @@ TEST(OnnxContradictions, TheKernelIsThatOfTheWeights) {
   EXPECT_NE(refusal_of(conv_model({3})), "");
 }
 
-TEST(OnnxContradictions, AttributesAreOfTheirKind) {
+TEST(OnnxContradictions, AttributeTypes) {
   ModelProto model = new_model();
   GraphProto& graph = *model.mutable_graph();
   add_input(graph, "x", {"2"});
@@ -105,7 +105,7 @@ TEST(OnnxContradictions, AttributesAreOfTheirKind) {
             "  got       INT");
 }
 
-TEST(OnnxContradictions, VersionsThatDoNotExist) {
+TEST(OnnxContradictions, UnknownVersions) {
   for (const std::int64_t version : {0, -1}) {
     ModelProto model = relu_model();
     add_output(*model.mutable_graph(), "y");
@@ -123,7 +123,7 @@ TEST(OnnxContradictions, VersionsThatDoNotExist) {
   }
 }
 
-TEST(OnnxContradictions, ZeroPointsNeedTheAxisThatTheyRunAlong) {
+TEST(OnnxContradictions, ZeroPointsPerAxisRequireTheAxis) {
   ModelProto model = new_model();
   GraphProto& graph = *model.mutable_graph();
   add_input(graph, "a", {}, TensorProto::UINT8);

@@ -16,9 +16,9 @@
 namespace tenon::document_return_test {
 namespace {
 
-// What `convert` writes, `check` passes and `convert` reads back to the same network, or it is
-// refused with the reason: for every format, networks of the zoo, documents and random graphs. A
-// sample here; tools/round_trip prints the table of all (TENON_ROUND_TRIP = how many random
+// Round trips of every format: the output of `convert` passes `check` and converts back to the same
+// network, or the conversion is refused with a reason. Runs zoo networks, documents and a sample of
+// random graphs; tools/round_trip prints the table of all (TENON_ROUND_TRIP: number of random
 // graphs).
 struct Cell {
   std::size_t tried = 0, written = 0, clean = 0, equal = 0;
@@ -76,7 +76,7 @@ class Table {
   std::map<std::string, std::size_t> refusals_;
 };
 
-TEST(DocumentReturn, WhatIsWrittenComesBack) {
+TEST(DocumentReturn, RoundTrips) {
   const char* wanted = std::getenv("TENON_ROUND_TRIP");
   const int random_count = wanted == nullptr ? 12 : std::atoi(wanted);
   const char* first = std::getenv("TENON_ROUND_TRIP_FIRST");
@@ -108,9 +108,8 @@ TEST(DocumentReturn, WhatIsWrittenComesBack) {
   }
 }
 
-// Two constants of one type: which of them a node reads is told by the edges alone, as their
-// elements are no part of a document.
-TEST(DocumentReturn, ConstantsOfOneTypeAreToldApart) {
+// Two constants of one type are distinguished by edges only, because documents omit their elements.
+TEST(DocumentReturn, DistinguishesConstantsOfOneType) {
   Table table;
   table.add("text", "two constants",
             parse_graph(R"(graph net () {
@@ -132,8 +131,8 @@ TEST(DocumentReturn, ConstantsOfOneTypeAreToldApart) {
   }
 }
 
-// Bytes, words and lines changed at random: an Error, or a document with which all can be done.
-TEST(DocumentMutants, CauseErrorsAndNothingElse) {
+// Bytes, words and lines changed at random: an Error, or a document that supports every operation.
+TEST(DocumentMutants, AreRefusedOrUsable) {
   const char* wanted = std::getenv("TENON_DOCUMENT_MUTANTS");
   const int count = wanted == nullptr ? 60 : std::atoi(wanted);
   std::uint64_t state = 20240607;
@@ -172,7 +171,7 @@ TEST(DocumentMutants, CauseErrorsAndNothingElse) {
         case 2:
           text.insert(at, text.substr(random(text.size()), length));
           break;
-        case 3: {  // a line, or what stands between commas
+        case 3: {  // a line, or the text between two commas
           const char cut = random(2) == 0 ? '\n' : ',';
           const std::size_t begin = text.rfind(cut, at), end = text.find(cut, at);
           if (begin != std::string::npos && end != std::string::npos)

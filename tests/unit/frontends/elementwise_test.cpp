@@ -48,7 +48,7 @@ struct OneNode {
   NodeProto* node = nullptr;
 };
 
-TEST(Elementwise, OldOperandsLieAlongGivenAxes) {
+TEST(Elementwise, BroadcastsAlongAxesBeforeOpset7) {
   OneNode add(6, "Add", {{"2", "3", "4", "5"}, {"3", "4"}});
   add_integer(*add.node, "broadcast", 1);
   add_integer(*add.node, "axis", 1);
@@ -57,21 +57,21 @@ TEST(Elementwise, OldOperandsLieAlongGivenAxes) {
             "  y = add(a, reshape)\n");
 }
 
-TEST(Elementwise, OldSlopesAreOneForEachChannel) {
+TEST(Elementwise, SlopesPerChannelBeforeOpset7) {
   EXPECT_EQ(OneNode(6, "PRelu", {{"2", "3", "4"}, {"3"}}).lines(),
             "  reshape = reshape(b) {shape = [3, 1], allow_zero = true}\n"
             "  y = prelu(a, reshape)\n");
   EXPECT_EQ(OneNode(9, "PRelu", {{"2", "3"}, {"3"}}).lines(), "  y = prelu(a, b)\n");
 }
 
-TEST(Elementwise, BoundsWereAttributesBeforeTheyWereInputs) {
+TEST(Elementwise, BoundsAreAttributesBeforeOpset11) {
   OneNode old(6, "Clip", {{"2"}});
   add_float(*old.node, "max", 6);
   EXPECT_EQ(old.lines(), "  constant = constant f32[] 6\n  y = clip(a, max = constant)\n");
   EXPECT_EQ(OneNode(13, "Clip", {{"2"}, {}}).lines(), "  y = clip(a, b)\n");
 }
 
-TEST(Elementwise, TargetsOfCastsWereOnceNames) {
+TEST(Elementwise, CastTargetsAreNamesBeforeOpset6) {
   OneNode old(1, "Cast", {{"2"}});
   add_text(*old.node, "to", "INT64");
   EXPECT_EQ(old.lines(), "  y = cast(a) {to = i64}\n");
@@ -88,7 +88,7 @@ TEST(Elementwise, TargetsOfCastsWereOnceNames) {
   EXPECT_EQ(text.lines(), "  y = cast_text(a) {to = string}\n");
 }
 
-TEST(Elementwise, AnyNumberOfInputsIsFolded) {
+TEST(Elementwise, VariadicInputs) {
   EXPECT_EQ(OneNode(13, "Max", {{"2"}}).lines(), "  y = identity(a)\n");
   EXPECT_EQ(OneNode(13, "Mean", {{"2"}, {"2"}, {"1"}}).lines(),
             "  add = add(a, b)\n"
@@ -107,7 +107,7 @@ TEST(Elementwise, NewActivations) {
   EXPECT_EQ(swish.lines(), "  y = swish(a) {alpha = 0.5}\n");
 }
 
-TEST(Elementwise, BlocksOfScales) {
+TEST(Elementwise, BlockwiseScales) {
   OneNode blocked(21, "QuantizeLinear", {{"4", "6"}, {"4", "3"}});
   add_integer(*blocked.node, "axis", -1);
   add_integer(*blocked.node, "block_size", 2);
@@ -115,7 +115,7 @@ TEST(Elementwise, BlocksOfScales) {
   EXPECT_EQ(blocked.lines(), "  y = quantize_linear(a, b) {axis = -1, block_size = 2, to = i4}\n");
 }
 
-TEST(Elementwise, DropoutKeepsAllOutsideTraining) {
+TEST(Elementwise, DropoutIsIdentityInInference) {
   OneNode dropout(13, "Dropout", {{"N", "3"}});
   dropout.node->add_output("mask");
   EXPECT_EQ(dropout.lines(),
@@ -124,8 +124,8 @@ TEST(Elementwise, DropoutKeepsAllOutsideTraining) {
             "  mask = expand(constant) {shape = [N, 3]}\n");
 }
 
-// Each op comes back as itself, but for those that no operator of a common opset stands for.
-TEST(Elementwise, ExportedOpsComeBack) {
+// Each op round-trips as itself, except for those without an operator in a common opset.
+TEST(Elementwise, ExportedOpsRoundTrip) {
   const std::string text =
       "graph g (x: f32[2, 3], b: f32[3], p: bool[3], q: bool[3], u: u8[3], s: f32[], t: string[3]) "
       "{\n"

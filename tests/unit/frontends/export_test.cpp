@@ -35,9 +35,9 @@ const char* const small_graph =
     "  return y\n"
     "}\n";
 
-TEST(Export, ComesBackTheSame) { EXPECT_EQ(round_trip(parsed(small_graph)), small_graph); }
+TEST(Export, RoundTrip) { EXPECT_EQ(round_trip(parsed(small_graph)), small_graph); }
 
-TEST(Export, TakesTheSmallestOpsetThatWillDo) {
+TEST(Export, ChoosesTheSmallestSufficientOpset) {
   const ModelProto plain = exported(parsed(small_graph));
   EXPECT_EQ(plain.opset_import(0).version(), 13);
   EXPECT_EQ(plain.ir_version(), 7);
@@ -45,7 +45,7 @@ TEST(Export, TakesTheSmallestOpsetThatWillDo) {
   EXPECT_EQ(exported(newer).opset_import(0).version(), 18);
 }
 
-TEST(Export, RefusesAnOpsetThatIsTooOldForANode) {
+TEST(Export, RefusesAnOpsetTooOldForANode) {
   const Graph graph = parsed("graph g (x: f32[2]) {\n  y = mish(x)\n  return y\n}\n");
   try {
     export_onnx(graph, ExportOptions{.opset = 17});
@@ -59,7 +59,7 @@ TEST(Export, RefusesAnOpsetThatIsTooOldForANode) {
   }
 }
 
-TEST(Export, AttributesOfLaterOpsetsAreWrittenWhereTheySaySomething) {
+TEST(Export, OmitsDefaultAttributesOfLaterOpsets) {
   const ModelProto plain = exported(
       parsed("graph (x: f32[2, 3]) {\n  y = reshape(x) {shape = [3, 2]}\n  return y\n}\n"));
   EXPECT_EQ(plain.opset_import(0).version(), 13);
@@ -81,7 +81,7 @@ TEST(Export, AttributesOfLaterOpsetsAreWrittenWhereTheySaySomething) {
             "  at        graph 'g'");
 }
 
-TEST(Export, OutputsHaveNamesOfTheirOwn) {
+TEST(Export, OutputNamesAreUnique) {
   const Graph graph = parsed("graph (x: f32[2]) {\n  y = relu(x)\n  return y, y, x\n}\n");
   const ModelProto model = exported(graph);
   ASSERT_EQ(model.graph().output_size(), 3);
@@ -90,7 +90,7 @@ TEST(Export, OutputsHaveNamesOfTheirOwn) {
   EXPECT_NE(model.graph().output(2).name(), "x");
 }
 
-TEST(Export, LargeModelsPutTheirWeightsBesideThem) {
+TEST(Export, LargeModelsUseExternalData) {
   const fs::path folder = fs::path(::testing::TempDir()) / "tenon_export_test";
   fs::create_directories(folder);
   const std::string path = folder / "m.onnx";
@@ -111,7 +111,7 @@ TEST(Export, LargeModelsPutTheirWeightsBesideThem) {
   fs::remove_all(folder);
 }
 
-TEST(Export, BodiesReadOuterValuesByName) {
+TEST(Export, BodiesCaptureOuterValuesByName) {
   const Graph graph = parsed(
       "graph g (c: bool[], a: f32[2]) {\n"
       "  y = if(c, a)\n"
@@ -130,13 +130,13 @@ TEST(Export, BodiesReadOuterValuesByName) {
   EXPECT_EQ(node.input_size(), 1);
   for (const auto& attr : node.attribute()) {
     EXPECT_EQ(attr.g().input_size(), 0);
-    ASSERT_EQ(attr.g().node_size(), 1);  // an output that comes from outside is copied
+    ASSERT_EQ(attr.g().node_size(), 1);  // an outer value as an output is copied
     EXPECT_EQ(attr.g().node(0).input(0), "a");
   }
   EXPECT_EQ(import_model(model).node_count(), 1u);
 }
 
-TEST(Export, SymbolicExtentsAreComputedFromShapes) {
+TEST(Export, SymbolicExtentsUseShapeNodes) {
   const Graph graph = parsed(
       "graph g (x: f32[N, 6]) {\n"
       "  y = reshape(x) {shape = [2*N, 3]}\n"
@@ -146,7 +146,7 @@ TEST(Export, SymbolicExtentsAreComputedFromShapes) {
   EXPECT_EQ(to_string(read.value(read.outputs()[0]).type), "f32[2*N, 3]");
 }
 
-TEST(Export, NothingIsWrittenWhenItFails) {
+TEST(Export, FailureLeavesNoFile) {
   const std::string path = ::testing::TempDir() + "missing_folder/m.onnx";
   EXPECT_THROW(export_onnx(parsed(small_graph), path), Error);
 }

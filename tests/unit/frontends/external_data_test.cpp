@@ -57,7 +57,7 @@ class ExternalData : public ::testing::Test {
   fs::path top_;
 };
 
-TEST_F(ExternalData, IsReadFromBeneathTheFolder) {
+TEST_F(ExternalData, ReadsBelowTheModelsFolder) {
   EXPECT_EQ(read(tensor({{"location", "weights/w.bin"}})).reals(), (std::vector<double>{1, 2}));
   EXPECT_EQ(
       read(tensor({{"location", "./weights//w.bin"}, {"offset", "4"}, {"length", "4"}}, 1)).reals(),
@@ -66,7 +66,7 @@ TEST_F(ExternalData, IsReadFromBeneathTheFolder) {
   EXPECT_EQ(message_of(tensor({{"location", "weights/link.bin"}})), "no error");
 }
 
-TEST_F(ExternalData, NeverFromAnywhereElse) {
+TEST_F(ExternalData, RefusesPathsOutsideTheFolder) {
   EXPECT_EQ(message_of(tensor({{"location", (top_ / "secret").string()}})),
             "refused to open '" + (top_ / "secret").string() + "': the path is absolute");
   EXPECT_EQ(message_of(tensor({{"location", "../secret"}})),
@@ -85,7 +85,7 @@ TEST_F(ExternalData, NeverFromAnywhereElse) {
             "refused to open '" + null_inside + "': the path holds a null character");
 }
 
-TEST_F(ExternalData, MustLieInsideTheFile) {
+TEST_F(ExternalData, RefusesRangesOutsideTheFile) {
   const std::string outside = "external data: the tensor lies outside the file";
   EXPECT_EQ(message_of(tensor({{"location", "weights/w.bin"}, {"offset", "9"}})), outside);
   EXPECT_EQ(message_of(tensor({{"location", "weights/w.bin"}, {"length", "9"}})), outside);
@@ -99,12 +99,12 @@ TEST_F(ExternalData, MustLieInsideTheFile) {
             "external data: the offset is not a number of bytes");
 }
 
-TEST_F(ExternalData, OnlyRegularFilesAreOpened) {
+TEST_F(ExternalData, OpensOnlyRegularFiles) {
   EXPECT_EQ(message_of(tensor({{"location", "weights"}})), "'weights' is a folder, not a file");
   EXPECT_NE(message_of(tensor({{"location", "missing"}})).find("No such file"), std::string::npos);
 }
 
-TEST_F(ExternalData, ChecksumsAreHeldToTheFile) {
+TEST_F(ExternalData, VerifiesChecksums) {
   const std::string right = sha1_hex(std::as_bytes(std::span("\0\0\x80\x3f\0\0\0\x40", 8)));
   EXPECT_EQ(message_of(tensor({{"location", "weights/w.bin"}, {"checksum", right}})), "no error");
   EXPECT_EQ(message_of(tensor({{"location", "weights/w.bin"}, {"checksum", std::string(40, '0')}})),

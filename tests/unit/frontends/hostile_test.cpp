@@ -1,5 +1,5 @@
-// Files and texts that nobody wrote in good faith. Each must end in an Error that says why: never
-// in another exception, a crash, or memory taken for what is not there.
+// Hostile files and texts. Each must end in an Error with a reason: never in another exception, in
+// a crash, or in an allocation for data that the file does not contain.
 #include "driver/inputs.h"
 #include "driver/model.h"
 #include "driver/zoo/zoo.h"
@@ -125,7 +125,7 @@ void set_text(NodeProto& node, const std::string& name, const std::string& value
   add_attr(node, name, AttributeProto::STRING).set_s(value);
 }
 
-/// A graph without inputs whose output is a constant of so many elements.
+/// Sets an attribute to a graph without inputs and with `outputs` constant outputs.
 void set_branch(NodeProto& node, const std::string& name, std::size_t outputs) {
   GraphProto& branch = *add_attr(node, name, AttributeProto::GRAPH).mutable_g();
   for (std::size_t k = 0; k < outputs; ++k) {
@@ -135,7 +135,7 @@ void set_branch(NodeProto& node, const std::string& name, std::size_t outputs) {
   }
 }
 
-/// Weights in a file of their own, beside which lies a link to a file outside.
+/// A model with weights in an external file, in a folder that contains a link to a file outside.
 std::function<void()> external(std::vector<std::pair<std::string, std::string>> entries,
                                std::int64_t count = 2) {
   return [=] {
@@ -200,8 +200,8 @@ void add_cycle(ModelProto& made, GraphProto& main) {
   add_node(main, "A", {"x"}, {"y"}).set_domain("local");
 }
 
-// Each loop changes the shape it carries, so that its body is looked at more than once, and so is
-// the loop in that body.
+// Each loop changes the shape of its carried value, which makes type inference visit its body more
+// than once, and nested loops multiply the visits.
 void add_nested_loops(GraphProto& main) {
   GraphProto body;
   const auto begin_body = [](GraphProto& made) {
@@ -225,10 +225,11 @@ void add_nested_loops(GraphProto& main) {
   }
   NodeProto& loop = add_node(main, "Loop", {"", "", "x"}, {"z"});
   *add_attr(loop, "body", AttributeProto::GRAPH).mutable_g() = std::move(body);
-  add_node(main, "Relu", {"ghost"}, {"y"});  // and an error to end in
+  add_node(main, "Relu", {"ghost"}, {"y"});  // ends in an error after the bodies are imported
 }
 
-// Values in functions are named after the calls they are in: a long name, a great many values.
+// Values in functions are prefixed with the names of the enclosing calls: a long name times a great
+// number of values.
 void add_long_names(ModelProto& made, GraphProto& main) {
   for (const std::string name : {"Inner", "Outer"}) {
     onnx_schema::FunctionProto& function = *made.add_functions();
@@ -243,7 +244,7 @@ void add_long_names(ModelProto& made, GraphProto& main) {
     }
   }
   add_node(main, "Outer", {"x"}, {"z"}, std::string(1 << 20, 'n')).set_domain("local");
-  add_node(main, "Relu", {"ghost"}, {"y"});  // and an error to end in
+  add_node(main, "Relu", {"ghost"}, {"y"});  // ends in an error after the calls are inlined
 }
 
 const std::vector<Hostile>& hostile_models() {

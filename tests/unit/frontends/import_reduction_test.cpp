@@ -39,7 +39,7 @@ void add_integers(NodeProto& node, const char* name, const std::vector<std::int6
   for (const std::int64_t value : values) list.add_ints(value);
 }
 
-TEST(ImportShape, WhatIsAnInputNowWasAnAttribute) {
+TEST(ImportShape, AttributesThatBecameInputs) {
   OneNode squeeze("Squeeze", 11, {{"x", {"1", "1", "3"}}});
   add_integers(squeeze.node, "axes", {1});
   EXPECT_EQ(squeeze.lines(), "  y = squeeze(x) {axes = [1]}\n");
@@ -52,8 +52,8 @@ TEST(ImportShape, WhatIsAnInputNowWasAnAttribute) {
   EXPECT_EQ(reshape.lines(), "  y = reshape(x) {shape = [3, 2]}\n");
 }
 
-// Where both are there, the input counts.
-TEST(ImportShape, AnInputGoesBeforeTheAttributeItWas) {
+// If both are present, the input wins.
+TEST(ImportShape, InputOverridesAttribute) {
   OneNode squeeze("Squeeze", 13, {{"x", {"1", "1", "3"}}});
   squeeze.node.add_input("axes");
   add_input(*squeeze.model.mutable_graph(), "axes", {"1"}, TensorProto::INT64);
@@ -88,7 +88,7 @@ TEST(ImportNormalization, SoftmaxFlattensBeforeOpset13) {
   EXPECT_EQ(OneNode("Softmax", 13, {{"x", {"N", "3", "4"}}}).lines(), "  y = softmax(x)\n");
 }
 
-TEST(ImportNormalization, SoftmaxRefusesAnAxisOutside) {
+TEST(ImportNormalization, SoftmaxRefusesAnAxisOutOfRange) {
   OneNode softmax("Softmax", 12, {{"x", {"2", "3"}}});
   add_integer(softmax.node, "axis", 5);
   EXPECT_EQ(imported(softmax.model),
@@ -117,7 +117,7 @@ TEST(ImportNormalization, GroupNormScalesByGroupBeforeOpset21) {
             "  got       x: f32[N, 4, 5], num_groups: 0");
 }
 
-TEST(ImportAttention, ACacheComesBeforeTheKeys) {
+TEST(ImportAttention, ConcatenatesCacheAndKeys) {
   OneNode attention("Attention", 23,
                     {{"q", {"B", "2", "3", "8"}},
                      {"k", {"B", "2", "3", "8"}},
@@ -133,7 +133,7 @@ TEST(ImportAttention, ACacheComesBeforeTheKeys) {
             "  y = attention(q, keys, values) {causal = true, causal_offset = P}\n");
 }
 
-TEST(ImportAttention, RefusesWhatHasNoHeads) {
+TEST(ImportAttention, RefusesMissingHeads) {
   OneNode attention("Attention", 23,
                     {{"q", {"1", "3", "8"}}, {"k", {"1", "3", "8"}}, {"v", {"1", "3", "8"}}});
   EXPECT_EQ(
@@ -176,7 +176,7 @@ OneNode small_rnn() {
   return {"RNN", 14, {{"x", {"T", "1", "2"}}, {"w", {"1", "3", "2"}}, {"r", {"1", "3", "3"}}}};
 }
 
-TEST(ImportRecurrent, AnRnnIsAScan) {
+TEST(ImportRecurrent, RnnBecomesScan) {
   OneNode rnn = small_rnn();
   add_text(rnn.node, "direction", "reverse");
   EXPECT_EQ(
@@ -202,7 +202,7 @@ TEST(ImportRecurrent, AnRnnIsAScan) {
       "  y = reshape(scan_1) {shape = [T, 1, 1, 3], allow_zero = true}\n");
 }
 
-TEST(ImportRecurrent, RefusesUnknownWords) {
+TEST(ImportRecurrent, RefusesUnknownDirectionsAndActivations) {
   OneNode direction = small_rnn();
   add_text(direction.node, "direction", "up");
   EXPECT_EQ(imported(direction.model),

@@ -23,7 +23,7 @@ TEST(Import, KeepsNamesSymbolsAndConstants) {
             "}\n");
 }
 
-TEST(Import, InitializersThatAreInputsTooAreConstants) {
+TEST(Import, InitializersOverrideInputs) {
   ModelProto model = new_model();
   model.set_ir_version(3);
   GraphProto& graph = *model.mutable_graph();
@@ -37,7 +37,7 @@ TEST(Import, InitializersThatAreInputsTooAreConstants) {
   EXPECT_NE(read.constant_of(read.find("w")), nullptr);
 }
 
-TEST(Import, OutputsThatAreInputsGetBuffersOfTheirOwn) {
+TEST(Import, OutputsThatAreInputsAreCopied) {
   ModelProto model = new_model();
   GraphProto& graph = *model.mutable_graph();
   add_input(graph, "x", {"2"});
@@ -51,7 +51,7 @@ TEST(Import, OutputsThatAreInputsGetBuffersOfTheirOwn) {
   EXPECT_NE(read.outputs()[1], read.outputs()[2]);
 }
 
-TEST(Import, MetadataIsKept) {
+TEST(Import, KeepsMetadata) {
   ModelProto model = new_model();
   model.set_producer_name("someone");
   auto& entry = *model.add_metadata_props();
@@ -66,7 +66,7 @@ TEST(Import, MetadataIsKept) {
   EXPECT_EQ(read.metadata.at("opset"), "ai.onnx 17");
 }
 
-TEST(Import, AllThatIsUnsupportedIsReportedAtOnce) {
+TEST(Import, ReportsAllUnsupportedOperators) {
   ModelProto model = new_model();
   GraphProto& graph = *model.mutable_graph();
   add_input(graph, "x", {"2"});
@@ -83,7 +83,7 @@ TEST(Import, AllThatIsUnsupportedIsReportedAtOnce) {
             "  at        m.onnx");
 }
 
-TEST(Import, NodesMustBeInOrder) {
+TEST(Import, RefusesUnsortedNodes) {
   ModelProto model = new_model();
   GraphProto& graph = *model.mutable_graph();
   add_input(graph, "x", {"2"});
@@ -96,7 +96,7 @@ TEST(Import, NodesMustBeInOrder) {
             "  expected  nodes in an order in which every value is made before it is read");
 }
 
-TEST(Import, NamesAreGivenOnce) {
+TEST(Import, RefusesDuplicateNames) {
   ModelProto model = new_model();
   GraphProto& graph = *model.mutable_graph();
   add_input(graph, "x", {"2"});
@@ -108,7 +108,7 @@ TEST(Import, NamesAreGivenOnce) {
             "  expected  every name to be given once in a graph");
 }
 
-TEST(Import, EveryDomainNeedsAnOpset) {
+TEST(Import, RequiresAnOpsetPerDomain) {
   ModelProto model = new_model();
   model.clear_opset_import();
   add_input(*model.mutable_graph(), "x", {"2"});
@@ -118,11 +118,11 @@ TEST(Import, EveryDomainNeedsAnOpset) {
             "the model imports no opset for the domain 'ai.onnx'\n"
             "  at        m.onnx, node 'y' (Relu)\n"
             "  expected  an entry in opset_import for every domain in use");
-  model.set_ir_version(2);  // which had no opset_import
+  model.set_ir_version(2);  // which did not have opset_import
   EXPECT_EQ(imported(model).substr(0, 5), "graph");
 }
 
-TEST(Import, EmptyNodesAndGraphsAreRefused) {
+TEST(Import, RefusesEmptyNodesAndGraphs) {
   ModelProto model = new_model();
   EXPECT_EQ(imported(model), "the model has no outputs\n  at        m.onnx");
   add_node(*model.mutable_graph(), "", {}, {"y"});
@@ -130,7 +130,7 @@ TEST(Import, EmptyNodesAndGraphsAreRefused) {
   EXPECT_EQ(imported(model), "a node does not say what it does\n  at        m.onnx, node 'y' ()");
 }
 
-TEST(Import, MissingOutputsAreNamed) {
+TEST(Import, NamesMissingOutputs) {
   ModelProto model = new_model();
   add_input(*model.mutable_graph(), "x", {"2"});
   add_output(*model.mutable_graph(), "y");
@@ -177,7 +177,7 @@ onnx_schema::FunctionProto& leaky_function(ModelProto& model) {
   return function;
 }
 
-TEST(Import, FunctionsAreInlinedWithTheirDefaults) {
+TEST(Import, InlinesFunctionsWithDefaults) {
   ModelProto model = calling_model(leaky_function);
   EXPECT_EQ(imported(model),
             "graph g (x: f32[2]) {\n"
@@ -189,14 +189,14 @@ TEST(Import, FunctionsAreInlinedWithTheirDefaults) {
   EXPECT_NE(imported(model).find("{alpha = 0.5}"), std::string::npos);
 }
 
-TEST(Import, FunctionAttributesWithoutAValueAreAbsent) {
+TEST(Import, OmitsFunctionAttributesWithoutValue) {
   ModelProto model = calling_model(leaky_function);
   model.mutable_functions(0)->clear_attribute_proto();
   model.mutable_functions(0)->add_attribute("slope");
   EXPECT_NE(imported(model).find("leaky_relu(call/middle)\n"), std::string::npos);
 }
 
-TEST(Import, FunctionsMayNotCallThemselves) {
+TEST(Import, RefusesRecursiveFunctions) {
   const ModelProto model = calling_model([](ModelProto& made) -> onnx_schema::FunctionProto& {
     onnx_schema::FunctionProto& function = *made.add_functions();
     function.set_name("Again");
@@ -210,7 +210,7 @@ TEST(Import, FunctionsMayNotCallThemselves) {
             "  at        m.onnx, node 'call' (local:Again), node 'inner' (local:Again)");
 }
 
-TEST(Import, FunctionsThatMultiplyAreStopped) {
+TEST(Import, LimitsExponentialInlining) {
   ModelProto model = new_model();
   const int levels = 30;
   for (int level = 0; level < levels; ++level) {
@@ -232,7 +232,7 @@ TEST(Import, FunctionsThatMultiplyAreStopped) {
   EXPECT_EQ(imported(model).substr(0, 43), "calls of functions make the model too large");
 }
 
-TEST(Import, WhatIsNoModelIsSaidSo) {
+TEST(Import, RefusesOtherFiles) {
   const auto message = [](const std::string& bytes) {
     return error_text([&] { import_onnx(std::as_bytes(std::span(bytes)), {}, "file"); });
   };
@@ -246,7 +246,7 @@ TEST(Import, WhatIsNoModelIsSaidSo) {
   EXPECT_NE(message(std::string(1000, '\xff')), "no error");
 }
 
-TEST(Import, EveryPrefixOfAModelIsAnErrorOrAModel) {
+TEST(Import, TruncatedModelsAreRefusedOrValid) {
   ModelProto model = calling_model(leaky_function);
   *model.mutable_graph()->add_initializer() = floats("w", std::vector<float>(6000, 1));
   const std::string bytes = model.SerializeAsString();
@@ -259,7 +259,7 @@ TEST(Import, EveryPrefixOfAModelIsAnErrorOrAModel) {
   }
 }
 
-TEST(Import, LargeWeightsAreReadOnce) {
+TEST(Import, LargeWeightsAreNotCopied) {
   ModelProto model = new_model();
   GraphProto& graph = *model.mutable_graph();
   add_input(graph, "x", {"1"});
@@ -288,7 +288,7 @@ GraphProto& add_body(NodeProto& node, const std::string& attr_name) {
   return *attr.mutable_g();
 }
 
-TEST(Import, BodiesTakeWhatTheyReadFromOutsideAsInputs) {
+TEST(Import, CapturesBecomeBodyInputs) {
   ModelProto model = new_model();
   GraphProto& graph = *model.mutable_graph();
   add_input(graph, "c", {}, TensorProto::BOOL);
@@ -341,7 +341,7 @@ TEST(Import, CapturesPassThroughNestedBodies) {
   EXPECT_EQ(node.bodies[0].inputs().size(), 2u);  // c and a
 }
 
-TEST(Import, BodiesSayWhereTheirErrorsAre) {
+TEST(Import, ErrorsInBodiesHaveTheirPath) {
   ModelProto model = new_model();
   GraphProto& graph = *model.mutable_graph();
   add_input(graph, "c", {}, TensorProto::BOOL);
@@ -355,7 +355,7 @@ TEST(Import, BodiesSayWhereTheirErrorsAre) {
       << imported(model);
 }
 
-TEST(Import, DeepNestingIsRefused) {
+TEST(Import, RefusesDeepNesting) {
   GraphProto graph;
   for (int depth = 0; depth < 400; ++depth) {
     GraphProto outer;

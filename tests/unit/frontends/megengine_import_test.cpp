@@ -39,7 +39,7 @@ struct Mode {
 
 class MegengineElemwise : public ::testing::TestWithParam<Mode> {};
 
-TEST_P(MegengineElemwise, ComputesWhatMegengineDoes) {
+TEST_P(MegengineElemwise, MatchesMegengine) {
   const Mode& mode = GetParam();
   MegengineProfile profile;
   const std::vector<std::vector<double>> values = {{0.3, -0.7, 0.9, -2.5, 2.5},
@@ -121,7 +121,7 @@ const Mode kModes[] = {
 INSTANTIATE_TEST_SUITE_P(Modes, MegengineElemwise, ::testing::ValuesIn(kModes),
                          [](const auto& test) { return std::string(test.param.name); });
 
-// One operator each, its result told by its numbers.
+// One operator each, identified by its numbers.
 struct ShapeCase {
   const char* name;
   const char* type;
@@ -132,7 +132,7 @@ struct ShapeCase {
 };
 class MegengineShapes : public ::testing::TestWithParam<ShapeCase> {};
 
-TEST_P(MegengineShapes, MovesElementsAsMegengineDoes) {
+TEST_P(MegengineShapes, MovementMatchesMegengine) {
   const ShapeCase& test = GetParam();
   std::string shape = "[";
   for (std::size_t k = 0; k < test.in.size(); ++k)
@@ -228,7 +228,7 @@ INSTANTIATE_TEST_SUITE_P(
         ShapeCase{"Copy", "Copy", "{ }", {2}, "[2]", {0, 1}}),
     [](const auto& test) { return std::string(test.param.name); });
 
-TEST(MegengineImport, ReadsMatrixProductsWithTheirTransposes) {
+TEST(MegengineImport, ReadsTransposedProducts) {
   MegengineProfile profile;
   const std::int64_t a = profile.input("[2, 1]"), b = profile.input("[3, 2]");
   profile.add("MatrixMul", {a, b}, "[1, 3]", R"({"transposeA": true, "transposeB": true})");
@@ -236,7 +236,7 @@ TEST(MegengineImport, ReadsMatrixProductsWithTheirTransposes) {
             (std::vector<double>{10, 32, 54}));
 }
 
-TEST(MegengineImport, ReadsGroupedConvolutionsWithBiasAndAll) {
+TEST(MegengineImport, ReadsGroupedConvolutionsWithEpilogue) {
   MegengineProfile profile;
   const std::int64_t x = profile.input("[1, 2, 1, 2]"), w = profile.input("[2, 1, 1, 1, 2]"),
                      b = profile.input("[1, 2, 1, 1]"), z = profile.input("[1, 2, 1, 1]");
@@ -256,7 +256,7 @@ TEST(MegengineImport, ReadsGradientsOfConvolutions) {
   MegengineProfile data;
   const std::int64_t w = data.input("[1, 1, 2, 2]"), diff = data.input("[1, 1, 1, 2]");
   data.add("ConvolutionBackwardData", {w, diff}, "[1, 1, 2, 5]",
-           window);  // one column that no window reaches
+           window);  // one column outside all windows
   EXPECT_EQ(run(data, {tensor({1, 1, 2, 2}, {1, 2, 3, 4}), tensor({1, 1, 1, 2}, {1, 10})}),
             (std::vector<double>{1, 2, 10, 20, 0, 3, 4, 30, 40, 0}));
   MegengineProfile filter;
@@ -268,7 +268,7 @@ TEST(MegengineImport, ReadsGradientsOfConvolutions) {
       (std::vector<double>{20, 31, 64, 75}));
 }
 
-TEST(MegengineImport, TakesTargetsFromTheDocument) {
+TEST(MegengineImport, OutputsAreTheDocumentsTargets) {
   MegengineProfile profile;
   const std::int64_t x = profile.input("[2, 3]");
   const std::int64_t target = profile.host("[2]", "[3, -1]");
@@ -294,14 +294,14 @@ TEST(MegengineImport, ReadsSlices) {
   EXPECT_EQ(run(profile, {counted({6, 2})}), (std::vector<double>{3, 7}));
 }
 
-TEST(MegengineImport, TellsAModeFromTheNameWhereThereIsNoFootprint) {
+TEST(MegengineImport, InfersTheModeFromTheName) {
   MegengineProfile profile;
   const std::int64_t x = profile.input("[2]"), y = profile.input("[2]");
   profile.add("Elemwise", {x, y}, "", "", "SUB(x0,x2)[4]");
   EXPECT_EQ(run(profile, {tensor({2}, {5, 6}), tensor({2}, {1, 4})}), (std::vector<double>{4, 2}));
 }
 
-TEST(MegengineImport, UpdatesAndNormalises) {
+TEST(MegengineImport, ReadsUpdatesAndNormalizations) {
   MegengineProfile profile;
   const std::int64_t x = profile.input("[1, 1, 1, 2]"), delta = profile.input("[1, 1, 1, 2]");
   const std::int64_t sum = profile.add("AddUpdate", {x, delta}, "[1, 1, 1, 2]",
@@ -315,7 +315,7 @@ TEST(MegengineImport, UpdatesAndNormalises) {
             (std::vector<double>{12, 16}));
 }
 
-TEST(MegengineImport, ListsEverythingThatItCannotRead) {
+TEST(MegengineImport, ListsAllUnsupportedOperators) {
   MegengineProfile profile;
   const std::int64_t x = profile.input("[1, 4, 2, 2]");
   const std::int64_t a = profile.add("ROIPooling", {x}, "[1, 4, 1, 1]");
@@ -335,7 +335,7 @@ TEST(MegengineImport, ListsEverythingThatItCannotRead) {
   }
 }
 
-TEST(MegengineImport, SaysWhichOperatorDoesNotFit) {
+TEST(MegengineImport, NamesTheInconsistentOperator) {
   MegengineProfile profile;
   const std::int64_t x = profile.input("[2, 3]"), y = profile.input("[4, 5]");
   profile.add("MatrixMul", {x, y}, "[2, 5]");

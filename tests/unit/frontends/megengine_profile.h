@@ -6,13 +6,13 @@
 
 namespace tenon {
 
-/// Puts small profiles together for tests: only what a reader needs.
+/// Builds small profiles for tests with the members that the reader requires.
 class MegengineProfile {
  public:
   using Ids = std::vector<std::int64_t>;
 
-  /// An operator with one result; gives the result's number. `shape` is its inferred shape, "" for
-  /// null; `param` is JSON.
+  /// Adds an operator with one result and returns the result's number. `shape` is its inferred
+  /// shape, "" for null; `param` is JSON.
   std::int64_t add(const std::string& type, const Ids& inputs, const std::string& shape,
                    const std::string& param = "{ }", const std::string& name = "");
   std::int64_t input(const std::string& shape) {

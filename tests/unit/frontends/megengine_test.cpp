@@ -52,17 +52,15 @@ void expect_clean(const Findings& findings) {
 
 class MegengineFixture : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(MegengineFixture, IsWrittenBackByteForByte) {
+TEST_P(MegengineFixture, RoundTripsByteForByte) {
   const std::string text = read_fixture(GetParam());
   ASSERT_TRUE(format().recognises(std::string_view(text).substr(0, 4096)));
   EXPECT_EQ(read(text)->text(""), text);
 }
 
-TEST_P(MegengineFixture, HoldsAllItsClaims) {
-  expect_clean(read(read_fixture(GetParam()))->check());
-}
+TEST_P(MegengineFixture, PassesItsCheck) { expect_clean(read(read_fixture(GetParam()))->check()); }
 
-TEST_P(MegengineFixture, GivesAGraphThatIsWrittenAndReadAgain) {
+TEST_P(MegengineFixture, GraphRoundTrips) {
   const Graph graph = read(read_fixture(GetParam()))->graph();
   EXPECT_TRUE(problems_of(graph).empty());
   const std::string written = format().from_graph(graph)->text("");
@@ -83,7 +81,7 @@ std::map<std::string, std::size_t> held(const Findings& findings) {
   return counts;
 }
 
-TEST(MegengineResnet, HasTheClaimsOfTheSpecification) {
+TEST(MegengineResnet, MatchesTheSpecification) {
   auto counts = held(read(read_fixture(kResnet))->check());
   EXPECT_EQ(counts["footprint: memory"], 234U);
   EXPECT_EQ(counts["footprint: computation"], 234U);
@@ -99,7 +97,7 @@ TEST(MegengineResnet, HasTheClaimsOfTheSpecification) {
   EXPECT_EQ(counts["device times: what an event can tell"], 702U);
 }
 
-TEST(MegengineResnet, IsDescribedByItsTotals) {
+TEST(MegengineResnet, DescribesTotals) {
   const std::string text = page_text(read(read_fixture(kResnet))->describe());
   for (const char* part :
        {"81.954 GFLO", "2.551 GB", "22.430 ms", "22.797 ms", "3.844 ms",
@@ -109,7 +107,7 @@ TEST(MegengineResnet, IsDescribedByItsTotals) {
   }
 }
 
-TEST(MegengineResnet, IsANetworkOfTheRightOperators) {
+TEST(MegengineResnet, CountsOperators) {
   const Graph graph = read(read_fixture(kResnet))->graph();
   std::map<std::string, int> ops;
   for (NodeId id : graph.nodes_in_order()) ++ops[std::string(graph.op_name(id))];
@@ -126,7 +124,7 @@ TEST(MegengineResnet, IsANetworkOfTheRightOperators) {
   EXPECT_EQ(graph.value(graph.outputs()[0]).name, "TRUE_DIV[857]");
 }
 
-TEST(MegengineStaticPlans, AreCountedAsTheyShareMemory) {
+TEST(MegengineStaticPlans, CountSharedMemoryOnce) {
   auto counts = held(read(read_fixture(kStatic))->check());
   EXPECT_EQ(counts["mem_plan: inside its chunk"], 14U);
   EXPECT_EQ(counts["mem_chunk: size"], 10U);
@@ -135,7 +133,7 @@ TEST(MegengineStaticPlans, AreCountedAsTheyShareMemory) {
   EXPECT_EQ(counts["constants take 1,728 bytes"], 1U);
 }
 
-// Each is the small file with one thing changed, and what checking it has to say.
+// Mutations of the small file with the expected message of `check`.
 struct Change {
   const char* from;
   const char* to;
@@ -143,7 +141,7 @@ struct Change {
   const char* place;
 };
 
-TEST(MegengineStaticPlans, TellWhatIsWrongWithThem) {
+TEST(MegengineStaticPlans, ReportFaults) {
   const std::string text = read_fixture(kStatic);
   const Change changes[] = {
       {"\"offset_byte\": 20", "\"offset_byte\": 24", "mem_plan: inside its chunk",
@@ -182,8 +180,8 @@ TEST(MegengineStaticPlans, TellWhatIsWrongWithThem) {
   }
 }
 
-// And what reading it has to say.
-TEST(MegengineErrors, SayWhereAndWhat) {
+// Mutations with the expected message of the reader.
+TEST(MegengineErrors, HavePositionAndReason) {
   const std::string text = read_fixture(kStatic);
   const auto error_of = [](const std::string& broken) { return error_text([&] { read(broken); }); };
   struct Case {
@@ -257,7 +255,7 @@ TEST(MegengineErrors, SayWhereAndWhat) {
   }
 }
 
-TEST(MegengineFile, KeepsWhatItHasNoWordFor) {
+TEST(MegengineFile, KeepsUnknownMembers) {
   const std::string text =
       "{ \"version\": [ 1, 2.5, true, { }], \"graph_exec\": { \"comp_seq\": [], \"operator\": { }, "
       "\"note\": \"a\\/b\\u0001\", "
@@ -265,12 +263,12 @@ TEST(MegengineFile, KeepsWhatItHasNoWordFor) {
   EXPECT_EQ(read(text)->text(""), text);
 }
 
-TEST(MegengineFile, NormalisesOtherStylesOfJson) {
+TEST(MegengineFile, NormalizesJsonStyle) {
   EXPECT_EQ(read("{\"graph_exec\":{\"comp_seq\":[],\"var\":{},\"operator\":{}}}\n")->text(""),
             "{ \"graph_exec\": { \"comp_seq\": [], \"var\": { }, \"operator\": { }}}");
 }
 
-TEST(MegengineFile, IsNotTakenForOthers) {
+TEST(MegengineFile, RecognisesOnlyItsFormat) {
   for (const char* head : {"", "{", "{}", "{\"nodes\": []}", "profiler", "graph (x: f32[1]) {",
                            "[ \"profiler\"]", "# \"profiler\""}) {
     EXPECT_FALSE(format().recognises(head)) << head;
@@ -279,8 +277,7 @@ TEST(MegengineFile, IsNotTakenForOthers) {
     EXPECT_TRUE(format().recognises(head)) << head;
 }
 
-// A graph told by its structure: nodes numbered by a walk from the outputs, constants by their
-// types alone.
+// Structural text of a graph: nodes numbered by a walk from the outputs, constants by type only.
 std::vector<std::string> structure(const Graph& graph) {
   std::vector<std::string> lines;
   std::map<ValueId, std::string> names;
@@ -299,7 +296,7 @@ std::vector<std::string> structure(const Graph& graph) {
         for (ValueId operand : node.operands) {
           if (!operand || names.contains(operand)) continue;
           if (const Constant* constant = graph.constant_of(operand)) {
-            // A scalar has an axis in MegEngine.
+            // MegEngine stores a scalar with one axis.
             const bool is_scalar = constant->shape().empty();
             names[operand] = is_scalar ? concat("constant ", constant->dtype(), "[1]")
                                        : concat("constant ", constant->type());
@@ -327,7 +324,7 @@ std::vector<std::string> structure(const Graph& graph) {
 
 class MegengineZoo : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(MegengineZoo, KeepsItsStructure) {
+TEST_P(MegengineZoo, RoundTripsTheStructure) {
   const Graph graph = zoo::build(GetParam());
   const std::string text = format().from_graph(graph)->text("");
   const auto document = read(text);
@@ -344,8 +341,8 @@ INSTANTIATE_TEST_SUITE_P(Networks, MegengineZoo,
                                            "mobilenet_v2", "unet572", "gpt2", "bert_base"),
                          [](const auto& test) { return std::string(test.param); });
 
-// A profile is of one run, with the least extents; the symbols come back all the same.
-TEST(MegengineWriter, GivesSymbolsTheirLeastValueInARun) {
+// A profile describes one run, with the least extents; the symbols survive the round trip.
+TEST(MegengineWriter, WritesSymbolsAtTheirMinimum) {
   const Graph graph =
       parse_graph("graph <N in [4, 8], M> (x: f32[N, M]) { y = relu(x) return y }", all_ops());
   const std::string text = format().from_graph(graph)->text("");
@@ -354,7 +351,7 @@ TEST(MegengineWriter, GivesSymbolsTheirLeastValueInARun) {
   EXPECT_EQ(to_string(again.value(again.outputs()[0]).type), "f32[N, M]");
 }
 
-TEST(MegengineWriter, NamesAndNumbersAsMegengineDoes) {
+TEST(MegengineWriter, NamesAndNumbersMatchMegengine) {
   const Graph graph = parse_graph(
       "graph (x: f32[1, 2, 4, 4]) { w = constant f32[2, 2, 3, 3] splat 0.5 c = conv(x, w) {pads = "
       "[1, 1, 1, 1]} "
@@ -371,13 +368,13 @@ TEST(MegengineWriter, NamesAndNumbersAsMegengineDoes) {
   }
 }
 
-TEST(MegengineWriter, RefusesWhatIsNoTensor) {
+TEST(MegengineWriter, RefusesSequences) {
   const Graph graph = parse_graph("graph (x: seq(f32[2])) { y = identity(x) return y }", all_ops());
   EXPECT_THROW(format().from_graph(graph), Error);
 }
 
-// Bytes changed at random: an Error, or a document with which all can be done.
-TEST(MegengineErrors, AreAllThatRandomBytesCause) {
+// Bytes changed at random: an Error, or a document that supports every operation.
+TEST(MegengineErrors, RandomBytesAreRefusedOrUsable) {
   const std::string original = read_fixture(kStatic);
   std::uint64_t state = 12345;
   const auto random = [&](std::size_t below) {
@@ -408,11 +405,11 @@ TEST(MegengineErrors, AreAllThatRandomBytesCause) {
       continue;
     }
   }
-  EXPECT_GT(read_count, 100U);  // enough of them got that far
+  EXPECT_GT(read_count, 100U);  // enough of them reach the reader
 }
 
-// Where each number of a JSON text stands: the path to it, with the operators' and vars' numbers
-// left out, and ".key" behind that of a member's own name.
+// Path of each number of a JSON text, with the numbers of operators and vars left out, and ".key"
+// at the end for a number in a member's name.
 class NumberFields {
  public:
   explicit NumberFields(std::string_view text) : text_(text) {
@@ -478,12 +475,12 @@ class NumberFields {
   std::vector<Span> spans_;
 };
 
-TEST(MegengineMutation, ChangedNumbersAreFound) {
+TEST(MegengineMutation, FindsChangedNumbers) {
   const std::string text = read_fixture(kResnet);
   const NumberFields fields(text);
   const auto field_of = [&](const NumberInText& number) -> std::string {
     const std::string field = fields.at(number.offset);
-    // A time of the host is held by its neighbours only: a microsecond more is as likely a time.
+    // A host time is bounded by its neighbours only: one microsecond more is as likely.
     if (field.starts_with(".profiler.host") && !field.ends_with(".key")) return "";
     return field;
   };

@@ -17,7 +17,7 @@ namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// One more in the last place: "5" -> "6", "9" -> "10", "0.149" -> "0.150".
+// One more in the last digit: "5" -> "6", "9" -> "10", "0.149" -> "0.150".
 std::string plus_one(std::string number) {
   std::size_t k = number.size();
   while (k > 0) {

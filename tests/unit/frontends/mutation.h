@@ -16,11 +16,11 @@ std::vector<NumberInText> numbers_in(std::string_view text);
 
 struct MutationResult {
   std::size_t tried = 0;
-  /// reading it or checking it found something
+  /// reading or checking reports an error
   std::size_t caught = 0;
-  /// and what it found shows the changed number or its line
+  /// the report shows the changed number or its line
   std::size_t named = 0;
-  /// and that is what it found first
+  /// the first report does
   std::size_t first = 0;
   std::vector<std::string> missed;
   double share() const {
@@ -28,15 +28,15 @@ struct MutationResult {
   }
 };
 
-/// Adds one to each number of a document in turn, reads and checks it. `field_of` names the field
-/// that a number stands in; "" where nothing in the document tells what it should be.
-/// Tries an even sample of `at_most`, or every number where TENON_MUTATE_ALL is set, and prints a
-/// table of the fields.
+/// Mutation test of a reader and its check: adds one to each number of a document, one at a time.
+/// `field_of` names the field that contains a number; "" for numbers that the rest of the document
+/// does not determine. Tries an even sample of `at_most`, or every number if TENON_MUTATE_ALL is
+/// set, and prints a table of the fields.
 MutationResult mutate_numbers(std::string_view format, const std::string& text,
                               const std::function<std::string(const NumberInText&)>& field_of,
                               std::size_t at_most);
 
-/// The same for words and lines: renames a word (a letter more), deletes a line, swaps two
+/// The same for words and lines: renames a word (adds a letter), deletes a line, swaps two
 /// neighbours. A text of a single line is cut at its commas. Tries `at_most` of each, and prints a
 /// table.
 MutationResult mutate_words(std::string_view format, const std::string& text, std::size_t at_most);

@@ -29,7 +29,7 @@ std::string message_of(const std::string& file) {
   return error_summary([&] { read_npy(bytes_of(file)); });
 }
 
-TEST(Npy, EveryNumpyTypeComesBack) {
+TEST(Npy, TypesRoundTrip) {
   for (const DType dtype :
        {DType::F64, DType::F32, DType::F16, DType::I64, DType::I32, DType::I16, DType::I8,
         DType::U64, DType::U32, DType::U16, DType::U8, DType::Bool, DType::C64, DType::C128}) {
@@ -45,12 +45,12 @@ TEST(Npy, EveryNumpyTypeComesBack) {
   }
 }
 
-TEST(Npy, ScalarsAndEmptyArraysKeepTheirShape) {
+TEST(Npy, ScalarsAndEmptyArrays) {
   EXPECT_EQ(read_npy(bytes_of(write_npy(Tensor::scalar(DType::F32, 2.5)))).shape(), Shape{});
   EXPECT_EQ(read_npy(bytes_of(write_npy(Tensor(DType::I64, {0, 4})))).shape(), (Shape{0, 4}));
 }
 
-TEST(Npy, FilesHoldTheSameBytes) {
+TEST(Npy, FilesAreByteIdentical) {
   const std::string path = ::testing::TempDir() + "npy_test.npy";
   for (const Tensor& tensor :
        {Tensor::of(DType::F32, {2, 3}, std::vector<double>{1, 2, 3, 4, 5, 6}),
@@ -66,11 +66,9 @@ TEST(Npy, FilesHoldTheSameBytes) {
             "cannot write '/no such folder/x.npy'");
 }
 
-TEST(Npy, DataStartsAtAMultipleOf64) {
-  EXPECT_EQ(write_npy(Tensor(DType::U8, {1, 2, 3})).size() % 64, 6u);
-}
+TEST(Npy, AlignsDataTo64) { EXPECT_EQ(write_npy(Tensor(DType::U8, {1, 2, 3})).size() % 64, 6u); }
 
-TEST(Npy, NarrowTypesAreWidened) {
+TEST(Npy, WidensNarrowTypes) {
   const Tensor brain = Tensor::of(DType::BF16, {2}, std::vector<double>{1.5, -2});
   const Tensor read = read_npy(bytes_of(write_npy(brain)));
   EXPECT_EQ(read.dtype(), DType::F32);
@@ -79,13 +77,13 @@ TEST(Npy, NarrowTypesAreWidened) {
   EXPECT_EQ(read_npy(bytes_of(write_npy(nibbles))).integers(), (std::vector<std::int64_t>{-8, 7}));
 }
 
-TEST(Npy, FortranOrderIsTurnedRound) {
+TEST(Npy, TransposesFortranOrder) {
   const std::string file =
       file_of("{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3), }", {"\1\4\2\5\3\6", 6});
   EXPECT_EQ(read_npy(bytes_of(file)).integers(), (std::vector<std::int64_t>{1, 2, 3, 4, 5, 6}));
 }
 
-TEST(Npy, BigEndianIsSwapped) {
+TEST(Npy, SwapsBigEndian) {
   const std::string file =
       file_of("{'descr': '>i2', 'fortran_order': False, 'shape': (2,), }", {"\1\2\xff\xff", 4});
   EXPECT_EQ(read_npy(bytes_of(file)).integers(), (std::vector<std::int64_t>{258, -1}));
@@ -94,7 +92,7 @@ TEST(Npy, BigEndianIsSwapped) {
   EXPECT_EQ(read_npy(bytes_of(complex)).complex_at(0), (std::complex<double>{1, 2}));
 }
 
-TEST(Npy, LaterVersionsHaveLongerLengths) {
+TEST(Npy, LengthsOfLaterVersions) {
   for (const char version : {'\2', '\3'}) {
     const std::string file =
         file_of("{'descr': '|b1', 'fortran_order': False, 'shape': (1,)}", "\1", version);
@@ -102,21 +100,21 @@ TEST(Npy, LaterVersionsHaveLongerLengths) {
   }
 }
 
-TEST(Npy, TextsComeBack) {
+TEST(Npy, StringsRoundTrip) {
   const Tensor texts = Tensor::of_strings({3}, {"a", "größer", ""});
   EXPECT_TRUE(identical(read_npy(bytes_of(write_npy(texts))), texts));
   const Tensor odd = Tensor::of_strings({2}, {"\xff\xfe", "plain"});  // not UTF-8
   EXPECT_TRUE(identical(read_npy(bytes_of(write_npy(odd))), odd));
 }
 
-TEST(Npy, OpaqueBytesNeedAType) {
+TEST(Npy, OpaqueBytesRequireAType) {
   const std::string file =
       file_of("{'descr': '<V2', 'fortran_order': False, 'shape': (1,)}", {"\x80\x3f", 2});
   EXPECT_EQ(read_npy(bytes_of(file), DType::BF16).real_at(0), 1.0);
   EXPECT_EQ(message_of(file), "npy: no element type of Tenon's fits");
 }
 
-TEST(Npy, BrokenFilesAreRefused) {
+TEST(Npy, RefusesBrokenFiles) {
   EXPECT_EQ(message_of(""), "npy: not a NumPy array");
   EXPECT_EQ(message_of("PK\3\4 something else"), "npy: not a NumPy array");
   EXPECT_EQ(
@@ -143,7 +141,7 @@ TEST(Npy, BrokenFilesAreRefused) {
             "npy: the file ends inside its header");
 }
 
-TEST(Npy, HugeShapesNeitherOverflowNorAllocate) {
+TEST(Npy, RefusesHugeShapes) {
   const std::string four = "4611686018427387904";
   EXPECT_NE(
       message_of(file_of(

@@ -26,7 +26,7 @@ std::string archive_of(const std::vector<std::pair<std::string, std::string>>& f
   return out.str();
 }
 
-// Packs the only entry of a stored archive, as `zip -9` would.
+// Compresses the only entry of a stored archive, as `zip -9` would.
 std::string deflated(std::string archive, const std::string& content) {
   std::string packed(compressBound(static_cast<uLong>(content.size())) + 64, '\0');
   z_stream stream{};
@@ -56,7 +56,7 @@ std::string message_of(const std::string& archive) {
   return error_summary([&] { read_npz(bytes_of(archive)); });
 }
 
-TEST(Npz, ArraysComeBackFromAFile) {
+TEST(Npz, RoundTripsAFile) {
   const std::string path = ::testing::TempDir() + "tenon_npz_test.npz";
   const Tensor a = Tensor::of(DType::F32, {2}, std::vector<double>{1, 2});
   const Tensor b = Tensor::of_strings({1}, {"text"});
@@ -68,7 +68,7 @@ TEST(Npz, ArraysComeBackFromAFile) {
   EXPECT_TRUE(identical(read.at("folder/b"), b));
 }
 
-TEST(Npz, DeflatedArraysAreUnpacked) {
+TEST(Npz, InflatesArrays) {
   const Tensor zeros(DType::F64, {100, 100});
   const std::string content = write_npy(zeros);
   const std::string archive = deflated(archive_of({{"x.npy", content}}), content);
@@ -76,7 +76,7 @@ TEST(Npz, DeflatedArraysAreUnpacked) {
   EXPECT_TRUE(identical(read_npz(bytes_of(archive)).at("x"), zeros));
 }
 
-TEST(Npz, DamagedArchivesAreRefused) {
+TEST(Npz, RefusesDamagedArchives) {
   const std::string content = write_npy(Tensor(DType::F32, {16}));
   const std::string good = archive_of({{"x.npy", content}});
   EXPECT_EQ(message_of(""), "npz: not a zip archive, or cut short");
@@ -95,9 +95,9 @@ TEST(Npz, DamagedArchivesAreRefused) {
   EXPECT_EQ(message_of(far), "npz: 'x.npy' is not where or what the archive's directory says");
 
   std::string cut = deflated(good, content);
-  cut[cut.find("PK\1\2") + 24] ^= 1;  // another unpacked size
+  cut[cut.find("PK\1\2") + 24] ^= 1;  // another uncompressed size
   EXPECT_EQ(message_of(cut), "npz: 'x.npy' is not where or what the archive's directory says");
-  cut[22] ^= 1;  // in its own header too
+  cut[22] ^= 1;  // in its local header as well
   EXPECT_EQ(message_of(cut), "npz: 'x.npy' does not unpack to its size");
 
   EXPECT_EQ(message_of(archive_of({{"x.npy", content}, {"x.npy", content}})),
@@ -105,7 +105,7 @@ TEST(Npz, DamagedArchivesAreRefused) {
   EXPECT_EQ(message_of(archive_of({{"x.npy", "no array"}})), "npy: not a NumPy array");
 }
 
-TEST(Npz, EveryPrefixIsAnErrorAndNoCrash) {
+TEST(Npz, RefusesTruncatedArchives) {
   const std::string content = write_npy(Tensor(DType::F32, {3}));
   const std::string archive = deflated(archive_of({{"x.npy", content}}), content);
   for (std::size_t size = 0; size < archive.size(); ++size) {
@@ -113,15 +113,15 @@ TEST(Npz, EveryPrefixIsAnErrorAndNoCrash) {
   }
 }
 
-TEST(Npz, BombsAreNotUnpacked) {
+TEST(Npz, RefusesZipBombs) {
   const std::string content = write_npy(Tensor(DType::U8, {1 << 20}));
   std::string archive = deflated(archive_of({{"x.npy", content}}), content);
-  // The directory claims 3 GiB for what takes a kilobyte.
+  // The directory claims 3 GiB for a kilobyte of data.
   archive.replace(archive.find("PK\1\2") + 24, 4, std::string("\x00\x00\x00\xc0", 4));
   EXPECT_EQ(message_of(archive), "npz: 'x.npy' unpacks to far more than it is");
 }
 
-TEST(Npz, StoredArraysAreReadInPlace) {
+TEST(Npz, MapsStoredArrays) {
   const std::string archive = archive_of({{"x.npy", write_npy(Tensor(DType::F32, {16}))}});
   ZipReader reader(bytes_of(archive));
   const UnpackedEntry content = reader.unpacked(reader.entries().at(0));
@@ -130,8 +130,8 @@ TEST(Npz, StoredArraysAreReadInPlace) {
   EXPECT_LE(content.bytes.data() + content.bytes.size(), bytes_of(archive).data() + archive.size());
 }
 
-// As into a pipe: what was written once is gone.
-TEST(Npz, AreWrittenWithoutGoingBack) {
+// A stream without seeking, like a pipe.
+TEST(Npz, WritesWithoutSeeking) {
   struct OneWay : std::stringbuf {
     pos_type seekoff(off_type, std::ios::seekdir, std::ios::openmode) override {
       return pos_type(-1);
@@ -148,15 +148,15 @@ TEST(Npz, AreWrittenWithoutGoingBack) {
   EXPECT_EQ(read_npz(bytes_of(archive)).at("b").reals(), (std::vector<double>{1, 2}));
 }
 
-TEST(Npz, AnArchiveOfNothingHasNoArrays) {
+TEST(Npz, EmptyArchive) {
   std::string claims = archive_of({});
-  claims[10] = 1;  // an entry that is not there
+  claims[10] = 1;  // a missing entry
   EXPECT_EQ(message_of(claims), "npz: the archive's directory is damaged");
 
   EXPECT_TRUE(read_npz(bytes_of(archive_of({}))).empty());
 }
 
-TEST(Npz, FilesThatAreNoArraysAreLeftAlone) {
+TEST(Npz, IgnoresOtherFiles) {
   EXPECT_TRUE(read_npz(bytes_of(archive_of({{"notes.txt", "hello"}}))).empty());
 }
 

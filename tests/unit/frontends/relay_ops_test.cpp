@@ -35,7 +35,7 @@ void expect_same_results(const Graph& expected, const Graph& actual, const std::
   }
 }
 
-// Same ops on the same values, in whatever order they stand.
+// Text of the ops and their operands, independent of the order of nodes.
 std::string structure(const Graph& graph) {
   std::map<ValueId, std::string> named;
   std::vector<std::string> lines;
@@ -44,7 +44,7 @@ std::string structure(const Graph& graph) {
   for (NodeId id : graph.nodes_in_order()) {
     const Node& node = graph.node(id);
     std::string line = std::string(node.op->name) + "(";
-    // By the shapes alone where it is a constant, else by what made it.
+    // Constants by type, other operands by their producer.
     for (const ValueId operand : node.operands) {
       line += operand ? named[operand] + ", " : "_, ";
     }
@@ -65,7 +65,7 @@ std::string structure(const Graph& graph) {
 
 class RelayZoo : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(RelayZoo, ComesBackWithTheSameStructure) {
+TEST_P(RelayZoo, RoundTripsTheStructure) {
   const Graph graph = zoo::build(GetParam());
   const DocumentFormat* relay = find_document_format("relay");
   const auto document = relay->from_graph(graph);
@@ -87,27 +87,27 @@ INSTANTIATE_TEST_SUITE_P(Networks, RelayZoo,
                            return name;
                          });
 
-TEST(RelayZoo, NumbersComeBackToo) {
+TEST(RelayZoo, RoundTripKeepsResults) {
   for (const char* spec : {"mlp?batch=2", "squeezenet?size=32,classes=5"}) {
     const Graph graph = zoo::build(spec);
     expect_same_results(graph, read(text_with_data(graph))->graph(), spec);
   }
 }
 
-// Each op alone: through Relay and back as itself, and through what Relay says in its own words.
+// Round-trips one op through Relay: with its composite mark, and decomposed into Relay's operators.
 struct OpCase {
   const char* graph;
 };
 
 class RelayOp : public ::testing::TestWithParam<OpCase> {};
 
-TEST_P(RelayOp, MeansTheSameInRelay) {
+TEST_P(RelayOp, RoundTrips) {
   const Graph graph = parse_graph(GetParam().graph, all_ops());
   std::string text = text_with_data(graph);
   const Graph again = read(text)->graph();
   EXPECT_EQ(structure(again), structure(graph)) << text;
   expect_same_results(graph, again, text);
-  // Without the mark that says which op a group is, its body counts.
+  // Without its composite mark a group is read by its body.
   for (std::size_t at = 0; (at = text.find("Composite=\"tenon.", at)) != std::string::npos;) {
     text.replace(at, 17, "Composite=\"other.");
   }
@@ -236,8 +236,8 @@ INSTANTIATE_TEST_SUITE_P(
                "    r = add(p, q)\n    return r, p\n  } else = graph (p: f32[2], q: f32[2]) {\n    "
                "r = mul(p, q)\n    return q, r\n  }\n  return z, y\n}"}));
 
-// What Relay has no words for is a word of Tenon's.
-TEST(RelayExport, CallsWhatRelayHasNoWordFor) {
+// Ops without a counterpart in Relay are exported as calls of Tenon's.
+TEST(RelayExport, CallsTenonOpsWithoutCounterpart) {
   const Graph graph = parse_graph(
       "graph (m: f32[4, 4], s: f32[5]) {\n  a = random_normal() {shape = [4]}\n  b = "
       "random_normal() {shape = [4]}\n"
@@ -250,9 +250,8 @@ TEST(RelayExport, CallsWhatRelayHasNoWordFor) {
   EXPECT_EQ(structure(read(text)->graph()), structure(graph));
 }
 
-// A swap of axes that is put down as Tenon's own, its operand inside, is none that a product takes
-// in.
-TEST(RelayExport, ProductsBehindASwapOfTenonsOwn) {
+// A transpose that is exported inside a native node is not absorbed by a product.
+TEST(RelayExport, ProductOfANativeTranspose) {
   const Graph graph = parse_graph(
       "graph (x: u64[4, 1]) { c = constant u64[8, 1] [0, 1, 1, 0, 9, 0, 1, 1] "
       "t = transpose(c) {perm = [1, 0]} y = matmul(x, t) return y }",
@@ -261,7 +260,7 @@ TEST(RelayExport, ProductsBehindASwapOfTenonsOwn) {
             structure(graph));
 }
 
-TEST(RelayExport, ListsWhatIsNoTensor) {
+TEST(RelayExport, ListsValuesThatAreNotTensors) {
   const Graph graph = parse_graph(
       "graph (a: f32[2], t: string[2]) { s = sequence_construct(a, a) b = sequence_length(s) "
       "u = string_concat(t, t) return b, u }",

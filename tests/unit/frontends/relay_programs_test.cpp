@@ -17,9 +17,9 @@ const DocumentFormat& relay() { return *find_document_format("relay"); }
 
 std::unique_ptr<Document> read(const std::string& text) { return relay().read(text, "program"); }
 
-// Devices as TVM's planner prints them, values as frameworks call them, comments where people put
-// them: read, written as they stand, and nothing to complain about.
-TEST(RelayPrograms, AsAPlannerPrintsThem) {
+// Programs with device annotations as TVM's planner prints them, frameworks' value names and free
+// comments: they round-trip and pass the check.
+TEST(RelayPrograms, DeviceAnnotations) {
   const std::string device =
       "VirtualDevice(device_type=1, virtual_device_id=0, target=Target(id=5a, kind='llvm', "
       "keys={'cpu'}, attrs={'mtriple': \"x86_64\", 'link-params': (bool)0}, host=Target(id=5b, "
@@ -40,7 +40,7 @@ TEST(RelayPrograms, AsAPlannerPrintsThem) {
   EXPECT_EQ(document->graph().inputs().size(), 2u);
 }
 
-TEST(RelayPrograms, WithoutAFunctionAround) {
+TEST(RelayPrograms, ExpressionWithoutAFunction) {
   const Graph graph = read(
                           "free_var %x: Tensor[(3), float32];\n"
                           "free_var %y: Tensor[(3), float32]\n"
@@ -50,8 +50,8 @@ TEST(RelayPrograms, WithoutAFunctionAround) {
   EXPECT_EQ(graph.node_count(), 2u);
 }
 
-// Weights that were never given a type have it of the operators that read them.
-TEST(RelayPrograms, ParametersWithoutATypeGetItOfTheirOperators) {
+// The types of untyped weights are inferred from the operators that read them.
+TEST(RelayPrograms, InfersTypesOfParameters) {
   const auto document = read(
       "def @main(%w, %x: Tensor[(1, 3, 8, 8), float32], %b, %gamma, %beta, %mean, %var, %k, %d) {\n"
       "  %0 = nn.conv2d(%x, %w, padding=[1, 1, 1, 1], channels=4, kernel_size=[3, 5]);\n"
@@ -94,9 +94,9 @@ TEST(RelayPrograms, NumbersAndSequences) {
   EXPECT_EQ(graph.outputs().size(), 1u);
 }
 
-// A program may number its lines and constants as it likes; two lines of a printed one that were
-// exchanged are told.
-TEST(RelayPrograms, OwnNumbersAreNoMistake) {
+// A program may number its lines and constants in any way; two exchanged lines of a printed program
+// are reported.
+TEST(RelayPrograms, AcceptsAnyNumbering) {
   EXPECT_TRUE(read("def @main(%x: Tensor[(2), float32]) -> Tensor[(2), float32] {\n"
                    "  %7 = add(%x, meta[relay.Constant][5] /* ty=Tensor[(2), float32] */) /* "
                    "ty=Tensor[(2), float32] */;\n"
@@ -108,9 +108,9 @@ TEST(RelayPrograms, OwnNumbersAreNoMistake) {
                   .empty());
 }
 
-// What Relay has no word for is said in its words, and they compute the same: read with the mark of
-// the operator and without it.
-TEST(RelayPrograms, CompositesComputeWhatTheyStandFor) {
+// Ops without a counterpart are exported as composites of Relay's operators, and compute the same
+// when read with the composite mark and without it.
+TEST(RelayPrograms, CompositeBodiesMatchTheOp) {
   const Graph graph = parse_graph(
       R"(graph m (x: f32[2, 4, 3, 3], t: i64[2, 3, 3], w: f32[4], s: f32[4], b: f32[4], m: f32[4], v: f32[4]) {
   weighted = nll_loss(x, t, w) {reduction = "mean"}
@@ -142,7 +142,7 @@ TEST(RelayPrograms, CompositesComputeWhatTheyStandFor) {
   }
 }
 
-// Each of these is what it computes on real numbers, between a dequantize and a quantize.
+// Each quantized operator equals its float operator between a dequantize and a quantize.
 TEST(RelayPrograms, QuantizedOperators) {
   for (const char* op : {"qnn.abs", "qnn.erf", "qnn.exp", "qnn.hardswish", "qnn.sigmoid",
                          "qnn.tanh", "qnn.sqrt", "qnn.rsqrt", "qnn.log", "qnn.softmax"}) {
@@ -162,7 +162,7 @@ TEST(RelayPrograms, QuantizedOperators) {
   EXPECT_EQ(y.integer_at(2), 5);
 }
 
-// One zero point for a scale of each channel.
+// One zero point with a scale per channel.
 TEST(RelayPrograms, RequantizeByChannel) {
   const Graph graph = read(
                           "fn (%x: Tensor[(1, 2, 1, 1), int32], %s: Tensor[(2), float32]) {\n"
@@ -196,8 +196,8 @@ TEST(RelayPrograms, Losses) {
   EXPECT_NEAR(results[1].tensor().real_at(0), 2, 1e-6);
 }
 
-// A layout that is lost on the way is a difference.
-TEST(SameNetwork, LayoutsCount) {
+// A layout that is lost in a round trip is a difference.
+TEST(SameNetwork, ComparesLayouts) {
   const auto graph = [](const char* layout) {
     return parse_graph(
         concat("graph g (x: f32[1, 2, 3, 4]", layout, ") {\n  y = relu(x)\n  return y\n}\n"),

@@ -39,7 +39,7 @@ std::vector<double> results(const std::string& text) {
   return numbers;
 }
 
-TEST(RelayDocument, FixturesComeBackByteForByte) {
+TEST(RelayDocument, FixturesRoundTripByteForByte) {
   for (const char* name : {"resnet50_v1.before.relay", "resnet50_v1.after.relay",
                            "relay_control.relay", "relay_branches.relay"}) {
     const std::string text = read_fixture(name);
@@ -50,8 +50,8 @@ TEST(RelayDocument, FixturesComeBackByteForByte) {
   }
 }
 
-// Names, the order of constants and the id comment are in the graph.
-TEST(RelayDocument, ResNetComesBackThroughItsGraph) {
+// The graph keeps names, the order of constants and the id comment.
+TEST(RelayDocument, ResNetRoundTripsThroughItsGraph) {
   for (const char* name : {"resnet50_v1.before.relay", "resnet50_v1.after.relay"}) {
     const std::string text = read_fixture(name);
     EXPECT_EQ(find_document_format("relay")->from_graph(read(text)->graph())->text(""), text)
@@ -73,7 +73,7 @@ TEST(RelayDocument, CountsOfTheFixtures) {
   EXPECT_EQ(after["stop_fusion"], 86);
 }
 
-TEST(RelayDocument, EveryTypeCommentIsChecked) {
+TEST(RelayDocument, ChecksTypeComments) {
   const std::map<std::string, std::size_t> comments = {{"resnet50_v1.before.relay", 288},
                                                        {"resnet50_v1.after.relay", 460}};
   for (const auto& [name, count] : comments) {
@@ -90,7 +90,7 @@ TEST(RelayDocument, EveryTypeCommentIsChecked) {
   }
 }
 
-TEST(RelayDocument, LaterStyleSaysMore) {
+TEST(RelayDocument, LaterStylePrintsMore) {
   const std::string text = read_fixture("relay_branches.relay");
   const auto document = read(text);
   EXPECT_EQ(document->text("later"), text);
@@ -111,21 +111,21 @@ TEST(RelayDocument, LaterStyleSaysMore) {
   EXPECT_THROW(document->text("newest"), Error);
 }
 
-TEST(RelayDocument, DataComesBackInTheMetadata) {
+TEST(RelayDocument, MetadataRoundTrips) {
   const std::string plain =
       program("  add(%x, meta[relay.Constant][0] /* ty=Tensor[(3), float32] */)\n");
   const std::string with_data = read(plain)->text("metadata");
   EXPECT_NE(with_data.find("#[metadata]"), std::string::npos);
   EXPECT_EQ(written(with_data), with_data);
   EXPECT_EQ(results(with_data), results(plain));
-  // The data counts, not the type beside it: a type that is not the data's is found.
+  // The metadata's type is authoritative: a different stated type is reported.
   std::string wrong = with_data;
   const std::string type = "Tensor[(3), float32] */";
   wrong.replace(wrong.find(type), type.size(), "Tensor[(1), float32] */");
   EXPECT_EQ(read(wrong)->check().mismatches().size(), 1u);
 }
 
-TEST(RelayText, OperatorsBindAsInArithmetic) {
+TEST(RelayText, OperatorPrecedence) {
   EXPECT_EQ(written(program("  %x + %x * 2f - %x / 4f < %x == True\n")),
             program("  %0 = multiply(%x, 2f);\n  %1 = add(%x, %0);\n  %2 = divide(%x, 4f);\n  %3 = "
                     "subtract(%1, %2);\n"
@@ -139,12 +139,12 @@ TEST(RelayText, ScalarsOfEveryType) {
   EXPECT_EQ(written(text), text);
   EXPECT_EQ(written(program("  (3000000000, 0.50f, 1.0f)\n")),
             program("  (3000000000i64, 0.5f, 1f)\n"));
-  // More than the reference's six digits where those would be another number.
+  // More than the reference's six digits if six would round to another number.
   EXPECT_EQ(written(program("  (0.333333343f, 0.1f, 16777217f64)\n")),
             program("  (0.333333343f, 0.1f, 16777217f64)\n"));
 }
 
-TEST(RelayText, CommentsNestAndNamesStay) {
+TEST(RelayText, NestedCommentsAndNames) {
   EXPECT_EQ(
       written("// first\n" + program("  /* a /* b */ c */ nn.relu(%x) /* a/b   c */ // end\n")),
       program("  nn.relu(%x) /* a/b c */\n"));
@@ -158,7 +158,7 @@ TEST(RelayText, TypesOfAllKinds) {
   EXPECT_EQ(written(text), text);
 }
 
-TEST(RelayText, AttributesAtTheirDefaultAreLeftOut) {
+TEST(RelayText, OmitsDefaultAttributes) {
   EXPECT_EQ(
       written(program(
           "  %0 = mean(%x, exclude=False, keepdims=True, axis=[0]);\n  nn.softmax(%0, axis=-1)\n")),
@@ -167,14 +167,14 @@ TEST(RelayText, AttributesAtTheirDefaultAreLeftOut) {
             program("  my.op(%x, b=1, a=None, c=[[1, 2], \"t\\\"\"])\n"));
 }
 
-TEST(RelayText, NamesThatClashGetNumbers) {
+TEST(RelayText, NumbersDuplicateNames) {
   EXPECT_EQ(
       written("def @main(%x: float32) {\n  let %x = add(%x, 1f);\n  let %_y = %x;\n  %_y\n}\n"),
       "def @main(%x: float32) {\n  let %x1 = add(%x, 1f);\n  let %v_y = %x1;\n  %v_y\n}\n");
 }
 
-// A line that a branch reads stays outside of it.
-TEST(RelayText, LinesStayInTheirBlocks) {
+// A line that a branch reads is printed outside the branch.
+TEST(RelayText, KeepsLinesInTheirBlocks) {
   const std::string text =
       "def @main(%x: float32, %c: bool) {\n  %0 = exp(%x);\n  %2 = if (%c) {\n    %1 = add(%0, "
       "%x);\n"
@@ -182,14 +182,14 @@ TEST(RelayText, LinesStayInTheirBlocks) {
   EXPECT_EQ(written(text), text);
 }
 
-TEST(RelayText, AFunctionMayStandAlone) {
+TEST(RelayText, SingleFunction) {
   const std::string text =
       "fn (%x: Tensor[(2), float32]) -> Tensor[(2), float32] {\n  nn.relu(%x)\n}\n";
   EXPECT_EQ(written(text), text);
   EXPECT_EQ(op_counts(read(text)->graph()), (std::map<std::string, int>{{"relu", 1}}));
 }
 
-TEST(RelayText, DeepChainsAreNoTrouble) {
+TEST(RelayText, DeepChains) {
   std::string lines = "  %0 = nn.relu(%x);\n", lets, ifs = "  %0 = nn.relu(%x);\n";
   constexpr int count = 20000;
   for (int k = 1; k < count; ++k) lines += concat("  %", k, " = nn.relu(%", k - 1, ");\n");
@@ -206,7 +206,7 @@ TEST(RelayText, DeepChainsAreNoTrouble) {
   EXPECT_EQ(written(program(ifs + "  nn.relu(%499)\n")), program(ifs + "  nn.relu(%499)\n"));
 }
 
-TEST(RelayGraph, LetsFunctionsAndBranchesCompute) {
+TEST(RelayGraph, LetsFunctionsAndBranches) {
   const std::string text =
       "def @twice(%v: Tensor[(2, 3), float32]) {\n  %v + %v\n}\n\n"
       "def @main(%x: Tensor[(2, 3), float32]) {\n  let %f = fn (%p: Tensor[(2, 3), float32]) { %p "
@@ -225,8 +225,8 @@ TEST(RelayGraph, LetsFunctionsAndBranchesCompute) {
   }
 }
 
-TEST(RelayGraph, LayoutsFollowTheReaders) {
-  // relu is read before the convolution says what the axes mean.
+TEST(RelayGraph, InfersLayoutsFromReaders) {
+  // relu precedes the convolution that determines the layout.
   const Graph graph =
       read(
           "def @main(%x: Tensor[(1, 4, 4, 3), float32]) {\n  %0 = nn.relu(%x);\n  %1 = "
@@ -236,7 +236,7 @@ TEST(RelayGraph, LayoutsFollowTheReaders) {
           ->graph();
   EXPECT_EQ(to_string(graph.value(graph.inputs()[0]).type), "f32[1, 4, 4, 3]@NHWC");
   EXPECT_EQ(to_string(graph.value(graph.outputs()[0]).type), "f32[1, 4, 4, 3]@NHWC");
-  // One value read in two ways: the second through a reshape to its own shape.
+  // One value with two readers, the second through a reshape to its own shape.
   auto counts = op_counts(
       read("def @main(%x: Tensor[(1, 3, 3, 3), float32]) {\n  %0 = nn.max_pool2d(%x, pool_size=[2, "
            "2], "
@@ -245,7 +245,7 @@ TEST(RelayGraph, LayoutsFollowTheReaders) {
   EXPECT_EQ(counts["reshape"], 1);
 }
 
-TEST(RelayGraph, PaddingOfTwoIsSymmetricAndOfFourIsNot) {
+TEST(RelayGraph, PaddingOfTwoAndOfFour) {
   const auto shape = [](const std::string& padding) {
     const Graph graph = read(
                             "def @main(%x: Tensor[(1, 1, 8, 8), float32]) {\n  nn.max_pool2d(%x, "
@@ -259,7 +259,7 @@ TEST(RelayGraph, PaddingOfTwoIsSymmetricAndOfFourIsNot) {
   EXPECT_EQ(shape("1"), "f32[1, 1, 9, 9]");
 }
 
-TEST(RelayGraph, ShortWordsOfReshape) {
+TEST(RelayGraph, SpecialExtentsOfReshape) {
   const auto shape = [](const std::string& words) {
     const Graph graph =
         read("def @main(%x: Tensor[(2, 3, 4, 5), float32]) {\n  reshape(%x, newshape=" + words +
@@ -273,7 +273,7 @@ TEST(RelayGraph, ShortWordsOfReshape) {
   EXPECT_EQ(shape("[0, -4, 3, -1, -2]"), "f32[2, 3, 1, 4, 5]");
 }
 
-TEST(RelayGraph, FixedPointNumbersOfTheSpec) {
+TEST(RelayGraph, FixedPointMultipliersOfTheSpecification) {
   // 0.75 = 1610612736 / 2^31, ties upwards.
   const std::string text =
       "def @main() {\n  fixed_point_multiply(cast(full(-3, shape=[1], dtype=\"int32\"), "
@@ -282,7 +282,7 @@ TEST(RelayGraph, FixedPointNumbersOfTheSpec) {
   EXPECT_EQ(results(text), (std::vector<double>{-2}));
 }
 
-TEST(RelayGraph, UnknownOperatorsAreListedTogether) {
+TEST(RelayGraph, ListsAllUnknownOperators) {
   try {
     read(program("  %0 = vision.nms(%x) /* ty=Tensor[(2, 3), float32] */;\n  %1 = vision.nms(%0) "
                  "/* ty=Tensor[(2, 3), float32] */;\n"
@@ -298,11 +298,11 @@ TEST(RelayGraph, UnknownOperatorsAreListedTogether) {
 
 struct Refusal {
   std::string text, part;
-  /// the text reads, but makes no graph
+  /// the text parses, but does not make a graph
   bool is_of_graph = false;
 };
 
-TEST(RelayHostile, TextsAreRefusedWithTheirPlace) {
+TEST(RelayHostile, RefusesTextsWithTheirPosition) {
   const std::vector<Refusal> refusals = {
       {"", "expected 'def @name(…)'"},
       {"def", "expected the name of a function"},
@@ -395,7 +395,7 @@ TEST(RelayHostile, TextsAreRefusedWithTheirPlace) {
   }
 }
 
-TEST(RelayHostile, ProgramsThatGrowAreRefused) {
+TEST(RelayHostile, RefusesExponentialInlining) {
   // Each function calls the one before twice.
   std::string text = "def @f0(%x: float32) {\n  %x + %x\n}\n";
   for (int k = 1; k < 40; ++k)
@@ -415,7 +415,7 @@ TEST(RelayHostile, ProgramsThatGrowAreRefused) {
   EXPECT_THROW(read(chain + "def @main(%x: float32) {\n  @f4999(%x)\n}\n")->graph(), Error);
 }
 
-TEST(RelayHostile, EveryTruncationIsRefusedOrComplete) {
+TEST(RelayHostile, TruncatedTextsAreRefusedOrValid) {
   const std::string text = read_fixture("relay_control.relay");
   for (std::size_t size = 0; size + 1 < text.size(); size += 3) {
     try {
@@ -427,7 +427,7 @@ TEST(RelayHostile, EveryTruncationIsRefusedOrComplete) {
   }
 }
 
-// A few thousand damaged files: an Error, or a document that is written and read again the same.
+// A few thousand damaged files: an Error, or a document that round-trips.
 TEST(RelayHostile, DamagedBytes) {
   std::mt19937 random(7);
   const std::string signs = "(){}[]<>=;,.:%@/*\"-+?0129efx_ \n";
@@ -470,16 +470,17 @@ TEST(RelayHostile, DamagedBytes) {
   }
 }
 
-// What a number stands in, or "" where nothing in the file says what it should be.
+// Returns the field that contains the number; "" for numbers that the rest of the file does not
+// determine.
 std::string field_of(const std::string& text, const NumberInText& number) {
   const std::size_t line_start = text.rfind('\n', number.offset) + 1;
   const std::string before = text.substr(line_start, number.offset - line_start);
   const std::size_t comment = before.rfind("/*"), comment_end = before.rfind("*/");
   const bool is_in_comment =
       comment != std::string::npos && (comment_end == std::string::npos || comment_end < comment);
-  // The id is an address, names are names: nothing follows from them.
+  // The id is an address, and names are free: neither is determined by the rest.
   if (is_in_comment) return before.compare(comment, 6, "/* ty=") == 0 ? "type comment" : "";
-  // The value that pads stand for.
+  // The fill value of pads.
   if (before.ends_with("%data, ")) return "";
   if (before.ends_with("%"))
     return before.find('=') == std::string::npos ? "line number" : "reference";
@@ -496,7 +497,7 @@ std::string field_of(const std::string& text, const NumberInText& number) {
   return "other";
 }
 
-TEST(RelayMutation, ChangedNumbersAreFound) {
+TEST(RelayMutation, FindsChangedNumbers) {
   for (const char* name : {"resnet50_v1.before.relay", "resnet50_v1.after.relay"}) {
     const std::string text = read_fixture(name);
     const MutationResult result = mutate_numbers(
@@ -506,8 +507,8 @@ TEST(RelayMutation, ChangedNumbersAreFound) {
   }
 }
 
-// Forms that programs of other versions are printed in.
-TEST(RelayForms, OfOtherVersionsAreRead) {
+// Print styles of other versions.
+TEST(RelayForms, StylesOfOtherVersions) {
   for (const char* text : {
            "v0.0.4\ndef @main(%x: Tensor[(2, 3), float32]) {\n  nn.relu(%x)\n}\n",
            "#[version = \"0.0.5\"]\ndef @main(%x {virtual_device=VirtualDevice(device_type=1, "
@@ -529,7 +530,7 @@ TEST(RelayForms, OfOtherVersionsAreRead) {
   }
 }
 
-TEST(RelayForms, QuantizedOperatorsMeanWhatTheyCompute) {
+TEST(RelayForms, QuantizedOperators) {
   const Graph graph = read(
                           "def @main(%x: Tensor[(1, 4), float32], %w: Tensor[(2, 4), int8]) {\n"
                           "  %0 = qnn.quantize(%x, 0.5f, 1, out_dtype=\"int8\");\n"
@@ -544,7 +545,7 @@ TEST(RelayForms, QuantizedOperatorsMeanWhatTheyCompute) {
   EXPECT_EQ(results[0].tensor().reals(), (std::vector<double>{4, -1}));
 }
 
-TEST(RelayForms, LinesMayBeNumberedAsTheyStand) {
+TEST(RelayForms, LineNumbering) {
   const auto document = read(
       "def @main(%x: Tensor[(2, 3), float32]) -> Tensor[(2, 3), float32] {\n"
       "  %0 = exp(%x) /* ty=Tensor[(2, 3), float32] */;\n"

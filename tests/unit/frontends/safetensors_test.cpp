@@ -41,7 +41,7 @@ TEST(SafeTensors, RoundTripsTensorsAndTexts) {
   std::filesystem::remove(path);
 }
 
-TEST(SafeTensors, RefusesWhatIsNone) {
+TEST(SafeTensors, RefusesOtherFiles) {
   EXPECT_EQ(message_of("short"), "safetensors: the file is too short");
   EXPECT_EQ(message_of(std::string(8, '\xff')), "safetensors: the header is longer than the file");
   EXPECT_EQ(
@@ -69,7 +69,7 @@ TEST(SafeTensors, RefusesWhatIsNone) {
       "no error");
 }
 
-TEST(SafeTensors, KeepsTheOldFileWhereTheNewOneDoesNotFit) {
+TEST(SafeTensors, KeepsTheOldFileOnAFullDisk) {
   SafeTensors content;
   content.tensors.emplace_back("w", Tensor(DType::F32, {1024}));
   EXPECT_NE(error_summary([&] { write_safetensors_file(content, "/dev/full"); }), "no error");

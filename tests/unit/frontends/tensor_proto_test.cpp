@@ -29,7 +29,7 @@ std::string message_of(const TensorProto& proto) {
   return error_summary([&] { read(proto); });
 }
 
-TEST(TensorProto, EveryDtypeComesBack) {
+TEST(TensorProto, DtypesRoundTrip) {
   for (const DTypeInfo& row : all_dtypes()) {
     Tensor tensor(row.dtype, {3, 3});
     for (std::int64_t k = 0; k < 9; ++k) {
@@ -119,13 +119,13 @@ TEST(TensorProto, SubByteElementsArePackedFromTheLowBits) {
   EXPECT_EQ(packed_bytes(read(pairs)), "\xe4\x03");
 }
 
-TEST(TensorProto, BoolsInRawDataAreMadeZeroOrOne) {
+TEST(TensorProto, NormalizesBoolsInRawData) {
   TensorProto proto = tensor_of(TensorProto::BOOL, {2});
   proto.set_raw_data(std::string("\xff\0", 2));
   EXPECT_EQ(read(proto).integers(), (Integers{1, 0}));
 }
 
-TEST(TensorProto, ElementsStayInTheMessage) {
+TEST(TensorProto, ElementsAreNotCopied) {
   auto proto = std::make_shared<TensorProto>(tensor_of(TensorProto::FLOAT, {1024}));
   proto->set_raw_data(std::string(4096, '\0'));
   ExternalFiles none;
@@ -136,7 +136,7 @@ TEST(TensorProto, ElementsStayInTheMessage) {
   EXPECT_EQ(static_cast<const void*>(taken.bytes().data()), before);
 }
 
-TEST(TensorProto, DataMustFillTheShape) {
+TEST(TensorProto, RefusesDataThatDoesNotFillTheShape) {
   TensorProto claim = tensor_of(TensorProto::FLOAT, {268435456});
   claim.set_raw_data("1234");
   EXPECT_EQ(message_of(claim), "tensor: its data does not fill its shape");
@@ -150,7 +150,7 @@ TEST(TensorProto, DataMustFillTheShape) {
   EXPECT_EQ(message_of(tensor_of(TensorProto::FLOAT, {0, 5})), "no error");
 }
 
-TEST(TensorProto, NonsenseIsRefused) {
+TEST(TensorProto, RefusesInvalidFields) {
   EXPECT_EQ(message_of(tensor_of(0, {})), "tensor: no element type has the number 0");
   EXPECT_EQ(message_of(tensor_of(99, {})), "tensor: no element type has the number 99");
   EXPECT_EQ(message_of(tensor_of(TensorProto::FLOAT, {-1})), "an extent is negative");
@@ -188,19 +188,19 @@ TEST(SparseTensor, BecomesDense) {
             expected);
 }
 
-TEST(SparseTensor, HostileOnesAreRefused) {
+TEST(SparseTensor, RefusesHostileTensors) {
   ExternalFiles none;
   EXPECT_THROW(read_sparse_tensor(sparse_of({2, 3}, {5}, {1}, {6}), none), Error);
   EXPECT_THROW(read_sparse_tensor(sparse_of({2, 3}, {5}, {1}, {-1}), none), Error);
   EXPECT_THROW(read_sparse_tensor(sparse_of({2, 3}, {5}, {1, 2}, {0, 3}), none), Error);
   EXPECT_THROW(read_sparse_tensor(sparse_of({2, 3}, {5}, {2}, {0, 1}), none), Error);
   EXPECT_THROW(read_sparse_tensor(sparse_of({1 << 20, 1 << 20}, {5}, {1}, {0}), none), Error);
-  // All zeros need no memory, however many they are.
+  // All-zero tensors of any size take no element storage.
   const Constant zeros = read_sparse_tensor(sparse_of({1 << 20, 1 << 20}, {}, {0}, {}), none);
   EXPECT_EQ(zeros.kind(), Constant::Kind::Splat);
 }
 
-TEST(Datum, SequencesAndOptionalsComeBack) {
+TEST(Datum, SequencesAndOptionalsRoundTrip) {
   const Datum number(Tensor::scalar(DType::I64, 3));
   const Datum list = Datum::sequence({number, Datum(Tensor(DType::I64, {2}))});
   const Type tensors = TensorType{DType::I64, {}, {}};

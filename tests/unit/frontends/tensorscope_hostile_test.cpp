@@ -10,7 +10,7 @@ namespace {
 struct Hostile {
   const char* name;
   std::string text;
-  /// of the message
+  /// expected part of the message
   const char* part;
   /// line and column
   const char* place;
@@ -88,7 +88,7 @@ std::vector<Hostile> hostile_tables() {
   };
 }
 
-TEST(TensorScope, RefusesWhatIsNoTable) {
+TEST(TensorScope, RefusesOtherTexts) {
   for (const Hostile& hostile : hostile_tables()) {
     try {
       read_document(hostile.text);
@@ -102,7 +102,7 @@ TEST(TensorScope, RefusesWhatIsNoTable) {
   }
 }
 
-TEST(TensorScope, EveryPrefixIsRefusedOrWhole) {
+TEST(TensorScope, TruncatedTablesAreRefusedOrComplete) {
   const std::string text = read_fixture(small_step);
   for (std::size_t length = 0; length < text.size(); length += 7) {
     const std::string prefix = text.substr(0, length);
@@ -114,7 +114,7 @@ TEST(TensorScope, EveryPrefixIsRefusedOrWhole) {
   }
 }
 
-TEST(TensorScope, ListsEverythingThatItCannotImport) {
+TEST(TensorScope, ListsAllUnsupportedRows) {
   const std::string text =
       "a, (1), (resource 1), GPU, 0\nb, (2x2), (2x2), GPU, 0\nb:Fancy, (no input), (no output), "
       "GPU, 0\n"
@@ -131,7 +131,7 @@ TEST(TensorScope, ListsEverythingThatItCannotImport) {
   }
 }
 
-TEST(TensorScope, WhatNothingMakesIsAnInput) {
+TEST(TensorScope, ValuesWithoutProducerAreInputs) {
   const std::string text =
       "_retval_conv1_0_0, (1x4x4x8), (no output), CPU, 0\nconv1, (1x4x4x8), (1x4x4x8), CPU, 0\n"
       "conv1/Conv2D, (1x8x8x3), (3x3x3x8), (1x4x4x8), CPU, 0\nconv1/weights, (1), (3x3x3x8), CPU, "
@@ -142,12 +142,12 @@ TEST(TensorScope, WhatNothingMakesIsAnInput) {
   EXPECT_EQ(graph.value(graph.inputs()[0]).name, "conv1/Conv2D/input_0");
   EXPECT_NE(section_text(document->describe()).find("becomes an input of the graph"),
             std::string::npos);
-  // And that is a finding: a table has a row for everything that is read.
+  // `check` reports it: a table has a row for every value that is read.
   EXPECT_EQ(document->check().mismatches().size(), 1u);
 }
 
-// A chain as deep as networks get, and as wide: nothing is quadratic, nothing recurses.
-TEST(TensorScope, TakesLongTables) {
+// A chain of the depth and width of large networks: the reader is linear and does not recurse.
+TEST(TensorScope, LongTables) {
   std::vector<std::string> lines{"in, (1), (8x8), GPU, 0"};
   for (int k = 10000; k < 20000; ++k) {
     lines.push_back(concat("n", k, ", (8x8), (8x8), GPU, 0"));
@@ -157,11 +157,11 @@ TEST(TensorScope, TakesLongTables) {
   for (const std::string& line : lines) text += line + "\n";
   const auto document = read_document(text);
   EXPECT_EQ(document->text(""), text);
-  EXPECT_LE(document->check().mismatches().size(), 1u);  // nobody reads the last
+  EXPECT_LE(document->check().mismatches().size(), 1u);  // the last value is unread
   EXPECT_EQ(document->graph().node_count(), 10001u);
 }
 
-// Bytes changed at random: an Error, or a document with all its functions.
+// Bytes changed at random: an Error, or a document that supports every operation.
 TEST(TensorScope, SurvivesDamage) {
   std::mt19937 random(7);
   const DocumentFormat& format = *find_document_format("tensorscope");

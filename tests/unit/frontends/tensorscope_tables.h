@@ -13,7 +13,7 @@
 
 namespace tenon::tensorscope {
 
-// What the tests of TensorScope's tables share.
+// Helpers of the tests of TensorScope's tables.
 
 inline const char* const alexnet = "tensorscope_alexnet.nodes.txt";
 inline const char* const two_gpus = "tensorscope_two_gpus.nodes.txt";
@@ -37,7 +37,7 @@ inline std::size_t count_op(const Table& table, const DataFlow& step, std::strin
   return count;
 }
 
-// The names of what a node reads.
+// The names of a node's operands.
 inline std::vector<std::string> sources_of(const Table& table, const DataFlow& step,
                                            std::string_view node) {
   std::vector<std::string> names;

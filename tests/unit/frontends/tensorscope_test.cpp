@@ -16,7 +16,7 @@
 namespace tenon::tensorscope::tensorscope_test {
 namespace {
 
-TEST(TensorScope, ComesBackByteForByte) {
+TEST(TensorScope, RoundTripsByteForByte) {
   for (const char* fixture : {alexnet, two_gpus, small_step}) {
     const std::string text = read_fixture(fixture);
     EXPECT_EQ(read_document(text)->text(""), text) << fixture;
@@ -25,7 +25,7 @@ TEST(TensorScope, ComesBackByteForByte) {
   EXPECT_THROW(read_document(read_fixture(alexnet))->text("later"), Error);
 }
 
-TEST(TensorScope, IsNotTakenForOtherDocuments) {
+TEST(TensorScope, RecognisesOnlyItsFormat) {
   for (const char* other :
        {"aitemplate_conv_add.graph.txt", "megengine_resnet50.profile.json",
         "resnet50_v1.before.relay", "resnet50_v1.after.relay", "unet_chainer.graph.txt"}) {
@@ -38,7 +38,7 @@ TEST(TensorScope, IsNotTakenForOtherDocuments) {
       find_document_format("tensorscope")->recognises("a, (b), c\nsome, (other) text, 3\n"));
 }
 
-TEST(TensorScope, HasTheRowsOfTheSpecification) {
+TEST(TensorScope, RowsOfTheSpecification) {
   const Table table = read_table(alexnet);
   const DataFlow step = reconstruct(table);
   EXPECT_EQ(table.rows.size(), 178u);
@@ -70,8 +70,8 @@ TEST(TensorScope, HasTheRowsOfTheSpecification) {
   EXPECT_EQ(total, 96u);
 }
 
-// What each node of the training step of AlexNet reads.
-TEST(TensorScope, FindsTheDataFlowOfAlexNet) {
+// Operands of the nodes in AlexNet's training step.
+TEST(TensorScope, DataFlowOfAlexNet) {
   const Table table = read_table(alexnet);
   const DataFlow step = reconstruct(table);
   const std::string first = "-TransposeNHWCToNCHW-LayoutOptimizer",
@@ -106,7 +106,7 @@ TEST(TensorScope, FindsTheDataFlowOfAlexNet) {
        {"gradients/pool2_grad/MaxPoolGrad-0-0" + last, "conv2-1-1" + last, "lrn2/LRN"}},
       {"gradients/lrn1/LRN_grad/LRNGrad",
        {"gradients/pool1_grad/MaxPoolGrad-0-0" + last, "conv1-2-1" + last, "lrn1/LRN"}},
-      // The optimiser's transposes.
+      // The layout optimiser's transposes.
       {"conv1/Conv2D-0" + first, {"Variable/read", "PermConstNHWCToNCHW-LayoutOptimizer"}},
       {"gradients/pool1_grad/MaxPoolGrad-0" + first,
        {"lrn1/LRN", "PermConstNHWCToNCHW-LayoutOptimizer"}},
@@ -151,7 +151,7 @@ TEST(TensorScope, FindsTheDataFlowOfAlexNet) {
   }
 }
 
-TEST(TensorScope, SolvesTheWindowsOfAlexNet) {
+TEST(TensorScope, WindowsOfAlexNet) {
   const Table table = read_table(alexnet);
   const DataFlow step = reconstruct(table);
   const std::map<std::size_t, Windows> windows =
@@ -174,7 +174,7 @@ TEST(TensorScope, SolvesTheWindowsOfAlexNet) {
   EXPECT_FALSE(solve_windows({13, 13}, {0, 0}, {3, 3}));
 }
 
-TEST(TensorScope, EveryClaimHolds) {
+TEST(TensorScope, PassesItsCheck) {
   for (const char* fixture : {alexnet, two_gpus, small_step}) {
     const Findings findings = read_document(read_fixture(fixture))->check();
     EXPECT_EQ(mismatches_of(findings), "") << fixture;
@@ -201,7 +201,7 @@ std::string check_text(std::string text, std::string_view from, std::string_view
   }
 }
 
-TEST(TensorScope, ChecksNameThePlaceWhatItSaysAndWhatItShouldBe) {
+TEST(TensorScope, CheckReportsPositionStatedAndExpectedValue) {
   const std::string text = read_fixture(alexnet);
   const auto has = [](const std::string& all, std::string_view part) {
     EXPECT_NE(all.find(part), std::string::npos) << "in: " << all << "\nexpected: " << part;
@@ -232,9 +232,9 @@ TEST(TensorScope, ChecksNameThePlaceWhatItSaysAndWhatItShouldBe) {
       "control edge at line 2, column 86");
 }
 
-// Every number that the document determines: not those of layers, which are names; nor numbers of
-// TensorFlow's edges and of consumers in the transposes' names, which come from its graph's
-// numbering and from the order of a set.
+// Numbers that the document determines. Excluded are layer numbers, which are names, and the
+// numbers of edges and consumers in the transposes' names, which come from TensorFlow's node
+// numbering and from the iteration order of a set.
 std::string checkable_field(const std::string& text, const NumberInText& number) {
   const std::size_t start = text.rfind('\n', number.offset) + 1;
   const std::size_t comma = text.find(", ", start);
@@ -264,7 +264,7 @@ std::string checkable_field(const std::string& text, const NumberInText& number)
   return "name";
 }
 
-TEST(TensorScopeMutation, ChangesOfNumbersAreFound) {
+TEST(TensorScopeMutation, FindsChangedNumbers) {
   for (const char* fixture : {alexnet, two_gpus}) {
     const std::string text = read_fixture(fixture);
     const MutationResult result = mutate_numbers(
@@ -293,7 +293,7 @@ TEST(TensorScope, DescribesTheStep) {
   }
 }
 
-TEST(TensorScope, GraphOfAlexNetIsSound) {
+TEST(TensorScope, GraphOfAlexNetVerifies) {
   const Graph graph = read_document(read_fixture(alexnet))->graph();
   EXPECT_TRUE(problems_of(graph).empty());
   EXPECT_TRUE(graph.inputs().empty());
@@ -314,8 +314,8 @@ TEST(TensorScope, GraphOfAlexNetIsSound) {
   EXPECT_EQ(permutation->materialise().integers(), (std::vector<std::int64_t>{0, 3, 1, 2}));
 }
 
-// The gradients that the table's nodes compute are those that Tenon derives by itself.
-TEST(TensorScope, GradientsAgreeWithDifferentiate) {
+// The gradients in the table equal those that Tenon derives.
+TEST(TensorScope, GradientsMatchDifferentiate) {
   const Table table = read_table(small_step);
   const Graph graph = import_graph(table, reconstruct(table), small_step);
   const std::vector<Datum> got = reference::evaluate(graph, {});
@@ -352,12 +352,12 @@ TEST(TensorScope, GradientsAgreeWithDifferentiate) {
       EXPECT_NEAR(a[i], e[i], 1e-5 * (1 + std::abs(e[i]))) << k << " " << i;
       largest = std::max(largest, std::abs(e[i]));
     }
-    EXPECT_GT(largest, 0.01) << k;  // nothing is compared with zeros
+    EXPECT_GT(largest, 0.01) << k;  // the comparison is not between zeros
   }
 }
 
-// A layer that two others read, whose gradients are added up, and a step of gradient descent.
-TEST(TensorScope, FollowsGradientsAlongSeveralPaths) {
+// A layer with two readers, whose gradients are added, and a step of gradient descent.
+TEST(TensorScope, AddsGradientsOfSeveralPaths) {
   const std::string text =
       "GradientDescent/learning_rate, (1), (1), CPU, 0\n"
       "GradientDescent/update_fc/weights/ApplyGradientDescent, (4x3), (1), (4x3), (4x3), CPU, 0\n"
@@ -399,9 +399,8 @@ TEST(TensorScope, FollowsGradientsAlongSeveralPaths) {
   EXPECT_EQ(results.at(0).tensor().shape(), (Shape{4, 3}));
 }
 
-// Gradients that TensorFlow has operators for and Tenon composes: of a clipped feature nothing
-// passes.
-TEST(TensorScope, TakesGradientsOfClippedAndInvertedFeatures) {
+// Gradient operators of TensorFlow that Tenon composes: a clipped feature has a zero gradient.
+TEST(TensorScope, Relu6AndRsqrtGradients) {
   const std::string text =
       "_arg_dy_0_1, (1), (6x1), CPU, 0\n"
       "_arg_x_0_0, (1), (6x1), CPU, 0\n"
@@ -431,7 +430,7 @@ TEST(TensorScope, TakesGradientsOfClippedAndInvertedFeatures) {
   }
 }
 
-TEST(TensorScope, ReadsAStepOnTwoDevices) {
+TEST(TensorScope, StepOnTwoDevices) {
   const Table table = read_table(two_gpus);
   const DataFlow step = reconstruct(table);
   EXPECT_EQ(count_kind(table, RowKind::Copy), 6u);

@@ -12,17 +12,17 @@
 namespace tenon::tensorscope::tensorscope_write_test {
 namespace {
 
-// Through the graph nothing is lost: not even the numbers of the ten edges that were copied, which
-// follow from how TensorFlow counts them.
-TEST(TensorScope, TheWholeTableComesOutOfItsGraph) {
+// The graph keeps the whole table, including the numbers of the ten copied edges, which are derived
+// from TensorFlow's numbering.
+TEST(TensorScope, TableRoundTripsThroughItsGraph) {
   const Table table = read_table(alexnet);
   const Table made = export_table(import_graph(table, reconstruct(table), "table"));
   EXPECT_EQ(lines_of(print_table(table)), lines_of(print_table(made)));
 }
 
-// The document's forward rows: those of layout-free tensors and of LRN come out of zoo:alexnet as
-// it is (NHWC), those that the layout optimiser turned come out of it in NCHW.
-TEST(TensorScope, ForwardRowsComeOutOfTheZoo) {
+// The document's forward rows from zoo:alexnet: NHWC gives the rows of layout-free tensors and of
+// LRN, NCHW those that TensorFlow's layout optimiser transposed.
+TEST(TensorScope, ForwardRowsOfTheZoo) {
   const std::set<std::string> document = lines_of(read_fixture(alexnet));
   std::set<std::string> common;
   const std::map<std::string, std::size_t> expected = {{"NHWC", 45}, {"NCHW", 59}};
@@ -47,8 +47,8 @@ TEST(TensorScope, ForwardRowsComeOutOfTheZoo) {
   EXPECT_EQ(forward, 63u);
 }
 
-// Every network is written, read again the same, and each of its nodes has a row with its shape.
-TEST(TensorScope, EveryNetworkOfTheZooHasATable) {
+// The table of every network round-trips, and each node has a row with its shape.
+TEST(TensorScope, TablesOfTheZoo) {
   for (const zoo::Network& network : zoo::networks()) {
     const Graph graph = zoo::build(network.name);
     const Table table = export_table(graph);
@@ -66,14 +66,14 @@ TEST(TensorScope, EveryNetworkOfTheZooHasATable) {
       const std::string& name = node.name.empty() ? graph.value(node.results[0]).name : node.name;
       missing += again.find_node(name) < 0;
     }
-    // Shapes of biases, bounds of relu6, and names that say another operator.
+    // Shapes of biases, bounds of relu6, and names that suggest another operator.
     EXPECT_LE(missing, 8u) << network.name;
     reconstruct(again);
   }
 }
 
-// Chains whose names and shapes tell everything come back with the same edges.
-TEST(TensorScope, EdgesSurviveWhereNamesAndShapesTell) {
+// Chains whose names and shapes determine everything keep their edges.
+TEST(TensorScope, KeepsEdgesOfUnambiguousChains) {
   for (const char* spec : {"alexnet", "alexnet?layout=NCHW", "mlp", "vgg16"}) {
     const Graph graph = zoo::build(spec);
     const Table table = export_table(graph);
@@ -100,13 +100,13 @@ TEST(TensorScope, EdgesSurviveWhereNamesAndShapesTell) {
   }
 }
 
-TEST(TensorScope, WritesWhatTensorFlowWouldHaveWritten) {
+TEST(TensorScope, MatchesTensorFlowsNames) {
   const Graph graph = zoo::build("alexnet?form=torch,size=63,dense=0");
   const std::set<std::string> lines = lines_of(print_table(export_table(graph)));
   for (const char* line :
        {"_arg_x_0_0, (1), (1x3x63x63), CPU, 0",
         "edge_12__arg_x_0_0:MEMCPYHtoD, (no input), (output 47628 bytes), GPU, 0",
-        // TensorFlow pads by itself only as SAME does.
+        // TensorFlow pads implicitly only as SAME.
         "conv1/Conv2D/Pad, (1x3x63x63), (int32 4x2), (1x3x67x67), GPU, 0",
         "conv1/Conv2D, (1x3x67x67), (11x11x3x64), (1x64x15x15), GPU, 0",
         "conv1/BiasAdd, (1x64x15x15), (64x1), (1x64x15x15), GPU, 0",

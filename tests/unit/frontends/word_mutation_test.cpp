@@ -10,15 +10,15 @@ namespace {
 
 struct Case {
   const char *format, *fixture;
-  /// share that is caught
+  /// minimum detection rate
   double least;
 };
 
 class WordMutation : public ::testing::TestWithParam<Case> {};
 
-// Words renamed, lines deleted and swapped. What stays unfound says nothing that anything else
-// tells: names that nobody reads, lines whose order means nothing.
-TEST_P(WordMutation, IsFound) {
+// Renames words, deletes lines and swaps them. Undetectable changes are those of names without
+// readers and of lines whose order is irrelevant.
+TEST_P(WordMutation, IsDetected) {
   const MutationResult result =
       mutate_words(GetParam().format, read_fixture(GetParam().fixture), 25);
   EXPECT_GE(result.share(), GetParam().least);

@@ -21,7 +21,7 @@ namespace {
 
 using Kind = Program::StepKind;
 
-// A recurrent step over a sequence, then a choice, then extents that the data decides.
+// A recurrent step over a sequence, then a branch, then data-dependent extents.
 constexpr const char* kMixed = R"(graph net (x: f32[S, 1, 4], take_first: bool[]) {
   zeros = constant f32[1, 4] splat 0
   weight = constant f32[4, 4] normal(seed = 3, mean = 0.0, deviation = 0.4)
@@ -83,7 +83,7 @@ class HostSteps : public ::testing::Test {
   Program program_;
 };
 
-TEST_F(HostSteps, RunsControlFlowAndWhatDataDecides) {
+TEST_F(HostSteps, ControlFlowAndDataDependentExtents) {
   CompiledModel model(program_, 2);
   for (const std::int64_t steps : {5, 1, 0, 8, 8}) {
     for (const bool takes_first : {true, false})
@@ -91,14 +91,14 @@ TEST_F(HostSteps, RunsControlFlowAndWhatDataDecides) {
   }
 }
 
-TEST_F(HostSteps, RunsTheSameFromAFile) {
+TEST_F(HostSteps, RunsFromAFile) {
   CompiledModel model(read_program(path_), 1);
   expect_reference(graph_, model, {ramp({6, 1, 4}), truth(true)});
 }
 
-// A recurrent layer is a loop of kernels that read and write where values stay; its weights are the
-// program's.
-TEST_F(HostSteps, RecurrentKernelsRunInALoopWithTheirConstants) {
+// A recurrent layer is a loop of kernels that access values in place; its weights belong to the
+// program.
+TEST_F(HostSteps, RecurrentLoopsOwnTheirConstants) {
   ASSERT_EQ(program_.loops.size(), 1u);
   const LoopStep& loop = program_.loops.front();
   ASSERT_EQ(loop.carried.size(), 1u);
@@ -109,8 +109,9 @@ TEST_F(HostSteps, RecurrentKernelsRunInALoopWithTheirConstants) {
   EXPECT_GE(program_.constant_bytes, 4u * 4 * 4);
 }
 
-// What is known of extents before the run lies in the arena, whatever makes and reads it.
-TEST_F(HostSteps, ValuesOfKnownExtentsArePlanned) {
+// Values with extents that are known before the run are planned in the arena, whether host steps or
+// kernels access them.
+TEST_F(HostSteps, PlansValuesOfKnownExtents) {
   for (const Program::Buffer& buffer : program_.buffers) {
     if (buffer.name == "scaled" || buffer.name == "last") {
       EXPECT_EQ(buffer.place, Program::Place::Arena) << buffer.name;
@@ -124,7 +125,7 @@ TEST_F(HostSteps, ValuesOfKnownExtentsArePlanned) {
   }
 }
 
-TEST(HostProgram, HasNoGraphInIt) {
+TEST(HostProgram, ContainsNoGraph) {
   const Graph graph = parse_graph(kMixed, all_ops());
   const std::string path = ::testing::TempDir() + "host_no_graph.tnn";
   write_program(codegen::compile(graph, cpu_options()), path);
@@ -135,7 +136,7 @@ TEST(HostProgram, HasNoGraphInIt) {
   std::remove(path.c_str());
 }
 
-TEST(HostProgram, KernelsAloneStayKernelsAlone) {
+TEST(HostProgram, KernelOnlyProgram) {
   const Graph graph = parse_graph(
       "graph (x: f32[n, 4]) {\n  w = constant f32[4] splat 2\n  y = mul(x, w)\n  return y\n}\n",
       all_ops());
@@ -150,9 +151,9 @@ void expect_like_reference(const std::string& text, const std::vector<std::vecto
 
 Tensor number(std::int64_t value) { return Tensor::of<std::int64_t>(DType::I64, {}, {value}); }
 
-// The body's extents are those around it by another name; a value is carried and stacked at once;
-// scanned from the end, along a later axis.
-TEST(HostProgram, LoopsOfUnknownLengthAndOtherAxes) {
+// The body's extents equal those around it under other names; a value is both carried and stacked;
+// a scan in reverse along a later axis.
+TEST(HostProgram, LoopsOfSymbolicLengthAndOtherAxes) {
   const std::string text = R"(graph net (x: f32[N, S, 4], h: f32[N, 4]) {
   last, ys, zs = scan(h, x) {state_count = 1, input_axes = [1], input_reverse = [1], output_reverse = [0, 1], output_axes = [0, 1]}
     body = graph step (a: f32[m, 4], part: f32[m, 4]) {
@@ -169,8 +170,8 @@ TEST(HostProgram, LoopsOfUnknownLengthAndOtherAxes) {
                                {ramp({2, 0, 4}), ramp({2, 4})}});
 }
 
-// Trips until a condition fails; a carried value that grows; a result of no trips.
-TEST(HostProgram, LoopsEndWhenTheirConditionDoes) {
+// Iterates until a condition fails; a carried value that grows; a result of zero iterations.
+TEST(HostProgram, ConditionalLoops) {
   const std::string text = R"(graph net (trips: i64[], goes: bool[], x: f32[2]) {
   limit = constant f32[] [20]
   last, grown, ys = loop(trips, goes, x, x, limit) {carried_count = 2}
@@ -191,8 +192,8 @@ TEST(HostProgram, LoopsEndWhenTheirConditionDoes) {
                                {number(5), truth(false), x}});
 }
 
-// Sequences, choices of other extents, a choice inside a loop, what is given back as it came.
-TEST(HostProgram, SequencesAndChoicesOfOtherExtents) {
+// Sequences, branches with different extents, a branch inside a loop, outputs that are inputs.
+TEST(HostProgram, SequencesAndBranches) {
   const std::string text = R"(graph net (x: f32[3, 2], c: bool[]) {
   none = sequence_empty() {dtype = f32}
   one = sequence_insert(none, x)
@@ -218,8 +219,8 @@ TEST(HostProgram, SequencesAndChoicesOfOtherExtents) {
       {{ramp({3, 2}), truth(true)}, {ramp({3, 2}), truth(false)}, {ramp({3, 2}), truth(true)}});
 }
 
-// Only the body reads the second input: its extent is known around it all the same.
-TEST(HostProgram, BodiesAreHeldToExtentsOfInputs) {
+// Only the body reads the second input: its extent is inferred in the outer graph as well.
+TEST(HostProgram, BodiesCheckExtentsOfInputs) {
   const Graph graph = parse_graph(R"(graph g (parts: seq(f32[N]), x: f32[S]) {
   count = sequence_length(parts)
   none = sequence_empty()
@@ -239,13 +240,13 @@ TEST(HostProgram, BodiesAreHeldToExtentsOfInputs) {
   expect_reference(graph, model, {parts, ramp({5})});
   expect_reference(graph, model, {parts, ramp({1})});
   EXPECT_THROW(model.run({parts, ramp({4})}), Error);
-  // The last part alone does not fit.
+  // Only the last element does not fit.
   EXPECT_THROW(model.run({Datum::sequence({Datum(ramp({5})), Datum(ramp({4}))}), ramp({5})}),
                Error);
   expect_reference(graph, model, {parts, ramp({5})});
 }
 
-TEST_F(HostSteps, OutputsOfARunOutliveTheNext) {
+TEST_F(HostSteps, OutputsOutliveTheNextRun) {
   CompiledModel model(program_, 1);
   const Tensor x = ramp({3, 1, 4});
   const std::vector<Datum> first = model.run({x, truth(true)});
@@ -255,9 +256,9 @@ TEST_F(HostSteps, OutputsOfARunOutliveTheNext) {
   EXPECT_EQ(first[0].tensor().reals(), kept);
 }
 
-// Kernels that run once for each position count as often; a body's time is its own and not that of
-// the `if`.
-TEST_F(HostSteps, TellsWhereTheTimeGoes) {
+// Kernels that run once per iteration are counted per iteration; the time of a body is not part of
+// its `if`.
+TEST_F(HostSteps, CountsStepsOfBodies) {
   CompiledModel model(program_, 1);
   model.prepare({ramp({5, 1, 4}), truth(true)});
   const std::vector<StepTime> times = model.timed_steps(3);
@@ -284,17 +285,17 @@ TEST_F(HostSteps, TellsWhereTheTimeGoes) {
   EXPECT_EQ(others,
             (std::map<std::string, std::string>{
                 {"scan last", "loop"}, {"if chosen", "branch"}, {"nonzero places", "operators"}}));
-  expect_reference(graph_, model, {ramp({5, 1, 4}), truth(false)});  // afterwards it runs as before
+  expect_reference(graph_, model, {ramp({5, 1, 4}), truth(false)});  // a later run is unaffected
 }
 
-TEST_F(HostSteps, WrongInputsAreRefused) {
+TEST_F(HostSteps, RefusesWrongInputs) {
   CompiledModel model(program_, 1);
   EXPECT_THROW(model.run({ramp({2, 1, 5}), truth(true)}), Error);
   EXPECT_THROW(model.run({ramp({2, 1, 4}), ramp({})}), Error);
   EXPECT_THROW(model.run({ramp({2, 1, 4})}), Error);
 }
 
-TEST_F(HostSteps, FilesCutShortOrAlteredAreRefused) {
+TEST_F(HostSteps, RefusesTruncatedAndAlteredFiles) {
   const auto put = [&](const std::string& bytes) {
     std::ofstream(path_, std::ios::binary) << bytes;
   };
@@ -312,8 +313,8 @@ TEST_F(HostSteps, FilesCutShortOrAlteredAreRefused) {
   }
 }
 
-// Whoever writes a file can write its checksums too.
-TEST_F(HostSteps, ProgramsThatDoNotHoldTogetherAreRefused) {
+// Checksums do not authenticate a file: a modified program may have valid ones.
+TEST_F(HostSteps, RefusesInconsistentPrograms) {
   int count = 0;
   const auto refuses = [&](auto alter) {
     Program program = program_;
@@ -368,8 +369,8 @@ TEST_F(HostSteps, ProgramsThatDoNotHoldTogetherAreRefused) {
   });
 }
 
-// Loops inside loops past what any stack holds.
-TEST_F(HostSteps, BodiesWithoutEndAreRefused) {
+// Loops nested deeper than any stack allows.
+TEST_F(HostSteps, RefusesDeepNesting) {
   Program program = program_;
   const Program::Step loop = *std::ranges::find(program.steps, Kind::Loop, &Program::Step::kind);
   program.steps.clear();

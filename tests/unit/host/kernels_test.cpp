@@ -17,7 +17,7 @@ namespace {
 
 using Operands = std::vector<std::optional<Datum>>;
 
-// What a kernel makes of a call; nothing where it leaves it to the reference.
+// Runs a host kernel; nullopt if the kernel declines the call and leaves it to the reference.
 std::optional<std::vector<Tensor>> run_kernel(const std::string& op, const Attributes& attributes,
                                               const Operands& operands,
                                               const std::vector<bool>& wanted, int threads) {
@@ -47,7 +47,7 @@ std::optional<std::vector<Tensor>> run_kernel(const std::string& op, const Attri
   return results;
 }
 
-// Bit for bit what the reference gives, for several numbers of threads.
+// Expects the reference's bits for several numbers of threads.
 void expect_reference(const std::string& op, const Attributes& attributes, const Operands& operands,
                       const std::vector<bool>& wanted) {
   const std::vector<Datum> expected =
@@ -68,7 +68,7 @@ constexpr DType kTypes[] = {DType::F64, DType::F32, DType::F16, DType::BF16, DTy
                             DType::I32, DType::I16, DType::I8,  DType::U64,  DType::U32,
                             DType::U16, DType::U8,  DType::Bool};
 
-// Many alike, and what is special: both zeros, infinities, NaN of both signs.
+// Values with many duplicates and special values: both zeros, infinities, NaN of both signs.
 Tensor with_edges(DType dtype, Shape shape, unsigned seed, int different) {
   std::mt19937 random(seed);
   Tensor x(dtype, std::move(shape));
@@ -93,7 +93,7 @@ Tensor with_edges(DType dtype, Shape shape, unsigned seed, int different) {
   return x;
 }
 
-TEST(HostKernels, TopKGivesWhatTheReferenceGives) {
+TEST(HostKernels, TopKMatchesTheReference) {
   for (const DType dtype : kTypes) {
     for (const bool is_largest : {true, false}) {
       for (const std::int64_t k : {0, 1, 7, 16, 60, 200, 1000}) {
@@ -107,8 +107,8 @@ TEST(HostKernels, TopKGivesWhatTheReferenceGives) {
   }
 }
 
-// A few of very many, held in order or cut back; of a long row, whose parts run in parallel; of a
-// row in the order that replaces the worst one every time.
+// Small k of long rows, by a heap or by partial selection; a long row, whose parts run in parallel;
+// a row in ascending order, which replaces the worst element every time.
 TEST(HostKernels, TopKOfLongRows) {
   for (const std::int64_t k : {1, 128, 2000}) {
     for (const bool is_largest : {true, false}) {
@@ -129,7 +129,7 @@ TEST(HostKernels, TopKOfLongRows) {
   expect_reference("top_k", {{"k", Dim(150)}, {"largest", false}}, {Datum(nothing)}, {true, true});
 }
 
-TEST(HostKernels, WhatTheReferenceRefusesIsLeftToIt) {
+TEST(HostKernels, DeclinesInvalidCalls) {
   const HostKernel kernel = host_kernel("top_k");
   const Tensor x(DType::F32, {3});
   const std::vector<const Tensor*> operands{&x};
@@ -144,7 +144,7 @@ TEST(HostKernels, WhatTheReferenceRefusesIsLeftToIt) {
   EXPECT_EQ(host_kernel("regex_full_match"), nullptr);
 }
 
-TEST(HostKernels, UniqueGivesWhatTheReferenceGives) {
+TEST(HostKernels, UniqueMatchesTheReference) {
   const std::vector<bool> all{true, true, true, true};
   for (const DType dtype : kTypes) {
     for (const bool is_sorted : {true, false}) {
@@ -157,7 +157,7 @@ TEST(HostKernels, UniqueGivesWhatTheReferenceGives) {
   expect_reference("unique", {}, {Datum(with_edges(DType::I64, {20000}, 6, 1 << 30))}, all);
 }
 
-TEST(HostKernels, NonzeroGivesWhatTheReferenceGives) {
+TEST(HostKernels, NonzeroMatchesTheReference) {
   for (const DType dtype : kTypes) {
     for (const Shape& shape : {Shape{}, Shape{0, 3}, Shape{700}, Shape{5, 1, 7, 3}, Shape{3, 0}})
       expect_reference("nonzero", {}, {Datum(with_edges(dtype, shape, 7, 4))}, {true});
@@ -165,8 +165,8 @@ TEST(HostKernels, NonzeroGivesWhatTheReferenceGives) {
   expect_reference("nonzero", {}, {Datum(with_edges(DType::F32, {300, 401}, 8, 3))}, {true});
 }
 
-// Boxes in clusters, some given twice, some upside down, some of no size, infinite or of no
-// numbers; scores with ties.
+// Boxes in clusters, with duplicates, swapped corners, empty, infinite and NaN boxes; scores with
+// ties.
 Tensor boxes_in_clusters(std::int64_t batches, std::int64_t count, unsigned seed) {
   std::mt19937 random(seed);
   std::uniform_real_distribution<float> near(-4, 4), size(0, 30);
@@ -185,7 +185,7 @@ Tensor boxes_in_clusters(std::int64_t batches, std::int64_t count, unsigned seed
   return boxes;
 }
 
-TEST(HostKernels, NonMaxSuppressionGivesWhatTheReferenceGives) {
+TEST(HostKernels, NonMaxSuppressionMatchesTheReference) {
   const Tensor boxes = boxes_in_clusters(2, 600, 9);
   const Tensor scores = with_edges(DType::F32, {2, 3, 600}, 10, 200);
   for (const bool is_center : {false, true}) {
@@ -203,7 +203,7 @@ TEST(HostKernels, NonMaxSuppressionGivesWhatTheReferenceGives) {
   }
 }
 
-// Two boxes that share exactly the part of their union that is allowed: one bit decides.
+// The intersection of two boxes is exactly the permitted share of their union: one bit decides.
 TEST(HostKernels, NonMaxSuppressionAtTheLimit) {
   Tensor boxes(DType::F32, {1, 2, 4}), scores(DType::F32, {1, 1, 2});
   std::mt19937 random(11);
@@ -221,7 +221,7 @@ TEST(HostKernels, NonMaxSuppressionAtTheLimit) {
   }
 }
 
-// Through a program: k that an operand brings, results in the arena and in memory of their own.
+// In a program: k is an operand, results in the arena and in memory of their own.
 TEST(HostKernels, RunAsStepsOfPrograms) {
   const Graph graph = parse_graph(R"(graph (x: f32[4, 300], k: i64[1]) {
   v, i = top_k(x) {k = 20}

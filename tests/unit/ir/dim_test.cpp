@@ -39,7 +39,7 @@ TEST(Dim, PrintsCanonically) {
   EXPECT_EQ(to_string(Dims{N, 3, s + 1}), "[N, 3, s + 1]");
 }
 
-// Axes that broadcast have an extent of its own name where only the run tells which of them is 1.
+// The broadcast of two symbolic axes has an extent symbol of its own if either may be 1.
 TEST(Dim, Broadcasts) {
   EXPECT_EQ(broadcast(s, 1), s);
   EXPECT_EQ(broadcast(1, s), s);
@@ -62,20 +62,20 @@ TEST(Dim, Broadcasts) {
   }
 }
 
-// A slice is no longer than what was asked for, though neither of its ends is known.
-TEST(Dim, TakesSeveralExtremaApart) {
+// The length of a slice is bounded by its attributes even if both ends are symbolic.
+TEST(Dim, SimplifiesNestedExtrema) {
   const Dim from = min(1024, h), to = min(1024, h + s);
   EXPECT_TRUE(provably_at_most(max(to - from, 0), s));
   EXPECT_FALSE(provably_at_most(s, max(to - from, 0)));
 }
 
-TEST(Dim, KnowsWhatMayRepeat) {
+TEST(Dim, MayRepeat) {
   EXPECT_TRUE(may_repeat(s, broadcast(s, t)));
   EXPECT_TRUE(may_repeat(s, 4));
   EXPECT_FALSE(may_repeat(s, s));
   EXPECT_FALSE(may_repeat(4, s));
   EXPECT_FALSE(may_repeat(Dim::symbol("two", {2, 9}), s));
-  EXPECT_FALSE(may_repeat(broadcast(s, t), s));  // no wider than what it was promised to fit
+  EXPECT_FALSE(may_repeat(broadcast(s, t), s));  // equal to its bound
 }
 
 TEST(Dim, ProvesEquality) {
@@ -106,11 +106,11 @@ TEST(Dim, ProvesEquality) {
   EXPECT_EQ(min(s, kMaxExtent), s);
   EXPECT_EQ(min(s * t, INT64_MAX), s * t);
   EXPECT_EQ(max(0, s + INT64_MIN), Dim(0));
-  // With zero possible, S/S is not one.
+  // S may be zero, and then S/S is not one.
   EXPECT_NE(floor_div(s, s), Dim(1));
 }
 
-TEST(Dim, KnowsRanges) {
+TEST(Dim, Ranges) {
   const Dim x = Dim::symbol("x", {0, 10});
   EXPECT_EQ((2 * x - 3).range(), (Range{-3, 17}));
   EXPECT_EQ(mod(s, 4).range(), (Range{0, 3}));
@@ -128,10 +128,10 @@ TEST(Dim, KnowsRanges) {
   EXPECT_FALSE(provably_different(s, 5));
 }
 
-TEST(Dim, Refuses) {
+TEST(Dim, RefusesInvalidOperands) {
   EXPECT_THROW(Dim(kMaxExtent) * 2, Error);
   EXPECT_THROW(Dim(INT64_MAX) + 1, Error);
-  EXPECT_EQ(Dim(INT64_MIN) + 5, Dim(INT64_MIN + 5));  // a slice's "from the start" survives
+  EXPECT_EQ(Dim(INT64_MIN) + 5, Dim(INT64_MIN + 5));  // the "from the start" of a slice survives
   EXPECT_THROW(floor_div(s, 0), Error);
   EXPECT_THROW(floor_div(Dim(4), 0), Error);
   EXPECT_THROW(mod(Dim(4), 0), Error);
@@ -140,7 +140,7 @@ TEST(Dim, Refuses) {
   EXPECT_EQ(product({Dim(0), Dim(kMaxExtent), Dim(kMaxExtent)}), Dim(0));
 }
 
-TEST(Dim, StopsExpressionsThatExplode) {
+TEST(Dim, LimitsExpressionSize) {
   const auto grow = [](auto step) {
     Dim dim = s;
     for (int i = 0; i < 1000; ++i) dim = step(dim, Dim::symbol("x" + std::to_string(i)));
@@ -181,8 +181,8 @@ TEST(Dim, RefusesBadText) {
   }
 }
 
-/// A random expression beside its value computed directly; operands that would leave the rules
-/// (zero divisors) are avoided.
+/// A random expression with its directly computed value; operands that violate preconditions (zero
+/// divisors) are avoided.
 struct Sample {
   Dim dim;
   std::int64_t value = 0;
@@ -257,7 +257,7 @@ class RandomDims : public ::testing::TestWithParam<unsigned> {
   DimBindings values_;
 };
 
-TEST_P(RandomDims, AgreeWithDirectEvaluation) {
+TEST_P(RandomDims, MatchDirectEvaluation) {
   for (int i = 0; i < 300; ++i) {
     const Sample sample = expression(4);
     const std::string text = to_string(sample.dim);

@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "ir/graph.h"
 
-// A few ops that have every feature a node can have, so that these tests need no real ones.
+// Ops for tests with every feature a node can have, so that these tests do not depend on real ones.
 namespace tenon::fake {
 
 inline Attributes without_defaults(const OpDef& op, Attributes attrs) {

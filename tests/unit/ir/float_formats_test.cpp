@@ -30,7 +30,7 @@ std::map<double, unsigned> magnitudes(unsigned count,
   return values;
 }
 
-/// Nearest by search, ties to the even code; nothing past the greatest.
+/// Rounds to nearest by search, ties to the even code, saturating at the greatest magnitude.
 unsigned nearest_code(const std::map<double, unsigned>& values, double value) {
   const auto above = values.lower_bound(value);
   if (above == values.begin() || above->first == value) return above->second;
@@ -114,7 +114,7 @@ TEST(FloatFormats, SpecialValues) {
       EXPECT_EQ(code(row.dtype, -huge, Overflow::Special), row.negative_special);
     }
   }
-  // Up to half a step past the greatest still rounds to it.
+  // Values up to half a step past the greatest round to it.
   EXPECT_EQ(code(DType::F8E4M3FN, 464.0f, Overflow::Special), 0x7e);
   EXPECT_EQ(code(DType::F8E4M3FN, 464.1f, Overflow::Special), 0x7f);
 }

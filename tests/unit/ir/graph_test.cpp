@@ -27,7 +27,7 @@ struct Sums {
   Sums() { graph.add_output(result(graph, out)); }
 };
 
-TEST(Graph, KnowsReadersOncePerUse) {
+TEST(Graph, ReadersPerUse) {
   Sums s;
   EXPECT_EQ(s.graph.readers(s.x), (std::vector<NodeId>{s.sum, s.sum, s.out}));
   EXPECT_TRUE(s.graph.is_output(result(s.graph, s.out)));
@@ -35,7 +35,7 @@ TEST(Graph, KnowsReadersOncePerUse) {
   EXPECT_TRUE(problems_of(s.graph).empty());
 }
 
-TEST(Graph, PicksFreeNames) {
+TEST(Graph, ChoosesUnusedNames) {
   Graph graph;
   const ValueId x = graph.add_input("add_1", kPair);
   const NodeId first = graph.add_node(node("add", {x, x}));
@@ -58,7 +58,7 @@ TEST(Graph, ComputesOptionalResultsOnlyWhenNamed) {
   EXPECT_TRUE(problems_of(graph).empty());
 }
 
-TEST(Graph, RefusesWhatTheOpDoesNotTake) {
+TEST(Graph, RefusesInvalidOperandsAndAttributes) {
   Sums s;
   EXPECT_EQ(error_text([&] { s.graph.add_node(node("add", {s.x}, {"z"})); }),
             "add: operand 'b' is missing\n  at        node 'z' (add)");
@@ -84,8 +84,8 @@ TEST(Graph, RefusesWhatTheOpDoesNotTake) {
             "there is no op 'ad'\n  hint      did you mean 'add'?");
 }
 
-// A refused node leaves the graph as it was.
-TEST(Graph, IsUntouchedByARefusal) {
+// A refused node leaves the graph unchanged.
+TEST(Graph, RefusalLeavesTheGraphUnchanged) {
   Sums s;
   const Graph before = s.graph;
   EXPECT_THROW(s.graph.add_node(node("split", {s.x}, {"p", "q", "p"})), Error);
@@ -116,14 +116,14 @@ TEST(Graph, ErasesWhileIterating) {
       continue;
     const NodeId following = s.graph.next(id);
     s.graph.erase(id);
-    if (following) s.graph.erase(following);  // the one the loop would visit next
+    if (following) s.graph.erase(following);  // the next node of the loop
   }
   EXPECT_EQ(visited, 4u);
   EXPECT_EQ(s.graph.node_count(), 2u);
   EXPECT_TRUE(problems_of(s.graph).empty());
 }
 
-TEST(Graph, ReplacesUsesButNotItsOwn) {
+TEST(Graph, ReplacesUsesExceptOfTheReplacement) {
   Sums s;
   const ValueId wrapped = result(s.graph, s.graph.add_node(node("pool", {s.x}, {"w"}), s.sum));
   s.graph.replace_uses(s.x, wrapped);
@@ -137,7 +137,7 @@ TEST(Graph, ReplacesUsesButNotItsOwn) {
   EXPECT_EQ(print(s.graph), "graph (x: f32[2]) {\n  w = pool(x)\n  return w\n}\n");
 }
 
-TEST(Graph, ErasesOnlyWhatNobodyReads) {
+TEST(Graph, ErasesOnlyUnusedNodes) {
   Sums s;
   EXPECT_THROW(s.graph.erase(s.sum), InternalError);
   EXPECT_THROW(s.graph.erase(s.out), InternalError);
@@ -162,7 +162,7 @@ TEST(Graph, RenamesAndSwaps) {
   EXPECT_TRUE(problems_of(s.graph).empty());
 }
 
-TEST(Graph, NamesExtentsThatOnlyDataTells) {
+TEST(Graph, NamesDataDependentExtents) {
   Graph graph;
   const ValueId x = graph.add_input("x", TensorType{DType::F32, {Dim::symbol("y#0")}, {}});
   const ValueId z = result(graph, graph.add_node(node("nonzero", {x}, {"z"})));
@@ -185,8 +185,8 @@ TEST(Graph, InfersFromConstants) {
   EXPECT_EQ(graph.constant_of(x), nullptr);
 }
 
-// A stated type stays while inference cannot tell, and goes when it can.
-TEST(Graph, KeepsAStatedType) {
+// A stated type holds while inference is undecided, and is replaced when inference decides.
+TEST(Graph, StatedTypes) {
   Graph graph;
   const ValueId x = graph.add_input("x", kPair);
   const ValueId s = graph.add_input("s", TensorType{DType::I64, {2}, {}});

@@ -16,7 +16,7 @@ Tensor counted(DType dtype, Shape shape) {
   return tensor;
 }
 
-// Every element by itself, at the factor that broadcasting gives it.
+// Element-wise products with the broadcast factors.
 std::vector<double> expected(const Tensor& base, const Tensor& factors) {
   std::vector<double> products;
   const std::size_t missing = base.rank() - factors.rank();
@@ -37,7 +37,7 @@ std::vector<double> expected(const Tensor& base, const Tensor& factors) {
   return products;
 }
 
-TEST(ScaledConstant, TakesFactorsThatBroadcast) {
+TEST(ScaledConstant, BroadcastsFactors) {
   const std::vector<Shape> shapes = {
       {},        {1},          {5},          {4, 1},       {4, 5},       {3, 1, 1},   {3, 1, 5},
       {3, 4, 1}, {2, 1, 1, 1}, {1, 3, 1, 1}, {1, 3, 1, 5}, {2, 3, 4, 5}, {2, 1, 4, 1}};
@@ -54,7 +54,7 @@ TEST(ScaledConstant, TakesFactorsThatBroadcast) {
   }
 }
 
-TEST(ScaledConstant, IsMadeFromASeedOrOneElement) {
+TEST(ScaledConstant, SeededAndSplatBases) {
   const Tensor factors = Tensor::of(DType::F64, {3, 1}, std::vector<double>{2, 0.5, -1});
   const Constant seeded = Constant::normal(DType::F32, {3, 700}, 7, 0, 1);
   EXPECT_EQ(Constant::scaled(seeded, factors).materialise().reals(),
@@ -64,8 +64,8 @@ TEST(ScaledConstant, IsMadeFromASeedOrOneElement) {
             (std::vector<double>{6, 6, 1.5, 1.5, -3, -3}));
 }
 
-// Infinity times what only rounding made zero would be no number.
-TEST(ScaledConstant, ProductsAreZeroOnlyWhereAFactorIs) {
+// Infinity times a factor that underflowed to zero would be NaN.
+TEST(ScaledConstant, ProductsAreZeroOnlyForZeroFactors) {
   const std::pair<DType, double> rows[] = {{DType::F16, 0x1p-24},
                                            {DType::BF16, 0x1p-133},
                                            {DType::F32, 0x1p-149},
@@ -79,13 +79,13 @@ TEST(ScaledConstant, ProductsAreZeroOnlyWhereAFactorIs) {
   }
 }
 
-TEST(ScaledConstant, OfNothingIsNothing) {
+TEST(ScaledConstant, Empty) {
   const Constant none = Constant::normal(DType::F32, {std::int64_t{1} << 60, 0}, 1, 0, 1);
   EXPECT_EQ(Constant::scaled(none, Tensor(DType::F64, {0})).materialise().size(), 0);
   EXPECT_EQ(Constant::scaled(none, Tensor(DType::F64, {1})).materialise().size(), 0);
 }
 
-TEST(ScaledConstant, IsComparedByWhatMakesIt) {
+TEST(ScaledConstant, ComparesSeedsAndFactors) {
   const Tensor twos = Tensor::of(DType::F64, {2, 1}, std::vector<double>{2, 2});
   const Constant a = Constant::scaled(counted(DType::F32, {2, 2}), twos);
   EXPECT_TRUE(identical(a, Constant::scaled(counted(DType::F32, {2, 2}), twos)));
@@ -94,7 +94,7 @@ TEST(ScaledConstant, IsComparedByWhatMakesIt) {
   EXPECT_FALSE(identical(a, Constant(counted(DType::F32, {2, 2}))));
 }
 
-TEST(ScaledConstant, PrintsAndComesBack) {
+TEST(ScaledConstant, TextRoundTrip) {
   const char* texts[] = {
       "f32[2, 2] [1, 2, 3, 4] * f64[2, 1] [0.5, 1e-300]",
       "f16[1000, 1000] normal(seed = 7, mean = 0.0, deviation = 1.0) * f64[] 0.1",
@@ -111,7 +111,7 @@ TEST(ScaledConstant, PrintsAndComesBack) {
   EXPECT_TRUE(identical(parse_constant(print(large)), large));
 }
 
-TEST(ScaledConstant, RefusesWhatDoesNotFit) {
+TEST(ScaledConstant, RefusesInvalidFactors) {
   const auto message = [](const char* text) { return error_text([&] { parse_constant(text); }); };
   EXPECT_EQ(message("i32[2] [1, 2] * f64[2] [1, 2]"),
             "a constant of this type cannot be scaled\n"

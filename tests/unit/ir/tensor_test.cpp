@@ -43,7 +43,7 @@ TEST(Tensor, RefusesImpossibleShapes) {
   }
 }
 
-TEST(Tensor, CopiesOnlyWhenWrittenWhileShared) {
+TEST(Tensor, CopiesOnWrite) {
   Tensor a = reals(DType::F32, {1, 2});
   const std::byte* data = a.bytes().data();
   a.set_real(0, 3);
@@ -103,7 +103,7 @@ TEST(Tensor, ConvertsNumbers) {
 }
 
 TEST(Tensor, RoundsOnlyOnce) {
-  // Just above the middle of two halves: by way of f32 it would be a tie, and round down.
+  // Just above the midpoint of two f16 values: through f32 it would be a tie, and round down.
   const double value = 1 + 0x1p-11 + 0x1p-40;
   EXPECT_EQ(Tensor::scalar(DType::F16, value).real_at(0), 1 + 0x1p-10);
   EXPECT_EQ(Tensor::scalar(DType::F16, -value).real_at(0), -1 - 0x1p-10);
@@ -160,7 +160,7 @@ TEST(Constant, FillsFromTheSeed) {
   const Tensor values = make(7, size);
   EXPECT_TRUE(identical(values, make(7, size)));
   EXPECT_FALSE(identical(values, make(8, size)));
-  // An element does not depend on how many there are.
+  // An element does not depend on the number of elements.
   EXPECT_TRUE(std::ranges::equal(make(7, 1000).as<float>(), values.as<float>().first(1000)));
   double sum = 0, squares = 0;
   for (const float value : values.as<float>()) {

@@ -19,7 +19,7 @@ std::string message_of(std::string_view text) {
   return error_text([&] { parse_graph(text, table(), "model.tenon"); });
 }
 
-// The text is what prints, and reading it back changes nothing.
+// The text is canonical: it prints as it is, and parsing it reproduces the graph.
 void expect_canonical(const std::string& text) {
   const Graph graph = parse_graph(text, table());
   EXPECT_EQ(print(graph), text);
@@ -95,7 +95,7 @@ TEST(Text, RoundTripsStatedTypes) {
             "  expected  f32[2]\n  got       f32[3]");
 }
 
-TEST(Text, ReadsWhatItWouldNotWrite) {
+TEST(Text, ReadsNonCanonicalText) {
   const Graph graph = parse_graph(R"(# a comment
     graph<N,M in[2,3]>(x:f32[ N ],s:i64[1]) { # another
       y = reshape(shape = s, # in between
@@ -124,7 +124,7 @@ TEST(Text, PrintsNames) {
   }
 }
 
-TEST(Text, PointsAtMistakes) {
+TEST(Text, ErrorPositions) {
   EXPECT_EQ(message_of("graph (x: f32[2]) {\n  y = add(x, x\n  return y\n}"),
             "expected ')' or ',' after an operand\n  at        model.tenon, line 3, column 3\n"
             "  got       \"return\"");
@@ -156,7 +156,7 @@ TEST(Text, PointsAtMistakes) {
             "the range of 'N' holds no extent\n  at        model.tenon, line 1, column 8");
 }
 
-// Text that nobody wrote in good faith: an Error each, soon, and no memory for what is not there.
+// Hostile text: each input ends in an Error, quickly, without allocations for missing data.
 TEST(Text, SurvivesHostileText) {
   const std::string many(100'000, '(');
   std::string nested, bodies;
@@ -188,7 +188,7 @@ TEST(Text, SurvivesHostileText) {
   }
 }
 
-TEST(Text, PrintsHugeConstantsWithoutMakingThem) {
+TEST(Text, PrintsHugeConstantsWithoutMaterializing) {
   expect_canonical(R"(graph () {
   a = constant f32[1099511627776] splat -0
   b = constant f32[1048576, 1024] normal(seed = 18446744073709551615, mean = 0.0, deviation = 0.1)
@@ -203,7 +203,7 @@ void expect_lossless(const Constant& constant) {
   EXPECT_TRUE(identical(parse_constant(text), constant)) << text;
 }
 
-TEST(ConstantText, KeepsEveryBitOfNarrowTypes) {
+TEST(ConstantText, NarrowTypesRoundTrip) {
   for (const DTypeInfo& row : all_dtypes()) {
     if (row.storage_bytes > 2 || row.dtype == DType::String) continue;
     for (int first = 0; first < (row.storage_bytes == 1 ? 1 << row.bits : 1 << 16); first += 16) {
@@ -227,12 +227,12 @@ TEST(ConstantText, KeepsEveryBitOfNarrowTypes) {
   }
 }
 
-TEST(ConstantText, KeepsEveryBitOfWideTypes) {
+TEST(ConstantText, WideTypesRoundTrip) {
   std::uint64_t state = 1;
   for (const DTypeInfo& row : all_dtypes()) {
     if (row.storage_bytes < 4 || row.dtype == DType::String) continue;
     for (int round = 0; round < 200; ++round) {
-      Tensor tensor(row.dtype, {round % 70});  // past the length at which base64 takes over
+      Tensor tensor(row.dtype, {round % 70});  // past the length from which base64 is printed
       for (std::byte& byte : tensor.mutable_bytes()) {
         state = state * 6364136223846793005u + 1442695040888963407u;
         byte = static_cast<std::byte>(state >> 56);
@@ -262,7 +262,7 @@ TEST(ConstantText, IsReadable) {
   expect_lossless(Tensor::of_strings({}, {std::string("\0\xff\"", 3)}));
 }
 
-// Many nodes: linear, so seconds. The times are for the reader; nothing is asked of them.
+// Printing and parsing are linear: many nodes take seconds. The times are informative only.
 TEST(Text, ScalesToManyNodes) {
   using Clock = std::chrono::steady_clock;
   auto last = Clock::now();

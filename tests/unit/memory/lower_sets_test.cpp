@@ -34,7 +34,7 @@ double overhead(const SearchResult& result, const Problem& problem) {
   return result.plan.seconds / problem.seconds() - 1;
 }
 
-// A chain of ten forward items that are read again on the way back: its best blocks are known.
+// A chain of ten forward items that the backward pass reads again: its best blocks are known.
 Problem chain() {
   Problem problem;
   for (std::uint32_t k = 0; k < 10; ++k) {
@@ -61,12 +61,12 @@ Problem chain() {
   return problem;
 }
 
-TEST(LowerSets, BlocksOfAChainAreComputedAgainOnce) {
+TEST(LowerSets, RecomputesBlocksOfAChainOnce) {
   const Problem problem = chain();
   for (const Method method : {Method::Approximate, Method::Exact, Method::Chen}) {
     const SearchResult result = planned_by(method, problem, 620);
     EXPECT_TRUE(result.is_within_budget) << name_of(method);
-    // Never more than all of it but the last block, which is there already.
+    // At most everything except the last block, which is still resident.
     EXPECT_LT(result.plan.seconds, 29) << name_of(method);
     EXPECT_GT(result.plan.seconds, 20) << name_of(method);
     const SearchResult all = planned_by(method, problem, 1e9);
@@ -75,8 +75,8 @@ TEST(LowerSets, BlocksOfAChainAreComputedAgainOnce) {
   }
 }
 
-// What the paper's methods come to on its own network, beside a search for every value by itself.
-TEST(LowerSets, TheSearchIsBetterOnTheirOwnNetwork) {
+// Results of the paper's methods on its own network, compared with a search per value.
+TEST(LowerSets, SearchBeatsLowerSetsOnTheirNetwork) {
   const Problem problem = unet();
   const SearchResult ours = planned_by(Method::Search, problem, 5e9);
   for (const Method method : {Method::Approximate, Method::Exact}) {
@@ -92,7 +92,7 @@ TEST(LowerSets, TheSearchIsBetterOnTheirOwnNetwork) {
   EXPECT_GT(overhead(segments, problem), 0.15);
 }
 
-TEST(LowerSets, OnlyAForwardPassIsCutIntoBlocks) {
+TEST(LowerSets, CutsOnlyForwardPasses) {
   Problem problem = chain();
   problem.items[15].may_repeat = true;
   problem.items[16].may_repeat = true;
@@ -106,12 +106,12 @@ TEST(LowerSets, MethodsHaveNames) {
   EXPECT_EQ(name_of(Method::Approximate), "approximate");
 }
 
-// Functions joined as a compiler joins them leave less to be kept, and less to be made again.
-TEST(FusedUnet, TakesLessAndRecomputesLess) {
+// Fused functions leave fewer values to keep and less to recompute.
+TEST(FusedUnet, NeedsLessMemoryAndRecomputation) {
   const Problem problem = unet(true);
   const Plan plain = planned(problem, plain_events(problem));
   EXPECT_EQ(testing::fault_in(problem, plain), "");
-  // 5.615 GB where the two gradients of a convolution are one piece of work.
+  // 5.615 GB where the two gradients of a convolution are one item.
   EXPECT_EQ(plain.max_live_bytes, 5'008'436'228u);
   for (const auto& [budget, most] : {std::pair(5e9, 0.001), std::pair(4e9, 0.006)}) {
     const SearchResult found = planned_by(Method::Search, problem, budget);

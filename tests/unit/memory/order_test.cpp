@@ -14,7 +14,7 @@
 namespace tenon::memory::order_test {
 namespace {
 
-// A few items that read what others make, now and then in place of it.
+// A few items that read other items' results, some of them in place.
 Problem small_problem(std::uint32_t seed, std::uint32_t item_count) {
   std::mt19937 random(seed);
   Problem problem;
@@ -42,7 +42,7 @@ std::uint64_t live_bytes(const Problem& problem, bool in_place) {
   return max_live_bytes(arena_buffers(lifetimes_of(problem, plain_events(problem), in_place)));
 }
 
-// By trying all orders.
+// Minimum over all orders.
 std::uint64_t least_live_bytes(const Problem& problem, bool in_place) {
   const std::vector<std::uint32_t> makers = problem.makers();
   std::vector<std::uint32_t> order(problem.items.size());
@@ -63,7 +63,7 @@ std::uint64_t least_live_bytes(const Problem& problem, bool in_place) {
   return least;
 }
 
-TEST(MemoryOrder, IsBetweenTheBoundAndTheGivenOneAndMostlyTheBest) {
+TEST(MemoryOrder, IsBoundedAndMostlyOptimal) {
   int best = 0, at_bound = 0, improved = 0;
   constexpr int kCount = 120;
   for (std::uint32_t seed = 0; seed < kCount; ++seed) {
@@ -88,8 +88,8 @@ TEST(MemoryOrder, IsBetweenTheBoundAndTheGivenOneAndMostlyTheBest) {
   EXPECT_GE(improved, kCount / 5);
 }
 
-// Two chains that end in a sum of little: one after the other, whatever order they were given in.
-TEST(MemoryOrder, ChainsRunOneAfterAnother) {
+// Two chains that end in a small sum run one after the other, regardless of the given order.
+TEST(MemoryOrder, SerialisesChains) {
   Problem problem;
   const auto add = [&](std::vector<std::uint32_t> reads, std::uint64_t bytes) {
     const auto made = static_cast<std::uint32_t>(problem.values.size());
@@ -108,8 +108,8 @@ TEST(MemoryOrder, ChainsRunOneAfterAnother) {
   EXPECT_LE(live_bytes(reordered(problem), true), 203u);
 }
 
-// The last item may not overwrite what is wanted at the end.
-TEST(Lifetimes, AnOutputIsNotOverwritten) {
+// The last item may not overwrite an output.
+TEST(Lifetimes, OutputsAreNotOverwritten) {
   Problem problem;
   problem.values = {{"a", 8, true, true}, {"b", 8, true, true}};
   problem.items = {{"first", {}, {0}, {}, true, {{1, 0}}, 0},
@@ -124,7 +124,7 @@ TEST(Lifetimes, AnOutputIsNotOverwritten) {
   EXPECT_FALSE(search(problem, options).is_within_budget);
 }
 
-TEST(MemoryPeak, NamesTheStepAndWhatIsAlive) {
+TEST(MemoryPeak, NamesTheStepAndLiveValues) {
   const Problem problem = small_problem(3, 7);
   const Plan plan = planned(problem, plain_events(problem));
   const Peak peak = peak_of(plan, problem);

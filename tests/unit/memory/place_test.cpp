@@ -19,7 +19,7 @@ ArenaTable read_fixture(const std::string& name) {
   return parse_arena_table(text.str(), name);
 }
 
-// Two buffers that are needed at one moment and overlap, or one beyond the end; by brute force.
+// Finds two overlapping buffers with overlapping lifetimes, or one beyond the end, by brute force.
 bool is_sound(const std::vector<ArenaBuffer>& buffers, const Arena& arena,
               std::uint64_t alignment = 1) {
   for (std::size_t x = 0; x < buffers.size(); ++x) {
@@ -64,14 +64,15 @@ TEST(Place, ReachesTheBoundOfPublicInstances) {
   }
 }
 
-TEST(Place, TheExampleTakesTwelve) {
+TEST(Place, Example) {
   const Arena arena = place(read_fixture("input.12.csv").buffers);
   EXPECT_EQ(arena.bytes, 12u);
   EXPECT_TRUE(arena.is_optimal());
 }
 
-// The search against every order of pushing buffers down, which holds an optimal one.
-TEST(Place, AgreesWithExhaustiveSearch) {
+// The search against an exhaustive one: every order of pushing buffers down, which includes an
+// optimal placement.
+TEST(Place, MatchesExhaustiveSearch) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     std::vector<ArenaBuffer> buffers = random_buffers(seed, 7);
     for (ArenaBuffer& buffer : buffers) {
@@ -105,7 +106,7 @@ TEST(Place, AgreesWithExhaustiveSearch) {
     EXPECT_EQ(arena.bytes, best) << "seed " << seed;
     EXPECT_TRUE(arena.is_optimal()) << "seed " << seed;
     EXPECT_TRUE(is_sound(buffers, arena));
-    // And it proves that less is not enough.
+    // The search also proves that a smaller arena does not suffice.
     if (best > arena.max_live_bytes) {
       EXPECT_EQ(fit(buffers, best - 1, 1'000'000).outcome, FitSearch::Outcome::Impossible);
     }
@@ -124,7 +125,8 @@ TEST(Place, KeepsAlignmentAndFixedOffsets) {
   }
 }
 
-// By beginnings, the larger first, each into the tightest gap between all that it meets.
+// Best fit by start time, larger buffers first: each goes into the tightest gap between its
+// neighbours in time.
 std::vector<std::uint64_t> plainly_by_start(const std::vector<ArenaBuffer>& buffers) {
   std::vector<std::size_t> order(buffers.size());
   for (std::size_t b = 0; b < buffers.size(); ++b) order[b] = b;
@@ -156,7 +158,7 @@ std::vector<std::uint64_t> plainly_by_start(const std::vector<ArenaBuffer>& buff
   return offsets;
 }
 
-TEST(Place, ByBeginningsIsOneWalkOverTime) {
+TEST(Place, BestFitByStartTime) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     const std::vector<ArenaBuffer> buffers = random_buffers(seed, 60);
     EXPECT_EQ(place_greedily(buffers, GreedyOrder::Start), plainly_by_start(buffers))
@@ -164,14 +166,15 @@ TEST(Place, ByBeginningsIsOneWalkOverTime) {
   }
 }
 
-TEST(Place, CountsPairsThatMeet) {
+TEST(Place, CountsOverlappingPairs) {
   const std::vector<ArenaBuffer> buffers = {
       {1, 0, 3, {}}, {1, 2, 4, {}}, {1, 3, 5, {}}, {1, 9, 9, {}}, {1, 0, 9, {}}};
   EXPECT_EQ(conflict_count(buffers), 5u);
 }
 
-// As before a concat of many parts. Pairs are not looked at: there are 20,000,000,000 of them.
-TEST(Place, TakesManyThatAreAliveAtOnce) {
+// Many buffers alive at once, as before a concat of many operands: 20,000,000,000 pairs, which must
+// not be enumerated.
+TEST(Place, ManySimultaneousBuffers) {
   std::vector<ArenaBuffer> buffers;
   for (std::uint32_t k = 0; k < 200'000; ++k) {
     buffers.push_back({64 + k % 7, k, 200'001, {}});
@@ -186,13 +189,13 @@ TEST(Place, TakesManyThatAreAliveAtOnce) {
   }
 }
 
-TEST(Place, NothingTakesNothing) {
+TEST(Place, Empty) {
   EXPECT_EQ(place({}).bytes, 0u);
   const std::vector<ArenaBuffer> empty = {{0, 0, 5, {}}, {7, 3, 3, {}}};
   EXPECT_EQ(place(empty).bytes, 0u);
 }
 
-TEST(ArenaTable, RefusesWhatIsNoTable) {
+TEST(ArenaTable, RefusesOtherTexts) {
   const auto message = [](const char* text) {
     try {
       parse_arena_table(text, "t.csv");

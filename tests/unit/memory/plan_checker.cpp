@@ -77,7 +77,7 @@ class Player {
     return fault_;
   }
 
-  // Whether the newest instance of the value still has all its bytes.
+  // Returns whether the newest instance of the value still has all its bytes.
   bool holds(std::uint32_t value) {
     const auto newest = newest_.find(value);
     if (newest == newest_.end()) return false;
@@ -88,7 +88,7 @@ class Player {
            at->second.second == newest->second.first;
   }
 
-  // Overwrites [low, high): whatever lay there is lost whole.
+  // Overwrites [low, high) and invalidates every previous content of it entirely.
   void write(std::uint64_t low, std::uint64_t high, const Content* content) {
     for (auto it = memory_.begin(); it != memory_.end();) {
       const bool meets = it->first < high && low < it->second.first;
@@ -122,7 +122,8 @@ class Player {
       say("no such way");
       return;
     }
-    // Ranges that this item touches must be apart, but for a result that overwrites its operand.
+    // Ranges that one item accesses must be disjoint, except for a result that overwrites its
+    // operand.
     struct Range {
       std::uint64_t low, high;
       std::uint32_t value;

@@ -6,10 +6,9 @@
 
 namespace tenon::testing {
 
-/// Plays a plan over a memory of byte ranges, each of which remembers whose content it holds, and
-/// says the first thing that goes wrong; nothing where all is well. Shares no code with the
-/// planner: what a value's lifetime is never comes up, only whether its bytes are still there when
-/// they are read.
+/// Simulates a plan on a memory of byte ranges, each of which records its content, and returns the
+/// first fault; empty for a sound plan. Independent of the planner: it does not use lifetimes, and
+/// checks only that the bytes of a value are intact when they are read.
 std::string fault_in(const memory::Problem& problem, const memory::Plan& plan);
 
 }  // namespace tenon::testing

@@ -38,7 +38,7 @@ memory::Problem random_problem(std::uint64_t seed) {
         {static_cast<double>(1 + below(100)) * 1e-3, below(3) == 0 ? below(300) : 0});
     problem.items.push_back(std::move(item));
   }
-  // Backwards, each reads a gradient and what its forward touched.
+  // Backward items read a gradient and the values of their forward item.
   std::uint32_t gradient = static_cast<std::uint32_t>(-1);
   for (std::uint32_t k = forward; k-- > 0;) {
     memory::Item item;

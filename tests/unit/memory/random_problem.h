@@ -4,7 +4,8 @@
 
 namespace tenon::testing {
 
-/// A training step of a network with skips, of all sizes and costs; the same for the same seed.
+/// A random training step of a network with skip connections, with varied sizes and costs;
+/// determined by the seed.
 memory::Problem random_problem(std::uint64_t seed);
 
 }  // namespace tenon::testing

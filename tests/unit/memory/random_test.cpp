@@ -10,13 +10,13 @@
 namespace tenon::memory::random_test {
 namespace {
 
-// TENON_RANDOM_PLANS=5000 asks for a longer run.
+// TENON_RANDOM_PLANS=5000 requests a longer run.
 std::uint64_t count() {
   const char* asked = std::getenv("TENON_RANDOM_PLANS");
   return asked != nullptr ? std::strtoull(asked, nullptr, 10) : 200;
 }
 
-// Budgets from half to all of the plain peak, with and without swapping and sharing of storage.
+// Budgets from half to all of the unplanned peak, with and without swapping and shared storages.
 TEST(RandomPlans, EveryPlanPassesTheChecker) {
   std::size_t within = 0, swapped = 0, repeated = 0;
   for (std::uint64_t seed = 0; seed < count(); ++seed) {
@@ -56,7 +56,7 @@ TEST(RandomPlans, EveryPlanPassesTheChecker) {
   EXPECT_GT(repeated, count() / 8);
 }
 
-// The checker is only worth something if it finds what is wrong.
+// The checker must detect planted faults.
 TEST(RandomPlans, PlantedFaultsAreCaught) {
   std::size_t planted = 0;
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
@@ -64,12 +64,12 @@ TEST(RandomPlans, PlantedFaultsAreCaught) {
     const Problem problem = testing::random_problem(seed);
     const Plan plan = planned(problem, plain_events(problem));
     ASSERT_EQ(testing::fault_in(problem, plan), "");
-    // Two storages that are needed at one moment, the second moved onto the first.
+    // Moves one of two storages with overlapping lifetimes onto the other.
     for (std::size_t x = 0; x < plan.storages.size(); ++x) {
       for (std::size_t y = 0; y < x; ++y) {
         const Storage &a = plan.storages[x], &b = plan.storages[y];
         const bool meet = a.begin < b.end && b.begin < a.end && a.bytes > 0 && b.bytes > 0;
-        // A result that nobody reads may be written over by one that comes later.
+        // A result without readers may be overwritten later.
         if (!meet || a.instances.empty() || b.instances.empty()) continue;
         if (a.end - a.begin < 2 || b.end - b.begin < 2) continue;
         Plan moved = plan;

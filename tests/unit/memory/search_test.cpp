@@ -38,7 +38,7 @@ SearchResult searched(const Problem& problem, double budget_bytes, bool swaps = 
   return result;
 }
 
-TEST(UnetPlan, PeaksToTheByteInBothReadings) {
+TEST(UnetPlan, ExactPeaksByRetainedValuesAndByTags) {
   const Problem retained = unet(chainer::Reading::Retained), tags = unet(chainer::Reading::Tags);
   const Plan plan = planned(retained, plain_events(retained));
   EXPECT_EQ(plan.max_live_bytes, 7'277'658'112u);
@@ -51,18 +51,18 @@ TEST(UnetPlan, PeaksToTheByteInBothReadings) {
   EXPECT_EQ(largest_working_set_bytes(tags), 2'832'334'848u);
 }
 
-// 5.386 % is proven to be the least for recomputation in this order.
-TEST(UnetPlan, RecomputationReachesTheKnownOptimum) {
+// 5.386 % is the proven minimum of recomputation in this order.
+TEST(UnetPlan, RecomputationIsOptimal) {
   const Problem problem = reordered(unet(chainer::Reading::Retained));
   const SearchResult result = searched(problem, 4e9);
   ASSERT_TRUE(result.is_within_budget);
   EXPECT_LE(result.plan.arena_bytes, 4'000'000'000u);
   EXPECT_LE(result.plan.seconds / problem.seconds() - 1, 0.0539);
-  // Twice the same.
+  // The search is deterministic.
   EXPECT_EQ(searched(problem, 4e9, false, 2000).plan, searched(problem, 4e9, false, 2000).plan);
 }
 
-TEST(UnetPlan, SwappingHidesBehindComputation) {
+TEST(UnetPlan, SwappingOverlapsComputation) {
   Device device;
   device.link = Link{"host", 25e9, 0};
   const Problem problem = reordered(unet(chainer::Reading::Retained, device));
@@ -71,7 +71,7 @@ TEST(UnetPlan, SwappingHidesBehindComputation) {
   EXPECT_LE(result.plan.seconds / problem.seconds() - 1, 0.002);
 }
 
-TEST(UnetPlan, AQuarterOfTheBatchFitsWithoutRecomputation) {
+TEST(UnetPlan, QuarterBatchNeedsNoRecomputation) {
   const Problem problem = reordered(unet(chainer::Reading::Retained, {}, 4));
   EXPECT_LE(planned(problem, plain_events(problem)).arena_bytes, 2'000'000'000u);
   EXPECT_EQ(
@@ -79,7 +79,7 @@ TEST(UnetPlan, AQuarterOfTheBatchFitsWithoutRecomputation) {
       (std::vector<int>{2, 4, 8}));
 }
 
-TEST(UnetPlan, LessThanTheLargestItemIsNotFound) {
+TEST(UnetPlan, RefusesLessThanTheLargestItem) {
   const Problem problem = reordered(unet(chainer::Reading::Retained));
   SearchOptions options;
   options.budget_bytes = 2'000'000'000;
@@ -90,7 +90,7 @@ TEST(UnetPlan, LessThanTheLargestItemIsNotFound) {
   EXPECT_EQ(testing::fault_in(problem, result.plan), "");
 }
 
-TEST(MegenginePlan, WithAndWithoutOverwritingOperands) {
+TEST(MegenginePlan, WithAndWithoutInPlace) {
   const Problem problem = problem_of(
       megengine::parse_profile(read_fixture("megengine_resnet50.profile.json"), "resnet50"),
       "resnet50");
@@ -103,7 +103,7 @@ TEST(MegenginePlan, WithAndWithoutOverwritingOperands) {
   EXPECT_EQ(testing::fault_in(problem, in_place), "");
 }
 
-TEST(Sizes, AreReadWithUnits) {
+TEST(Sizes, ParseUnits) {
   EXPECT_EQ(parse_bytes("4GiB"), std::uint64_t{4} << 30);
   EXPECT_EQ(parse_bytes("1.5 MB"), 1'500'000u);
   EXPECT_EQ(parse_bytes("12"), 12u);
@@ -113,7 +113,7 @@ TEST(Sizes, AreReadWithUnits) {
   }
 }
 
-TEST(Devices, SayWhatIsWrongWithADescription) {
+TEST(Devices, ReportInvalidDescriptions) {
   const auto message = [](const char* text) {
     try {
       parse_device(text, "d.json");
@@ -142,7 +142,7 @@ TEST(MemoryMap, EscapesNames) {
   EXPECT_NE(page.find("budget"), std::string::npos);
 }
 
-TEST(Problems, AreVerified) {
+TEST(Problems, Verify) {
   Problem problem;
   problem.values.push_back({"v", 1, false, true});
   problem.items.push_back({"reads too early", {0}, {}, {}, false, {{0, 0}}});
@@ -156,9 +156,9 @@ TEST(Problems, AreVerified) {
   EXPECT_THROW(parse_plan("nonsense", "p"), Error);
 }
 
-// Of two orders the one is taken in which there is a plan, or the faster one.
-TEST(Search, LooksInEveryOrderItIsGiven) {
-  // Three values, each made for one reader: side by side, or one after another.
+// Selects the order that has a plan, or the faster one of two.
+TEST(Search, ComparesAllGivenOrders) {
+  // Three values with one reader each: all alive at once, or one after another.
   Problem together;
   for (std::uint32_t k = 0; k < 3; ++k) {
     together.values.push_back({concat("v", k), 64, false, false});
@@ -176,7 +176,7 @@ TEST(Search, LooksInEveryOrderItIsGiven) {
   EXPECT_EQ(found.order, 1u);
   EXPECT_EQ(testing::fault_in(orders[found.order], found.result.plan), "");
   options.budget_bytes = 192;
-  EXPECT_EQ(search_orders(orders, options, true).order, 0u);  // free: no need to look on
+  EXPECT_EQ(search_orders(orders, options, true).order, 0u);  // free of cost: stops early
   options.budget_bytes = 32;
   EXPECT_FALSE(search_orders(orders, options, true).result.is_within_budget);
 

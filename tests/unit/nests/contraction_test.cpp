@@ -23,8 +23,8 @@ std::string product(const std::string& a, const std::string& b, const std::strin
 )";
 }
 
-// Loads widen what they read, so that casts of narrow factors only hide the sum of products.
-TEST(Contraction, CastsOfNarrowFactorsSayNothing) {
+// Loads convert narrow factors implicitly; explicit casts hide the contraction from the matcher.
+TEST(Contraction, DropsCastsOfNarrowFactors) {
   LoopNest nest = parse_nest(product("bf16", "f16", "f32(a[i, r]) * f32(b[r, j])"));
   EXPECT_FALSE(find_contraction(nest));
   drop_casts_of_factors(nest);
@@ -33,7 +33,7 @@ TEST(Contraction, CastsOfNarrowFactorsSayNothing) {
   EXPECT_TRUE(find_contraction(nest));
 }
 
-TEST(Contraction, OtherCastsStay) {
+TEST(Contraction, KeepsOtherCasts) {
   LoopNest nest = parse_nest(product("f32", "i32", "bf16(a[i, r]) * f32(b[r, j])"));
   const std::string before = to_string(nest);
   drop_casts_of_factors(nest);
@@ -41,8 +41,8 @@ TEST(Contraction, OtherCastsStay) {
   EXPECT_FALSE(find_contraction(nest));
 }
 
-// One shape of sums; what the factors are makes them one of floats or one of bytes.
-TEST(Contraction, OfBytesAndOfFloatsAreTheSameSums) {
+// The match is the same for floats and bytes; the element types of the factors distinguish them.
+TEST(Contraction, MatchesFloatsAndBytes) {
   const LoopNest floats = parse_nest(product("f32", "f32", "a[i, r] * b[r, j]"));
   EXPECT_TRUE(find_sum_of_products(floats.body));
   EXPECT_TRUE(find_contraction(floats));

@@ -23,27 +23,27 @@ std::string general_text(const LoopNest& nest) {
   return general ? to_string(general->nest) : "";
 }
 
-TEST(Generalise, NestsThatDifferInNumbersBecomeOne) {
+TEST(Generalise, MergesNestsThatDifferInNumbers) {
   const std::string text = general_text(columns(3, 5));
   EXPECT_NE(text, "");
   EXPECT_EQ(general_text(columns(7, 2)), text);
   EXPECT_EQ(general_text(columns(7, 2, 90)), text);
-  // Another computation, a loop that is not there, nothing added.
+  // Another function, a missing loop, a missing summand.
   EXPECT_NE(general_text(columns(7, 1)), text);
   EXPECT_NE(general_text(columns(0, 5)), text);
 }
 
-TEST(Generalise, NumbersAreWhatTheNestHad) {
+TEST(Generalise, ReturnsTheNumbers) {
   const auto general = generalised(columns(3, 5));
   ASSERT_TRUE(general);
   EXPECT_EQ(general->numbers.size(), general->nest.extents.size());
   const std::multiset<std::int64_t> numbers(general->numbers.begin(), general->numbers.end());
-  // The offset; what is read; the loops; what is written.
+  // The offset, the extents of the operand, the loops, the extents of the result.
   EXPECT_EQ(numbers, (std::multiset<std::int64_t>{3, 4, 50, 4, 5, 4, 5}));
 }
 
-// Where numbers decide how code is written they stay.
-TEST(Generalise, LeavesTilesAlone) {
+// Numbers that affect code generation stay constants.
+TEST(Generalise, KeepsTileSizes) {
   LoopNest nest = columns(3, 8);
   nest.body.front().loop = LoopKind::Jam;
   EXPECT_FALSE(generalised(nest));
@@ -52,7 +52,7 @@ TEST(Generalise, LeavesTilesAlone) {
   EXPECT_FALSE(generalised(nest));
 }
 
-TEST(Generalise, LeavesCheckedCoordinatesAlone) {
+TEST(Generalise, KeepsCheckedCoordinates) {
   const Expr x = operand_expr(0, {DType::F32, {9}, {}});
   const Space space({9});
   const NestSequence sequence = build_nests("shifted", {x.at_or({space[0] + 2.0}, 0.0)});

@@ -14,8 +14,8 @@
 namespace tenon::nests::in_place_test {
 namespace {
 
-// Of the last nest of a graph's only node: whether a result (by default its last) may lie where its
-// operands do, by operand.
+// Returns for each operand of a graph's only node whether a result (by default the last) of its
+// last nest may overwrite it.
 std::vector<bool> overwritable(const std::string& text, std::optional<std::size_t> of = {}) {
   const Graph graph = parse_graph(text, all_ops());
   const NestSequence sequence =
@@ -41,26 +41,26 @@ std::vector<bool> overwritable(const std::string& text, std::optional<std::size_
 
 using Found = std::vector<bool>;
 
-TEST(InPlace, AnElementIsReadWhereItIsWritten) {
+TEST(InPlace, ElementwiseOverwritesOperands) {
   EXPECT_EQ(overwritable("graph (x: f32[4, 5]) {\n  y = exp(x)\n  return y\n}\n"), (Found{true}));
   EXPECT_EQ(overwritable("graph (x: f32[4, 5], z: f32[4, 5]) {\n  y = add(x, z)\n  return y\n}\n"),
             (Found{true, true}));
   EXPECT_EQ(overwritable("graph (x: f32[n, 5]) {\n  y = neg(x)\n  return y\n}\n"), (Found{true}));
 }
 
-TEST(InPlace, ARowIsReadByAllOfItsPositions) {
+TEST(InPlace, RowReductionsDoNot) {
   EXPECT_EQ(overwritable("graph (x: f32[4, 5], b: f32[5]) {\n  y = add(x, b)\n  return y\n}\n"),
             (Found{true, false}));
   EXPECT_EQ(overwritable("graph (x: f32[4, 5]) {\n  y = softmax(x)\n  return y\n}\n"),
             (Found{false}));
 }
 
-TEST(InPlace, WhatMovesIsReadElsewhere) {
+TEST(InPlace, DataMovementDoesNot) {
   EXPECT_EQ(overwritable("graph (x: f32[5, 5]) {\n  y = transpose(x)\n  return y\n}\n"),
             (Found{false}));
 }
 
-TEST(InPlace, AResidualIsReadBehindTheSum) {
+TEST(InPlace, ProductsOverwriteTheResidual) {
   EXPECT_EQ(overwritable(R"(graph (x: f32[6, 6], w: f32[6, 6], r: f32[6, 6]) {
   y = fused(x, w, r) group = graph (x: f32[6, 6], w: f32[6, 6], r: f32[6, 6]) {
     m = matmul(x, w)
@@ -73,7 +73,7 @@ TEST(InPlace, AResidualIsReadBehindTheSum) {
             (Found{false, false, true}));
 }
 
-// Of a nest with the results y and z and the operands x and v: which may lie where.
+// Returns the permitted pairs for a nest with the results y and z and the operands x and v.
 std::string allowed(const std::string& body) {
   const LoopNest nest = parse_nest(
       concat("kernel k (out y: f32[8, 8], out z: f32[8, 8], x: f32[8, 8], v: f32[8, 8]) {\n", body,
@@ -88,8 +88,9 @@ std::string allowed(const std::string& body) {
   return text;
 }
 
-// What a later result is made of may not be gone by then; what was read before may.
-TEST(InPlace, SeveralResultsAreWrittenOneAfterAnother) {
+// A store may not destroy operands of later results; operands whose reads precede the store may be
+// overwritten.
+TEST(InPlace, SeveralResults) {
   EXPECT_EQ(allowed(R"(for i in 0..8 parallel {
   for j in 0..8 vector by 8 {
     y[i, j] = (x[i, j] * 2.0)
@@ -108,8 +109,8 @@ TEST(InPlace, SeveralResultsAreWrittenOneAfterAnother) {
             "zx zv ");
 }
 
-// Those of a tile lie at other places of every group of so many.
-TEST(InPlace, StoresOfATileNeverMeet) {
+// The stores of a register tile to different groups must not overlap.
+TEST(InPlace, StoresOfATileAreDisjoint) {
   const auto tile = [](const char* second) {
     return allowed(concat("for t in 0..4 parallel {\n  for j in 0..8 vector by 8 {\n",
                           "    y[((t * 2) + 0), j] = x[((t * 2) + 0), j]\n    y[", second,
@@ -121,8 +122,8 @@ TEST(InPlace, StoresOfATileNeverMeet) {
   EXPECT_EQ(tile("(t + 1)"), "");
 }
 
-// A neighbour that another turn writes, an element that is written in every turn.
-TEST(InPlace, OtherTurnsMayNotNeedIt) {
+// A neighbour that another iteration writes; an element that every iteration writes.
+TEST(InPlace, RefusesReadsOfOtherIterations) {
   EXPECT_EQ(allowed("for i in 0..7 { for j in 0..8 { y[i, j] = (x[i, j] + x[(i + 1), j]) } }\n"),
             "");
   EXPECT_EQ(allowed("for r in 0..3 { for i in 0..8 { for j in 0..8 { y[i, j] = x[i, j] } } }\n"),
@@ -132,7 +133,7 @@ TEST(InPlace, OtherTurnsMayNotNeedIt) {
             "");
 }
 
-// What an optimiser remembers and what it moves by that: each lies where it lay.
+// Adam: the parameter and both moments are updated in place.
 constexpr const char* kAdam =
     R"(graph (g: f32[6, 6], m: f32[6, 6], v: f32[6, 6], w: f32[6, 6]) {
   m2, v2, w2 = fused(g, m, v, w) group = graph (g: f32[6, 6], m: f32[6, 6], v: f32[6, 6], w: f32[6, 6]) {
@@ -148,13 +149,13 @@ constexpr const char* kAdam =
 }
 )";
 
-TEST(InPlace, EveryResultOfAnUpdateHasItsOperandsPlace) {
+TEST(InPlace, OptimizerUpdates) {
   EXPECT_EQ(overwritable(kAdam, 0), (Found{false, true, false, false}));
   EXPECT_EQ(overwritable(kAdam, 1), (Found{true, true, true, false}));
   EXPECT_EQ(overwritable(kAdam, 2), (Found{true, true, true, true}));
 }
 
-TEST(InPlace, WhatIsReadBehindTheStoreIsStillNeeded) {
+TEST(InPlace, RefusesReadsAfterTheStore) {
   constexpr const char* text = R"(graph (x: f32[6, 6], z: f32[6, 6]) {
   a, b = fused(x, z) group = graph (x: f32[6, 6], z: f32[6, 6]) {
     a = exp(x)

@@ -16,8 +16,8 @@
 namespace tenon::nests::parse_test {
 namespace {
 
-// Whether two nests say the same, loops and buffers by name: everything, also what the text leaves
-// to be understood.
+// Structural equality of two nests up to names of loops and buffers, including fields that the text
+// implies.
 class Same {
  public:
   Same(const LoopNest& a, const LoopNest& b) : a_(a), b_(b) {}
@@ -99,7 +99,7 @@ void expect_parses_back(const std::string& network) {
   }
 }
 
-TEST(ParseNest, NestsOfNetworksComeBack) {
+TEST(ParseNest, NestsOfNetworksRoundTrip) {
   for (const char* network :
        {"mlp", "resnet18?size=64", "squeezenet?size=64", "mobilenet_v2?size=64", "alexnet",
         "unet256?size=64,width=8", "bert_base?seq=32", "mlp?batch=N", "mlp?dtype=f16"}) {
@@ -107,8 +107,8 @@ TEST(ParseNest, NestsOfNetworksComeBack) {
   }
 }
 
-// What `--print=nests` shows.
-TEST(ParseNest, AllNestsOfAPrintedModelAreRead) {
+// The output of `--print=nests`.
+TEST(ParseNest, ReadsPrintedModels) {
   const std::string printed =
       codegen::print_code(zoo::build("mlp"), cpu_options(), codegen::Stage::Nests);
   std::string again;
@@ -117,7 +117,7 @@ TEST(ParseNest, AllNestsOfAPrintedModelAreRead) {
   EXPECT_NE(printed, "");
 }
 
-TEST(ParseNest, EveryPartOfTheTextIsRead) {
+TEST(ParseNest, ReadsEveryFeature) {
   const std::string text =
       R"(kernel every.part (out y: f32[N, 8], x: bf16[N, 8] fetched 64 ahead, out n: i64[4], scratch s: f64[8]) given [N, floor((N - 1)/4) + 1] <N in [1, 64]> {
   for io in 0..dim(floor((N - 1)/4) + 1) parallel {
@@ -144,7 +144,7 @@ TEST(ParseNest, EveryPartOfTheTextIsRead) {
   EXPECT_EQ(to_string(parse_nest(right)), right);
 }
 
-TEST(ParseNest, WhatIsWrongIsTold) {
+TEST(ParseNest, Errors) {
   const auto message = [](const std::string& text) {
     return error_text([&] { parse_nest(text, "nest"); });
   };

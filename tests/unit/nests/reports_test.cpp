@@ -1,4 +1,4 @@
-// What kernels of a nest may report.
+// Run-time errors that kernels of a nest may report.
 #include "nests/reports.h"
 
 #include <gtest/gtest.h>
@@ -29,13 +29,13 @@ LoopNest storing(const Scalar& value) {
   return nest;
 }
 
-TEST(Reports, ReadsThatAreCheckedMayReport) {
+TEST(Reports, CheckedReads) {
   EXPECT_FALSE(may_report(storing(loaded(Bounds::Inside))));
   EXPECT_FALSE(may_report(storing(loaded(Bounds::Fill))));
   EXPECT_TRUE(may_report(storing(loaded(Bounds::Checked))));
 }
 
-TEST(Reports, IntegersMayBeDividedByZero) {
+TEST(Reports, IntegerDivision) {
   const auto quotient = [](const Scalar& divisor) {
     return binary_scalar(BinaryOp::FloorDivide, DType::I64, loop_scalar(0), divisor);
   };
@@ -46,8 +46,8 @@ TEST(Reports, IntegersMayBeDividedByZero) {
   EXPECT_FALSE(may_report(storing(binary_scalar(BinaryOp::Divide, DType::F32, real, real))));
 }
 
-// Wherever they stand.
-TEST(Reports, PlacesLimitsAndUpdatesAreLookedAt) {
+// In stores, loop limits and updates.
+TEST(Reports, ExaminesStoresLimitsAndUpdates) {
   LoopNest nest = storing(loaded(Bounds::Inside));
   nest.body.front().limit = loaded(Bounds::Checked);
   EXPECT_TRUE(may_report(nest));

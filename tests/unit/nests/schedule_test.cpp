@@ -1,4 +1,4 @@
-// Every primitive that schedules are made of: a nest as text, and what becomes of it.
+// Schedule primitives: the text of a nest before and after.
 #include "base/error.h"
 #include "nests/contraction.h"
 #include "nests/parse.h"
@@ -26,7 +26,7 @@ std::size_t loop_of(const LoopNest& nest, const std::string& name) {
                                   nest.loop_names.begin());
 }
 
-// Applies a primitive to a nest that is sound, and leaves one that is.
+// Applies a primitive and verifies the nest before and after.
 void expect_becomes(const std::string& before, const std::string& after,
                     const std::function<void(LoopNest&)>& change) {
   LoopNest nest = parse_nest(before);
@@ -58,7 +58,7 @@ const std::string kProduct = R"(kernel k (out y: f32[8, 4], a: f32[8, 6], b: f32
 }
 )";
 
-TEST(Split, TheInnerLoopHasSoManyPositions) {
+TEST(Split, InnerExtent) {
   expect_becomes(kCopy, R"(kernel k (out y: f32[10, 6], x: f32[10, 6]) {
   for i in 0..10 {
     for jo in 0..2 {
@@ -72,7 +72,7 @@ TEST(Split, TheInnerLoopHasSoManyPositions) {
                  [](LoopNest& nest) { split(nest, nest.body, loop_of(nest, "j"), 3); });
 }
 
-TEST(Split, TheLastBlockMayBeSmaller) {
+TEST(Split, RemainderBlock) {
   expect_becomes(kCopy, R"(kernel k (out y: f32[10, 6], x: f32[10, 6]) {
   for ib in 0..3 {
     for ii in 0..(4 min (10 - (ib * 4))) of 4 {
@@ -86,7 +86,7 @@ TEST(Split, TheLastBlockMayBeSmaller) {
                  [](LoopNest& nest) { split(nest, nest.body, loop_of(nest, "i"), 4, "b"); });
 }
 
-TEST(Split, ExtentsMayBeSymbols) {
+TEST(Split, SymbolicExtent) {
   expect_becomes(
       "kernel k (out y: f32[N]) given [N] <N in [1, 9]> {\n  for i in 0..dim(N) {\n    y[i] = "
       "1.0\n  }\n}\n",
@@ -101,7 +101,7 @@ TEST(Split, ExtentsMayBeSymbols) {
       [](LoopNest& nest) { split(nest, nest.body, 0, 4); });
 }
 
-TEST(Split, InTwoThatFollowEachOther) {
+TEST(Split, SequentialHalves) {
   expect_becomes(kProduct, R"(kernel k (out y: f32[8, 4], a: f32[8, 6], b: f32[6, 4]) {
   for i in 0..8 {
     for j in 0..4 {
@@ -120,13 +120,13 @@ TEST(Split, InTwoThatFollowEachOther) {
                  [](LoopNest& nest) { split_at(nest, nest.body, loop_of(nest, "r"), 4); });
 }
 
-TEST(Split, ALoopWithALimitIsNotSplit) {
+TEST(Split, RefusesLoopsWithALimit) {
   LoopNest nest = parse_nest(kCopy);
   const SplitLoop made = split(nest, nest.body, loop_of(nest, "i"), 4);
   EXPECT_THROW(split(nest, nest.body, made.inner, 2), InternalError);
 }
 
-TEST(Reorder, LoopsThatStandInEachOther) {
+TEST(Reorder, NestedLoops) {
   expect_becomes(kProduct, R"(kernel k (out y: f32[8, 4], a: f32[8, 6], b: f32[6, 4]) {
   for j in 0..4 {
     for i in 0..8 {
@@ -144,19 +144,19 @@ TEST(Reorder, LoopsThatStandInEachOther) {
                  });
 }
 
-TEST(Reorder, NotWhatHasAnOrder) {
+TEST(Reorder, RefusesOrderedLoops) {
   LoopNest nest = parse_nest(
       "kernel k (out y: f32[9, 9]) {\n  for i in 0..8 carried { for j in 0..8 carried { y[(i + 1), "
       "j] = y[i, (j + 1)] } }\n}\n");
   EXPECT_THROW(reorder(nest.body, {1, 0}), InternalError);
-  nest = parse_nest(kProduct);  // something stands between them
+  nest = parse_nest(kProduct);  // imperfectly nested
   EXPECT_THROW(reorder(nest.body, {loop_of(nest, "r"), loop_of(nest, "j")}), InternalError);
-  nest = parse_nest(kCopy);  // a limit depends on the loop around it
+  nest = parse_nest(kCopy);  // a limit depends on the outer loop
   const SplitLoop made = split(nest, nest.body, loop_of(nest, "i"), 4);
   EXPECT_THROW(reorder(nest.body, {made.inner, made.outer}), InternalError);
 }
 
-TEST(Collapse, LoopsThatRunThroughOnePiece) {
+TEST(Collapse, ContiguousLoops) {
   expect_becomes(kCopy, R"(kernel k (out y: f32[10, 6], x: f32[10, 6]) {
   for ij in 0..60 {
     y as [60] at [ij] = x as [60] at [ij]
@@ -166,7 +166,7 @@ TEST(Collapse, LoopsThatRunThroughOnePiece) {
                  [](LoopNest& nest) { EXPECT_TRUE(collapse(nest, 0, 1)); });
 }
 
-TEST(Collapse, NotWhatIsReadAcross) {
+TEST(Collapse, RefusesTransposedReads) {
   LoopNest nest = parse_nest(
       "kernel k (out y: f32[4, 6], x: f32[6, 4]) {\n  for i in 0..4 { for j in 0..6 { y[i, j] = "
       "x[j, i] } }\n}\n");
@@ -177,7 +177,7 @@ TEST(Collapse, NotWhatIsReadAcross) {
   EXPECT_FALSE(collapse(nest, 0, 1));
 }
 
-TEST(Bind, SaysHowLoopsRun) {
+TEST(Bind, SetsLoopKinds) {
   expect_becomes(kProduct, R"(kernel k (out y: f32[8, 4], a: f32[8, 6], b: f32[6, 4]) {
   for i in 0..8 parallel {
     for j in 0..4 jam by 2 {
@@ -197,7 +197,7 @@ TEST(Bind, SaysHowLoopsRun) {
                  });
 }
 
-TEST(Bind, NotWhatDependsOnEachOther) {
+TEST(Bind, RefusesDependentIterations) {
   LoopNest nest = parse_nest(kProduct);
   EXPECT_THROW(bind_loop(nest.body, loop_of(nest, "r"), LoopKind::Parallel), InternalError);
   EXPECT_THROW(bind_loop(nest.body, loop_of(nest, "r"), LoopKind::Jam, 2), InternalError);
@@ -205,7 +205,7 @@ TEST(Bind, NotWhatDependsOnEachOther) {
   EXPECT_THROW(bind_loop(nest.body, loop_of(nest, "i"), LoopKind::Jam, 2), InternalError);
 }
 
-TEST(Pack, AnOperandInTheOrderItIsRead) {
+TEST(Pack, PacksAnOperand) {
   expect_becomes(kProduct, R"(kernel k (out y: f32[8, 4], a: f32[8, 6], b: f32[2, 6, 3]) {
   for i in 0..8 {
     for jo in 0..2 {
@@ -226,7 +226,7 @@ TEST(Pack, AnOperandInTheOrderItIsRead) {
                        pack(nest, nest.body, 2,
                             {{columns.outer, 2}, {loop_of(nest, "r"), 6}, {columns.inner, 3}}, 4);
                    ASSERT_TRUE(packing);
-                   // Rows of 4 in panels of 3: what is past the last column stays zero.
+                   // Rows of 4 in panels of 3: padding after the last column stays zero.
                    const std::vector<float> source{0,  1,  2,  3,  10, 11, 12, 13, 20, 21, 22, 23,
                                                    30, 31, 32, 33, 40, 41, 42, 43, 50, 51, 52, 53};
                    Tensor tensor(DType::F32, {6, 4});
@@ -241,13 +241,13 @@ TEST(Pack, AnOperandInTheOrderItIsRead) {
                  });
 }
 
-TEST(Pack, NotWhatIsReadAtOtherLoopsToo) {
+TEST(Pack, RefusesOperandsReadElsewhere) {
   LoopNest nest = parse_nest(kProduct);
   EXPECT_FALSE(pack(nest, nest.body, 2, {{loop_of(nest, "j"), 4}}, 4));
   EXPECT_EQ(to_string(nest), kProduct);
 }
 
-TEST(StageSum, BlocksOfTheSumRunAroundTheRows) {
+TEST(StageSum, BlocksEncloseTheRows) {
   expect_becomes(kProduct,
                  R"(kernel k (out y: f32[8, 4], a: f32[8, 6], b: f32[6, 4], scratch s3: f32[8, 4]) {
   for j in 0..4 vector by 4 {
@@ -280,8 +280,8 @@ TEST(StageSum, BlocksOfTheSumRunAroundTheRows) {
                  });
 }
 
-// The outer loops of the sum around all of what stands around it.
-TEST(StageSum, SeveralLoopsOfTheSum) {
+// The outer reduction loops enclose all loops around the sum.
+TEST(StageSum, SeveralReductionLoops) {
   expect_becomes(
       R"(kernel k (out y: f32[2, 3, 4], a: f32[2, 3, 5, 6], b: f32[5, 6, 4]) {
   for j in 0..4 vector by 4 {
@@ -334,15 +334,15 @@ TEST(StageSum, SeveralLoopsOfTheSum) {
       });
 }
 
-TEST(StageSum, NotWhatIsNoSum) {
+TEST(StageSum, RefusesOtherReductions) {
   LoopNest nest = parse_nest(kCopy);
   EXPECT_THROW(stage_sum(nest, nest.body, {1}, 0), InternalError);
 }
 
 void runs_of_16(LoopNest& nest) { split_runs(nest, 16); }
 
-// What is read in runs of the sum is read, and multiplied by, once a run.
-TEST(SplitRuns, AFactorOfEachRun) {
+// An operand indexed by the quotient is read, and multiplied, once per run of the inner loop.
+TEST(SplitRuns, FactorPerRun) {
   expect_becomes(R"(kernel k (out y: f32[4], x: f32[6], w: i8[6, 4], s: f32[2, 4]) {
   for j in 0..4 {
     t0 = 0.0
@@ -370,7 +370,7 @@ TEST(SplitRuns, AFactorOfEachRun) {
                  runs_of_16);
 }
 
-TEST(SplitRuns, TwoTermsAreTwoSums) {
+TEST(SplitRuns, TwoTerms) {
   expect_becomes(
       R"(kernel k (out y: f32[4], x: f32[2, 3], z: f32[2, 3], w: f32[2, 3, 4], s: f32[2, 4]) {
   for j in 0..4 {
@@ -403,8 +403,8 @@ TEST(SplitRuns, TwoTermsAreTwoSums) {
       runs_of_16);
 }
 
-// Rows that are gathered side by side; runs shorter than vectors are left to lanes.
-TEST(SplitRuns, RowsOfAGatherAreVectors) {
+// Rows of a gather are contiguous; runs shorter than vectors are left to the lanes.
+TEST(SplitRuns, RowsOfAGather) {
   expect_becomes(R"(kernel k (out y: f32[4, 32], x: f32[9, 16], n: i64[4, 2], z: f32[4, 16]) {
   for i in 0..4 {
     for j in 0..32 {
@@ -432,8 +432,8 @@ TEST(SplitRuns, RowsOfAGatherAreVectors) {
                  runs_of_16);
 }
 
-// Runs that do not come out even, products of matrices and other folds stay.
-TEST(SplitRuns, NothingElse) {
+// Uneven runs, matrix products and other reductions stay.
+TEST(SplitRuns, RefusesOtherLoops) {
   for (const std::string& text :
        {std::string(R"(kernel k (out y: f32[4], x: f32[7], s: f32[3, 4]) {
   for j in 0..4 {
@@ -473,7 +473,7 @@ TEST(SplitRuns, NothingElse) {
   }
 }
 
-// A sequence of one part, whose buffers are those of its nest.
+// A sequence of one nest with the nest's buffers.
 NestSequence sequence_of(const std::string& text) {
   NestSequence sequence;
   NestSequence::Part part;
@@ -490,7 +490,7 @@ NestSequence sequence_of(const std::string& text) {
   return sequence;
 }
 
-TEST(Stage, AnOperandIsTransposedAhead) {
+TEST(Stage, TransposesAnOperand) {
   NestSequence sequence = sequence_of(R"(kernel k (out y: f32[8, 4], a: f32[8, 6], b: f32[4, 6]) {
   for i in 0..8 { for j in 0..4 { t0 = 0.0 for r in 0..6 carried { t0 = sum(t0, (a[i, r] * b[j, r])) } y[i, j] = t0 } }
 }
@@ -523,7 +523,7 @@ TEST(Stage, AnOperandIsTransposedAhead) {
   EXPECT_EQ(faults_of(copy.nest), std::vector<std::string>());
 }
 
-TEST(Pad, WhatIsReadPastItsEdgesIsCopiedWithRoomAround) {
+TEST(Pad, CopiesWithPadding) {
   NestSequence sequence = sequence_of(R"(kernel k (out y: f32[8, 4], x: f32[8], w: f32[3, 4]) {
   for i in 0..8 { for j in 0..4 { t0 = 0.0 for r in 0..3 carried { t0 = sum(t0, (x[((i + r) - 1)] else 0.0 * w[r, j])) } y[i, j] = t0 } }
 }
@@ -543,7 +543,7 @@ TEST(Pad, WhatIsReadPastItsEdgesIsCopiedWithRoomAround) {
     EXPECT_EQ(faults_of(made.nest), std::vector<std::string>());
 }
 
-TEST(Specialise, SymbolsBecomeNumbers) {
+TEST(Specialise, ReplacesSymbols) {
   NestSequence sequence = sequence_of(
       "kernel k (out y: f32[N, 4], x: f32[N, 4]) given [N] <N in [1, 9]> {\n"
       "  for i in 0..dim(N) { for j in 0..4 { y[i, j] = (x[i, j] * f32(dim(N))) } }\n}\n");

@@ -1,5 +1,5 @@
-// Numbers and expressions share their parts: as trees those here would have 2^60 nodes and more,
-// and a walk that visits a part as often as it is used would not end.
+// Coordinates and expressions are DAGs: as trees these would have 2^60 nodes and more, and a walk
+// without memoization would not end.
 #include "base/error.h"
 #include "driver/compile.h"
 #include "driver/compiled.h"
@@ -49,7 +49,7 @@ std::size_t count_nodes(const Block& block) {
   return count;
 }
 
-TEST(SharedParts, CoordinatesAreWalkedOnce) {
+TEST(SharedParts, CoordinatesAreMemoized) {
   const Scalar index = doubled(loop_scalar(0), kDoublings);
   EXPECT_EQ(growth(index, 0), std::int64_t{1} << kDoublings);
   EXPECT_EQ(growth(index, 1), 0);
@@ -63,15 +63,15 @@ TEST(SharedParts, CoordinatesAreWalkedOnce) {
   EXPECT_EQ(range->hi, std::int64_t{2} << kDoublings);
 }
 
-// What wraps is told of no longer: code that counted on it would read anywhere.
-TEST(SharedParts, CoordinatesThatWrapAreNotTold) {
+// A coordinate that may wrap has no range: code that relied on one would read out of bounds.
+TEST(SharedParts, WrappingCoordinatesHaveNoRange) {
   const Scalar index = doubled(loop_scalar(0), 200);
   EXPECT_FALSE(growth(index, 0));
   EXPECT_FALSE(affine_of(index));
   EXPECT_FALSE(range_of(index, {{0, 3}}));
 }
 
-TEST(SharedParts, AreOneNodeInNests) {
+TEST(SharedParts, NestsShareNodes) {
   const Dim n = Dim::symbol("N", {1, 9});
   for (const Dims& dims : {Dims{n, 8}, Dims{n, 1}, Dims{1, 8}}) {
     const Expr x = operand_expr(0, {DType::F32, dims, {}}),
@@ -85,9 +85,8 @@ TEST(SharedParts, AreOneNodeInNests) {
   }
 }
 
-// Reshapes in between move the place where parts are read, by arithmetic that is the same each
-// time.
-TEST(SharedParts, AreOneNodeBehindReshapes) {
+// Reshapes rewrite the coordinates of shared parts; equal coordinates stay shared.
+TEST(SharedParts, ReshapesKeepSharing) {
   Expr expr = operand_expr(0, {DType::F32, {4, 6}, {}});
   for (int k = 0; k < kDoublings; ++k) {
     expr = reshape(expr, k % 2 == 0 ? Dims{3, 8} : Dims{4, 6});
@@ -98,7 +97,7 @@ TEST(SharedParts, AreOneNodeBehindReshapes) {
   EXPECT_LT(count_nodes(sequence.parts.front().nest.body), 12U * kDoublings);
 }
 
-TEST(SharedParts, PoolGivesOneNodeForWhatIsWrittenAlike) {
+TEST(SharedParts, PoolMergesEqualNodes) {
   ScalarPool pool;
   const auto number = [](std::int64_t value) {
     return plus(times(loop_scalar(1), integer_scalar(8)), integer_scalar(value));
@@ -106,7 +105,7 @@ TEST(SharedParts, PoolGivesOneNodeForWhatIsWrittenAlike) {
   const Scalar a = pool(number(3));
   EXPECT_EQ(&a.node(), &pool(number(3)).node());
   EXPECT_NE(&a.node(), &pool(number(4)).node());
-  // Zeros of both signs are two numbers.
+  // Zeros of both signs are distinct literals.
   EXPECT_NE(&pool(literal_scalar(DType::F32, 0.0, 0)).node(),
             &pool(literal_scalar(DType::F32, -0.0, 0)).node());
 }
@@ -139,7 +138,7 @@ void expect_same(const std::string& text) {
   }
 }
 
-TEST(SharedParts, GraphsThatReadValuesTwiceCompile) {
+TEST(SharedParts, GraphsWithDoubledReadsCompile) {
   expect_same(doublings(40, "f32[4, 8]", "  OUT = add(IN, IN)\n", "neg(a40)"));
   expect_same(
       doublings(120, "f32[4, 8]", "  MID = sigmoid(IN)\n  OUT = mul(IN, MID)\n", "neg(a120)"));
@@ -147,8 +146,8 @@ TEST(SharedParts, GraphsThatReadValuesTwiceCompile) {
       doublings(40, "f32[3, 8]", "  MID = abs(IN)\n  OUT = sub(MID, IN)\n", "softmax(a40)"));
 }
 
-// Elements of i64 that are known ahead are walked as dims; numbers that no extent can be are left
-// to the data.
+// Elements of i64 that are known at compile time are evaluated as dims; values outside the range of
+// extents are left to the data.
 TEST(SharedParts, KnownElementsMayExceedExtents) {
   std::string text = "graph (x: f32[4]) {\n  a0 = constant i64[2] [1, -3]\n";
   for (int k = 1; k <= 70; ++k) text += concat("  a", k, " = add(a", k - 1, ", a", k - 1, ")\n");
@@ -157,7 +156,7 @@ TEST(SharedParts, KnownElementsMayExceedExtents) {
   EXPECT_EQ(result.integer_at(0), 0);  // 2^70 wraps
 }
 
-// A concat and a split of many parts: few kernels compute them, each given where its part lies.
+// Few kernels compute a concat or a split with many parts; each call has its part's offset.
 TEST(ManyParts, ShareKernels) {
   constexpr int kParts = 200;
   std::string concat_text = "graph (", names, sizes, results;
@@ -188,8 +187,8 @@ TEST(ManyParts, ShareKernels) {
   }
 }
 
-// What was chosen for a node is taken for the next of its kind, under that one's name.
-TEST(RepeatedNodes, TakeWhatWasChosenBefore) {
+// Equal nodes reuse the decision of the first, under their own names.
+TEST(RepeatedNodes, ReuseDecisions) {
   const Graph graph = parse_graph(R"(graph (x: f32[4, 40]) {
   a = softmax(x)
   b = softmax(a)

@@ -1,4 +1,4 @@
-// What a causal mask hides from all rows of a pass is not computed.
+// Trimming of loops over causally masked keys.
 #include "nests/parse.h"
 #include "nests/schedule/skip_hidden.h"
 #include "nests/verify.h"
@@ -11,7 +11,7 @@
 namespace tenon::nests::skip_hidden_test {
 namespace {
 
-// Scores in blocks of 8 keys, shares of them, values; passes of 16 rows.
+// Blocks of 8 scores, softmax, products with the values; tiles of 16 rows.
 const std::string kAttention =
     R"(kernel k (out y: f32[64, 4], q: f32[64, 3], k: f32[3, 64], v: f32[64, 4], scratch s: f32[16, 64], scratch p: f32[16, 64]) {
   for b in 0..4 parallel {
@@ -67,7 +67,7 @@ std::string with(const std::string& what, const std::string& instead) {
   return text;
 }
 
-TEST(SkipHidden, LoopsOverKeysEndWhereNoRowOfThePassSees) {
+TEST(TrimMaskedLoops, TrimsLoopsOverKeys) {
   LoopNest nest = parse_nest(kAttention);
   EXPECT_TRUE(skip_hidden(nest));
   std::string expected = with("ko in 0..8 ", "ko in 0..(8 min ((b * 2) + 2)) of 8 ");
@@ -78,8 +78,8 @@ TEST(SkipHidden, LoopsOverKeysEndWhereNoRowOfThePassSees) {
   EXPECT_EQ(faults_of(nest), std::vector<std::string>());
 }
 
-// Rows that see some keys more, and the mask said the other way round.
-TEST(SkipHidden, OtherMasks) {
+// Rows that see more keys, and the mask with exchanged branches.
+TEST(TrimMaskedLoops, OtherMasks) {
   LoopNest nest = parse_nest(with("<= ((b * 16) + r)", "< ((b * 16) + (r + 3))"));
   EXPECT_TRUE(skip_hidden(nest));
   EXPECT_NE(to_string(nest).find("for z in 0..(64 min ((b * 16) + 32)) of 64"), std::string::npos)
@@ -91,16 +91,16 @@ TEST(SkipHidden, OtherMasks) {
       << to_string(nest);
 }
 
-TEST(SkipHidden, NotWhereHiddenKeysCount) {
+TEST(TrimMaskedLoops, RefusesUsesOfMaskedKeys) {
   const std::vector<std::string> others = {
       with("t2 = sum(t2, p[r, a])", "t2 = sum(t2, s[r, a])"),    // a sum of scores
       with("(p[i2, z] * v[z, j])", "(p[i2, z] + v[z, j])"),      // values that are added
-      with("t1 = max(t1, ", "t1 = min(t1, "),                    // another fold
-      with("(s[r, e] * 0.5) : -inf", "(s[r, e] * 0.5) : -9.0"),  // hidden keys get a little
-      with("<= ((b * 16) + r)", "< ((b * 16) + r)"),             // the first row sees nothing
-      with("<= ((b * 16) + r)", "<= ((b * 3) + r)"),             // passes end anywhere
+      with("t1 = max(t1, ", "t1 = min(t1, "),                    // another reduction
+      with("(s[r, e] * 0.5) : -inf", "(s[r, e] * 0.5) : -9.0"),  // masked keys contribute
+      with("<= ((b * 16) + r)", "< ((b * 16) + r)"),             // the first row is fully masked
+      with("<= ((b * 16) + r)", "<= ((b * 3) + r)"),             // tiles end inside blocks
       with("p[r, n] = (p[r, n] / t2)",
-           "p[r, n] = (p[r, n] / s[r, n])"),  // 0 / 0 of hidden keys alone
+           "p[r, n] = (p[r, n] / s[r, n])"),  // 0 / 0 for fully masked rows
       with("y[((b * 16) + i2), j] = t3",
            "y[((b * 16) + i2), j] = (t3 + p[i2, 63])")};  // read elsewhere
   for (const std::string& text : others) {

@@ -1,4 +1,4 @@
-// Rows of a window that lie in a border of zeros are not computed.
+// Trimming of loops over window rows that lie in zero padding.
 #include "nests/parse.h"
 #include "nests/schedule/skip_padding.h"
 #include "nests/verify.h"
@@ -43,7 +43,7 @@ ZeroBorder border(std::int64_t before = 4, std::int64_t extent = 5) {
   return {2, 0, before, extent, {13, 7, 7}};
 }
 
-TEST(SkipPadding, TheLoopOverRowsBeginsAndEndsInTheImage) {
+TEST(TrimPaddingLoops, TrimsTheLoopOverRows) {
   LoopNest nest = parse_nest(kConvolution);
   EXPECT_TRUE(skip_padding(nest, border()));
   const std::string text = to_string(nest);
@@ -55,7 +55,7 @@ TEST(SkipPadding, TheLoopOverRowsBeginsAndEndsInTheImage) {
   EXPECT_EQ(faults_of(nest), std::vector<std::string>());
 }
 
-TEST(SkipPadding, NotWhereItWouldChangeOrGainNothing) {
+TEST(TrimPaddingLoops, RefusesUnsafeAndUselessTrims) {
   const std::vector<std::string> others = {
       with("(p[(i + (r * 4)), (j + s), c] * w[r, s, c, o])",
            "(p[(i + (r * 4)), (j + s), c] + w[r, s, c, o])"),
@@ -72,9 +72,9 @@ TEST(SkipPadding, NotWhereItWouldChangeOrGainNothing) {
     EXPECT_EQ(to_string(nest), before);
   }
   LoopNest nest = parse_nest(kConvolution);
-  EXPECT_FALSE(skip_padding(nest, border(0, 13)));  // nothing around it
+  EXPECT_FALSE(skip_padding(nest, border(0, 13)));  // zero-sized border
   ZeroBorder other = border();
-  other.dims = {13, 49};  // laid out anew
+  other.dims = {13, 49};  // another order
   EXPECT_FALSE(skip_padding(nest, other));
 }
 

@@ -26,8 +26,8 @@ nests::NestSequence split(const std::string& text) {
   return sequence;
 }
 
-// The sums of an image's channels: pieces of 32 KiB, whole rows each, then their sum.
-TEST(SplitSums, ChannelsOfAnImageAreSummedInPieces) {
+// Channel sums of an image: split-K parts of 32 KiB of whole rows, then their sum.
+TEST(SplitSums, SplitsChannelSums) {
   const nests::NestSequence sequence =
       split(sum_of("f32[2, 32, 64, 64]", "reduce_sum", "[0, 1, 2]"));
   ASSERT_EQ(sequence.parts.size(), 2U);
@@ -36,9 +36,8 @@ TEST(SplitSums, ChannelsOfAnImageAreSummedInPieces) {
   EXPECT_EQ(pieces.role, nests::NestSequence::BufferRole::Temporary);
 }
 
-// Rows that are summed along what lies side by side, few elements, and products of matrices stay
-// whole.
-TEST(SplitSums, OtherSumsStayWhole) {
+// Contiguous row sums, small reductions and matrix products are not split.
+TEST(SplitSums, KeepsOtherReductions) {
   EXPECT_EQ(split(sum_of("f32[64, 4096]", "reduce_sum", "[1]")).parts.size(), 1U);
   EXPECT_EQ(split(sum_of("f32[64, 64]", "reduce_sum", "[0]")).parts.size(), 1U);
   EXPECT_EQ(
@@ -68,15 +67,15 @@ void expect_same_as_reference(const std::string& text) {
   }
 }
 
-TEST(SplitSums, PiecesAddUpToTheSame) {
+TEST(SplitSums, MatchesTheReference) {
   for (const char* op : {"reduce_sum", "reduce_max", "reduce_min", "reduce_mean"}) {
     expect_same_as_reference(sum_of("f32[3, 37, 29, 48]", op, "[0, 1, 2]"));
     expect_same_as_reference(sum_of("f32[100003]", op, "[0]"));
   }
 }
 
-// Two sums that go through the same elements, and what reads them.
-TEST(SplitSums, ANormOverTheBatchIsTheSameOnAnyNumberOfThreads) {
+// Two reductions over the same elements, and their readers.
+TEST(SplitSums, BatchNormIsBitIdenticalOnAnyThreads) {
   expect_same_as_reference(
       "graph (x: f32[3, 48, 40, 24]@NHWC, s: f32[24], b: f32[24], m: f32[24], v: f32[24]) {\n"
       "  y, rm, rv, mean, inverse = batch_norm_training(x, s, b, m, v) {axis = 3}\n"

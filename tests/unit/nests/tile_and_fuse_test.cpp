@@ -17,8 +17,8 @@
 namespace tenon::tile_and_fuse_test {
 namespace {
 
-// Compiled as it stands: bitwise the same on any number of threads, close to the reference, and in
-// so many steps.
+// Compiles without passes; expects the number of steps, bit-identical results on any number of
+// threads, and agreement with the reference.
 void expect_steps(const std::string& text, std::size_t steps,
                   const std::map<std::string, Shape>& shapes = {}) {
   const Graph graph = parse_graph(text, all_ops());
@@ -63,7 +63,7 @@ std::string depthwise_and_product(const Image& i) {
       "]}\n      u = relu(t)\n      z = conv(u, r)\n      return z\n    }\n  return y\n}\n");
 }
 
-TEST(Chain, DepthwiseAndTheProductBehindItAreOneStep) {
+TEST(TileAndFuse, DepthwiseAndPointwise) {
   for (const Image& image :
        {Image{1, 12, 10, 20, 1, 24}, Image{2, 14, 9, 16, 2, 5}, Image{1, 13, 7, 33, 1, 17},
         Image{3, 8, 8, 8, 1, 3}, Image{1, 16, 5, 4, 2, 40}}) {
@@ -71,10 +71,9 @@ TEST(Chain, DepthwiseAndTheProductBehindItAreOneStep) {
   }
 }
 
-// A padded copy that no cache holds is made in pieces, right before the windows of channels that
-// read it. Smaller images are read where they lie; copies of which much is computed are steps of
-// their own.
-TEST(Chain, ALargePaddedCopyIsMadeInPieces) {
+// A padded copy that exceeds the caches is computed in parts, before the channel windows that read
+// it. Smaller images are padded at once; copies with expensive elements are separate steps.
+TEST(TileAndFuse, LargePaddedCopy) {
   const auto steps = [](int batch, int size, int channels, int groups, int stride) {
     const std::string x = concat("f32[", batch, ", ", size, ", ", size, ", ", channels, "]@NHWC");
     const std::string w = concat("f32[3, 3, ", channels / groups, ", ", channels, "]@HWIO");
@@ -83,7 +82,7 @@ TEST(Chain, ALargePaddedCopyIsMadeInPieces) {
                ", pads = [1, 1, 1, 1], strides = [", stride, ", ", stride, "]}\n  return y\n}\n"),
         all_ops());
     codegen::CompileOptions options =
-        cpu_options("haswell");  // with 8 MiB of cache, whatever this machine has
+        cpu_options("haswell");  // with 8 MiB of cache on every machine
     options.allow_winograd = false;
     const Program program = codegen::compile(graph, options);
     const std::vector<Datum> inputs = random_inputs(graph, 5, {});
@@ -116,7 +115,7 @@ std::string convolution_and_response(int height, int width, int channels, int st
                 "      return z\n    }\n  return y\n}\n");
 }
 
-TEST(Chain, ConvolutionAndTheResponseOfItsChannelsAreOneStep) {
+TEST(TileAndFuse, ConvolutionAndChannelResponse) {
   expect_steps(convolution_and_response(16, 12, 24, 1), 1);
   expect_steps(convolution_and_response(17, 11, 7, 2), 1);
   expect_steps(convolution_and_response(9, 20, 16, 3), 1);
@@ -131,13 +130,13 @@ std::string two_products(const std::string& rows, int inner, int columns) {
                 "      return z\n    }\n  return y\n}\n");
 }
 
-TEST(Chain, ProductsOfTheSameRowsAreOneStep) {
+TEST(TileAndFuse, ProductsOverTheSameRows) {
   expect_steps(two_products("24", 33, 18), 1);
   expect_steps(two_products("13", 16, 16), 1);
 }
 
-// Little to compute again: the columns of the second are what is cut.
-TEST(Chain, ColumnsInBlocks) {
+// Recomputation is cheap: the columns of the second product are tiled.
+TEST(TileAndFuse, ColumnBlocks) {
   const std::string text =
       concat("graph (x: f32[1, 6, 5, 24]@NHWC) {\n", constant("w", "f32[24, 200]", 1),
              R"(  y = fused(x, w)
@@ -152,27 +151,26 @@ TEST(Chain, ColumnsInBlocks) {
   expect_steps(text, 1);
 }
 
-TEST(Chain, RowsWhoseNumberOnlyTheRunKnows) {
+TEST(TileAndFuse, SymbolicRows) {
   const std::string text = two_products("n", 24, 20);
-  // Of one row threads share out the columns, each product by itself.
+  // For one row, threads share the columns, each product by itself.
   for (const std::int64_t rows : {0, 1, 2, 7, 31}) expect_steps(text, 2, {{"x", {rows, 40}}});
   const std::string several =
       concat("graph <n in [8, 64]> ", text.substr(std::string("graph ").size()));
   for (const std::int64_t rows : {8, 31, 32, 33, 64}) expect_steps(several, 1, {{"x", {rows, 40}}});
 }
 
-TEST(Chain, ImagesWhoseNumberOnlyTheRunKnows) {
+TEST(TileAndFuse, SymbolicBatch) {
   std::string text = depthwise_and_product({999, 12, 10, 20, 1, 24});
   for (std::size_t at = text.find("999"); at != std::string::npos; at = text.find("999"))
     text.replace(at, 3, "n");
   for (const std::int64_t images : {0, 1, 3}) expect_steps(text, 1, {{"x", {images, 12, 10, 20}}});
 }
 
-TEST(Chain, NothingInItMeansNothingToDo) { expect_steps(two_products("0", 24, 20), 0); }
+TEST(TileAndFuse, EmptyOperands) { expect_steps(two_products("0", 24, 20), 0); }
 
-// The optimiser and the nests judge by the same costs: what the one fuses the other computes at
-// once.
-TEST(Chain, WhatIsFusedIsOneStep) {
+// Fusion in the graph and in nests uses the same costs: a fused group is one step.
+TEST(TileAndFuse, FusedGroupIsOneStep) {
   const std::string texts[] = {
       concat("graph (x: f32[1, 7, 7, 512]@NHWC) {\n", constant("w", "f32[512, 1000]", 1), R"(
   t = reduce_mean(x) {axes = [1, 2], keep_axes = false}
@@ -208,9 +206,9 @@ std::string attention(const std::string& symbols, int key_heads, const std::stri
                 ", 24]) {\n  y = attention(q, k, v)", attributes, "\n  return y\n}\n");
 }
 
-// Blocks of queries of one head at a time, each with all that it needs of its own; the keys are
-// turned in the same pass where there is one block, else before.
-TEST(Chain, AttentionKeepsNoMatrixOfScores) {
+// FlashAttention: blocks of queries of one head with their scores in scratch; the keys are
+// transposed in the same step for one block of queries, else before.
+TEST(TileAndFuse, AttentionWithoutScoreMatrix) {
   for (const int key_heads : {4, 2}) {
     for (const int queries : {64, 331}) {
       const std::string count = std::to_string(queries);
@@ -223,8 +221,8 @@ TEST(Chain, AttentionKeepsNoMatrixOfScores) {
   }
 }
 
-// The last block has fewer queries, whatever their number.
-TEST(Chain, AttentionOfAnyNumberOfQueriesAndKeys) {
+// The last block has fewer queries, for any number of them.
+TEST(TileAndFuse, AttentionWithSymbolicLengths) {
   const Graph graph = parse_graph(attention("<Q, K> ", 4, "Q", "K"), all_ops());
   const Program program = codegen::compile(graph, cpu_options());
   EXPECT_EQ(program.steps.size(), 1U);

@@ -16,7 +16,7 @@ std::string faults(const std::string& body,
 }
 
 // Each fault below is this nest with one thing wrong.
-TEST(VerifyNest, ASoundNestHasNoFaults) {
+TEST(VerifyNest, AcceptsSoundNests) {
   EXPECT_EQ(faults("for io in 0..2 parallel { for ii in 0..4 vector by 4 { y[((io * 4) + ii)] = "
                    "x[((io * 4) + ii)] } }"),
             "");
@@ -32,14 +32,14 @@ TEST(VerifyNest, Bounds) {
             "x is accessed at 8 along axis 0, which has 8");
   EXPECT_EQ(faults("for i in 0..8 { y[i] = x[(i - 1)] }"), "x is accessed at -1 along axis 0");
   EXPECT_EQ(faults("for i in 0..8 { y[i] = x[(i - 1)] else 0.0 }"), "");
-  // A limit counts, and one that is too large is found.
+  // A limit is respected, and one that is too large is found.
   EXPECT_EQ(faults("for io in 0..3 { for ii in 0..(3 min (8 - (io * 3))) of 3 { y[((io * 3) + ii)] "
                    "= 0.0 } }"),
             "");
   EXPECT_EQ(faults("for io in 0..3 { for ii in 0..(3 min (9 - (io * 3))) of 3 { y[((io * 3) + ii)] "
                    "= 0.0 } }"),
             "y is accessed at 8 along axis 0, which has 8");
-  // Of extents that only the run knows.
+  // With symbolic extents.
   const std::string symbolic = "out y: f32[N], x: f32[N]",
                     given = " given [N, N + 1] <N in [1, 9]>";
   EXPECT_EQ(faults("for i in 0..dim(N) { y[i] = x[i] }", symbolic, given), "");
@@ -47,18 +47,18 @@ TEST(VerifyNest, Bounds) {
             "y is accessed at N along axis 0, which has N");
 }
 
-TEST(VerifyNest, WhoWritesBeforeWhoReads) {
+TEST(VerifyNest, WritesBeforeReads) {
   EXPECT_EQ(faults("for i in 0..8 { y[i] = s[i] }"), "s is read before anything is written to it");
   EXPECT_EQ(faults("for i in 0..8 { y[i] = s[i] s[i] = x[i] }"),
             "s is read before anything is written to it");
   EXPECT_EQ(faults("for i in 0..4 { s[i] = x[i] } for i in 0..8 { y[i] = s[i] }"),
             "s is read at 7 along axis 0, where nothing was written");
-  // What a pass of a loop leaves for the next.
+  // A value that one iteration of a loop leaves to the next.
   EXPECT_EQ(faults("for i in 0..8 carried { y[i] = s[0] s[0] = x[i] }"), "");
   EXPECT_EQ(faults("for i in 0..8 { y[i] = x[i] x[i] = 0.0 }"), "x is only read, and written");
 }
 
-TEST(VerifyNest, WhatMayRunInParallel) {
+TEST(VerifyNest, ParallelLoops) {
   EXPECT_EQ(faults("for i in 0..8 parallel { y[0] = x[i] }"),
             "all passes of loop i write the same element of y");
   EXPECT_EQ(faults("for i in 0..4 parallel { for j in 0..4 { y[(i + j)] = 0.0 } }"),
@@ -68,13 +68,13 @@ TEST(VerifyNest, WhatMayRunInParallel) {
       "y is read before anything is written to it; passes of loop i read of y what others write");
   EXPECT_EQ(faults("t0 = 0.0 for i in 0..8 { t0 = sum(t0, x[i]) } y[0] = t0"),
             "passes of loop i are said to be independent, and fold into t0");
-  // A thread's own buffer is used over again, but lanes would share it.
+  // Scratch is private to a thread and reused, but lanes would share it.
   EXPECT_EQ(faults("for i in 0..8 parallel { s[0] = x[i] y[i] = s[0] }"), "");
   EXPECT_EQ(faults("for i in 0..8 vector by 8 { s[0] = x[i] y[i] = s[0] }"),
             "all passes of loop i write the same element of s");
 }
 
-TEST(VerifyNest, LoopsRunAsTheirKindCan) {
+TEST(VerifyNest, LoopKinds) {
   EXPECT_EQ(faults("for i in 0..2 { for j in 0..4 parallel { y[((i * 4) + j)] = 0.0 } }"),
             "loop j is shared out, yet not all that is around it and beside it is");
   EXPECT_EQ(faults("for i in 0..8 parallel { y[i] = 0.0 } t0 = 0.0"),
@@ -85,7 +85,7 @@ TEST(VerifyNest, LoopsRunAsTheirKindCan) {
             "passes of loop i depend on each other, and are run side by side");
 }
 
-TEST(VerifyNest, NumbersAreKnownWhereTheyStand) {
+TEST(VerifyNest, LoopNumbersInScope) {
   LoopNest nest = parse_nest(
       "kernel k (out y: f32[8]) {\n  for i in 0..8 { t0 = 1.0 y[i] = t0 }\n  for j in 0..8 { y[j] "
       "= 0.0 }\n}\n");

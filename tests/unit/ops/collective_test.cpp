@@ -26,7 +26,7 @@ std::vector<float> floats_of(std::span<const std::byte> bytes) {
   return values;
 }
 
-// Numbers of very different sizes, so that another order of adding shows.
+// Numbers of very different magnitudes, so that another order of summation shows.
 std::vector<float> part(std::size_t number, std::size_t count) {
   std::vector<float> values(count);
   for (std::size_t k = 0; k < count; ++k) {
@@ -36,7 +36,7 @@ std::vector<float> part(std::size_t number, std::size_t count) {
   return values;
 }
 
-// One after another, as one rank would.
+// Sums in rank order, as one rank would.
 std::vector<float> in_order(std::size_t part_count, std::size_t count) {
   std::vector<float> sum = part(0, count);
   for (std::size_t p = 1; p < part_count; ++p) {
@@ -46,9 +46,9 @@ std::vector<float> in_order(std::size_t part_count, std::size_t count) {
   return sum;
 }
 
-// Counts that do not divide, fewer elements than ranks, none; so many that ranks read each other's
-// memory.
-TEST(RankSum, HasTheBitsOfOneRankThatAddsAllPartsInOrder) {
+// Counts that are not divisible, fewer elements than ranks, zero; and enough for ranks to read each
+// other's memory.
+TEST(RankSum, MatchesOrderedSummation) {
   for (const std::size_t count :
        {std::size_t{0}, std::size_t{1}, std::size_t{3}, std::size_t{1000}, std::size_t{5003}}) {
     for (const int size : {1, 2, 3, 4, 6}) {
@@ -58,7 +58,8 @@ TEST(RankSum, HasTheBitsOfOneRankThatAddsAllPartsInOrder) {
       run_in_lockstep(size, [&](Communicator& ranks) {
         RankSum sum(ranks, DType::F32, count);
         std::vector<std::byte> total(count * sizeof(float));
-        for (int repeat = 0; repeat < 2; ++repeat) {  // a sum that was taken leaves nothing behind
+        // a repeated sum does not depend on the previous one
+        for (int repeat = 0; repeat < 2; ++repeat) {
           for (std::size_t p = static_cast<std::size_t>(ranks.rank()); p < kParts;
                p += static_cast<std::size_t>(size)) {
             sum.add(bytes_of(part(p, count)));
@@ -86,10 +87,10 @@ TEST(RankSum, WrapsIntegersAndRoundsNarrowFloats) {
   };
   EXPECT_EQ(sum_of(a, b).integer_at(0), std::numeric_limits<std::int64_t>::min());
   const Tensor c = Tensor::scalar(DType::F16, 2048), d = Tensor::scalar(DType::F16, 1);
-  EXPECT_EQ(sum_of(c, d).real_at(0), 2048);  // 2049 is no f16
+  EXPECT_EQ(sum_of(c, d).real_at(0), 2048);  // 2049 is not representable in f16
 }
 
-// A graph on every rank of three; x is 10 times the rank and counts up from there.
+// Runs a graph on each of three ranks; x is 10 times the rank and counts up from there.
 std::vector<Tensor> on_three_ranks(const std::string& text, std::int64_t count) {
   const Graph graph = parse_graph(text, all_ops());
   std::vector<Tensor> results(3);
@@ -117,7 +118,7 @@ TEST(Collectives, RunInLockstep) {
   EXPECT_EQ(parts[0].reals(), (std::vector<double>{30, 33}));
   EXPECT_EQ(parts[1].reals(), (std::vector<double>{36, 39}));
   EXPECT_EQ(parts[2].reals(), (std::vector<double>{42, 45}));
-  // Four elements are two, two and none of three ranks; and joined again.
+  // Four elements are split into two, two and zero over three ranks, and joined again.
   const auto pieces = on_three_ranks(
       "graph (x: f32[4]) { m = reshape(x) {shape = [2, 2]} y = reduce_scatter(m) {ranks = 3, flat "
       "= true} return y }",
@@ -135,7 +136,7 @@ TEST(Collectives, RunInLockstep) {
 }
 
 // Six ranks as a mesh of two rows of three: rows are stride 1, columns stride 3.
-TEST(Collectives, MeetInGroups) {
+TEST(Collectives, GroupsOfAMesh) {
   const Graph graph = parse_graph(R"(graph (x: f32[2, 3]) {
     row = all_reduce(x) {ranks = 3}
     column = all_reduce(x) {ranks = 2, stride = 3}
@@ -183,8 +184,8 @@ TEST(Collectives, SendAndReceive) {
   EXPECT_EQ(found, (std::vector<double>{3, 10}));
 }
 
-// The others are let go, and the failure comes out.
-TEST(Lockstep, OneThatFailsEndsThoseThatWait) {
+// A failing rank releases the waiting ones, and its error is reported.
+TEST(Lockstep, FailureReleasesWaitingRanks) {
   EXPECT_EQ(error_summary([] {
               run_in_lockstep(3, [](Communicator& ranks) {
                 if (ranks.rank() == 1) throw Error("rank 1 is out");

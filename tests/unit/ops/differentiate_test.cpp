@@ -17,7 +17,7 @@ Tensor reals(std::vector<double> values) {
   return Tensor::of(DType::F64, {count}, values);
 }
 
-TEST(Differentiate, AddsWhatFlowsBackAlongEveryPath) {
+TEST(Differentiate, AddsGradientsOfAllPaths) {
   Builder b;
   const Var x = b.input("x", "f64[3]");
   const Var y = x * x + x * 3.0;  // dy/dx = 2x + 3
@@ -27,7 +27,7 @@ TEST(Differentiate, AddsWhatFlowsBackAlongEveryPath) {
   EXPECT_EQ(slopes.reals(), (std::vector<double>{5, 7, 1}));
 }
 
-TEST(Differentiate, GivesZerosForWhatDoesNotMatter) {
+TEST(Differentiate, ZerosForIrrelevantInputs) {
   Builder b;
   const Var x = b.input("x", "f64[2]"), z = b.input("z", "f64[2]");
   const std::vector<Var> gradients = differentiate(b, x * 2.0, {x, z});
@@ -39,7 +39,7 @@ TEST(Differentiate, GivesZerosForWhatDoesNotMatter) {
   EXPECT_EQ(slopes[1].tensor().reals(), (std::vector<double>{0, 0}));
 }
 
-TEST(Differentiate, SaysWhyAnOpHasNoGradient) {
+TEST(Differentiate, ReportsOpsWithoutGradient) {
   Builder b;
   const Var x = b.input("x", "f64[2, 2]");
   const Var y = b.call("round", {x});
@@ -52,14 +52,14 @@ TEST(Differentiate, SaysWhyAnOpHasNoGradient) {
   }
 }
 
-TEST(Differentiate, RefusesAttributesThatOnlyTheDataKnows) {
+TEST(Differentiate, RefusesDataDependentAttributes) {
   Builder b;
   const Var x = b.input("x", "f64[2, 3]"), axes = b.input("axes", "i64[1]");
   const Var y = b.call("reduce_sum", {x, axes});
   EXPECT_THROW(differentiate(b, y, {x}), std::exception);
 }
 
-// A symbol's range goes along into what the gradient is made of.
+// A symbol's range carries over to the gradient's expressions.
 TEST(Differentiate, ExtentsKeepTheirRanges) {
   const Graph graph = parse_graph(
       "graph g <C in [2, 9]> (x: f32[3, C], target: i64[3]) {\n  y = nll_loss(x, target)\n  return "

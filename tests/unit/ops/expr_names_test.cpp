@@ -5,7 +5,7 @@
 namespace tenon::expr_names_test {
 namespace {
 
-TEST(ExprNames, FunctionsAreToldFromTestsAndBits) {
+TEST(ExprNames, DistinguishesFunctionsPredicatesAndBitOps) {
   for (const UnaryOp op :
        {UnaryOp::Exp, UnaryOp::Log, UnaryOp::Tan, UnaryOp::Atanh, UnaryOp::Erf}) {
     EXPECT_TRUE(is_transcendental(op)) << name_of(op);

@@ -11,7 +11,8 @@
 namespace tenon::expr_signs_test {
 namespace {
 
-// What one node gives for operands of which nothing is known, unless `given` says it of the first.
+// Inferred signs of one node's result for unconstrained operands, except the first, which has the
+// signs `given`.
 Signs signs(const std::string& node, Signs given = {}, const std::string& type = "f32[2, 3]") {
   const Graph graph = parse_graph(
       "graph (x: " + type + ", z: " + type + ") {\n  y = " + node + "\n  return y\n}\n", all_ops());
@@ -27,7 +28,7 @@ Signs signs(const std::string& node, Signs given = {}, const std::string& type =
   return signs_of(lowered(graph, id).front(), operands);
 }
 
-TEST(ExprSigns, FollowFromWhatIsComputed) {
+TEST(ExprSigns, InferredFromTheFunction) {
   for (const char* node : {"exp(x)", "sigmoid(x)", "softmax(x)", "softplus(x)", "abs(x)",
                            "mul(x, x)", "reduce_sum_square(x) {axes = [1]}"}) {
     EXPECT_TRUE(signs(node).is_never_negative) << node;
@@ -40,10 +41,10 @@ TEST(ExprSigns, FollowFromWhatIsComputed) {
        {"neg(x)", "add(x, z)", "mul(x, z)", "tanh(x)", "sub(x, x)", "log(x)", "sin(x)"}) {
     EXPECT_FALSE(signs(node).is_never_negative) << node;
   }
-  EXPECT_FALSE(signs("relu(x)").is_never_minus_zero);  // of a negative zero it may give either
+  EXPECT_FALSE(signs("relu(x)").is_never_minus_zero);  // negative zero gives either
 }
 
-TEST(ExprSigns, AreKeptByWhatMovesAndAdds) {
+TEST(ExprSigns, KeptByMovementAndAddition) {
   const Signs both{true, true};
   for (const char* node :
        {"transpose(x)", "reshape(x) {shape = [6]}", "add(x, x)", "reduce_mean(x) {axes = [0]}",
@@ -52,12 +53,13 @@ TEST(ExprSigns, AreKeptByWhatMovesAndAdds) {
     EXPECT_TRUE(signs(node, both).is_never_minus_zero) << node;
   }
   EXPECT_FALSE(signs("add(x, z)", both).is_never_negative);
-  EXPECT_TRUE(signs("add(x, z)", both).is_never_minus_zero);  // of two zeros one is positive
+  // the sum of zeros with different signs is positive
+  EXPECT_TRUE(signs("add(x, z)", both).is_never_minus_zero);
   EXPECT_FALSE(signs("div(x, z)", both).is_never_negative);
 }
 
-// They wrap.
-TEST(ExprSigns, OfIntegersSayLess) {
+// Integers wrap.
+TEST(ExprSigns, Integers) {
   const Signs both{true, true};
   EXPECT_FALSE(signs("add(x, x)", both, "i32[2]").is_never_negative);
   EXPECT_FALSE(signs("mul(x, x)", both, "i32[2]").is_never_negative);
@@ -75,7 +77,7 @@ bool grows_with_x(const std::string& node) {
   return is_homogeneous(lowered(graph, id).front(), static_cast<std::size_t>(x - operands.begin()));
 }
 
-TEST(Homogeneous, FollowsFromWhatIsComputed) {
+TEST(Homogeneous, InferredFromTheFunction) {
   for (const char* node : {"relu(x)", "leaky_relu(x) {alpha = 0.1}", "prelu(x, z)", "neg(x)",
                            "abs(x)", "mul(x, z)", "div(x, z)"}) {
     EXPECT_TRUE(grows_with_x(node)) << node;

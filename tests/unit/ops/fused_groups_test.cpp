@@ -8,7 +8,7 @@
 namespace tenon::fused_groups_test {
 namespace {
 
-// A group in a group, one output twice, and an input handed through.
+// Nested groups, a duplicate output, and an input as an output.
 constexpr const char* kNested = R"(graph (x: f32[2], b: f32[2]) {
   s, again, same, y = fused(x, b)
     group = graph (p: f32[2], q: f32[2]) {
@@ -24,7 +24,7 @@ constexpr const char* kNested = R"(graph (x: f32[2], b: f32[2]) {
 }
 )";
 
-TEST(FusedGroups, InlinedTheyGiveTheSame) {
+TEST(FusedGroups, InliningKeepsResults) {
   const Graph grouped = parse_graph(kNested, all_ops());
   Graph flat = grouped;
   EXPECT_TRUE(has_groups(flat));

@@ -12,8 +12,8 @@ namespace {
 
 const Tensor& one_result(const std::vector<Datum>& results) { return results.at(0).tensor(); }
 
-// Of the result alone: nothing is computed again.
-TEST(GradientByRule, OfTheResult) {
+// A rule in terms of the result alone does not recompute it.
+TEST(GradientByRule, RuleOfTheResult) {
   Builder build;
   const Var y = build.input("y", "f32[2]"), dy = build.input("dy", "f32[2]");
   build.output(gradient_by_rule(build, "tanh", Var(), y, dy, "dx"));
@@ -25,8 +25,8 @@ TEST(GradientByRule, OfTheResult) {
   EXPECT_NEAR(one_result(results).real_at(1), 4 * (1 - 0.0625), 1e-6);
 }
 
-// Of the operand: what the rule reads of the result is computed.
-TEST(GradientByRule, OfTheOperand) {
+// A rule in terms of the operand: the result that the rule reads is recomputed.
+TEST(GradientByRule, RuleOfTheOperand) {
   Builder build;
   const Var x = build.input("x", "f64[1]"), dy = build.input("dy", "f64[1]");
   build.output(gradient_by_rule(build, "sigmoid", x, Var(), dy));
@@ -37,7 +37,7 @@ TEST(GradientByRule, OfTheOperand) {
   EXPECT_NEAR(one_result(results).real_at(0), y * (1 - y), 1e-12);
 }
 
-TEST(GradientByRule, AnUnknownOperandThatIsReadIsAnError) {
+TEST(GradientByRule, RefusesMissingOperands) {
   Builder build;
   const Var y = build.input("y", "f32[2]"), dy = build.input("dy", "f32[2]");
   EXPECT_THROW(gradient_by_rule(build, "softplus", Var(), y, dy), Error);

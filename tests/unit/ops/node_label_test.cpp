@@ -12,14 +12,14 @@ std::string label_of_last(const std::string& text) {
   return node_label(graph, graph.last());
 }
 
-TEST(NodeLabel, SaysWhatIsComputedAndWhereItComesFrom) {
+TEST(NodeLabel, OpAndSource) {
   EXPECT_EQ(label_of_last("graph (x: f32[4]) { y = relu(x) return y }"), "relu y");
   EXPECT_EQ(label_of_last("graph (x: f32[4]) { y = relu(x) @ \"act/Relu_3\" return y }"),
             "relu act/Relu_3");
 }
 
-// A group is called after its products, not after the value it ends in; constants are no members.
-TEST(NodeLabel, OfAGroupNamesItsProducts) {
+// A group is named after its products, not after its last value; constants are not members.
+TEST(NodeLabel, GroupWithProducts) {
   EXPECT_EQ(label_of_last(R"(graph (x: f32[4, 8], w: f32[8, 3]) {
     y = fused(x, w) group = graph (x: f32[4, 8], w: f32[8, 3]) {
       one = constant f32[] 1
@@ -46,7 +46,7 @@ TEST(NodeLabel, OfAGroupNamesItsProducts) {
             "matmul+matmul+matmul+matmul+2 a, b+2");
 }
 
-TEST(NodeLabel, OfAGroupWithoutAProductNamesTheFirstThatComputes) {
+TEST(NodeLabel, GroupWithoutProducts) {
   EXPECT_EQ(label_of_last(R"(graph (x: f32[4, 8]) {
     y = fused(x) group = graph (x: f32[4, 8]) {
       t = transpose(x) {perm = [1, 0]}

@@ -14,7 +14,7 @@ std::vector<std::string> signatures(const std::string& text) {
   return found;
 }
 
-TEST(Signature, NamesDoNotMatter) {
+TEST(Signature, IgnoresNames) {
   const auto found = signatures(R"(graph (x: f32[2, 3], z: f32[2, 3]) {
   a = add(x, z)
   b = add(z, a)
@@ -27,7 +27,7 @@ TEST(Signature, NamesDoNotMatter) {
   EXPECT_NE(found[0], found[2]);
 }
 
-TEST(Signature, WhatIsComputedDoes) {
+TEST(Signature, DistinguishesComputations) {
   const auto found = signatures(R"(graph (x: f32[2, 3], z: f32[2, 3], t: f32[2, 4], n: i64[2]) {
   a = add(x, z)
   b = add(x, x)
@@ -47,8 +47,8 @@ TEST(Signature, WhatIsComputedDoes) {
   }
 }
 
-// An attribute that comes as an operand is part of what is computed.
-TEST(Signature, LateAttributesAreTold) {
+// An attribute that is passed as an operand is part of the signature.
+TEST(Signature, IncludesAttributeOperands) {
   const auto found = signatures(R"(graph (x: f32[2, 3]) {
   p = constant i64[1] [0]
   q = constant i64[1] [1]
@@ -59,7 +59,7 @@ TEST(Signature, LateAttributesAreTold) {
   EXPECT_NE(found[2], found[3]);
 }
 
-TEST(Signature, ControlFlowHasNone) {
+TEST(Signature, EmptyForControlFlow) {
   const auto found = signatures(R"(graph (c: bool[], x: f32[2]) {
   y = if(c, x) then = graph (a: f32[2]) { b = neg(a) return b } else = graph (a: f32[2]) { b = exp(a) return b }
   return y
@@ -67,8 +67,8 @@ TEST(Signature, ControlFlowHasNone) {
   EXPECT_EQ(found[0], "");
 }
 
-// Of nodes that are to be a group: how they hang together, and lone numbers, which move into it.
-TEST(Signature, GroupsToBe) {
+// Nodes of a prospective group: their connections, and scalar constants, which move into the group.
+TEST(Signature, ProspectiveGroups) {
   const Graph graph = parse_graph(R"(graph (x: f32[2, 3]) {
   two = constant f32[] 2
   three = constant f32[] 3

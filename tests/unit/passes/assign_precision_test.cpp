@@ -23,8 +23,8 @@ Graph narrowed(Graph graph, const std::string& to, Remarks* remarks = nullptr) {
   return run_pipeline(std::move(graph), options);
 }
 
-// A residual lies once in memory, in the type that products read.
-TEST(KeptValues, AreNarrowAloneOnADevice) {
+// A residual is stored once, in the element type of the products that read it.
+TEST(KeptValues, NarrowOnlyOnDevices) {
   const Graph graph = parse_graph(R"(graph (x: f32[4, 8]) {
   w = constant f32[8, 8] normal(seed = 1, mean = 0.0, deviation = 0.5)
   scale = constant f32[8] [1, 1, 1, 1, 1, 1, 1, 1]
@@ -60,7 +60,7 @@ struct Network {
 
 class AssignPrecision : public ::testing::TestWithParam<Network> {};
 
-TEST_P(AssignPrecision, StaysAsNearAsItsTypeAllows) {
+TEST_P(AssignPrecision, ErrorWithinTheType) {
   const Graph before = load_model(GetParam().model);
   const Graph after = narrowed(before, GetParam().to);
   const std::vector<Datum> inputs = random_inputs(before, 1);
@@ -69,7 +69,7 @@ TEST_P(AssignPrecision, StaysAsNearAsItsTypeAllows) {
   const double tolerance = GetParam().tolerance;
   const Comparison comparison = compare(actual, expected, {tolerance, tolerance});
   EXPECT_TRUE(comparison.is_equal) << comparison.what;
-  // It would be a poor test if nothing had been rounded.
+  // Guards against a vacuous test: some rounding must have happened.
   EXPECT_FALSE(compare(actual, expected, {1e-6, 1e-6}).is_equal);
 }
 
@@ -79,8 +79,9 @@ INSTANTIATE_TEST_SUITE_P(
                       Network{"zoo:resnet18?size=32,classes=10", "f16", 1e-2},
                       Network{"zoo:resnet18?size=32,classes=10", "bf16", 8e-2}));
 
-// A ResNet is narrow but for the mean before its last layer: a cast at each edge, two around it.
-TEST(AssignPrecisionCasts, AreAtTheEdgesOnly) {
+// A ResNet is narrow except for the mean before its last layer: one cast at each interface, two
+// around the mean.
+TEST(AssignPrecisionCasts, OnlyAtInterfaces) {
   const Graph graph = narrowed(load_model("zoo:resnet18"), "f16");
   EXPECT_EQ(count_of(graph, "cast"), 4U);
   EXPECT_EQ(to_string(graph.value(graph.inputs()[0]).type), "f32[1, 3, 224, 224]");
@@ -92,7 +93,7 @@ TEST(AssignPrecisionCasts, AreAtTheEdgesOnly) {
   }
 }
 
-TEST(AssignPrecisionRemarks, SaysWhatComputesInWhat) {
+TEST(AssignPrecisionRemarks, StateTypesOfNodes) {
   const Graph graph = parse_graph(R"(graph (x: f32[2, 2]) {
     m = constant f32[] -1e9
     a = matmul(x, x)

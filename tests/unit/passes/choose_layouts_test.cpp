@@ -73,7 +73,7 @@ TEST(LayoutsOfAlexNet, TensorFlowLeavesEighteenTransposes) {
   EXPECT_NEAR(found.bytes / 1e9, 2.245, 0.0005);
 }
 
-TEST(LayoutsOfAlexNet, CostLeavesTheOneOfTheImages) {
+TEST(LayoutsOfAlexNet, CostModelLeavesOneTranspose) {
   const Graph graph =
       run_pass(load_model("tests/fixtures/alexnet_step.tenon"), {"choose-layouts.to=NCHW"});
   const Transposes found = transposes_of(graph);
@@ -82,13 +82,13 @@ TEST(LayoutsOfAlexNet, CostLeavesTheOneOfTheImages) {
   EXPECT_EQ(count_of(graph, "reshape"), 5) << "one for each bias that is added";
 }
 
-TEST(LayoutsOfAlexNet, ChannelsLastIsWhereItIsAlready) {
+TEST(LayoutsOfAlexNet, ChannelsLastIsUnchanged) {
   const Graph graph = load_model("tests/fixtures/alexnet_step.tenon");
   EXPECT_TRUE(identical(run_pass(graph), graph));
 }
 
-// The step as TensorFlow ran it has its transposes in it: they are seen as what they are.
-TEST(LayoutsOfAlexNet, TransposesOfADocumentGoToo) {
+// The step as TensorFlow ran it contains transposes, which are recognised and removed.
+TEST(LayoutsOfAlexNet, RemovesTransposesOfTheDocument) {
   const Graph document = load_model("tests/fixtures/tensorscope_alexnet.nodes.txt");
   EXPECT_EQ(count_of(document, "transpose"), 18);
   const Graph graph = run_pass(document, {"choose-layouts.to=NCHW"});
@@ -98,7 +98,7 @@ TEST(LayoutsOfAlexNet, TransposesOfADocumentGoToo) {
 TEST(LayoutsOfTheZoo, OneTransposeAtTheInput) {
   const Counts expected = {
       {"resnet18", 1},    {"resnet50", 1}, {"mobilenet_v2", 1}, {"squeezenet", 1},
-      {"densenet121", 1}, {"vgg16", 2},     // and what the fully connected layers read
+      {"densenet121", 1}, {"vgg16", 2},     // and the operand of the fully connected layers
       {"unet256", 2},     {"unet572", 1}};  // and the output
   for (const auto& [name, count] : expected) {
     const Graph graph = after_passes(zoo::build(name),
@@ -107,14 +107,14 @@ TEST(LayoutsOfTheZoo, OneTransposeAtTheInput) {
   }
 }
 
-TEST(LayoutsOfTheZoo, NothingWithoutConvolutionsChanges) {
+TEST(LayoutsOfTheZoo, UnchangedWithoutConvolutions) {
   for (const char* name : {"mlp", "bert_base", "lstm"}) {
     const Graph graph = zoo::build(name);
     EXPECT_TRUE(identical(run_pass(graph), graph)) << name;
   }
 }
 
-TEST(MinCut, FindsTheCheapestOfAllCuts) {
+TEST(MinCut, MatchesExhaustiveSearch) {
   std::mt19937 random(7);
   for (int trial = 0; trial < 300; ++trial) {
     const auto count = static_cast<std::uint32_t>(2 + random() % 7);
@@ -155,14 +155,14 @@ TEST(MinCut, FindsTheCheapestOfAllCuts) {
   }
 }
 
-// Any nodes that can move may move: what the graph computes stays the same.
+// Any subset of the movable nodes may move without changing results.
 void expect_same_however_chosen(const Graph& graph, const std::string& name, int choices) {
   std::vector<Datum> inputs, expected;
   try {
     inputs = random_inputs(graph, 3);
     expected = reference::evaluate(graph, inputs);
   } catch (const Error&) {
-    return;  // takes no such inputs
+    return;  // does not accept such inputs
   }
   for (const char* to : {"NHWC", "NCHW"}) {
     const Forms forms(to);
@@ -244,7 +244,7 @@ graph g (x: f32[2, 8, 6, 5], y: f32[2, 8, 6, 5], s: f32[8, 1, 1], r: f32[6, 5], 
 }
 )";
 
-TEST(MovedNodes, ComputeTheSameWhicheverMove) {
+TEST(MovedNodes, KeepResultsForAnySubset) {
   const Graph graph = parse(kManyOps);
   const Problem problem(graph, Forms("NHWC"), 0.5);
   for (NodeId id : graph.nodes_in_order()) {
@@ -255,13 +255,13 @@ TEST(MovedNodes, ComputeTheSameWhicheverMove) {
   expect_same_however_chosen(graph, "many ops", 40);
 }
 
-TEST(MovedNodes, ComputeTheSameInRandomGraphs) {
+TEST(MovedNodes, KeepResultsInRandomGraphs) {
   for (std::uint64_t seed = 0; seed < 150; ++seed) {
     expect_same_however_chosen(random_graph({5000 + seed, 12}), concat("random:", 5000 + seed), 4);
   }
 }
 
-TEST(MovedNodes, ComputeTheSameInStepsThatTrain) {
+TEST(MovedNodes, KeepResultsInTrainingSteps) {
   Graph step = parse(R"(
 graph (x: f32[2, 9, 9, 3]@NHWC, w: f32[3, 3, 3, 4]@HWIO, b: f32[4]) {
   a = conv(x, w) {pads = [1, 1, 1, 1]}
@@ -281,7 +281,7 @@ graph (x: f32[2, 9, 9, 3]@NHWC, w: f32[3, 3, 3, 4]@HWIO, b: f32[4]) {
   expect_same_however_chosen(step, "step", 20);
 }
 
-TEST(ChooseLayouts, SaysWhy) {
+TEST(ChooseLayouts, RemarksGiveReasons) {
   Remarks remarks;
   run_pass(parse(R"(
 graph (x: f32[1, 64, 56, 56], w: f32[64, 64, 3, 3]) {
@@ -299,7 +299,7 @@ graph (x: f32[1, 64, 56, 56], w: f32[64, 64, 3, 3]) {
   EXPECT_EQ(said("y"), "stays: it counts on the order of axes");
 }
 
-TEST(ChooseLayouts, ManyNodesTakeNoLongerThanTheyShould) {
+TEST(ChooseLayouts, ScalesToManyNodes) {
   std::string text = "graph (v0: f32[1, 8, 14, 14], w: f32[8, 8, 3, 3]) {\n";
   for (int k = 0; k < 20000; ++k) {
     const char* op = k % 4 == 0 ? "conv" : k % 4 == 1 ? "relu" : k % 4 == 2 ? "add" : "exp";

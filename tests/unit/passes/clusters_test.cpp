@@ -25,7 +25,7 @@ Graph random_graph(std::mt19937& random, std::size_t node_count) {
   return graph;
 }
 
-// Whether the clusters, in the order they say, run after all that they read.
+// Returns whether the order of clusters is topological.
 bool is_in_order(const Clusters& clusters) {
   const Graph& graph = clusters.graph();
   IdMap<ClusterId, std::size_t> place(graph.node_count(), 0);
@@ -44,7 +44,7 @@ bool is_in_order(const Clusters& clusters) {
   return true;
 }
 
-// Whether a way leads from one cluster to the other through a third.
+// Returns whether a path leads from one cluster to the other through a third.
 bool has_detour(const Clusters& clusters, ClusterId from, ClusterId to) {
   std::vector<ClusterId> open = {from};
   IdMap<ClusterId, std::uint8_t> seen(clusters.graph().node_count(), 0);
@@ -67,7 +67,7 @@ bool has_detour(const Clusters& clusters, ClusterId from, ClusterId to) {
   return false;
 }
 
-TEST(Clusters, MergeExactlyWhereNothingHasToRunBetween) {
+TEST(Clusters, MergeUnlessAPathLeadsThroughAThird) {
   std::mt19937 random(1);
   std::size_t merged = 0, refused = 0;
   for (int round = 0; round < 60; ++round) {
@@ -90,8 +90,8 @@ TEST(Clusters, MergeExactlyWhereNothingHasToRunBetween) {
   EXPECT_GT(refused, 100u);
 }
 
-// Every merge moves what lies between to the same place, until its labels run out.
-TEST(Clusters, FindNewLabelsWhenTheyRunOut) {
+// Each merge inserts all intermediate clusters at one label, until the labels run out.
+TEST(Clusters, RelabelWhenLabelsRunOut) {
   Graph graph("wide");
   const ValueId x = graph.add_input("x", TensorType{DType::F32, {Dim(2)}, {}});
   for (int k = 0; k < 400; ++k) {

@@ -7,7 +7,7 @@
 namespace tenon::fold_constants_test {
 namespace {
 
-// A constant of more bytes than folding may add, and a transpose of it.
+// A transpose of a constant that exceeds the size limit of folding.
 Graph transposed_weight(const Constant& weight, bool is_read_twice) {
   Builder b;
   const Var w = b.constant(weight, "w");
@@ -18,14 +18,14 @@ Graph transposed_weight(const Constant& weight, bool is_read_twice) {
 
 Graph folded(Graph graph) { return find_pass("fold-constants").run(std::move(graph), {}); }
 
-TEST(FoldConstants, LargeWeightsTurnWhereTheyLie) {
+TEST(FoldConstants, FoldsTransposesOfLargeWeights) {
   const Tensor stored(DType::F32, {600, 700});
   const Graph after = folded(transposed_weight(stored, false));
   EXPECT_EQ(after.node_count(), 1u);
   EXPECT_NE(after.constant_of(after.outputs().front()), nullptr);
 }
 
-TEST(FoldConstants, WeightsThatOthersReadAreNotStoredTwice) {
+TEST(FoldConstants, KeepsSharedWeights) {
   const Graph after = folded(transposed_weight(Tensor(DType::F32, {600, 700}), true));
   EXPECT_EQ(after.constant_of(after.outputs().front()), nullptr);
 }
@@ -44,7 +44,7 @@ Graph parts_of_weight(std::int64_t rows, bool is_read_whole) {
   return b.take();
 }
 
-TEST(FoldConstants, PartsTakeThePlaceOfALargeWeight) {
+TEST(FoldConstants, SlicesReplaceALargeWeight) {
   for (const std::int64_t rows : {2, 3}) {
     const Graph after = folded(parts_of_weight(rows, false));
     EXPECT_EQ(after.node_count(), 2u) << rows;
@@ -53,12 +53,12 @@ TEST(FoldConstants, PartsTakeThePlaceOfALargeWeight) {
   }
 }
 
-TEST(FoldConstants, PartsOfAWeightThatIsReadWholeAreNotStoredBesideIt) {
+TEST(FoldConstants, KeepsSlicesOfSharedWeights) {
   const Graph after = folded(parts_of_weight(2, true));
   EXPECT_EQ(after.constant_of(after.outputs().front()), nullptr);
 }
 
-TEST(FoldConstants, WeightsMadeOnDemandStaySo) {
+TEST(FoldConstants, KeepsSeededWeights) {
   const Graph after =
       folded(transposed_weight(Constant::normal(DType::F32, {600, 700}, 1, 0, 1), false));
   EXPECT_EQ(after.constant_of(after.outputs().front()), nullptr);

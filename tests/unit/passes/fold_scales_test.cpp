@@ -32,7 +32,7 @@ struct Network {
 
 class FoldScales : public ::testing::TestWithParam<Network> {};
 
-// What is left of DenseNet are norms before a relu: nothing behind it can take their shift.
+// The remaining norms of DenseNet precede a relu, which blocks their shift.
 TEST_P(FoldScales, LeavesOnlyNormsBeforeRelus) {
   const Graph graph = load_model(GetParam().model);
   EXPECT_EQ(count_of(graph, "batch_norm"), GetParam().batch_norms_before);
@@ -49,9 +49,9 @@ INSTANTIATE_TEST_SUITE_P(Zoo, FoldScales,
                                            Network{"zoo:mobilenet_v2", 52, 0},
                                            Network{"zoo:densenet121", 121, 62}));
 
-// Every graph of tests/passes/fold_scales.test gives the same before and after, also behind and
-// before values that are infinite or no numbers.
-TEST(FoldScalesNumbers, AreThoseOfTheScalesByThemselves) {
+// Every graph of tests/passes/fold_scales.test gives the same results before and after, also with
+// infinities and NaN around the scales.
+TEST(FoldScalesNumbers, MatchUnfoldedScales) {
   std::ifstream file("tests/passes/fold_scales.test");
   ASSERT_TRUE(file);
   std::string line, text;
@@ -75,7 +75,7 @@ TEST(FoldScalesNumbers, AreThoseOfTheScalesByThemselves) {
   EXPECT_GT(count, 30);
 }
 
-TEST(FoldScalesNumbers, OfANetworkStayWithinOneInAHundredThousand) {
+TEST(FoldScalesNumbers, NetworksWithin1e5) {
   const Graph before = load_model("zoo:resnet18?size=32,classes=10");
   const Graph after = folded(before);
   const std::vector<Datum> inputs = random_inputs(before, 1);
@@ -93,9 +93,9 @@ std::string said_about(const Remarks& remarks, std::string_view value) {
   return text;
 }
 
-// Many weights are scaled when they are asked for: the seed stays, and what they are is what
-// multiplying them at once gives.
-TEST(FoldScalesNumbers, OfManyWeightsStayFactors) {
+// Large seeded weights are scaled lazily: the constant keeps its seed and factors, and materializes
+// to the same values as an eager product.
+TEST(FoldScalesNumbers, LargeWeightsKeepFactors) {
   const auto product = [](const char* factors) {
     return concat(
         "graph (x: f32[1, 64, 4, 4]) {\n"
@@ -120,7 +120,7 @@ TEST(FoldScalesNumbers, OfManyWeightsStayFactors) {
     ASSERT_EQ(scaled.as<float>()[static_cast<std::size_t>(k)],
               static_cast<float>(before.real_at(k) * by));
   }
-  // Once more, and still one product for each weight.
+  // A second scale is folded into the same factors: one product per weight.
   std::string twice = product("uniform(seed = 4, low = 0.5, high = 2.0)");
   twice.replace(twice.find("  return y"), 0, "  t = constant f32[] 3\n  z = mul(y, t)\n");
   twice.replace(twice.find("return y"), 8, "return z");
@@ -128,7 +128,7 @@ TEST(FoldScalesNumbers, OfManyWeightsStayFactors) {
   EXPECT_EQ(count_of(both, "mul"), 0u);
   ASSERT_EQ(weights(both).kind(), Constant::Kind::Scaled);
   EXPECT_EQ(weights(both).factors().real_at(5), 3 * made.factors().real_at(5));
-  // Weights that might vanish or overflow are looked at one by one, and the scale stays.
+  // Weights that might vanish or overflow are checked one by one, and the scale stays.
   for (const char* factors : {"uniform(seed = 4, low = 1e-44, high = 3e-44)", "splat 3e38"}) {
     Graph far = parse_graph(product(factors), all_ops());
     far.set_attribute(
@@ -141,7 +141,7 @@ TEST(FoldScalesNumbers, OfManyWeightsStayFactors) {
   }
 }
 
-TEST(FoldScalesRemarks, SaysWhereAScaleWentAndWhyNot) {
+TEST(FoldScalesRemarks, StateTargetOrReason) {
   const Graph graph = parse_graph(R"(graph (x: f32[1, 2, 3, 3]) {
     w = constant f32[2, 2, 1, 1] [1, 2, 3, 4]
     s = constant f32[2, 1, 1] [2, 3]

@@ -24,7 +24,7 @@ ForwardRules rules_with_exp() {
   return rules;
 }
 
-TEST(ForwardRewrite, WithoutRulesNothingChanges) {
+TEST(ForwardRewrite, UnchangedWithoutRules) {
   const Graph graph = parse(
       "graph g <N in [1, 8]> (x: f32[N, 4], unused: f32[1]) {\n  metadata \"a\" = \"b\"\n  w = "
       "constant f32[4] splat 2.0\n"
@@ -32,7 +32,7 @@ TEST(ForwardRewrite, WithoutRulesNothingChanges) {
   EXPECT_EQ(print(ForwardRewriter(graph, {}).run()), print(graph));
 }
 
-TEST(ForwardRewrite, RulesRealizeAnewAndOthersShare) {
+TEST(ForwardRewrite, RealizesPerRuleAndSharesOtherwise) {
   const Graph graph = parse(
       "graph (x: f32[2]) {\n  a = exp(x)\n  b = tanh(a)\n  c = relu(a)\n  d = exp(a)\n  e = "
       "exp(a)\n  return b, c, d, e, a\n}");
@@ -44,15 +44,15 @@ TEST(ForwardRewrite, RulesRealizeAnewAndOthersShare) {
                         "  d = neg(d_inside)\n  e = neg(e_inside)\n  return b, c, d, e, a\n}")));
 }
 
-TEST(ForwardRewrite, OutputsMayStayAsTheyAre) {
+TEST(ForwardRewrite, OutputsMayStayUnrealized) {
   const Graph graph = parse("graph (x: f32[2]) {\n  a = exp(x)\n  return a\n}");
   ForwardRules rules = rules_with_exp();
   rules.realize_outputs = false;
   EXPECT_EQ(print(ForwardRewriter(graph, rules).run()), print(graph));
 }
 
-// A rule that gives nothing leaves its node to be copied; what it asks about comes with the node.
-TEST(ForwardRewrite, RulesSeeTheirContext) {
+// A rule that declines leaves its node to be copied; its context identifies the node.
+TEST(ForwardRewrite, RulesReceiveTheirContext) {
   const Graph graph = parse(
       "graph (x: f32[2]) {\n  a = relu(x) @ \"first\"\n  b = relu(a) @ \"second\"\n  return b\n}");
   ForwardRules rules;
@@ -67,7 +67,7 @@ TEST(ForwardRewrite, RulesSeeTheirContext) {
   EXPECT_EQ(seen, (std::vector<std::string>{"first", "second"}));
 }
 
-TEST(ForwardRewrite, SeveralReadersPullTheTrigger) {
+TEST(ForwardRewrite, TriggersOnSeveralReaders) {
   const Graph graph = parse(
       "graph (x: f32[2]) {\n  a = tanh(x)\n  b = relu(a)\n  c = add(a, b)\n  d = add(c, c)\n  "
       "return d, b\n}");
@@ -82,7 +82,7 @@ TEST(ForwardRewrite, SeveralReadersPullTheTrigger) {
   EXPECT_EQ(count, 5);
 }
 
-TEST(ForwardRewrite, OperandsComeLeftToRight) {
+TEST(ForwardRewrite, VisitsOperandsLeftToRight) {
   const Graph graph = parse(
       "graph (x: f32[2]) {\n  r = tanh(x)\n  l = relu(x)\n  dead = sin(x)\n  y = add(l, r)\n  "
       "return y\n}");
@@ -92,7 +92,7 @@ TEST(ForwardRewrite, OperandsComeLeftToRight) {
           "graph (x: f32[2]) {\n  l = relu(x)\n  r = tanh(x)\n  y = add(l, r)\n  return y\n}")));
 }
 
-TEST(ForwardRewrite, DeepGraphsAreNoTrouble) {
+TEST(ForwardRewrite, DeepGraphs) {
   Graph graph("deep");
   ValueId value = graph.add_input("x", parse_type("f32[2]"));
   for (int k = 0; k < 20000; ++k) {

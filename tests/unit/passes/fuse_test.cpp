@@ -38,7 +38,7 @@ bool is_constant(const Graph& graph, NodeId id) {
   return !node.results.empty() && node.results[0] && graph.constant_of(node.results[0]);
 }
 
-// The ops of every kernel, "conv+add+relu", and how many have them.
+// The ops of every kernel, such as "conv+add+relu", with their counts.
 std::map<std::string, int> kernels(const Graph& graph) {
   std::map<std::string, int> found;
   for (NodeId id : graph.nodes_in_order()) {
@@ -72,9 +72,9 @@ Graph chain_of_exp(int length) {
   return parse(text + concat("  return v", length - 1, "\n}\n"));
 }
 
-// 33 of the convolutions have their own bias and relu; where a branch joins, the one whose anchor
-// comes first in Relay's numbering takes the join.
-TEST(FuseAsRelay, GroupsTheSeedNetworkAsTheReferenceDoes) {
+// 33 of the convolutions have their own bias and relu; at a join of branches, the group whose
+// anchor is first in Relay's numbering takes the join.
+TEST(FuseAsRelay, ReferenceGroups) {
   for (const char* model :
        {"tests/fixtures/resnet50_v1.before.relay", "zoo:resnet50?form=v1,layout=NHWC,batch=32"}) {
     const Graph graph = run_fuse(load_model(model), "relay");
@@ -90,8 +90,8 @@ TEST(FuseAsRelay, GroupsTheSeedNetworkAsTheReferenceDoes) {
   }
 }
 
-// Hints stay, each alone; what stops fusion is gone.
-TEST(FuseAsRelay, MarksOfThePartitionedNetworkVanish) {
+// Each hint stays in a group of its own; stop_fusion disappears.
+TEST(FuseAsRelay, RemovesStopFusion) {
   const Graph graph = run_fuse(load_model("tests/fixtures/resnet50_v1.after.relay"), "relay");
   const Kernels found = kernels(graph);
   EXPECT_EQ(found.count("stop_fusion"), 0u);
@@ -99,7 +99,7 @@ TEST(FuseAsRelay, MarksOfThePartitionedNetworkVanish) {
   EXPECT_EQ(found.at("conv+add+relu") + found.at("conv+add"), 54);
 }
 
-TEST(FuseAsRelay, TheFirstConvolutionTakesTheAdd) {
+TEST(FuseAsRelay, FirstConvolutionTakesTheAdd) {
   const Graph graph = run_fuse(parse(R"(graph (x: f32[1, 16, 64, 64]) {
     k = constant f32[16, 1, 1] normal(seed = 1, mean = 0.0, deviation = 1.0)
     w = constant f32[16, 16, 3, 3] normal(seed = 2, mean = 0.0, deviation = 1.0)
@@ -117,13 +117,13 @@ TEST(FuseAsRelay, TheFirstConvolutionTakesTheAdd) {
                                "relay");
   EXPECT_EQ(kernels(graph),
             (Kernels{{"add", 1}, {"conv+add+add", 1}, {"conv+add", 1}, {"conv", 1}}));
-  // Of the two that meet, the one read first.
+  // The add joins the convolution that is read first.
   const NodeId last = graph.value(graph.outputs().front()).producer;
   EXPECT_NE(graph.node(last).bodies.front().find("z2"), ValueId{});
   EXPECT_NE(graph.find("z3"), ValueId{});
 }
 
-TEST(FuseAsRelay, AChainOf300IsCutAt256) {
+TEST(FuseAsRelay, CutsAChainOf300At256) {
   const Graph graph = run_fuse(chain_of_exp(300), "relay");
   std::vector<std::size_t> sizes;
   for (NodeId id : graph.nodes_in_order())
@@ -132,7 +132,7 @@ TEST(FuseAsRelay, AChainOf300IsCutAt256) {
   EXPECT_EQ(sizes, (std::vector<std::size_t>{44, 256}));
 }
 
-TEST(FuseAsRelay, AChainOf20IsCutAtTheDepthAskedFor) {
+TEST(FuseAsRelay, CutsAChainOf20AtTheRequestedDepth) {
   const Graph graph = run_fuse(chain_of_exp(20), "relay", 10);
   std::vector<std::size_t> sizes;
   for (NodeId id : graph.nodes_in_order())
@@ -140,7 +140,7 @@ TEST(FuseAsRelay, AChainOf20IsCutAtTheDepthAskedFor) {
   EXPECT_EQ(sizes, (std::vector<std::size_t>{10, 10}));
 }
 
-TEST(FuseAsRelay, ThreeDiamondsOf11AreThreeGroups) {
+TEST(FuseAsRelay, ThreeDiamondsOf11) {
   std::string text = "graph (x: f32[10, 20]) {\n";
   std::string in = "x";
   for (int diamond = 0; diamond < 3; ++diamond) {
@@ -164,8 +164,8 @@ TEST(FuseAsRelay, ThreeDiamondsOf11AreThreeGroups) {
   EXPECT_EQ(sizes, (std::vector<std::size_t>{11, 11, 11}));
 }
 
-// What it is known not to do: folds begin nothing, and index maps stop at contractions.
-TEST(FuseAsRelay, ReductionsStartNothing) {
+// Relay's known limits: reductions do not start a group, and index maps stop at contractions.
+TEST(FuseAsRelay, ReductionsDoNotStartGroups) {
   const Graph graph = run_fuse(parse(R"(graph (x: f32[16, 128]) {
     e = exp(x)
     s = reduce_sum(e) {axes = [1]}
@@ -176,8 +176,8 @@ TEST(FuseAsRelay, ReductionsStartNothing) {
   EXPECT_EQ(kernels(graph), (Kernels{{"exp+reduce_sum", 1}, {"sqrt", 1}}));
 }
 
-// A tuple that went into its reader takes what fills it along.
-TEST(FuseAsRelay, FieldsOfATupleFollowItsReader) {
+// The elements of a tuple join the group of its reader.
+TEST(FuseAsRelay, TupleElementsJoinTheReader) {
   const Graph graph = run_fuse(parse(R"(graph (x: f32[16, 128], z: f32[16, 128]) {
     a = exp(x)
     b = tanh(z)
@@ -189,7 +189,7 @@ TEST(FuseAsRelay, FieldsOfATupleFollowItsReader) {
   EXPECT_EQ(kernels(graph), (Kernels{{"exp+tanh+concat+relu", 1}}));
 }
 
-TEST(Fuse, Resnet50IsConvolutionsWithEpiloguesAndFewOthers) {
+TEST(Fuse, Resnet50Kernels) {
   const Graph graph = run_fuse(zoo::build("resnet50"));
   EXPECT_EQ(kernels(graph), (Kernels{{"conv+batch_norm+relu", 32},
                                      {"conv+batch_norm+add+relu", 16},
@@ -200,7 +200,7 @@ TEST(Fuse, Resnet50IsConvolutionsWithEpiloguesAndFewOthers) {
                                      {"reduce_mean", 1}}));
 }
 
-TEST(Fuse, BertIsSevenProductsAndTwoNormsALayer) {
+TEST(Fuse, BertKernelsPerLayer) {
   const Graph graph = run_fuse(zoo::build("bert_base"));
   const Kernels found = kernels(graph);
   EXPECT_EQ(found.at("matmul+div+add"), 12);
@@ -211,12 +211,12 @@ TEST(Fuse, BertIsSevenProductsAndTwoNormsALayer) {
   EXPECT_EQ(count_kernels(graph), 98u);
 }
 
-TEST(Fuse, NeedsFewerKernelsThanRelay) {
+TEST(Fuse, FewerKernelsThanRelay) {
   for (const zoo::Network& network : zoo::networks()) {
     const Graph graph = zoo::build(network.name);
     const std::size_t own = count_kernels(run_fuse(graph)),
                       relay = count_kernels(run_fuse(graph, "relay"));
-    // Of a few layers in all there is nothing left to join.
+    // A network of a few layers has too few nodes to fuse.
     constexpr std::size_t kTiny = 4;
     EXPECT_LE(own, relay) << network.name;
     if (relay > kTiny) {
@@ -225,7 +225,7 @@ TEST(Fuse, NeedsFewerKernelsThanRelay) {
   }
 }
 
-TEST(Fuse, SaysWhyAFullRankAddIsNoBias) {
+TEST(Fuse, RemarksOnFullRankAdds) {
   Remarks remarks;
   run_fuse(parse(R"(graph (x: f16[4, 28, 28, 128]@NHWC, w: f16[256, 3, 3, 128]@OHWI,
                            z: f16[4, 28, 28, 256]@NHWC) {
@@ -243,7 +243,7 @@ TEST(Fuse, SaysWhyAFullRankAddIsNoBias) {
   EXPECT_EQ(remarks.about("c")[0].text, "takes 'y' (add): one kernel around this contraction");
 }
 
-TEST(Fuse, SaysWhyNot) {
+TEST(Fuse, RemarksGiveReasons) {
   Remarks remarks;
   run_fuse(parse(R"(graph (x: f32[16, 128], w: f32[128, 9000]) {
     a = gelu(x)
@@ -264,7 +264,7 @@ TEST(Fuse, SaysWhyNot) {
   EXPECT_EQ(last("c"), "not fused with its reader 'y': it stays alone");
 }
 
-// Random graphs of the ops that fusion tells apart.
+// Random graphs of the op classes that fusion distinguishes.
 class RandomGraph {
  public:
   explicit RandomGraph(std::uint32_t seed) : random_(seed) {}
@@ -329,7 +329,7 @@ class RandomGraph {
   std::vector<ValueId> values_;
 };
 
-TEST(Fuse, RandomGraphsGiveTheSameBits) {
+TEST(Fuse, RandomGraphsAreBitIdentical) {
   std::size_t groups = 0;
   for (std::uint32_t seed = 0; seed < 800; ++seed) {
     Graph graph;
@@ -357,13 +357,14 @@ TEST(Fuse, RandomGraphsGiveTheSameBits) {
   EXPECT_GT(groups, 800u);
 }
 
-TEST(Fuse, GivesTheSameTextEachTime) {
+TEST(Fuse, IsDeterministic) {
   const Graph graph = zoo::build("squeezenet");
   EXPECT_EQ(print(run_fuse(graph)), print(run_fuse(graph)));
 }
 
-// A value that thousands read, and a chain as long: neither may take the square of it.
-TEST(Fuse, TakesGraphsOfManyNodes) {
+// A value with thousands of readers, and a chain of the same length: neither may take quadratic
+// time.
+TEST(Fuse, ScalesToManyNodes) {
   std::string text = "graph (x: f32[4]) {\n  a0 = exp(x)\n";
   constexpr int kCount = 20000;
   for (int k = 1; k <= kCount; ++k) text += concat("  a", k, " = add(a", k - 1, ", a0)\n");
@@ -371,7 +372,7 @@ TEST(Fuse, TakesGraphsOfManyNodes) {
   EXPECT_LT(graph.node_count(), 400u);
 }
 
-// Operators one after another, in an order of their own.
+// A chain of operators in the given order.
 Graph random_chain(int length, const std::vector<const char*>& ops) {
   std::mt19937 random(1);
   std::string text = "graph (v0: f32[4, 8]) {\n";
@@ -381,7 +382,7 @@ Graph random_chain(int length, const std::vector<const char*>& ops) {
 }
 
 struct Code {
-  std::size_t nodes = 0;    // of kernels that differ
+  std::size_t nodes = 0;    // nodes of distinct kernels
   std::size_t largest = 0;  // nodes of one kernel
 };
 
@@ -397,9 +398,9 @@ Code code_of(const Graph& graph) {
   return code;
 }
 
-// Kernels of 256 nodes are all different here. Those of eight repeat where there are two ops,
-// single nodes where there are many.
-TEST(Fuse, LargeGraphsGetKernelsThatRepeat) {
+// Kernels of 256 nodes are all distinct here. Kernels of eight repeat with two ops, and single
+// nodes repeat with many ops.
+TEST(Fuse, LargeGraphsGetRepeatingKernels) {
   constexpr int kCount = 20000;
   const Code two = code_of(run_fuse(random_chain(kCount, {"tanh", "exp"})));
   EXPECT_LE(two.nodes, 8U << 9U);
@@ -410,13 +411,13 @@ TEST(Fuse, LargeGraphsGetKernelsThatRepeat) {
   EXPECT_EQ(many.largest, 1U);
 }
 
-TEST(Fuse, SmallGraphsGetKernelsAsLargeAsTheyMayBe) {
+TEST(Fuse, SmallGraphsGetMaximalKernels) {
   const Code code = code_of(run_fuse(random_chain(1000, {"tanh", "exp"})));
   EXPECT_EQ(code.largest, 256U);
 }
 
-// Each fold is a loop of its own inside the loop over rows.
-TEST(Fuse, AKernelHasAtMostEightFolds) {
+// Each reduction is a separate loop inside the loop over rows.
+TEST(Fuse, AtMostEightReductionsPerKernel) {
   std::size_t folds = 0;
   for (const auto& [ops, count] : kernels(run_fuse(random_chain(40, {"softmax"})))) {
     EXPECT_EQ(ops, "softmax+softmax+softmax+softmax+softmax+softmax+softmax+softmax");

@@ -37,7 +37,7 @@ Graph run_order(Graph graph) {
   return ordered;
 }
 
-// Values of very different sizes: matrices, their sums, and what repeats them again.
+// Values of very different sizes: matrices, their sums, and broadcasts of the sums.
 Graph random_graph(std::uint32_t seed, int node_count) {
   std::mt19937 random(seed);
   Graph graph("random");
@@ -72,7 +72,7 @@ Graph random_graph(std::uint32_t seed, int node_count) {
   return graph;
 }
 
-// The least peak of any order, by trying all of them.
+// The minimum peak over all orders, by exhaustive search.
 std::int64_t best_peak(const Tasks& tasks) {
   std::int64_t best = std::numeric_limits<std::int64_t>::max();
   Sequence sequence;
@@ -90,8 +90,8 @@ std::int64_t best_peak(const Tasks& tasks) {
   return best;
 }
 
-// Sixteen symbols of a size hint each are more bytes than an integer counts.
-TEST(Order, TakesValuesOfAnyNumberOfSymbols) {
+// Sixteen symbols with one size hint each: the bytes overflow an integer.
+TEST(Order, ValuesWithManySymbols) {
   std::string dims;
   for (char symbol = 'A'; symbol <= 'P'; ++symbol)
     dims += std::string(dims.empty() ? "" : ", ") + symbol;
@@ -103,7 +103,7 @@ TEST(Order, TakesValuesOfAnyNumberOfSymbols) {
   EXPECT_EQ(print(run_order(graph)), print(graph));
 }
 
-TEST(Order, IsTheBestThereIsForSmallGraphs) {
+TEST(Order, OptimalForSmallGraphs) {
   int improved = 0;
   for (std::uint32_t seed = 0; seed < 40; ++seed) {
     const Graph graph = random_graph(seed, 8);
@@ -115,7 +115,7 @@ TEST(Order, IsTheBestThereIsForSmallGraphs) {
   EXPECT_GT(improved, 10);
 }
 
-TEST(Order, IsNeverWorseAndChangesNoResult) {
+TEST(Order, NeverWorseAndKeepsResults) {
   int improved = 0;
   for (std::uint32_t seed = 100; seed < 200; ++seed) {
     const Graph graph = random_graph(seed, 60);
@@ -135,8 +135,9 @@ TEST(Order, IsNeverWorseAndChangesNoResult) {
   EXPECT_GT(improved, 90);
 }
 
-// Each way to order gives every node once, after its needs; peaks agree with the graph's own.
-TEST(Order, EveryScheduleIsAnOrder) {
+// Each scheduling method gives every node once, after its operands; peaks agree with the graph's
+// own.
+TEST(Order, EveryMethodIsTopological) {
   for (std::uint32_t seed = 0; seed < 20; ++seed) {
     const Graph graph = random_graph(seed, 50);
     const Tasks tasks = tasks_of(graph);
@@ -159,7 +160,7 @@ TEST(Order, EveryScheduleIsAnOrder) {
   }
 }
 
-TEST(LivePeak, NamesWhoIsAlive) {
+TEST(LivePeak, NamesLiveValues) {
   const Graph graph = parse_graph(R"(graph (x: f32[4]) {
     k = constant f32[1024] splat 1
     a = expand(x) {shape = [3, 4]}
@@ -180,7 +181,7 @@ TEST(LivePeak, NamesWhoIsAlive) {
   EXPECT_TRUE(peak.is_exact);
 }
 
-TEST(LivePeak, OutputsStayToTheEndAndBodiesCountWhileTheyRun) {
+TEST(LivePeak, CountsOutputsToTheEndAndBodiesWhileTheyRun) {
   const Graph graph = parse_graph(R"(graph (c: bool[], x: f32[4]) {
     a = exp(x)
     b = if(c, x) then = graph (x: f32[4]) {
@@ -206,7 +207,7 @@ std::int64_t operator_id(const Graph& graph, NodeId id) {
   return std::stoll(name.substr(name.rfind('[') + 1));
 }
 
-// Of an operator that became several nodes, all stand together.
+// The nodes of one operator are adjacent and count once.
 std::vector<std::int64_t> operator_ids(const Graph& graph) {
   std::vector<std::int64_t> ids;
   for (NodeId id : graph.nodes_in_order()) {
@@ -216,7 +217,7 @@ std::vector<std::int64_t> operator_ids(const Graph& graph) {
   return ids;
 }
 
-// The document's own sequence, from another order of the same graph.
+// Recovers the document's own sequence from another order of the same graph.
 TEST(OrderAsMegengine, ReproducesTheDocument) {
   const Graph document = load_model(kProfile);
   const std::vector<std::int64_t> expected = operator_ids(document);
@@ -228,7 +229,7 @@ TEST(OrderAsMegengine, ReproducesTheDocument) {
     const auto number = static_cast<std::int64_t>(id);
     if (std::ranges::find(expected, number) != expected.end()) executed.push_back(number);
   }
-  EXPECT_EQ(executed.size(), 232u);  // of 234: input and output callbacks are no nodes
+  EXPECT_EQ(executed.size(), 232u);  // of 234: input and output callbacks are not nodes
   EXPECT_EQ(expected, executed);
   Graph shuffled = find_pass("fuse").run(document, {});
   inline_groups(shuffled);
@@ -238,8 +239,8 @@ TEST(OrderAsMegengine, ReproducesTheDocument) {
   EXPECT_EQ(operator_ids(find_pass("order").run(shuffled, options)), expected);
 }
 
-// Known from the addresses in the document: three tensors of 32,112,640 bytes at an add.
-TEST(LivePeak, OfTheMegengineDocumentIsItsOwn) {
+// From the addresses in the document: three tensors of 32,112,640 bytes at an add.
+TEST(LivePeak, MatchesTheMegengineDocument) {
   const Graph graph = load_model(kProfile);
   const LivePeak peak = live_peak(graph);
   EXPECT_EQ(peak.peak_bytes, 96'337'920);
@@ -249,7 +250,7 @@ TEST(LivePeak, OfTheMegengineDocumentIsItsOwn) {
   EXPECT_EQ(live_peak(fused).peak_bytes, 72'253'440);
 }
 
-TEST(Order, ZooNetworksAreNoWorse) {
+TEST(Order, ZooNetworks) {
   for (const char* spec : {"resnet18", "squeezenet", "unet256", "densenet121", "gpt2?seq=4"}) {
     const Graph graph = zoo::build(spec);
     EXPECT_LE(live_peak(run_order(graph)).peak_bytes, live_peak(graph).peak_bytes) << spec;

@@ -29,7 +29,7 @@ TEST(PassOptions, AreSetByName) {
   EXPECT_EQ(options.fuse_mode, "");
 }
 
-TEST(PassOptions, RefuseWhatTheyCannotBe) {
+TEST(PassOptions, RefuseInvalidValues) {
   EXPECT_EQ(message("fuse.mode=tvm"),
             "option 'fuse.mode' cannot be 'tvm'\n  expected  one of bytes, relay");
   EXPECT_EQ(message("fuse.max-depth=many"),

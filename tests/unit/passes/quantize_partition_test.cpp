@@ -17,8 +17,8 @@ void replace_all(std::string& text, const std::string& from, const std::string& 
     text.replace(at, from.size(), to);
 }
 
-// The spec's short words, written out. `conv(v, Ck)` is a 1x1 convolution, `Ck` a constant; a line
-// may end in `@T` where its type is not that of the input.
+// Expands the specification's abbreviations. `conv(v, Ck)` is a 1x1 convolution, `Ck` a constant; a
+// line may end in `@T` if its type differs from the input's.
 std::string statement(std::string line, std::string& type) {
   type = "Tensor[(1, 8, 8, 16), float32]";
   if (const std::size_t at = line.find('@'); at != std::string::npos) {
@@ -73,7 +73,7 @@ struct Case {
 
 class QuantizePartitionCase : public ::testing::TestWithParam<Case> {};
 
-TEST_P(QuantizePartitionCase, GivesTheTextOfTheSpec) {
+TEST_P(QuantizePartitionCase, MatchesTheSpecification) {
   const std::string before = program(GetParam().before);
   EXPECT_EQ(partitioned(before), program(GetParam().after));
 }
@@ -140,7 +140,7 @@ constexpr Case kCases[] = {
 INSTANTIATE_TEST_SUITE_P(Spec, QuantizePartitionCase, ::testing::ValuesIn(kCases),
                          [](const auto& instance) { return std::string(instance.param.name); });
 
-TEST(QuantizePartition, ResNetGivesTheDocument) {
+TEST(QuantizePartition, ResNetMatchesTheDocument) {
   EXPECT_EQ(partitioned(read_fixture("resnet50_v1.before.relay")),
             read_fixture("resnet50_v1.after.relay"));
 }
@@ -159,7 +159,7 @@ TEST(QuantizePartition, OutputsCanStayOpen) {
             program("%0 = conv(%x, C0); nn.relu(%0)"));
 }
 
-TEST(QuantizePartition, AProductMayHaveItsSectionOnTheRight) {
+TEST(QuantizePartition, SectionInTheRightOperand) {
   const std::string before = program("%0 = conv(%x, C0); %1 = sigmoid(%x); multiply(%1, %0)");
   PassOptions options;
   set_option(options, "quantize-partition.multiply-right=true");
@@ -169,8 +169,8 @@ TEST(QuantizePartition, AProductMayHaveItsSectionOnTheRight) {
                     "%5 = hint(%4); stop(%5)"));
 }
 
-// The left operand is closed, the right one read as it is.
-TEST(QuantizePartition, LeftWinsInAProductOfSections) {
+// The left operand's section is closed; the right one is read unchanged.
+TEST(QuantizePartition, ClosesTheLeftOperand) {
   EXPECT_EQ(partitioned(program("%0 = conv(%x, C0); %1 = conv(%x, C1); multiply(%0, %1)")),
             program("%0 = conv(%x, C0); %1 = hint(%0); %2 = stop(%1); %3 = conv(%x, C1); %4 = "
                     "multiply(%2, %3); "
@@ -187,7 +187,7 @@ void expect_refused(const std::string& text, const std::string& part) {
   }
 }
 
-TEST(QuantizePartition, RefusesWhatTheReferenceCannot) {
+TEST(QuantizePartition, RefusesUnsupportedPatterns) {
   expect_refused(program("%0 = conv(%x, C0); %1 = sigmoid(%x); multiply(%1, %0)"),
                  "a product has its 8-bit section on the right");
   expect_refused(
@@ -198,7 +198,7 @@ TEST(QuantizePartition, RefusesWhatTheReferenceCannot) {
       "a convolution's weight comes out of an 8-bit section");
 }
 
-TEST(QuantizePartition, OptionsAreNamed) {
+TEST(QuantizePartition, OptionNames) {
   PassOptions options;
   const auto message = [&](const char* text) {
     return error_text([&] { set_option(options, text); });
@@ -212,8 +212,9 @@ TEST(QuantizePartition, OptionsAreNamed) {
   EXPECT_EQ(options.quantize_partition.dtype, DType::I4);
 }
 
-// Relay has no rule for nn.bias_add in a section: a bias that a convolution holds is an add there.
-TEST(QuantizePartition, ABiasIsAnAddInItsSection) {
+// Relay does not have a rule for nn.bias_add in a section: the bias of a convolution is an add
+// there.
+TEST(QuantizePartition, BiasIsAnAdd) {
   const std::string before =
       program("%0 = conv(%x, C0); %1 = nn.bias_add(%0, C1, axis=3); %2 = nn.relu(%1); sigmoid(%2)");
   const std::string after = partitioned(before);

@@ -26,7 +26,7 @@ Graph recognised(Graph graph) {
   return run_pipeline(std::move(graph), options);
 }
 
-// Every network's parts, written out, are found again.
+// Number of composite operators that are found again after decomposition.
 struct Parts {
   const char* model;
   std::size_t layer_norms, gelus, attentions;
@@ -34,7 +34,7 @@ struct Parts {
 
 class Recognise : public ::testing::TestWithParam<Parts> {};
 
-TEST_P(Recognise, FindsEveryPartOfATransformer) {
+TEST_P(Recognise, FindsAllOpsOfATransformer) {
   const Graph exported = written_out(load_model(GetParam().model));
   EXPECT_EQ(count_of(exported, "layer_norm") + count_of(exported, "gelu"), 0U);
   EXPECT_GT(count_of(exported, "shape"), 10U);
@@ -45,7 +45,7 @@ TEST_P(Recognise, FindsEveryPartOfATransformer) {
   for (const char* gone : {"shape", "softmax", "erf", "tanh", "reduce_mean", "sqrt", "pow"}) {
     EXPECT_EQ(count_of(graph, gone), 0U) << gone;
   }
-  // Each layer's values are read in the order they have: only q, k, v and the result are moved.
+  // Layers read their values in the given order: only q, k, v and the result are transposed.
   EXPECT_LE(count_of(graph, "transpose"), 4 * GetParam().attentions + 1);
 }
 
@@ -58,8 +58,8 @@ INSTANTIATE_TEST_SUITE_P(Zoo, Recognise,
                                            Parts{"zoo:vit_b16", 25, 12, 12},
                                            Parts{"zoo:vit_b16?batch=N", 25, 12, 12}));
 
-// The graphs of tests/passes/recognise.test give the same before and after.
-TEST(RecogniseNumbers, AreThoseOfThePartsWrittenOut) {
+// The graphs of tests/passes/recognise.test give the same results before and after.
+TEST(RecogniseNumbers, MatchDecomposedOps) {
   std::ifstream file("tests/passes/recognise.test");
   ASSERT_TRUE(file);
   std::string line, text;
@@ -91,7 +91,7 @@ TEST(RecogniseNumbers, AreThoseOfThePartsWrittenOut) {
   EXPECT_GT(count, 20);
 }
 
-TEST(RecogniseRules, AreWellWritten) { EXPECT_GT(recognition::rules().rules().size(), 25U); }
+TEST(RecogniseRules, AreValid) { EXPECT_GT(recognition::rules().rules().size(), 25U); }
 
 }  // namespace
 }  // namespace tenon::recognise_test

@@ -30,7 +30,7 @@ void expect_refused(const Rule& rule, const char* message) {
   }
 }
 
-TEST(RewriteRules, NameOnlyWhatExists) {
+TEST(RewriteRules, ReferToExistingNames) {
   expect_refused({"rellu(x)", "x"}, "did you mean 'relu'");
   expect_refused({"relu(x) {alpha = a}", "x"}, "relu has no attribute 'alpha'");
   expect_refused({"relu(x, z)", "x"}, "relu has no further operand");
@@ -39,18 +39,18 @@ TEST(RewriteRules, NameOnlyWhatExists) {
   expect_refused({"relu(x) y", "x"}, "the text should end here");
 }
 
-TEST(RewriteRules, OfSimplifyAreWellWritten) {
+TEST(RewriteRules, SimplifyRulesAreValid) {
   EXPECT_GT(simplification::rules().rules().size(), 60U);
 }
 
-TEST(RewriteRules, AnAttributeLeftOutHasItsDefault) {
+TEST(RewriteRules, OmittedAttributesHaveDefaults) {
   const RuleSet plain(Rules{{"gelu(x)", "relu(x)"}}), any(Rules{{"gelu(x) {..}", "relu(x)"}});
   const char* text = "graph (x: f32[2]) { y = gelu(x) {approximate = tanh} return y }";
   EXPECT_NE(rewritten(text, plain).find("gelu"), std::string::npos);
   EXPECT_NE(rewritten(text, any).find("relu"), std::string::npos);
 }
 
-TEST(RewriteRules, AttributesTravel) {
+TEST(RewriteRules, AttributesCarryOver) {
   const RuleSet rules(
       Rules{{"conv(neg(x), w, b?) {groups = g, ..r}", "conv(x, w, b) {groups = g, ..r}"}});
   EXPECT_EQ(rewritten("graph (x: f32[1, 2, 8, 8], w: f32[4, 1, 3, 3]) {\n"
@@ -63,7 +63,7 @@ TEST(RewriteRules, AttributesTravel) {
             "  return y\n}\n");
 }
 
-TEST(RewriteRules, OperandsOfASumMayBeExchanged) {
+TEST(RewriteRules, CommutativeOperands) {
   const RuleSet sum(Rules{{"add(exp(x), z)", "sub(x, z)"}}),
       difference(Rules{{"sub(exp(x), z)", "add(x, z)"}});
   EXPECT_NE(rewritten("graph (x: f32[2], z: f32[2]) { a = exp(x) y = add(z, a) return y }", sum)
@@ -75,7 +75,7 @@ TEST(RewriteRules, OperandsOfASumMayBeExchanged) {
       std::string::npos);
 }
 
-TEST(RewriteRules, ProductsInAnyOrderAndNesting) {
+TEST(RewriteRules, AssociativeOperands) {
   const RuleSet rules(Rules{{"mul*(x, tanh(x), 0.5)", "gelu(x)"}});
   for (const char* body : {"b = mul(h, x) y = mul(b, t)", "b = mul(x, t) y = mul(h, b)",
                            "b = mul(t, h) y = mul(x, b)"}) {
@@ -85,7 +85,7 @@ TEST(RewriteRules, ProductsInAnyOrderAndNesting) {
   }
 }
 
-TEST(RewriteRules, ChoicesLabelsAndOptionalNodes) {
+TEST(RewriteRules, AlternativesLabelsAndOptionalNodes) {
   const RuleSet sound(Rules{{"div(c: sub(cast?(x) {to = t}, _), sqrt(square(c)))", "neg(x)"}},
                       {"square(v) = mul(v, v) | pow(v, 2)"});
   const char* text =
@@ -98,14 +98,14 @@ TEST(RewriteRules, ChoicesLabelsAndOptionalNodes) {
   EXPECT_NE(rewritten(other, sound).find("y = div(c, r)"), std::string::npos);
 }
 
-TEST(RewriteRules, RulesThatUndoEachOtherAreStopped) {
+TEST(RewriteRules, StopsRulesThatUndoEachOther) {
   const RuleSet rules(Rules{{"relu(x)", "abs(x)"}, {"abs(x)", "relu(x)"}});
   Graph graph = parse_graph("graph (x: f32[2]) { y = relu(x) return y }", all_ops());
   EXPECT_FALSE(apply(graph, rules, "test", {}).has_settled);
   verify(graph);
 }
 
-TEST(RewriteRules, NothingOfAnotherTypeTakesItsPlace) {
+TEST(RewriteRules, ReplacementsKeepTheType) {
   const RuleSet rules(Rules{{"add(x, _)", "x"}});
   EXPECT_NE(
       rewritten("graph (x: f32[2], z: f32[3, 2]) { y = add(x, z) a = relu(y) return a }", rules)
@@ -113,7 +113,7 @@ TEST(RewriteRules, NothingOfAnotherTypeTakesItsPlace) {
       std::string::npos);
 }
 
-TEST(RewriteRules, ARefusalIsARemark) {
+TEST(RewriteRules, RefusalsAreRemarks) {
   Remarks remarks;
   PassOptions options;
   options.remarks = &remarks;
@@ -123,14 +123,14 @@ TEST(RewriteRules, ARefusalIsARemark) {
   EXPECT_EQ(remarks.about("y")[0].text, "not rewritten by 'exp(y: log(x))': 'l' has other readers");
 }
 
-TEST(RewriteRules, NamesOfNodesAndStatedTypesStay) {
+TEST(RewriteRules, KeepsNamesAndStatedTypes) {
   const RuleSet rules(Rules{{"relu(x)", "abs(x)"}});
   EXPECT_NE(rewritten("graph (x: f32[2]) { y = relu(x) @ \"layer/1\" z = exp(y) return z }", rules)
                 .find("y = abs(x) @ \"layer/1\""),
             std::string::npos);
 }
 
-TEST(RewriteFacts, WhatTypesHold) {
+TEST(RewriteFacts, Types) {
   EXPECT_TRUE(holds_exactly(DType::F32, DType::F16));
   EXPECT_TRUE(holds_exactly(DType::F32, DType::I16));
   EXPECT_TRUE(holds_exactly(DType::I64, DType::U32));
@@ -140,7 +140,7 @@ TEST(RewriteFacts, WhatTypesHold) {
   EXPECT_FALSE(holds_exactly(DType::U64, DType::I8));
 }
 
-TEST(RewriteFacts, WhichOpsCommuteFollowsFromTheirLowering) {
+TEST(RewriteFacts, CommutativityIsInferred) {
   for (const char* op : {"add", "mul", "maximum", "logical_or", "bit_xor", "equal"}) {
     EXPECT_TRUE(commutes(find_op(op))) << op;
   }

@@ -28,7 +28,7 @@ constexpr const char* kMlp = R"(graph mlp (x: f32[6, 12]) {
   return logits
 })";
 
-// Attention of four heads, then two products with a gelu between, each beside a residual.
+// Attention of four heads, then two products with a gelu between, each with a residual.
 constexpr const char* kBlock = R"(graph block (x: f32[2, 6, 16]) {
   scale1 = constant f32[16] splat 1.0
   bias1 = constant f32[16] splat 0.0
@@ -142,7 +142,7 @@ void expect_near(const Tensor& found, const Tensor& expected, const std::string&
   for (std::size_t k = 0; k < a.size(); ++k) ASSERT_NEAR(a[k], b[k], 1e-5) << what << " " << k;
 }
 
-// A mesh of data * tensor ranks gives what `data` ranks with whole tensors give.
+// A mesh of data * tensor ranks gives the results of `data` ranks without tensor parallelism.
 void expect_same_step(const char* model, int data, int tensor) {
   const StatefulGraph whole = step_of(model, data);
   std::vector<Datum> expected;
@@ -184,9 +184,9 @@ const State& state_of(const StatefulGraph& step, const std::string& name) {
   throw std::runtime_error("no state " + name);
 }
 
-TEST(Shard, TwoProductsMeetOnce) {
+TEST(Shard, OneAllReducePerMlp) {
   const StatefulGraph parts = shard(step_of(kMlp, 1), {2, 1, {}});
-  // Columns of the first and rows of the second: sums of its result forwards, nothing backwards.
+  // Column-parallel, then row-parallel: one all-reduce in the forward pass.
   ASSERT_TRUE(state_of(parts, "w1").split);
   EXPECT_EQ(state_of(parts, "w1").split->axis, 1U);
   ASSERT_TRUE(state_of(parts, "w2").split);
@@ -196,7 +196,7 @@ TEST(Shard, TwoProductsMeetOnce) {
   EXPECT_EQ(collectives_of(parts), (std::map<std::string, int>{{"all_reduce", 1}}));
 }
 
-TEST(Shard, MomentsAreHeldAsTheirParameters) {
+TEST(Shard, MomentsAreShardedAsTheirParameters) {
   const StatefulGraph parts = shard(step_of(kMlp, 1), {4, 1, {}});
   for (const State& state : parts.states) {
     if (state.name.find("w1") == std::string::npos) continue;
@@ -207,10 +207,10 @@ TEST(Shard, MomentsAreHeldAsTheirParameters) {
   }
 }
 
-// Heads are shared out, and each half of the block meets once forwards and once backwards.
-TEST(Shard, ABlockMeetsTwiceForwardsAndTwiceBackwards) {
+// Heads are sharded, and each half of the block has one all-reduce forward and one backward.
+TEST(Shard, FourAllReducesPerBlock) {
   const StatefulGraph parts = shard(step_of(kBlock, 1), {2, 1, {}});
-  // Beside those of the head, which is too small to tell.
+  // In addition to those of the output head, which is too small to shard.
   EXPECT_EQ(collectives_of(parts)["all_reduce"], 4);
   EXPECT_EQ(collectives_of(parts)["reduce_scatter"], 0);
   EXPECT_LE(collectives_of(parts)["all_gather"], 2);
@@ -224,7 +224,7 @@ TEST(Shard, ABlockMeetsTwiceForwardsAndTwiceBackwards) {
   }
 }
 
-TEST(Shard, RanksGiveWhatOneGives) {
+TEST(Shard, MatchesOneRank) {
   for (const char* model : {kMlp, kBlock, kConvolution}) {
     expect_same_step(model, 1, 2);
     expect_same_step(model, 1, 4);
@@ -232,7 +232,7 @@ TEST(Shard, RanksGiveWhatOneGives) {
   }
 }
 
-TEST(Shard, SaysWhatCannotBeSplit) {
+TEST(Shard, RemarksOnUnshardedTensors) {
   EXPECT_EQ(error_summary([] {
               shard(step_of(kMlp, 1), {5, 1, {}});
             }),

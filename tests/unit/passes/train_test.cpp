@@ -83,8 +83,8 @@ double length(const Vector& v) {
   return std::sqrt(total);
 }
 
-// Three steps of an optimiser written out for numbers: `move` changes w by its gradient, at step 1,
-// 2, 3.
+// Expects three steps of an optimizer to match scalar code: `move` updates w by its gradient, at
+// step 1, 2, 3.
 template <class Move>
 void expect_steps(const TrainOptions& options, Move move) {
   Steps steps(train(parse_graph(kProduct, all_ops()), options));
@@ -99,13 +99,13 @@ void expect_steps(const TrainOptions& options, Move move) {
   }
 }
 
-TEST(Train, DescendsAlongTheGradient) {
+TEST(Train, Sgd) {
   expect_steps(with("sgd"), [](Vector& w, const Vector& g, int) {
     for (std::size_t k = 0; k < w.size(); ++k) w[k] -= 0.1 * g[k];
   });
 }
 
-TEST(Train, DecaysWeightsThroughTheGradient) {
+TEST(Train, WeightDecay) {
   TrainOptions options = with("sgd");
   options.optimizer.weight_decay = 0.5;
   expect_steps(options, [](Vector& w, const Vector& g, int) {
@@ -113,7 +113,7 @@ TEST(Train, DecaysWeightsThroughTheGradient) {
   });
 }
 
-TEST(Train, KeepsAVelocity) {
+TEST(Train, Momentum) {
   for (const bool is_nesterov : {false, true}) {
     Vector v(3, 0.0);
     expect_steps(with(is_nesterov ? "nesterov" : "momentum"), [&](Vector& w, const Vector& g, int) {
@@ -125,7 +125,7 @@ TEST(Train, KeepsAVelocity) {
   }
 }
 
-TEST(Train, DividesBySquares) {
+TEST(Train, AdagradAndRmsprop) {
   for (const bool is_adagrad : {false, true}) {
     Vector s(3, 0.0);
     expect_steps(with(is_adagrad ? "adagrad" : "rmsprop"), [&](Vector& w, const Vector& g, int) {
@@ -137,7 +137,7 @@ TEST(Train, DividesBySquares) {
   }
 }
 
-TEST(Train, FollowsAdamAndItsKin) {
+TEST(Train, AdamVariants) {
   for (const std::string kind : {"adam", "adamw", "lamb"}) {
     TrainOptions options = with(kind);
     options.optimizer.weight_decay = 0.3;
@@ -158,7 +158,7 @@ TEST(Train, FollowsAdamAndItsKin) {
   }
 }
 
-TEST(Train, ClipsAllGradientsTogether) {
+TEST(Train, ClipsByGlobalNorm) {
   TrainOptions options = with("sgd");
   options.optimizer.clip_norm = 0.5;
   expect_steps(options, [](Vector& w, const Vector& g, int) {
@@ -167,11 +167,11 @@ TEST(Train, ClipsAllGradientsTogether) {
   });
 }
 
-TEST(Train, SchedulesTheRate) {
+TEST(Train, LearningRateSchedule) {
   TrainOptions options = with("sgd");
   options.schedule = {
       .kind = "step", .rate = 0.2, .warm_up = 2, .every = 2, .total = 1, .factor = 0.5, .floor = 0};
-  const Vector steps = {0.1, 0.2, 0.1};  // half warm, warm, fallen by half
+  const Vector steps = {0.1, 0.2, 0.1};  // half warm, warm, decayed by half
   expect_steps(options, [&](Vector& w, const Vector& g, int step) {
     for (std::size_t k = 0; k < w.size(); ++k)
       w[k] -= steps[static_cast<std::size_t>(step - 1)] * g[k];
@@ -190,7 +190,7 @@ TEST(Train, SchedulesTheRate) {
   });
 }
 
-TEST(Train, ScalesTheLossAndNothingElse) {
+TEST(Train, LossScaling) {
   for (const double scale : {1024.0, -1.0}) {
     TrainOptions options = with("sgd");
     options.optimizer.loss_scale = scale;
@@ -200,7 +200,7 @@ TEST(Train, ScalesTheLossAndNothingElse) {
   }
 }
 
-TEST(Train, LeavesOutAStepThatOverflows) {
+TEST(Train, SkipsOverflowingSteps) {
   TrainOptions options = with("momentum");
   options.optimizer.loss_scale = -1;
   Steps steps(train(parse_graph(kProduct, all_ops()), options));
@@ -225,7 +225,7 @@ constexpr const char* kClasses = R"(graph (x: f64[2, 3]) {
 }
 )";
 
-TEST(Train, TakesCrossEntropyOfClasses) {
+TEST(Train, CrossEntropy) {
   const Tensor x = Tensor::of(DType::F64, {2, 3}, Vector{1, 2, 3, 0.5, -1, 0});
   const Tensor target = Tensor::of_integers(std::vector<std::int64_t>{2, 1});
   const double a = std::log(std::exp(1) + std::exp(2) + std::exp(3)) - 3;
@@ -242,7 +242,7 @@ TEST(Train, TakesCrossEntropyOfClasses) {
   EXPECT_NEAR(loss_of(ignoring, kClasses, {x, target}), a, 1e-9);
 }
 
-TEST(Train, TakesOtherLosses) {
+TEST(Train, OtherLosses) {
   const std::vector<Tensor> batch = {reals({1, 2, -1}), reals({0, 1, 1})};  // y = 0.5, -2, -2
   const auto each = [](double x, double t) {
     return std::max(x, 0.0) - x * t + std::log(1 + std::exp(-std::abs(x)));
@@ -254,8 +254,8 @@ TEST(Train, TakesOtherLosses) {
   EXPECT_NEAR(loss_of(loss, kProduct, batch), (0.125 + 2.5 + 2.5) / 3, 1e-9);
 }
 
-// The probability that steps of these classes read as `labels`, blanks and repeats left out: the
-// sum over all paths.
+// The probability that these class probabilities decode to `labels` after removal of blanks and
+// repeats: the sum over all paths.
 double likelihood(const std::vector<Vector>& steps, const std::vector<std::int64_t>& labels,
                   std::size_t blank) {
   const std::size_t classes = steps.front().size();
@@ -285,7 +285,7 @@ std::string sequence_model(const Vector& w, bool is_time_first) {
   return text + "]\n  y = mul(x, w)\n  p = softmax(y) {axis = 2}\n  return p\n}\n";
 }
 
-TEST(Train, TakesTheLossOfLabelsWhateverStepsTheyFallOn) {
+TEST(Train, CtcLoss) {
   constexpr std::size_t kSteps = 5, kClassCount = 3;
   const std::vector<std::vector<std::int64_t>> labels = {{1, 0}, {0, 0, 1}, {}};
   Tensor x(DType::F64, {3, 5, 3}), time_first(DType::F64, {5, 3, 3}), target(DType::I64, {3, 3});
@@ -321,7 +321,7 @@ TEST(Train, TakesTheLossOfLabelsWhateverStepsTheyFallOn) {
   loss.is_sum = true;
   EXPECT_NEAR(loss_of(loss, sequence_model(ones, true).c_str(), {time_first, target}), sum, 1e-12);
   loss.time_axis = 1;
-  // What gradient descent takes off a weight is the loss's slope.
+  // The change of a weight by gradient descent is the slope of the loss.
   TrainOptions options = with("sgd");
   options.loss = loss;
   Steps steps(train(parse_graph(sequence_model(ones, false), all_ops()), options));
@@ -345,8 +345,9 @@ TEST(Train, TakesTheLossOfLabelsWhateverStepsTheyFallOn) {
             "ctc: scores have the axes of samples, steps and classes");
 }
 
-// A concat before a convolution: its gradient is a convolution for each part, and none is split.
-TEST(Train, TakesGradientsOfJoinedImagesApart) {
+// A concat before a convolution: the gradient is one convolution per operand of the concat, without
+// a split.
+TEST(Train, GradientOfConcatenatedImages) {
   constexpr const char* kJoined = R"(graph (x: f64[1, 2, 4, 4]) {
   v = constant f64[32, 2, 3, 3] normal(seed = 1, mean = 0.0, deviation = 0.3)
   u = constant f64[48, 2, 3, 3] normal(seed = 2, mean = 0.0, deviation = 0.3)
@@ -368,7 +369,7 @@ TEST(Train, TakesGradientsOfJoinedImagesApart) {
   EXPECT_EQ(splits, 0);
   EXPECT_EQ(products, 2);
   EXPECT_EQ(by_weights, 4);
-  // The gradients are those of the two halves apart: y = conv(a, w') + conv(b, w'').
+  // The gradients equal those of the separate halves: y = conv(a, w') + conv(b, w'').
   constexpr const char* kApart = R"(graph (x: f64[1, 2, 4, 4]) {
   v = constant f64[32, 2, 3, 3] normal(seed = 1, mean = 0.0, deviation = 0.3)
   u = constant f64[48, 2, 3, 3] normal(seed = 2, mean = 0.0, deviation = 0.3)
@@ -395,7 +396,7 @@ TEST(Train, TakesGradientsOfJoinedImagesApart) {
   }
 }
 
-TEST(Train, CountsStatisticsOfABatch) {
+TEST(Train, BatchNormStatistics) {
   constexpr const char* kNorm = R"(graph (x: f64[2, 1, 2]) {
   s = constant f64[1] [1]
   b = constant f64[1] [0]
@@ -411,7 +412,7 @@ TEST(Train, CountsStatisticsOfABatch) {
   EXPECT_NEAR(steps.state("v").real_at(0), 0.9 + 0.1 * 1.25, 1e-9);
 }
 
-TEST(Train, DropsOtherElementsAtEachStep) {
+TEST(Train, DropoutMaskPerStep) {
   constexpr const char* kDropout = R"(graph (x: f64[64]) {
   w = constant f64[64] splat 1.0
   y = mul(x, w)
@@ -430,7 +431,7 @@ TEST(Train, DropsOtherElementsAtEachStep) {
   const Tensor ones = Constant::splat(Tensor::scalar(DType::F64, 1), {64}).materialise();
   const double first = steps.run({ones, Tensor(DType::F64, {64})}).front().tensor().real_at(0);
   const double second = steps.run({ones, Tensor(DType::F64, {64})}).front().tensor().real_at(0);
-  // Elements that stay are 2, so the sum of squares is 4 for each of about 32.
+  // Kept elements are 2, so the sum of squares is 4 for each of about 32.
   EXPECT_GT(first, 64);
   EXPECT_LT(first, 192);
   EXPECT_NE(first, second);
@@ -464,7 +465,7 @@ TEST(Train, ChoosesParametersByPattern) {
   EXPECT_EQ(error_summary([&] { names(options); }), "nothing is left to train");
 }
 
-TEST(Train, SaysWhatCannotBeTrained) {
+TEST(Train, RefusesUntrainableGraphs) {
   const auto summary = [](const char* model, const TrainOptions& options) {
     return error_summary([&] { train(parse_graph(model, all_ops()), options); });
   };

@@ -30,7 +30,7 @@ Profile::Step step(std::string name, std::string op, double start, double end, d
   return made;
 }
 
-// x -> a -> b -> c: a lives until b, b until c; c reads both.
+// x -> a -> b -> c: a is live until b, b until c; c reads both.
 Profile small() {
   Profile profile;
   profile.name = "net";
@@ -62,14 +62,14 @@ Profile small() {
   return profile;
 }
 
-TEST(Profile, ReadsWhatItWrote) {
+TEST(Profile, RoundTrip) {
   const std::string text = to_json(small());
   EXPECT_TRUE(is_profile(text));
   EXPECT_EQ(to_json(parse_profile(text, "test")), text);
 }
 
-// Files come from anywhere: what does not fit is named with its place.
-TEST(Profile, RefusesWhatDoesNotFit) {
+// Files are untrusted: an inconsistency is reported with its position.
+TEST(Profile, RefusesInconsistentFiles) {
   const auto refusal = [](const std::string& text) {
     try {
       parse_profile(text, "file.json");
@@ -105,7 +105,7 @@ TEST(Profile, RefusesWhatDoesNotFit) {
   EXPECT_NE(refusal(other.dump()).find("$.steps[0].flops"), std::string::npos);
 }
 
-TEST(Profile, SpreadIsOfSortedSamples) {
+TEST(Profile, SpreadSortsSamples) {
   const Profile::Spread spread = spread_of({5, 1, 4, 2, 3, 6, 7, 8, 9, 10, 11});
   EXPECT_EQ(spread.median, 6);
   EXPECT_EQ(spread.p10, 2);
@@ -113,7 +113,7 @@ TEST(Profile, SpreadIsOfSortedSamples) {
   EXPECT_EQ(spread.least, 1);
 }
 
-TEST(Profile, GroupsAddUp) {
+TEST(Profile, GroupTotals) {
   const Profile profile = small();
   const std::vector<ProfileGroup> groups = grouped(profile, GroupBy::Op);
   ASSERT_EQ(groups.size(), 2);
@@ -124,8 +124,8 @@ TEST(Profile, GroupsAddUp) {
   EXPECT_NEAR(total_of(profile).seconds, 6e-3, 1e-12);
 }
 
-// Arithmetic bounds the first step; the second fits the cache, the third does not.
-TEST(Profile, LeastSecondsByCeilings) {
+// Compute bounds the first step; the second fits the cache, the third does not.
+TEST(Profile, RooflineSeconds) {
   const Profile profile = small();
   EXPECT_DOUBLE_EQ(least_seconds(profile, profile.steps[0]), 6e6 / 4e9);
   EXPECT_DOUBLE_EQ(least_seconds(profile, profile.steps[2]), 4e6 / 1e10);
@@ -134,15 +134,15 @@ TEST(Profile, LeastSecondsByCeilings) {
   EXPECT_DOUBLE_EQ(least_seconds(profile, cached), 1e6 / 4e10);
 }
 
-TEST(Profile, LiveCurveHasItsPeak) {
+TEST(Profile, LiveCurvePeak) {
   const LiveCurve live = live_curve(small());
   EXPECT_EQ(live.bytes, (std::vector<std::uint64_t>{400, 600, 600}));
   EXPECT_EQ(live.peak_step, 1);
   EXPECT_EQ(alive_at(small(), 1), (std::vector<std::uint32_t>{1, 2}));
 }
 
-// A result that takes the place of its operand is no further memory at the step that makes it.
-TEST(Profile, LiveCurveCountsSharedPlacesOnce) {
+// An in-place result does not add memory at its step.
+TEST(Profile, LiveCurveCountsInPlaceOnce) {
   Profile profile = small();
   profile.buffers[1].last_step = 1;
   profile.buffers[2].offset = 100;
@@ -151,9 +151,9 @@ TEST(Profile, LiveCurveCountsSharedPlacesOnce) {
   EXPECT_EQ(live_curve(profile).bytes, (std::vector<std::uint64_t>{400, 600, 200}));
 }
 
-// A lane for each thread and stream, every piece with its time, arrows from maker to reader, a
-// track of memory.
-TEST(Profile, TraceTellsTheSame) {
+// A lane per thread and stream, every work item with its time, arrows from producer to consumer, a
+// memory track.
+TEST(Profile, TraceMatchesTheProfile) {
   const Profile profile = small();
   const Json trace = Json::parse(chrome_trace(profile));
   std::map<std::string, double> device_us;
@@ -172,7 +172,7 @@ TEST(Profile, TraceTellsTheSame) {
   EXPECT_EQ(counters, 2);
 }
 
-TEST(Profile, CompareRanksWhatChanged) {
+TEST(Profile, CompareRanksChanges) {
   Profile after = small();
   after.steps[2].seconds.median = 9e-3;
   after.steps[2].candidate = "tiles";
@@ -198,8 +198,8 @@ TEST(Profile, TablesAreEscaped) {
   EXPECT_THROW(page_as(page, "pdf"), Error);
 }
 
-// Numbers of tables are numbers, shares are parts of one, what is not known is null.
-TEST(Profile, TablesAsJsonHaveNumbers) {
+// JSON tables contain numbers; shares are fractions of one, unknown values are null.
+TEST(Profile, JsonTables) {
   const Json page = Json::parse(page_as(describe_profile(small()), "json"));
   const auto section = [&](const std::string& heading) {
     for (const Json& each : page["sections"])
@@ -226,8 +226,8 @@ TEST(Profile, TablesAsJsonHaveNumbers) {
   EXPECT_EQ(change["sections"][0]["rows"][0]["what"], "all steps");
 }
 
-// A box for each step, the longest the reddest; an arrow for each value; names are text.
-TEST(Profile, SvgShowsTime) {
+// A box per step, the slowest in red; an arrow per value; names are text.
+TEST(Profile, SvgColoursByTime) {
   Profile profile = small();
   profile.steps[1].name = profile.steps[1].source = "<script>\"&";
   const std::string svg = svg_graph(profile);
@@ -252,8 +252,8 @@ TEST(Profile, DotQuotesNames) {
   EXPECT_NE(dot.find("s0 -> s2;"), std::string::npos);
 }
 
-// What a network calls its nodes ends no script and begins no element.
-TEST(Profile, ReportHoldsNamesAsData) {
+// Names of nodes are escaped: they cannot end a script or begin an element.
+TEST(Profile, ReportEscapesNames) {
   Profile profile = small();
   profile.name = profile.steps[0].name = "</script><script>pwned()</script><!--{{data}}";
   const std::string page = html_report({profile});
@@ -262,7 +262,7 @@ TEST(Profile, ReportHoldsNamesAsData) {
   EXPECT_EQ(page.find("http://") == std::string::npos ||
                 page.find("http://www.w3.org/2000/svg") != std::string::npos,
             true);
-  EXPECT_EQ(page.find("src="), std::string::npos);  // nothing is fetched
+  EXPECT_EQ(page.find("src="), std::string::npos);  // self-contained page
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ class Appended : public ::testing::Test {
   fs::path folder_ = fs::temp_directory_path() / ("tenon_appended_" + std::to_string(getpid()));
 };
 
-TEST_F(Appended, IsReadBackFromBehindItsCarrier) {
+TEST_F(Appended, ReadsFromTheEndOfACarrier) {
   write_appended(program(), carrier_, file("a.so"));
   EXPECT_EQ(bytes("a.so").substr(0, 5000), std::string(5000, '\7'));
   const Program read = read_appended(file("a.so"));
@@ -51,7 +51,7 @@ TEST_F(Appended, IsReadBackFromBehindItsCarrier) {
                          program().constants.get()));
 }
 
-TEST_F(Appended, MayHaveItsConstantsInAnotherFile) {
+TEST_F(Appended, ConstantsInAnotherFile) {
   write_appended(program(), carrier_, file("a.so"), "a.bin");
   EXPECT_EQ(fs::file_size(file("a.bin")), program().constant_bytes);
   EXPECT_LT(fs::file_size(file("a.so")), program().constant_bytes);
@@ -65,7 +65,7 @@ TEST_F(Appended, MayHaveItsConstantsInAnotherFile) {
   EXPECT_THROW(write_appended(program(), carrier_, file("b.so"), "/elsewhere/a.bin"), Error);
 }
 
-TEST_F(Appended, EveryCutAndSomeChangesAreErrors) {
+TEST_F(Appended, RefusesTruncatedAndAlteredFiles) {
   write_appended(program(), carrier_, file("a.so"), "a.bin");
   const std::string whole = bytes("a.so");
   for (std::size_t cut = 1; cut < whole.size(); cut += cut < 200 ? 1 : 997) {
@@ -83,7 +83,7 @@ TEST_F(Appended, EveryCutAndSomeChangesAreErrors) {
   }
 }
 
-TEST_F(Appended, ASharedObjectIsAnElfFileWithAProgram) {
+TEST_F(Appended, SharedObject) {
   write_shared_object(program(), file("model.so"));
   EXPECT_EQ(bytes("model.so").substr(1, 3), "ELF");
   EXPECT_EQ(to_string(read_appended(file("model.so"))), to_string(program()));

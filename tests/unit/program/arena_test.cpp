@@ -10,7 +10,7 @@
 namespace tenon::arena_test {
 namespace {
 
-TEST(Extent, IsComputedFromSymbols) {
+TEST(Extent, EvaluatesSymbols) {
   // floor((s - 1) / 2) + 1
   const Extent less = Extent::combined(Extent::Op::Add, Extent::symbol(0), -1);
   const Extent half = Extent::combined(Extent::Op::FloorDivide, less, 2);
@@ -21,7 +21,7 @@ TEST(Extent, IsComputedFromSymbols) {
   EXPECT_EQ(to_string(count), "((($0 + -1) / 2) + 1)");
 }
 
-TEST(Extent, RefusesWhatDoesNotFit) {
+TEST(Extent, RefusesOverflowAndDivisionByZero) {
   const Extent square =
       Extent::combined(Extent::Op::Multiply, Extent::symbol(0), Extent::symbol(0));
   const std::int64_t huge[] = {std::int64_t{1} << 40}, zero[] = {0};
@@ -29,7 +29,7 @@ TEST(Extent, RefusesWhatDoesNotFit) {
   EXPECT_THROW(Extent::combined(Extent::Op::FloorDivide, 1, Extent::symbol(0)).value(zero), Error);
 }
 
-TEST(Arena, KeepsWhatIsAliveApart) {
+TEST(Arena, SeparatesLiveBuffers) {
   std::mt19937 random(7);
   for (int round = 0; round < 200; ++round) {
     std::vector<ArenaRequest> requests;
@@ -62,8 +62,7 @@ TEST(Arena, KeepsWhatIsAliveApart) {
   }
 }
 
-// What `plan_arena` promises, looked for place by place: the largest first, each into the lowest
-// gap.
+// Naive version of `plan_arena`'s contract: largest buffer first, each at the lowest gap.
 ArenaPlan plain_plan(const std::vector<ArenaRequest>& requests) {
   const auto rounded = [](std::uint64_t bytes) {
     return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;

@@ -18,7 +18,7 @@ std::vector<std::byte> some_bytes(std::size_t count) {
   return bytes;
 }
 
-TEST(Checksum, ShowsEveryAlteredBit) {
+TEST(Checksum, DetectsEveryAlteredBit) {
   for (const std::size_t count : {1, 63, 127, 128, 129, 700}) {
     std::vector<std::byte> bytes = some_bytes(count);
     const std::uint64_t whole = checksum(bytes);
@@ -31,8 +31,8 @@ TEST(Checksum, ShowsEveryAlteredBit) {
   }
 }
 
-// The highest bits of a word are what sums and products lose first; a pair of them is what cancels.
-TEST(Checksum, ShowsTheSameBitAlteredInTwoWords) {
+// Sums and products lose the highest bits of a word first, and a pair of them cancels.
+TEST(Checksum, DetectsOneBitAlteredInTwoWords) {
   std::vector<std::byte> bytes = some_bytes(1024);
   const std::uint64_t whole = checksum(bytes);
   for (const std::size_t bit : {7, 31, 39, 63}) {
@@ -51,7 +51,7 @@ TEST(Checksum, ShowsTheSameBitAlteredInTwoWords) {
   }
 }
 
-TEST(Checksum, ShowsWhereBytesLie) {
+TEST(Checksum, DependsOnPositions) {
   const std::vector<std::byte> bytes = some_bytes(4096);
   for (const std::size_t size : {8, 16, 64, 128, 256, 2048}) {
     std::vector<std::byte> swapped = bytes;
@@ -64,7 +64,7 @@ TEST(Checksum, ShowsWhereBytesLie) {
   EXPECT_NE(checksum(turned), checksum(bytes));
 }
 
-TEST(Checksum, ShowsHowManyZerosThereAre) {
+TEST(Checksum, DependsOnTheNumberOfZeros) {
   std::set<std::uint64_t> sums;
   const std::vector<std::byte> zeros(2000);
   for (std::size_t count = 0; count <= zeros.size(); ++count)
@@ -72,13 +72,13 @@ TEST(Checksum, ShowsHowManyZerosThereAre) {
   EXPECT_EQ(sums.size(), zeros.size() + 1);
 }
 
-// Files hold it: another number would make them unreadable without saying why.
-TEST(Checksum, IsThatOfTheVersion) {
+// Files contain it: a different value would make them unreadable without a reason.
+TEST(Checksum, ValueOfTheVersion) {
   EXPECT_EQ(checksum({}), 0xdb2cc8f27a6099f2U);
   EXPECT_EQ(checksum(some_bytes(1000)), 0x3cca43beced7f5f7U);
 }
 
-TEST(Checksum, OfBlocksCoversTheLastPart) {
+TEST(Checksum, BlocksCoverTheRemainder) {
   const std::vector<std::byte> bytes = some_bytes(2 * kChecksumBlock + 5);
   const std::vector<std::uint64_t> sums = block_checksums(bytes);
   ASSERT_EQ(sums.size(), 3U);

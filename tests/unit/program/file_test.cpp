@@ -72,7 +72,7 @@ class ProgramFile : public ::testing::Test {
   Program program_;
 };
 
-TEST_F(ProgramFile, RunsAsTheProgramDoes) {
+TEST_F(ProgramFile, RunsLikeTheProgram) {
   CompiledModel fresh(program_, 1), loaded(read_program(path_), 2);
   const std::vector<Datum> a = fresh.run({input()}), b = loaded.run({input()});
   ASSERT_EQ(a.size(), 2u);
@@ -138,7 +138,7 @@ TEST_F(ProgramFile, KeepsHowKernelsReadMatrices) {
   }
 }
 
-TEST_F(ProgramFile, CutShortAnywhereIsRefused) {
+TEST_F(ProgramFile, RefusesTruncatedFiles) {
   for (std::size_t size = 0; size < bytes_.size(); ++size) {
     EXPECT_THROW(parse(bytes_.substr(0, size)), Error) << size;
   }
@@ -147,7 +147,7 @@ TEST_F(ProgramFile, CutShortAnywhereIsRefused) {
   EXPECT_THROW(parse(bytes_ + '\0'), Error);
 }
 
-TEST_F(ProgramFile, AlteredAnywhereBeforeTheConstantsIsRefused) {
+TEST_F(ProgramFile, RefusesAlteredTablesAndCode) {
   for (std::size_t at = 0; at < constants_begin(); ++at) {
     std::string altered = bytes_;
     altered[at] = static_cast<char>(altered[at] ^ (1 << at % 8));
@@ -155,7 +155,7 @@ TEST_F(ProgramFile, AlteredAnywhereBeforeTheConstantsIsRefused) {
   }
 }
 
-TEST_F(ProgramFile, AlteredConstantsAreRefusedWhenTheyAreFirstUsed) {
+TEST_F(ProgramFile, RefusesAlteredConstantsAtFirstUse) {
   ASSERT_GT(program_.constant_bytes, 4096U);
   for (std::size_t at = constants_begin(); at < bytes_.size(); at += 41) {
     std::string altered = bytes_;
@@ -177,7 +177,7 @@ TEST_F(ProgramFile, AlteredConstantsAreRefusedWhenTheyAreFirstUsed) {
   }
 }
 
-TEST_F(ProgramFile, KnowsExtentsOfInputsThatFollowFromOthers) {
+TEST_F(ProgramFile, ChecksDependentInputExtents) {
   const char* text =
       "graph (a: f32[2*n + 1, 3], b: f32[n]) {\n  y = neg(a)\n  z = exp(b)\n  return y, z\n}\n";
   const Graph graph = parse_graph(text, all_ops());
@@ -189,8 +189,8 @@ TEST_F(ProgramFile, KnowsExtentsOfInputsThatFollowFromOthers) {
   }
 }
 
-// What a compiler leaves behind: a buffer that no step uses, larger than anything else.
-TEST_F(ProgramFile, WhatNoStepUsesNeedsNoRoom) {
+// An unused buffer, larger than all others, must not take memory.
+TEST_F(ProgramFile, UnusedBuffersTakeNoMemory) {
   Program::Buffer unused = program_.buffers.back();
   unused.dims = {1 << 20};
   for (const Program::Place place : {Program::Place::Constant, Program::Place::Arena}) {
@@ -202,7 +202,7 @@ TEST_F(ProgramFile, WhatNoStepUsesNeedsNoRoom) {
   EXPECT_EQ(loaded.run({input()}).size(), 2u);
 }
 
-// Kilobytes of a file that this process has in memory.
+// Kilobytes of a file that are resident in this process.
 std::size_t resident_kilobytes(const std::string& path) {
   std::ifstream maps("/proc/self/smaps");
   std::size_t total = 0;
@@ -215,8 +215,8 @@ std::size_t resident_kilobytes(const std::string& path) {
   return total;
 }
 
-// Of a table a few rows are read, wherever the data says; comparing it reads all of it, once.
-TEST_F(ProgramFile, TablesDoNotStayInMemory) {
+// Lookups read a few rows of a table; comparing it with its checksum reads all of it, once.
+TEST_F(ProgramFile, TablesAreEvictedAfterTheChecksum) {
   const char* text = R"(graph net (i: i64[2], x: f32[2, 64]) {
   table = constant f32[131072, 64] normal(seed = 1, mean = 0.0, deviation = 0.3)
   both = constant f32[8, 64] normal(seed = 2, mean = 0.0, deviation = 0.3)
@@ -255,9 +255,9 @@ TEST_F(ProgramFile, TablesDoNotStayInMemory) {
   }
 }
 
-// Behind a checksum that is right again, tables and code may say anything. What is accepted holds
-// together, so that a model and a context can be made of it, or they refuse.
-TEST_F(ProgramFile, AlteredAndSealedHoldsTogetherOrIsRefused) {
+// Tables and code may be arbitrary under a valid checksum. An accepted file is consistent, so that
+// a model and a context can be built from it or refuse it.
+TEST_F(ProgramFile, SealedMutationsAreConsistentOrRefused) {
   std::mt19937 random(11);
   int accepted = 0, refused = 0;
   for (std::size_t round = 0; round < 6000; ++round) {
@@ -294,11 +294,11 @@ TEST_F(ProgramFile, AlteredAndSealedHoldsTogetherOrIsRefused) {
       ++refused;
     }
   }
-  EXPECT_GT(accepted, 0);  // constants in the code, names: not everything can be known
+  EXPECT_GT(accepted, 0);  // some changes are undetectable: constants in the code, names
   EXPECT_GT(refused, 1000);
 }
 
-TEST_F(ProgramFile, OfAnotherVersionIsRefused) {
+TEST_F(ProgramFile, RefusesOtherVersions) {
   std::string other = bytes_;
   other[7] = '1';
   put(other);
@@ -312,9 +312,9 @@ TEST_F(ProgramFile, OfAnotherVersionIsRefused) {
   }
 }
 
-// A fuzzer that starts from files of another version gets nowhere; fuzz/program.cpp says how to
-// make new ones.
-TEST(ProgramSeeds, AreOfThisVersion) {
+// A fuzzer with seeds of another version stops at the version check; fuzz/program.cpp describes how
+// to regenerate them.
+TEST(ProgramSeeds, HaveThisVersion) {
   int count = 0;
   for (const auto& entry : std::filesystem::directory_iterator("tests/fuzz/program")) {
     EXPECT_NO_THROW(read_program(entry.path().string())) << entry.path();
@@ -323,7 +323,7 @@ TEST(ProgramSeeds, AreOfThisVersion) {
   EXPECT_GE(count, 3);
 }
 
-TEST_F(ProgramFile, ThatIsNotThereIsAMistakeOfTheUser) {
+TEST_F(ProgramFile, MissingFileIsAUsageError) {
   try {
     read_program(path_ + ".none");
     FAIL() << "it was read";
@@ -332,8 +332,8 @@ TEST_F(ProgramFile, ThatIsNotThereIsAMistakeOfTheUser) {
   }
 }
 
-TEST_F(ProgramFile, ForAnotherProcessorIsRefusedByFeature) {
-  // A processor with everything but one.
+TEST_F(ProgramFile, RefusesMissingProcessorFeatures) {
+  // A processor with all features except one.
   const std::vector<std::string_view> all = {"AVX2",      "FMA",       "F16C",      "BMI",
                                              "BMI2",      "LZCNT",     "MOVBE",     "AVX-512F",
                                              "AVX-512BW", "AVX-512CD", "AVX-512DQ", "AVX-512VL"};
@@ -352,13 +352,13 @@ TEST_F(ProgramFile, ForAnotherProcessorIsRefusedByFeature) {
                        " (x86-64-v4)\n  hint      compile it with --cpu=native on this machine"));
     }
   }
-  // One that knows AVX2 and nothing newer, as many still do.
+  // An older processor with AVX2 and without later extensions.
   const std::vector<std::string_view> older(all.begin(), all.begin() + 7);
   program_.target = "x86-64-v3";
   EXPECT_NO_THROW(require_target(program_, older));
 }
 
-TEST_F(ProgramFile, ForAProcessorNobodyKnowsIsRefusedWhenLoaded) {
+TEST_F(ProgramFile, LoadRefusesUnknownProcessors) {
   program_.target = "x86-64-v9";
   write_program(program_, path_);
   try {
@@ -370,7 +370,7 @@ TEST_F(ProgramFile, ForAProcessorNobodyKnowsIsRefusedWhenLoaded) {
   }
 }
 
-TEST_F(ProgramFile, CannotBeMadeForAProcessorNobodyKnows) {
+TEST_F(ProgramFile, CompileRefusesUnknownProcessors) {
   try {
     codegen::compile(parse_graph(kNet, all_ops()), cpu_options("x86-64-v5"));
     FAIL() << "it was compiled";
@@ -381,8 +381,8 @@ TEST_F(ProgramFile, CannotBeMadeForAProcessorNobodyKnows) {
   }
 }
 
-// Each of these would make a run read or write where it must not.
-TEST_F(ProgramFile, WhatDoesNotHoldTogetherIsRefusedByName) {
+// Each of these faults would make a run access memory out of bounds.
+TEST_F(ProgramFile, RefusesInconsistentProgramsByName) {
   EXPECT_NO_THROW(verify(program_));
   const auto expect_refusal = [&](const char* part, const auto& spoil) {
     Program program = program_;
@@ -394,7 +394,7 @@ TEST_F(ProgramFile, WhatDoesNotHoldTogetherIsRefusedByName) {
       EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
     }
   };
-  // One that a step uses.
+  // Returns a buffer that a step uses.
   const auto buffer = [](Program& program, Program::Place place) -> Program::Buffer& {
     for (const Program::Step& step : program.steps) {
       for (const std::uint32_t id : step.buffers) {

@@ -21,17 +21,17 @@ Program program_of(const std::vector<std::vector<std::uint32_t>>& steps) {
   return program;
 }
 
-TEST(InPlaceOrder, NobodyReadsBehindTheWrite) {
+TEST(InPlaceOrder, RefusesReadsAfterTheWrite) {
   EXPECT_TRUE(is_read_first(program_of({{0, 2}, {2, 0, 1}}), 0, 0));
   EXPECT_TRUE(is_read_first(program_of({{0, 2}, {2, 1}, {1, 2}}), 0, 0));
   EXPECT_FALSE(is_read_first(program_of({{2, 0, 1}, {0, 2}}), 0, 0));
 }
 
-TEST(InPlaceOrder, AViewIsReadAsWhatItShows) {
+TEST(InPlaceOrder, ReadsOfViewsCount) {
   EXPECT_FALSE(is_read_first(program_of({{2, 1}, {3, 2}}), 0, 0));
 }
 
-TEST(InPlaceOrder, WhatIsNotWrittenOrNoOutputHasNoPlace) {
+TEST(InPlaceOrder, RequiresAWrittenOutput) {
   EXPECT_FALSE(is_read_first(program_of({{0, 2}}), 0, 0));
   Program program = program_of({{0, 2}, {2, 1}});
   program.outputs = {1, 1};
@@ -40,8 +40,8 @@ TEST(InPlaceOrder, WhatIsNotWrittenOrNoOutputHasNoPlace) {
   EXPECT_FALSE(is_read_first(program, 0, 0));
 }
 
-// Twice the same body: what it reads, its second run reads again.
-TEST(InPlaceOrder, BodiesRunAgain) {
+// A body that runs twice: its second run repeats the reads of the first.
+TEST(InPlaceOrder, BodiesRepeatReads) {
   Program program = program_of({{}, {0, 2}, {2, 1}});
   program.steps[0].kind = Program::StepKind::Loop;
   program.loops.emplace_back().end = 3;
@@ -50,7 +50,7 @@ TEST(InPlaceOrder, BodiesRunAgain) {
   EXPECT_TRUE(is_read_first(program, 0, 0));
 }
 
-TEST(InPlaceOrder, AnOperatorMayKeepWhatItReads) {
+TEST(InPlaceOrder, HostOperatorsMayKeepOperands) {
   Program program = program_of({{}, {2, 1}});
   program.steps[0].kind = Program::StepKind::Host;
   program.operators.emplace_back().operands = {0};

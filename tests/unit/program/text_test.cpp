@@ -11,8 +11,8 @@
 namespace tenon::text_test {
 namespace {
 
-// Kernels with versions, an operator with attributes, control flow, text constants, symbols that
-// the run tells.
+// Kernels with versions, an operator with attributes, control flow, text constants, data-dependent
+// symbols.
 constexpr const char* kNet = R"(graph net (x: f32[S, 1, 4], take_first: bool[], words: string[2]) {
   zeros = constant f32[1, 4] splat 0
   weight = constant f32[4, 4] normal(seed = 3, mean = 0.0, deviation = 0.4)
@@ -43,7 +43,7 @@ Program program_of(const char* text) {
   return codegen::compile(parse_graph(text, all_ops()), options);
 }
 
-TEST(ProgramText, ReadsBackWhatItPrints) {
+TEST(ProgramText, RoundTrip) {
   const Program program = program_of(kNet);
   const std::string text = to_string(program);
   Program read = parse_program_text(text);
@@ -60,7 +60,7 @@ TEST(ProgramText, ReadsBackWhatItPrints) {
     EXPECT_EQ(read.buffers[k].dims, program.buffers[k].dims) << k;
 }
 
-TEST(ProgramText, BadTextIsRefusedWithItsPlace) {
+TEST(ProgramText, RefusesBadTextWithItsPosition) {
   const std::string text = to_string(program_of(kNet));
   for (std::size_t size = 0; size + 2 < text.size(); size += 97) {
     EXPECT_THROW(parse_program_text(text.substr(0, size)), Error) << size;
@@ -77,7 +77,7 @@ TEST(ProgramText, BadTextIsRefusedWithItsPlace) {
   EXPECT_EQ(refusal("constants ", "nonsense "), "expected 'constants'");
 }
 
-TEST(PlanText, ReadsBackWhatItPrints) {
+TEST(PlanText, RoundTrip) {
   const Program program = program_of(R"(graph (x: f32[64, 64], w: f32[64, 64]) {
   r = exp(x)
   h = matmul(r, w)

@@ -1,5 +1,5 @@
-// Convolutions by cuDNN, as tests build it (tests/fixtures/fake_cudnn.cpp), where it has kernels
-// for some of what is asked only.
+// cuDNN convolutions against a test library (tests/fixtures/fake_cudnn.cpp) that supports only a
+// given set of operation graphs.
 #include "base/error.h"
 #include "runtime/cuda/library_step.h"
 #include "unit/error_text.h"
@@ -82,7 +82,7 @@ struct Trial {
   }
 };
 
-// Numbers are quarters: sums come out the same in any order.
+// Numbers are quarters: sums are exact in any order.
 void expect_done(const std::vector<std::string>& known, const std::string& done) {
   in_own_process([&](testing::FakeCuda&) {
     FakeCudnn library(known);
@@ -92,17 +92,15 @@ void expect_done(const std::vector<std::string>& known, const std::string& done)
   });
 }
 
-TEST_F(CudaDnn, WhatFollowsASumIsDoneWithItInEitherOrder) {
+TEST_F(CudaDnn, FusesTheEpilogueInEitherOrder) {
   expect_done({"sum", "sum+residual+bias+relu", "sum+bias+residual+relu"},
               "sum+bias+residual+relu");
   expect_done({"sum", "sum+residual+bias+relu"}, "sum+residual+bias+relu");
 }
 
-TEST_F(CudaDnn, WhatNoKernelTakesAlongComesBehindTheSum) {
-  expect_done({"sum"}, "sum bias residual relu");
-}
+TEST_F(CudaDnn, SeparatesUnsupportedEpilogues) { expect_done({"sum"}, "sum bias residual relu"); }
 
-TEST_F(CudaDnn, MuchWorkspaceIsTakenWhereThereIsNoOtherWay) {
+TEST_F(CudaDnn, UsesLargeWorkspacesAsALastResort) {
   in_own_process([](testing::FakeCuda&) {
     FakeCudnn library({"sum", "sum+bias+residual+relu"});
     library.want_workspace(std::int64_t{1} << 30);
@@ -110,7 +108,7 @@ TEST_F(CudaDnn, MuchWorkspaceIsTakenWhereThereIsNoOtherWay) {
   });
 }
 
-TEST_F(CudaDnn, ASumThatNothingComputesIsNamed) {
+TEST_F(CudaDnn, ReportsUnsupportedConvolutions) {
   in_own_process([](testing::FakeCuda&) {
     FakeCudnn library({});
     EXPECT_NE(error_text([] { Trial().made(); }).find("2 images of 3 x 4 x 2"), std::string::npos);

@@ -1,5 +1,5 @@
-// Inputs and outputs on their way to a device and back, by the runtime as it is: kernels in an
-// emulation, the driver one that the tests build (tests/fixtures/fake_cuda.cpp).
+// Transfer of inputs and outputs to and from a device in the unmodified runtime: kernels run in an
+// emulation, and the driver is a test library (tests/fixtures/fake_cuda.cpp).
 #include "ir/text.h"
 #include "ops/registry.h"
 #include "runtime/cuda/staging.h"
@@ -46,7 +46,7 @@ std::vector<std::byte> numbered(std::size_t count) {
   return bytes;
 }
 
-// There and back through rings that are far smaller.
+// To the device and back through rings that are far smaller than the data.
 std::vector<std::byte> there_and_back(const std::vector<std::byte>& bytes,
                                       std::uint64_t ring = 256) {
   Staging in(ring, ring / 4), out(ring, ring / 4);
@@ -62,7 +62,7 @@ std::vector<std::byte> there_and_back(const std::vector<std::byte>& bytes,
   return back;
 }
 
-TEST_F(CudaPorts, PiecesGoThereAndComeBackInOrder) {
+TEST_F(CudaPorts, ChunksKeepTheirOrder) {
   in_own_process([](FakeCuda& device) {
     for (const bool is_early : {false, true}) {
       device.run_copies_early(is_early);
@@ -73,24 +73,23 @@ TEST_F(CudaPorts, PiecesGoThereAndComeBackInOrder) {
   });
 }
 
-TEST_F(CudaPorts, LongPiecesAreCopiedBySeveralThreads) {
+TEST_F(CudaPorts, LargeChunksUseSeveralThreads) {
   in_own_process([](FakeCuda&) {
     const std::vector<std::byte> bytes = numbered((std::size_t{9} << 20) + 3);
     EXPECT_EQ(bytes, there_and_back(bytes, std::uint64_t{2} << 20));
   });
 }
 
-TEST_F(CudaPorts, APlaceThatIsTakenTooEarlyShows) {
+TEST_F(CudaPorts, DetectsEarlyReuseOfASlot) {
   in_own_process([](FakeCuda& device) {
     device.lose(FakeCuda::Lost::WaitsOfHost);
     EXPECT_NE(numbered(1000), there_and_back(numbered(1000)));  // in, and out
   });
-  // In another process: copies that nobody waited for are still to run there, into memory that is
-  // gone.
+  // In another process: pending copies would still write to freed memory.
   in_own_process([](FakeCuda&) { EXPECT_EQ(numbered(1000), there_and_back(numbered(1000))); });
 }
 
-TEST_F(CudaPorts, OrdinaryMemoryIsReadWhenARunIsStarted) {
+TEST_F(CudaPorts, ReadsPageableMemoryAtStart) {
   in_own_process([](FakeCuda&) {
     std::vector<Tensor> inputs = inputs_with(0.25);
     OnDevice context(two_steps(), inputs);
@@ -103,9 +102,8 @@ TEST_F(CudaPorts, OrdinaryMemoryIsReadWhenARunIsStarted) {
   });
 }
 
-// All at once from one thread, and finished in another order: each has a stream and memory of its
-// own.
-TEST_F(CudaPorts, ContextsInFlightGiveTheBitsOfOneAfterAnother) {
+// All started from one thread and finished in another order: each has its own stream and memory.
+TEST_F(CudaPorts, ConcurrentContextsMatchSequentialOnes) {
   in_own_process([](FakeCuda& device) {
     constexpr int kContexts = 3;
     std::vector<std::vector<Tensor>> inputs, expected;
@@ -127,8 +125,8 @@ TEST_F(CudaPorts, ContextsInFlightGiveTheBitsOfOneAfterAnother) {
   });
 }
 
-// What data does wrong in one binding is none of another's, whose kernels may report nothing.
-TEST_F(CudaPorts, AReportIsOfItsOwnBinding) {
+// An error report of one binding does not affect another, whose kernels may be free of reports.
+TEST_F(CudaPorts, ReportsBelongToTheirBinding) {
   in_own_process([](FakeCuda&) {
     const Graph graph = parse_graph(R"(graph (x: f32[4], i: i64[n]) {
   y = gather(x, i)
@@ -152,7 +150,7 @@ TEST_F(CudaPorts, AReportIsOfItsOwnBinding) {
   });
 }
 
-TEST_F(CudaPorts, AWaitThatIsMissingShows) {
+TEST_F(CudaPorts, DetectsMissingWaits) {
   in_own_process([](FakeCuda& device) {
     const std::vector<Tensor> inputs = inputs_with(0.5), changed = inputs_with(2);
     const std::vector<Tensor> expected = OnDevice(two_steps(), changed).run();
@@ -165,8 +163,7 @@ TEST_F(CudaPorts, AWaitThatIsMissingShows) {
     EXPECT_FALSE(are_equal(expected, context.finished()));
     device.lose(FakeCuda::Lost::None);
     EXPECT_TRUE(are_equal(expected, context.run()));
-    // Memory of the device's is written by the caller on its default stream, which the run's waits
-    // for.
+    // The caller writes device memory on its default stream, for which the run's stream waits.
     DeviceMemory place;
     place.allocate(changed[0].bytes().size(), "a test");
     context.read_from(0, reinterpret_cast<const void*>(place.address()));
@@ -187,7 +184,7 @@ TEST_F(CudaPorts, AWaitThatIsMissingShows) {
   });
 }
 
-TEST_F(CudaPorts, MemoryThatIsPinnedIsCopiedAsItIs) {
+TEST_F(CudaPorts, CopiesPinnedMemoryDirectly) {
   in_own_process([](FakeCuda& device) {
     const std::vector<Tensor> inputs = inputs_with(1);
     OnDevice context(two_steps(), inputs);
@@ -210,7 +207,7 @@ TEST_F(CudaPorts, MemoryThatIsPinnedIsCopiedAsItIs) {
     for (std::size_t k = 0; k < made.size(); ++k)
       std::copy_n(static_cast<const std::byte*>(targets[k]), made[k].bytes().size(),
                   made[k].mutable_bytes().data());
-    // All that it pinned itself is for the number that kernels report.
+    // The runtime itself pinned only the number that kernels report.
     EXPECT_EQ(context.context().runner().pinned_bytes(), Staging::room(8));
     EXPECT_TRUE(are_equal(made, context.run()));
     EXPECT_GT(context.context().runner().pinned_bytes(), Staging::room(8));
@@ -220,7 +217,7 @@ TEST_F(CudaPorts, MemoryThatIsPinnedIsCopiedAsItIs) {
   });
 }
 
-TEST_F(CudaPorts, WithoutPinnedMemoryRunsGoOn) {
+TEST_F(CudaPorts, RunsWithoutPinnedMemory) {
   in_own_process([](FakeCuda& device) {
     const std::vector<Tensor> inputs = inputs_with(1);
     const std::vector<Tensor> expected = OnDevice(two_steps(), inputs).run();
@@ -233,7 +230,7 @@ TEST_F(CudaPorts, WithoutPinnedMemoryRunsGoOn) {
   });
 }
 
-TEST_F(CudaPorts, AContextWithARunUnderWayRefusesAnother) {
+TEST_F(CudaPorts, RefusesASecondRunInFlight) {
   in_own_process([](FakeCuda&) {
     const std::vector<Tensor> inputs = inputs_with(1);
     OnDevice context(two_steps(), inputs);
@@ -246,11 +243,11 @@ TEST_F(CudaPorts, AContextWithARunUnderWayRefusesAnother) {
       EXPECT_NE(error_text(ask).find("a run of the context is under way"), std::string::npos);
     }
     EXPECT_TRUE(are_equal(expected, context.finished()));
-    context.start();  // and goes with one under way
+    context.start();  // destroyed with a run in flight
   });
 }
 
-TEST_F(CudaPorts, MemoryThatThereIsNotNamesTheStep) {
+TEST_F(CudaPorts, OutOfMemoryNamesTheStep) {
   in_own_process([](FakeCuda& device) {
     device.limit_device_bytes(256);
     const std::string text = error_text([] { OnDevice(two_steps(), inputs_with(1)); });
@@ -260,7 +257,7 @@ TEST_F(CudaPorts, MemoryThatThereIsNotNamesTheStep) {
   });
 }
 
-TEST_F(CudaPorts, ADeviceThatFailsNamesTheStep) {
+TEST_F(CudaPorts, DeviceFailureNamesTheStep) {
   in_own_process([](FakeCuda& device) {
     const Program program = two_steps();
     const std::string symbol = program.kernels[program.steps.back().kernel].symbol;

@@ -1,6 +1,6 @@
-// Programs that swap on a device, by the runtime as it is: kernels in an emulation, the driver one
-// that the tests build (tests/fixtures/fake_cuda.cpp). Each test's device is in a process of its
-// own.
+// Swapping programs on a device in the unmodified runtime: kernels run in an emulation, and the
+// driver is a test library (tests/fixtures/fake_cuda.cpp). Each test's device is in a separate
+// process.
 #include "base/error.h"
 #include "driver/inputs.h"
 #include "driver/pipeline.h"
@@ -68,7 +68,7 @@ struct Swapping {
   }
 };
 
-TEST_F(CudaSwap, EveryOrderThatEventsAllowGivesTheBitsOfThePlainProgram) {
+TEST_F(CudaSwap, AnyPermittedOrderIsBitIdentical) {
   in_own_process([](FakeCuda& device) {
     const Swapping made;
     const std::vector<Tensor> expected = OnDevice(made.plain, made.inputs).run();
@@ -86,7 +86,7 @@ TEST_F(CudaSwap, EveryOrderThatEventsAllowGivesTheBitsOfThePlainProgram) {
   });
 }
 
-TEST_F(CudaSwap, StatesThatAreHandedOnLearnTheSame) {
+TEST_F(CudaSwap, ForwardedStatesAreBitIdentical) {
   in_own_process([](FakeCuda& device) {
     const Swapping made;
     for (const bool is_early : {false, true}) {
@@ -101,13 +101,13 @@ TEST_F(CudaSwap, StatesThatAreHandedOnLearnTheSame) {
   });
 }
 
-TEST_F(CudaSwap, AWaitThatIsMissingShows) {
+TEST_F(CudaSwap, DetectsMissingWaits) {
   in_own_process([](FakeCuda& device) {
     const Swapping made;
     const std::vector<Tensor> expected = OnDevice(made.plain, made.inputs).run();
     device.lose(FakeCuda::Lost::WaitsOfSteps);
     EXPECT_FALSE(are_equal(expected, OnDevice(made.planned, made.inputs).run(true)));
-    // What is recorded has to come together again.
+    // Every forked stream must join again before the end of capture.
     EXPECT_NE(error_text([&] { OnDevice(made.planned, made.inputs).run(); }).find("UNJOINED"),
               std::string::npos);
     device.lose(FakeCuda::Lost::WaitsOfCopies);
@@ -118,7 +118,7 @@ TEST_F(CudaSwap, AWaitThatIsMissingShows) {
   });
 }
 
-TEST_F(CudaSwap, PinnedMemoryIsTakenOnceAndCounted) {
+TEST_F(CudaSwap, AllocatesPinnedMemoryOnce) {
   in_own_process([](FakeCuda& device) {
     const Swapping made;
     {
@@ -143,9 +143,9 @@ TEST_F(CudaSwap, PinnedMemoryIsTakenOnceAndCounted) {
   });
 }
 
-// A session gives its arena back while others measure, and takes a better plan once it knows how
-// long steps take; states go on as if nothing had happened.
-TEST_F(CudaSwap, ASessionWithinABudgetLearnsWhatOneWithoutDoes) {
+// A session releases its arena during evaluation and adopts a better plan after measuring its
+// steps; states are unaffected.
+TEST_F(CudaSwap, BudgetedSessionIsBitIdentical) {
   in_own_process([](FakeCuda&) {
     SessionOptions options;
     options.thread_count = 1;
@@ -173,7 +173,7 @@ TEST_F(CudaSwap, ASessionWithinABudgetLearnsWhatOneWithoutDoes) {
   });
 }
 
-TEST_F(CudaSwap, TheLinkIsMeasured) {
+TEST_F(CudaSwap, MeasuresTheLink) {
   in_own_process([](FakeCuda&) { EXPECT_GT(cuda::measured_link_bytes_per_s(), 0); });
 }
 

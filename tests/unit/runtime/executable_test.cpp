@@ -1,6 +1,6 @@
-// Under the thread sanitizer these see the runtime, not the kernels: generated code is not
-// instrumented. What holds for it holds by construction: the items of a step write different
-// elements, and steps are parted by the pool's fork and join, which the sanitizer does see.
+// Under the thread sanitizer these tests check the runtime, not the kernels: generated code is not
+// instrumented. Kernels are race-free by construction: the items of a step write disjoint elements,
+// and the pool's fork and join, which the sanitizer sees, separate steps.
 #include "base/error.h"
 #include "driver/compile.h"
 #include "driver/inputs.h"
@@ -26,7 +26,7 @@
 namespace tenon::executable_test {
 namespace {
 
-// A few kinds of step: a product with an epilogue, a reduction over rows, a transpose, a running
+// Several kinds of step: a product with an epilogue, a reduction over rows, a transpose, a running
 // sum.
 constexpr const char* kNet = R"(graph net (x: f32[24, 32]) {
   w = constant f32[32, 40] normal(seed = 1, mean = 0.0, deviation = 0.3)
@@ -64,7 +64,7 @@ void run(Context& context, const std::vector<float>& input, Result& result) {
   context.run(inputs, outputs);
 }
 
-TEST(Contexts, OfOneModelRunAtOnceOnDifferentInputs) {
+TEST(Contexts, OfOneModelRunConcurrently) {
   constexpr std::size_t kThreads = 6, kRounds = 40;
   std::vector<Result> expected(kThreads);
   Context alone(net(), 1);
@@ -90,7 +90,7 @@ TEST(Contexts, OfOneModelRunAtOnceOnDifferentInputs) {
   EXPECT_EQ(wrong, 0);
 }
 
-TEST(Contexts, GiveTheSameBitsOnAnyNumberOfThreads) {
+TEST(Contexts, AreBitIdenticalOnAnyThreads) {
   Result first;
   for (const int threads : {1, 2, 3, 7, 0}) {
     Context context(net(), threads);
@@ -119,13 +119,13 @@ TEST(Contexts, AllocateNothingWhileRunning) {
     context.run(inputs, outputs, watch);
     EXPECT_EQ(allocation_count() - before_timed, 0u) << threads << " threads";
   }
-  const std::size_t before = allocation_count();  // the count does count
+  const std::size_t before = allocation_count();  // guards the counter itself
   ::operator delete(::operator new(8));
   EXPECT_EQ(allocation_count() - before, 1u);
 }
 
-// Two products, whose weights take several blocks each; those of the first are so many that they
-// are compared while they are read. As a file has it.
+// File of two products, whose weights take several checksum blocks each; those of the first are
+// large enough to be verified while they are read.
 std::string file_of_two_products() {
   constexpr const char* text = R"(graph net (x: f32[8, 500]) {
   v = constant f32[500, 700] normal(seed = 1, mean = 0.0, deviation = 0.1)
@@ -161,7 +161,7 @@ struct TwoProducts {
   }
 };
 
-TEST(ConstantsOfAFile, AreRefusedWhicheverBlockWasAltered) {
+TEST(ConstantsOfAFile, RefuseAnAlteredBlock) {
   const std::string file = file_of_two_products();
   const std::size_t constant_bytes = model_in(file)->program().constant_bytes;
   ASSERT_GT(constant_bytes, 5 * kChecksumBlock);
@@ -178,8 +178,9 @@ TEST(ConstantsOfAFile, AreRefusedWhicheverBlockWasAltered) {
   }
 }
 
-// All of them compare, none waits for another; the second run finds everything compared.
-TEST(ConstantsOfAFile, AreComparedByContextsAtOnce) {
+// All contexts verify concurrently without waiting for each other; the second run skips verified
+// blocks.
+TEST(ConstantsOfAFile, ConcurrentVerification) {
   constexpr std::size_t kThreads = 5;
   const auto model = model_in(file_of_two_products());
   std::latch start(kThreads);
@@ -196,7 +197,7 @@ TEST(ConstantsOfAFile, AreComparedByContextsAtOnce) {
   for (const TwoProducts& each : values) EXPECT_EQ(each.y, values[0].y);
 }
 
-TEST(ConstantsOfAFile, AreComparedWithoutAllocating) {
+TEST(ConstantsOfAFile, VerificationDoesNotAllocate) {
   for (const int threads : {1, 3}) {
     Context context(model_in(file_of_two_products()), threads);
     TwoProducts values;
@@ -206,7 +207,7 @@ TEST(ConstantsOfAFile, AreComparedWithoutAllocating) {
   }
 }
 
-TEST(ContextUse, IsRefusedToASecondUntilTheFirstIsDone) {
+TEST(ContextUse, RefusesConcurrentUse) {
   std::atomic_flag is_in_use;
   {
     const ContextUse first(is_in_use);
@@ -216,8 +217,8 @@ TEST(ContextUse, IsRefusedToASecondUntilTheFirstIsDone) {
   EXPECT_NO_THROW(ContextUse fourth(is_in_use));
 }
 
-// Threads that hammer one context: each run succeeds alone or is refused whole; none is mixed up.
-TEST(Contexts, OneUsedByTwoThreadsAtOnceSaysSo) {
+// Threads that share one context: each run succeeds alone or is refused; results never mix.
+TEST(Contexts, ConcurrentUseIsReported) {
   Context context(net(), 2);
   std::atomic<int> refused{0}, wrong{0};
   std::vector<Result> expected(2);
@@ -243,7 +244,7 @@ TEST(Contexts, OneUsedByTwoThreadsAtOnceSaysSo) {
   EXPECT_GT(refused, 0);
   EXPECT_EQ(wrong, 0);
   Result after;
-  run(context, input_of(0), after);  // and it works on
+  run(context, input_of(0), after);  // and it continues to work
   EXPECT_TRUE(after == expected[0]);
 }
 

@@ -22,7 +22,7 @@ TEST(GuardedCall, CopiesInAndBack) {
       auto* in = static_cast<float*>(pointers[0]);
       auto* out = static_cast<float*>(pointers[1]);
       EXPECT_NE(in, x);
-      EXPECT_EQ(pointers[1], pointers[2]);  // one lies over the other
+      EXPECT_EQ(pointers[1], pointers[2]);  // one overlaps the other
       for (int k = 0; k < 3; ++k) out[k] = 2 * in[k];
     }
     EXPECT_EQ(pointers[0], x);
@@ -32,7 +32,7 @@ TEST(GuardedCall, CopiesInAndBack) {
 
 volatile float sink;
 
-TEST(GuardedCallDeathTest, EndsWhatGoesOutside) {
+TEST(GuardedCallDeathTest, TerminatesOnOutOfBoundsAccess) {
   float x[3] = {1, 2, 3};
   void* pointers[] = {x};
   const GuardedCall::Argument arguments[] = {{x, 12, true}};
@@ -56,8 +56,8 @@ TEST(GuardedCallDeathTest, EndsWhatGoesOutside) {
       "");
 }
 
-// Kernels with tiles, tails, windows past edges and scratch stay inside.
-TEST(GuardedCall, KernelsStayInside) {
+// Kernels with register tiles, remainders, windows past edges and scratch stay in bounds.
+TEST(GuardedCall, KernelsStayInBounds) {
   const Graph graph = parse_graph(R"(graph (x: f32[1, 3, 7, 7], a: f32[5, 13], b: f32[13, 9]) {
   w = constant f32[5, 3, 3, 3] normal(seed = 1, mean = 0.0, deviation = 0.2)
   c = conv(x, w) {pads = [1, 1, 1, 1]}
@@ -85,7 +85,7 @@ TEST(GuardedCall, KernelsStayInside) {
   }
 }
 
-TEST(GuardedCall, RefusesOtherWords) {
+TEST(GuardedCall, RefusesUnknownModes) {
   ASSERT_EQ(setenv("TENON_GUARD", "both", 1), 0);
   EXPECT_THROW(guarded_end(), Error);
   ASSERT_EQ(unsetenv("TENON_GUARD"), 0);

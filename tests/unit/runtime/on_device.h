@@ -19,7 +19,7 @@
 
 namespace tenon::testing {
 
-/// A program on the device, with what it is run on.
+/// A program on the device, with its inputs.
 class OnDevice {
  public:
   OnDevice(const Program& program, const std::vector<Tensor>& inputs)
@@ -44,7 +44,7 @@ class OnDevice {
     }
     return outputs;
   }
-  /// In two halves; outputs are there after the second.
+  /// Starts a run; outputs are valid after `finish`.
   void start() {
     started_ = places();
     context_.start(sources_, targets_of(started_));
@@ -60,7 +60,7 @@ class OnDevice {
       context_.fetch_output(k, outputs[k].mutable_bytes().data());
     return outputs;
   }
-  /// From now on states go on from what a run left.
+  /// Later runs continue from the states that a run produced.
   void hand_on(const std::vector<State>& states) {
     std::vector<Feedback> kept;
     for (const State& state : states) kept.push_back({state.input, state.output});
@@ -69,7 +69,7 @@ class OnDevice {
   void go_on_with(const std::vector<State>& states) {
     for (const State& state : states) sources_[state.input] = nullptr;
   }
-  /// From now on an input lies elsewhere.
+  /// Later runs read an input from another address.
   void read_from(std::size_t input, const void* place) { sources_[input] = place; }
   std::vector<Tensor> places() const {
     std::vector<Tensor> outputs;
@@ -98,7 +98,7 @@ inline bool are_equal(const std::vector<Tensor>& a, const std::vector<Tensor>& b
   return std::ranges::equal(a, b, [](const Tensor& x, const Tensor& y) { return identical(x, y); });
 }
 
-/// What one of the processes compiled the next one finds.
+/// Fixture whose child processes share a cache of compiled kernels.
 class FakeDeviceTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -112,7 +112,7 @@ class FakeDeviceTest : public ::testing::Test {
   static inline bool is_first_ = false;
 };
 
-/// The body's failures are those of the process, which has the driver of the tests.
+/// Runs the body in a child process with the fake driver, and forwards its failures.
 inline void in_own_process(const std::function<void(FakeCuda&)>& body) {
   if (!has_compiler()) GTEST_SKIP() << kNeedsCompiler;
   ::testing::FLAGS_gtest_death_test_style = "threadsafe";

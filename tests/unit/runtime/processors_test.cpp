@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A folder with the files that the system would show.
+// Temporary copy of the files that /proc and /sys would contain.
 class ControlGroups : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -32,54 +32,54 @@ class ControlGroups : public ::testing::Test {
   fs::path root_;
 };
 
-TEST_F(ControlGroups, NoneIsNoLimit) { EXPECT_TRUE(std::isinf(limit())); }
+TEST_F(ControlGroups, UnlimitedWithoutGroups) { EXPECT_TRUE(std::isinf(limit())); }
 
-TEST_F(ControlGroups, TheNewKindOfTheProcess) {
+TEST_F(ControlGroups, Version2) {
   put("proc/self/cgroup", "0::/jobs/this\n");
   put("sys/fs/cgroup/jobs/this/cpu.max", "150000 100000\n");
   EXPECT_DOUBLE_EQ(limit(), 1.5);
 }
 
-TEST_F(ControlGroups, TheOneAroundIsTighter) {
+TEST_F(ControlGroups, TighterParentGroup) {
   put("proc/self/cgroup", "0::/jobs/this\n");
   put("sys/fs/cgroup/jobs/cpu.max", "50000 100000\n");
   put("sys/fs/cgroup/jobs/this/cpu.max", "400000 100000\n");
   EXPECT_DOUBLE_EQ(limit(), 0.5);
 }
 
-TEST_F(ControlGroups, MaxIsNoLimit) {
+TEST_F(ControlGroups, UnlimitedMax) {
   put("proc/self/cgroup", "0::/\n");
   put("sys/fs/cgroup/cpu.max", "max 100000\n");
   EXPECT_TRUE(std::isinf(limit()));
 }
 
-TEST_F(ControlGroups, TheOldKind) {
+TEST_F(ControlGroups, Version1) {
   put("proc/self/cgroup", "7:cpuset:/\n3:cpu,cpuacct:/jobs\n2:memory:/jobs\n");
   put("sys/fs/cgroup/cpu,cpuacct/jobs/cpu.cfs_quota_us", "300000\n");
   put("sys/fs/cgroup/cpu,cpuacct/jobs/cpu.cfs_period_us", "100000\n");
   EXPECT_DOUBLE_EQ(limit(), 3);
 }
 
-TEST_F(ControlGroups, TheOldKindWithoutLimit) {
+TEST_F(ControlGroups, Version1Unlimited) {
   put("proc/self/cgroup", "3:cpu:/jobs\n");
   put("sys/fs/cgroup/cpu/jobs/cpu.cfs_quota_us", "-1\n");
   put("sys/fs/cgroup/cpu/jobs/cpu.cfs_period_us", "100000\n");
   EXPECT_TRUE(std::isinf(limit()));
 }
 
-TEST_F(ControlGroups, AContainerWhosePathIsTheHosts) {
+TEST_F(ControlGroups, ContainerWithHostPath) {
   put("proc/self/cgroup", "0::/docker/0123456789\n");
   put("sys/fs/cgroup/cpu.max", "200000 100000\n");
   EXPECT_DOUBLE_EQ(limit(), 2);
 }
 
-TEST_F(ControlGroups, NonsenseIsNoLimit) {
+TEST_F(ControlGroups, IgnoresMalformedFiles) {
   put("proc/self/cgroup", "nonsense\n:\n::\n1:cpu:relative\n0::relative/path\n");
   put("sys/fs/cgroup/cpu.max", "many 0\n");
   EXPECT_TRUE(std::isinf(limit()));
 }
 
-TEST_F(ControlGroups, ThreadsAreOneAtLeastAndAPartCountsAsOne) {
+TEST_F(ControlGroups, RoundsFractionsUpToOneThread) {
   put("proc/self/cgroup", "0::/\n");
   put("sys/fs/cgroup/cpu.max", "10000 100000\n");
   EXPECT_EQ(usable_threads(root_.string()), 1);
@@ -91,7 +91,7 @@ TEST_F(ControlGroups, ThreadsFollowAffinity) {
   ASSERT_EQ(sched_getaffinity(0, sizeof(before), &before), 0);
   EXPECT_EQ(usable_threads(root_.string()), CPU_COUNT(&before));
   int in_thread = 0;
-  std::thread([&] {  // the affinity is this thread's alone
+  std::thread([&] {  // the affinity applies to this thread only
     cpu_set_t one;
     CPU_ZERO(&one);
     for (int k = 0; k < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++k) {

@@ -30,8 +30,7 @@ struct Counts {
   }
 };
 
-// Polls until it holds; a test that waits for something that must happen has no other limit than
-// patience.
+// Polls until the condition holds, without a timeout: the awaited event must happen.
 template <class Condition>
 bool comes_true(const Condition& condition) {
   for (int k = 0; k < 30000 && !condition(); ++k)
@@ -39,7 +38,7 @@ bool comes_true(const Condition& condition) {
   return condition();
 }
 
-TEST(ThreadPool, DoesEveryItemOnce) {
+TEST(ThreadPool, RunsEveryItemOnce) {
   ThreadPool pool(4);
   pool.reserve(6);
   ThreadPool::Caller caller(pool);
@@ -58,8 +57,8 @@ TEST(ThreadPool, DoesEveryItemOnce) {
   }
 }
 
-// Where nobody takes of another's share: two threads that wait for each other.
-TEST(ThreadPool, EachGoesThroughItsShareInTheOrderAskedFor) {
+// Two threads that wait for each other prevent work stealing.
+TEST(ThreadPool, RunsSharesInTheRequestedOrder) {
   ThreadPool pool(2);
   pool.reserve(1);
   ThreadPool::Caller caller(pool);
@@ -85,7 +84,7 @@ TEST(ThreadPool, EachGoesThroughItsShareInTheOrderAskedFor) {
   }
 }
 
-TEST(ThreadPool, ServesSeveralCallersAtOnce) {
+TEST(ThreadPool, ServesConcurrentCallers) {
   for (const int capacity : {2, 6}) {
     ThreadPool pool(capacity);
     pool.reserve(3);
@@ -107,7 +106,8 @@ TEST(ThreadPool, ServesSeveralCallersAtOnce) {
   }
 }
 
-// Items that end only when so many threads are in them at once: it hangs if fewer help.
+// Items that end only when the given number of threads run them concurrently: fewer helpers hang
+// the test.
 struct Meeting {
   std::latch everybody;
   explicit Meeting(int threads) : everybody(threads) {}
@@ -116,8 +116,8 @@ struct Meeting {
   }
 };
 
-TEST(ThreadPool, ALoneCallerGetsAllItAsksFor) {
-  ThreadPool pool(2);  // even more than there are processors
+TEST(ThreadPool, SingleCallerGetsAllThreads) {
+  ThreadPool pool(2);  // also more than the number of processors
   pool.reserve(4);
   ThreadPool::Caller caller(pool);
   Meeting meeting(5);
@@ -125,21 +125,21 @@ TEST(ThreadPool, ALoneCallerGetsAllItAsksFor) {
   EXPECT_EQ(pool.activity().workers, 4);
 }
 
-TEST(ThreadPool, CallersAtOnceShareTheCapacity) {
+TEST(ThreadPool, ConcurrentCallersShareTheCapacity) {
   ThreadPool pool(3);
   pool.reserve(2);
   ThreadPool::Caller one(pool), two(pool);
   Meeting meeting(2);
   one.for_each(2, 1, 8, Meeting::run, &meeting);  // the third thread is free
   Counts counts(64);
-  ThreadPool::Caller three(pool);  // now none is
+  ThreadPool::Caller three(pool);  // now all are busy
   for (ThreadPool::Caller* caller : {&one, &two, &three})
     caller->for_each(64, 1, 8, Counts::run, &counts);
   EXPECT_EQ(counts.highest_thread, 0u);
   for (const std::atomic<int>& items : counts.done) EXPECT_EQ(items, 3);
 }
 
-TEST(ThreadPool, HelpersAreMadeForSeveralUpToTheCapacity) {
+TEST(ThreadPool, CreatesHelpersUpToTheCapacity) {
   ThreadPool pool(4);
   for (int k = 0; k < 9; ++k) pool.reserve(1);
   EXPECT_EQ(pool.activity().workers, 3);
@@ -154,7 +154,7 @@ TEST(ThreadPool, SleepsWhenIdleAndWakesForWork) {
     ASSERT_TRUE(comes_true([&] { return pool.activity().asleep == 2; }));
     const std::uint64_t sleeps = pool.activity().sleeps;
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    EXPECT_EQ(pool.activity().sleeps, sleeps);  // nobody woke to look around
+    EXPECT_EQ(pool.activity().sleeps, sleeps);  // idle threads did not wake
     EXPECT_EQ(pool.activity().asleep, 2);
     ThreadPool::Caller caller(pool);
     Meeting meeting(3);

@@ -8,7 +8,7 @@
 namespace tenon::watch_test {
 namespace {
 
-TEST(Watch, TicksAreTime) {
+TEST(Watch, ConvertsTicksToTime) {
   const auto begin = std::chrono::steady_clock::now();
   const std::uint64_t first = ticks();
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -18,9 +18,9 @@ TEST(Watch, TicksAreTime) {
   EXPECT_NEAR(static_cast<double>(last - first) * seconds_per_tick(), seconds, 0.1 * seconds);
 }
 
-// Steps that ran follow each other; one that was left out has no event. A step's kernel begins with
-// its first piece.
-TEST(Watch, EventsAreOfStepsThatRan) {
+// Executed steps are consecutive; a skipped step has no event. A step's kernel begins with its
+// first work item.
+TEST(Watch, RecordsExecutedSteps) {
   Watch watch;
   watch.prepare(3, 2);
   watch.begin_run();
@@ -39,14 +39,15 @@ TEST(Watch, EventsAreOfStepsThatRan) {
   EXPECT_EQ(events.pieces[0].thread, 1);
   EXPECT_EQ(events.pieces[0].begin, first);
   EXPECT_LE(events.pieces[0].end, events.steps[0].end);
-  // Nobody shared the second: the run's own thread did it.
+  // The second step ran on the caller's thread alone.
   EXPECT_EQ(events.pieces[1].thread, 0);
   EXPECT_EQ(events.pieces[1].begin, events.steps[1].kern);
   EXPECT_EQ(events.pieces[1].end, events.steps[1].end);
   EXPECT_LT(events.steps[1].kern, events.steps[1].end);
 }
 
-// One step in three is timed, in each run others, and none twice in a row of three runs.
+// A sampling rate of three times one step in three per run, other steps in each run, and every step
+// once in three runs.
 TEST(Watch, SamplesSteps) {
   constexpr std::size_t kSteps = 11, kStride = 3;
   Watch watch;
@@ -68,8 +69,8 @@ TEST(Watch, SamplesSteps) {
   EXPECT_EQ(seen, std::vector<int>(kSteps, 1));
 }
 
-// A device tells how long its steps took.
-TEST(Watch, TakesADevicesWord) {
+// A device reports the durations of its steps.
+TEST(Watch, UsesDeviceTimes) {
   Watch watch;
   watch.prepare(3, 1);
   watch.begin_run();

@@ -11,7 +11,7 @@
 namespace tenon::cpu_facts_test {
 namespace {
 
-// A folder as the system lists caches in.
+// Temporary copy of the folder in which the system lists caches.
 class Listing {
  public:
   Listing() : folder_(::testing::TempDir() + "caches") { std::filesystem::remove_all(folder_); }
@@ -31,7 +31,7 @@ class Listing {
   std::string folder_;
 };
 
-TEST(CpuFacts, AreWhatEstimatesWereTunedWith) {
+TEST(CpuFacts, DescribedProcessors) {
   const nests::FusionPrices prices = fusion_prices(cpu_facts("zen4"));
   EXPECT_DOUBLE_EQ(prices.kernel_bytes, 128 * 1024);
   EXPECT_DOUBLE_EQ(prices.fork_bytes, 32 * 1024);
@@ -45,7 +45,7 @@ TEST(CpuFacts, AreWhatEstimatesWereTunedWith) {
   EXPECT_DOUBLE_EQ(cpu_facts("zen4").products_per_cycle(), 16);
 }
 
-TEST(CpuFacts, EachMachineHasItsOwn) {
+TEST(CpuFacts, DistinguishesMachines) {
   const TargetFacts wide = cpu_facts("sapphire-rapids"), narrow = cpu_facts("haswell");
   EXPECT_EQ(wide.instructions, "x86-64-v4");
   EXPECT_EQ(narrow.instructions, "x86-64-v3");
@@ -58,14 +58,14 @@ TEST(CpuFacts, EachMachineHasItsOwn) {
   EXPECT_GT(fusion_prices(wide).local_bytes, fusion_prices(narrow).local_bytes);
 }
 
-TEST(CpuFacts, LevelsOfTheArchitectureDifferInInstructionsAlone) {
+TEST(CpuFacts, LevelsDifferInInstructionsOnly) {
   const TargetFacts v3 = cpu_facts("x86-64-v3"), v4 = cpu_facts("x86-64-v4");
   EXPECT_EQ(v3.levels, v4.levels);
   EXPECT_EQ(v3.vector_bits, 256U);
   EXPECT_EQ(v4.vector_bits, 512U);
 }
 
-TEST(CpuFacts, ThisMachineIsRead) {
+TEST(CpuFacts, ReadsThisMachine) {
   const TargetFacts facts = cpu_facts("native");
   EXPECT_EQ(facts.name, "native");
   EXPECT_GE(facts.units, 1U);
@@ -74,7 +74,7 @@ TEST(CpuFacts, ThisMachineIsRead) {
   EXPECT_EQ(facts.memory().bytes, 0U);
 }
 
-TEST(CpuFacts, CachesAreThoseThatTheSystemLists) {
+TEST(CpuFacts, ReadsListedCaches) {
   Listing listing;
   listing.add(0, "1", "Data", "48K", "12");
   listing.add(1, "1", "Instruction", "32K", "8");
@@ -88,10 +88,10 @@ TEST(CpuFacts, CachesAreThoseThatTheSystemLists) {
   EXPECT_EQ(facts.memory(), known.memory());
 }
 
-TEST(CpuFacts, WhatTheSystemDoesNotListIsAsDescribed) {
+TEST(CpuFacts, MissingCachesUseDefaults) {
   const TargetFacts known = cpu_facts("zen4");
   EXPECT_EQ(with_listed_caches(known, "/nowhere").levels, known.levels);
-  // No third level: the second is the last before memory.
+  // Without a third level, the second is the last-level cache.
   Listing listing;
   listing.add(0, "1", "Data", "32K", "8");
   listing.add(1, "2", "Unified", "not a size", "8");
@@ -102,7 +102,7 @@ TEST(CpuFacts, WhatTheSystemDoesNotListIsAsDescribed) {
   EXPECT_EQ(facts.shared_cache().bytes, 512U << 10);
 }
 
-TEST(CpuFacts, OtherNamesAreRefused) {
+TEST(CpuFacts, RefusesUnknownNames) {
   EXPECT_EQ(error_text([] { cpu_facts("zen5"); }),
             "no processor is called 'zen5'\n  hint      did you mean 'zen4'?");
 }

@@ -5,14 +5,14 @@
 namespace tenon::gpu_facts_test {
 namespace {
 
-TEST(GpuFacts, AreOfTargetsThatAreGpus) {
+TEST(GpuFacts, OnlyForGpuTargets) {
   EXPECT_TRUE(is_gpu_target("cuda"));
   EXPECT_TRUE(is_gpu_target(gpu_facts("sm_90a").name));
   for (const char* other : {"", "native", "x86-64-v3", "cudagraph", "cuda_90", "cuda:zen4"})
     EXPECT_FALSE(is_gpu_target(other)) << other;
 }
 
-TEST(GpuFacts, ProductsHaveTilesOfOurOwnFromCapability80On) {
+TEST(GpuFacts, GeneratedTilesFromCapability80) {
   EXPECT_EQ(compute_capability("sm_90a"), 90);
   EXPECT_EQ(compute_capability("sm_120"), 120);
   for (const char* architecture : {"sm_80", "sm_89", "sm_90a"})
@@ -20,11 +20,12 @@ TEST(GpuFacts, ProductsHaveTilesOfOurOwnFromCapability80On) {
   EXPECT_FALSE(with_byte_products(gpu_facts("sm_75")).multiplies_bytes());
 }
 
-TEST(GpuFacts, DroppingDigitsIsFasterOnlyWhereItIsAllowed) {
+TEST(GpuFacts, Tf32IsFasterOnlyIfAllowed) {
   const TargetFacts facts = gpu_facts("sm_90a");
   EXPECT_GT(facts.flops_per_s(DType::F32, true), facts.flops_per_s(DType::F32));
   EXPECT_EQ(facts.flops_per_s(DType::BF16, true), facts.flops_per_s(DType::BF16));
-  EXPECT_EQ(facts.flops_per_s(DType::U8), facts.flops_per_s(DType::F32));  // nothing is stated
+  // int8 has no stated rate
+  EXPECT_EQ(facts.flops_per_s(DType::U8), facts.flops_per_s(DType::F32));
 }
 
 }  // namespace

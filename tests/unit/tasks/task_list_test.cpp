@@ -42,7 +42,7 @@ constexpr const char* kList = R"(tasks net {
 }
 )";
 
-TEST(TaskList, PrintsWhatWasRead) {
+TEST(TaskList, TextRoundTrip) {
   const TaskList list = parse_tasks(kList);
   EXPECT_EQ(to_string(list), kList);
   EXPECT_NO_THROW(verify(list));
@@ -52,8 +52,8 @@ TEST(TaskList, PrintsWhatWasRead) {
   EXPECT_EQ(list.buffers[2].form->source, 1U);
 }
 
-// With symbols, packed constants, copies that make padding, a product with a residual, an output
-// that is a view.
+// With symbols, packed constants, padded copies, a product with a residual, an output that is a
+// view.
 constexpr const char* kNet = R"(graph net (x: f32[N, 20, 20, 16]@NHWC, z: f32[N, 8]) {
   w: f32[3, 3, 16, 16]@HWIO = constant f32[3, 3, 16, 16] normal(seed = 1, mean = 0.0, deviation = 0.1)
   c = conv(x, w) {pads = [1, 1, 1, 1]}
@@ -66,7 +66,7 @@ constexpr const char* kNet = R"(graph net (x: f32[N, 20, 20, 16]@NHWC, z: f32[N,
 }
 )";
 
-TEST(TaskList, OfANetworkPrintsParsesAndHoldsTogether) {
+TEST(TaskList, NetworkRoundTripsAndVerifies) {
   const TaskList list = codegen::select(parse_graph(kNet, all_ops()), cpu_options("x86-64-v3"));
   EXPECT_NO_THROW(verify(list));
   const std::string text = to_string(list);
@@ -78,8 +78,8 @@ TEST(TaskList, OfANetworkPrintsParsesAndHoldsTogether) {
   EXPECT_EQ(list.tasks.back().kind, TaskList::Task::Kind::Copy);
 }
 
-// An operator without a kernel, a choice, a loop that hands on and stacks: one list, in which
-// bodies stand behind their task.
+// A host operator, a branch, and a loop that carries and stacks: one list, in which bodies follow
+// their task.
 constexpr const char* kMixed = R"(graph net (x: f32[S, 1, 4], take_first: bool[]) {
   zeros = constant f32[1, 4] splat 0
   last, ys = scan(zeros, x) {state_count = 1} body = graph step (h: f32[1, 4], part: f32[1, 4]) {
@@ -101,7 +101,7 @@ constexpr const char* kMixed = R"(graph net (x: f32[S, 1, 4], take_first: bool[]
 }
 )";
 
-TEST(TaskList, OfControlFlowPrintsParsesAndHoldsTogether) {
+TEST(TaskList, ControlFlowRoundTripsAndVerifies) {
   const TaskList list = codegen::select(parse_graph(kMixed, all_ops()), cpu_options("x86-64-v3"));
   EXPECT_NO_THROW(verify(list));
   const std::string text = to_string(list);
@@ -113,12 +113,12 @@ TEST(TaskList, OfControlFlowPrintsParsesAndHoldsTogether) {
   EXPECT_EQ(kinds[TaskList::Task::Kind::Loop], 1) << text;
   EXPECT_EQ(kinds[TaskList::Task::Kind::Branch], 1) << text;
   EXPECT_EQ(kinds[TaskList::Task::Kind::Host], 1) << text;
-  // What extents the run finds out tells a symbol, and what follows is sized by it.
+  // A data-dependent extent defines a symbol, and later buffers are sized by it.
   EXPECT_NE(text.find("doubled: i64[3, "), std::string::npos) << text;
   EXPECT_NE(text.find("sized"), std::string::npos) << text;
 }
 
-TEST(TaskList, BodiesThatDoNotHoldTogetherAreFound) {
+TEST(TaskList, VerifierFindsInconsistentBodies) {
   const TaskList whole = codegen::select(parse_graph(kMixed, all_ops()), cpu_options("x86-64-v3"));
   const auto broken = [&](const std::function<void(TaskList::Task&)>& change) {
     TaskList list = whole;
@@ -141,8 +141,8 @@ TEST(TaskList, BodiesThatDoNotHoldTogetherAreFound) {
   });
 }
 
-// What has no elements is made by no task, and may be read all the same.
-TEST(TaskList, ReadsOfNothingHold) {
+// Reading an empty buffer requires no producer.
+TEST(TaskList, ReadsOfEmptyBuffersVerify) {
   const char* text =
       "graph (x: f16[1, 0, 1, 1]) {\n  a = sub(x, x)\n  y = pad(a) {pads = [0, 1, 0, 0, 0, 0, 1, "
       "1]}\n"
@@ -151,7 +151,7 @@ TEST(TaskList, ReadsOfNothingHold) {
   EXPECT_NO_THROW(verify(list));
 }
 
-TEST(TaskList, BadTextIsRefusedWithItsPlace) {
+TEST(TaskList, RefusesBadTextWithItsPosition) {
   const auto refusal = [](const std::string& from, const std::string& to) {
     std::string text = kList;
     text.replace(text.find(from), from.size(), to);
@@ -183,7 +183,7 @@ void expect_broken(const std::string& what, const std::function<void(TaskList&)>
   }
 }
 
-TEST(TaskList, WhatDoesNotHoldTogetherIsFound) {
+TEST(TaskList, VerifierFindsInconsistentTasks) {
   expect_broken("what it reads is there",
                 [](TaskList& list) { std::swap(list.tasks[0], list.tasks[1]); });
   expect_broken("an output is written", [](TaskList& list) { list.tasks.pop_back(); });
