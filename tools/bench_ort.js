@@ -6,7 +6,7 @@ const path = require('path');
 const [, , modulePath, model, folder, threads, seconds] = process.argv;
 const ort = require(modulePath);
 
-// A .npy file of f32, i64 or bool, which is all that the built-in networks take.
+// Reads a .npy file of f32, i64 or bool, the input types of the built-in networks.
 function readNpy(file) {
   const bytes = fs.readFileSync(file);
   const headerBytes = bytes[6] === 1 ? bytes.readUInt16LE(8) : bytes.readUInt32LE(8);

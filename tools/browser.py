@@ -1,4 +1,4 @@
-"""A browser without a screen, driven over a pipe with the DevTools protocol. Needs Debian's chromium and nothing else."""
+"""A headless browser, driven through a pipe with the DevTools protocol. Requires only Debian's chromium."""
 
 import base64
 import json
@@ -15,7 +15,7 @@ def find_browser():
 
 
 class Browser:
-    """One page. `errors` has what it complained about: exceptions, console errors, failed loads."""
+    """One page. `errors` collects exceptions, console errors and failed loads."""
 
     def __init__(self, width=1280, height=860):
         self.folder = tempfile.mkdtemp(prefix="tenon-browser-")
@@ -99,7 +99,7 @@ class Browser:
                 return message["result"]
 
     def ask(self, expression):
-        """The value of an expression of the page's, waited for where it is a promise."""
+        """Returns the value of an expression in the page; awaits promises."""
         answer = self.call("Runtime.evaluate", {"expression": expression, "returnByValue": True, "awaitPromise": True})
         if "exceptionDetails" in answer:
             details = answer["exceptionDetails"]
@@ -107,7 +107,7 @@ class Browser:
         return answer["result"].get("value")
 
     def open(self, path):
-        """Gives the seconds until the page has drawn itself."""
+        """Opens a page and returns the seconds until it is drawn."""
         begin = time.monotonic()
         self.call("Page.navigate", {"url": "file://" + os.path.abspath(path)})
         deadline = begin + 60
@@ -119,7 +119,7 @@ class Browser:
         return time.monotonic() - begin
 
     def settle(self):
-        """Waits until what was asked for is drawn."""
+        """Waits until pending changes are drawn."""
         self.ask("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
     def resize(self, width, height):

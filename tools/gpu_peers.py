@@ -1,12 +1,12 @@
-"""PyTorch's side of tools/gpu_check: the same networks, timed in the modes that people use.
+"""PyTorch's side of tools/gpu_check: the same networks, timed in PyTorch's common modes.
 
-  python3 tools/gpu_peers.py serve            a line of stdin is a work; its answer is lines of JSON, the last {"done": …}
-  python3 tools/gpu_peers.py prepare WORK…    compiles them, so that the compiler's cache on disk knows them
-  python3 tools/gpu_peers.py list             the works
+  python3 tools/gpu_peers.py serve            each line of stdin names a workload; the answer is lines of JSON, the last {"done": …}
+  python3 tools/gpu_peers.py prepare WORK…    compiles workloads to fill the compiler's cache on disk
+  python3 tools/gpu_peers.py list             lists the workloads
 
-An answer's line has work, mode, ms (the median), least_ms and, of training, peak_bytes: what PyTorch's allocator held at most.
-Convolutions are searched for (`cudnn.benchmark`), images are channels last, f32 may be computed in tf32.
-TENON_PEERS_DEVICE=cpu runs all of it once on a processor, to see that it runs.
+A line of an answer has work, mode, ms (the median), least_ms and, for training, peak_bytes: the peak of PyTorch's
+allocator. `cudnn.benchmark` is on, images are channels last, f32 may be computed in tf32.
+TENON_PEERS_DEVICE=cpu runs everything once on a processor, as a smoke test.
 """
 
 import contextlib
@@ -19,8 +19,8 @@ import time
 DEVICE = os.environ.get("TENON_PEERS_DEVICE", "cuda")
 ON_GPU = DEVICE == "cuda"
 INFERENCE = ("eager", "graph", "compile")
-# Work: (how it is made, its arguments, modes). Of U-Net only the mode that was always the fastest: searching for convolutions
-# takes most of the time there.
+# Workload: (constructor, arguments, modes). U-Net has only its fastest mode, because the search for convolution
+# algorithms takes most of its time.
 WORKS = {
     "conv": ("document_convolution", (), INFERENCE),
     "resnet50 f16 b1": ("resnet50", (1, "float16"), INFERENCE),
@@ -45,7 +45,7 @@ def wait():
 
 
 def times_of(run, repeats):
-    """Milliseconds by the device's events, after five runs that do not count."""
+    """Returns milliseconds by device events, after five warm-up runs."""
     for _ in range(5 if ON_GPU else 1):
         run()
     wait()
@@ -66,7 +66,7 @@ def times_of(run, repeats):
 
 
 def recorded(run):
-    """The run as a CUDA graph."""
+    """Captures the run as a CUDA graph."""
     if not ON_GPU:
         return run
     side = torch.cuda.Stream()
@@ -76,7 +76,7 @@ def recorded(run):
             run()
     torch.cuda.current_stream().wait_stream(side)
     torch.cuda.synchronize()
-    torch.cuda.reset_peak_memory_stats()  # without what the search for convolutions took
+    torch.cuda.reset_peak_memory_stats()  # without the workspace of the search for convolutions
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         run()
@@ -87,7 +87,7 @@ def channels_last(x):
     return x.to(memory_format=torch.channels_last)
 
 
-# ---- inference: a function of nothing, given how the model is compiled ----
+# ---- inference: a function without arguments, for a way to compile the model ----
 
 
 def inference(model, *inputs):
@@ -101,7 +101,7 @@ def inference(model, *inputs):
 
 
 def document_convolution():
-    """The AITemplate document's: an image of 28 x 28 x 128, 256 outputs, windows of 3 x 3, and a sum."""
+    """Convolution of the AITemplate document: an image of 28 x 28 x 128, 256 outputs, windows of 3 x 3, and an add."""
 
     class Convolution(nn.Module):
         def __init__(self):
@@ -125,7 +125,7 @@ def resnet50(batch, dtype):
 
 
 def bert(batch):
-    """As people write it: the model of the transformers package."""
+    """The model of the transformers package."""
     from transformers import BertConfig, BertModel
 
     class Last(nn.Module):
@@ -165,7 +165,7 @@ def training(model, loss, dtype=None):
 
 
 def alexnet_step():
-    """TensorFlow's benchmark: the convolutional part, batch 128."""
+    """The convolutional part of TensorFlow's benchmark, batch 128."""
 
     class AlexNet(nn.Module):
         def __init__(self):
@@ -188,7 +188,7 @@ def alexnet_step():
 
 
 def unet_step(is_narrow):
-    """The Chainer document's, as zoo:unet572 has it; batch 8."""
+    """The network of the Chainer document, as zoo:unet572; batch 8."""
 
     class UNet(nn.Module):
         def __init__(self):
@@ -226,7 +226,7 @@ def unet_step(is_narrow):
                     torch.bfloat16 if is_narrow else None)
 
 
-# ---- what is asked for ----
+# ---- requests ----
 
 
 def compiled(model):

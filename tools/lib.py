@@ -1,4 +1,4 @@
-"""What the checks in this folder share: finding files, reading C++, reporting, the built binaries."""
+"""Shared code of the checks in this folder: finding files, reading C++, reporting, built binaries."""
 
 import argparse
 import os
@@ -11,15 +11,15 @@ HEADERS = (".h", ".hpp")
 
 
 class Check:
-    """One run of one check: where the repository is, and what was found wrong in it."""
+    """One run of a check: the repository and the violations found in it."""
 
     def __init__(self, description):
         parser = argparse.ArgumentParser(
             description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
         parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parent.parent,
-                            help="the repository to look at (default: the one this script is in)")
+                            help="the repository to check (default: that of this script)")
         parser.add_argument("--preset", default=os.environ.get("TENON_PRESET", "release"),
-                            help="whose binaries to run, for checks that run one")
+                            help="preset whose binaries a check runs")
         options = parser.parse_args()
         self.name = Path(sys.argv[0]).name
         self.root = options.root.resolve()
@@ -38,7 +38,7 @@ class Check:
         print(f"{self.relative(path)}:{line}: warning: {what}")
 
     def finish(self, looked_at):
-        """Ends the script; `looked_at` says what was covered, so that an empty check shows."""
+        """Ends the script; prints `looked_at`, the extent of the check, so that a vacuous check is visible."""
         if self.violations:
             print(f"{self.name}: {self.violations} violations in {looked_at}")
             sys.exit(1)
@@ -46,20 +46,20 @@ class Check:
         sys.exit(0)
 
     def files(self, *folders, suffixes=CODE):
-        """Every file with one of the suffixes beneath the folders, sorted."""
+        """Returns every file with one of the suffixes in the folders and their subfolders, sorted."""
         return sorted(path for folder in folders
                       for path in (self.root / folder).rglob("*")
                       if path.suffix in suffixes and path.is_file())
 
     def names_in_list(self, path, macro):
-        """(line number, name) for every line `MACRO(name...)` of a list.inc."""
+        """Returns (line number, name) for every line `MACRO(name...)` of a list.inc."""
         pattern = re.compile(r"^\s*" + macro + r"\(\s*(\w+)")
         return [(number, match.group(1))
                 for number, line in enumerate(read_lines(self.root / path), 1)
                 if (match := pattern.match(line))]
 
     def binary(self, name):
-        """Path of a built binary; the check fails when it is not there."""
+        """Returns the path of a built binary; the check fails if it is missing."""
         path = self.bin / name
         if not path.exists():
             print(f"{self.name}: {self.relative(path)} is not built")
@@ -81,7 +81,7 @@ _TOKEN = re.compile(
 
 
 def without_comments(text):
-    """C++ source with its comments blanked out; strings and line numbers stay as they are."""
+    """Returns C++ source with blanked comments; keeps strings and line numbers."""
     def blank(match):
         token = match.group(0)
         if token.startswith(("//", "/*")):

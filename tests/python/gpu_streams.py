@@ -1,8 +1,9 @@
-"""Contexts of one program at once, each on a stream of its own, on a machine that has a GPU:
+"""Concurrent contexts of one program, each on its own CUDA stream, on a machine with a GPU:
 tools/python tests/python/gpu_streams.py [TARGET [MODEL[:PRECISION]…]]
 
-Several threads run each program again and again, all at the same time, each on inputs in an order of its own. What comes out is
-compared bit for bit with runs one after another on one stream."""
+Several threads run each program repeatedly and concurrently, each with its own order of inputs. Results are
+compared bit for bit with sequential runs on one stream.
+"""
 
 import sys
 import threading

@@ -1,7 +1,8 @@
-"""Tensors in a GPU's memory, on a machine that has one: tools/python tests/python/gpu_tensors.py [TARGET]
+"""Tensors in a GPU's memory, on a machine with a GPU: tools/python tests/python/gpu_tensors.py [TARGET]
 
-They go in and come out by DLPack, are read and written where they lie, and give what the processor gives. PyTorch is used
-where it is installed; without it Tenon's own arrays are."""
+Inputs and outputs are exchanged by DLPack, accessed in place, and compared with the processor's results. Uses PyTorch
+if it is installed, otherwise Tenon's own arrays.
+"""
 
 import ctypes
 import sys

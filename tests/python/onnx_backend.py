@@ -1,4 +1,4 @@
-"""ONNX's own test runner over tenon.backend, on every case that the command passes.
+"""Runs ONNX's backend tests on tenon.backend, for every case that the command passes.
 
     tools/python tests/python/onnx_backend.py [--filter=TEXT]
 """
@@ -32,7 +32,7 @@ def expected_failures():
 
 
 def cases(text, step):
-    """Every so many cases of the suite, without the cases that the command fails too, and those whose models have to be downloaded."""
+    """Returns every `step`-th case of the suite, without expected failures and without models to download."""
     runner = onnx.backend.test.BackendTest(tenon.backend, __name__)
     listed = expected_failures()
     found = []

@@ -1,4 +1,4 @@
-"""The Python package: arrays in, arrays out, without copies; errors; training; the stand-in for ONNX Runtime."""
+"""The Python package: arrays as inputs and outputs without copies, errors, training, compatibility with ONNX Runtime."""
 
 import ctypes
 import gc
@@ -46,7 +46,7 @@ class Running(unittest.TestCase):
             x = np.random.default_rng(n).normal(size=(n, 4)).astype(np.float32)
             np.testing.assert_array_equal(program(x), np.maximum(x, 0))
 
-    def test_arrays_are_read_and_written_where_they_are(self):
+    def test_arrays_are_not_copied(self):
         program = tenon.load(RELU).compile(threads=1)
         x, y = np.ones((5, 4), np.float32), np.empty((5, 4), np.float32)
         program(x)
@@ -64,7 +64,7 @@ class Running(unittest.TestCase):
         self.assertEqual(seen[0], (x.ctypes.data, made.ctypes.data))
         self.assertEqual(seen[1], (x.ctypes.data, y.ctypes.data))
 
-    def test_a_large_input_takes_no_memory_twice(self):
+    def test_large_input_is_not_duplicated(self):
         program = tenon.load(b"graph (x: f32[N]) {\n  y = reduce_sum(x) {axes = [0]}\n  return y\n}\n").compile(threads=1)
         x = np.ones(64 << 20, np.float32)
         program(x[:1024])
@@ -73,7 +73,7 @@ class Running(unittest.TestCase):
         grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
         self.assertLess(grown, x.nbytes // 4)
 
-    def test_what_does_not_lie_row_by_row_is_copied(self):
+    def test_strided_arrays_are_copied(self):
         program = tenon.load(RELU).compile()
         x = np.arange(-10, 10, dtype=np.float32).reshape(4, 5).T
         np.testing.assert_array_equal(program(x), np.maximum(x, 0))
@@ -91,7 +91,7 @@ class Running(unittest.TestCase):
         y = torch.from_dlpack(program(x))
         self.assertEqual(y.tolist(), [[0, 2, 0, 4]])
 
-    def test_threads_have_contexts_of_their_own(self):
+    def test_contexts_per_thread(self):
         program = tenon.load(RELU).compile(threads=1)
         wrong = []
 
@@ -108,7 +108,7 @@ class Running(unittest.TestCase):
             thread.join()
         self.assertEqual(wrong, [])
 
-    def test_runs_that_are_started_give_what_others_do(self):
+    def test_started_runs_match_others(self):
         program = tenon.load(RELU).compile(threads=1)
         inputs = [np.full((k + 1, 4), k - 1, np.float32) for k in range(4)]
         pending = [program.start(x) for x in inputs]
@@ -130,7 +130,7 @@ class Running(unittest.TestCase):
         self.assertEqual(int(length([np.zeros(2, np.float32)] * 3)), 3)
         self.assertEqual(int(length([])), 0)
 
-    def test_results_of_operators_live_as_long_as_they_are_held(self):
+    def test_results_of_operators_outlive_the_run(self):
         program = tenon.load(b"graph (x: f32[N]) {\n  y = nonzero(x)\n  return y\n}\n").compile()
         results = [program(np.arange(k, dtype=np.float32)) for k in range(1, 20)]
         del program
@@ -138,8 +138,8 @@ class Running(unittest.TestCase):
         for k, result in enumerate(results, 1):
             np.testing.assert_array_equal(result, np.nonzero(np.arange(k))[0][None])
 
-    def test_a_call_costs_less_than_ten_microseconds_over_c(self):
-        """Counted in a quiet moment: the least of many."""
+    def test_overhead_per_call_over_c(self):
+        """The least of many measurements, to exclude other load."""
         program = tenon.load(RELU).compile(threads=1)
         x = np.ones((2, 4), np.float32)
         program(x)
@@ -197,7 +197,7 @@ class Errors(unittest.TestCase):
 
 
 class Models(unittest.TestCase):
-    def test_looks_and_changes(self):
+    def test_inspects_and_changes(self):
         model = tenon.zoo.mlp(batch="N")
         self.assertEqual(model.inputs[0].shape, ("N", 784))
         fixed = model.opt(shapes={"x": [2, 784]})
@@ -209,7 +209,7 @@ class Models(unittest.TestCase):
         self.assertEqual(model.check()["problems"], [])
         self.assertIn("resnet50", dir(tenon.zoo))
 
-    def test_saves_and_reads_back(self):
+    def test_save_and_load(self):
         model, x = tenon.zoo.mlp(), np.ones((1, 784), np.float32)
         expected = model.compile()(x)
         with tempfile.TemporaryDirectory() as folder:
@@ -220,7 +220,7 @@ class Models(unittest.TestCase):
             model.compile().save(Path(folder) / "mlp.tnn")
             np.testing.assert_array_equal(tenon.load(Path(folder) / "mlp.tnn")(x), expected)
 
-    def test_weights_are_swapped(self):
+    def test_swap_weights(self):
         model, x = tenon.zoo.mlp(), np.ones((1, 784), np.float32)
         program = model.compile(swappable_weights=True)
         names = [port.name for port in program.weights]
@@ -273,7 +273,7 @@ class Models(unittest.TestCase):
 
 
 class Plugins(unittest.TestCase):
-    def test_an_operator_of_ones_own(self):
+    def test_custom_operator(self):
         root = Path(__file__).resolve().parent.parent.parent
         with tempfile.TemporaryDirectory() as folder:
             library = Path(folder) / "clamp.so"
@@ -305,7 +305,7 @@ class Plugins(unittest.TestCase):
 
 
 class RuntimeScript(unittest.TestCase):
-    """What a script for ONNX Runtime does, with the import changed."""
+    """A script for ONNX Runtime with its import replaced."""
 
     @classmethod
     def setUpClass(cls):
@@ -341,7 +341,7 @@ class RuntimeScript(unittest.TestCase):
         self.assertTrue(session.get_modelmeta().graph_name is not None)
         self.assertEqual(len(ort.InferenceSession(Path(self.path).read_bytes()).get_outputs()), 2)
 
-    def test_free_dimensions_become_numbers(self):
+    def test_free_dimension_overrides(self):
         options = tenon.SessionOptions()
         options.add_free_dimension_override_by_name("N", 2)
         options.add_free_dimension_override_by_name("nowhere", 7)
@@ -362,14 +362,14 @@ class RuntimeScript(unittest.TestCase):
         with self.assertRaises(tenon.UsageError):
             value.update_inplace(np.ones((3, 2), np.float32))
 
-    def test_maps_come_back_as_dictionaries(self):
+    def test_map_outputs_are_dictionaries(self):
         model = Path(__file__).resolve().parent.parent / "conformance/cases/test_ml_zip_map/model.onnx"
         session = tenon.InferenceSession(str(model))
         x = np.array([[0.25, 0.75], [1, 0], [0.5, 0.5]], np.float32)
         self.assertEqual(session.run(None, {"x": x})[0],
                          [{"no": 0.25, "yes": 0.75}, {"no": 1.0, "yes": 0.0}, {"no": 0.5, "yes": 0.5}])
 
-    def test_maps_go_in(self):
+    def test_map_inputs(self):
         model = Path(__file__).resolve().parent.parent / "conformance/cases/test_ml_dict_vectorizer_texts/model.onnx"
         session = tenon.InferenceSession(str(model))
         self.assertEqual([(node.name, node.type) for node in session.get_inputs()], [("x", "map(string,tensor(float))")])
@@ -397,7 +397,7 @@ class RuntimeScript(unittest.TestCase):
 
 
 class ForeignTensor:
-    """What speaks DLPack and says that it lies on a GPU; here it is a host array, so that anything can be looked at."""
+    """A DLPack producer that claims GPU memory; a host array, so that tests can inspect it."""
 
     def __init__(self, array, device_type=2, strides=None, type_name="f32"):
         self.array, self.device_type, self.strides, self.type_name = array, device_type, strides, type_name
@@ -428,7 +428,7 @@ class OnAGpu(unittest.TestCase):
         self.assertEqual(_device._given, {}, "what was lent has come back")
 
     def as_if_on_gpu(self):
-        """The program of the processor takes what says that it lies on a GPU: its memory is the host's."""
+        """Lets a CPU program accept tensors that claim GPU memory, which is the host's here."""
         self.program._context()._is_on_gpu = True
 
         def empty(shape, type_name):
@@ -437,18 +437,18 @@ class OnAGpu(unittest.TestCase):
 
         return mock.patch.object(_device.DeviceArray, "empty", empty)
 
-    def test_without_a_gpu_there_is_an_error(self):
+    def test_error_without_a_gpu(self):
         if any(device["kind"] == "cuda" and device["usable"] for device in tenon.devices()):
             self.skipTest("this machine has a GPU: tests/python/gpu_tensors.py is for it")
         with self.assertRaises(tenon.DeviceError):
             tenon.DeviceArray.empty((2, 3), "f32")
 
-    def test_a_program_of_the_processor_refuses_them(self):
+    def test_cpu_program_refuses_gpu_tensors(self):
         with self.assertRaisesRegex(tenon.UsageError, "DLPack device type 2") as caught:
             self.program(ForeignTensor(self.x))
         self.assertIn('target="cuda"', str(caught.exception))
 
-    def test_memory_is_shown_and_given_back(self):
+    def test_exports_and_releases_memory(self):
         given = ForeignTensor(self.x)
         taken = _device.device_array(given)
         self.assertEqual((taken.pointer, taken.shape, taken.type), (self.x.ctypes.data, (1, 4), "f32"))
@@ -459,7 +459,7 @@ class OnAGpu(unittest.TestCase):
         self.assertEqual(_device._given, {})
         _device.capsule_of(_device.DeviceArray(1, (2,), "f32", 0, None))  # never consumed
 
-    def test_runs_on_the_memory_itself(self):
+    def test_runs_in_place(self):
         with self.as_if_on_gpu():
             x = ForeignTensor(self.x)
             y = self.program(x)
@@ -473,7 +473,7 @@ class OnAGpu(unittest.TestCase):
             self.assertIs(self.program(x, out=out), out)
             np.testing.assert_array_equal(target, [[0, 2, 0, 4]])
 
-    def test_what_does_not_fit_is_refused(self):
+    def test_refuses_inconsistent_tensors(self):
         with self.as_if_on_gpu():
             for part, given in (("row by row", ForeignTensor(np.ones((4, 4), np.float32), strides=(1, 4))),
                                 ("wrong element type", ForeignTensor(self.x, type_name="i32")),

@@ -1,4 +1,4 @@
-"""One model of a few nodes with its inputs; numbers are drawn from a generator seeded by the case's name."""
+"""One model of a few nodes with its inputs; the case's name seeds the random numbers."""
 import dataclasses
 import zlib
 
@@ -47,7 +47,7 @@ def ml_case(name, op, inputs, outputs, version=3, **attrs):
 
 
 def microsoft_case(name, op, inputs, outputs=None, constants=None, names=None, expected=None, **attrs):
-    """`names` are the node's inputs in order ("" where one is left out); the rest are constants."""
+    """`names` are the node's inputs in order ("" for an omitted one); the rest are constants."""
     outputs = outputs or {"y": TensorProto.FLOAT}
     constants = constants or {}
     names = names or list(inputs) + list(constants)

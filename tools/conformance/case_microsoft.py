@@ -1,4 +1,4 @@
-"""com.microsoft."""
+"""Cases of com.microsoft."""
 import numpy as np
 from onnx import TensorProto
 
@@ -61,7 +61,7 @@ def norms():
 
 
 def _several(name, op, inputs, outputs, **attrs):
-    """Outputs by name, "" where one is left out."""
+    """Outputs by name, "" for an omitted one."""
     from onnx import helper
     from case import Case, model_of
     node = helper.make_node(op, list(inputs), outputs, domain="com.microsoft", **attrs)

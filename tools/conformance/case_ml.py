@@ -1,4 +1,4 @@
-"""ai.onnx.ml."""
+"""Cases of ai.onnx.ml."""
 import numpy as np
 from onnx import TensorProto, helper
 
@@ -39,7 +39,7 @@ def labels():
                   keys_strings=["a", "b", "c"], values_int64s=[10, 20, 30], default_int64=-5)
     yield ml_case("label_encoder_numbers", "LabelEncoder", {"x": np.array([[3, 1], [2, 9]], np.int64)}, {"y": S},
                   version=2, keys_int64s=[1, 2, 3], values_strings=["one", "two", "three"], default_string="many")
-    # By definition NaN is found; ONNX Runtime does not find it.
+    # NaN is a valid key by definition; ONNX Runtime does not find it.
     case = ml_case("label_encoder_reals", "LabelEncoder", {"x": np.array([0.5, np.nan, 1.5], np.float32)}, {"y": F},
                    version=2, keys_floats=[0.5, float("nan")], values_floats=[1.0, 2.0], default_float=9.0)
     case.expected = [np.array([1, 2, 9], np.float32)]
@@ -107,7 +107,7 @@ def support_vectors():
 
 
 def grown(generator, trees, depth, features, ids, modes=("BRANCH_LEQ",), missing=False):
-    """Trees of random shape as the lists of TreeEnsembleRegressor and -Classifier."""
+    """Returns random trees as the attribute lists of TreeEnsembleRegressor and -Classifier."""
     nodes = {k: [] for k in ("treeids", "nodeids", "featureids", "values", "modes", "truenodeids", "falsenodeids",
                              "missing_value_tracks_true")}
     weights = {k: [] for k in ("treeids", "nodeids", "ids", "weights")}
@@ -203,10 +203,10 @@ def maps():
     value = model.graph.output[0].type.sequence_type.elem_type.map_type
     value.key_type = S
     value.value_type.tensor_type.elem_type = F
-    # A list of maps is the matrix of its values; what a run gives is compared with that.
+    # A list of maps is compared as the matrix of its values.
     yield Case("ml_zip_map", model, {"x": x}, [x])
 
-    # A map that goes in is two lists, of its keys and of its values.
+    # A map as an input is two lists, its keys and its values.
     def with_map(name, op, keys, values, result, expected, **attrs):
         node = helper.make_node(op, ["x"], ["y"], domain="ai.onnx.ml", **attrs)
         model = model_of([node], {"x": keys}, {"y": result}, ml=1)

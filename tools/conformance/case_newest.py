@@ -1,5 +1,6 @@
-"""What ai.onnx has beyond Debian's set of tests. Expectations are computed here, by the definitions, where ONNX
-Runtime does not have an operator."""
+"""Cases of ai.onnx that Debian's set of tests lacks. Expectations of operators that ONNX Runtime lacks are computed
+here from their definitions.
+"""
 import math
 
 import numpy as np
@@ -46,13 +47,13 @@ def flex_attention():
                             prob_mod=body("share", helper.make_node("Mul", ["x", "c"], ["z"]), half))
     yield Case("flex_attention_bodies", model_of([node], inputs, {"y": F}, preview=1), inputs,
                [softmax(scores / np.float32(math.sqrt(8)) + bias) * half @ wide_v])
-    # Bodies compute in the type of softmax: f32 for what is narrower.
+    # Bodies compute in the type of softmax: f32 for narrower operands.
     narrow = {name: value.astype(np.float16) for name, value in inputs.items()}
     exact = [value.astype(np.float32) for value in narrow.values()]
     exact = softmax(exact[0] @ np.repeat(exact[1], 2, 1).transpose(0, 1, 3, 2) / np.float32(math.sqrt(8)) + bias) * half @ np.repeat(exact[2], 2, 1)
     yield Case("flex_attention_narrow", model_of([node], narrow, {"y": TensorProto.FLOAT16}, preview=1), narrow,
                [exact.astype(np.float16)])
-    # A body that states the narrow type gets it, and masks by positions that it makes of the scores' shape.
+    # A body that declares the narrow type receives it, and builds a mask of positions from the scores' shape.
     stated = TensorProto.FLOAT16
     positions = [helper.make_node("Shape", ["x"], ["rows"], start=2, end=3), helper.make_node("Shape", ["x"], ["columns"], start=3),
                  helper.make_node("Squeeze", ["rows"], ["l"]), helper.make_node("Squeeze", ["columns"], ["s"]),
@@ -71,7 +72,7 @@ def flex_attention():
     exact = softmax(exact) @ np.repeat(narrow["v"].astype(np.float32), 2, 1)
     yield Case("flex_attention_causal_narrow", model_of([node], narrow, {"y": TensorProto.FLOAT16}, preview=1), narrow,
                [exact.astype(np.float16)])
-    # A body that reads a value from outside.
+    # A body that captures an outer value.
     outer = helper.make_graph([helper.make_node("Add", ["x", "bias"], ["z"])], "score",
                               [helper.make_tensor_value_info("x", F, None)], [helper.make_tensor_value_info("z", F, None)])
     node = helper.make_node("FlexAttention", ["q", "k", "v"], ["y"], domain="ai.onnx.preview", score_mod=outer)
@@ -100,7 +101,7 @@ def inverse_dft():
 
 
 def known_branch():
-    """Which branch is taken is known from a shape; the other one would be an error."""
+    """The taken branch is known from a shape; the other one would be an error."""
     size = np.array([2, 3, 4, 5, 6], np.int64)
     theta = real(rng("branch"), 2, 3, 4)
 
@@ -125,7 +126,7 @@ def known_branch():
 
 
 def late_types():
-    """Ranks that only the run tells, elements that are known all the same: CastLike takes their type."""
+    """Data-dependent ranks with known element types, which CastLike needs."""
     any_type = helper.make_empty_tensor_value_info
     count = np.array([4], np.int64)
     scalar = helper.make_graph([helper.make_node("Identity", ["half"], ["s"])], "scalar", [], [any_type("s")])
@@ -139,7 +140,7 @@ def late_types():
                  "ones": np.array([1], np.float32)}
     yield Case("cast_like_late_branch", model_of(nodes, {"count": count}, {"y": F}, constants, opset=19), {"count": count},
                [np.arange(4, dtype=np.float32) * 2])
-    # Squeeze drops the axes that turn out to be 1.
+    # Squeeze drops the axes that are 1 at run time.
     x = real(rng("late"), 2, 1, 6)
     shape = np.array([2, 1, 6], np.int64)
     nodes = [helper.make_node("Expand", ["row", "shape"], ["wide"]), helper.make_node("Squeeze", ["wide"], ["narrow"]),
@@ -164,7 +165,7 @@ def geglu():
 
 
 def images():
-    """Encoded by Pillow, and decoded by it too: squares of random colours, as in ONNX's own tests."""
+    """Encoded and decoded by Pillow: squares of random colours, as in ONNX's own tests."""
     import io
 
     import PIL.Image

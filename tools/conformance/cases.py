@@ -1,4 +1,4 @@
-"""The cases that tools/make_conformance_cases writes, a function for each family."""
+"""The cases that tools/make_conformance_cases writes, one function per family."""
 import itertools
 
 import case_ml

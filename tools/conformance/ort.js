@@ -1,4 +1,4 @@
-// Runs models on ONNX Runtime for ort.py: node ort.js MODULE, then questions as lines of JSON, each answered by one.
+// Runs models on ONNX Runtime for ort.py: node ort.js MODULE, then requests as lines of JSON, each with one reply.
 // {model: base64} opens a model; {inputs: {name: {type, dims, bytes | strings}}, outputs: [name]} runs it.
 const readline = require('readline');
 const ort = require(process.argv[2]);
@@ -17,7 +17,7 @@ function tensor(t) {
 
 async function answer(question) {
   if (question.model) {
-    // By the definitions of operators, one by one.
+    // Without graph optimizations: each operator by its definition.
     const options = {graphOptimizationLevel: 'disabled', intraOpNumThreads: 1, logSeverityLevel: 4};
     session = undefined;
     session = await ort.InferenceSession.create(Buffer.from(question.model, 'base64'), options);

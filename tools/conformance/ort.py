@@ -1,5 +1,6 @@
-"""ONNX Runtime as a judge: models and arrays in, arrays out. A process of node runs it (npm's onnxruntime-node), so that
-one which crashes is a verdict about that model and no more."""
+"""ONNX Runtime as a judge: models and arrays in, arrays out. It runs in a node process (npm's onnxruntime-node), so that
+a crash is a verdict about one model only.
+"""
 import base64
 import json
 import pathlib
@@ -12,16 +13,16 @@ ELEMENTS = {"float32", "float64", "float16", "int64", "int32", "int16", "int8", 
 
 
 class Refused(Exception):
-    """ONNX Runtime did not take the model or its inputs."""
+    """ONNX Runtime refused the model or its inputs."""
 
 
 def install(folder):
-    """A folder with node_modules/onnxruntime-node: `folder`, once npm has put it there."""
+    """Installs onnxruntime-node with npm into `folder` unless it is there, and returns the folder."""
     folder = pathlib.Path(folder)
     if not (folder / "node_modules/onnxruntime-node").is_dir():
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "package.json").write_text("{}")
-        # Without scripts: the processor's library is in the package, a script would fetch those of GPUs.
+        # Without install scripts: the package contains the CPU library, and its script would download those for GPUs.
         subprocess.run(["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "onnxruntime-node"],
                        cwd=folder, check=True, stdout=subprocess.DEVNULL)
     return folder
@@ -74,7 +75,7 @@ class OnnxRuntime:
         return answer
 
     def run(self, model, inputs, outputs):
-        """The named outputs of a model, which is bytes."""
+        """Runs a serialized model and returns the named outputs."""
         feeds = {name: packed(value) for name, value in inputs.items()}
         if self.loaded != model:
             self.loaded = None
