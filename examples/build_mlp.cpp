@@ -1,4 +1,4 @@
-// Builds a small network with the public builder, prints it in Tenon's text form.
+// Builds a small network with the public builder and prints it in Tenon's text form.
 
 #include "ir/text.h"
 

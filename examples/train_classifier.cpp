@@ -20,6 +20,6 @@ int main() {
   trainer.on_validation = [](const tenon::CurvePoint& at) {
     std::cout << "step " << at.step << ": accuracy " << at.accuracy << "\n";
   };
-  const tenon::TrainResult result = trainer.run();  // result.model has what was learnt
+  const tenon::TrainResult result = trainer.run();  // result.model contains the trained parameters
   return result.validation->accuracy > 0.97 ? 0 : 1;
 }

@@ -1,4 +1,4 @@
-// Any bytes are an AITemplate dump, or an Error.
+// Fuzz target: AITemplate dumps. Any bytes parse or end in an Error.
 #include "document.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

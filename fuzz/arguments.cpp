@@ -1,5 +1,5 @@
-// Any text of a command line is what it should be, or an Error. The first byte says what it is read
-// as; dims, types and constants must print and read back the same.
+// Fuzz target: values of command-line arguments. Any text parses or ends in an Error. The first
+// byte selects the kind of argument; dims, types and constants must round-trip.
 #include "base/error.h"
 #include "driver/inputs.h"
 #include "driver/zoo/zoo.h"
@@ -14,13 +14,13 @@ namespace {
 
 using namespace tenon;
 
-// Opening files is not the point, and a long fuzzing run must not find any.
+// Opening files is out of scope, and a long fuzzing run must not find any.
 bool names_file(const std::string& text) { return text.find('@') != std::string::npos; }
 
 // Networks are large, and the largest take seconds: only the smallest is built.
 bool names_small_network(const std::string& text) { return text.rfind("mlp", 0) == 0; }
 
-// Weights and inputs larger than this would only show how fast they are filled.
+// Larger weights and inputs would only measure the time to fill them.
 bool is_small(const std::map<std::string, Shape>& shapes) {
   for (const auto& [name, shape] : shapes) {
     if (checked_element_count(shape) > 1 << 16) return false;

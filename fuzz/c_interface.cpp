@@ -1,6 +1,6 @@
-// Any order of calls of the C interface, with any handles, options and descriptions of tensors,
-// gives results or errors. What a tensor points to is memory of its size: a wrong pointer nobody
-// can check.
+// Fuzz target: the C interface. Any sequence of calls, with any handles, options and tensor
+// descriptions, gives results or errors. Tensors point to memory of their size, because the
+// interface cannot validate pointers.
 #include "tenon/tenon.h"
 
 #include <cstdint>
@@ -17,7 +17,7 @@ constexpr const char* kModel = R"(graph (x: f32[N, 3]) {
 }
 )";
 
-// One program for all: compiling is not what is tried here.
+// One program for all inputs: compilation is out of scope.
 tenon_program program() {
   static const tenon_program made = [] {
     tenon_model model = nullptr;
@@ -53,7 +53,7 @@ class Caller {
     for (std::size_t left = byte() % 40; left > 0; --left) made += static_cast<char>(byte());
     return made;
   }
-  // A handle that there is, that there was, or any number.
+  // Returns a live handle, a freed handle, or any number.
   template <class Handle>
   Handle handle(const std::vector<Handle>& list) {
     const std::uint8_t which = byte();

@@ -9,9 +9,8 @@
 
 namespace tenon {
 
-/// Any bytes are a document of the format, or an Error. What is read can be checked, shown and
-/// turned into a graph (or an Error says why not), and what is written reads again and is written
-/// the same.
+/// Fuzz target of a document format: any bytes parse or end in an Error. A parsed document can be
+/// checked, described and converted to a graph (or ends in an Error), and its text round-trips.
 inline void fuzz_document(std::string_view format_name, const std::uint8_t* data,
                           std::size_t size) {
   const DocumentFormat* format = find_document_format(format_name);
@@ -31,7 +30,7 @@ inline void fuzz_document(std::string_view format_name, const std::uint8_t* data
     const Graph graph = document->graph();
     format->from_graph(graph)->text("");
   } catch (const Error&) {
-    return;  // the document says less, or other things, than a graph needs
+    return;  // documents may omit or contradict parts of a graph
   }
 }
 

@@ -1,4 +1,4 @@
-// Any bytes are a NumPy array, or an Error; what is read is written and read again.
+// Fuzz target: .npy arrays. Any bytes parse or end in an Error; parsed arrays round-trip.
 #include "frontends/numpy/npy.h"
 
 #include "base/error.h"

@@ -1,4 +1,4 @@
-// Any bytes are an archive of NumPy arrays, or an Error.
+// Fuzz target: .npz archives. Any bytes parse or end in an Error.
 #include "frontends/numpy/npz.h"
 
 #include "base/error.h"

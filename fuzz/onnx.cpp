@@ -1,4 +1,4 @@
-// Any bytes are a model that imports, or an Error.
+// Fuzz target: ONNX models. Any bytes import or end in an Error.
 #include "base/error.h"
 #include "frontends/onnx/import.h"
 

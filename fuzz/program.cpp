@@ -1,7 +1,7 @@
-// Any bytes are a program that holds together, or an Error. Its code is linked and its memory laid
-// out, never run: what machine code does nobody can check. Seeds are made by, for each file of
-// tests/fixtures/programs, `tenon compile FILE --cpu=x86-64-v3 -o tests/fuzz/program/NAME.tnn`; a
-// new version of the format needs new ones.
+// Fuzz target: compiled programs. Any bytes give a consistent program or an Error. Code is linked
+// and memory planned, but not run, because arbitrary machine code cannot be checked. Create a seed
+// for each file of tests/fixtures/programs with `tenon compile FILE --cpu=x86-64-v3 -o
+// tests/fuzz/program/NAME.tnn`; a new format version requires new seeds.
 #include "base/error.h"
 #include "host/context.h"
 #include "program/file.h"
@@ -14,7 +14,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace tenon;
-  // Not on the fuzzer's own copy: the checksum is made right first, or nothing would get past it.
+  // Works on a copy with a repaired checksum, because random bytes would all fail the checksum.
   auto bytes = std::make_shared<std::vector<std::byte>>(size);
   if (size > 0) std::memcpy(bytes->data(), data, size);
   try {

@@ -1,4 +1,4 @@
-// Any bytes are Relay text, or an Error.
+// Fuzz target: Relay text. Any bytes parse or end in an Error.
 #include "document.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -1,4 +1,4 @@
-// Any bytes are a file of tensors, or an Error.
+// Fuzz target: .safetensors files. Any bytes parse or end in an Error.
 #include "frontends/safetensors/safetensors.h"
 
 #include "base/error.h"

@@ -1,5 +1,5 @@
-// Any text is loop nests, a list of tasks, a program or a plan, or an Error; what is read is
-// printed, and read again it prints the same. The first byte says which of them it is to be.
+// Fuzz target: text forms of loop nests, task lists, programs and plans. Any text parses or ends in
+// an Error; parsed ones round-trip. The first byte selects the form.
 #include "base/error.h"
 #include "memory/problem.h"
 #include "nests/parse.h"
@@ -22,7 +22,7 @@ std::string nests_again(std::string_view text) {
 std::string tasks_again(std::string_view text) { return to_string(parse_tasks(text)); }
 std::string program_again(std::string_view text) { return to_string(parse_program_text(text)); }
 std::string plan_read(std::string_view text) {
-  memory::parse_plan(text, "text");  // printing one asks for its problem
+  memory::parse_plan(text, "text");  // printing a plan requires its problem
   return "";
 }
 

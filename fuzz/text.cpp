@@ -1,5 +1,5 @@
-// Any text is a graph, or an Error; what is read is sound, and printed and read again it is the
-// same.
+// Fuzz target: text form of graphs. Any text parses or ends in an Error; a parsed graph verifies
+// and round-trips.
 #include "ir/text.h"
 
 #include "base/error.h"

@@ -1,4 +1,5 @@
-// run_program PROGRAM.tnn: runs it with the runtime alone, in memory that the runtime brings.
+// run_program PROGRAM.tnn: runs it with the runtime library only, in memory that the runtime
+// allocates.
 #include <tenon/tenon.hpp>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
-// Tenon from C++20: a thin face of the C interface (tenon/tenon.h). Handles free themselves, errors
-// are exceptions, tensors are views of your memory.
+// Tenon from C++20: a thin wrapper of the C interface (tenon/tenon.h). Handles are RAII objects,
+// errors are exceptions, tensors are views of the caller's memory.
 //
 //     tenon::Program program = tenon::Model("model.onnx").compile();
 //     tenon::Context context = program.context({.threads = 2});

@@ -1,9 +1,9 @@
-"""Tenon: reads a neural network, makes it fast and small, runs or trains it, shows where time and memory went.
+"""Tenon: reads a neural network, optimizes it, runs or trains it, and profiles time and memory.
 
     import tenon
     y = tenon.load("model.onnx").compile(threads=2)(x)
 
-`tenon.InferenceSession` stands in for ONNX Runtime's; `tenon.backend` is ONNX's backend interface.
+`tenon.InferenceSession` is compatible with ONNX Runtime's; `tenon.backend` is ONNX's backend interface.
 """
 
 from . import zoo

@@ -1,4 +1,4 @@
-"""Tensors in a GPU's memory: taken from others and given to them by DLPack, without copies."""
+"""Tensors in GPU memory: imported from and exported to other libraries by DLPack, without copies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from ._library import DeviceError, UsageError
 from ._tensors import DTYPES, NUMBERS
 
-CPU, CUDA, CUDA_HOST = 1, 2, 3  # of DLPack's device types
+CPU, CUDA, CUDA_HOST = 1, 2, 3  # DLPack's device types
 
 
 class _DLDevice(ctypes.Structure):
@@ -47,14 +47,14 @@ _api.PyCapsule_GetPointer.restype = ctypes.c_void_p
 _api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 _api.PyCapsule_SetName.restype = ctypes.c_int
 _api.PyCapsule_SetName.argtypes = [ctypes.py_object, ctypes.c_char_p]
-# Of a capsule that is going, by its address: it cannot be held any more.
+# Functions for a capsule in its destructor, by address, because references to it are no longer allowed.
 _is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_IsValid", _api))
 _pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_GetPointer", _api))
 _NEW, _USED = b"dltensor", b"used_dltensor"  # capsules keep the address of their name
 
 
 class _Driver:
-    """What is used of NVIDIA's driver. The library uses the same primary context of the first device."""
+    """Functions of NVIDIA's driver. Uses the primary context of the first device, as the library does."""
 
     def __init__(self) -> None:
         try:
@@ -72,7 +72,7 @@ class _Driver:
             raise DeviceError(f"the GPU failed: {name} gives {status}")
 
     def here(self, name: str, *arguments: Any) -> None:
-        """The same with the device current for this thread."""
+        """Calls a function with the device current for this thread."""
         self.call("cuCtxSetCurrent", self._context)
         self.call(name, *arguments)
 
@@ -90,10 +90,10 @@ def driver() -> _Driver:
 
 
 class _Block:
-    """Memory of the GPU's that goes back to a small store: the next result of its size takes it."""
+    """GPU memory from a small pool: freed blocks serve later results of their size."""
 
     _store: dict[int, list[int]] = {}
-    _MOST = 8  # kept of one size
+    _MOST = 8  # pooled blocks per size
 
     def __init__(self, size: int) -> None:
         self.size = max(size, 256)
@@ -116,7 +116,7 @@ class _Block:
 
 
 class _Borrowed:
-    """A tensor of somebody else's, given back when nobody uses it any more."""
+    """A tensor of another library, released with its last reference."""
 
     def __init__(self, managed: Any, source: Any) -> None:
         self._managed, self._source = managed, source
@@ -127,7 +127,7 @@ class _Borrowed:
 
 
 class DeviceArray:
-    """A tensor in a GPU's memory, row by row. `torch.from_dlpack(array)` and the like show the same memory."""
+    """A row-major tensor in GPU memory. `torch.from_dlpack(array)` and similar functions share the memory."""
 
     def __init__(self, pointer: int, shape: Sequence[int], type_name: str, device: int, owner: Any) -> None:
         self.pointer, self.shape, self.type, self.device = pointer, tuple(shape), type_name, device
@@ -147,7 +147,7 @@ class DeviceArray:
         return _element_bytes(self.type) * int(np.prod(self.shape, dtype=np.int64))
 
     def numpy(self) -> np.ndarray:
-        """A copy in the host's memory."""
+        """Returns a copy in host memory."""
         made = np.empty(self.shape, DTYPES[NUMBERS[self.type]][1])
         if made.nbytes:
             driver().here("cuMemcpyDtoH_v2", ctypes.c_void_p(made.ctypes.data), ctypes.c_uint64(self.pointer),
@@ -158,7 +158,7 @@ class DeviceArray:
         return CUDA, self.device
 
     def __dlpack__(self, *, stream: Any = None, **_unused: Any) -> Any:
-        """The run that made it has ended: no stream has to wait."""
+        """Exports the tensor. Its run has ended, so consumers do not wait for a stream."""
         return capsule_of(self)
 
     def __repr__(self) -> str:
@@ -177,7 +177,7 @@ def _dl_type(type_name: str) -> _DLDataType:
     return _DLDataType(_NUMBERS_OF_CODES[word], bits, 1)
 
 
-_given: dict[int, tuple[Any, ...]] = {}  # what is lent to others, by the address of its description
+_given: dict[int, tuple[Any, ...]] = {}  # exported tensors, by the address of their descriptions
 
 
 @_DELETER
@@ -187,12 +187,12 @@ def _give_back(managed: Any) -> None:
 
 @ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 def _end_of_capsule(capsule: int) -> None:
-    if _is_valid(capsule, _NEW):  # nobody took it
+    if _is_valid(capsule, _NEW):  # not consumed
         _given.pop(_pointer_of(capsule, _NEW), None)
 
 
 def capsule_of(array: DeviceArray) -> Any:
-    """A capsule that lends the array's memory."""
+    """Returns a capsule that shares the array's memory."""
     shape = (ctypes.c_int64 * array.ndim)(*array.shape)
     managed = _DLManagedTensor()
     managed.dl_tensor = _DLTensor(array.pointer, _DLDevice(CUDA, array.device), array.ndim, _dl_type(array.type),
@@ -208,12 +208,12 @@ def is_on_gpu(value: Any) -> bool:
 
 
 def device_array(value: Any) -> DeviceArray:
-    """The same memory as a tensor of anything that speaks DLPack and lies on a GPU."""
+    """Imports a GPU tensor of any DLPack producer; shares its memory."""
     if isinstance(value, DeviceArray):
         return value
     if getattr(value, "requires_grad", False) and hasattr(value, "detach"):
         value = value.detach()
-    capsule = value.__dlpack__(stream=1)  # the default stream, which a run waits for, then follows its maker's
+    capsule = value.__dlpack__(stream=1)  # makes the default stream, for which a run waits, wait for the producer's
     if not _api.PyCapsule_IsValid(capsule, _NEW):
         raise UsageError("what __dlpack__ gives is no capsule of a tensor, or was used before")
     managed = ctypes.cast(_api.PyCapsule_GetPointer(capsule, _NEW), ctypes.POINTER(_DLManagedTensor))

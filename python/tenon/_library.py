@@ -1,4 +1,4 @@
-"""The C interface of libtenon (include/tenon/tenon.h), as ctypes sees it."""
+"""ctypes bindings of libtenon's C interface (include/tenon/tenon.h)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ABI_VERSION = 1
 
 
 class Error(Exception):
-    """What the library says went wrong; `status` is the command's exit code for it."""
+    """An error of the library with its message; `status` is the corresponding exit code of the command."""
 
     status = 7
 
@@ -25,7 +25,7 @@ class ComparisonFailed(Error):
 
 
 class UsageError(Error, ValueError):
-    """Something was asked for that does not exist or does not fit."""
+    """A request for something that does not exist or is inconsistent."""
 
     status = 2
 
@@ -177,13 +177,13 @@ def last_error() -> str:
 
 
 def check(status: int) -> None:
-    """Raises what the last call of this thread says went wrong."""
+    """Raises the error of this thread's last call."""
     if status != 0:
         raise error_of(status, last_error())
 
 
 def take_text(text: ctypes.c_void_p) -> str:
-    """A text that the library made, which is given back."""
+    """Copies a text that the library allocated, and frees it."""
     try:
         return "" if text.value is None else ctypes.string_at(text.value).decode("utf-8", "replace")
     finally:
@@ -211,7 +211,7 @@ def options_text(options: dict[str, Any]) -> bytes:
 
 
 def command(*words: str) -> str:
-    """What `tenon WORD…` prints. Raises what it fails with."""
+    """Runs `tenon WORD…` and returns its output. Raises its error."""
     code, out, messages = run_command(*words)
     if code != 0:
         text = messages.strip() or out.strip()
@@ -220,7 +220,7 @@ def command(*words: str) -> str:
 
 
 def run_command(*words: str) -> tuple[int, str, str]:
-    """The same, as exit code, output and messages."""
+    """Runs `tenon WORD…` and returns its exit code, output and messages."""
     encoded = [str(word).encode() for word in words]
     array = (ctypes.c_char_p * len(encoded))(*encoded)
     code, out, messages = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_void_p()
@@ -229,7 +229,7 @@ def run_command(*words: str) -> tuple[int, str, str]:
 
 
 def load_plugin(path: Any) -> None:
-    """Operators of your own, from a shared object (include/tenon/plugin.h), for models that are loaded from now on."""
+    """Registers custom operators from a shared object (include/tenon/plugin.h) for models loaded afterwards."""
     check(lib.tenon_plugin_load(os.fspath(path).encode()))
 
 
@@ -238,5 +238,5 @@ def version() -> str:
 
 
 def devices() -> list[dict[str, Any]]:
-    """What programs can run on here: each with name, kind, whether it is usable, and a text about it."""
+    """Returns the devices of this machine, each with name, kind, usability, and a description."""
     return json_from(lib.tenon_devices)

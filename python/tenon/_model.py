@@ -1,4 +1,4 @@
-"""Models: read, looked at, changed, compiled, trained."""
+"""Models: loading, inspection, transformation, compilation, training."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _port(entry: Mapping[str, str]) -> Port:
 
 
 class Model:
-    """A network as it was read. Never changes: what changes it gives a new one."""
+    """An imported network. Immutable: transformations return a new model."""
 
     def __init__(self, handle: ctypes.c_void_p, source: str | None = None) -> None:
         self._handle = handle
@@ -51,9 +51,9 @@ class Model:
                 specialised_shapes: Sequence[str] | None = None,
                 swappable_weights: bool | Sequence[str] = False,
                 prefer: Sequence[str] | None = None) -> Program:
-        """`threads`: that run it and that kernels are chosen for; 0: as many as the process may use. `target`:
-        "x86-64-v3", "cuda:sm_90a"; by default this processor. `precision`: "f16", "bf16". `tune`: seconds to time
-        kernels for. `prefer`: names of candidates that are taken wherever they accept, as "wgmma" or "library"."""
+        """Compiles the model. `threads`: number of threads of a run, for which kernels are chosen; 0: all available ones.
+        `target`: "x86-64-v3", "cuda:sm_90a"; by default this processor. `precision`: "f16", "bf16". `tune`: seconds
+        for timing kernels. `prefer`: names of candidates to select whenever they accept, such as "wgmma", "library"."""
         options = options_text({
             "threads": threads, "target": target, "precision": precision, "tune_seconds": tune, "untuned": untuned,
             "winograd": winograd, "prefer": list(prefer or []), "specialised_shapes": list(specialised_shapes or []),
@@ -63,14 +63,14 @@ class Model:
     def opt(self, passes: Sequence[str] | None = None, without: Sequence[str] | None = None,
             stop_after: str | None = None, set: Mapping[str, Any] | None = None,  # noqa: A002
             shapes: Mapping[str, Sequence[int]] | None = None) -> "Model":
-        """The model after passes: the standard ones, or those named. With `shapes`, its symbols get those values."""
+        """Returns the model after the standard passes, or the named ones. `shapes` replaces symbols by values."""
         options = options_text({"passes": list(passes) if passes else None, "without": list(without) if without else None,
                                 "stop_after": stop_after, "set": dict(set) if set else None,
                                 "shapes": {name: list(shape) for name, shape in shapes.items()} if shapes else None})
         return Model(handle_from(lib.tenon_model_transform, self._handle, options))
 
     def save(self, path: str | os.PathLike[str], format: str | None = None) -> None:  # noqa: A002
-        """Writes it: FILE.onnx, FILE.tenon, or another `format` of `tenon convert`."""
+        """Saves the model: FILE.onnx, FILE.tenon, or another `format` of `tenon convert`."""
         path = str(path)
         if format is None:
             format = {".onnx": "onnx", ".tenon": "tenon", ".relay": "relay"}.get(Path(path).suffix)
@@ -79,22 +79,22 @@ class Model:
         check(lib.tenon_model_save(self._handle, format.encode(), path.encode()))
 
     def text(self) -> str:
-        """The graph in Tenon's text form, weights and all."""
+        """The graph in Tenon's text form, including weights."""
         with tempfile.TemporaryDirectory() as folder:
             self.save(Path(folder) / "model.tenon")
             return (Path(folder) / "model.tenon").read_text()
 
     def explain(self, node: str, **options: Any) -> dict[str, Any]:
-        """Why a node was fused, folded or laid out as it was, or was not; which kernel computes it and why."""
+        """Returns the reasons for a node's fusion, folding and layout, and its kernel with the reason of the choice."""
         return self._command("explain", node, options)
 
     def plan(self, budget: str | int | None = None, **options: Any) -> dict[str, Any]:
-        """How much memory it takes, and the least time within a budget ("4GiB", "60%"). Options as of `tenon plan`:
+        """Plans memory, and minimizes time within a budget ("4GiB", "60%"). Options as of `tenon plan`:
         recompute, swap, split, device, frontier."""
         return self._command("plan", None, {"budget": budget, **options})
 
     def check(self) -> dict[str, Any]:
-        """Every problem in it at once."""
+        """Returns all problems of the model."""
         with self._argument() as argument:
             code, out, messages = run_command("check", argument, "--format=json")
             if not out:
@@ -102,7 +102,7 @@ class Model:
             return json.loads(out)
 
     def profile(self, inputs: Mapping[str, Any] | Sequence[Any] | None = None, threads: int = 0, **options: Any) -> "Profile":
-        """Runs it and tells where time and memory went. Options as of `tenon profile`: duration, iterations, …"""
+        """Runs the model and returns its profile. Options as of `tenon profile`: duration, iterations, …"""
         with self._argument() as argument, tempfile.TemporaryDirectory() as folder:
             page, saved = Path(folder) / "report.html", Path(folder) / "profile.json"
             words = [f"--report={page}", f"--save={saved}"]
@@ -116,8 +116,8 @@ class Model:
     def quantize(self, samples: Sequence[Mapping[str, Any] | Sequence[Any]] | None = None, scheme: str | None = None,
                  ranges: str | None = None, skip: Sequence[str] | None = None, target_error: float | None = None,
                  **options: Any) -> "Quantization":
-        """Narrows values and weights. `samples`: inputs to watch, each by name or in order; by default random ones.
-        `scheme`: "int8" (default), "int8-7bit", "int8-symmetric", or weights alone, "w8:GROUP", "w4:GROUP". `ranges`: "mse",
+        """Quantizes values and weights. `samples`: calibration inputs, by name or in order; by default random ones.
+        `scheme`: "int8" (default), "int8-7bit", "int8-symmetric", or weights only, "w8:GROUP", "w4:GROUP". `ranges`: "mse",
         "kl", "percentile", "min-max". Other options as of `tenon quantize`."""
         with self._argument() as argument, tempfile.TemporaryDirectory() as folder:
             made, watched = Path(folder) / "quantized.tenon", Path(folder) / "samples"
@@ -133,7 +133,7 @@ class Model:
 
     def train(self, data: Mapping[str, Any] | str = "synthetic", loss: str | None = None, optimizer: str | None = None,
               **options: Any) -> "Training":
-        """Trains it on arrays by the names of its inputs and "target" (or "synthetic" samples). Options as of
+        """Trains the model on arrays by the names of its inputs and "target" (or "synthetic" samples). Options as of
         `tenon train`: schedule, batch, epochs, steps, seed, validation_share, checkpoint, resume, threads, …"""
         with self._argument() as argument, tempfile.TemporaryDirectory() as folder:
             made = Path(folder) / "trained.onnx"
@@ -150,7 +150,7 @@ class Model:
     def trainer(self, loss: str | None = None, optimizer: str | None = None, schedule: str | None = None,
                 batch: int = 32, parameters: Sequence[str] | None = None, frozen: Sequence[str] | None = None,
                 seed: int = 1, threads: int = 0) -> "Trainer":
-        """A step of training, for loops of your own."""
+        """Returns a training step, for custom training loops."""
         options = options_text({
             "loss": loss, "optimizer": optimizer, "schedule": schedule, "batch": batch,
             "parameters": list(parameters) if parameters else None, "frozen": list(frozen) if frozen else None,
@@ -163,7 +163,7 @@ class Model:
 
     @contextmanager
     def _argument(self) -> Iterator[str]:
-        """The model as a command's argument: what it was read from, or a file of its own."""
+        """Yields the model as a command's argument: its source, or a temporary file."""
         if self._source is not None:
             yield self._source
             return
@@ -186,7 +186,7 @@ class Model:
 
 
 def _words(options: Mapping[str, Any]) -> list[str]:
-    """Keyword arguments as the command's options: batch=8, resume=True, freeze=["a", "b"]."""
+    """Converts keyword arguments to the command's options: batch=8, resume=True, freeze=["a", "b"]."""
     words = []
     for name, value in options.items():
         option = "--" + name.replace("_", "-")
@@ -203,14 +203,14 @@ def _words(options: Mapping[str, Any]) -> list[str]:
 
 @dataclass
 class Profile:
-    """Where time and memory went: `data` as `tenon profile --save` writes it. In a notebook it shows itself."""
+    """A profile: `data` has the format of `tenon profile --save`. Displays itself in a notebook."""
 
     data: dict[str, Any]
     page: str = field(repr=False)
 
     @property
     def seconds(self) -> float:
-        """Of a run: the median."""
+        """Median milliseconds of a run."""
         return self.data["run_seconds"]["median"]
 
     @property
@@ -218,7 +218,7 @@ class Profile:
         return self.data["steps"]
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """FILE.html: the page; FILE.json: the data."""
+        """Saves FILE.html, the page, or FILE.json, the data."""
         Path(path).write_text(self.page if str(path).endswith(".html") else json.dumps(self.data))
 
     def _repr_html_(self) -> str:
@@ -231,7 +231,7 @@ class Profile:
 
 @dataclass
 class Quantization:
-    """The narrow model, and `result`: what `tenon quantize` says of it, errors by product and by output."""
+    """The quantized model, and `result`, the report of `tenon quantize`: errors by product and by output."""
 
     model: Model
     result: dict[str, Any]
@@ -239,7 +239,7 @@ class Quantization:
 
 @dataclass
 class Training:
-    """What came of it: the trained model, and the learning curve."""
+    """Result of training: the model and the learning curve."""
 
     model: Model
     result: dict[str, Any]
@@ -254,7 +254,7 @@ class Training:
 
 
 class Trainer:
-    """A step of training and its states. One thread uses it at a time."""
+    """A training step and its states, for one thread at a time."""
 
     def __init__(self, handle: ctypes.c_void_p) -> None:
         self._handle = handle
@@ -268,7 +268,7 @@ class Trainer:
             lib.tenon_trainer_free(self._handle)
 
     def step(self, *arrays: Any, **named: Any) -> dict[str, float]:
-        """One step on a batch, in the order of `inputs` or by name: {"loss": …, "accuracy": …}."""
+        """Runs one step on a batch, in the order of `inputs` or by name: {"loss": …, "accuracy": …}."""
         names = [port.name for port in self.inputs]
         given = dict(zip(names, arrays), **named)
         missing = [name for name in names if name not in given]
@@ -289,7 +289,7 @@ class Trainer:
         return {port.name: result.item() if result.size == 1 else result for port, result in zip(self.outputs, results)}
 
     def state(self, name: str) -> np.ndarray:
-        """A copy of a parameter, or of what the optimizer remembers."""
+        """Returns a copy of a parameter or of an optimizer state."""
         tensor = CTensor()
         check(lib.tenon_trainer_state(self._handle, name.encode(), ctypes.byref(tensor)))
         return Memory(self, tensor).array().copy()
@@ -299,19 +299,19 @@ class Trainer:
         check(lib.tenon_trainer_set_state(self._handle, name.encode(), ctypes.byref(tensor)))
 
     def model(self) -> Model:
-        """The model with what was learnt so far."""
+        """Returns the model with the current parameters."""
         return Model(handle_from(lib.tenon_trainer_model, self._handle))
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         check(lib.tenon_trainer_save(self._handle, str(folder).encode()))
 
     def restore(self, folder: str | os.PathLike[str]) -> None:
-        """Training goes on bit for bit as if it had not stopped."""
+        """Restores a checkpoint; training continues bit for bit as without the interruption."""
         check(lib.tenon_trainer_restore(self._handle, str(folder).encode()))
 
 
 def load(source: str | os.PathLike[str] | bytes, threads: int = 0) -> Any:
-    """A model of any format: a file, "zoo:resnet50", or its bytes. FILE.tnn gives the program in it."""
+    """Loads a model of any format: a file, "zoo:resnet50", or its bytes. FILE.tnn gives a Program."""
     if isinstance(source, (bytes, bytearray, memoryview)):
         content = bytes(source)
         return Model(handle_from(lib.tenon_model_parse, content, len(content)))

@@ -1,4 +1,4 @@
-"""Compiled programs: called with arrays, they give arrays."""
+"""Compiled programs, callable with arrays."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ INPUT, OUTPUT, WEIGHT = 0, 1, 2
 
 @dataclass(frozen=True)
 class Port:
-    """An input, output or weight. Extents that are decided when it runs are texts: ("N", 3, 224, 224)."""
+    """An input, output or weight. Symbolic extents are texts: ("N", 3, 224, 224)."""
 
     name: str
     type: str
@@ -58,7 +58,7 @@ class Outputs(tuple):
 
 
 class _Context:
-    """A context of the library's with its descriptions made ready: one thread uses it."""
+    """A context of the library with prepared tensor descriptions, for one thread."""
 
     def __init__(self, program: "Program", threads: int) -> None:
         self._handle = handle_from(lib.tenon_context_create, program._handle, options_text({"threads": threads}))
@@ -70,7 +70,7 @@ class _Context:
         self._alive: list[Any] = [None] * len(self._inputs)
         self._given: list[tuple[tuple[int, ...], np.dtype]] = []
         self._is_bound = self._is_done = False
-        # What is no tensor of numbers, and what gives shapes that depend on data, goes another way.
+        # Ports that are not numeric tensors, and outputs with data-dependent shapes, take the slow path.
         self._takes_values = any(port.number in (0, 26) for port in (*self._inputs, *self._outputs))
         self._expected = [port.dtype for port in self._inputs]
         described = program.describe()
@@ -81,7 +81,7 @@ class _Context:
             lib.tenon_context_free(self._handle)
 
     def _place(self, arrays: list[Any]) -> None:
-        """Describes the arrays; shapes anew only where they changed."""
+        """Describes the arrays; rewrites only changed shapes."""
         for k, array in enumerate(arrays):
             if type(array) is not np.ndarray or array.dtype != self._expected[k] or not array.flags.carray and not (
                     array.flags.c_contiguous and array.flags.aligned):
@@ -99,7 +99,7 @@ class _Context:
             self._bind()
 
     def _taken(self, value: Any, port: Port) -> Any:
-        """An array over the value's memory, or a tensor on the GPU where the program runs there."""
+        """Returns an array over the value's memory, or a GPU tensor for a GPU program."""
         if not self._is_on_gpu or not is_on_gpu(value):
             return fitting(as_array(value), port.number, port.name)
         tensor = device_array(value)
@@ -116,7 +116,7 @@ class _Context:
         except BaseException:
             self._shapes = [None] * len(self._shapes)
             raise
-        # The shapes stay with the context; these are ours.
+        # The context keeps the shapes; these copies belong to the result.
         self._given = [(shape_of(entry), DTYPES[entry.dtype][1]) for entry in self._out]
         self._out_shapes = [(ctypes.c_int64 * len(shape))(*shape) for shape, _ in self._given]
         for entry, shape in zip(self._out, self._out_shapes):
@@ -143,7 +143,7 @@ class _Context:
         return results
 
     def start(self, arrays: list[Any]) -> list[Any]:
-        """What comes out is in them after `finish`. Values that are no tensors are computed at once."""
+        """Starts a run; outputs are valid after `finish`. Values that are not tensors are computed synchronously."""
         if not self._takes_values:
             try:
                 return self._run_tensors(arrays, None, lib.tenon_context_start)
@@ -180,14 +180,14 @@ class _Context:
         return results
 
     def _address_to_fill(self, given: Any, k: int) -> int:
-        """Of memory that a result is to be written to, if it is of its kind."""
+        """Returns the address of the caller's output memory if its kind matches the program."""
         shape, dtype = self._given[k]
         if self._is_on_gpu and is_on_gpu(given):
             tensor, expected = device_array(given), DTYPES[self._outputs[k].number][0]
             if tensor.shape != shape or tensor.type != expected:
                 raise UsageError(f"output '{self._outputs[k].name}' does not fit\n  expected  {expected}{list(shape)}\n"
                                  f"  got       {tensor.type}{list(tensor.shape)}")
-            return tensor.pointer  # `given` holds it until the run is through
+            return tensor.pointer  # `given` keeps it alive until the run ends
         target = as_array(given)
         if target.shape != shape or target.dtype != dtype or not target.flags.carray:
             raise UsageError(f"output '{self._outputs[k].name}' does not fit\n  expected  {dtype}{list(shape)}, row by row\n"
@@ -217,7 +217,7 @@ class _Context:
 
 
 class Pending:
-    """A run that was started: `result` waits for it. What it reads and writes stays alive with it."""
+    """A run in flight: `result` waits for it. Keeps its inputs and outputs alive."""
 
     def __init__(self, program: "Program", arrays: list[Any]) -> None:
         self._program = program
@@ -226,7 +226,7 @@ class Pending:
         self._results = self._context.start(arrays)
 
     def result(self) -> Any:
-        """One array where there is one output, else all of them, by position or name."""
+        """Returns the array of a single output, otherwise all outputs, by position or name."""
         if not self._is_finished:
             self._is_finished = True
             try:
@@ -241,16 +241,16 @@ class Pending:
     def __del__(self) -> None:
         if lib is not None and hasattr(self, "_results") and not self._is_finished:
             try:
-                self.result()  # its memory is written to until then
-            except Exception:  # nobody asks for it
+                self.result()  # the run writes to its memory until then
+            except Exception:  # the result is discarded
                 pass
 
 
 class Program:
     """A compiled model. Call it with arrays in the order of its inputs, or by their names.
 
-    Any number of threads may call it: each has a context of its own. Arrays are read where they are; results are new
-    arrays, or those given as `out`."""
+    Any number of threads may call it: each has its own context. Arrays are read in place; results are new arrays, or
+    those given as `out`."""
 
     def __init__(self, handle: ctypes.c_void_p, threads: int = 0) -> None:
         self._handle = handle
@@ -270,7 +270,7 @@ class Program:
 
     @staticmethod
     def load(path: str | Path, threads: int = 0) -> "Program":
-        """A program that was saved as FILE.tnn. It is machine code: trust it as you would an executable."""
+        """Loads FILE.tnn. It is machine code: as trusted as an executable."""
         return Program(handle_from(lib.tenon_program_load, str(path).encode()), threads)
 
     @staticmethod
@@ -278,17 +278,17 @@ class Program:
         return Program(handle_from(lib.tenon_program_parse, content, len(content)), threads)
 
     def save(self, path: str | Path, constants: str | None = None) -> None:
-        """FILE.tnn, or FILE.so: a shared object that needs nothing beside it. Of that, `constants` may be the name of
-        a file for the weights."""
+        """Saves FILE.tnn, or FILE.so, a self-contained shared object. For FILE.so, `constants` may name a separate
+        file for the weights."""
         check(lib.tenon_program_save(self._handle, str(path).encode(), options_text({"constants": constants})))
 
     @property
     def weights(self) -> list[Port]:
-        """Those that can be swapped: `compile(swappable_weights=True)`."""
+        """Swappable weights, of `compile(swappable_weights=True)`."""
         return self._ports(WEIGHT)
 
     def set_weight(self, name: str, elements: Any) -> None:
-        """Runs from now on compute with these elements, which are copied."""
+        """Replaces a weight for later runs; copies the elements."""
         array = as_array(elements)
         tensor, _alive = describe(np.ascontiguousarray(array))
         check(lib.tenon_program_set_weight(self._handle, name.encode(), ctypes.byref(tensor)))
@@ -298,11 +298,11 @@ class Program:
         return json_from(lib.tenon_program_describe, self._handle)
 
     def memory(self) -> dict[str, Any]:
-        """Threads, and bytes of the arena and of scratch, of this thread's context."""
+        """Number of threads, and bytes of arena and scratch, of this thread's context."""
         return self._context().describe()
 
     def __call__(self, *arrays: Any, out: Any = None, **named: Any) -> Any:
-        """One array where there is one output, else all of them, by position or name."""
+        """Returns the array of a single output, otherwise all outputs, by position or name."""
         if not named and out is None and len(arrays) == len(self._input_names):
             results = self._context().run(list(arrays))
         else:
@@ -310,18 +310,18 @@ class Program:
         return results[0] if len(results) == 1 else Outputs(results, self._output_names)
 
     def run(self, inputs: Mapping[str, Any] | Sequence[Any], out: Mapping[str, np.ndarray] | None = None) -> Outputs:
-        """All outputs, for inputs by name or in order."""
+        """Runs and returns all outputs, for inputs by name or in order."""
         named = inputs if isinstance(inputs, Mapping) else {}
         arrays = () if isinstance(inputs, Mapping) else tuple(inputs)
         return Outputs(self._context().run(self._ordered(arrays, dict(named)), self._targets(out)), self._output_names)
 
     def start(self, *arrays: Any, **named: Any) -> Pending:
-        """Begins a run and does not wait for it where the program is a GPU's: several at once keep it busy, one copying
-        while another computes. Each has a context of its own."""
+        """Starts a run; for a GPU program, without waiting. Several runs in flight overlap copies with computation. Each
+        run has its own context."""
         return Pending(self, self._ordered(arrays, named))
 
     def watch(self, *arrays: Any, **named: Any) -> list[dict[str, Any]]:
-        """Runs once and tells what each step took."""
+        """Runs once and returns the time of each step."""
         return self._context().watch(self._ordered(arrays, named))
 
     def _context(self) -> _Context:
@@ -332,7 +332,7 @@ class Program:
         return local.context
 
     def _idle_context(self) -> tuple[int, _Context]:
-        """Of those that started runs have given back, or a new one; and of which weights it is."""
+        """Returns a pooled context or a new one, and the version of its weights."""
         with self._idle_lock:
             while self._idle:
                 generation, context = self._idle.pop()

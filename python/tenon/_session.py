@@ -1,4 +1,4 @@
-"""ONNX Runtime's session, as scripts use it, over Tenon: change the import and run them."""
+"""ONNX Runtime's session interface on Tenon: scripts run after replacing the import."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class ExecutionOrder(enum.IntEnum):
 
 
 class SessionOptions:
-    """`intra_op_num_threads`, `optimized_model_filepath` and free dimensions count; the other fields are kept so that
-    scripts can set them: Tenon always runs its passes, and has no arena or pattern to be turned off."""
+    """`intra_op_num_threads`, `optimized_model_filepath` and free dimensions have an effect. The other fields exist for
+    scripts that set them: Tenon always runs its passes and plans memory."""
 
     def __init__(self) -> None:
         self.intra_op_num_threads = 0
@@ -70,11 +70,11 @@ class SessionOptions:
         return self._entries[key]
 
     def add_free_dimension_override_by_name(self, name: str, value: int) -> None:
-        """The symbol `name` in shapes of inputs becomes a number."""
+        """Replaces the symbol `name` in input shapes by a number."""
         self._extents[name] = int(value)
 
     def add_free_dimension_override_by_denotation(self, denotation: str, value: int) -> None:
-        """Denotations (what an axis is for) are not read: such an axis stays as it is."""
+        """Ignored: denotations of axes are not imported."""
 
     def register_custom_ops_library(self, path: str) -> None:
         raise UsageError(f"libraries of ONNX Runtime's operators cannot be loaded: {path}")
@@ -175,7 +175,7 @@ class OrtValue:
         return False
 
     def update_inplace(self, array: np.ndarray) -> None:
-        """Other elements, in the same memory."""
+        """Replaces the elements in the same memory."""
         if array.shape != self._array.shape or array.dtype != self._array.dtype:
             raise UsageError(f"a value keeps its type: {self._array.dtype}{list(self._array.shape)}, "
                              f"not {array.dtype}{list(array.shape)}")
@@ -197,7 +197,7 @@ def _require_cpu(device_type: str) -> None:
 
 
 class IOBinding:
-    """Inputs and outputs that stay where they are from run to run."""
+    """Inputs and outputs bound to fixed memory for several runs."""
 
     def __init__(self, session: "InferenceSession") -> None:
         self._session = session
@@ -225,10 +225,10 @@ class IOBinding:
         self._outputs[name] = value.numpy()
 
     def synchronize_inputs(self) -> None:
-        """Everything lies in host memory."""
+        """Ignored: all memory is host memory."""
 
     def synchronize_outputs(self) -> None:
-        """Everything lies in host memory."""
+        """Ignored: all memory is host memory."""
 
     def get_outputs(self) -> list[OrtValue]:
         return [OrtValue(self._results[name]) for name in self._outputs]
@@ -245,7 +245,7 @@ class IOBinding:
 
 
 def _array_at(address: int, element_type: Any, shape: Sequence[int]) -> np.ndarray:
-    """The caller's memory as an array; the caller keeps it alive."""
+    """Returns an array over the caller's memory, which the caller keeps alive."""
     dtype = np.dtype(element_type)
     count = int(np.prod(tuple(shape), dtype=np.int64))
     memory = (ctypes.c_char * (count * dtype.itemsize)).from_address(address)
@@ -253,7 +253,7 @@ def _array_at(address: int, element_type: Any, shape: Sequence[int]) -> np.ndarr
 
 
 def _with_extents(ports: Sequence[Port], extents: Mapping[str, int]) -> dict[str, list[int]]:
-    """Shapes of the inputs that have one of these symbols and, with them, no other."""
+    """Returns the shapes of inputs whose symbols are all among these."""
     shapes = {}
     for port in ports:
         shape = [extents.get(extent, extent) if isinstance(extent, str) else extent for extent in port.shape or ()]
@@ -287,9 +287,9 @@ class InferenceSession:
             self._metadata = ModelMetadata(loaded.describe())
         self._providers = ["CUDAExecutionProvider"] if is_on_gpu else ["CPUExecutionProvider"]
         self._output_names = [port.name for port in self._program.outputs]
-        # Lists of maps (ZipMap) are matrices here, with the labels of their columns beside them.
+        # Lists of maps (ZipMap) are matrices here, with a second output for the labels of their columns.
         columns = self._metadata.custom_metadata_map
-        # A map that goes in (DictVectorizer, CastMap) is two lists: its keys and its values.
+        # A map as an input (DictVectorizer, CastMap) is two lists: its keys and its values.
         self._maps = self._maps_among(columns)
         self._labels = {name: json.loads(columns[f"columns of {name}"]) for name in self._output_names
                         if f"columns of {name}" in columns}
@@ -305,7 +305,7 @@ class InferenceSession:
             try:
                 parts = json.loads(text) if key.startswith("map ") else None
             except ValueError:
-                continue  # the model's own words
+                continue  # metadata of the model itself
             if isinstance(parts, list) and len(parts) == 2 and all(part in names for part in parts):
                 maps[key[len("map "):]] = parts
         return maps
@@ -387,17 +387,17 @@ class InferenceSession:
         return self._options
 
     def disable_fallback(self) -> None:
-        """There is none."""
+        """Ignored: Tenon has no fallback providers."""
 
     def enable_fallback(self) -> None:
-        """There is none."""
+        """Ignored: Tenon has no fallback providers."""
 
     def get_profiling_start_time_ns(self) -> int:
         """Traces begin at 0."""
         return 0
 
     def end_profiling(self) -> str:
-        """A trace of one run on zeros, for Chrome; gives its path."""
+        """Writes a Chrome trace of one run on zeros; returns its path."""
         path = Path(f"{self._options.profile_file_prefix}_{os.getpid()}.json")
         shapes = [tuple(extent if isinstance(extent, int) else 1 for extent in port.shape or ())
                   for port in self._program.inputs]
@@ -420,11 +420,11 @@ get_all_providers = get_available_providers
 
 
 def set_default_logger_severity(severity: int) -> None:
-    """Nothing is logged: what is wrong is raised."""
+    """Ignored: Tenon raises errors instead of logging."""
 
 
 def set_default_logger_verbosity(verbosity: int) -> None:
-    """Nothing is logged: what is wrong is raised."""
+    """Ignored: Tenon raises errors instead of logging."""
 
 
 def get_device() -> str:

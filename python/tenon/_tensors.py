@@ -1,4 +1,4 @@
-"""Tensors between Python and the library: numpy's arrays and whatever speaks DLPack, without copies."""
+"""Conversion of tensors: numpy arrays and DLPack producers, without copies."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 
 from ._library import CTensor, UsageError, check, handle_from, lib
 
-try:  # element types that numpy does not have by itself
+try:  # element types beyond numpy's own
     import ml_dtypes as _ml
 except ImportError:
     _ml = None
 
 
 def _extra(name: str, width: Any) -> np.dtype:
-    """The element type of that name where there is one, else its bits."""
+    """Returns the element type of that name, or an integer type of its width if it is missing."""
     return np.dtype(getattr(_ml, name)) if _ml is not None and hasattr(_ml, name) else np.dtype(width)
 
 
@@ -51,7 +51,7 @@ DTYPES: dict[int, tuple[str, np.dtype]] = {
 NUMBERS = {name: number for number, (name, _) in DTYPES.items()}
 STRING = 26
 
-# The number of each of numpy's own types; types that only share bits are not among them.
+# tenon_dtype of numpy's own types, without stand-ins that only share the bits.
 _OF_NUMPY: dict[np.dtype, int] = {}
 for _number, (_name, _dtype) in DTYPES.items():
     if _name not in ("f4e2m1", "i4", "i2", "u4", "u2") and (_dtype not in _OF_NUMPY):
@@ -60,7 +60,7 @@ for _number, (_name, _dtype) in DTYPES.items():
 
 
 def as_array(value: Any) -> np.ndarray:
-    """An array over the same memory where there is one: numpy's, or of anything that speaks DLPack."""
+    """Returns an array over the memory of a numpy array or DLPack producer, without a copy if possible."""
     if isinstance(value, np.ndarray):
         return value
     if hasattr(value, "__dlpack__") and not isinstance(value, np.generic):
@@ -83,9 +83,9 @@ def dtype_number(dtype: np.dtype) -> int:
 
 
 def fitting(array: np.ndarray, number: int, name: str) -> np.ndarray:
-    """The array as a port of that element type takes it: as it is, unless it does not lie row by row.
+    """Returns the array for a port of that element type; copies it only if it is not row-major.
 
-    A type that numpy does not have takes its bits, or f32 which is rounded."""
+    A type that numpy lacks accepts its bits, or f32, which is rounded."""
     wanted = DTYPES[number][1]
     if array.dtype != wanted:
         if DTYPES[number][0] == "bf16" and array.dtype == np.float32:
@@ -101,14 +101,14 @@ def fitting(array: np.ndarray, number: int, name: str) -> np.ndarray:
 
 
 def bfloat16_bits(array: np.ndarray) -> np.ndarray:
-    """f32 rounded to the nearest bf16, as its bits."""
+    """Rounds f32 to the nearest bf16 and returns its bits."""
     bits = np.ascontiguousarray(array, np.float32).view(np.uint32)
     rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
     return np.where(np.isnan(array), np.uint16(0x7FC0), rounded)
 
 
 def float32_of(bits: np.ndarray) -> np.ndarray:
-    """The bits of bf16 as f32."""
+    """Converts the bits of bf16 to f32."""
     return (bits.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
 
 
@@ -117,7 +117,7 @@ def address(array: np.ndarray) -> int:
 
 
 def describe(array: np.ndarray, number: int | None = None) -> tuple[CTensor, Any]:
-    """A description of the array's memory, and what has to live as long as it is used."""
+    """Returns a description of the array's memory, and the objects that must outlive it."""
     shape = (ctypes.c_int64 * array.ndim)(*array.shape)
     tensor = CTensor(address(array), shape, None, array.ndim,
                      dtype_number(array.dtype) if number is None else number)
@@ -125,7 +125,7 @@ def describe(array: np.ndarray, number: int | None = None) -> tuple[CTensor, Any
 
 
 class Memory:
-    """Memory of the library's, for numpy: whoever holds an array over it holds what owns it."""
+    """Memory of the library as a numpy buffer: an array over it keeps the owner alive."""
 
     def __init__(self, owner: Any, tensor: CTensor) -> None:
         self.owner = owner
@@ -158,7 +158,7 @@ class Value:
 
     @staticmethod
     def of(value: Any, type_text: str = "") -> "Value":
-        """Of an array, a list (a sequence) or None (an optional that holds nothing); `type_text` is the port's type."""
+        """Converts an array, a list (a sequence) or None (an empty optional); `type_text` is the port's type."""
         if isinstance(value, Value):
             return value
         if type_text.startswith("optional(") or value is None:
@@ -184,7 +184,7 @@ class Value:
         return Value(handle_from(lib.tenon_value_tensor, ctypes.byref(tensor)))
 
     def python(self) -> Any:
-        """An array over the value's own memory, a list, or what an optional holds."""
+        """Returns an array over the value's own memory, a list, or the element of an optional."""
         kind, tensor, count = ctypes.c_int(), CTensor(), ctypes.c_size_t()
         check(lib.tenon_value_look(self.handle, ctypes.byref(kind), ctypes.byref(tensor), ctypes.byref(count)))
         if kind.value == 1:
@@ -223,7 +223,7 @@ def shape_of(tensor: CTensor) -> tuple[int, ...]:
 
 
 def extents_of(type_text: str) -> list[int | str] | None:
-    """The extents in "f32[N, 3]": numbers, and symbols as texts; None for what is no tensor."""
+    """Returns the extents in "f32[N, 3]": numbers, and symbols as texts; None for other types."""
     type_text = type_text.split("]@")[0] + "]" if "]@" in type_text else type_text
     if not type_text.endswith("]") or type_text.startswith(("seq(", "optional(")):
         return None

@@ -20,7 +20,7 @@ class TenonRep(BackendRep):
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
         arrays = [inputs] if isinstance(inputs, np.ndarray) else list(inputs)
         results = self._program.run(arrays)
-        # ONNX's own tools have bf16 as f32.
+        # ONNX's own tools represent bf16 as f32.
         values = [float32_of(value) if port.type.startswith("bf16[") and isinstance(value, np.ndarray) else value
                   for port, value in zip(self._program.outputs, results)]
         return namedtupledict("Outputs", [port.name for port in self._program.outputs])(*values)
@@ -29,7 +29,7 @@ class TenonRep(BackendRep):
 class TenonBackend(Backend):
     @classmethod
     def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> TenonRep:
-        super().prepare(model, device, **kwargs)  # the checker
+        super().prepare(model, device, **kwargs)  # runs the checker
         target = "cuda" if device.upper().startswith("CUDA") else None
         return TenonRep(load(model.SerializeToString()).compile(target=target, threads=kwargs.get("threads", 0)))
 

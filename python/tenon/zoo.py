@@ -11,7 +11,7 @@ NAMES = ("resnet18", "resnet50", "alexnet", "vgg16", "mobilenet_v2", "unet572", 
 
 
 def build(name: str, **parameters: Any) -> Model:
-    """A network by its name; a parameter that is a text becomes a symbol, as batch="N"."""
+    """Builds a network by name; a text as parameter becomes a symbol, as batch="N"."""
     settings = ",".join(f"{key}={value}" for key, value in parameters.items())
     return load(f"zoo:{name}?{settings}" if settings else f"zoo:{name}")
 
