@@ -74,7 +74,7 @@ struct PassChoice {
 };
 struct OptOptions : PassChoice {
   std::string model, to = "tenon", output, style;
-  /// prints them whatever their size
+  /// prints them regardless of size
   bool weights = false;
   bool print = false, verify_each = false, time_passes = false, kernels = false;
   int trials = 4;

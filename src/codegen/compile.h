@@ -48,7 +48,7 @@ struct Decision {
   /// Costs are cycles; otherwise they only define a ranking.
   bool has_estimates = true;
   Selection selection;
-  /// Of the program.
+  /// in the program
   std::size_t first_step = 0, step_count = 0;
 };
 

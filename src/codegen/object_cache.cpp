@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kUserCapacityBytes = std::uint64_t{512} << 20;
-// Bounds what a damaged length field may allocate.
+// Bounds the allocation for a damaged length field.
 constexpr std::uint64_t kLargestEntry = std::uint64_t{256} << 20;
 
 // FNV-1a over 64 bits.

@@ -8,10 +8,10 @@
 #include <string_view>
 #include <vector>
 
-// A node's attributes as writers ask for them: as stated, or at the operator's default.
+// Attributes of a node for writers of formats: stated, or the operator's default.
 namespace tenon {
 
-/// Null where it is neither stated nor has a default.
+/// Null for an attribute that is neither stated nor has a default.
 const AttrValue* attr_of(const Node& node, std::string_view name);
 template <class T>
 const T* attr_of(const Node& node, std::string_view name) {
@@ -19,25 +19,25 @@ const T* attr_of(const Node& node, std::string_view name) {
   return value == nullptr ? nullptr : std::get_if<T>(value);
 }
 bool flag_of(const Node& node, std::string_view name);
-/// "" where there is none
+/// "" for a missing attribute
 std::string text_of(const Node& node, std::string_view name);
 double real_of(const Node& node, std::string_view name);
-/// Nothing where one depends on extents.
+/// Nullopt for an attribute that depends on extents.
 std::optional<std::int64_t> integer_of(const Node& node, std::string_view name);
 std::optional<std::vector<std::int64_t>> integers_of(const Node& node, std::string_view name);
 
-/// The windows of a convolution or pool over some spatial axes, every number written out: begins,
-/// then ends of pads. Convolutions have their kernel as an operand.
+/// Windows of a convolution or pool over spatial axes, with all numbers explicit: pads are begins,
+/// then ends. Convolutions have their kernel as an operand.
 struct WindowNumbers {
   std::vector<std::int64_t> kernel, strides, dilations, pads;
 
-  /// as many behind as before
+  /// Returns whether the pads at both ends are equal.
   bool has_same_pads() const;
 };
-/// Nothing where a number depends on extents or on `auto_pad`.
+/// Returns nullopt if a number depends on extents or on `auto_pad`.
 std::optional<WindowNumbers> window_numbers(const Node& node, std::size_t axes);
 
-/// An einsum's equation with its letters in the order they first appear, to be compared.
+/// Renames the letters of an einsum's equation in order of appearance, for comparisons.
 std::string plain_equation(std::string_view equation);
 
 }  // namespace tenon

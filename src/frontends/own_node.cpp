@@ -17,7 +17,7 @@ bool is_constant_node(const Graph& graph, NodeId id) {
   return !node.results.empty() && node.results[0] && graph.constant_of(node.results[0]) != nullptr;
 }
 
-// Symbols of the record stand for what it reads: a format may have called them otherwise.
+// Binds symbols of the record to the operands' extents: a format may have renamed the symbols.
 void bind_symbols(const Type& said, const Type& given, DimBindings& bindings) {
   if (!said.is_tensor() || !given.is_tensor()) return;
   const Dims &p = said.tensor().dims, &q = given.tensor().dims;
@@ -34,7 +34,7 @@ AttrValue bound(const AttrValue& value, const DimBindings& bindings) {
   return value;
 }
 
-// A format without layouts leaves it to readers to say them, of what comes in.
+// A format without layouts takes them from the readers of its inputs.
 void state_layout(Graph& graph, ValueId value, const Type& said) {
   const Value& given = graph.value(value);
   if (!said.is_tensor() || !given.type.is_tensor() || !given.type.tensor().layout.is_empty())
@@ -51,7 +51,7 @@ void copy_type(const Graph& from, ValueId value, Graph& to, ValueId copy) {
 
 }  // namespace
 
-// The text form breaks lines between nodes only: texts in it are quoted.
+// Line breaks in the text form occur only between nodes: strings are quoted.
 std::string one_line(const Graph& graph) {
   const std::string text = print(graph);
   std::string line;

@@ -12,41 +12,40 @@
 
 namespace tenon {
 
-/// What a writer has to put down as Tenon's own, though the format may have a word for it.
+/// Nodes that a writer must write as native Tenon nodes, even if the format has an equivalent.
 struct OwnNodes {
   std::unordered_set<NodeId> nodes;
-  /// those of inputs, where the format has a way to
+  /// also state the types of inputs, if the format supports it
   bool are_types_stated = false;
 
   bool contains(NodeId id) const { return nodes.contains(id); }
 };
 
-/// A node as every format carries an operator of Tenon's own: alone in a graph, in Tenon's text
-/// form on one line. The graph's inputs and outputs are those of the record that carries it, in
-/// order.
+/// A native Tenon node in a foreign format: a graph with that node, in text form on one line. The
+/// graph's inputs and outputs are those of the record that carries it, in order.
 struct OwnNode {
-  /// operands, each once, but for constants that stand in the text
+  /// operands, each once, except for constants inside the text
   std::vector<ValueId> inputs;
-  /// results that are wanted
+  /// used results
   std::vector<ValueId> outputs;
   std::string text;
 };
-/// `name_of` says what the text calls an input; x0, x1, … where it is not given.
+/// `name_of` returns the names of inputs in the text; by default x0, x1, ….
 OwnNode own_node(const Graph& graph, NodeId node,
                  const std::function<std::string(ValueId)>& name_of = {});
 
-/// A graph's text form on one line.
+/// Prints a graph's text form on one line.
 std::string one_line(const Graph& graph);
-/// Reads such a text. Throws Error where it is not one node and its constants.
+/// Parses such a text. Throws Error for other contents than one node and its constants.
 Graph parse_own(std::string_view text);
-/// The node among the record's nodes.
+/// Returns the native node of the record.
 NodeId node_of_own(const Graph& record);
-/// Appends the record's node, reading these values. Results in the order of its outputs. Throws
-/// Error where the values are not of the types that the record says.
+/// Appends the record's node with these operands. Returns results in the order of the record's
+/// outputs. Throws Error if the operands' types differ from the record's.
 std::vector<Var> build_own(const Graph& record, Builder& build, std::span<const Var> inputs);
 
-/// Whether a constant is part of the text of what reads it: numbers, shapes and other short lists
-/// of integers. A list of floats is a weight, and large lists are no text.
+/// Returns whether a constant is part of its reader's text: scalars, shapes and other short lists
+/// of integers. Lists of floats count as weights, and large lists are too long for a text.
 bool stands_in_text(const Graph& graph, ValueId constant);
 
 /// max_pool_gradient -> MaxPoolGradient

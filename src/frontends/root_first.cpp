@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kMostRepairs = 10, kMostBytes = 1 << 20;
 
-// The number behind a word of a place: "graph.txt, line 34, column 3, tensor 'x'".
+// Returns the number after a word of a position: "graph.txt, line 34, column 3, tensor 'x'".
 std::optional<std::size_t> number_behind(std::string_view place, std::string_view word) {
   const std::size_t at = place.find(word);
   if (at == std::string_view::npos) return std::nullopt;
@@ -24,7 +24,7 @@ void append_text(std::string& to, std::string_view text) { to += quote(text); }
 void append_real(std::string& to, double number) { to += format_real(number); }
 constexpr JsonStyle kStyle{"{", "[", append_text, append_real};
 
-// The value that a path like "$.graph_exec.var.12.size" or "….out_shapes[0]" leads to, or null.
+// Returns the value at a path like "$.graph_exec.var.12.size" or "….out_shapes[0]", or null.
 Json* value_at(Json& root, std::string_view path) {
   Json* at = &root;
   while (!path.empty() && at != nullptr) {
@@ -49,7 +49,7 @@ Json* value_at(Json& root, std::string_view path) {
   return at;
 }
 
-// The same of a text that is JSON, whose places are paths.
+// Repairs a JSON text, in which positions are paths.
 std::optional<std::string> repaired_json(const Json& root, const Findings::Mismatch& mismatch) {
   const std::size_t start = mismatch.place.find("$.");
   if (start == std::string::npos) return std::nullopt;
@@ -67,8 +67,8 @@ std::optional<std::string> repaired_json(const Json& root, const Findings::Misma
   return text;
 }
 
-// The text with what a finding says replaced by what it should be; nothing where it does not stand
-// on its line.
+// Returns the text with the stated value of a finding replaced by the expected one; nullopt if its
+// line does not contain it.
 std::optional<std::string> repaired(const std::string& text, const Findings::Mismatch& mismatch) {
   const auto line = number_behind(mismatch.place, "line ");
   if (!line || mismatch.says.empty()) return std::nullopt;
@@ -89,8 +89,8 @@ std::optional<std::string> repaired(const std::string& text, const Findings::Mis
   return changed;
 }
 
-// Where no repair helps: what the most findings are about, a line or a row of which several things
-// do not hold.
+// Fallback without a successful repair: returns a finding of the line or row with the most
+// findings.
 std::size_t most_about(const std::vector<Findings::Mismatch>& mismatches) {
   std::map<std::size_t, std::size_t> counts;
   for (const Findings::Mismatch& each : mismatches) {
@@ -149,7 +149,7 @@ Findings check_root_first(const DocumentFormat& format, const Document& document
         best = k;
       }
     } catch (const Error&) {
-      continue;  // no repair at all
+      continue;  // not a repair
     }
   }
   if (fewest == mismatches.size()) best = most_about(mismatches);

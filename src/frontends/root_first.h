@@ -4,9 +4,8 @@
 
 namespace tenon {
 
-/// What `document.check()` finds, with the finding in front that explains most of the others: the
-/// one after whose repair the fewest are left. Findings without a line in the text stay as they
-/// are.
+/// Returns the findings of `document.check()` with the root cause first: the finding whose repair
+/// leaves the fewest others. Findings without a line in the text keep their order.
 Findings check_root_first(const DocumentFormat& format, const Document& document);
 
 }  // namespace tenon

@@ -24,10 +24,10 @@ bool same_elements(const Constant& a, const Constant& b) {
   if (a.dtype() != b.dtype() || a.shape() != b.shape()) return false;
   if (identical(a, b)) return true;
   if (a.kind() == b.kind() || a.size() > kMostComparedElements) return false;
-  return identical(a.materialise(), b.materialise());  // one element repeated, told in full
+  return identical(a.materialise(), b.materialise());  // one repeated element, compared exactly
 }
 
-// Walks both from the outputs back, side by side.
+// Walks both graphs from the outputs backwards, in parallel.
 class Comparison {
  public:
   Comparison(const Graph& a, const Graph& b) : a_(a), b_(b) {}
@@ -73,7 +73,7 @@ class Comparison {
     }
   }
 
-  // Symbols may have other names, each its own.
+  // Symbols may have other names, but must correspond one to one.
   bool is_same_type(ValueId x, ValueId y) {
     const Type &s = a_.value(x).type, &t = b_.value(y).type;
     if (s == t) return true;
@@ -127,8 +127,8 @@ class Comparison {
           pair, concat("the constant ", place_of(a_, pair.a), " of type ", a_.value(pair.a).type,
                        " came back as one of ", b_.value(pair.b).type));
     }
-    // What comes back can hold the elements of one constant only: whoever reads another by it is
-    // wired wrongly, or whoever read it first.
+    // Each constant corresponds to one constant of the other graph: a second counterpart means that
+    // one of the readers is wired wrongly.
     const auto [known, is_new] = holds_.try_emplace(pair.b, pair);
     if (!is_new && known->second.a != pair.a &&
         !same_elements(p, *a_.constant_of(known->second.a))) {
@@ -144,7 +144,7 @@ class Comparison {
     if (constants_.insert({pair.a, pair.b}).second) found_.constants.emplace_back(pair.a, pair.b);
   }
 
-  // The same may be said in several ways.
+  // Some attributes have several equivalent forms.
   bool same_attributes(const Node& x, const Node& y) const {
     if (x.attrs == y.attrs) return true;
     Attributes p = x.attrs, q = y.attrs;
@@ -172,7 +172,7 @@ class Comparison {
     return false;
   }
 
-  // Steps of one and no padding are what a window has where nothing is said.
+  // Strides of one and zero padding are defaults of windows.
   static Attributes without_usual_window(Attributes attrs) {
     for (const auto& [name, usual] : {std::pair("strides", 1), std::pair("dilations", 1),
                                       std::pair("pads", 0), std::pair("output_padding", 0)}) {
@@ -186,7 +186,7 @@ class Comparison {
     return attrs;
   }
 
-  // Axes from the last to the first, where nothing is said.
+  // The default permutation reverses the axes.
   static Dims order_of(const Node& node, std::size_t rank) {
     const Dims* dims = attr_of<Dims>(node, "perm");
     if (dims != nullptr && !dims->empty()) return *dims;
@@ -226,7 +226,7 @@ class Comparison {
   std::vector<Pair> pending_;
   std::unordered_map<ValueId, ValueId> seen_;
   std::set<std::pair<ValueId, ValueId>> constants_;
-  std::unordered_map<ValueId, Pair> holds_;  // by constant of `b`: the first that came back as it
+  std::unordered_map<ValueId, Pair> holds_;  // by constant of `b`: its first counterpart
   DimBindings renamed_;
   NetworkDifference found_;
 };

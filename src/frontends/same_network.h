@@ -8,14 +8,14 @@
 
 namespace tenon {
 
-/// How a network differs from another that should be the same: what is computed of its inputs for
-/// its outputs, whatever values and nodes are called and in whatever order they stand.
+/// Difference between two networks that should be equal: compares the computation from inputs to
+/// outputs, independent of names and of the order of nodes.
 struct NetworkDifference {
-  /// in words; empty where they are the same but for constants' elements
+  /// in words; empty if they are equal except for constants' elements
   std::string first;
-  /// of the first graph, that the second has otherwise
+  /// of the first graph, without a counterpart in the second
   std::vector<NodeId> nodes;
-  /// Constants of both that are of one type and have other elements.
+  /// Constants of both with equal types and different elements.
   std::vector<std::pair<ValueId, ValueId>> constants;
 
   /// in number and type

@@ -22,7 +22,7 @@ ResultTypes infer(const Attrs& attrs, const OperandTypes& in) {
   return {Type(y), Type(indices)};
 }
 
-// Flat positions in x, in logical order whatever the layout.
+// Flat positions in x, in logical order for every layout.
 Expr indices_of_greatest(const Attrs& attrs, const Pooling& pooling, const Expr& x) {
   Dims dims;
   const std::vector<AxisLoops> loops = pooling.y.loops(dims, pooling.y_dims);

@@ -28,7 +28,7 @@ Error swap_failed(int error) {
       .hint("TMPDIR names the folder for it");
 }
 
-// A file that has a name for a moment, where the system knows none without.
+// Opens an unnamed file: with O_TMPFILE, or by unlinking a temporary file at once.
 int open_nameless(const std::string& where) {
   const int file = open(where.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (file >= 0) return file;

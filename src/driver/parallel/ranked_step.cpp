@@ -70,7 +70,7 @@ void RankedStep::State::run_stage(Part& part, bool is_last_round,
     }
     auto& at = places[value];
     if (at == nullptr) at = (kept[value] = allocate(bytes_of(value))).get();
-    outputs.push_back(const_cast<std::byte*>(at));  // memory of buckets and `kept`, which is ours
+    outputs.push_back(const_cast<std::byte*>(at));  // memory of buckets and of `kept`, owned here
   }
   for (Bucket& bucket : part.buckets) bucket.missing = bucket.collectives.size();
   if (part.program) {

@@ -65,7 +65,7 @@ class Cutter {
     }
   }
 
-  // At least `behind` if it needs a sum over parts.
+  // Computes the earliest stage of a node: at least `behind` if it depends on a sum over parts.
   void find_earliest(NodeId id, std::size_t behind) {
     for (ValueId operand : graph_.node(id).operands) {
       const NodeId maker = operand ? graph_.value(operand).producer : NodeId{};

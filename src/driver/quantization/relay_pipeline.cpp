@@ -18,7 +18,7 @@ namespace {
 using relay_quantize::Config;
 using relay_quantize::Kind;
 
-// Quantizes weights at compile time, whatever their size.
+// Quantizes weights of any size at compile time.
 PipelineOptions folding(std::vector<std::string> passes) {
   PipelineOptions options;
   options.passes = std::move(passes);

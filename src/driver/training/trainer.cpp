@@ -250,8 +250,8 @@ void Trainer::choose_parts() {
   part_size_ = options_.batch_size / options_.parts;
 }
 
-// Detects ranks with different models or data, which would otherwise train without an error and
-// learn nothing.
+// Detects ranks with different models or data, which would otherwise train on meaningless sums
+// without an error.
 void Trainer::check_ranks() const {
   if (options_.ranks == nullptr || rank_count() == 1) return;
   std::string start;  // initial parameter values

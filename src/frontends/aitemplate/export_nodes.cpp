@@ -388,7 +388,7 @@ bool Exporter::try_slice(const Node& node) {
   return true;
 }
 
-// ---- what AITemplate has no word for ----
+// ---- native Tenon operators ----
 
 void Exporter::add_tenon_op(NodeId id) {
   const OwnNode own = own_node(graph_, id);

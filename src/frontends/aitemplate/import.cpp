@@ -287,7 +287,7 @@ void Importer::import_operator(const OperatorRow& row) {
   for (std::size_t k = 0; k < row.outputs.size(); ++k) {
     const bool has_accessor = row.output_accessors && k < row.output_accessors->size();
     const std::vector<DimRow>& whole = tensor(row.outputs[k]).shape;
-    // The accessor of a matrix product may have two axes whatever the operands' rank.
+    // The accessor of a matrix product may have two axes for operands of any rank.
     const bool is_flat = has_accessor && !(*row.output_accessors)[k].actual_shapes &&
                          (*row.output_accessors)[k].original_shapes.size() != whole.size();
     outputs.push_back(has_accessor && !is_flat ? (*row.output_accessors)[k].original_shapes

@@ -6,10 +6,10 @@
 
 namespace tenon::megengine {
 
-/// Computes again what a profile claims: footprints, order, names, inference, memory, times.
+/// Recomputes the claims of a profile: footprints, order, names, inference, memory, times.
 Findings check_profile(const Profile& profile, const Index& index);
 
-/// A page about a profile for someone who has never seen one.
+/// Describes a profile for readers new to the format.
 Page describe_profile(const Profile& profile, const Index& index);
 
 }  // namespace tenon::megengine

@@ -5,7 +5,7 @@
 namespace tenon::megengine {
 namespace {
 
-// The numbers among the parameters: "pad_h 3, stride_h 2".
+// Returns the numeric parameters as text: "pad_h 3, stride_h 2".
 std::string numbers_of(const Json& param) {
   std::string text;
   if (const auto* object = std::get_if<Json::Object>(&param.value)) {
@@ -34,7 +34,7 @@ class FootprintCheck {
     shapes();
     context_.findings.compare("footprint: memory", place(".memory"), footprint_.memory, memory());
     const std::int64_t computation = this->computation();
-    // None is written as null.
+    // An absent value is null in the document.
     const auto text = [](std::optional<std::int64_t> value) {
       return value ? std::to_string(*value) : "null";
     };
@@ -45,7 +45,7 @@ class FootprintCheck {
   }
 
  private:
-  // What an input or output should print as; `stated` is the document's word.
+  // Returns the expected shape of an input or output; `stated` is the document's.
   Extents expected(std::size_t var, const Extents& stated, bool may_be_unknown) const {
     return stated.empty() && may_be_unknown ? Extents{} : context_.facts[var].shape;
   }
@@ -56,7 +56,7 @@ class FootprintCheck {
                               concat(footprint_.in_shapes.size(), " shapes"),
                               concat(inputs.size(), " shapes"));
     for (std::size_t k = 0; k < inputs.size(); ++k) {
-      // What only the host looks at has no shape on the device.
+      // Inputs that only the host reads have no device shape.
       const bool may_be_unknown = is_host_input(node_.type, k) ||
                                   !context_.index.is_executed(context_.index.producer[inputs[k]]);
       const Extents stated = k < footprint_.in_shapes.size() ? footprint_.in_shapes[k] : Extents{};
@@ -67,7 +67,7 @@ class FootprintCheck {
     std::size_t position = 0;
     for (std::size_t var : context_.index.outputs[opr_]) {
       if (is_workspace(context_.vars()[var])) continue;
-      // Memory that the operator gets elsewhere has no shape before it ran.
+      // An operator that allocates elsewhere has no shape before the run.
       const bool may_be_unknown =
           has_flag(context_.vars()[var], "NO_SYS_MEM_ALLOC") || !context_.inference.value[var];
       const Extents stated =
@@ -109,12 +109,12 @@ class FootprintCheck {
   std::int64_t computation() const {
     if (!Param(&footprint_.param).has(kOwnParam)) {
       const std::int64_t counted = computation_of(node_.type, Param(&footprint_.param), in_, out_);
-      // A copy that is counted at all is counted as other moves are.
+      // A counted copy is counted like other data movement.
       return counted == 0 && node_.type == "Copy" && footprint_.computation && !out_.empty()
                  ? count_of(out_.front())
                  : counted;
     }
-    // An operator of Tenon's own: its definition counts.
+    // Native Tenon operators are counted by their definition.
     for (std::size_t var : out_vars_) {
       const ValueId value = context_.inference.value[var];
       if (!value || !context_.inference.graph.value(value).producer) continue;
@@ -124,7 +124,7 @@ class FootprintCheck {
     return footprint_.computation.value_or(0);
   }
 
-  // Parameters that say something about shapes without deciding them.
+  // Checks parameters that constrain shapes without determining them.
   void parameters() const {
     const Param param(&footprint_.param);
     if (node_.type == "Reshape" && param.has("axis") && !context_.index.inputs[opr_].empty()) {
@@ -159,7 +159,7 @@ class FootprintCheck {
   std::vector<std::size_t> out_vars_;
 };
 
-// Strides of inputs are told where one of them is not contiguous.
+// Strides of inputs are listed if one of the inputs is not contiguous.
 void check_layouts(const CheckContext& context, std::size_t opr) {
   const OprFootprint& footprint = *context.index.footprint[opr];
   const auto& inputs = context.index.inputs[opr];
@@ -218,7 +218,7 @@ void check_footprints(const CheckContext& context) {
       check_layouts(context, opr);
     }
   }
-  // A profile that has footprints has one for every operator that ran.
+  // A profile with footprints has one for every executed operator.
   if (context.profile.profiler.opr_footprint.empty()) return;
   for (std::size_t opr : context.index.sequence) {
     const auto place = [&] { return footprint_path(context.operators()[opr]); };

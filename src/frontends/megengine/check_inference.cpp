@@ -9,7 +9,7 @@
 namespace tenon::megengine {
 namespace {
 
-// Values are told of vectors with fewer elements than the most axes a tensor may have.
+// Values are listed for vectors shorter than the maximum rank of a tensor.
 constexpr std::int64_t kMaxRank = 7;
 
 std::string text_of(const std::vector<double>& list) {
@@ -32,7 +32,7 @@ bool infers_value_of_inputs(std::string_view type) {
          type == "AxisAddRemove";
 }
 
-// Types whose rules are known; of others the sources are only held to be near.
+// Operator types with known inference rules; for others only the locality of sources is checked.
 bool has_known_rules(std::string_view type) {
   static constexpr std::string_view kTypes[] = {
       "ConvolutionForward", "ConvBiasForward", "PoolingForward", "MatrixMul",
@@ -71,7 +71,7 @@ class InferenceCheck {
     if (stated == nullptr) return;
     const auto here = place(node, true, "inferred_result");
     if (is_workspace(node)) {
-      // Bytes: as many as it had memory for.
+      // Bytes must match the allocated memory.
       const auto span = stated_span(node);
       const bool is_empty = stated->size() == 1 && stated->front() == 0;
       const std::size_t opr = context_.index.producer[var];
@@ -113,7 +113,7 @@ class InferenceCheck {
     const Dims* known = value ? context_.inference.graph.known_elements(value) : nullptr;
     if (known == nullptr || !all_constant(*known)) return;
     if (context_.inference.graph.constant_of(value) != nullptr) {
-      // The value of a constant is what the document says; its name says it again.
+      // The document states the value of a constant, and the constant's name repeats it.
       context_.findings.hold("static_infer_tags: value");
       return;
     }
@@ -127,7 +127,7 @@ class InferenceCheck {
     return deps;
   }
 
-  // What the rule of a known type looks at.
+  // Returns the sources of inference for a known type.
   Deps expected(std::size_t var, const VarNode& node, bool is_shape) const {
     const std::size_t opr = context_.index.producer[var];
     const Operator& maker = context_.operators()[opr];
@@ -175,14 +175,14 @@ class InferenceCheck {
         (is_shape || infers_value_of_inputs(maker.type) || maker.type == "GetVarShape" ||
          maker.type == "Reduce" || maker.input.empty());
     if (is_ruled && maker.type != "Subtensor") {
-      // Workspaces also look at a mark that is raised when their limit is decided anew.
+      // The size of a workspace also depends on a flag that is raised when its limit is reset.
       const bool has_mark =
           is_workspace(node) && stated.size() == should_be.size() + 1 && is_mark(tag.deps.back());
       if (has_mark) should_be.push_back(concat("VALUE ", mark_));
       context_.findings.compare(kind, here, join_deps(stated), join_deps(should_be));
       return;
     }
-    // Others look at their inputs and at outputs beside them, in whatever order.
+    // Other types depend on their inputs and on sibling outputs, in any order.
     std::unordered_set<ItemId> near(maker.input.begin(), maker.input.end());
     near.insert(maker.output.begin(), maker.output.end());
     for (const InferTag::Dep& dep : tag.deps) {
@@ -191,7 +191,7 @@ class InferenceCheck {
     }
   }
 
-  // The mark is one var for the whole graph: the first one that anybody names as such.
+  // The flag is one var for the whole graph: the first var that is referenced in that role.
   bool is_mark(const InferTag::Dep& dep) {
     const std::size_t opr = context_.index.producer[context_.index.vars.at(dep.var)];
     if (dep.dep_type != "VALUE" || context_.operators()[opr].type != "Host2DeviceCopy")
@@ -200,7 +200,7 @@ class InferenceCheck {
     return mark_ == dep.var;
   }
 
-  // How early the result is known follows from its sources.
+  // The inference type is the latest of the sources' types.
   void check_type(std::size_t var, const VarNode& node, const InferTag& tag, bool is_shape) {
     const std::size_t opr = context_.index.producer[var];
     const std::string& type = tag.infer_type;
@@ -233,7 +233,7 @@ class InferenceCheck {
   ItemId mark_ = -1;
 };
 
-// Flags are written in a fixed order, and some exclude or need others.
+// Flags have a fixed order, and some exclude or imply others.
 void check_flags(const CheckContext& context, const VarNode& node) {
   std::vector<std::string> sorted;
   for (std::string_view flag : flag_names()) {

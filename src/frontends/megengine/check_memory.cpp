@@ -8,7 +8,7 @@
 namespace tenon::megengine {
 namespace {
 
-constexpr std::int64_t kDeviceAlignment = 512;  // of addresses on a GPU
+constexpr std::int64_t kDeviceAlignment = 512;  // of GPU addresses
 
 bool is_gpu(const VarNode& var) { return var.comp_node.find("gpu") != std::string::npos; }
 // "gpu0:0" -> "gpu0": streams of a device share its memory.
@@ -16,7 +16,7 @@ std::string device_of(const VarNode& var) {
   return var.comp_node.substr(0, var.comp_node.find(':'));
 }
 
-// Bytes from the first element to behind the last.
+// Returns the bytes from the first element to the end of the last.
 std::int64_t span_of(const TensorLayout& layout, std::int64_t bits) {
   if (std::find(layout.shape.begin(), layout.shape.end(), 0) != layout.shape.end()) return 0;
   std::int64_t last = 0;
@@ -93,7 +93,7 @@ class MemoryCheck {
     }
   }
 
-  // Strides of a permuted look at another var; nothing where the type says too little.
+  // Returns the strides of a permuted view; nullopt if the type does not determine them.
   std::optional<Extents> view_strides(std::size_t var) const {
     const VarNode& node = context_.vars()[var];
     const VarNode& source = context_.vars()[context_.index.vars.at(*node.mem_readonly_fwd_src)];
@@ -135,13 +135,13 @@ class MemoryCheck {
                 saturating_sum(base, node.mem_plan->offset_byte));
       }
     }
-    // Allocations are aligned; what lies inside one need not be.
+    // Allocations are aligned; views inside one need not be.
     if (previous != 0 && is_gpu(node) && !node.mem_readonly_fwd_src &&
         (!node.mem_plan || node.mem_plan->offset_byte == 0)) {
       compare("addresses: aligned to 512 bytes", node, "prev_dev_ptr", previous,
               previous / kDeviceAlignment * kDeviceAlignment);
     }
-    // What was executed and is not empty had memory, if anything had.
+    // Executed, nonempty values must have memory if any value has.
     const std::size_t opr = context_.index.producer[var];
     const bool ran =
         context_.index.is_executed(opr) && (context_.index.host[opr] || context_.index.device[opr]);
@@ -215,7 +215,7 @@ class MemoryCheck {
     }
   }
 
-  // Memory in use at the same time lies apart; looks at other vars are part of those.
+  // Requires that memory in use at the same time is disjoint, except for views.
   void check_overlap() {
     struct Block {
       std::string space;
@@ -255,7 +255,7 @@ class MemoryCheck {
         const Block& behind = blocks[next->second];
         if (behind.space == block.space && behind.begin < block.end) other = &behind;
       }
-      // As planned, a result may take the place of what its operator reads last.
+      // According to the plan, a result may overwrite an operand at its last use.
       const auto is_planned = [&](const Block& each) {
         return context_.vars()[each.owner].mem_plan.has_value();
       };
@@ -276,7 +276,7 @@ class MemoryCheck {
     }
   }
 
-  // Vars that share a chunk are told apart by their offsets in it.
+  // Vars in one chunk are identified by their offsets.
   template <class Blocks>
   void add_planned(std::size_t var, Blocks& blocks) const {
     const VarNode& node = context_.vars()[var];
@@ -293,7 +293,7 @@ class MemoryCheck {
                       *context_.index.step[opr], last, var});
   }
 
-  // The most memory alive by shapes, against what the addresses took.
+  // Compares peak memory by shapes with the peak by addresses.
   void check_peak() {
     if (context_.index.sequence.empty()) return;
     const LivePeak peak =
@@ -305,7 +305,7 @@ class MemoryCheck {
       const auto& chunk = context_.index.chunk[storage.owner];
       const auto span = stated_span(owner);
       if (!chunk && !span && storage.is_dynamic && storage.byte_count > 0)
-        return;  // not all is told
+        return;  // incomplete data
       stated.push_back(chunk ? context_.profile.graph_exec.mem_chunks[*chunk].size
                              : span.value_or(0));
     }

@@ -11,8 +11,8 @@ namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Numbers above every number of this graph are those of a graph that it was made from: names keep
-// them.
+// Numbers above all numbers of this graph are stale: they belong to the graph that this one was
+// made from, and names keep them.
 std::string without_stale_numbers(std::string_view name, ItemId largest) {
   std::string text;
   for (std::size_t k = 0; k < name.size(); ++k) {
@@ -29,7 +29,7 @@ std::string without_stale_numbers(std::string_view name, ItemId largest) {
   return text;
 }
 
-// The same name with each number replaced that stands where a stale one does in `name`.
+// Replaces numbers of the expected name by the stale numbers at the same positions of `name`.
 std::string as_stale(std::string_view expected, std::string_view name) {
   std::string text;
   std::size_t at = 0;
@@ -71,17 +71,17 @@ class NameCheck {
       const std::size_t var = context_.index.outputs[opr].front();
       const auto* value = stated_value(context_.vars()[var]);
       const bool has_value = value && value->size() == 1;
-      // A single element that is not small enough to be told is at least not checked.
+      // An element too large to be listed is left unchecked.
       start = count_of(context_.facts[var].shape) == 1 && !has_value
                   ? node.name.substr(0, std::min(node.name.find('['), node.name.size()))
                   : constant_name(context_.facts[var].shape,
                                   has_value ? std::optional(value->front()) : std::nullopt);
     } else if (!start) {
-      // No known default: a name that carries its number is one all the same.
+      // Without a known default, a name that contains its own number is a default name.
       if (!node.name.ends_with(concat("[", node.id, "]"))) return;
       start = start_of(node.name);
     } else if (start_of(node.name) != *start || node.name == *start) {
-      return;  // the user's own name
+      return;  // user-given name
     }
     std::vector<const std::string*> inputs;
     for (std::size_t var : context_.index.inputs[opr]) inputs.push_back(&context_.vars()[var].name);
@@ -89,14 +89,14 @@ class NameCheck {
       inputs.resize(*count);
     const std::string plain = without_stale_numbers(node.name, largest_);
     std::string expected = as_stale(full_name(*start, inputs, node.id), plain);
-    // Operands that may change places are kept by number; the name has them as they were given.
+    // Commutative operands are sorted by number, but the name lists them in call order.
     if (expected != plain && node.type == "Elemwise" && is_commutative(*start) &&
         inputs.size() == 2) {
       std::swap(inputs[0], inputs[1]);
       const std::string swapped = as_stale(full_name(*start, inputs, node.id), plain);
       if (swapped == plain) expected = swapped;
     }
-    // Of types that are not known, some name fewer inputs.
+    // Some unknown types name fewer inputs.
     for (const std::size_t count : {std::size_t{1}, std::size_t{0}}) {
       if (expected == plain || named_inputs(node.type) || default_name(node, param) ||
           inputs.size() <= count)
@@ -123,7 +123,7 @@ class NameCheck {
         context_.findings.compare("names of vars", place, var.name, node.name + ":workspace");
       } else if (var.name != node.name &&
                  (var.name.find('[') == std::string::npos || is_stale(var.name))) {
-        continue;  // the user's own name, or that of a graph this one was made from
+        continue;  // user-given, or from the graph that this one was made from
       } else {
         const bool has_suffix =
             colon != std::string::npos && var.name.find(']', colon) == std::string::npos;
@@ -138,7 +138,7 @@ class NameCheck {
   ItemId largest_ = 0;
 };
 
-// What nearly every object of a kind has, all have.
+// A member that nearly all objects of a kind have is required of all.
 template <class List, class Path>
 void check_members(const CheckContext& context, const List& list, const Path& path) {
   std::map<std::string, std::size_t> counts;
@@ -147,7 +147,7 @@ void check_members(const CheckContext& context, const List& list, const Path& pa
   }
   for (const auto& object : list) {
     for (const auto& [name, count] : counts) {
-      // The end of an address is told where there is one.
+      // The end of an address is present if the address is.
       if (count * 20 < list.size() * 19 || name == "prev_dev_ptr_end") continue;
       context.findings.require(
           context.profile.has(object, name), "members", [&] { return path(object); },

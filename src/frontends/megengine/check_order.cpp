@@ -18,7 +18,8 @@ void check_sequence(const CheckContext& context) {
         "comp_seq: position", [&] { return concat("$.graph_exec.comp_seq[", k, "]"); },
         context.profile.graph_exec.comp_seq[k], should_be);
   }
-  // Roots: what no executed operator waits for. Several are visited in the order their numbers say.
+  // Roots are operators without executed dependents. Several are visited in the order of their
+  // numbers.
   std::vector<bool> is_needed(operators.size());
   for (std::size_t k = 0; k < operators.size(); ++k) {
     for (std::uint32_t need : tasks[k].needs) is_needed[need] = true;
@@ -59,7 +60,7 @@ void check_numbers(const CheckContext& context) {
           [&] { return concat(operator_path(node), ".output[", k, "]"); }, node.output[k],
           node.id + 1 + static_cast<ItemId>(k));
     }
-    // An operator is made after what it reads.
+    // An operator is created after its inputs.
     for (std::size_t k = 0; k < node.input.size(); ++k) {
       context.findings.require(
           node.input[k] < node.id, "numbers: inputs come before",
@@ -69,8 +70,8 @@ void check_numbers(const CheckContext& context) {
   }
 }
 
-// An operator works on the comp nodes of its outputs. Where one of its inputs is made on another
-// one, that has to be waited for; where not, there is nothing to wait for.
+// An operator runs on the comp nodes of its outputs. It waits for inputs that are produced on other
+// comp nodes, and for those only.
 void check_waiting(const CheckContext& context) {
   for (std::size_t opr = 0; opr < context.operators().size(); ++opr) {
     const Operator& node = context.operators()[opr];
@@ -117,8 +118,8 @@ void check_comp_nodes(const CheckContext& context) {
     const auto& outputs = context.index.outputs[opr];
     const Operator& node = context.operators()[opr];
     for (std::size_t var : outputs) {
-      // One operator, one comp node; copies and what is not executed aside, that of its first
-      // input.
+      // All outputs of an operator are on one comp node; except for copies and operators that are
+      // not executed, it is that of the first input.
       const VarNode& made = context.vars()[var];
       context.findings.compare(
           "comp_node: one for all outputs", [&] { return var_path(made) + ".comp_node"; },

@@ -7,7 +7,7 @@
 
 namespace tenon::megengine {
 
-/// What the parts of `check_profile` look at, and where they put what they find.
+/// Inputs and findings of the parts of `check_profile`.
 struct CheckContext {
   const Profile& profile;
   const Index& index;

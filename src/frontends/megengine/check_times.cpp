@@ -9,7 +9,7 @@
 namespace tenon::megengine {
 namespace {
 
-// CUDA tells the time between events as a 32-bit float of milliseconds.
+// CUDA returns the time between events as a 32-bit float of milliseconds.
 double as_event_time(double seconds) {
   if (std::fabs(seconds * 1e3) > std::numeric_limits<float>::max())
     return std::numeric_limits<double>::infinity();
@@ -24,7 +24,7 @@ class TimesCheck {
     const auto& list = is_host_ ? context_.profile.profiler.host : context_.profile.profiler.device;
     if (list.empty()) return;
     const auto& table = is_host_ ? context_.index.host : context_.index.device;
-    std::map<std::string, std::pair<double, ItemId>> last_end;  // of each thread or comp node
+    std::map<std::string, std::pair<double, ItemId>> last_end;  // by thread or comp node
     for (std::size_t opr : context_.index.sequence) {
       const Operator& node = context_.operators()[opr];
       const std::string_view kind =

@@ -16,7 +16,7 @@ std::int64_t product(std::initializer_list<std::int64_t> factors) {
   return result;
 }
 
-// Channels that lie together in a packed format.
+// Channels per block of a packed format.
 std::int64_t pack_width(std::string_view format) {
   if (format == "NCHW88") return 8;
   if (format == "NCHW32") return 32;
@@ -28,7 +28,7 @@ std::int64_t pack_width(std::string_view format) {
   return 1;
 }
 
-// A product and a sum for each element of the filter, over the channels of one group.
+// One multiplication and one addition per filter element, over the channels of one group.
 std::int64_t convolution(const Param& param, const Extents& source, const Extents& filter,
                          const Extents& result) {
   const std::string format = param.text("format", "NCHW");
@@ -45,8 +45,8 @@ std::int64_t convolution(const Param& param, const Extents& source, const Extent
     channel = 2;
     spatial = 1;
   }
-  // From plain to packed: the filter has no axis of inner channels in front, and the source is not
-  // packed.
+  // From unpacked to packed: the filter has no leading axis of inner channels, and the source is
+  // unpacked.
   const bool is_hybrid = pack > 1 && !is_grouped && result.size() == 5 && source.size() == 4;
   if (is_hybrid) spatial = 1;
   std::int64_t groups = is_grouped ? extent(filter, 0) : 1;

@@ -6,8 +6,8 @@
 
 namespace tenon::megengine {
 
-/// The operations that MegEngine counts for an operator of this type; 0 for types it counts none
-/// of. Shapes that are not known are empty.
+/// Returns the operations that MegEngine counts for an operator of this type; 0 for uncounted
+/// types. Unknown shapes are empty.
 std::int64_t computation_of(std::string_view type, const Param& param,
                             std::span<const Extents> in_shapes,
                             std::span<const Extents> out_shapes);

@@ -21,7 +21,7 @@ std::string fixed(double value, int digits) {
   return text;
 }
 std::string milliseconds(double seconds) { return fixed(seconds * 1e3, 3); }
-// Numbers of one column in one unit: that of their total.
+// Unit for all numbers of one column, chosen by their total.
 struct Unit {
   double factor = 1e-9;
   const char* prefix = "G";
@@ -55,7 +55,7 @@ std::string shortened(const std::string& name) {
   return name.substr(0, end) + "…";
 }
 
-// On all comp nodes, or on all threads of the host.
+// Total over all comp nodes, or over all threads of the host.
 double time_of(const Measured* measured) {
   double total = 0;
   if (measured == nullptr) return total;

@@ -25,10 +25,10 @@ class ProfileDocument : public Document {
 
  private:
   Profile profile_;
-  Index index_;  // refers to profile_, which stays where it is
+  Index index_;  // refers to profile_, which is never moved
 };
 
-// An object whose first member is one of the two parts.
+// Recognises an object whose first member is one of the two parts.
 bool recognises(std::string_view head) {
   head = trim(head);
   if (head.empty() || head.front() != '{') return false;

@@ -19,17 +19,18 @@ Var held(Builder& b, Var x, double low, double high) {
   return b.call("clip", {x, b.scalar(low, x), b.scalar(high, x)});
 }
 
-// x * (27 + x^2) / (27 + 9 x^2), which MegEngine takes for tanh where told to be fast.
+// x * (27 + x^2) / (27 + 9 x^2), MegEngine's approximation of tanh in fast mode.
 Var fast_tanh(Builder&, const Operands& x) {
   const Var square = x[0] * x[0];
   return x[0] * (square + 27.0) / (square * 9.0 + 27.0);
 }
 Var floor_div(Builder& b, const Operands& x) { return unary(b, "floor", x[0] / x[1]); }
-// Halves go away from zero; Tenon's own round takes them to the even neighbour.
+// Rounds halves away from zero; Tenon's round is to even.
 Var round_away(Builder& b, const Operands& x) {
   return unary(b, "sign", x[0]) * unary(b, "floor", unary(b, "abs", x[0]) + 0.5);
 }
-// Tenon's own rules: of what the forward operator read and of what flows in; of what it gave.
+// Gradients by Tenon's own rules: from the forward operand and the upstream gradient, or from the
+// forward result.
 template <const char* kOp>
 Var gradient_by_operand(Builder& b, const Operands& x) {
   return gradient_by_rule(b, kOp, x[0], Var(), x[1]);
@@ -78,8 +79,7 @@ const ElemwiseMode kModes[] = {
     {"TRUE_DIV", 2, "div"},
     {"LOG_SUM_EXP", 2, "",
      [](Builder& b, const Operands& x) {
-       const Var gap =
-           -unary(b, "abs", x[0] - x[1]);  // the larger one taken out keeps exp() finite
+       const Var gap = -unary(b, "abs", x[0] - x[1]);  // subtracting the maximum keeps exp() finite
        return b.call("maximum", {x[0], x[1]}) + unary(b, "log", unary(b, "exp", gap) + 1.0);
      }},
     {"LT", 2, "less"},

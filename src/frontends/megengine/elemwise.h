@@ -11,14 +11,14 @@ namespace tenon::megengine {
 struct ElemwiseMode {
   std::string_view name;
   std::size_t operand_count = 1;
-  /// The Tenon operator that is the mode, without attributes; empty where it takes several.
+  /// The equivalent Tenon operator without attributes; empty if several are needed.
   std::string_view op;
   Var (*build)(Builder& builder, const std::vector<Var>& operands) = nullptr;
 };
 
-/// Null for a mode that no operators of Tenon make up.
+/// Returns null for a mode without an equivalent in Tenon.
 const ElemwiseMode* find_elemwise_mode(std::string_view name);
-/// The mode that is this operator without attributes, or null.
+/// Returns the mode that equals this operator without attributes, or null.
 const ElemwiseMode* elemwise_mode_of(std::string_view op);
 
 }  // namespace tenon::megengine

@@ -25,8 +25,7 @@ class Counter {
     if (!value || !graph_.value(value).type.is_tensor()) return 0;
     return number(byte_count(graph_.value(value).type.tensor()));
   }
-  // How many the axis `letter` of a weight has, in the order that it has without a layout or in
-  // that of its layout.
+  // Extent of the axis `letter` of a weight, at position `plain` if the weight has no layout.
   double axis(ValueId weight, char letter, std::size_t plain) const {
     const Type& type = graph_.value(weight).type;
     if (!type.is_tensor() || type.tensor().dims.empty()) return 1;

@@ -6,9 +6,9 @@
 
 namespace tenon::megengine {
 
-/// What MegEngine would count for a node of Tenon's, a group's members added up: arithmetic by its
-/// formulas, 0 for operators that it counts none of, and the bytes of operands and results. Symbols
-/// take the values given.
+/// Returns the operations that MegEngine would count for a Tenon node, summed over a group's
+/// members (0 for operators that it does not count), and the bytes of operands and results. Symbols
+/// have the given values.
 struct Formula {
   double computation = 0, memory = 0;
 };

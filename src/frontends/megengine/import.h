@@ -8,15 +8,16 @@
 
 namespace tenon::megengine {
 
-/// The network in a profile. Throws an Error of kind Unsupported that counts everything that Tenon
-/// has no operators for, or one with the JSON path of an operator whose operands do not fit.
+/// Imports the network of a profile. Throws Error: of kind Unsupported, with counts of all
+/// operators without an equivalent, or with the JSON path of an operator with inconsistent
+/// operands.
 Graph import_graph(const Profile& profile, const Index& index);
 
-/// What Tenon itself infers of a profile: an operator that cannot be inferred is passed over, with
-/// the document's own word on its results.
+/// Tenon's own inference over a profile. An operator that cannot be inferred is skipped, with the
+/// document's statements about its results.
 struct Inference {
   Graph graph;
-  /// by var; invalid where it is no value (workspace, empty outputs)
+  /// by var; invalid for vars that are not values (workspace, empty outputs)
   std::vector<ValueId> value;
   struct Problem {
     std::size_t opr;
@@ -24,8 +25,8 @@ struct Inference {
     bool is_unsupported;
   };
   std::vector<Problem> problems;
-  /// Results that the document gives another shape than its own parameters do. What comes behind
-  /// goes on with the document's.
+  /// Results whose stated shapes contradict the operator's parameters. Later operators use the
+  /// stated shapes.
   struct Disagreement {
     std::size_t var;
     Extents inferred, stated;
@@ -34,12 +35,12 @@ struct Inference {
 };
 Inference infer_profile(const Profile& profile, const Index& index);
 
-/// The shape that most of the document's statements about a var agree on; empty if there are none.
+/// Returns the shape in most statements about a var; empty without a statement.
 Extents stated_shape(const Profile& profile, const Index& index, std::size_t var);
-/// The elements that the document states, of a small var.
+/// Returns the stated elements of a small var.
 const std::vector<double>* stated_value(const VarNode& var);
-/// Bytes from the first to the last element by the addresses the var had; nothing if it never had
-/// one.
+/// Returns the bytes from the first to the last element by the var's addresses; nullopt if it never
+/// had one.
 std::optional<std::int64_t> stated_span(const VarNode& var);
 
 }  // namespace tenon::megengine

@@ -8,10 +8,10 @@
 namespace tenon::megengine {
 namespace {
 
-// What reduces along an axis, in the order of `reduce_modes`.
+// Reductions along an axis, in the order of `reduce_modes`.
 constexpr std::string_view kReductions[] = {"reduce_sum", "reduce_sum_square", "reduce_prod",
                                             "reduce_min", "reduce_max",        "reduce_mean"};
-// Stands for "to the shape that the second input tells".
+// Sentinel axis: reduce to the shape in the second input.
 constexpr std::int64_t kNoAxis = (std::int64_t{1} << 31) - 1;
 
 }  // namespace
@@ -25,7 +25,7 @@ Var Importer::as_scalar(Var value) {
 }
 
 void Importer::elemwise() {
-  // Without a footprint the mode is still what the name starts with.
+  // Without a footprint, the name starts with the mode.
   std::string from_name = short_name(opr().name);
   from_name.resize(std::min(from_name.find('['), from_name.size()));
   const std::string name = param().text("mode", from_name);
@@ -37,7 +37,7 @@ void Importer::elemwise() {
         .expected(mode->operand_count)
         .got(operands.size());
   }
-  // Comparisons give truth values here, and numbers in MegEngine's older versions.
+  // Comparisons return bool here, and numbers in MegEngine's older versions.
   const auto element = [&](Var operand) {
     return builder_.type(operand).is_tensor() ? builder_.type(operand).tensor().dtype : DType::F32;
   };

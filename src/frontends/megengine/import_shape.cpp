@@ -15,7 +15,7 @@ std::int64_t member(const Json& json, std::string_view name, std::int64_t otherw
 
 }  // namespace
 
-// The shape that the second input tells, or else the document.
+// Returns the shape in the second input, or the document's.
 Extents Importer::target() {
   if (input_count() > 1) {
     if (const auto values = host_values(1)) return *values;
@@ -42,7 +42,7 @@ void Importer::reshape() {
 void Importer::broadcast() {
   const Var x = input(0);
   const Extents to = target(), from = extents(x);
-  // `expand` also takes what does not reach the target's shape.
+  // `expand` also accepts shapes smaller than the target.
   const Var y = builder_.call("expand", {x}, {{"shape", to}});
   if (extents(y) != to)
     throw Error("this does not broadcast").got(to_text(from), " to ", to_text(to));
@@ -56,8 +56,7 @@ void Importer::concat_all() {
   define(0, builder_.call("concat", parts, {{"axis", axis}}));
 }
 
-// Axis k of the result is axis pattern[k]; -1 is a new one. Axes that are not named have extent
-// one.
+// Axis k of the result is axis pattern[k]; -1 is a new one. Omitted axes have extent one.
 void Importer::dimshuffle() {
   const Json* pattern_json = param().find("pattern");
   const auto* pattern = pattern_json ? std::get_if<Json::Array>(&pattern_json->value) : nullptr;
@@ -89,7 +88,7 @@ void Importer::dimshuffle() {
   define(0, y);
 }
 
-// A list of axes to add (0) or to remove (1), one after the other.
+// A list of axes to add (0) or to remove (1), in sequence.
 void Importer::axis_add_remove() {
   const Json* desc_json = param().find("desc");
   const auto* desc = desc_json ? std::get_if<Json::Array>(&desc_json->value) : nullptr;
@@ -107,7 +106,7 @@ void Importer::axis_add_remove() {
   for (const Json& entry : *desc) {
     const std::int64_t method = member(entry, "method", -1), axis = member(entry, "axisnum", -1);
     if (method != 0 && method != 1) throw Error("an axis is neither added nor removed");
-    // Ascending additions, and removals from the last one on, are one step.
+    // Ascending additions, and removals from the last axis on, are merged into one node.
     const bool joins = method == last_method && !axes.empty() &&
                        (method == 0 ? axis > axes.back() : axis < axes.back());
     if (!joins) flush();
@@ -118,8 +117,8 @@ void Importer::axis_add_remove() {
   define_from(x, y);
 }
 
-// The parameters say, for each axis that is cut, which of begin, end, step and index the further
-// inputs are.
+// For each sliced axis, the parameters state which further inputs are its begin, end, step and
+// index.
 void Importer::subtensor() {
   Var y = input(0);
   const Var x = y;
@@ -141,7 +140,8 @@ void Importer::subtensor() {
     dropped.push_back(axis);
   };
   if (desc == nullptr) {
-    // Not executed, and so without a footprint: one index picks an element of a vector.
+    // An operator that is not executed lacks a footprint: a single index selects an element of a
+    // vector.
     if (input_count() != 2 || from.size() != 1) unsupported("the footprint states no indices");
     take_index(0, number(1));
   } else {

@@ -10,8 +10,7 @@
 namespace tenon::megengine {
 namespace {
 
-// A branch that is added to another one stays small: the sums of a deep network would grow without
-// end.
+// Damps branches before residual additions: sums in a deep network would grow without bound.
 constexpr std::int64_t kBranchDamping = 16;
 constexpr double kFactorLow = 0.5, kFactorHigh = 1.5;
 
@@ -89,7 +88,7 @@ Extents stated_shape(const Profile& profile, const Index& index, std::size_t var
     }
   }
   vote(named_extents(profile.graph_exec.operators[producer].name));
-  // A few readers are enough to tell; a constant may have thousands.
+  // Examines a few readers only; a constant may have thousands.
   const std::size_t reader_count = std::min<std::size_t>(index.readers[var].size(), 4);
   for (std::size_t k = 0; k < reader_count; ++k) {
     const std::size_t reader = index.readers[var][k];
@@ -103,8 +102,8 @@ Extents stated_shape(const Profile& profile, const Index& index, std::size_t var
   return best == votes.end() ? Extents{} : best->first;
 }
 
-// Weights by what reads them: the products that each result of a contraction sums, factors around
-// one, small shifts otherwise.
+// Seeds weights by their readers: contraction weights by fan-in, scales around one, and small
+// shifts otherwise.
 Constant Importer::stand_in(std::size_t var, DType dtype, const Extents& shape) const {
   const std::string& name = opr().name;
   std::int64_t fan_in = 0;
@@ -196,7 +195,7 @@ void Importer::graph_input() {
   for (std::size_t k = 0; k < index_.outputs[opr_].size(); ++k) {
     const std::size_t var = index_.outputs[opr_][k];
     const Extents shape = stated_shape(profile_, index_, var);
-    // Callbacks have a further output that orders them and holds nothing.
+    // Callbacks have an additional empty output that orders them.
     if (shape.empty() && index_.readers[var].empty()) continue;
     if (shape.empty()) throw Error("the document states no shape of the input");
     const DType dtype = stated_dtype(var, shape).value_or(DType::F32);

@@ -7,7 +7,7 @@ namespace {
 
 using Integers = Attr::Integers;
 
-// Filters of a grouped convolution have an axis of groups in front.
+// Filters of a grouped convolution have a leading axis of groups.
 constexpr std::size_t kDenseRank = 4, kGroupRank = 5;
 constexpr std::int64_t kMaxWindow = std::int64_t{1} << 31;
 
@@ -42,7 +42,7 @@ std::vector<Attr> Importer::window_attributes() const {
           {"pads", Integers{pad_h, pad_w, pad_h, pad_w}}};
 }
 
-// What is made up takes the shape it is wanted in; nobody else needs the other one.
+// A seeded weight takes the requested shape, if this is its only reader.
 Var Importer::in_shape(Var value, const Extents& shape) {
   const Graph& graph = builder_.graph();
   const Constant* constant = graph.constant_of(ValueId(value.id()));
@@ -107,7 +107,7 @@ void Importer::convolution_bias() {
   const std::size_t result = index_.outputs[opr_].at(0);
   Var y(&builder_, value_[result].index());
   const auto take_on = [&](Var next) {
-    // What was called by the operator's name was only part of it.
+    // The operator's name moves to the result with the epilogue.
     builder_.graph().swap_names(ValueId(y.id()), ValueId(next.id()));
     y = next;
     value_[result] = ValueId(y.id());
@@ -209,7 +209,8 @@ void Importer::matrix_mul() {
   define(0, builder_.call("matmul", {a, b}));
 }
 
-// x, scale, shift [, mean, variance]; the normalised image is the last output that is no workspace.
+// x, scale, shift [, mean, variance]; the normalised image is the last output that is not a
+// workspace.
 void Importer::batch_norm() {
   if (input_count() != 5 || param().text("fwd_mode", "INFERENCE") != "INFERENCE")
     unsupported("in training");

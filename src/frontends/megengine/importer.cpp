@@ -10,7 +10,7 @@
 namespace tenon::megengine {
 namespace {
 
-// Ends the import of an operator because of others that were reported already.
+// Aborts the import of an operator that depends on operators that were already reported.
 struct Abandoned {};
 
 constexpr std::size_t kShownProblems = 50;
@@ -110,7 +110,7 @@ std::optional<Extents> Importer::host_values(std::size_t k) {
   if (const ValueId value = value_[var]) {
     const Dims* known = builder_.graph().known_elements(value);
     const Constant* constant = builder_.graph().constant_of(value);
-    if (constant && constant->kind() != Constant::Kind::Dense) known = nullptr;  // a stand-in
+    if (constant && constant->kind() != Constant::Kind::Dense) known = nullptr;  // seeded weight
     if (known != nullptr && all_constant(*known)) return constants(*known);
   }
   if (const auto* stated = stated_value(profile_.graph_exec.vars[var])) {
@@ -139,7 +139,7 @@ std::optional<DType> Importer::stated_dtype(std::size_t var, const Extents& shap
   return std::nullopt;
 }
 
-// Tenon writes the meaning of axes, where it knows it, as the layout's format.
+// Tenon writes the layout as the format, if it is known.
 TensorType Importer::stated_type(std::size_t var, DType dtype, const Extents& shape) const {
   TensorType type{dtype, Dims(shape.begin(), shape.end()), {}};
   const VarNode& node = profile_.graph_exec.vars[var];
@@ -216,7 +216,7 @@ void Importer::import_operator() {
   }
 }
 
-// What comes behind can be looked at all the same.
+// Continues with the document's statements, so that later operators can be checked.
 void Importer::define_from_document() {
   for (std::size_t k = 0; k < index_.outputs[opr_].size(); ++k) {
     const std::size_t var = index_.outputs[opr_][k];
@@ -228,12 +228,13 @@ void Importer::define_from_document() {
       const std::string name = builder_.graph().free_name(value_name());
       value_[var] = ValueId(builder_.input(name, stated_type(var, dtype, shape)).id());
     } catch (const Error&) {
-      continue;  // a shape that no tensor has
+      continue;  // an impossible shape
     }
   }
 }
 
-// One wrong number is one finding, not one for everything that follows from it.
+// Replaces contradicted results by the stated shapes: one wrong number is one finding, without
+// consequential findings.
 void Importer::trust_document() {
   for (std::size_t var : index_.outputs[opr_]) {
     if (!value_[var] || !builder_.graph().value(value_[var]).producer) continue;
@@ -251,7 +252,7 @@ void Importer::trust_document() {
 void Importer::set_outputs() {
   Graph& graph = builder_.graph();
   if (outputs_.empty()) {
-    // No operator says what leaves the graph: that which is made and not read does.
+    // The document does not list the outputs: they are the values without readers.
     for (std::size_t opr : index_.sequence) {
       for (std::size_t var : index_.outputs[opr]) {
         if (value_[var] && index_.readers[var].empty() && !index_.inputs[opr].empty()) {
@@ -275,7 +276,7 @@ Inference Importer::run() {
   const auto& operators = profile_.graph_exec.operators;
   std::vector<bool> done(operators.size());
   std::vector<std::size_t> stack;
-  // Target shapes need not be computed where the document says what they are.
+  // Operators that compute target shapes can be skipped if the document states the shapes.
   const auto is_needed = [&](std::size_t opr, std::size_t k) {
     if (settings_.computes_shapes || operators[opr].type == "GetVarShape") return true;
     if (!is_host_input(operators[opr].type, k)) return true;
@@ -300,7 +301,7 @@ Inference Importer::run() {
       import_operator();
     }
   };
-  // Inputs come in the order they were made, whenever they are needed; so do outputs.
+  // Inputs and outputs are in creation order, regardless of their uses.
   std::vector<std::size_t> inputs;
   for (std::size_t opr : index_.sequence) {
     const auto handler = handlers().find(operators[opr].type);

@@ -11,12 +11,11 @@
 
 namespace tenon::megengine {
 
-/// Walks the operators of a profile and builds a graph of them.
+/// Walks the operators of a profile and builds a graph.
 class Importer {
  public:
   struct Settings {
-    /// Bring in the operators that compute target shapes, rather than what the document says of
-    /// them.
+    /// Imports the operators that compute target shapes, in place of the stated shapes.
     bool computes_shapes = false;
   };
   Importer(const Profile& profile, const Index& index, Settings settings)
@@ -31,7 +30,7 @@ class Importer {
   using Handler = void (Importer::*)();
   static const std::unordered_map<std::string_view, Handler>& handlers();
 
-  // What the handlers see of the operator at hand.
+  // Accessors for the handlers to the current operator.
   const Operator& opr() const { return profile_.graph_exec.operators[opr_]; }
   Param param() const {
     return Param(index_.footprint[opr_] ? &index_.footprint[opr_]->param : nullptr);
@@ -41,17 +40,17 @@ class Importer {
   Var input(std::size_t k);
   std::vector<Var> inputs();
   Extents extents(Var value) const;
-  /// The known elements of an input that the host reads.
+  /// Returns the known elements of an input that the host reads.
   std::optional<Extents> host_values(std::size_t k);
-  /// The document's word on output `k`.
+  /// Returns the document's shape of output `k`.
   Extents stated_output(std::size_t k) const;
   std::optional<DType> stated_dtype(std::size_t var, const Extents& shape) const;
-  /// The type of a var that is no result, as the document states it.
+  /// Returns the document's type of a var without producer.
   TensorType stated_type(std::size_t var, DType dtype, const Extents& shape) const;
   void define(std::size_t k, Var value);
-  /// An output that is nothing but an input.
+  /// Defines an output as an alias of an input.
   void forward(std::size_t k, Var value);
-  /// The first output, which may be what the operator read.
+  /// Defines the first output, which may alias the operand.
   void define_from(Var x, Var value);
   void require_param(std::string_view name) const;
   [[noreturn]] void unsupported(std::string what) const;
@@ -73,7 +72,7 @@ class Importer {
 
   // Arithmetic.
   void elemwise();
-  /// A vector of one element, which is what MegEngine has for a scalar, as one.
+  /// Converts a vector of one element, MegEngine's scalar, to a scalar.
   Var as_scalar(Var value);
   void power();
   void reduce();
@@ -89,7 +88,7 @@ class Importer {
   void matrix_mul();
   void batch_norm();
   std::vector<Attr> window_attributes() const;
-  /// A parameter that is a step, pad or extent.
+  /// Returns a parameter that is a step, pad or extent.
   std::int64_t window_number(std::string_view name, std::int64_t otherwise) const;
   Var filter(std::size_t k, std::int64_t& groups);
   Var in_shape(Var value, const Extents& shape);
@@ -120,7 +119,7 @@ class Importer {
   struct Output {
     ItemId opr;
     ValueId value;
-    /// the user's own, if there is one
+    /// user-given, or empty
     std::string name;
   };
   std::vector<Output> outputs_;

@@ -153,7 +153,7 @@ class Indexer {
     }
   }
 
-  // Kahn's order: operators in the order they become ready, the file's own sequence aside.
+  // Kahn's algorithm: operators in the order they become ready, independent of the file's sequence.
   void order() {
     const std::size_t count = exec_.operators.size();
     std::vector<std::size_t> missing(count);
@@ -200,7 +200,7 @@ std::vector<ReadyTask> tasks_of(const Profile& profile, const Index& index) {
       tasks[k].needs.push_back(static_cast<std::uint32_t>(index.producer[var]));
     }
   }
-  std::unordered_set<ItemId> updated;  // a second update of the same var is no order at all
+  std::unordered_set<ItemId> updated;  // a second update of the same var makes the order ambiguous
   for (std::size_t k = 0; k < exec.vars.size(); ++k) {
     if (!exec.vars[k].force_update_src || !updated.insert(*exec.vars[k].force_update_src).second)
       continue;

@@ -11,8 +11,8 @@
 
 namespace tenon::megengine {
 
-/// What refers to what in a profile, by positions in its tables. Refers to the profile it was made
-/// of.
+/// Cross-references of a profile by positions in its tables. Refers to the profile it was made
+/// from.
 struct Index {
   /// by operator: positions of vars
   std::vector<std::vector<std::size_t>> inputs;
@@ -21,18 +21,18 @@ struct Index {
   std::vector<std::optional<std::size_t>> step;
   /// comp_seq as positions of operators
   std::vector<std::size_t> sequence;
-  /// by operator; null where there is none
+  /// by operator; may be null
   std::vector<const OprFootprint*> footprint;
   std::vector<const Measured*> host, device;
   /// by var: the operator
   std::vector<std::size_t> producer;
   /// by var: operators, once per use
   std::vector<std::vector<std::size_t>> readers;
-  /// beside `readers`: which input it is
+  /// parallel to `readers`: the input position
   std::vector<std::vector<std::size_t>> read_as;
   /// by var: the chunk its plan is in
   std::vector<std::optional<std::size_t>> chunk;
-  /// all operators, each behind its inputs' makers
+  /// all operators in topological order
   std::vector<std::size_t> order;
 
   std::unordered_map<ItemId, std::size_t> operators, vars;
@@ -41,12 +41,11 @@ struct Index {
   bool is_executed(std::size_t opr) const { return step[opr].has_value(); }
 };
 
-/// Throws Error with the JSON path for what refers to nothing, belongs to two, or goes in a circle.
+/// Throws Error with the JSON path for dangling references, duplicate owners and cycles.
 Index index_of(const Profile& profile, std::string_view source);
 
-/// The operators as tasks for `ready_order`. Those that are not executed take no step: what is
-/// inferred through them is waited for all the same. Updating a var in place waits for all who read
-/// it.
+/// Returns the operators as tasks for `ready_order`. Operators that are not executed take no step,
+/// but dependencies through them count. An in-place update of a var waits for all its readers.
 std::vector<ReadyTask> tasks_of(const Profile& profile, const Index& index);
 
 /// "$.graph_exec.operator.12"
@@ -57,7 +56,7 @@ std::string var_path(const VarNode& var);
 std::string footprint_path(const Operator& opr);
 
 bool has_flag(const VarNode& var, std::string_view flag);
-/// Memory that lives for one operator only and that nobody reads.
+/// Returns whether the var is memory that is private to one operator.
 inline bool is_workspace(const VarNode& var) { return has_flag(var, "VOLATILE_CONTENT"); }
 
 }  // namespace tenon::megengine

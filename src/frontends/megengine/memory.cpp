@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kByteBits = 8;
 
-// The var whose memory this one shows. Chains are short; one that goes in a circle ends somewhere.
+// Returns the var whose memory this one views. Chains are short; the step limit ends cycles.
 std::size_t source_of(const Profile& profile, const Index& index, std::size_t var) {
   for (std::size_t left = 64; left > 0; --left) {
     const VarNode& node = profile.graph_exec.vars[var];
@@ -46,15 +46,14 @@ std::vector<VarFacts> facts_of(const Profile& profile, const Index& index,
       if (type.is_tensor() && all_constant(type.tensor().dims)) {
         fact.shape = constants(type.tensor().dims);
         if (fact.shape.empty()) fact.shape = {1};  // a scalar has one axis here
-        // An input has no operands to infer it from.
+        // Inputs have no operands to infer them from.
         fact.is_inferred = inference.graph.value(value).producer.is_valid();
         dtype = type.tensor().dtype;
       }
     }
     if (!fact.is_inferred && fact.shape.empty()) fact.shape = stated_shape(profile, index, k);
     if (dtype) fact.element_bits = info(*dtype).bits;
-    // Truth values take a byte, and shapes are computed with 32 bits, whatever Tenon takes for
-    // them.
+    // Bool takes a byte and shapes have 32 bits, regardless of Tenon's types.
     if (dtype == DType::Bool) fact.element_bits = kByteBits;
     if (dtype == DType::I64) fact.element_bits = 32;
     if (vars[k].mem_plan) {
@@ -74,7 +73,7 @@ Lifetimes lifetimes_of(const Profile& profile, const Index& index,
     for (std::size_t var : index.outputs[index.sequence[step]]) {
       const std::size_t source = source_of(profile, index, var);
       const VarNode& node = vars[source];
-      // A chunk is one storage, whoever shares it.
+      // A chunk is one storage for all vars in it.
       const auto [entry, is_new] =
           index.chunk[source] ? by_chunk.try_emplace(*index.chunk[source], result.storages.size())
                               : by_owner.try_emplace(source, result.storages.size());
@@ -108,7 +107,7 @@ LivePeak live_peak(const Lifetimes& lifetimes, std::size_t step_count,
   for (std::size_t k = 0; k < lifetimes.storages.size(); ++k) {
     const Storage& storage = lifetimes.storages[k];
     if (!storage.is_dynamic) continue;
-    // Sums of what no memory holds would overflow.
+    // Bounds sums of oversized values against overflow.
     const std::int64_t bytes = std::min(byte_counts[k], std::int64_t{1} << 56);
     change[storage.begin] = saturating_sum(change[storage.begin], bytes);
     change[storage.end + 1] = saturating_sum(change[storage.end + 1], -bytes);

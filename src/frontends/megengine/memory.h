@@ -8,12 +8,12 @@
 
 namespace tenon::megengine {
 
-/// The shapes and sizes of vars as Tenon infers them; the document's word where it cannot.
+/// Shapes and sizes of vars by Tenon's inference; by the document if inference fails.
 struct VarFacts {
-  /// empty where not known
+  /// empty if unknown
   Extents shape;
   std::int64_t element_bits = 32;
-  /// rather than taken from the document
+  /// false: from the document
   bool is_inferred = false;
 
   std::int64_t byte_count() const;
@@ -21,16 +21,15 @@ struct VarFacts {
 std::vector<VarFacts> facts_of(const Profile& profile, const Index& index,
                                const Inference& inference);
 
-/// Memory that one or several vars live in, and the steps of comp_seq it is needed for.
+/// Memory of one or several vars, and the steps of comp_seq that need it.
 struct Storage {
-  /// the var that it was made for
+  /// the var that it was allocated for
   std::size_t owner = 0;
   /// by shapes
   std::int64_t byte_count = 0;
   /// first and last step
   std::size_t begin = 0, end = 0;
-  /// Neither a constant nor memory that somebody else gave: what the run itself has to find room
-  /// for.
+  /// Allocated by the run, in contrast to constants and memory of the caller.
   bool is_dynamic = false;
 };
 
@@ -44,7 +43,7 @@ struct LivePeak {
   std::int64_t byte_count = 0;
   std::size_t step = 0;
 };
-/// The most dynamic memory alive at one step; `byte_counts` by storage.
+/// Returns the peak of dynamic memory over steps; `byte_counts` by storage.
 LivePeak live_peak(const Lifetimes& lifetimes, std::size_t step_count,
                    const std::vector<std::int64_t>& byte_counts);
 std::vector<std::int64_t> bytes_by_shape(const Lifetimes& lifetimes);

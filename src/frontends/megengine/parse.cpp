@@ -7,7 +7,7 @@
 namespace tenon::megengine {
 namespace {
 
-// 15 digits of a greater one would round to what no double holds.
+// A larger number, rounded to 15 digits, exceeds the range of double.
 constexpr double kLargestReal = 1.79769313486231e308;
 constexpr std::size_t kMaxIdDigits = 18;
 
@@ -17,7 +17,7 @@ double real_in_range(double value, const JsonReader& at) {
   return value;
 }
 
-// Members that have no field are kept as they are; their numbers have to be printable too.
+// Members without a field are kept verbatim; their numbers must be printable as well.
 void require_printable(const Json& json, const JsonReader& at) {
   if (const auto* number = std::get_if<double>(&json.value)) {
     real_in_range(*number, at);
@@ -63,7 +63,7 @@ class Reader {
   }
 
  private:
-  // Refuses an object without the members that are never missing.
+  // Refuses an object that lacks a required member.
   struct Need {
     const JsonReader& at;
 

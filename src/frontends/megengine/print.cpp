@@ -29,11 +29,11 @@ class Printer {
 
   std::string take() { return std::move(text_); }
 
-  // The members in the object's order.
+  // Writes the members in the object's order.
   template <class Row>
   void print(Record, const Row& row) {
     text_ += kStyle.open_object;
-    auto other = row.other.begin();  // these stand in the same order
+    auto other = row.other.begin();  // members without a field are in this order
     for (bool is_first = true; const std::string& name : orders_.names(row.order)) {
       put_key(name, is_first);
       Field field{*this, name};

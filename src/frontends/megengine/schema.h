@@ -5,10 +5,10 @@
 #include <concepts>
 #include <type_traits>
 
-// The members of every object in a profile, said once for whoever reads and whoever writes them.
+// Members of every object in a profile, defined once for reader and printer.
 namespace tenon::megengine {
 
-/// How a value stands in the file.
+/// Encodings of values in the file.
 struct Text {};
 /// of an operator or a var, as a text
 struct Id {};
@@ -18,33 +18,33 @@ struct Integer {};
 struct Extent {};
 /// infinities and NaN are texts
 struct Real {};
-/// kept as it is
+/// kept verbatim
 struct AnyJson {};
 /// null, numbers, or a text in their place
 struct Inferred {};
-/// an object, whose members `fields` lists
+/// an object with the members of `fields`
 struct Record {};
-/// The name that the object stands under, again.
+/// Repeats the key of the object.
 template <class Key>
 struct Again {
   const Key& key;
 };
 struct Kind {
-  /// always this
+  /// constant
   std::string_view word;
 };
 template <class Value>
 struct OrNull {};
 template <class Value>
 struct ListOf {};
-/// An object whose members are rows, each under its key.
+/// An object whose members are rows by key.
 template <class Value>
 struct ByKey {};
 
 template <class T, class Row>
 concept Is = std::same_as<std::remove_const_t<T>, Row>;
 
-/// What a row of `ByKey` stands under, and what stands there.
+/// Key and contents of a row of `ByKey`.
 auto& key_of(Is<Measured> auto& row) { return row.opr; }
 auto& key_of(Is<OprFootprint> auto& row) { return row.opr; }
 auto& key_of(Is<Operator> auto& row) { return row.id; }
@@ -56,8 +56,7 @@ auto& value_of(auto& row) { return row; }
 auto& value_of(Is<Measured> auto& row) { return row.at; }
 auto& value_of(Is<std::pair<std::string, Times>> auto& row) { return row.second; }
 
-/// Calls `member` with each member's name, how its value stands in the file, and its field;
-/// `member.needed` with those that are never missing.
+/// Calls `member` with each member's name, encoding and field; `member.needed` for required ones.
 void fields(auto& member, Is<Times> auto& row) {
   member("start", OrNull<Real>(), row.start);
   member("kern", OrNull<Real>(), row.kern);

@@ -14,19 +14,19 @@
 namespace tenon::megengine {
 
 using Extents = std::vector<std::int64_t>;
-/// The number of an operator or a var; one counter gives both.
+/// The number of an operator or a var; they share one counter.
 using ItemId = std::int64_t;
 
-/// What every object of the file remembers. MegEngine writes members in hash order, and leaves some
-/// out: which ones are there, and where, nothing else tells.
+/// Formatting state of an object. MegEngine writes members in hash order and omits some: the order
+/// and presence of members is not derivable.
 struct Object {
   /// into Profile::orders
   std::uint32_t order = 0;
-  /// members that have no field here
+  /// members without a field
   Json::Object other;
 };
 
-/// The lists of member names that occur, each once.
+/// Interned lists of member names.
 class MemberOrders {
  public:
   std::uint32_t intern(std::vector<std::string> names);
@@ -37,7 +37,7 @@ class MemberOrders {
   std::map<std::vector<std::string>, std::uint32_t> known_;
 };
 
-/// Seconds: when an operator was handed over, when its kernel started, when it was done.
+/// Seconds: times of an operator's launch, of its kernel's start, and of its end.
 struct Times : Object {
   std::optional<double> start, kern, end;
 };
@@ -47,16 +47,16 @@ struct Measured {
   std::vector<std::pair<std::string, Times>> at;
 };
 
-/// What an operator has to move and to compute.
+/// Memory traffic and operations of an operator.
 struct OprFootprint : Object {
   ItemId opr = 0;
   /// bytes
   std::int64_t memory = 0;
-  /// operations; null in the file where none are counted
+  /// operations; null in the file for uncounted types
   std::optional<std::int64_t> computation;
-  /// empty where not known; no volatile outputs
+  /// empty if unknown; without volatile outputs
   std::vector<Extents> in_shapes, out_shapes;
-  /// strides of inputs that are not contiguous
+  /// strides of non-contiguous inputs
   std::vector<std::optional<Extents>> in_layouts;
   /// the operator's parameters
   Json param;
@@ -71,7 +71,7 @@ struct Profiler : Object {
 struct Extra : Object {
   std::optional<std::int64_t> priority, input_update_time, dfs_step_num;
 };
-/// The vars that a comp node has to wait for.
+/// The vars that a comp node waits for.
 struct Waiting : Object {
   std::string comp_node;
   std::vector<ItemId> dev_ready;
@@ -81,11 +81,11 @@ struct Operator : Object {
   std::string name, type;
   std::vector<ItemId> input, output;
   Extra extra;
-  /// Null for one that is not executed, but there because static inference needs it.
+  /// Null for an operator that is not executed and only serves static inference.
   std::optional<std::vector<Waiting>> waiting_spec;
 };
 
-/// How a var's shape or value is found before a run.
+/// Inference of a var's shape or value before a run.
 struct InferTag : Object {
   struct Dep : Object {
     ItemId var = 0;
@@ -106,7 +106,7 @@ struct TensorLayout : Object {
   std::string dtype;
   Extents shape, stride;
 };
-/// The part of a chunk that a var lives in.
+/// The part of a chunk that contains a var.
 struct MemPlan : Object {
   std::string mem_chunk_id;
   TensorLayout layout;
@@ -119,9 +119,9 @@ struct VarNode : Object {
   std::optional<MemPlan> mem_plan;
   /// null once released
   std::optional<std::int64_t> dev_ptr;
-  /// the last address it had; 0: none
+  /// the last address; 0 without one
   std::optional<std::int64_t> prev_dev_ptr;
-  /// absent where that is 0
+  /// absent if that is 0
   std::optional<std::int64_t> prev_dev_ptr_end;
   std::optional<ItemId> mem_readonly_fwd_src, force_update_src;
   StaticInferTags static_infer_tags;
@@ -152,10 +152,9 @@ struct Profile : Object {
   bool has(const Object& object, std::string_view member) const;
 };
 
-/// Reads a file. Throws Error with line and column, or the JSON path, where it is not of this
-/// format.
+/// Reads a file. Throws Error with line and column, or the JSON path, for other contents.
 Profile parse_profile(std::string_view text, std::string_view source);
-/// The file, as MegEngine spaces and escapes it.
+/// Prints the file with MegEngine's spacing and escapes.
 std::string print_profile(const Profile& profile);
 
 }  // namespace tenon::megengine

@@ -36,7 +36,7 @@ constexpr DTypeEntry kDTypes[] = {
     {"QuantizedS4", std::nullopt, 4},
     {"Quantized4Asymm", std::nullopt, 4},
     {"QuantizedS1", std::nullopt, 1},
-    // Not MegEngine's: what Tenon writes for types of its own.
+    // Tenon's extension for types that MegEngine lacks.
     {"Int64", DType::I64, 64},
     {"Float64", DType::F64, 64},
     {"Uint64", DType::U64, 64},
@@ -92,7 +92,7 @@ std::optional<DType> dtype_of(std::string_view name) {
   for (const DTypeEntry& entry : kDTypes) {
     if (entry.name == name) return entry.dtype;
   }
-  return parse_dtype(name);  // Tenon's word
+  return parse_dtype(name);  // Tenon's name
 }
 
 std::string dtype_name(DType dtype) {
@@ -237,7 +237,7 @@ std::int64_t saturating_sum(std::int64_t a, std::int64_t b) {
 std::int64_t count_of(const Extents& shape) {
   if (shape.empty()) return 0;
   std::int64_t count = 1;
-  // A zero anywhere wins over extents whose product is too large.
+  // A zero extent wins over an overflowing product.
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
   for (std::int64_t extent : shape) count = saturating_product(count, extent);
   return count;

@@ -12,23 +12,23 @@
 
 namespace tenon::megengine {
 
-/// "Float32" -> F32; nothing for quantized and unknown ones.
+/// "Float32" -> F32; nullopt for quantized and unknown types.
 std::optional<DType> dtype_of(std::string_view name);
-/// Types that MegEngine has not are named alike: "Int64", "Float64".
+/// Types that MegEngine lacks are named by the same scheme: "Int64", "Float64".
 std::string dtype_name(DType dtype);
 /// Bits of an element, also of the quantized types.
 std::optional<int> dtype_bits(std::string_view name);
 
-/// A var's flags in the order they are written.
+/// A var's flags in printing order.
 std::span<const std::string_view> flag_names();
 
-/// The numbers of the modes of Reduce stand in default names: reduce4 takes the maximum.
+/// Modes of Reduce by their number in default names: reduce4 is the maximum.
 std::span<const std::string_view> reduce_modes();
 
-/// An operator's parameters as the footprint states them; what is missing is `otherwise`.
+/// An operator's parameters in its footprint; missing ones are `otherwise`.
 class Param {
  public:
-  /// `param` may be null; it outlives this.
+  /// `param` may be null, and must outlive this object.
   explicit Param(const Json* param) : param_(param) {}
 
   bool has(std::string_view name) const { return find(name) != nullptr; }
@@ -37,51 +37,51 @@ class Param {
   bool boolean(std::string_view name, bool otherwise) const;
   std::string text(std::string_view name, std::string_view otherwise) const;
   const Json* find(std::string_view name) const;
-  /// The elements, where the parameters are a list.
+  /// The elements of a parameter list.
   const Json::Array* list() const;
 
  private:
   const Json* param_;
 };
 
-/// What a default name starts with ("conv", "ADD", "reduce4"); nothing where the type has no known
-/// one. A constant's is that of `shape` and its only value, if it has one element.
+/// Returns the start of a default name ("conv", "ADD", "reduce4"); nullopt for unknown types. For a
+/// constant it depends on `shape` and on the value if it has one element.
 std::optional<std::string> default_name(const Operator& opr, const Param& param);
 std::string constant_name(const Extents& shape, std::optional<double> value);
-/// The default name: start, inputs' names in brackets, number.
+/// Returns the default name: start, inputs' names in brackets, number.
 std::string full_name(std::string start, std::span<const std::string* const> inputs, ItemId id);
-/// How many inputs a default name of the type lists; nothing for all of them.
+/// Returns how many inputs a default name of the type lists; nullopt for all.
 std::optional<std::size_t> named_inputs(std::string_view type);
-/// "conv(data,w)[5]" -> "conv[5]": how other names refer to it.
+/// "conv(data,w)[5]" -> "conv[5]", the short form in other names.
 std::string short_name(std::string_view name);
 
-/// Whether an input is only looked at by the host (its elements, before the kernel runs).
+/// Returns whether only the host reads the input (its elements, before the kernel runs).
 bool is_host_input(std::string_view type, std::size_t input);
-/// Whether the first output may lie where the first input does.
+/// Returns whether the first output may alias the first input.
 bool is_view(std::string_view type);
 
-/// The product of extents, held at the greatest integer; 0 for a shape that is not known.
+/// Product of extents, saturated; 0 for an unknown shape.
 std::int64_t count_of(const Extents& shape);
 std::int64_t saturating_product(std::int64_t a, std::int64_t b);
 std::int64_t saturating_sum(std::int64_t a, std::int64_t b);
-/// Strides of a contiguous tensor; an axis of extent 1 has the stride its place gives it.
+/// Strides of a contiguous tensor; an axis of extent 1 has the stride of its position.
 Extents contiguous_strides(const Extents& shape);
 /// "[2, 3]"
 std::string to_text(const Extents& extents);
-/// as the document has reals
+/// with 15 digits, as in the document
 std::string fifteen_digits(double value);
 
-/// The parameter that holds an operator of Tenon's own, as `own_node` writes it.
+/// Parameter with the record of a native Tenon operator (`own_node`).
 inline constexpr std::string_view kOwnParam = "tenon";
-/// The format of a layout that is a scalar's, which MegEngine has as a vector of one element.
+/// Format of a scalar, which MegEngine represents as a vector of one element.
 inline constexpr std::string_view kScalarFormat = "SCALAR";
-/// Whether a format is a type with symbols, in a graph of that one input: the profile is of a run
-/// with the least extents.
+/// Returns whether a format is a symbolic type, as a graph with that one input: the profile
+/// describes a run with the least extents.
 inline bool is_own_type(std::string_view format) { return format.starts_with("graph "); }
-/// What a node is called as a type, where MegEngine has no word for it.
+/// Returns the type name of a node that MegEngine lacks.
 std::string tenon_type_of(const Graph& graph, NodeId node);
-/// The operations of a node of Tenon's by its definition; of what only moves elements, those, as
-/// MegEngine counts its own.
+/// Returns the operations of a Tenon node by its definition; for data movement the number of
+/// elements, as MegEngine counts.
 std::int64_t tenon_computation_of(const Graph& graph, NodeId node);
 
 }  // namespace tenon::megengine

@@ -14,7 +14,7 @@ namespace tenon::megengine {
 namespace {
 
 constexpr std::string_view kCompNode = "cpu0:0";
-// Values are told of vectors with fewer elements than the most axes a tensor may have.
+// Values are listed for vectors shorter than the maximum rank of a tensor.
 constexpr std::size_t kMaxWrittenRank = 7;
 
 const std::vector<std::string>& constant_flags() {
@@ -31,7 +31,7 @@ AttrValue substituted(const AttrValue& value, const DimBindings& bindings) {
   return value;
 }
 
-// The graph with numbers for symbols: a profile is of one run.
+// Returns the graph with numbers for symbols: a profile describes one run.
 Graph with_numbers(const Graph& graph, const DimBindings& bindings) {
   Graph result(graph.name);
   std::unordered_map<ValueId, ValueId> copy;
@@ -88,7 +88,7 @@ Writer::Made Writer::made_as(ValueId value) const {
   return made;
 }
 
-// A name that looks like a default one belongs to the graph that this one was made from.
+// A name in the form of a default name belongs to the graph that this one was made from.
 std::string Writer::own_name_of(const Node& node) const {
   if (is_run_ && !node.results.empty() && node.results[0]) {
     const std::string& value = graph_.value(node.results[0]).name;
@@ -116,7 +116,7 @@ VarNode& Writer::add_var(std::size_t opr, const std::string& suffix) {
   return profile_.graph_exec.vars.emplace_back(std::move(node));
 }
 
-// How early a result is known follows from its sources.
+// The inference type is the latest of the sources' types.
 InferTag Writer::tag(std::vector<std::pair<std::string, ItemId>> deps, bool has_rule,
                      std::string_view without_deps) {
   InferTag result;
@@ -146,7 +146,7 @@ void Writer::set_made(VarNode& node, const Made& made) {
       std::vector<double>(made.shape.begin(), made.shape.end());
 }
 
-// A plan in a chunk of its own, or in that of the var it shows.
+// Plans a chunk for the var, or places it in the chunk of the var that it views.
 void Writer::place(VarNode& node, const Made& made, const VarNode* shows) {
   if (made.shape.empty() || !made.dtype) return;
   const std::string dtype = dtype_name(*made.dtype);
@@ -236,7 +236,7 @@ void Writer::add_footprint(std::size_t opr, const Plan& plan) {
   profile_.profiler.opr_footprint.push_back(std::move(footprint));
 }
 
-// The rules by which MegEngine infers shapes and values of its types; of others the shape only.
+// MegEngine's inference rules for shapes and values of known types; for other types the shape only.
 void Writer::tag_results(std::size_t opr, const Plan& plan) {
   using Deps = std::vector<std::pair<std::string, ItemId>>;
   const std::vector<ItemId> inputs = profile_.graph_exec.operators[opr].input;
@@ -299,7 +299,7 @@ void Writer::add_input(ValueId value) {
   add_footprint(opr, plan);
 }
 
-// Elements that are too many are not told.
+// Elements above the size limit are omitted.
 VarNode& Writer::add_constant_var(std::size_t opr, const Made& made,
                                   std::optional<std::vector<double>> elements) {
   VarNode& node = add_var(opr, "");
@@ -355,7 +355,7 @@ ItemId Writer::var_of(ValueId value) {
   return constant_as(value, shape_of(value).value_or(Extents{}));
 }
 
-// Whether MegEngine counts operations of it.
+// Returns whether MegEngine counts the operator's operations.
 bool Writer::is_counted(const Plan& plan, const Node& node) const {
   std::vector<Extents> in, out = {made_as(node.results[0]).shape};
   for (const ItemId input : plan.inputs) in.push_back(made_.at(input).shape);
@@ -371,7 +371,7 @@ std::optional<ItemId> Writer::find_var(ValueId value) const {
   return made->second;
 }
 
-// The text is that of the graph with its symbols, in which all is in the same order.
+// The text comes from the symbolic graph, which has the same nodes in the same order.
 OwnNode Writer::record_of(NodeId id) {
   OwnNode own = own_node(graph_, id);
   if (symbolic_ == nullptr) return own;
@@ -382,7 +382,7 @@ OwnNode Writer::record_of(NodeId id) {
 void Writer::add_node(NodeId id) {
   const Node& node = graph_.node(id);
   if (!node.results.empty() && node.results[0] && is_constant(node.results[0]))
-    return;  // when somebody reads it
+    return;  // added with the first reader
   std::optional<Plan> translated =
       own_.contains(id) || symbolic_ != nullptr ? std::nullopt : plan_of(id);
   if (is_run_ && translated && !is_counted(*translated, node)) translated.reset();
@@ -411,7 +411,7 @@ void Writer::add_node(NodeId id) {
     set_made(var_node, made);
     var_of_[result] = var_node.id;
     place(var_node, made, plan.is_view ? &var(plan.inputs[0]) : nullptr);
-    // Elements of shapes that are known.
+    // Elements of known shapes.
     const Dims* known = graph_.known_elements(result);
     if (plan.type == "GetVarShape" && known != nullptr && all_constant(*known) &&
         known->size() < kMaxWrittenRank) {
@@ -419,7 +419,7 @@ void Writer::add_node(NodeId id) {
       var_node.static_infer_tags.value.inferred_result =
           std::vector<double>(elements.begin(), elements.end());
     }
-    if (!is_tenon) break;  // further results are not MegEngine's
+    if (!is_tenon) break;  // MegEngine lacks further results
   }
   if (plan.has_workspace) {
     VarNode& workspace = add_var(opr, ":workspace");

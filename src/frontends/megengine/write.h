@@ -10,19 +10,18 @@
 
 namespace tenon::megengine {
 
-/// What MegEngine would have put down of this graph before a run: no times, no addresses; the nodes
-/// of `own` as Tenon's. Throws an Error of kind Unsupported for values that are no tensors, and for
-/// symbols: a profile is of one run.
+/// Returns the profile that MegEngine would write for the graph before a run, without times and
+/// addresses. Nodes of `own` become native Tenon nodes. Throws Error of kind Unsupported for values
+/// that are not tensors, and for symbols, because a profile describes one run.
 Profile write_graph(const Graph& graph, const OwnNodes& own = {});
 
-/// The graph with numbers for its symbols: those given, and the least of their range (at least 1)
-/// for the others.
+/// Replaces symbols by the given numbers, others by the least of their range (at least 1).
 Graph with_least_symbols(const Graph& graph, DimBindings bindings);
 
-/// What a run adds to a graph's profile. Values go by their names.
+/// Measurements of a run, by the names of values.
 struct RunFacts {
   struct Times {
-    /// a thread or a comp node
+    /// thread or comp node
     std::string place;
     double start = 0, kern = 0, end = 0;
   };
@@ -41,9 +40,9 @@ struct RunFacts {
   std::map<std::string, std::int64_t> addresses;
   DimBindings symbols;
 };
-/// What MegEngine would have put down behind a run: the operators in the order they ran in, with
-/// times, where each value lay. Operators that took part in no run are not executed. Throws as
-/// `write_graph` does.
+/// Returns the profile that MegEngine would write after a run: operators in execution order, with
+/// times and addresses. Operators without a measurement are not executed. Throws as `write_graph`
+/// does.
 Profile write_run(const Graph& graph, const RunFacts& facts);
 
 }  // namespace tenon::megengine

@@ -204,7 +204,7 @@ std::optional<Writer::Plan> Writer::axes_plan(const Node& node) {
     if (axis < 0) axis += static_cast<std::int64_t>(rank);
   }
   std::sort(axes->begin(), axes->end());
-  // Removed one after the other, the last one first leaves the others where they are.
+  // Removing axes from the last one on leaves the positions of the others unchanged.
   if (is_removal) std::reverse(axes->begin(), axes->end());
   Plan plan;
   plan.type = "AxisAddRemove";
@@ -298,7 +298,7 @@ std::optional<Writer::Plan> Writer::other_plan(const Node& node) {
 std::optional<Writer::Plan> Writer::plan_of(NodeId id) {
   const Node& node = graph_.node(id);
   const std::string& op = node.op->name;
-  // Only what flows as one tensor is MegEngine's.
+  // MegEngine's operators return a single tensor.
   if (node.results.empty() || !node.results[0] || !graph_.value(node.results[0]).type.is_tensor())
     return std::nullopt;
   if (node.operands.empty() || !node.operands[0] || !shape_of(node.results[0])) return std::nullopt;
@@ -315,7 +315,8 @@ std::optional<Writer::Plan> Writer::plan_of(NodeId id) {
   return other_plan(node);
 }
 
-// An operator that MegEngine has not keeps its own name; the parameter is what reads it again.
+// An operator that MegEngine lacks keeps Tenon's name; the parameter contains the record for its
+// import.
 Writer::Plan Writer::tenon_plan(const OwnNode& own, NodeId id) {
   Plan plan;
   plan.type = plan.start = tenon_type_of(graph_, id);

@@ -74,7 +74,7 @@ class RunWriter {
     begins_[opr] = ran.begin;
   }
 
-  // The copies stand behind all other operators, one for each output.
+  // Copies to the caller follow all other operators, one per output.
   void put_copies() {
     const auto& operators = profile_.graph_exec.operators;
     const std::size_t count = graph_.outputs().size();
@@ -92,8 +92,8 @@ class RunWriter {
     return copies[copies.size() - count + output];
   }
 
-  // As it ran; the priority says so, since MegEngine orders by it. Who took part in no run is not
-  // executed.
+  // Writes the execution order as priorities, which MegEngine sorts by. Operators without a
+  // measurement are not executed.
   void put_order() {
     GraphExec& exec = profile_.graph_exec;
     std::vector<std::size_t> ran;
@@ -137,8 +137,8 @@ class RunWriter {
     }
   }
 
-  // One space of addresses: what lives for the whole run first, then the arena where values share
-  // places.
+  // One address space: values that live for the whole run first, then the arena with shared
+  // addresses.
   void put_addresses() {
     GraphExec& exec = profile_.graph_exec;
     std::unordered_map<ItemId, std::int64_t> shared;
@@ -180,7 +180,7 @@ class RunWriter {
   Writer writer_;
   Profile profile_;
   std::unordered_map<ItemId, std::size_t> producer_;
-  std::vector<std::optional<double>> begins_;  // by operator, where it ran
+  std::vector<std::optional<double>> begins_;  // start time, by operator
 };
 
 }  // namespace

@@ -14,47 +14,46 @@
 
 namespace tenon::megengine {
 
-/// Puts a graph without symbols down as a profile.
+/// Writes a graph without symbols as a profile.
 class Writer {
  public:
-  /// `is_run`: of something that ran. Constants are not executed, outputs are copied to the caller,
-  /// and operators whose arithmetic MegEngine does not count keep Tenon's name.
-  /// `symbolic`: the graph that this one is, with numbers for its symbols; nodes are put down as
-  /// its.
+  /// `is_run`: writes the profile of a run. Constants are not executed, outputs are copied to the
+  /// caller, and operators that MegEngine does not count keep Tenon's name. `symbolic`: the graph
+  /// before symbols were replaced; records of native nodes are taken from it.
   explicit Writer(const Graph& graph, bool is_run = false, const OwnNodes& own = {},
                   const Graph* symbolic = nullptr)
       : graph_(graph), is_run_(is_run), own_(own), symbolic_(symbolic) {}
   Profile run();
-  /// The var of a value; of a constant, that of its first reader.
+  /// Returns the var of a value; for a constant, that of its first reader.
   std::optional<ItemId> find_var(ValueId value) const;
 
  private:
-  // One operator to be put down.
+  // One operator to write.
   struct Plan {
     std::string type;
-    /// of the name, where it is none that the type has by default
+    /// start of the name if it differs from the type's default
     std::string start;
     std::vector<ItemId> inputs;
     Json::Object param;
     /// in place of `param`
     std::optional<Json::Array> param_list;
-    /// results that only MegEngine has, in front of the node's
+    /// results that only MegEngine has, before the node's
     std::vector<std::string> before;
     bool has_workspace = false;
-    /// the result lies where the first input does
+    /// the result aliases the first input
     bool is_view = false;
-    /// where MegEngine has no formula of its own
+    /// for types without a formula of MegEngine
     std::optional<std::int64_t> computation;
   };
   struct Made {
-    /// empty where not known
+    /// empty if unknown
     Extents shape;
     std::optional<DType> dtype;
-    /// the layout of Tenon's, where there is one
+    /// Tenon's layout, or empty
     std::string format;
   };
 
-  // Translates a node; gives nothing where MegEngine has no word for it.
+  // Translates a node; nullopt for a node without an equivalent in MegEngine.
   std::optional<Plan> plan_of(NodeId node);
   std::optional<Plan> elemwise_plan(const Node& node);
   std::optional<Plan> convolution_plan(const Node& node);
@@ -71,7 +70,7 @@ class Writer {
   Plan tenon_plan(const OwnNode& own, NodeId id);
   bool is_counted(const Plan& plan, const Node& node) const;
 
-  /// Extents of a value, where all are known; a scalar has one axis here.
+  /// Returns the extents of a value if all are known; a scalar has one axis here.
   std::optional<Extents> shape_of(ValueId value) const;
   std::size_t rank_of(ValueId value) const;
   Made made_as(ValueId value) const;
@@ -79,9 +78,9 @@ class Writer {
   bool has_only_default(const Node& node, std::initializer_list<std::string_view> allowed) const;
 
   ItemId var_of(ValueId value);
-  /// A constant in the shape that its reader wants.
+  /// Returns a constant in the shape that its reader expects.
   ItemId constant_as(ValueId value, const Extents& shape);
-  /// Numbers for the host, which are not executed.
+  /// Adds numbers for the host, which are not executed.
   ItemId host_constant(const Extents& values);
 
   void add_input(ValueId value);

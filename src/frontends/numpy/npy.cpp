@@ -15,7 +15,7 @@ namespace {
 
 bool is_character(char32_t code) { return code < 0xd800 || (code >= 0xe000 && code <= 0x10ffff); }
 
-// Of a text in UTF-8, the shortest form of each; nothing if it is none.
+// Decodes UTF-8 in shortest form; nullopt for invalid text.
 std::optional<std::u32string> characters_of(std::string_view text) {
   constexpr char32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
   std::u32string characters;
@@ -28,10 +28,10 @@ std::optional<std::u32string> characters_of(std::string_view text) {
   return characters;
 }
 
-// Texts of no width take nothing in the file, however many there are.
+// Strings of width zero take no bytes in the file, so their number is limited.
 constexpr std::int64_t kMaxEmptyTexts = 1 << 20;
 
-// Where element k of the row-major array lies in a file that stores the first axis fastest.
+// Maps element k of the row-major array to its position in Fortran order.
 class FortranOrder {
  public:
   explicit FortranOrder(const Shape& shape) : shape_(shape), at_(shape.size(), 0) {
@@ -57,7 +57,7 @@ class FortranOrder {
   std::int64_t position_ = 0;
 };
 
-// The elements in row-major order, in the machine's byte order.
+// Copies the elements in row-major order and the machine's byte order.
 void copy_elements(const Header& header, std::span<const std::byte> from, std::span<std::byte> to) {
   const std::size_t width = header.format.item_bytes;
   if (header.is_fortran_order && header.shape.size() > 1) {
@@ -124,7 +124,8 @@ DType dtype_in(const Header& header, std::optional<DType> as) {
       .hint(is_opaque ? "say which element type the bytes are" : "convert the array before saving");
 }
 
-// In one's own file a bool is 0 or 1 and a 4-bit integer in its range; here nobody promised.
+// Validates elements of a file, where a bool may differ from 0 and 1, and a 4-bit integer may be
+// out of range.
 void require_valid(const Tensor& tensor) {
   const auto is_bad = [&](std::byte byte) {
     const auto value = static_cast<int>(static_cast<std::int8_t>(byte));
@@ -148,7 +149,7 @@ void require_valid(const Tensor& tensor) {
   }
 }
 
-// What a text or a number is written as; see write_npy.
+// Returns the type that `write_npy` writes.
 DType widened(DType dtype) {
   if (description_of(dtype)) return dtype;
   if (is_float(dtype)) return DType::F32;
@@ -228,7 +229,7 @@ Tensor read_npy(std::span<const std::byte> bytes, std::optional<DType> as,
 StoredArray stored_npy(std::span<const std::byte> bytes, std::shared_ptr<const void> owner) {
   const Header header = read_header(bytes);
   const bool is_text = header.format.kind == 'S' || header.format.kind == 'U';
-  // Of one byte there is nothing askew, and it is looked at whether it is a truth value.
+  // Single bytes are always aligned; bools are validated.
   if (!is_text && is_as_here(header) && header.format.item_bytes > 1)
     return {dtype_in(header, {}), header.shape, elements_of(header, bytes), std::move(owner)};
   auto tensor = std::make_shared<Tensor>(read_npy(bytes, {}, std::move(owner)));
@@ -254,8 +255,8 @@ std::string write_npy(const Tensor& tensor) {
 
 void write_npy_file(const Tensor& tensor, const std::string& path) {
   NewFile file(path);
-  // What is stored as it is goes out from where it is: an output may be as large as the rest of the
-  // process.
+  // Writes elements without a copy if they are stored unchanged: an output may be as large as the
+  // rest of the process.
   const bool is_stored_as_is =
       tensor.dtype() != DType::String && widened(tensor.dtype()) == tensor.dtype();
   const std::string head = is_stored_as_is

@@ -56,7 +56,7 @@ Format parse_format(const std::string& description) {
   return format;
 }
 
-/// Reads the header's text, which is a Python dictionary of three known keys.
+/// Parses the header, a Python dictionary with three known keys.
 class Literal {
  public:
   explicit Literal(std::string_view text) : rest_(text) {}
@@ -132,7 +132,7 @@ class Literal {
       const std::optional<std::int64_t> extent = parse_integer(rest_.substr(0, digits));
       if (!extent) throw bad_header("an extent is not a number");
       rest_.remove_prefix(digits);
-      take('L');  // Python 2 marked its long integers
+      take('L');  // Python 2's suffix of long integers
       extents.push_back(*extent);
       if (extents.size() > kMaxRank) throw bad_header("the array has more than 64 axes");
       if (!take(',') && peek() != ')') throw bad_header("a ',' is missing in the shape");

@@ -9,7 +9,7 @@
 
 namespace tenon::numpy {
 
-/// How the elements of an array lie in a file.
+/// Encoding of the elements in a file.
 struct Format {
   /// NumPy's letter: b i u f c S U V
   char kind = 'f';
@@ -18,7 +18,7 @@ struct Format {
   bool is_big_endian = false;
 };
 
-/// What stands before an array's elements.
+/// Header of an array file.
 struct Header {
   Format format;
   bool is_fortran_order = false;
@@ -26,12 +26,12 @@ struct Header {
   std::size_t data_offset = 0;
 };
 
-/// Throws Error for bytes that do not start with a header.
+/// Throws Error for bytes without a valid header.
 Header read_header(std::span<const std::byte> bytes);
-/// Magic number, version and header, padded to a multiple of 64 bytes.
+/// Returns magic number, version and header, padded to a multiple of 64 bytes.
 std::string write_header(const std::string& description, const Shape& shape);
 
-/// "<f4" and the like; the other way round for the dtypes that NumPy has.
+/// Converts "<f4" and similar codes to dtypes, and dtypes that NumPy has to codes.
 std::optional<DType> dtype_of(const Format& format);
 std::optional<std::string> description_of(DType dtype);
 

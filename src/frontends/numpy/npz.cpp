@@ -10,19 +10,19 @@
 namespace tenon::numpy {
 namespace {
 
-// By name what `read` makes of the bytes of each array and their owner.
+// Applies `read` to the bytes of each array and their owner; returns the results by name.
 template <class Array, class Read>
 std::map<std::string, Array> arrays_of(std::span<const std::byte> bytes,
                                        const std::shared_ptr<const void>& owner, const Read& read) {
   constexpr std::string_view kSuffix = ".npy";
-  // Entries may share the same packed bytes, so each being modest is not enough.
+  // Limits the total as well, because entries may share compressed bytes.
   constexpr std::uint64_t kMaxTotalBytes = std::uint64_t{4} << 30;
   constexpr std::uint64_t kMaxGrowth = 256;
   std::uint64_t total_bytes = 0;
   std::map<std::string, Array> arrays;
   ZipReader archive(bytes);
   for (const ZipEntry& entry : archive.entries()) {
-    if (!entry.name.ends_with(kSuffix)) continue;  // NumPy leaves other files alone too
+    if (!entry.name.ends_with(kSuffix)) continue;  // NumPy ignores other files as well
     const std::string name = entry.name.substr(0, entry.name.size() - kSuffix.size());
     if (arrays.contains(name)) throw Error(concat("npz: two arrays are called '", name, "'"));
     if (__builtin_add_overflow(total_bytes, entry.unpacked_bytes, &total_bytes) ||

@@ -13,14 +13,14 @@
 
 namespace tenon::numpy {
 
-/// The arrays of a `.npz` archive by name (without ".npy"), stored or deflated. With an `owner` of
-/// the bytes, stored arrays stay where they are if they can. Throws Error for bytes that are no
-/// such archive, for wrong checksums, and for archives that unpack to far more than they are.
+/// Reads the arrays of a `.npz` archive by name (without ".npy"), stored or deflated. With an
+/// `owner` of the bytes, stored arrays are not copied if possible. Throws Error for malformed
+/// archives, wrong checksums, and archives that inflate far beyond their size.
 std::map<std::string, Tensor> read_npz(std::span<const std::byte> bytes,
                                        std::shared_ptr<const void> owner = nullptr);
 std::map<std::string, Tensor> read_npz_file(const std::string& path);
 
-/// The same of a file that is mapped: arrays that are stored unpacked take no memory.
+/// Maps a file and reads it; uncompressed arrays take no memory.
 std::map<std::string, StoredArray> stored_npz_file(const std::string& path);
 
 /// Writes an archive of stored arrays; the same arrays give the same bytes.

@@ -15,16 +15,16 @@ namespace tenon::numpy {
 namespace {
 
 constexpr uLong kStored = 0, kDeflated = Z_DEFLATED, kIsEncrypted = 1;
-constexpr std::uint64_t kMaxPlainBytes = 0xffffffff;  // beyond, an entry has 64-bit sizes
+constexpr std::uint64_t kMaxPlainBytes = 0xffffffff;  // above, an entry has 64-bit sizes
 constexpr std::uint64_t kMaxStep = std::uint64_t{1} << 30;
 
-// Beyond the first gigabyte an honest array does not shrink to so little.
+// Beyond the first gigabyte, real arrays do not compress this well.
 constexpr std::uint64_t kAlwaysUnpacked = std::uint64_t{1} << 30;
 constexpr std::uint64_t kMaxGrowth = 256;
 
 Error damaged(std::string_view what) { return Error(concat("npz: ", what)); }
 
-/// Bytes in memory, for minizip to read as a file.
+/// Bytes in memory as a file for minizip.
 struct MemoryFile {
   std::span<const std::byte> bytes;
   std::uint64_t at = 0;
@@ -58,7 +58,7 @@ long seek_memory(void*, void* stream, ZPOS64_T offset, int origin) {
 int has_no_error(void*, void*) { return 0; }
 
 std::shared_ptr<void> memory_for(const ZipEntry& entry) {
-  // Its pages come into being as they are written, so a false size costs nothing.
+  // calloc maps pages on first write, so that a false size costs no memory.
   void* block = std::calloc(entry.unpacked_bytes + 1, 1);
   if (block) return {block, std::free};
   throw Error(concat("no memory to unpack '", entry.name, "'"), ErrorKind::OutOfMemory)
@@ -73,8 +73,8 @@ struct ZipReader::State {
 };
 
 ZipReader::ZipReader(std::span<const std::byte> archive) : state_(std::make_unique<State>()) {
-  // minizip takes an end that is cut short for one, and does not look for it at the beginning,
-  // where an archive of nothing has it.
+  // minizip accepts a truncated end record, and does not search for it at the beginning, its
+  // position in an empty archive.
   constexpr std::array<std::byte, 4> kEnd{std::byte{'P'}, std::byte{'K'}, std::byte{5},
                                           std::byte{6}};
   constexpr std::size_t kEndBytes = 22, kMaxCommentBytes = 0xffff;
@@ -166,7 +166,7 @@ UnpackedEntry ZipReader::unpacked(const ZipEntry& entry) {
     const std::shared_ptr<void> block = memory_for(entry);
     auto* target = static_cast<std::byte*>(block.get());
     std::uint64_t made = 0;
-    // One byte more than there should be, to see whether there is.
+    // Requests one byte more than expected, to detect excess data.
     while (made <= size) {
       const auto step = static_cast<unsigned>(std::min(kMaxStep, size + 1 - made));
       const int count = unzReadCurrentFile(state_->archive, target + made, step);
@@ -182,8 +182,8 @@ UnpackedEntry ZipReader::unpacked(const ZipEntry& entry) {
   return unpacked;
 }
 
-/// What was written since the last flush. minizip goes back in it to an entry's header, which a
-/// pipe could not.
+/// Output since the last flush. minizip seeks back to an entry's header within it, which is
+/// impossible in a pipe.
 struct ZipWriter::Pending {
   std::ostream& out;
   std::string bytes = {};

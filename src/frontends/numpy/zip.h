@@ -14,28 +14,28 @@ namespace tenon::numpy {
 struct ZipEntry {
   std::string name;
   std::uint64_t packed_bytes = 0, unpacked_bytes = 0;
-  /// where minizip finds it again
+  /// position for minizip
   std::uint64_t number = 0, directory_offset = 0;
 };
 
 struct UnpackedEntry {
   std::span<const std::byte> bytes;
-  /// null where the bytes lie in the archive itself
+  /// null for bytes in the archive itself
   std::shared_ptr<const void> owner;
 };
 
-/// Reads an archive that lies in memory, by minizip. Stored entries are not copied.
+/// Reads an archive in memory by minizip. Stored entries are not copied.
 class ZipReader {
  public:
-  /// Throws Error for bytes that are no zip archive.
+  /// Throws Error for bytes that are not a zip archive.
   explicit ZipReader(std::span<const std::byte> archive);
   ~ZipReader();
   ZipReader(const ZipReader&) = delete;
   ZipReader& operator=(const ZipReader&) = delete;
 
-  /// Throws Error where the directory is damaged.
+  /// Throws Error for a damaged directory.
   std::vector<ZipEntry> entries();
-  /// The entry's content. Throws Error where it does not fit what the directory says of it.
+  /// Returns the entry's content. Throws Error if it contradicts the directory.
   UnpackedEntry unpacked(const ZipEntry& entry);
 
  private:
@@ -43,7 +43,7 @@ class ZipReader {
   std::unique_ptr<State> state_;
 };
 
-/// Writes stored entries one after the other, by minizip. The stream may be a pipe.
+/// Writes stored entries in sequence by minizip. The stream may be a pipe.
 class ZipWriter {
  public:
   explicit ZipWriter(std::ostream& out);

@@ -4,11 +4,12 @@
 
 namespace tenon::onnx {
 
-/// [batch, length, heads * size] as [batch, heads, length, size]; rank 4 passes as it is.
+/// Transposes [batch, length, heads * size] to [batch, heads, length, size]; rank 4 passes
+/// unchanged.
 Var split_heads(NodeImport& node, Var x, std::int64_t heads);
-/// The way back.
+/// The inverse of `split_heads`.
 Var merge_heads(NodeImport& node, Var x);
-/// 0, 1, … up to an extent of a value, as i64.
+/// Returns 0, 1, … up to an extent of a value, as i64.
 Var positions_along(NodeImport& node, Var value, std::size_t axis);
 
 }  // namespace tenon::onnx

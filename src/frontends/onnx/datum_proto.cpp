@@ -124,7 +124,7 @@ Datum read_datum(std::span<const std::byte> bytes, const Type& type) {
     }
     default: {
       auto proto = parse<TensorProto>(bytes, "TensorProto");
-      // Test data of ONNX before 1.13 has the bits of bfloat16 as uint16.
+      // Test data of ONNX before 1.13 stores the bits of bfloat16 as uint16.
       if (type.is_tensor() && type.tensor().dtype == DType::BF16 &&
           proto.data_type() == TensorProto::UINT16) {
         proto.set_data_type(TensorProto::BFLOAT16);

@@ -6,8 +6,9 @@
 
 namespace tenon::onnx {
 
-/// An ONNX model as its file has it, whether Tenon knows its operators or not: opsets, producer,
-/// metadata, inputs and outputs, nodes by operator. Throws Error for a file that is no ONNX model.
+/// Describes an ONNX model from its file, including operators unknown to Tenon: opsets, producer,
+/// metadata, inputs and outputs, nodes by operator. Throws Error for a file that is not an ONNX
+/// model.
 Page describe_file(const std::string& path);
 
 }  // namespace tenon::onnx

@@ -4,7 +4,7 @@
 
 namespace tenon::onnx {
 
-/// A tensor as bytes whose scale and zero point come from its own range.
+/// A tensor quantized to bytes with scale and zero point from its own range.
 struct DynamicBytes {
   Var values, scale, zero_point;
 };

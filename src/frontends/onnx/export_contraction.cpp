@@ -12,7 +12,7 @@ using Integers = std::vector<std::int64_t>;
 
 constexpr std::string_view image = "NC", weights = "OI";
 
-// Where each logical axis lies in memory; ONNX knows no other order than the logical one.
+// Position of each logical axis in memory; ONNX only has the logical order.
 Integers axes_in_memory(const Layout& layout, std::string_view leading) {
   Integers axes;
   for (char letter : std::string(leading) + "DHW") {
@@ -32,7 +32,7 @@ std::string in_logical_order(NodeExport& node, std::string_view operand, std::st
   return node.emit_value("Transpose", {name}, {{"perm", axes_in_memory(layout, leading)}});
 }
 
-// Writes an operator whose results come in logical order and lets them lie as the node's do.
+// Emits an operator with results in logical order, and transposes them to the node's layout.
 void emit_images(NodeExport& node, std::string op_type, std::vector<std::string> inputs,
                  std::vector<OnnxAttr> attrs, std::string_view leading = image) {
   std::vector<std::string> outputs = node.results();
@@ -102,8 +102,7 @@ void write_matmul(NodeExport& node) {
   node.emit("MatMul", operands, node.results());
 }
 
-// ONNX subtracts what stands around the image from all of it; the sums that this takes away come
-// back.
+// ONNX subtracts the padding value from the whole image; adds back the sums that this removes.
 std::string integer_sums(NodeExport& node, const std::string& x, const std::string& w) {
   const std::int64_t zero = node.integer("pad_value");
   if (zero == 0) return node.emit_value("ConvInteger", {x, w}, convolution_attrs(node));
@@ -124,7 +123,7 @@ std::string integer_sums(NodeExport& node, const std::string& x, const std::stri
                          {y, node.emit_value("Reshape", {scaled, node.integers_constant(shape)})});
 }
 
-// ONNX's Conv takes floats only; integers go through f32 unless they are bytes.
+// ONNX's Conv supports only floats; integers are computed in f32, except for bytes.
 void write_integer_conv(NodeExport& node, const std::string& x, const std::string& w) {
   const DType result = node.result_type().tensor().dtype;
   const bool has_bias = node.has("b");
@@ -164,7 +163,7 @@ void write_conv(NodeExport& node) {
   emit_images(node, "Conv", std::move(inputs), convolution_attrs(node));
 }
 
-// Extents along one spatial axis, as logical order counts them.
+// Extents of the spatial axes in logical order.
 std::vector<Dim> spatial_extents(const TensorType& type, std::string_view leading) {
   if (type.layout.is_empty()) return {type.dims.begin() + 2, type.dims.end()};
   const Integers axes = axes_in_memory(type.layout, leading);
@@ -179,8 +178,8 @@ std::int64_t value_or(const Integers& values, std::size_t at, std::int64_t other
   return values.empty() ? otherwise : values[at];
 }
 
-// ONNX takes an output shape only without pads; with both, what the end lacks becomes output
-// padding.
+// ONNX accepts an output shape only without pads; with both, the missing extent at the end becomes
+// output padding.
 void state_output_shape(const NodeExport& node, std::vector<OnnxAttr>& attrs) {
   const Integers shape = node.integers("output_shape"), pads = node.integers("pads");
   if (shape.empty()) return;
@@ -218,8 +217,8 @@ void write_conv_transpose(NodeExport& node) {
   emit_images(node, "ConvTranspose", std::move(inputs), std::move(attrs));
 }
 
-// The gradient by the weights is itself a convolution: images and channels change places, and so do
-// strides and dilations. A stride that left a rest makes it too long.
+// The weight gradient is itself a convolution with exchanged images and channels, and exchanged
+// strides and dilations. A stride with a remainder makes the result too long.
 void write_conv_weight_gradient(NodeExport& node) {
   if (node.integer("groups") != 1) {
     throw Error("conv_weight_gradient: ONNX has no operator for groups", ErrorKind::Unsupported);

@@ -1,4 +1,4 @@
-// Export of control flow, sequences, selection, texts, random numbers, signals and optimiser steps.
+// Export of control flow, sequences, selection, texts, random numbers, signals and optimizer steps.
 #include "base/error.h"
 #include "frontends/onnx/export_node.h"
 #include "frontends/onnx/import_node.h"
@@ -94,7 +94,7 @@ void write_string_split(NodeExport& node) {
   node.emit("StringSplit", {node.operand("x")}, results, plain_attrs(node));
 }
 
-// ONNX's seeds are floats; one that came from none is left to the reader.
+// ONNX's seeds are floats; without a seed the choice is left to the reader.
 void add_seed(std::vector<OnnxAttr>& attrs, const NodeExport& node) {
   const std::int64_t seed = node.integer("seed");
   if (seed < std::numeric_limits<std::int32_t>::min() ||

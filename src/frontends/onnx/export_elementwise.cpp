@@ -12,7 +12,7 @@ std::string scalar(NodeExport& node, DType dtype, double value) {
   return node.constant(Tensor::scalar(dtype, value));
 }
 
-// Swish came so late that its parts are read by more programs.
+// Swish is so recent that more programs support its decomposition.
 void write_swish(NodeExport& node) {
   const std::string x = node.operand("x");
   std::string scaled = x;
@@ -30,7 +30,7 @@ void write_trunc(NodeExport& node) {
   node.emit("Mul", {node.emit_value("Sign", {x}), size}, node.results());
 }
 
-// Mod takes the divisor's sign on integers alone; on floats that is a - floor(a / b) * b.
+// Mod takes the divisor's sign on integers only; on floats it is a - floor(a / b) * b.
 void write_mod(NodeExport& node) {
   const std::string a = node.operand("a"), b = node.operand("b");
   const bool has_dividend_sign = node.text("sign") == "dividend";
@@ -59,8 +59,8 @@ OnnxAttr element_attr(std::string name, DType dtype) {
   return {std::move(name), std::int64_t{onnx_element_type(dtype)}};
 }
 
-// Shifts are of unsigned numbers in ONNX; the remainder by a positive number has no sign, so taking
-// it off and dividing is the same.
+// ONNX shifts unsigned numbers only. Subtracting the nonnegative remainder by a power of two makes
+// the division exact, and so equal to the shift.
 void write_fixed_point_multiply(NodeExport& node) {
   node.need_opset(10);
   const std::int64_t shift = node.integer("shift");
@@ -84,7 +84,7 @@ void write_fixed_point_multiply(NodeExport& node) {
             {element_attr("to", element_of(node.result_type()))});
 }
 
-// Clips before it rounds, as the op does.
+// Clips before rounding, like the op.
 void write_simulated_quantize(NodeExport& node) {
   const std::string x = node.operand("x"), scale = node.operand("dom_scale");
   if (node.text("kind") == "identity") return node.emit("Identity", {x}, node.results());

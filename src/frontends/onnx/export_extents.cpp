@@ -1,4 +1,4 @@
-// Extents that are symbols or arithmetic on them, as ONNX nodes over the shapes of values.
+// Export of symbolic extents and arithmetic on them as ONNX nodes over shapes of values.
 #include "base/error.h"
 #include "base/text.h"
 #include "frontends/onnx/exporter.h"
@@ -10,7 +10,8 @@
 namespace tenon::onnx {
 namespace {
 
-/// Follows the text form of a dim, which says all of it, and gives the name of an i64[1] value.
+/// Recursive-descent parser of a dim's text form that emits nodes and returns the name of an i64[1]
+/// value.
 class ExtentWriter {
  public:
   ExtentWriter(Exporter& exporter, const std::string& text,
@@ -57,7 +58,7 @@ class ExtentWriter {
       cursor_.expect('/');
       const std::string denominator = primary();
       cursor_.expect(')');
-      // Div cuts towards zero; what Mod leaves over makes the division exact.
+      // Div truncates towards zero; subtracting the result of Mod makes the division exact.
       const std::string rest = emit("Mod", {numerator, denominator});
       return emit("Div", {emit("Sub", {numerator, rest}), denominator});
     }
@@ -70,7 +71,7 @@ class ExtentWriter {
     }
     cursor_.expect(')');
     if (name != "broadcast") return value;
-    // The greatest, and nothing where one of them is 0.
+    // The maximum, or 0 if an operand is 0.
     const std::string one =
         exporter_.add_constant(Tensor::of_integers(std::vector<std::int64_t>{1}), "extent");
     return emit("Mul", {value, emit("Min", {least, one})});

@@ -7,8 +7,8 @@ namespace {
 
 using Integers = std::vector<std::int64_t>;
 
-/// ONNX has channels on axis 1: the operand x with the op's channel axis moved there, and a name
-/// for the result, which `finish` moves back.
+/// ONNX has channels on axis 1: moves the op's channel axis of the operand x there, and names a
+/// result, which `finish` moves back.
 class ChannelsFirst {
  public:
   explicit ChannelsFirst(NodeExport& node) : node_(node), x(node.operand("x")), y(node.result()) {
@@ -78,7 +78,7 @@ void export_group_norm(NodeExport& node) {
   ends.finish();
 }
 
-// ONNX lets queries start late only by the keys of a cache: the first ones become that.
+// ONNX offsets queries only by the keys of a cache: exports the first keys as a cache.
 void split_cache(NodeExport& node, std::int64_t offset, std::vector<std::string>& inputs) {
   const std::string zero = node.integers_constant({0}), start = node.integers_constant({offset});
   const std::string end = node.integers_constant({kMaxExtent}), axis = node.integers_constant({2});

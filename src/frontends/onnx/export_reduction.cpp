@@ -7,7 +7,7 @@
 namespace tenon::onnx {
 namespace {
 
-// What is left of a reduction when nothing is folded.
+// The elementwise part of a reduction over zero axes.
 std::string without_axes(std::string_view op) {
   if (op == "reduce_l1" || op == "reduce_l2") return "Abs";
   if (op == "reduce_log_sum") return "Log";

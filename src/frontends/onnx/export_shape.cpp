@@ -5,7 +5,7 @@
 namespace tenon::onnx {
 namespace {
 
-// An input for a dynamic list; "" where the attribute is left empty.
+// Returns an input for a dynamic list; "" for an empty attribute.
 std::string list_input(NodeExport& node, std::string_view name) {
   if (node.has(name)) return node.operand(name);
   const AttrValue* given = node.node.attrs.find(name);
@@ -49,7 +49,7 @@ void export_space_to_depth(NodeExport& node) {
   const std::string x = node.operand("x");
   const std::vector<OnnxAttr> attrs = plain_attrs(node);
   if (node.text("mode") == "dcr") return emit_whole(node, "SpaceToDepth", {x}, attrs);
-  // ONNX knows one order of channels; the other one follows from it.
+  // ONNX has one order of channels; derives the permutation to the other one.
   const Dim channels = node.operand_type("x").tensor().dims.at(1);
   if (!channels.is_constant()) refuse("such an order for an unknown number of channels");
   const std::int64_t block = node.integer("block");

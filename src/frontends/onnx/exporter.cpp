@@ -17,8 +17,8 @@ using onnx_schema::GraphProto;
 
 constexpr int kFirstOpset = 13;
 
-// The IR version of the ONNX release that brought the opset; never below 4, which freed
-// initializers from being inputs.
+// IR version of the ONNX release that introduced the opset; at least 4, since which initializers
+// need not be inputs.
 int ir_version_of(int opset) {
   struct Release {
     int opset, ir_version;
@@ -31,7 +31,7 @@ int ir_version_of(int opset) {
   return 4;
 }
 
-// The opset that first knew an element type.
+// The opset that introduced an element type.
 int first_opset_of(DType dtype) {
   switch (dtype) {
     case DType::F8E4M3FN:
@@ -56,7 +56,7 @@ int first_opset_of(DType dtype) {
   }
 }
 
-// The model's own fields, which are no free-form properties.
+// Keys of the model's own fields, in contrast to free-form properties.
 bool is_own_field(std::string_view key) {
   return key == "producer_name" || key == "producer_version" || key == "domain" ||
          key == "model_version" || key == "opset";
@@ -82,8 +82,8 @@ Exporter::~Exporter() = default;
 const onnx_schema::ModelProto& Exporter::run() {
   opset_ = options_.opset.value_or(kFirstOpset);
   needed_opset_ = opset_;
-  // A rule may write a node differently for a newer opset, so all are written again when one asks
-  // for it.
+  // A rule may choose another form for a newer opset, so all nodes are written again after the
+  // opset grows.
   while (true) {
     write_model();
     if (needed_opset_ == opset_) break;
@@ -113,7 +113,7 @@ void Exporter::write_model() {
   ExportFrame frame{.graph = &graph_, .proto = model_->mutable_graph()};
   frame_ = &frame;
   frame.proto->set_name(graph_.name.empty() ? "graph" : graph_.name);
-  // The graph's own names stay; whatever else is named gives way to them.
+  // Names in the graph have priority over generated ones.
   for (std::size_t k = 0; k < graph_.value_id_bound(); ++k) {
     used_names_.insert(graph_.value(ValueId(k)).name);
   }
@@ -186,7 +186,8 @@ void Exporter::write_nodes() {
       if (node.results.size() == 1 && graph.constant_of(node.results[0])) {
         const Constant& value = *graph.constant_of(node.results[0]);
         need_opset(first_opset_of(value.dtype()));
-        // Also those of bodies become initializers of the main graph, which bodies see.
+        // Constants of bodies also become initializers of the main graph, which are visible in
+        // bodies.
         constants_.push_back({frame_->names[node.results[0].index()], value});
         continue;
       }
@@ -224,7 +225,7 @@ void Exporter::write_outputs() {
   std::unordered_set<std::string> written;
   for (ValueId id : graph.outputs()) {
     std::string name = frame_->names[id.index()];
-    // A subgraph must make its outputs itself, and no two outputs share a name.
+    // A subgraph must produce its outputs itself, and its outputs must have distinct names.
     const bool is_constant = !frame_->outer && graph.constant_of(id);
     if ((!frame_->is_local[id.index()] && !is_constant) || written.contains(name)) {
       const std::string copy = fresh(name);
@@ -279,7 +280,7 @@ std::string Exporter::add_constant(const Constant& value, std::string_view hint)
 void Exporter::add_node(const std::string& op_type, const std::vector<std::string>& inputs,
                         const std::vector<std::string>& outputs, const std::vector<OnnxAttr>& attrs,
                         const std::string& domain) {
-  // Bodies first: what they need of the outer graph comes before the node.
+  // Bodies come first: values of the outer graph that they need precede the node.
   onnx_schema::NodeProto node;
   node.set_op_type(op_type);
   if (!domain.empty()) {

@@ -18,36 +18,37 @@ class ModelProto;
 
 namespace tenon::onnx {
 
-/// A weight that the model names; its elements are written later.
+/// An initializer whose elements are written later.
 struct ExportedConstant {
   std::string name;
   Constant value;
 };
 
-/// One graph or body on its way out.
+/// State of the export of one graph or body.
 struct ExportFrame {
   const Graph* graph = nullptr;
   ExportFrame* outer = nullptr;
   onnx_schema::GraphProto* proto = nullptr;
   /// ONNX names by value id
   std::vector<std::string> names{};
-  /// by value id: a node of this very graph makes it
+  /// by value id: defined by a node of this graph
   std::vector<bool> is_local{};
   /// symbol -> i64[1] value that holds it
   std::map<std::string, std::string> extents{};
 };
 
-/// Writes a graph's nodes by the export rules; the weights stay behind as `constants`.
+/// Writes a graph's nodes by the export rules; weights are collected in `constants`.
 class Exporter {
  public:
   Exporter(const Graph& graph, const ExportOptions& options);
   ~Exporter();
 
-  /// The model without initializers. Throws Error (Unsupported) listing all that cannot be written.
+  /// Returns the model without initializers. Throws Error (Unsupported) with all nodes that cannot
+  /// be written.
   const onnx_schema::ModelProto& run();
   const std::vector<ExportedConstant>& constants() const { return constants_; }
 
-  // What NodeExport asks.
+  // Interface for NodeExport.
   int opset() const { return opset_; }
   void need_opset(int version);
   ExportFrame& frame() { return *frame_; }
@@ -56,7 +57,7 @@ class Exporter {
   void add_node(const std::string& op_type, const std::vector<std::string>& inputs,
                 const std::vector<std::string>& outputs, const std::vector<OnnxAttr>& attrs,
                 const std::string& domain);
-  /// The name of an i64[1] value holding the extent, computed from the shapes of values.
+  /// Returns the name of an i64[1] value of the extent, computed from shapes of values.
   std::string extent_value(const Dim& extent);
 
  private:
@@ -77,7 +78,7 @@ class Exporter {
   std::map<std::string, int> other_domains_;
   UnsupportedList unsupported_;
   ExportFrame* frame_ = nullptr;
-  /// of the Tenon node being written
+  /// of the Tenon node in progress
   std::string node_name_;
   int opset_ = 0, needed_opset_ = 0;
 };

@@ -14,26 +14,26 @@ class TensorProto;
 
 namespace tenon::onnx {
 
-/// The files beside a model that hold the data of its tensors; each is mapped once.
+/// External data files of a model's tensors; each is mapped once.
 class ExternalFiles {
  public:
-  /// No folder: every tensor with external data is refused.
+  /// Without a folder, tensors with external data are refused.
   ExternalFiles() = default;
-  /// Files are opened beneath this folder only; "" is the current one.
+  /// Opens only files below this folder; "" is the current one.
   explicit ExternalFiles(std::string folder) : folder_(std::move(folder)), has_folder_(true) {}
 
   struct Piece {
     std::shared_ptr<const MappedFile> file;
     std::span<const std::byte> bytes;
   };
-  /// The bytes that the tensor's `external_data` entries name. Throws Error where they name none,
-  /// lie outside the file, or do not have the checksum that is given.
+  /// Returns the bytes of the tensor's `external_data` entries. Throws Error for missing entries,
+  /// ranges outside the file, and wrong checksums.
   Piece bytes_of(const onnx_schema::TensorProto& tensor);
 
  private:
   struct OpenFile {
     std::shared_ptr<const MappedFile> file;
-    /// worked out when the first tensor asks
+    /// computed on first use
     std::string sha1;
   };
   std::string folder_;

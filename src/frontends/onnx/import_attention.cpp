@@ -65,8 +65,8 @@ void import_rotary_embedding(NodeImport& node) {
   node.output(is_merged ? merge_heads(node, y) : y);
 }
 
-// Scores and shares may each be changed by a body of the node before they go on; both are of the
-// type that softmax is computed in. A body that states another float gets it.
+// The node's bodies may modify scores and weights; both have the type in which softmax is computed.
+// A body that declares another float receives it.
 void import_flex_attention(NodeImport& node) {
   const Var q = node.input(0), k = node.input(1), v = node.input(2);
   for (Var x : {q, k, v}) {
@@ -119,14 +119,14 @@ void import_flex_attention(NodeImport& node) {
 }
 
 /// Linear attention: a state [batch, key heads, key size, value size] that every token updates and
-/// then reads. All arithmetic is done in f32.
+/// then reads. All arithmetic is in f32.
 class LinearAttention {
  public:
   explicit LinearAttention(NodeImport& import);
   void run();
 
  private:
-  // An input [batch, steps, heads * size] in f32, taken apart as `tail` says.
+  // Returns an input [batch, steps, heads * size] in f32, with its last axis split into `tail`.
   Var heads_of(std::size_t input, Dims tail) const;
   void add_scanned(const char* name, Var value);
   Var initial_state() const;

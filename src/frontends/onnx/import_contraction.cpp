@@ -40,7 +40,7 @@ void import_conv_transpose(NodeImport& node) {
       output_shape.erase(output_shape.begin(), output_shape.begin() + 2);
     }
     attrs.emplace_back("output_shape", output_shape);
-    // The shape decides over pads that are stated as well.
+    // The output shape overrides stated pads.
     std::erase_if(attrs, [](const Attr& attr) { return attr.name == "pads"; });
   }
   node.output(
@@ -60,7 +60,7 @@ Var cast(NodeImport& node, Var value, std::string_view dtype) {
   return node.call("cast", {value}, {{"to", std::string(dtype)}});
 }
 
-// A list of numbers as a tensor that has them along `axis` of one with `rank` axes.
+// Reshapes a list of numbers to run along `axis` of a tensor with `rank` axes.
 Var along_axis(NodeImport& node, Var numbers, std::size_t axis, std::optional<std::size_t> rank) {
   if (node.rank(numbers).value_or(0) != 1 || node.build.shape(numbers).front() == 1) return numbers;
   if (!rank) node.unsupported("it needs the rank of its input before the model runs");
@@ -82,7 +82,7 @@ bool is_zero_or_missing(const NodeImport& node, std::size_t input) {
   return std::ranges::all_of(numbers, [](double number) { return number == 0; });
 }
 
-/// A quantized operand of a contraction: which inputs hold it, and the axis of its channels.
+/// A quantized operand of a contraction: its inputs, and the axis of its channels.
 struct Quantized {
   std::size_t value;
   std::size_t zero_point;
@@ -93,7 +93,7 @@ bool has_no_zero_point(const NodeImport& node, const Quantized& operand) {
   return is_zero_or_missing(node, operand.zero_point);
 }
 
-// The operand minus its zero point, in `dtype`, where nothing can overflow.
+// Returns the operand minus its zero point, in a `dtype` that cannot overflow.
 Var centred(NodeImport& node, const Quantized& operand, std::string_view dtype) {
   const Var value = node.input(operand.value);
   const Var wide = cast(node, value, dtype);
@@ -125,7 +125,7 @@ void output_requantized(NodeImport& node, Var sums, Var scale, std::size_t zero_
   }
 }
 
-// Rows of the left matrix have the last axis but one, which a list of zero points is aligned with.
+// A list of zero points of the left matrix runs along its rows, the last axis but one.
 Quantized left_matrix(const NodeImport& node, std::size_t value, std::size_t zero_point) {
   const std::size_t rank = node.rank(node.input(value)).value_or(2);
   return {value, zero_point, rank < 2 ? 0 : rank - 2};

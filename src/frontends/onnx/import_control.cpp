@@ -22,8 +22,7 @@ std::vector<Var> inputs_from(const NodeImport& node, std::size_t first) {
   return values;
 }
 
-// A condition that is known leaves one branch, and what the other one says need not even make
-// sense.
+// A constant condition selects one branch; the other one may be invalid.
 void import_if(NodeImport& node) {
   if (const std::optional<Tensor> condition = node.constant_input(0);
       condition && condition->size() == 1) {
@@ -38,7 +37,7 @@ void import_if(NodeImport& node) {
   call_with_bodies(node, "if", operands, {}, std::move(bodies.graphs), count);
 }
 
-// Makes extents that a run of the body changes symbols of their own. Gives whether there were any.
+// Replaces extents that the body changes by new symbols. Returns whether there were any.
 bool loosen(const NodeImport& node, const Graph& body, Types& types, std::size_t first) {
   bool has_changed = false;
   const std::vector<std::string> names = node.output_names(types.size() - first);
@@ -67,8 +66,8 @@ void import_loop(NodeImport& node) {
   Types types{TensorType{DType::I64, {}, {}}, TensorType{DType::Bool, {}, {}}};
   for (Type& type : types_of(node, carried)) types.push_back(std::move(type));
   NodeImport::Bodies bodies = node.bodies({"body"}, {types});
-  // What is worked out inside a body holds only for extents that stay the same from run to run.
-  // Each round loosens at least one; more than a few would take a body that is made for it.
+  // Inference inside a body holds only for extents that every iteration preserves. Each round
+  // loosens at least one extent; only artificial bodies need more than a few rounds.
   constexpr int max_rounds = 4;
   for (int round = 1; bodies.graphs[0].outputs().size() > carried.size(); ++round) {
     if (!loosen(node, bodies.graphs[0], types, 2)) break;
@@ -90,7 +89,7 @@ void import_loop(NodeImport& node) {
                    std::move(bodies.graphs), output_count - 1);
 }
 
-// The type of a tensor at one position of an axis, where that is known.
+// Returns the type of a tensor at one position of an axis, if it is known.
 Type without_axis(const Type& type, std::int64_t axis) {
   if (!type.is_tensor()) return {};
   TensorType step{type.tensor().dtype, type.tensor().dims, {}};
@@ -134,8 +133,7 @@ void import_scan_9(NodeImport& node) {
   call_with_bodies(node, "scan", values, attrs, std::move(bodies.graphs), count);
 }
 
-// The first version runs over a batch axis too: a scan over the batch whose body is the scan over
-// time.
+// Version 8 also scans over a batch axis: a scan over the batch whose body is the scan over time.
 void import_scan_8(NodeImport& node) {
   if (node.has_input(0)) node.unsupported("sequence_lens");
   std::vector<Var> values = inputs_from(node, 1);

@@ -6,7 +6,7 @@
 
 namespace tenon::onnx {
 
-/// A node of an operator that a plug-in has (`ops/plugins.h`); its attributes become a JSON object.
+/// Imports a node of a plug-in's operator (`ops/plugins.h`); its attributes become a JSON object.
 void import_custom(NodeImport& import, const onnx_schema::NodeProto& node, const std::string& name);
 
 }  // namespace tenon::onnx

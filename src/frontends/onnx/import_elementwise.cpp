@@ -17,7 +17,7 @@ void import_selu(NodeImport& node) {
                 {{"alpha", node.real("alpha", 1.6732)}, {"gamma", node.real("gamma", 1.0507)}}));
 }
 
-// The second input with axes of extent 1 behind it, so that its first axis meets `axis` of the
+// Appends axes of extent 1 to the second input, so that its first axis aligns with `axis` of the
 // other.
 Var aligned_at(NodeImport& node, Var value, Var other, std::int64_t axis) {
   const std::optional<std::size_t> rank = node.rank(value), other_rank = node.rank(other);
@@ -31,7 +31,7 @@ Var aligned_at(NodeImport& node, Var value, Var other, std::int64_t axis) {
   return reshape_to(value, dims);
 }
 
-// Before opset 7 the second input could be laid along given axes of the first.
+// Before opset 7 an attribute aligned the second input with axes of the first.
 void import_binary(NodeImport& node) {
   const Var a = node.input(0);
   Var b = node.input(1);
@@ -101,7 +101,7 @@ Var gelu_of(NodeImport& node) {
 
 void import_geglu(NodeImport& node) { node.output(gelu_of(node) * node.input(1)); }
 
-// Sequences and optionals have no elements to copy; they pass through.
+// Sequences and optionals pass through without a copy.
 void import_identity(NodeImport& node) {
   const Var x = node.input(0);
   const Type::Kind kind = node.type(x).kind();
@@ -153,7 +153,7 @@ bool is_constant_zero(const NodeImport& node, std::size_t input) {
   return value && value->size() == 1 && value->real_at(0) == 0;
 }
 
-// Outside training, and when nothing is dropped, the input passes and the mask keeps all of it.
+// In inference, and for a ratio of 0, the input passes through and the mask is all true.
 void import_dropout(NodeImport& node) {
   const Var x = node.input(0);
   if (node.opset() >= 12) {
@@ -175,7 +175,7 @@ void import_dropout(NodeImport& node) {
   node.output(1, expand_to(node.build.constant(Tensor::scalar(mask, 1)), type.dims));
 }
 
-// Operators of the first models that no opset kept.
+// Operators of the first models that were removed from later opsets.
 void import_affine(NodeImport& node) {
   node.output(node.input(0) * node.real("alpha", 1) + node.real("beta", 0));
 }
@@ -196,7 +196,7 @@ void import_image_scaler(NodeImport& node) {
   node.output(scaled + node.build.constant(values));
 }
 
-// Fused activations as ONNX Runtime's optimiser writes them.
+// Fused activations of ONNX Runtime's optimiser.
 void import_bias_gelu(NodeImport& node) {
   const bool is_fast = node.op_type() == "FastGelu";
   const Var x = node.has_input(1) ? node.input(0) + node.input(1) : node.input(0);

@@ -5,7 +5,8 @@
 namespace tenon::onnx {
 namespace {
 
-// An empty tensor stands for a missing input where ONNX did not yet let one be left out.
+// Returns whether an input is present and nonempty: an empty tensor represents a missing input in
+// opsets without optional inputs.
 bool has_elements(const NodeImport& node, std::size_t input) {
   if (!node.has_input(input)) return false;
   const Type& type = node.type(node.input(input));

@@ -1,5 +1,5 @@
-// com.microsoft: products with their epilogues and norms with their residuals, as ONNX Runtime's
-// optimiser writes them; each is read as the operators it was made of.
+// com.microsoft: fused products with epilogues and norms with residuals, as ONNX Runtime's
+// optimiser writes them; imports each as its original operators.
 #include "base/error.h"
 #include "frontends/onnx/attention_heads.h"
 #include "frontends/onnx/window_attrs.h"
@@ -11,7 +11,7 @@
 namespace tenon::onnx {
 namespace {
 
-// The first axis becomes the last but one where `batch_flag` says so; then the last two swap.
+// Moves the first axis to the last but one if `batch_flag` is set; then swaps the last two.
 Var arranged(NodeImport& node, Var x, const char* flag, const char* batch_flag) {
   const auto rank = static_cast<std::int64_t>(node.dims(x).size());
   const bool swaps = node.integer(flag, 0) != 0, moves = node.integer(batch_flag, 0) != 0;
@@ -31,7 +31,7 @@ void import_fused_matmul(NodeImport& node) {
   node.output(alpha == 1 ? product : product * alpha);
 }
 
-// The parameters come as a list, or each under a name of its own.
+// The parameters are a list, or separate attributes.
 Var activated(NodeImport& node, Var x) {
   const std::string activation = node.text("activation");
   const std::vector<double> params = node.reals("activation_params");
@@ -138,7 +138,7 @@ void import_embed_layer_norm(NodeImport& node) {
   node.output(0,
               node.call("layer_norm", {sum, node.input(5), node.input(6)}, last_axis(node, 1e-12)));
   if (node.wants_output(1)) {
-    // How many tokens of each row count.
+    // Number of valid tokens of each row.
     const Var zero = node.build.constant(Tensor::of<std::int64_t>(DType::I32, {}, {0}));
     const Var count = node.has_input(7)
                           ? node.call("reduce_sum", {cast_to(node.input(7), DType::I32)},
@@ -150,8 +150,7 @@ void import_embed_layer_norm(NodeImport& node) {
   if (node.wants_output(2)) node.output(2, sum);
 }
 
-// Images have their channels last unless the node says otherwise; a residual and a bias may come
-// first.
+// Images are channels last unless an attribute differs; a residual and a bias may be added first.
 void import_microsoft_group_norm(NodeImport& node) {
   Var x = node.input(0);
   const bool has_skip = node.op_type() == "SkipGroupNorm";
@@ -183,7 +182,7 @@ constexpr Handler microsoft_table[] = {
     {"FusedMatMul", import_fused_matmul, "com.microsoft"},
     {"GemmFastGelu", import_gemm_fast_gelu, "com.microsoft"},
     {"GroupNorm", import_microsoft_group_norm, "com.microsoft"},
-    // ONNX Runtime writes this one under ONNX's own domain.
+    // ONNX Runtime writes this one in ONNX's own domain.
     {"SimplifiedLayerNormalization", import_simplified_layer_norm},
     {"SimplifiedLayerNormalization", import_simplified_layer_norm, "com.microsoft"},
     {"SkipGroupNorm", import_microsoft_group_norm, "com.microsoft"},

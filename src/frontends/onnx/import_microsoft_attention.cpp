@@ -1,4 +1,4 @@
-// com.microsoft's kinds of attention, each as heads, a mask and Tenon's own attention.
+// com.microsoft's attention operators, each imported as heads, a mask and Tenon's attention.
 #include "base/error.h"
 #include "frontends/onnx/attention_heads.h"
 #include "ops/var_ops.h"
@@ -16,7 +16,7 @@ Var joined(NodeImport& node, Var past, Var now) {
   return past.is_valid() ? node.call("concat", {past, now}, {{"axis", 2}}) : now;
 }
 
-/// Queries, keys and values by heads [batch, heads, length, size], and what limits who sees whom.
+/// Queries, keys and values by heads [batch, heads, length, size], and their masking.
 struct Heads {
   Var q, k, v;
   /// added to scores
@@ -40,7 +40,7 @@ Var attend(NodeImport& node, const Heads& heads) {
       .front();
 }
 
-// What a mask of truth values adds to scores.
+// Converts a bool mask to an additive one.
 Var filtered(NodeImport& node, Var keep, DType dtype) {
   const double filter = node.real("mask_filter_value", -10000);
   return node.call("where", {keep, node.build.constant(Tensor::scalar(dtype, 0)),
@@ -52,8 +52,8 @@ Var first_of(NodeImport& node, Var x, std::int64_t axis, const Dim& start, const
   return node.build.call_all("slice", {x}, part, {""}).front();
 }
 
-// Masks come as lengths [batch], as ends and starts [2 * batch], by key [batch, keys], by query and
-// key [batch, queries, keys], or as [batch, 1, length, length] of which a part is meant.
+// Masks are lengths [batch], ends and starts [2 * batch], per key [batch, keys], per query and key
+// [batch, queries, keys], or [batch, 1, length, length], which is sliced.
 void add_mask(NodeImport& node, Heads& heads, Var mask) {
   const Dims q = node.dims(heads.q), dims = node.dims(mask);
   const Dim batch = q[0], queries = q[2], keys = node.dims(heads.k)[2];
@@ -98,7 +98,7 @@ void add_bias(NodeImport& node, Heads& heads, std::size_t input) {
   heads.mask = heads.mask.is_valid() ? heads.mask + bias : bias;
 }
 
-/// Where Attention and QAttention have their inputs, beside the projected values.
+/// Input positions of Attention and QAttention, in addition to the projected values.
 struct AttentionInputs {
   std::size_t mask, past;
   std::optional<std::size_t> bias;
@@ -151,7 +151,7 @@ void import_quantized_attention(NodeImport& node) {
   output_attention(node, projected, {5, 8, std::nullopt});
 }
 
-// The parts of an axis of [batch, length, heads, parts, size], each [batch, heads, length, size].
+// Splits an axis of [batch, length, heads, parts, size] into tensors [batch, heads, length, size].
 std::vector<Var> unpacked(NodeImport& node, Var packed, std::size_t count) {
   const std::vector<Var> parts = node.build.call_all(
       "split", {packed}, std::vector<Attr>{{"axis", 3}}, std::vector<std::string>(count));
@@ -186,7 +186,8 @@ void import_multi_head_attention(NodeImport& node) {
     }
     if (!v.is_valid()) throw Error("MultiHeadAttention: there are keys without values");
     if (bias.is_valid()) {
-      // Of queries, keys and values in this order; what has its heads already has its bias.
+      // Biases of queries, keys and values in this order; operands that are already split into
+      // heads include theirs.
       const Dim q_size = node.dims(q)[2], total = node.dims(bias)[0];
       q = q + first_of(node, bias, 0, 0, q_size);
       if (node.dims(k).size() == 3) {
@@ -209,7 +210,7 @@ void import_multi_head_attention(NodeImport& node) {
   if (node.wants_output(2)) node.output(2, heads.v);
 }
 
-// As much of each head as there are angles for; all of it where only the run tells.
+// Rotates the part of each head that has angles; all of it if their number is symbolic.
 Var rotated(NodeImport& node, Var x, Var positions, Var cosine, Var sine, const char* interleaved) {
   const Dim angles = node.dims(cosine).at(1);
   const std::int64_t size = angles.is_constant() ? 2 * angles.constant() : 0;
@@ -217,7 +218,8 @@ Var rotated(NodeImport& node, Var x, Var positions, Var cosine, Var sine, const 
                    {{"interleaved", node.integer(interleaved, 0) != 0}, {"rotary_size", size}});
 }
 
-// A batch's new keys stand behind those that it has, of which a cache may hold fewer than its room.
+// Grouped-query attention with a KV cache. The new keys of a batch follow its past ones, whose
+// number may be less than the cache's capacity.
 class GroupedAttention {
  public:
   explicit GroupedAttention(NodeImport& import) : node(import) {
@@ -238,7 +240,7 @@ class GroupedAttention {
     if (node.integer("do_rotary", 0) != 0) rotate(heads, past, batch, queries);
     heads.k = cached(heads.k, 3, past);
     heads.v = cached(heads.v, 4, past);
-    // Key j is there, and no later than the query that asks: j <= past + query.
+    // Key j is valid and not after the query: j <= past + query.
     heads.is_causal = true;
     heads.key_counts = past + length_of(heads.q, 2);
     if (const std::int64_t window = node.integer("local_window_size", -1); window > 0) {
@@ -257,8 +259,8 @@ class GroupedAttention {
     }
   }
 
-  // A score of each head that takes its share and gives nothing for it: that of a key of zeros
-  // before all others, whose value is zeros too. Smooth softmax has one of 0.
+  // Attention sink: an additional score per head with zero weight, implemented as a leading key and
+  // value of zeros. Smooth softmax has a score of 0.
   Heads with_sink(const Heads& heads, const Dim& batch, const Dim& queries) const {
     const bool has_scores = node.has_input(11);
     if (!has_scores && node.integer("smooth_softmax", 0) <= 0) return heads;
@@ -306,7 +308,8 @@ class GroupedAttention {
     return node.call("gather", {node.call("shape", {x}), integer_scalar(node, axis)});
   }
 
-  // How many keys each batch has before this call; the input says one less than after it.
+  // Returns the number of past keys of each batch element; the input is the total after this call
+  // minus one.
   Var past_lengths(const Dim& batch, const Dim&, Var q) const {
     const Var last = cast_to(reshape_to(node.input(5), {batch}), DType::I64);
     if (!node.has_input(3)) return last * 0.0;
@@ -324,8 +327,8 @@ class GroupedAttention {
     heads.k = rotated(node, heads.k, positions, cosine, sine, "rotary_interleaved");
   }
 
-  // The cache with what is new written behind what it holds. It grows by what is new unless the
-  // length it must have is known and there is room for it.
+  // Returns the cache with the new keys written after the past ones. The cache grows unless its
+  // length is static and has capacity.
   Var cached(Var now, std::size_t input, Var past) const {
     if (!node.has_input(input)) return now;
     const Var cache = node.input(input);
@@ -356,7 +359,7 @@ class GroupedAttention {
 void import_grouped_attention(NodeImport& node) {
   node.ignore_input(6);
   GroupedAttention(node).run();
-  node.ignore_input(9);  // positions and angles mean nothing where nothing is rotated
+  node.ignore_input(9);  // positions and angles are unused without rotation
 }
 
 void import_microsoft_rotary_embedding(NodeImport& node) {
@@ -375,7 +378,7 @@ void import_microsoft_rotary_embedding(NodeImport& node) {
   const Var split = split_heads(node, x, heads);
   const Dims by_head = node.dims(split);
   Var at = cast_to(node.input(1), DType::I64);
-  // One number is where the first of the steps stands.
+  // A single number is the position of the first step.
   if (node.dims(at).size() == 1) at = at + positions_along(node, split, 2);
   const Var y =
       rotated(node, split, expand_to(at, {by_head[0], by_head[2]}), cosine, sine, "interleaved");

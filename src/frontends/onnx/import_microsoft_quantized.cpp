@@ -1,5 +1,5 @@
-// com.microsoft's quantized operators: numbers out of bytes, the operator, bytes again. The passes
-// make sums of integers of them, as of any model with QuantizeLinear and DequantizeLinear.
+// com.microsoft's quantized operators, imported as dequantize, operator, quantize (QDQ). The passes
+// lower them to integer arithmetic, as in any model with QuantizeLinear and DequantizeLinear.
 #include "base/error.h"
 #include "frontends/onnx/dynamic_quantize.h"
 #include "frontends/onnx/window_attrs.h"
@@ -8,7 +8,7 @@
 namespace tenon::onnx {
 namespace {
 
-// Bytes, scale and zero point in three inputs from `first` on.
+// Dequantizes bytes with scale and zero point in three inputs from `first` on.
 Var dequantized(NodeImport& node, std::size_t first, std::int64_t axis = 1) {
   return node.call("dequantize_linear",
                    {node.input(first), node.input(first + 1), node.input_or_none(first + 2)},
@@ -41,13 +41,13 @@ void import_qlinear_softmax(NodeImport& node) {
   const Var x = dequantized(node, 0);
   const auto rank = static_cast<std::int64_t>(node.dims(x).size());
   const std::int64_t axis = node.integer("axis", -1);
-  // Before opset 13 all axes from this one on were one.
+  // Before opset 13 all axes from this one on were flattened.
   if (node.integer("opset", 13) < 13 && axis != -1 && axis != rank - 1)
     node.unsupported("softmax over several axes");
   output_quantized(node, node.call("softmax", {x}, {{"axis", axis}}), 3, byte_type(node));
 }
 
-// Where channels come last they are moved to the front for the pool, and back.
+// Transposes channels-last operands for the pool, and back.
 Var pooled_by_channel(NodeImport& node, Var x, const auto& pool) {
   if (node.integer("channels_last", 0) == 0) return pool(x);
   const auto rank = static_cast<std::int64_t>(node.dims(x).size());
@@ -87,7 +87,7 @@ void import_qlinear_reduce_mean(NodeImport& node) {
   output_quantized(node, y, 3, byte_type(node));
 }
 
-// The result's scale and zero point, then three inputs for each part.
+// Scale and zero point of the result, then three inputs per part.
 void import_qlinear_concat(NodeImport& node) {
   std::vector<Var> parts;
   for (std::size_t first = 2; first < node.input_count(); first += 3)
@@ -107,7 +107,7 @@ Var transposed_if(NodeImport& node, const char* flag, Var x) {
   return node.call("transpose", {x}, {{"perm", Attr::Integers{1, 0}}});
 }
 
-// The bias is in 32 bits, in steps of both scales together. Without a scale the result is real.
+// The bias is i32 with the product of both scales. Without a result scale the result is a float.
 void import_qgemm(NodeImport& node) {
   const std::int64_t columns = node.integer("transB", 0) != 0 ? 0 : 1;
   const Var a = transposed_if(node, "transA", dequantized(node, 0));
@@ -149,7 +149,7 @@ void import_dynamic_quantize_matmul(NodeImport& node) {
   node.output(node.has_input(4) ? y + node.input(4) : y);
 }
 
-// Bytes that hold several narrow numbers each, the lowest bits first: the last axis grows.
+// Unpacks bytes of several narrow numbers, lowest bits first: the last axis grows.
 Var unpacked_bits(NodeImport& node, Var bytes, std::int64_t bits) {
   if (bits == 8) return bytes;
   const Dims dims = node.dims(bytes);
@@ -177,7 +177,7 @@ Var first_columns(NodeImport& node, Var x, std::int64_t count) {
                     {"axes", Attr::Integers{-1}}});
 }
 
-/// Weights [N, K] in blocks along K, each with a scale and perhaps a zero point.
+/// Weights [N, K] in blocks along K, each with a scale and an optional zero point.
 void import_matmul_nbits(NodeImport& node) {
   const std::int64_t k = node.integer("K"), n = node.integer("N"), bits = node.integer("bits", 4),
                      block = node.integer("block_size");

@@ -1,4 +1,5 @@
-// ai.onnx.ml: features, labels, linear models. Trees and support vectors have files of their own.
+// ai.onnx.ml: features, labels, linear models. import_trees.cpp has trees, import_svm.cpp support
+// vector machines.
 #include "base/error.h"
 #include "frontends/onnx/ml_scores.h"
 #include "ops/var_ops.h"
@@ -43,7 +44,7 @@ void import_scaler(NodeImport& node) {
   node.output(node.has_attr("offset") || node.has_attr("scale") ? x : node.call("identity", {x}));
 }
 
-// A divisor of 0 leaves the row as it is.
+// A divisor of 0 leaves the row unchanged.
 void import_normalizer(NodeImport& node) {
   const Var x = cast_to(node.input(0), DType::F32);
   const std::string norm = node.text("norm", "MAX");
@@ -77,7 +78,7 @@ void import_imputer(NodeImport& node) {
   node.output(node.call("where", {is_missing, imputed, x}));
 }
 
-// Inputs of one axis are columns; each is cut, or filled up with zeros, to its stated width.
+// Inputs of rank one are columns; each is cropped or zero-padded to its stated width.
 void import_feature_vectorizer(NodeImport& node) {
   const std::vector<std::int64_t> widths = node.integers("inputdimensions");
   std::vector<Var> parts;
@@ -103,7 +104,7 @@ void import_feature_vectorizer(NodeImport& node) {
   node.output(node.call("concat", parts, {{"axis", 1}}));
 }
 
-/// Keys, values and what stands for anything else.
+/// Keys, values and the default value.
 struct Dictionary {
   Tensor keys, values, otherwise;
 };
@@ -150,7 +151,7 @@ void output_lookup(NodeImport& node, const Dictionary& dictionary) {
                                    node.build.constant(dictionary.otherwise)}));
 }
 
-// Texts to their positions in a list, or positions to texts, as the input is.
+// Maps texts to their positions in a list, or positions to texts, depending on the input.
 Dictionary numbered(const NodeImport& node, const std::vector<std::string>& texts,
                     const std::vector<std::int64_t>& numbers) {
   if (texts.size() != numbers.size()) {
@@ -243,8 +244,8 @@ void import_linear_classifier(NodeImport& node) {
   }
 }
 
-// A list of maps from labels to scores is the matrix of the scores; the labels of its columns are
-// in the graph's metadata, as JSON.
+// A list of maps from labels to scores is imported as the matrix of scores; the labels of its
+// columns are in the graph's metadata, as JSON.
 void import_zip_map(NodeImport& node) {
   nlohmann::json labels = node.texts("classlabels_strings");
   if (labels.empty()) labels = node.integers("classlabels_int64s");
@@ -256,8 +257,8 @@ void import_zip_map(NodeImport& node) {
       labels.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-// The values of a map, of which the input is the keys: an input of the model beside them, which its
-// metadata names.
+// Adds the values of a map as a separate input of the model, named in the metadata; the original
+// input has the keys.
 Var map_values(NodeImport& node) {
   const Graph& graph = node.build.graph();
   const std::string& keys = graph.value(ValueId(node.input(0).id())).name;
@@ -276,7 +277,7 @@ Var zero_like(NodeImport& node, Var values) {
                                              : node.build.scalar(0, values);
 }
 
-// What the map says of each word of a vocabulary, and nothing of the others.
+// Looks up each word of a vocabulary in the map; missing words give the default.
 void import_dict_vectorizer(NodeImport& node) {
   const Var keys = node.input(0), values = map_values(node);
   const std::vector<std::string> texts = node.texts("string_vocabulary");
@@ -287,7 +288,8 @@ void import_dict_vectorizer(NodeImport& node) {
   node.output(reshape_to(found, {1, count}));
 }
 
-// Keys are places: each of them, or the smallest first and the next one beside it.
+// Keys are positions. SPARSE: one column per position below max_map; DENSE: the entries in
+// ascending order of keys.
 void import_cast_map(NodeImport& node) {
   const Var keys = node.input(0), values = map_values(node);
   const Dim count = node.dims(keys)[0];

@@ -15,7 +15,7 @@ using onnx_schema::AttributeProto;
 
 constexpr std::int64_t kMaxMadeElements = std::int64_t{1} << 20;
 
-// The first IR version did not say what an attribute holds: then it is whatever is there.
+// IR version 1 does not state an attribute's type: it is the type of the field that is present.
 bool holds(const AttributeProto& attr, AttributeProto::AttributeType type) {
   if (attr.type() != AttributeProto::UNDEFINED) return attr.type() == type;
   switch (type) {
@@ -97,12 +97,13 @@ std::optional<Tensor> NodeImport::constant_input(std::size_t index) const {
   const Var value = input_or_none(index);
   if (!value.is_valid()) return std::nullopt;
   if (const Constant* constant = importer_.constant_of(importer_.scope(), value)) {
-    // A fill is not in the file: it may be any size, and what is asked for here never is.
+    // Splats are not stored in the file and may have any size; inputs that handlers read as
+    // constants are small.
     const bool is_stored = constant->kind() == Constant::Kind::Dense;
     if (!is_stored && constant->size() > kMaxMadeElements) return std::nullopt;
     return constant->materialise();
   }
-  // What shape arithmetic has worked out is as good as a constant.
+  // Elements known from shape arithmetic count as constants.
   const Dims* known = build.graph().known_elements(ValueId(value.id()));
   if (!known || !type(value).is_tensor() || !all_constant(*known)) return std::nullopt;
   const TensorType& tensor = type(value).tensor();
@@ -207,7 +208,7 @@ Tensor NodeImport::tensor(std::string_view name) const {
 DType NodeImport::element(std::string_view name, DType otherwise) const {
   const AttributeProto* attr = find_attr(name);
   if (!attr) return otherwise;
-  // Opset 1 to 5 named element types in words.
+  // Opsets 1 to 5 give element types by name.
   if (attr->type() == AttributeProto::STRING) {
     onnx_schema::TensorProto::DataType number;
     if (onnx_schema::TensorProto::DataType_Parse(attr->s(), &number)) {

@@ -20,9 +20,8 @@ namespace tenon::onnx {
 class Importer;
 struct BoundAttr;
 
-/// One ONNX node on its way into the graph: what a handler talks to. A handler reads inputs and
-/// attributes, appends Tenon nodes through `build` (or `call`), and says which value is which
-/// output.
+/// Import of one ONNX node: the interface of import handlers. A handler reads inputs and
+/// attributes, appends Tenon nodes through `build` (or `call`), and defines the outputs.
 class NodeImport {
  public:
   NodeImport(Importer& importer, const onnx_schema::NodeProto& node, int opset, Builder& builder);
@@ -32,32 +31,31 @@ class NodeImport {
   int opset() const { return opset_; }
   Builder& build;
 
-  /// trailing empty names not counted
+  /// without trailing empty names
   std::size_t input_count() const;
-  /// Throws Error for inputs that the handler has not asked about by now: the operator has none
-  /// such.
+  /// Throws Error for inputs that the handler has not read: the operator does not have them.
   void refuse_further_inputs() const;
-  /// Says that the operator has this input, though nothing depends on it.
+  /// Declares an input that the operator has, but that does not affect the result.
   void ignore_input(std::size_t index) const { input_or_none(index); }
   bool has_input(std::size_t index) const;
   /// throws Error if it is missing
   Var input(std::size_t index) const;
   /// an invalid Var if it is missing
   Var input_or_none(std::size_t index) const;
-  /// all of them; invalid where missing
+  /// all of them; missing ones are invalid
   std::vector<Var> inputs() const;
-  /// The input's elements if they are constant in the model.
+  /// Returns the input's elements if they are constant in the model.
   std::optional<Tensor> constant_input(std::size_t index) const;
   const Type& type(Var value) const { return build.type(value); }
   /// throws Error if the type is not known
   DType dtype(Var value) const;
-  /// The extents; ends the import of this node as not supported if the rank is not known.
+  /// Returns the extents; reports the node as unsupported if the rank is unknown.
   Dims dims(Var value) const;
-  /// The rank if it is known.
+  /// Returns the rank if it is known.
   std::optional<std::size_t> rank(Var value) const;
 
   std::size_t output_count() const;
-  /// it has a name that is not empty
+  /// it has a nonempty name
   bool wants_output(std::size_t index) const;
   const std::string& output_name(std::size_t index) const;
 
@@ -70,37 +68,38 @@ class NodeImport {
   std::vector<double> reals(std::string_view name, std::vector<double> otherwise = {}) const;
   std::vector<std::string> texts(std::string_view name) const;
   Tensor tensor(std::string_view name) const;
-  /// A TensorProto.DataType attribute as a dtype.
+  /// Reads a TensorProto.DataType attribute as a dtype.
   DType element(std::string_view name, DType otherwise) const;
-  /// A TypeProto attribute; Unknown if it is missing.
+  /// Reads a TypeProto attribute; Unknown if it is missing.
   Type type_attr(std::string_view name) const;
 
-  /// A subgraph attribute as a body graph. Values it reads from outside become further inputs of
-  /// the body, after its own; they are appended to `captured` in that order (each once; pass the
-  /// same list for all bodies of a node, and every body gets the whole list as inputs).
+  /// A subgraph attribute as a body graph. Captured outer values become additional inputs after the
+  /// body's own, and are appended to `captured` in that order (each once; with the same list for
+  /// all bodies of a node, every body gets the whole list as inputs).
   struct Bodies {
     std::vector<Graph> graphs;
     std::vector<Var> captured;
   };
-  /// `input_types` are the types of each body's own inputs where known (Unknown: as declared).
+  /// `input_types` are the types of each body's own inputs if known (Unknown: as declared).
   Bodies bodies(const std::vector<std::string>& attr_names,
                 const std::vector<std::vector<Type>>& input_types) const;
-  /// The outputs of a subgraph attribute for these inputs, its nodes appended to this graph.
+  /// Appends the nodes of a subgraph attribute for these inputs to this graph; returns its outputs.
   std::vector<Var> inlined_body(const std::string& attr_name, const std::vector<Var>& inputs) const;
 
   Var call(std::string_view op, const std::vector<Var>& operands,
            const std::vector<Attr>& attrs = {}) {
     return build.call(op, operands, attrs);
   }
-  /// Declares the node's outputs, by position. The value takes the output's ONNX name when it was
-  /// made by this node; a value that passes through keeps its own.
+  /// Declares the node's outputs, by position. A value that this node created takes the output's
+  /// ONNX name; a value that passes through keeps its own.
   void output(Var value) { output(0, value); }
   void output(std::size_t index, Var value);
   void outputs(const std::vector<Var>& values);
-  /// Output names for call_all: the ONNX names of the first `count` outputs, "_" where not wanted.
+  /// Returns output names for call_all: the ONNX names of the first `count` outputs, "_" for unused
+  /// ones.
   std::vector<std::string> output_names(std::size_t count) const;
 
-  /// Ends the import of this node: it is reported with all the others that are not supported.
+  /// Aborts the import of this node and adds it to the list of unsupported operators.
   [[noreturn]] void unsupported(std::string reason) const;
 
  private:
@@ -111,7 +110,7 @@ class NodeImport {
   const onnx_schema::NodeProto& node_;
   int opset_;
   std::uint32_t first_new_value_;
-  /// one more than the last that was asked about
+  /// one more than the largest position that was read
   mutable std::size_t asked_inputs_ = 0;
 };
 
@@ -124,7 +123,7 @@ struct Handler {
   std::string_view domain = "";
 };
 
-/// The handlers, one list for each file of the same name; `all_handlers` joins them.
+/// Handlers per source file of the same name; `all_handlers` joins them.
 std::span<const Handler> elementwise_handlers();          // import_elementwise.cpp
 std::span<const Handler> quantize_handlers();             // import_quantize.cpp
 std::span<const Handler> shape_handlers();                // import_shape.cpp

@@ -12,7 +12,7 @@ Dim product_of(const Dims& dims, std::size_t first, std::size_t last) {
   return product;
 }
 
-// Before opset 13 everything from `axis` on was one flat axis.
+// Before opset 13 all axes from `axis` on were flattened.
 Var over_flat_axes(NodeImport& node, std::string_view op, std::int64_t axis) {
   const Var x = node.input(0);
   const Dims dims = node.dims(x);
@@ -34,7 +34,7 @@ void import_softmax(NodeImport& node) {
   node.output(over_flat_axes(node, find_plain(node.op_type())->op, node.integer("axis", 1)));
 }
 
-// The batch's own statistics, as training nodes before opset 14 also gave them.
+// The batch's own statistics, which training nodes before opset 14 also return.
 void output_saved_statistics(NodeImport& node, Var x) {
   std::vector<std::int64_t> axes;
   for (std::size_t axis = 0; axis < node.build.rank(x); ++axis) {
@@ -47,8 +47,8 @@ void output_saved_statistics(NodeImport& node, Var x) {
   if (node.wants_output(4)) node.output(4, node.call("reduce_mean", {centred * centred}, dropped));
 }
 
-// Opsets 1 to 6 said `is_test`, 7 to 13 trained if more than y was asked for; models that were
-// exported to be run ask for y alone, whatever they say.
+// Opsets 1 to 6 have `is_test`; in opsets 7 to 13 more outputs than y mean training. Models
+// exported for inference have only the output y, for any attribute.
 bool is_training(const NodeImport& node) {
   if (node.opset() >= 14) return node.integer("training_mode", 0) != 0;
   return node.wants_output(1) && node.integer("is_test", 0) == 0;
@@ -61,7 +61,7 @@ void import_batch_norm(NodeImport& node) {
   std::vector<Var> operands{x};
   for (std::size_t k = 1; k < 5; ++k) operands.push_back(node.input(k));
   if (node.integer("spatial", 1) == 0) {
-    // Statistics of their own for every position: each is a channel then.
+    // Statistics per position: treats each position as a channel.
     const Dim channels = product_of(dims, 1, dims.size());
     x = reshape_to(x, {dims[0], channels});
     for (std::size_t k = 1; k < 5; ++k) operands[k] = reshape_to(operands[k], {channels});
@@ -85,7 +85,7 @@ void import_batch_norm(NodeImport& node) {
   output_saved_statistics(node, x);
 }
 
-// Statistics are taken in f32 unless the model asks for something else.
+// Statistics are computed in f32 unless an attribute differs.
 std::vector<Attr> norm_attrs(const NodeImport& node) {
   std::vector<Attr> attrs{{"epsilon", node.real("epsilon", 1e-5)}};
   const DType stash = node.element("stash_type", DType::F32);
@@ -93,7 +93,7 @@ std::vector<Attr> norm_attrs(const NodeImport& node) {
   return attrs;
 }
 
-// Opset 18 gave a factor for each group, 21 gives one for each channel.
+// Opset 18 has a factor per group, 21 a factor per channel.
 Var by_channel(NodeImport& node, Var vector, std::int64_t groups, const Dim& channels) {
   if (node.opset() >= 21) return vector;
   const Var column = reshape_to(vector, {groups, 1});
@@ -126,7 +126,8 @@ void import_layer_norm(NodeImport& node) {
   node.output(0, results[0]);
   for (std::size_t k = 1; k < 3; ++k) {
     if (!node.wants_output(k)) continue;
-    // Statistics of f64 are taken in f64 all the same; only what is given out is as asked.
+    // Statistics of f64 are computed in f64 regardless; only the returned ones have the requested
+    // type.
     const bool is_known = node.type(results[k]).is_tensor();
     const DType stash = node.element("stash_type", DType::F32);
     node.output(k, is_known ? cast_to(results[k], stash) : results[k]);
@@ -139,7 +140,7 @@ void import_rms_norm(NodeImport& node) {
   node.output(node.call("rms_norm", {node.input(0), node.input(1)}, attrs));
 }
 
-// Before it became standard in opset 9 it worked on each image by itself.
+// Before its standardization in opset 9 it normalized each image separately.
 void import_mean_variance_norm(NodeImport& node) {
   const Var x = node.input(0);
   std::vector<std::int64_t> axes = node.integers("axes", {0, 2, 3});

@@ -19,7 +19,8 @@ constexpr Handler quantize_table[] = {
 
 std::span<const Handler> quantize_handlers() { return quantize_table; }
 
-// The range takes in 0, so that 0 is exact. A tensor of zeros has no range: any scale serves it.
+// The range includes 0, so that 0 is exact. A tensor of zeros has an empty range, for which any
+// scale is right.
 DynamicBytes dynamically_quantized(NodeImport& node, Var x) {
   const Var zero = node.build.scalar(0, x);
   const auto extreme = [&](std::string_view reduction, std::string_view op) {

@@ -5,8 +5,8 @@
 namespace tenon::onnx {
 namespace {
 
-// Nodes without a seed get one from the name of their output: draws differ from node to node, and
-// are the same in every run.
+// Seeds nodes without a seed by the name of their output: draws differ between nodes and are
+// reproducible.
 std::int64_t seed_of(const NodeImport& node) {
   if (node.has_attr("seed"))
     return std::bit_cast<std::int32_t>(static_cast<float>(node.real("seed")));

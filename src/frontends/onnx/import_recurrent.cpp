@@ -17,7 +17,7 @@ Var transposed(Var x, Attr::Integers perm) {
   return x.builder().call("transpose", {x}, {{"perm", std::move(perm)}});
 }
 
-/// The import of one RNN, GRU or LSTM node: a scan over the steps for each direction.
+/// Imports one RNN, GRU or LSTM node: a scan over the steps for each direction.
 class Recurrence {
  public:
   Recurrence(NodeImport& import, const CellKind& cell_kind);
@@ -28,7 +28,7 @@ class Recurrence {
     std::int64_t index;
     bool is_reverse;
   };
-  // What a scan gives, by result position: the last states, then h of every step if wanted.
+  // Returns a scan's results: the last states, then h of every step if it is used.
   std::vector<Var> scan(const Direction& direction);
   Cell cell_of(const Direction& direction) const;
   Var part(std::size_t input, const Direction& direction, std::int64_t axis = 0) const;
@@ -93,7 +93,7 @@ Cell Recurrence::cell_of(const Direction& direction) const {
   return cell;
 }
 
-// One direction's share of an input, one of whose axes counts them.
+// Slices one direction out of an input along the axis of directions.
 Var Recurrence::part(std::size_t input, const Direction& direction, std::int64_t axis) const {
   const auto position = static_cast<double>(direction.index);
   const Var index = node.build.constant(Tensor::scalar(DType::I64, position));
@@ -105,7 +105,8 @@ Var Recurrence::initial_state(std::size_t input, const Direction& direction) con
   return part(input, direction, batch_first ? 1 : 0);
 }
 
-// What every step reads, and for each step which batches are still running.
+// Returns the operands of every step, and for each step a mask of the batch elements that are still
+// running.
 std::pair<CellInputs, Var> Recurrence::outer_inputs(const Cell& cell,
                                                     const Direction& direction) const {
   const std::int64_t width = kind.gates * hidden;
@@ -137,7 +138,7 @@ std::pair<CellInputs, Var> Recurrence::outer_inputs(const Cell& cell,
   return {in, node.has_input(4) ? steps_inside_lengths() : Var()};
 }
 
-// [steps, batch, 1]: whether the step lies inside the batch's sequence.
+// Returns [steps, batch, 1]: whether the step is inside the batch element's sequence.
 Var Recurrence::steps_inside_lengths() const {
   const Var lengths = cast_to(node.input(4), DType::I64);
   const Var ones = expand_to(node.build.scalar(1, lengths), {steps});
@@ -173,7 +174,7 @@ std::vector<Var> Recurrence::scan(const Direction& direction) {
   }
   std::vector<std::string> names(kind.states, "");
   if (node.wants_output(0)) {
-    // Steps behind the end of a sequence give zeros.
+    // Steps past the end of a sequence give zeros.
     body.output(runs.is_valid() ? body.call("where", {runs, next[0], body.scalar(0, next[0])})
                                 : body.call("identity", {next[0]}));
     names.emplace_back("");

@@ -5,7 +5,7 @@
 namespace tenon::onnx {
 namespace {
 
-// What the body sees of an input: an item, whose own extents are symbols, or a whole tensor.
+// Type of an input inside the body: an item with symbolic extents, or a whole tensor.
 Type body_type(const NodeImport& node, std::size_t index, const std::string& name) {
   const Type& type = node.type(node.input(index));
   if (type.kind() != Type::Kind::Sequence) return type;

@@ -32,7 +32,7 @@ Tensor constant_value(const NodeImport& node) {
 
 void import_constant(NodeImport& node) { node.output(node.build.constant(constant_value(node))); }
 
-// One value everywhere, in a shape that input 0 holds.
+// Broadcasts one value to the shape in input 0.
 void fill_shape(NodeImport& node, const Tensor& value) {
   const Tensor scalar = value.reshaped({});
   if (const auto shape = node.constant_input(0)) {
@@ -68,7 +68,7 @@ void import_given_tensor_fill(NodeImport& node) {
   node.output(node.build.constant(Tensor::of(DType::F32, shape, node.reals("values"))));
 }
 
-// The extents on both sides multiplied, while the graph runs.
+// Multiplies the extents on both sides at run time.
 Var flattened_shape(NodeImport& node, Var x, std::int64_t axis) {
   const auto side = [&](Attr bound) {
     const Var extents = node.call("shape", {x}, {std::move(bound)});
@@ -103,7 +103,7 @@ void import_tile(NodeImport& node) {
   if (node.opset() >= 6) {
     return node.output(OpCall(node, "tile").operand("x", x).dynamic("repeats", 1).result());
   }
-  // At first one axis was repeated, by two scalars.
+  // The first version repeats one axis, with two scalars.
   const auto tiles = constant_integer(node, 1), axis = constant_integer(node, 2);
   const auto rank = node.rank(x);
   if (!tiles || !axis || !rank) node.unsupported("tiles or axis that are not constant");
@@ -112,7 +112,7 @@ void import_tile(NodeImport& node) {
   node.output(node.call("tile", {x}, {{"repeats", repeats}}));
 }
 
-// Experimental before opset 10; cuts a border off images, or a window out of them.
+// Experimental before opset 10; crops a border off images, or a window out of them.
 void import_crop(NodeImport& node) {
   const std::vector<std::int64_t> border = node.integers("border"), window = node.integers("scale");
   if (border.size() != 4) throw Error("border must be left, top, right, bottom");
@@ -133,7 +133,7 @@ void import_concat(NodeImport& node) {
   node.output(node.call("concat", node.inputs(), {{"axis", node.integer("axis", 1)}}));
 }
 
-// Parts need no output of their own, so the file does not bound them.
+// Limits parts that need not have an output, whose number the file size does not bound.
 constexpr std::int64_t kMaxParts = 1 << 16;
 
 void import_split(NodeImport& node) {

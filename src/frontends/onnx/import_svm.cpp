@@ -14,7 +14,7 @@ Var transposed(NodeImport& node, Var matrix) {
   return node.call("transpose", {matrix}, {{"perm", Attr::Integers{1, 0}}});
 }
 
-/// gamma, coef0 and degree of a kernel; those that are not stated are 0.
+/// gamma, coef0 and degree of a kernel; missing ones are 0.
 struct Kernel {
   std::string type;
   double gamma = 0, offset = 0, degree = 0;
@@ -83,7 +83,8 @@ void import_svm_regressor(NodeImport& node) {
   node.output(transformed_scores(node, scores, node.text("post_transform", "NONE")));
 }
 
-/// Every pair of classes decides for one of them; the first of those with most votes is the label.
+/// One-vs-one classification: each pair of classes votes for one of them; the first class with the
+/// most votes is the label.
 class PairwiseClassifier {
  public:
   explicit PairwiseClassifier(NodeImport& import)
@@ -114,12 +115,12 @@ class PairwiseClassifier {
     const std::string transform = node.text("post_transform", "NONE");
     const bool has_shares = !node.reals("prob_a").empty();
     Var given = scores;
-    if (has_shares) given = shares(scores);  // votes decide on the label all the same
+    if (has_shares) given = shares(scores);  // votes decide the label in both cases
     node.output(0,
                 labels_at(node, node.call("arg_max", {votes}, {{"axis", 1}, {"keep_axes", false}}),
                           classes));
     if (!has_shares && pairs == 1) {
-      // One margin as the scores of both classes, in the order in which ONNX Runtime gives them.
+      // One margin as the scores of both classes, in ONNX Runtime's order.
       given = node.call("concat", {-scores, scores}, {{"axis", 1}});
     }
     node.output(1, transformed_scores(node, given, transform));
@@ -159,7 +160,7 @@ class PairwiseClassifier {
 
   Var pair_offsets() { return constant_of_reals(node, node.reals("rho"), {pairs}); }
 
-  // Platt's shares of each pair, and what they say together of each class.
+  // Platt scaling of each pair, and pairwise coupling to class probabilities.
   Var shares(Var scores) {
     const Reals a = node.reals("prob_a"), b = node.reals("prob_b");
     const Var line =
@@ -177,7 +178,7 @@ class PairwiseClassifier {
 
 void import_svm_classifier(NodeImport& node) {
   if (!node.integers("vectors_per_class").empty()) return PairwiseClassifier(node).run();
-  // Without vectors the coefficients are a linear model's, a row for each class.
+  // Without support vectors the coefficients are a linear model's, one row per class.
   const auto classes = std::max<std::int64_t>(
       1, static_cast<std::int64_t>(std::max(node.texts("classlabels_strings").size(),
                                             node.integers("classlabels_ints").size())));

@@ -6,8 +6,8 @@ namespace tenon::onnx {
 namespace {
 
 // ONNX updates several tensors in one node: rate, step, then all xs, all gradients and so on for
-// each kind of state; the outputs are all new xs, then the new state. Here every tensor gets a
-// node.
+// each kind of state; the outputs are all new xs, then the new states. Here each tensor gets its
+// own node.
 void import_steps(NodeImport& node, std::string_view op, std::size_t kinds,
                   const std::vector<Attr>& attrs) {
   const std::size_t count =
@@ -55,8 +55,7 @@ void import_momentum(NodeImport& node) {
                 {"nesterov", node.text("mode", "standard") == "nesterov"}});
 }
 
-// The gradient of the value named `y` by the inputs named `xs`; what else the node lists stays
-// fixed.
+// The gradient of the value named `y` by the inputs named `xs`; other listed inputs are constant.
 void import_gradient(NodeImport& node) {
   const std::string name = node.text("y");
   const ValueId y = node.build.graph().find(name);

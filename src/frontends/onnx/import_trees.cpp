@@ -1,4 +1,4 @@
-// ai.onnx.ml's trees: TreeEnsemble, and the classifier and regressor that it replaced.
+// ai.onnx.ml's decision trees: TreeEnsemble, and the classifier and regressor that it replaced.
 #include "base/error.h"
 #include "frontends/onnx/ml_scores.h"
 #include "frontends/onnx/tree_ensemble.h"
@@ -34,7 +34,7 @@ TreeEnsemble::Aggregate aggregate_of(const NodeImport& node, const std::string& 
       .got(word);
 }
 
-// Wider numbers where features or the model's own numbers are wide.
+// Uses f64 if features or the model's own numbers are f64.
 DType arithmetic_of(const NodeImport& node, std::initializer_list<const char*> tensors) {
   if (node.dtype(node.input(0)) == DType::F64) return DType::F64;
   for (const char* name : tensors) {
@@ -55,7 +55,7 @@ Branch branch_of(const NodeImport& node, const std::string& mode) {
   return static_cast<Branch>(found - names.begin());
 }
 
-// Nodes and weights are named by tree and number. `owner` is "target" or "class".
+// Reads nodes and weights that are identified by tree and number. `owner` is "target" or "class".
 TreeEnsemble read_named_trees(const NodeImport& node, const std::string& owner) {
   const Integers trees = node.integers("nodes_treeids"), ids = node.integers("nodes_nodeids"),
                  features = node.integers("nodes_featureids"),
@@ -124,7 +124,7 @@ TreeEnsemble read_named_trees(const NodeImport& node, const std::string& owner) 
   for (std::size_t k = 0; k < weights.size(); ++k) {
     const std::int64_t leaf =
         result.nodes[static_cast<std::size_t>(place_of(weight_trees[k], weight_nodes[k]))].leaf;
-    // A weight of an inner node is never reached.
+    // Weights of inner nodes have no effect.
     if (leaf >= 0)
       result.leaves[static_cast<std::size_t>(leaf)].emplace_back(weight_ids[k], weights[k]);
   }
@@ -168,7 +168,7 @@ void import_tree_classifier(NodeImport& node) {
   const Var x = feature_rows(node, dtype);
   const Dim rows = node.dims(x)[0];
   if (labels == 2 && classes.size() <= 1) {
-    // One column speaks for the second class, whichever class the weights name.
+    // A single column is the score of the second class, for any class index in the weights.
     for (auto& leaf : trees.leaves) {
       for (auto& [id, weight] : leaf) id = 0;
     }
@@ -234,7 +234,7 @@ class NumberedTrees {
   }
 
  private:
-  // Where a flag says so the number is that of a leaf, and leaves stand behind the inner nodes.
+  // A flag selects between leaf numbers and node numbers; leaves follow the inner nodes.
   Integers successors(const char* numbers, const char* flags, std::size_t count) const {
     Integers next = node.integers(numbers);
     const Integers is_leaf = node.integers(flags);
@@ -246,8 +246,8 @@ class NumberedTrees {
     return next;
   }
 
-  // Membership of a set is a row of comparisons with its members; the sets of all such nodes stand
-  // in one list, with NaN behind each.
+  // Set membership becomes a chain of comparisons with the members; the sets of all such nodes are
+  // in one list, separated by NaN.
   void expand_members() {
     const std::vector<double> members = node.has_attr("membership_values")
                                             ? node.tensor("membership_values").reals()

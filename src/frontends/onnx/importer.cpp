@@ -21,7 +21,7 @@ using onnx_schema::GraphProto;
 using onnx_schema::NodeProto;
 using onnx_schema::ValueInfoProto;
 
-// Calls of functions may multiply a small file's nodes; nobody needs this many beyond its own.
+// Limits the nodes from function calls, which may expand a small file exponentially.
 constexpr std::size_t kMaxExpandedNodes = 300'000;
 
 OpsetVersions opset_versions(
@@ -87,13 +87,13 @@ Graph Importer::run() try {
 }
 
 void Importer::read_opsets() {
-  // Files of the first versions may leave it out; one that states it states a version there is.
+  // Files of the first versions may omit it; a stated version must exist.
   if (model_->has_ir_version() && model_->ir_version() < 1) {
     throw Error(concat("IR version ", model_->ir_version(), " does not exist"))
         .expected("1 or more");
   }
   opsets_ = opset_versions(model_->opset_import());
-  // The first IR versions knew one opset only and did not say so.
+  // The first IR versions have a single opset and do not state it.
   if (model_->ir_version() < 3) opsets_.try_emplace("", 1);
 }
 
@@ -136,8 +136,8 @@ void Importer::declare_types(const GraphProto& graph) {
 
 namespace {
 
-// A map is two inputs, its keys, by which it goes, and its values. Whoever asks finds both names in
-// the metadata.
+// A map becomes two inputs, its keys under the map's name and its values; the metadata has both
+// names.
 Var add_map(Builder& builder, const ValueInfoProto& input) {
   const auto& map = input.type().map_type();
   const Dim count = Dim::symbol(concat(input.name(), "#items"));
@@ -168,8 +168,8 @@ void Importer::import_inputs(const GraphProto& graph_proto, const std::vector<Ty
   }
   std::size_t position = 0;
   for (const ValueInfoProto& input : graph_proto.input()) {
-    // Before IR version 4 every initializer was an input too; later that makes it a default, which
-    // is taken as what it is.
+    // Before IR version 4 every initializer was an input as well; later the combination is a
+    // default value, which is imported as a constant.
     if (initialized.contains(input.name())) continue;
     Type type;
     if (position < given.size()) type = given[position];
@@ -214,7 +214,7 @@ void Importer::import_main_constants(GraphProto& graph_proto) {
 }
 
 void Importer::import_body_constants(const GraphProto& graph_proto) {
-  // A function's body is read again at each call, so these stay in the message.
+  // A function's body is read at each call, so its initializers stay in the message.
   for (const onnx_schema::TensorProto& tensor : graph_proto.initializer()) {
     try {
       add_constant(tensor.name(), read_tensor(tensor, model_, files_));
@@ -325,10 +325,10 @@ void Importer::run_handler(const NodeProto& node) {
       if (error.place().starts_with(source_)) throw;  // a node in a body or function
       throw error.at(node_place(node));
     }
-    // Once something is missing, what follows may fail for that reason alone.
+    // Later nodes may fail as a consequence: continues with placeholder outputs.
     stand_in_for_outputs(node);
   } catch (const InternalError&) {
-    // A handler that counts on a tensor and meets something else has met the model's fault.
+    // A handler that expects a tensor and gets another type indicates an invalid model.
     const std::string odd = input_without_type(node);
     if (!odd.empty())
       unsupported_.add(op_text(node), concat("the type of '", odd, "' is not known"),
@@ -355,7 +355,7 @@ void Importer::stand_in_for_outputs(const NodeProto& node) {
     try {
       if (declared != scope_->declared_types.end()) type = types_.read(*declared->second, name);
     } catch (const Error&) {
-      // The graph is not going to be used; it only has to let the other nodes be looked at.
+      // The graph will be discarded; placeholders only let the remaining nodes be checked.
     }
     add_value(name, scope_->builder->input(graph().free_name(name == "_" ? "_x" : name), type));
   }
@@ -370,15 +370,15 @@ void Importer::define(const std::string& name, Var value, bool may_rename) {
   add_value(name, value);
   if (!may_rename) return;
   const ValueId id(value.id());
-  for (ValueId named : scope_->named) may_rename &= named != id;  // one value behind two outputs
+  for (ValueId named : scope_->named) may_rename &= named != id;  // one value for two outputs
   scope_->named.push_back(id);
   if (!may_rename || graph().value(id).name == scope_->name_prefix + name) return;
   graph().rename(id, result_name(name));
   scope_->has_renamed_data |= depends_on_data(graph().value(id).type);
 }
 
-// Extents that only values can tell are named after the value; with its old name free again, the
-// next value of that name would share them.
+// Data-dependent extents are named after the value; without reinference, the next value with the
+// freed name would share them.
 void Importer::reinfer_renamed(std::size_t first_node) {
   for (std::size_t k = first_node; k < graph().node_id_bound(); ++k) graph().infer(NodeId(k));
 }
@@ -393,14 +393,14 @@ void Importer::refine_types(const NodeProto& node) {
       const Type type = types_.read(*declared->second, graph().value(id).name);
       if (type.is_known()) graph().set_type(id, type);
     } catch (const Error&) {
-      // A declaration is advice: where it makes no sense the value's type stays unknown.
+      // Declared types are hints: an invalid one leaves the type unknown.
     }
   }
 }
 
-// What a model says of its outputs is what its users count on.
+// Callers rely on a model's declared output types.
 void Importer::require_declared_type(const ValueInfoProto& output, const Type& made) {
-  // A list of maps is read as the matrix of their values.
+  // A list of maps is imported as the matrix of its values.
   const auto& type = output.type();
   if (type.has_sequence_type() && type.sequence_type().elem_type().has_map_type()) return;
   const Type declared = types_.read(output.type(), output.name());
@@ -423,8 +423,7 @@ void Importer::import_outputs(const GraphProto& graph_proto) {
     const Value& made = graph().value(id);
     if (!scope_->outer) require_declared_type(output, made.type);
     if (!made.producer || graph().is_output(id)) {
-      // Whoever runs the graph gets a buffer of its own for each output; what is no tensor has
-      // none.
+      // A caller gets a separate buffer for each output; values that are not tensors have none.
       if (made.type.is_known() && !made.type.is_tensor()) {
         scope_->builder->output(value);
         continue;

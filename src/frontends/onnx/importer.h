@@ -36,59 +36,58 @@ inline std::string plain_domain(const std::string& domain) {
 
 struct Scope;
 
-/// An attribute and the scope that its graphs see.
+/// An attribute and the scope of its graphs.
 struct BoundAttr {
   const onnx_schema::AttributeProto* attr = nullptr;
   Scope* scope = nullptr;
 };
 
-/// What the names in one ONNX graph or function mean while its nodes are imported.
+/// Name bindings of one ONNX graph or function during import.
 struct Scope {
   Builder* builder = nullptr;
-  /// of a body: the scope of the node it belongs to
+  /// of a body: the scope of the node that owns it
   Scope* outer = nullptr;
   const OpsetVersions* opsets = nullptr;
-  /// A function's inputs that the caller left out are here as invalid Vars.
+  /// Omitted inputs of a function are invalid Vars.
   std::unordered_map<std::string, Var> values{};
   std::unordered_map<std::string, const onnx_schema::TypeProto*> declared_types{};
-  /// What the caller of a function gave; null outside functions.
+  /// Attributes of the function call; null outside functions.
   const std::unordered_map<std::string, BoundAttr>* arguments = nullptr;
-  /// inputs of a body and what they are outside
+  /// captured inputs of a body and their outer values
   std::unordered_map<ValueId, Var> captured{};
   /// of values inside functions
   std::string name_prefix{};
-  /// where messages say a node of this scope is
+  /// position of the scope's nodes in messages
   std::string place{};
-  /// the one being imported
+  /// the node in progress
   const onnx_schema::NodeProto* node = nullptr;
-  // Since it began:
+  // Since its import began:
   std::vector<ValueId> named{};
   bool has_renamed_data = false;
 };
 
-/// Turns one model into a graph; the scopes of bodies and functions form a stack.
+/// Converts one model to a graph; the scopes of bodies and functions form a stack.
 class Importer {
  public:
-  /// `source` is what messages call the model.
+  /// `source` is the model's name in messages.
   Importer(ModelFile file, std::string source, ExternalFiles files);
   Graph run();
 
-  // What NodeImport asks.
+  // Interface for NodeImport.
   Scope& scope() { return *scope_; }
-  /// The attribute that a node's attribute stands for: itself, or the caller's argument that it
-  /// refers to, or nothing.
+  /// Resolves an attribute: itself, the caller's argument that it refers to, or null.
   BoundAttr resolve(const onnx_schema::AttributeProto& attr);
   NodeImport::Bodies import_bodies(const std::vector<BoundAttr>& graphs,
                                    const std::vector<std::vector<Type>>& input_types);
-  /// Appends a graph's nodes to the one that is being made; gives its outputs.
+  /// Appends a graph's nodes to the current graph; returns its outputs.
   std::vector<Var> inline_body(const BoundAttr& attr, const std::vector<Var>& inputs);
-  /// The constant that a value is, also through the inputs of a body; null if it is none.
+  /// Returns the constant of a value, also through the inputs of a body; null for other values.
   const Constant* constant_of(const Scope& scope, Var value) const;
   Tensor read(const onnx_schema::AttributeProto& attr);
   Type read_type(const onnx_schema::TypeProto& proto) { return types_.read(proto, "type"); }
-  /// A free name for the value behind an ONNX name.
+  /// Returns a free name for the value of an ONNX name.
   std::string result_name(const std::string& name) const;
-  /// Declares an output of the node being imported; `may_rename` when the node made the value.
+  /// Declares an output of the current node; `may_rename` for a value that the node created.
   void define(const std::string& name, Var value, bool may_rename);
 
  private:
@@ -117,7 +116,7 @@ class Importer {
                     const std::vector<Var>& captured);
 
   void add_value(const std::string& name, Var value);
-  /// The first of the node's inputs that is not known to be a tensor; "" if all are.
+  /// Returns the first input that is not known to be a tensor; "" if all are.
   std::string input_without_type(const onnx_schema::NodeProto& node);
   void stand_in_for_outputs(const onnx_schema::NodeProto& node);
   void refine_types(const onnx_schema::NodeProto& node);
@@ -125,7 +124,7 @@ class Importer {
   std::string node_place(const onnx_schema::NodeProto& node) const;
   Graph& graph() { return scope_->builder->graph(); }
 
-  /// Makes a scope the current one for as long as it lives.
+  /// Makes a scope the current one for the guard's lifetime.
   class ScopeGuard {
    public:
     ScopeGuard(Importer& importer, Scope& scope) : importer_(importer), before_(importer.scope_) {

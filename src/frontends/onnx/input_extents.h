@@ -8,9 +8,8 @@
 
 namespace tenon::onnx {
 
-/// Imports a model with other extents of its inputs than it declares, by position; an input without
-/// new ones stays as it is. What the model says of the extents of other values is left aside: it
-/// follows from the inputs.
+/// Imports a model with other input extents than declared, by position; nullopt keeps an input's
+/// own. Ignores the model's statements about other values' extents, which are inferred.
 Graph import_with_extents(const std::string& path, const std::vector<std::optional<Dims>>& extents);
 
 }  // namespace tenon::onnx

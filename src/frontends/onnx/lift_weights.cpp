@@ -3,7 +3,7 @@
 namespace tenon::onnx {
 namespace {
 
-// What is smaller costs less to copy than to keep apart.
+// Copying smaller weights costs less than separate storage.
 constexpr std::uint64_t kMinLiftedBytes = 16 << 10;
 
 constexpr int kLiftedGraph = 7;
@@ -17,11 +17,11 @@ struct Field {
   bool has_length = false;
   /// with its tag
   std::span<const std::byte> whole;
-  /// of a field with a length
+  /// of a length-delimited field
   std::span<const std::byte> payload;
 };
 
-/// Goes through the fields of one message.
+/// Iterates over the fields of one message.
 class Fields {
  public:
   explicit Fields(std::span<const std::byte> message) : rest_(message) {}
@@ -47,7 +47,7 @@ class Fields {
         take(4);
         break;
       default:
-        throw NotWellFormed{};  // groups ended with proto1
+        throw NotWellFormed{};  // groups were removed with proto1
     }
     field.whole = start.first(start.size() - rest_.size());
     return field;
@@ -134,7 +134,7 @@ class Lifter {
       if (!may_lift) {
         append(message, field.whole);
       } else if (elements) {
-        // A list in pieces, or a value given twice: protobuf knows what that means.
+        // A repeated field in several pieces, or a singular field given twice, is left to protobuf.
         return {reinterpret_cast<const char*>(tensor.data()), tensor.size()};
       } else {
         elements = field;

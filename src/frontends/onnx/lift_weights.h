@@ -9,7 +9,7 @@
 
 namespace tenon::onnx {
 
-/// The elements of a large initializer, left in the file.
+/// Elements of a large initializer, which stay in the file.
 struct LiftedWeight {
   /// its position in the graph
   std::size_t initializer = 0;
@@ -18,16 +18,16 @@ struct LiftedWeight {
   std::uint64_t offset = 0, size = 0;
 };
 
-/// A model's message without the elements of its large initializers.
+/// A serialized model without the elements of its large initializers.
 struct ModelSkeleton {
   std::string message;
   /// by position of the initializer, ascending
   std::vector<LiftedWeight> weights;
 };
 
-/// Walks a serialized model and leaves out what the weights take. Protobuf would copy them through
-/// strings that grow by doubling; so each is read once, into memory of its size, when it is wanted.
-/// Nothing if the bytes are not a well-formed message: then protobuf should say so.
+/// Parses a serialized model without its large weights. Protobuf would copy them through strings
+/// that grow by doubling; instead each is read once on demand, into memory of its size. Returns
+/// nullopt for malformed bytes, for which protobuf reports the error.
 std::optional<ModelSkeleton> lift_weights(std::span<const std::byte> model);
 
 }  // namespace tenon::onnx

@@ -9,7 +9,7 @@
 namespace tenon::onnx {
 namespace {
 
-// Zeros stay what they are: only other scores take part in the exponentials.
+// Softmax over the nonzero scores; zeros stay zero.
 Var softmax_of_nonzero(NodeImport& node, Var scores) {
   const std::vector<Attr> along{{"axes", Attr::Integers{-1}}};
   const Var peak = node.call("reduce_max", {scores}, along);
@@ -20,7 +20,7 @@ Var softmax_of_nonzero(NodeImport& node, Var scores) {
   return powers / node.call("reduce_sum", {powers}, along);
 }
 
-// The normal distribution's quantile, by Winitzki's approximation of the inverse error function.
+// Quantile of the normal distribution, by Winitzki's approximation of the inverse error function.
 Var probit(NodeImport& node, Var share) {
   const double a = 0.147;
   const Var x = share * 2.0 - 1.0;
@@ -63,7 +63,7 @@ Var transformed_scores(NodeImport& node, Var scores, std::string_view transform)
   if (transform == "NONE" || transform.empty()) return scores;
   if (transform == "LOGISTIC") return node.call("sigmoid", {scores});
   if (transform == "PROBIT") return probit(node, scores);
-  // One score alone is not compared with others.
+  // A single score is not normalized.
   if (transform == "SOFTMAX") return is_one_column ? scores : node.call("softmax", {scores});
   if (transform == "SOFTMAX_ZERO") return is_one_column ? scores : softmax_of_nonzero(node, scores);
   throw Error(concat(node.op_type(), ": no such post_transform"))

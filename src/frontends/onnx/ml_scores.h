@@ -6,31 +6,29 @@
 #include <string>
 #include <vector>
 
-// What the operators of ai.onnx.ml share: rows of features come in, scores of targets or classes go
-// out.
+// Shared parts of ai.onnx.ml's operators: rows of features to scores of targets or classes.
 namespace tenon::onnx {
 
-/// The first input as rows of features [rows, columns] in `dtype`; a vector is one row.
+/// Returns the first input as rows of features [rows, columns] in `dtype`; a vector is one row.
 Var feature_rows(NodeImport& node, DType dtype = DType::F32);
 
 Var constant_of_reals(NodeImport& node, const std::vector<double>& values, Shape shape,
                       DType dtype = DType::F32);
 
-/// A list of numbers that a node gives as floats under `name`, or as a tensor under
-/// `name`_as_tensor.
+/// Reads a list of numbers from the floats `name` or the tensor `name`_as_tensor.
 std::vector<double> reals_or_tensor(const NodeImport& node, const std::string& name);
 
-/// `scores` [rows, columns] after what ONNX calls a post transform.
+/// Applies ONNX's post transform to `scores` [rows, columns].
 Var transformed_scores(NodeImport& node, Var scores, std::string_view transform);
 
-/// Scores of two classes from one column that speaks for the second. A score that is a share gives
-/// the rest to the first class; one that is a margin gives the first class its negative.
+/// Expands one column of scores of the second class to two classes. The first class gets one minus
+/// a probability (Share), or the negative of a margin.
 enum class OneColumn { Share, Margin };
 Var both_classes(Var scores, std::string_view transform, OneColumn kind);
 
-/// The node's class labels (`classlabels_*`), or 0, 1, … where it has none; `count` classes.
+/// Returns the node's class labels (`classlabels_*`), by default 0, 1, …; `count` classes.
 Var label_list(NodeImport& node, std::int64_t count);
-/// The labels at these positions.
+/// Returns the labels at these positions.
 Var labels_at(NodeImport& node, Var positions, std::int64_t count);
 
 }  // namespace tenon::onnx

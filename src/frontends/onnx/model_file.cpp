@@ -22,8 +22,8 @@ namespace {
 
 using onnx_schema::ModelProto;
 
-// A graph in a graph takes three messages (graph, node, attribute); what is read is walked by
-// recursion, so this also bounds the stack.
+// A nested graph takes three messages (graph, node, attribute); messages are walked recursively, so
+// this also bounds the stack.
 constexpr int kMaxMessageNesting = 200;
 constexpr std::size_t kAlignment = 64;
 
@@ -89,10 +89,10 @@ void ModelFile::parse(std::span<const std::byte> bytes, const std::string& sourc
   in.SetRecursionLimit(kMaxMessageNesting);
   message_ = std::make_shared<ModelProto>();
   const bool is_whole = message_->ParseFromCodedStream(&in) && in.ConsumedEntireMessage();
-  // Almost any few bytes are some message, but no model is without a graph.
+  // Most short byte strings are valid messages, but a model must have a graph.
   if (!is_whole || !message_->has_graph()) throw not_a_model(text.substr(0, 64), source);
-  // Each weight's header brought in its neighbourhood too; the weights themselves are read past the
-  // mapping.
+  // Reading the weights' headers loaded surrounding pages; the weights themselves are read without
+  // the mapping.
   if (file_ && skeleton) file_->forget_pages();
 }
 

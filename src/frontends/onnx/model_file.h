@@ -16,31 +16,32 @@ class ModelProto;
 
 namespace tenon::onnx {
 
-/// A model's message, its large weights still in the file it came from.
+/// A model's message, with large weights still in the file.
 class ModelFile {
  public:
   /// Throws Error (at `path`) for a file that cannot be read, is not an ONNX model, or nests too
   /// deeply.
   explicit ModelFile(const std::string& path);
-  /// The same for bytes that outlive this; `source` is what messages call them.
+  /// Reads bytes that outlive this object; `source` is the name in messages.
   ModelFile(std::span<const std::byte> bytes, const std::string& source);
 
   const std::shared_ptr<onnx_schema::ModelProto>& message() const { return message_; }
 
   struct Elements {
-    /// of TensorProto, that they were in
+    /// field of TensorProto that contained them
     int field = 0;
     std::shared_ptr<const void> owner;
     std::span<const std::byte> bytes;
   };
-  /// Reads the elements of the main graph's initializer at `position`, if the message is without.
+  /// Reads the elements of the main graph's initializer at `position`; nullopt if the message has
+  /// them.
   std::optional<Elements> read_elements(std::size_t position) const;
 
  private:
   void read(std::span<const std::byte> bytes, const std::string& source);
   void parse(std::span<const std::byte> bytes, const std::string& source);
 
-  /// null for bytes
+  /// null for bytes in memory
   std::shared_ptr<const MappedFile> file_;
   std::span<const std::byte> bytes_;
   std::shared_ptr<onnx_schema::ModelProto> message_;

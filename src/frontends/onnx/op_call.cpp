@@ -6,7 +6,7 @@
 namespace tenon::onnx {
 namespace {
 
-// Lists of axes and extents are short; a fill in a tiny file may claim to be absurdly long.
+// Lists of axes and extents are short; a splat in a tiny file may claim any length.
 constexpr std::int64_t kMaxListed = std::int64_t{1} << 20;
 
 void require_short(const NodeImport& node, std::size_t input) {

@@ -11,18 +11,18 @@
 
 namespace tenon::onnx {
 
-/// A Tenon node being put together from an ONNX node: operands by name, in any order.
+/// Builds a Tenon node from an ONNX node: operands by name, in any order.
 class OpCall {
  public:
   OpCall(NodeImport& node, std::string_view op);
 
-  /// An invalid Var leaves the operand out.
+  /// An invalid Var omits the operand.
   OpCall& operand(std::string_view name, Var value);
   /// All of them, by position.
   OpCall& operands(std::vector<Var> values);
   OpCall& attr(Attr attr);
-  /// A dynamic attribute from an ONNX input: its value if that is constant, else the operand of the
-  /// same name. A missing input leaves it at its default.
+  /// Sets a dynamic attribute from an ONNX input: its value if that is constant, else the operand
+  /// of the same name. A missing input keeps the default.
   OpCall& dynamic(std::string_view attr_name, std::size_t input);
 
   Var result() const;
@@ -35,8 +35,8 @@ class OpCall {
   std::vector<Attr> attrs_;
 };
 
-/// The one element of an input that is constant; nothing if it is not. Throws Error for any other
-/// number of elements.
+/// Returns the single element of a constant input; nullopt for other inputs. Throws Error for any
+/// other number of elements.
 std::optional<std::int64_t> constant_integer(const NodeImport& node, std::size_t input);
 
 }  // namespace tenon::onnx

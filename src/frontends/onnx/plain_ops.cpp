@@ -50,7 +50,7 @@ Attr read_attr(const NodeImport& node, const PlainAttr& attr, AttrKind kind) {
   return {std::move(name), std::move(text)};
 }
 
-// A list that is empty is left out.
+// Omits an empty list.
 void add_attr(std::vector<OnnxAttr>& attrs, const NodeExport& node, const PlainAttr& attr) {
   const auto add = [&](auto value) {
     attrs.push_back({std::string(attr.theirs), std::move(value)});
@@ -80,7 +80,7 @@ void add_attr(std::vector<OnnxAttr>& attrs, const NodeExport& node, const PlainA
   add(is_upper ? in_case(node.text(attr.ours), std::toupper) : node.text(attr.ours));
 }
 
-// An input for an attribute that ONNX has as one; "" where there is nothing to say.
+// Returns an input for an attribute that is an input in ONNX; "" for the default.
 std::string dynamic_input(NodeExport& node, std::string_view name) {
   const AttrDef& def = *node.node.op->find_attr(name);
   if (!node.has(name) && !node.has_attr(name)) return "";
@@ -91,7 +91,7 @@ std::string dynamic_input(NodeExport& node, std::string_view name) {
   return is_empty && !node.has(name) && !def.is_required ? "" : node.integers_input(name);
 }
 
-// Some operators took integers, strings, wider bytes or further words only later than the rest.
+// Some operators gained integers, strings, wider bytes or additional modes in later opsets.
 int opset_for_elements(const NodeExport& node) {
   const std::string_view op = node.node.op->name;
   const auto bits = [](const Type& type) { return info(type.tensor().dtype).bits; };
@@ -104,7 +104,7 @@ int opset_for_elements(const NodeExport& node) {
   return reduction == "none" ? 1 : reduction == "add" || reduction == "mul" ? 16 : 18;
 }
 
-// Whether a node states an attribute of ONNX's: as one, and as something.
+// Returns whether a node states an ONNX attribute with a value.
 bool is_stated(const NodeImport& node, const PlainAttr& attr, const OpDef& op,
                const std::vector<std::string_view>& inputs) {
   const AttrDef& def = *op.find_attr(attr.ours);

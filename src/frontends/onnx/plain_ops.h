@@ -13,18 +13,17 @@ class NodeExport;
 class NodeImport;
 struct OnnxAttr;
 
-/// An attribute that both have. Where a node of ONNX's does not state it, Tenon's default is what
-/// ONNX says too.
+/// A shared attribute of ONNX and Tenon with equal defaults.
 struct PlainAttr {
   enum class Form : std::uint8_t {
     Same,
     /// ONNX's words are Tenon's in upper case
     UpperCase,
-    /// written though it is an empty list
+    /// written even if it is an empty list
     Stated,
-    /// exists since `since`; left out at its default
+    /// exists since `since`; omitted at its default
     Late,
-    /// what is an input now: read where that is not given, never written
+    /// an input in newer opsets: read if the input is missing, never written
     Former,
   };
   std::string_view ours, theirs;
@@ -38,25 +37,25 @@ struct PlainAttr {
       : ours(our), theirs(their), form(Form::Late), since(opset) {}
 };
 
-/// An operator that ONNX and Tenon both have, but for names. In a direction that takes more than
-/// that, a handler or an export rule of its own goes before.
+/// An operator that exists in ONNX and Tenon up to names. A dedicated handler or export rule has
+/// priority for its direction.
 struct PlainOp {
   std::string_view op, op_type;
-  /// the opset that has it as it is written
+  /// the opset of the written form
   int since = 1;
   std::vector<PlainAttr> attrs = {};
-  /// ONNX's inputs by the names of operands, where their order is another.
+  /// Operand names in the order of ONNX's inputs, if it differs.
   std::vector<std::string_view> inputs = {};
   std::string_view domain = "";
 };
 
 std::span<const PlainOp> plain_ops();
-/// null where there is none
+/// null for other operators
 const PlainOp* find_plain(std::string_view op_type);
-/// The attributes of a node that has a row, for those who add others.
+/// Returns the attributes of a node in the table, for handlers that add others.
 std::vector<Attr> plain_attrs(const NodeImport& node);
 std::vector<OnnxAttr> plain_attrs(NodeExport& node);
-/// The handler and the export rule of each.
+/// Generic handler and export rule of these operators.
 void import_plain(NodeImport& node);
 void write_plain(NodeExport& node);
 

@@ -10,7 +10,7 @@ namespace {
 
 struct KnownActivation {
   const char* name;  // in lower case
-  const char* op;    // "" where arithmetic does it
+  const char* op;    // "" for compositions
   bool has_alpha = false, has_beta = false;
   double alpha = 0, beta = 0;
 };

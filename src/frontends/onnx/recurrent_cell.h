@@ -13,19 +13,20 @@ struct Activation {
   std::string name;
   double alpha = 0, beta = 0;
 };
-/// The activations of all directions. `names` repeats f, g, h for each direction; alphas and betas
-/// are consumed in that order by those functions that have one. Throws Error for an unknown name.
+/// Reads the activations of all directions. `names` repeats f, g, h for each direction; alphas and
+/// betas are consumed in that order by the functions that have one. Throws Error for an unknown
+/// name.
 std::vector<Activation> read_activations(const std::vector<std::string>& names,
                                          const std::vector<double>& alphas,
                                          const std::vector<double>& betas);
 
-/// What one step of a recurrent node reads besides its state; what is missing is not valid.
+/// Operands of one step of a recurrent node in addition to its state; missing ones are invalid.
 struct CellInputs {
-  /// x W^T + Wb (+ Rb where that may be added early), [batch, gates * hidden]
+  /// x W^T + Wb (+ Rb if it can be added early), [batch, gates * hidden]
   Var projected;
   /// R^T, [hidden, gates * hidden]
   Var recurrent;
-  /// the candidate's part of R^T, for a GRU that resets before it multiplies
+  /// the candidate's part of R^T, for a GRU that resets before the product
   Var recurrent_reset;
   /// Rb, for a GRU that resets after it
   Var recurrent_bias;
@@ -33,19 +34,20 @@ struct CellInputs {
   Var peepholes;
 };
 
-/// The kind of cell and what its attributes say.
+/// The kind of cell and its attributes.
 struct Cell {
   std::int64_t hidden = 0;
   /// of this direction
   std::vector<Activation> activations;
-  /// 0: none
+  /// 0: unlimited
   double clip = 0;
   /// GRU: linear_before_reset
   bool resets_late = false;
   /// LSTM: input_forget
   bool couples_forget = false;
 
-  /// The states after one step, from those before it: {h} for RNN and GRU, {h, c} for LSTM.
+  /// Returns the states after one step from the previous ones: {h} for RNN and GRU, {h, c} for
+  /// LSTM.
   using Step = std::vector<Var> (Cell::*)(const CellInputs&, const std::vector<Var>& states) const;
   std::vector<Var> rnn(const CellInputs& in, const std::vector<Var>& states) const;
   std::vector<Var> gru(const CellInputs& in, const std::vector<Var>& states) const;

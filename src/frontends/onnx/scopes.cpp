@@ -1,4 +1,4 @@
-// What opens a scope of its own: calls of functions, and the bodies of control flow.
+// Nested scopes: function calls and the bodies of control flow.
 #include "base/error.h"
 #include "frontends/onnx/importer.h"
 #include "frontends/onnx/schema/onnx.pb.h"
@@ -16,19 +16,19 @@ using onnx_schema::NodeProto;
 
 constexpr int kMaxDepth = 100;
 
-// An outer constant up to this size is repeated in a body instead of coming in through its inputs:
-// there it still tells shapes, axes and trip counts.
+// An outer constant up to this size is duplicated in a body instead of captured: there it still
+// determines shapes, axes and trip counts.
 constexpr std::int64_t kMaxRepeatedElements = 256;
 
-// Every value in a function is named after the calls that it is in, down to here: a long name would
-// else be repeated for each of a great many values.
+// Values in a function are prefixed with the enclosing calls, up to this length, because a long
+// name would be repeated for every value.
 constexpr std::size_t kMaxPrefix = 512;
 
 std::string longer_prefix(const std::string& prefix, const std::string& caller) {
   return prefix.size() + caller.size() > kMaxPrefix ? prefix : concat(prefix, caller, "/");
 }
 
-/// Finds the values that a graph reads from outside, in the order it first does.
+/// Finds the outer values that a graph reads, in the order of first use.
 class OuterNames {
  public:
   explicit OuterNames(std::vector<std::string>& names) : names_(names) {}
@@ -65,7 +65,7 @@ class OuterNames {
   std::unordered_set<std::string_view> seen_;
 };
 
-// A float comes as the float that the body states for it.
+// Casts a float to the type that the body declares.
 Var as_stated(Var given, const onnx_schema::ValueInfoProto& input) {
   const std::optional<DType> stated = dtype_of(input.type().tensor_type().elem_type());
   const Type& type = given.builder().type(given);
@@ -114,7 +114,7 @@ void Importer::call_function(Function& function, const NodeProto& node) {
                .arguments = &arguments,
                .name_prefix = longer_prefix(scope_->name_prefix, caller),
                .place = place};
-  // Positions of a body's captured inputs hold for functions called in that body too.
+  // Captured inputs of a body have the same positions for functions called in that body.
   inside.outer = scope_->outer;
   inside.captured = scope_->captured;
   for (int k = 0; k < proto.input_size(); ++k) {
@@ -217,7 +217,7 @@ Graph Importer::import_body(const BoundAttr& attr, const std::vector<Type>& inpu
   import_sparse_constants(proto);
   for (const NodeProto& node : proto.node()) import_node(node);
   if (unsupported_.is_empty()) import_outputs(proto);
-  return std::move(builder.graph());  // verified with the whole
+  return std::move(builder.graph());  // verified with the whole graph
 }
 
 std::vector<Var> Importer::inline_body(const BoundAttr& attr, const std::vector<Var>& inputs) {

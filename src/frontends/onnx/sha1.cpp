@@ -51,7 +51,7 @@ std::string sha1_hex(std::span<const std::byte> bytes) {
   for (; bytes.size() - done >= kBlockBytes; done += kBlockBytes) {
     mix_block(digest, bytes.data() + done);
   }
-  // The rest, a one bit, zeros, and the length in bits fill one or two more blocks.
+  // The remainder, a one bit, zeros, and the length in bits fill one or two more blocks.
   std::array<std::byte, 2 * kBlockBytes> tail{};
   const std::size_t rest = bytes.size() - done;
   if (rest > 0) std::memcpy(tail.data(), bytes.data() + done, rest);

@@ -6,7 +6,7 @@
 
 namespace tenon::onnx {
 
-/// The SHA-1 digest in lower-case hex: what ONNX files give as the checksum of external data.
+/// Returns the SHA-1 digest in lower-case hex, the checksum of external data in ONNX files.
 std::string sha1_hex(std::span<const std::byte> bytes);
 
 }  // namespace tenon::onnx

@@ -87,7 +87,8 @@ std::int8_t sign_extended(unsigned element, int bits) {
   return static_cast<std::int8_t>(static_cast<int>(element ^ sign) - static_cast<int>(sign));
 }
 
-// 4-bit and 2-bit elements, the first in the lowest bits of its byte; `byte_at(k)` gives byte k.
+// Unpacks 4-bit and 2-bit elements, the first in the lowest bits of its byte; `byte_at(k)` returns
+// byte k.
 template <class ByteAt>
 Tensor unpack(const Header& header, ByteAt byte_at) {
   Tensor tensor(header.dtype, header.shape);
@@ -105,7 +106,7 @@ Tensor unpack(const Header& header, ByteAt byte_at) {
   return tensor;
 }
 
-// What lies in raw_data, an external file, or a field that looks the same in memory.
+// Reads raw_data, an external file, or a field with the same memory layout.
 Tensor from_bytes(const Header& header, std::string_view field, std::shared_ptr<const void> owner,
                   std::span<const std::byte> bytes) {
   if (header.dtype == DType::String) {
@@ -125,7 +126,7 @@ Tensor from_bytes(const Header& header, std::string_view field, std::shared_ptr<
   return Tensor::borrow(header.dtype, header.shape, std::move(owner), bytes);
 }
 
-// int32_data and uint64_data hold narrower elements too, one an entry.
+// int32_data and uint64_data also hold narrower elements, one per entry.
 template <class Element, class Entry>
 Tensor narrowed(const Header& header, const RepeatedField<Entry>& entries) {
   Tensor tensor(header.dtype, header.shape);
@@ -181,7 +182,7 @@ std::span<const std::byte> bytes_of(const RepeatedField<Entry>& entries) {
   return std::as_bytes(std::span(entries.data(), static_cast<std::size_t>(entries.size())));
 }
 
-// Elements that lie in their field as they do in memory; nothing for the other element types.
+// Reads elements whose field has their memory layout; nullopt for other element types.
 std::optional<Tensor> from_matching_field(const Header& header, const TensorProto& proto,
                                           const std::shared_ptr<const void>& owner) {
   const auto borrow = [&](std::string_view field, const auto& entries) {
@@ -215,7 +216,7 @@ Tensor from_external(const Header& header, const TensorProto& proto, ExternalFil
   ExternalFiles::Piece piece = files.bytes_of(proto);
   bool has_length = false;
   for (const auto& entry : proto.external_data()) has_length |= entry.key() == "length";
-  // Without a length the tensor ends where its shape does.
+  // Without a length the tensor ends with its shape.
   if (!has_length && piece.bytes.size() > header.packed_bytes()) {
     piece.bytes = piece.bytes.first(header.packed_bytes());
   }
@@ -268,7 +269,7 @@ Tensor read_tensor(const TensorProto& proto, int field, std::shared_ptr<const vo
   if (field == TensorProto::kRawDataFieldNumber) {
     return from_bytes(header, "raw_data", std::move(owner), bytes);
   }
-  // Only these lie in their field as they do in raw_data.
+  // Only these fields have the layout of raw_data.
   const bool is_double = field == TensorProto::kDoubleDataFieldNumber;
   const std::string_view name = is_double ? "double_data" : "float_data";
   const DType real = is_double ? DType::F64 : DType::F32;
@@ -280,7 +281,7 @@ Tensor read_tensor(const TensorProto& proto, int field, std::shared_ptr<const vo
 }
 
 Constant read_sparse_tensor(const onnx_schema::SparseTensorProto& proto, ExternalFiles& files) {
-  // Far more than its few elements take in the file: nobody stores that much by accident.
+  // Refuses dense tensors that are far larger than their file.
   constexpr std::uint64_t kMaxDenseBytes = std::uint64_t{256} << 20;
   constexpr std::uint64_t kMaxGrowth = 64;
 

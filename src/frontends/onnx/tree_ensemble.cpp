@@ -13,11 +13,11 @@ namespace {
 
 using Node = TreeEnsemble::Node;
 
-constexpr std::int64_t kMaxTreeDepth = 512;    // each level is half a dozen nodes of the graph
-constexpr std::int64_t kMaxWeights = 1 << 27;  // leaves times targets, which are laid out densely
+constexpr std::int64_t kMaxTreeDepth = 512;    // each level adds about six nodes to the graph
+constexpr std::int64_t kMaxWeights = 1 << 27;  // leaves times targets, stored densely
 
-/// All rows and trees step down together: a matrix [rows, trees] of positions in the list of nodes,
-/// moved on as often as the deepest tree asks.
+/// All rows and trees descend in lockstep: a matrix [rows, trees] of positions in the list of
+/// nodes, advanced by the depth of the deepest tree.
 class Descent {
  public:
   Descent(NodeImport& import, const std::vector<Node>& nodes, Var features)
@@ -93,7 +93,7 @@ class Descent {
 }  // namespace
 
 std::int64_t TreeEnsemble::depth() const {
-  // Longest path to a leaf, by node: 0 not looked at, -1 being looked at, else one more than it.
+  // Longest path to a leaf, by node: 0 unvisited, -1 in progress, else the length plus one.
   std::vector<std::int64_t> height(nodes.size(), 0);
   std::vector<std::int64_t> stack(roots.begin(), roots.end());
   const auto count = static_cast<std::int64_t>(nodes.size());
@@ -147,7 +147,7 @@ Var TreeEnsemble::scores(NodeImport& node, Var x) const {
   const Descent descent(node, nodes, x);
   for (std::int64_t level = 0; level < levels; ++level) at = descent.step(at);
 
-  // What a leaf says nothing about is left out of sums and of extremes.
+  // Targets without a weight in a leaf are excluded from sums and extremes.
   const double infinity = std::numeric_limits<double>::infinity();
   const bool is_extreme = aggregate == Aggregate::Min || aggregate == Aggregate::Max;
   const double nothing = aggregate == Aggregate::Min ? infinity : is_extreme ? -infinity : 0;

@@ -12,12 +12,12 @@ class TypeProto;
 
 namespace tenon::onnx {
 
-/// Reads the types that a model declares. Extents without a name become symbols of their own,
-/// "value#axis"; those with one keep it.
+/// Reads the types that a model declares. Unnamed extents become new symbols "value#axis"; named
+/// ones keep their names.
 class TypeReader {
  public:
-  /// Unknown where the message says nothing of the element type or rank. Throws Error for extents
-  /// that are none, and (Unsupported) for maps, sparse tensors and opaque types.
+  /// Returns Unknown for a message without element type or rank. Throws Error for invalid extents,
+  /// and (Unsupported) for maps, sparse tensors and opaque types.
   Type read(const onnx_schema::TypeProto& proto, std::string_view value_name);
 
  private:
@@ -27,10 +27,10 @@ class TypeReader {
   std::unordered_set<std::string> used_symbols_;
 };
 
-/// Whether nothing that is known of both differs.
+/// Returns whether the known parts of both types agree.
 bool may_be_equal(const Type& a, const Type& b);
 
-/// The other way round; symbols become dim_param, arithmetic on them its text.
+/// Writes a type; symbols become dim_param, arithmetic on them its text.
 void write_type(const Type& type, onnx_schema::TypeProto& proto);
 
 }  // namespace tenon::onnx

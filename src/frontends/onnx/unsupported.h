@@ -6,20 +6,21 @@
 
 namespace tenon::onnx {
 
-/// Ends the import of one node; everything else goes on, so that all is reported at once.
+/// Aborts the import of one node; the import continues, so that all unsupported nodes are reported
+/// at once.
 struct NotSupported {
   std::string reason;
 };
 
-/// Ends the import of a node because of others that were reported already.
+/// Aborts the import of a node that depends on nodes that were already reported.
 struct Abandoned {};
 
-/// What could not be translated, by operator; becomes one Error.
+/// Unsupported nodes by operator, reported in one Error.
 class UnsupportedList {
  public:
   void add(const std::string& op, const std::string& reason, const std::string& node_name);
   bool is_empty() const { return groups_.empty(); }
-  /// Throws an Error (Unsupported) that lists all, if there is anything; `verb` is "import" or
+  /// Throws an Error (Unsupported) with the whole list unless it is empty; `verb` is "import" or
   /// "export".
   void raise(const std::string& verb, const std::string& place) const;
 

@@ -2,7 +2,7 @@
 
 namespace tenon::onnx {
 
-/// The newest ai.onnx opset whose operators are known here.
+/// The newest ai.onnx opset that Tenon supports.
 inline constexpr int kNewestOpset = 28;
 
 }  // namespace tenon::onnx

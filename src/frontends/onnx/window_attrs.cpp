@@ -45,7 +45,7 @@ std::vector<Attr> window_attrs(const NodeImport& node) {
   std::vector<Attr> attrs{{"strides", node.integers("strides")},
                           {"dilations", node.integers("dilations")},
                           {"auto_pad", auto_pad}};
-  // Old models state both; pads count only without auto_pad.
+  // Old models state both; pads are valid only without auto_pad.
   if (auto_pad == "none") attrs.emplace_back("pads", node.integers("pads"));
   return attrs;
 }

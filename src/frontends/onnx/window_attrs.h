@@ -6,11 +6,11 @@
 
 namespace tenon::onnx {
 
-/// The attributes that ONNX's windowed ops share (strides, dilations, pads or auto_pad), as those
-/// of Tenon's.
+/// Converts the attributes that ONNX's windowed ops share (strides, dilations, pads or auto_pad) to
+/// Tenon's.
 std::vector<Attr> window_attrs(const NodeImport& node);
-/// The same and those of convolutions.
-/// `weights` is the input that holds them; `kernel_shape` must be theirs where it is stated.
+/// Converts these and the attributes of convolutions. `weights` is the position of that input; a
+/// stated `kernel_shape` must match it.
 std::vector<Attr> convolution_attrs(const NodeImport& node, std::size_t weights = 1);
 
 }  // namespace tenon::onnx

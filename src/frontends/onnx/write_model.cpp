@@ -1,4 +1,4 @@
-// The file: a small message, then the weights, each made, written and forgotten.
+// Writes the file: a small message, then the weights, materialized one at a time.
 #include "base/error.h"
 #include "base/new_file.h"
 #include "base/text.h"
@@ -17,7 +17,7 @@ namespace {
 
 using onnx_schema::TensorProto;
 
-// Small tensors stay readable in the model itself; mapping a large one wants a whole page.
+// Smaller tensors stay readable in the model itself; mapping a large one needs a whole page.
 constexpr std::uint64_t kMinExternalBytes = 1024;
 constexpr std::uint64_t kPageBytes = 4096;
 constexpr int kModelGraph = 7, kGraphInitializer = 5, kTensorRawData = 9;
@@ -43,7 +43,7 @@ std::string tag_and_length(int field, std::uint64_t length) {
   return varint(static_cast<std::uint64_t>(field) << 3 | 2) + varint(length);
 }
 
-// All of an initializer but its elements.
+// An initializer without its elements.
 std::string tensor_head(const ExportedConstant& constant) {
   TensorProto head;
   head.set_name(constant.name);
@@ -57,7 +57,7 @@ std::string tensor_head(const ExportedConstant& constant) {
   return head.SerializeAsString();
 }
 
-// What stands before the elements of each initializer, and how much follows.
+// The bytes before each initializer's elements, and the elements' size.
 struct Initializer {
   std::string before;
   std::uint64_t element_bytes = 0;
@@ -76,8 +76,8 @@ Initializer initializer_of(const ExportedConstant& constant) {
   return initializer;
 }
 
-// Protobuf takes fields in any order, so the initializers can follow the rest of the graph and need
-// not be in memory together.
+// Protobuf accepts fields in any order, so the initializers may follow the rest of the graph one at
+// a time.
 void write_embedded(const onnx_schema::ModelProto& model,
                     const std::vector<ExportedConstant>& constants, std::ostream& out) {
   const std::string graph = model.graph().SerializeAsString();
@@ -127,7 +127,7 @@ void write_external(const onnx_schema::ModelProto& model,
   out << whole.SerializeAsString();
 }
 
-// ONNX has no groups: what runs together is up to who runs it.
+// ONNX lacks fused groups: inlines them.
 Graph without_groups(Graph graph) {
   inline_groups(graph);
   return graph;

@@ -14,7 +14,7 @@ std::optional<std::int64_t> extent_at(const Dims& dims, std::int64_t axis) {
   return dims[static_cast<std::size_t>(axis)].value();
 }
 
-// One number for each position of the axis that a norm or a bias is along.
+// Returns the extent of the axis that a norm or a bias runs along.
 std::optional<Integers> along_axis(const CallImport& call) {
   const auto extent = extent_at(call.dims(0), call.integer("axis"));
   return extent ? std::optional(Integers{*extent}) : std::nullopt;

@@ -6,9 +6,8 @@
 
 namespace tenon::relay {
 
-/// The type that an operator gives an argument of which nothing else says one: weights have it of
-/// the data and of the call's attributes, as in TVM's own inference. Nothing where they do not
-/// tell.
+/// Infers the type of an untyped argument from its operator, like TVM: weights from the data and
+/// the call's attributes. Returns nullopt if these do not determine it.
 std::optional<RelayType> argument_type(const CallImport& call, std::size_t position);
 
 }  // namespace tenon::relay

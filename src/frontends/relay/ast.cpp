@@ -9,7 +9,7 @@
 namespace tenon::relay {
 namespace {
 
-// Six digits, as the reference's streams write; more where those would read back as another number.
+// Prints six digits, like the reference's streams; more if six would read back as another number.
 std::string real_text(double value, bool is_single) {
   char digits[64];
   for (const int precision : {6, 9, 17}) {

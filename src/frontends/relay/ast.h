@@ -14,10 +14,10 @@
 namespace tenon::relay {
 
 using ExprId = Id<struct ExprTag>;
-/// A body in braces (or a bracketed `let`): the lines in it are visible to its end only.
+/// A body in braces (or a bracketed `let`): its lines are visible until its end.
 using BlockId = Id<struct BlockTag>;
 
-/// A type as it is written. A tensor without dims is a scalar and prints as its bare dtype.
+/// A type in the text. A tensor without dims is a scalar and prints as its bare dtype.
 struct RelayType {
   enum class Kind : std::uint8_t { Tensor, Tuple, Function, Incomplete, Named };
   Kind kind = Kind::Tensor;
@@ -32,7 +32,7 @@ struct RelayType {
 
   static constexpr std::int64_t kAnyExtent = -1;
   static RelayType tuple(std::vector<RelayType> parts);
-  /// one alone, or a tuple
+  /// a single type, or a tuple
   static RelayType of_results(std::vector<RelayType> parts);
   bool operator==(const RelayType&) const = default;
 };
@@ -41,7 +41,7 @@ RelayType tensor_type(std::vector<std::int64_t> dims, std::string dtype);
 
 struct AttributeValue;
 using AttributeList = std::vector<AttributeValue>;
-/// A number with a suffix or a fraction; `dtype` is what the suffix says.
+/// A number with a suffix or a fraction; `dtype` is the suffix.
 struct RealLiteral {
   double value = 0;
   std::string dtype = "float32";
@@ -61,8 +61,7 @@ struct MetaReference {
 struct NoneLiteral {
   bool operator==(const NoneLiteral&) const = default;
 };
-/// `VirtualDevice(device_type=1, …)`: where something runs, which is no matter of the graph; as it
-/// stands.
+/// `VirtualDevice(device_type=1, …)`: a device annotation, kept verbatim and ignored by the graph.
 struct OpaqueText {
   std::string text;
   bool operator==(const OpaqueText&) const = default;
@@ -76,7 +75,7 @@ struct AttributeValue {
   bool operator==(const AttributeValue& other) const { return value == other.value; }
 };
 std::string to_string(const AttributeValue& value);
-/// Numbers in an attribute do not show which integer type they have.
+/// Numbers in an attribute print without their integer type.
 std::string attribute_text(const AttributeValue& value);
 
 struct Attribute {
@@ -85,15 +84,15 @@ struct Attribute {
   std::size_t position = 0;
 };
 
-/// Where the framework's model has what became this expression: its name there, and line and column
-/// where the later comment style tells them.
+/// Source of an expression in the framework's model: its name, with line and column in the later
+/// comment style.
 struct Span {
   std::string name;
   std::int64_t line = 0, column = 0;
   bool is_empty() const { return name.empty(); }
 };
 
-/// A node of the program. Nodes have identity: two that look alike are two.
+/// A node of the program. Nodes have identity: equal nodes are distinct.
 struct Expr {
   enum class Kind : std::uint8_t {
     /// name, annotation
@@ -102,7 +101,7 @@ struct Expr {
     Constant,
     /// literal
     Scalar,
-    /// name; only as what a call calls, or as an argument
+    /// name; only as a callee or an argument
     Operator,
     /// name
     Global,
@@ -128,20 +127,20 @@ struct Expr {
   std::int64_t index = 0;
   AttributeValue literal;
   std::optional<RelayType> annotation;
-  /// what the comment claims
+  /// type stated by the comment
   std::optional<RelayType> type;
   Span span;
   /// a variable that `free_var` introduced
   bool is_free = false;
-  /// of a variable: "{virtual_device=…}" as it stands behind its name
+  /// of a variable: the text "{virtual_device=…}" after its name
   std::string device;
-  /// where its line stands
+  /// block of its line
   BlockId block;
-  /// Bodies it opens: of a function one, of an if two, of a let one where it stands in brackets.
+  /// Blocks of its bodies: one for a function, two for an if, one for a bracketed let.
   std::vector<BlockId> blocks;
-  /// Of what opens blocks: nodes of the blocks around it that it reads inside.
+  /// Captured nodes of enclosing blocks, for nodes that open blocks.
   std::vector<ExprId> captures;
-  /// in the text it was read from
+  /// in the source text
   std::size_t position = 0;
   /// of its comment
   std::size_t type_position = 0;
@@ -149,14 +148,14 @@ struct Expr {
   static Expr of(Kind kind, BlockId block, std::string_view name = "", std::size_t position = 0);
 };
 
-/// How comments are written: that of the document (types of constants and calls, bare names), or
-/// that of later versions (types and spans of everything).
+/// Comment style: that of the document (types of constants and calls, bare names), or that of later
+/// versions (types and spans of everything).
 enum class CommentStyle : std::uint8_t { Document, Later };
 
 struct GlobalFunction {
   /// empty for a text that is one `fn`
   std::string name;
-  /// the address that debug builds print behind the name; may be empty
+  /// address that debug builds print after the name; may be empty
   std::string id_comment;
   ExprId function;
 };
@@ -170,7 +169,7 @@ struct Binding {
 
 /// A whole text.
 struct Module {
-  /// of the header, empty without one
+  /// of the header; empty without one
   std::string version;
   std::vector<Expr> exprs;
   std::size_t block_count = 0;
@@ -179,9 +178,9 @@ struct Module {
   std::size_t metadata_position = 0;
   CommentStyle style = CommentStyle::Document;
 
-  /// as the text numbers them
+  /// with the numbers of the text
   std::vector<Binding> bindings;
-  /// where each stands
+  /// positions of type comments
   std::vector<std::size_t> type_comments;
 
   const Expr& at(ExprId id) const { return exprs[id.index()]; }
@@ -191,17 +190,17 @@ struct Module {
     return ExprId(exprs.size() - 1);
   }
   BlockId add_block() { return BlockId(block_count++); }
-  /// The function a program starts with: `main`, or the only one. Null if there is no telling.
+  /// Returns the entry function of a program: `main`, or the only one. Null if it is ambiguous.
   const GlobalFunction* entry() const;
 };
 
-/// Whether a node gets a line of its own when it is read.
+/// Returns whether a node gets its own line at its first use.
 bool has_line(Expr::Kind kind);
 
-/// What an expression reads in the same or an outer block; bodies belong to their owner.
+/// Returns an expression's operands in the same or an outer block; bodies belong to their owner.
 std::vector<ExprId> children_of(const Expr& expr);
-/// Visits everything below a node that is not done yet, left to right, and then the node; no deeper
-/// than the text nests.
+/// Post-order walk over unfinished nodes below a node, left to right; recursion is bounded by the
+/// nesting of the text.
 template <class IsDone, class Visit>
 void visit_upwards(const Module& module, ExprId root, const IsDone& is_done, const Visit& visit) {
   std::vector<std::pair<ExprId, bool>> stack{{root, false}};

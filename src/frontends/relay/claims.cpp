@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::size_t kShownLine = 120;
 
-// What a claim leaves open (`?`, `_`, a type parameter) is open in what it is compared with.
+// Replaces parts of the inferred type by wildcards (`?`, `_`, a type parameter) of the claim,
+// before the comparison.
 void leave_open(RelayType& type, const RelayType& says) {
   if (says.kind == RelayType::Kind::Incomplete || says.kind == RelayType::Kind::Named) {
     type = says;

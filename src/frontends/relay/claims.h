@@ -11,11 +11,12 @@
 
 namespace tenon::relay {
 
-/// The type of what an expression means; nothing for a function or a type known at run time only.
+/// Returns the type of an expression's value; nullopt for a function and for types known at run
+/// time only.
 std::optional<RelayType> type_of(const Meaning& meaning);
 
-/// What a text says about types and extents, beside what follows from its operators. Without
-/// findings to take them, comments count for nothing and an attribute that is wrong is an Error.
+/// Claims of a text about types and extents that are redundant to its operators. Without findings
+/// to collect them, type comments are ignored and a wrong attribute is an Error.
 class Claims {
  public:
   Claims(std::string_view text, std::string_view source, Findings* findings)
@@ -23,16 +24,16 @@ class Claims {
 
   bool are_wanted() const { return findings_ != nullptr; }
   std::string place(std::size_t position) const;
-  /// The error, at a position.
+  /// Returns the error with a position.
   Error at(std::size_t position, Error error) const;
 
   void expr(const Expr& expr, const Meaning& made);
   void type(std::string_view what, std::size_t position, const RelayType& says,
             const Meaning& made);
-  /// Each place in the text claims once, however often a function is inlined.
+  /// Each position counts once, even if its function is inlined several times.
   void attribute(std::string_view what, std::size_t position, const std::string& says,
                  const std::string& should_be);
-  /// A call that does not fit its arguments.
+  /// Reports a call that contradicts its arguments.
   void misfit(const Expr& call, const Error& error);
 
  private:

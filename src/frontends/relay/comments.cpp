@@ -80,7 +80,7 @@ void attach_comment(Module& module, ExprId id, const Token& comment, const Token
   Expr& expr = module.at(id);
   const bool has_type = inside.starts_with(kTypeMark);
   if (!has_type && !inside.starts_with(kSpanMark)) {
-    // A framework's name has no type in it: the mark in front is misspelt.
+    // A framework's name does not contain a type: this is a misspelt type comment.
     if (inside.find("Tensor[") != std::string_view::npos) {
       throw cursor.error_at(comment.position, "a comment with a type does not start with 'ty='")
           .got(inside.substr(0, 40));

@@ -8,12 +8,12 @@
 
 namespace tenon::relay {
 
-/// Takes a comment that stands directly behind an expression for what it says: `ty=T` its type,
-/// `span=name:line:column` where it came from, anything else behind a call the name it had there.
-/// Throws Error where a type or span is malformed, or a constant has two types.
+/// Interprets a comment after an expression: `ty=T` is its type, `span=name:line:column` its
+/// source, any other comment after a call its name in the source. Throws Error for malformed types
+/// and spans, and for a constant with two types.
 void attach_comment(Module& module, ExprId id, const Token& comment, const TokenCursor& cursor);
 
-/// Without white space at the ends, and one blank for any in between.
+/// Trims white space and collapses runs of it to single blanks.
 std::string single_spaced(std::string_view text);
 
 }  // namespace tenon::relay

@@ -33,10 +33,10 @@ struct Survey {
   std::size_t calls = 0, typed_calls = 0, named_calls = 0, constants = 0, scalars = 0,
               functions = 0, branches = 0, lets = 0;
   double weights = 0, weight_bytes = 0;
-  std::map<std::string, std::size_t> scopes;  // first parts of the framework's names
+  std::map<std::string, std::size_t> scopes;  // leading parts of the framework's names
 };
 
-// Names stand in scopes: a/b/c. The first two parts tell the network's blocks.
+// Names are nested scopes a/b/c. The first two parts identify the network's blocks.
 std::string scope_of(const std::string& name) {
   std::size_t end = name.find('/');
   if (end != std::string::npos) end = name.find('/', end + 1);

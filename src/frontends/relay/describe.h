@@ -5,7 +5,7 @@
 
 namespace tenon::relay {
 
-/// What a module is and says, for someone who has never seen Relay.
+/// Describes a module for readers new to Relay.
 Page describe_module(const Module& module);
 
 }  // namespace tenon::relay

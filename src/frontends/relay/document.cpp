@@ -21,8 +21,8 @@ DocumentFormat document_format();
 
 namespace {
 
-// Whether numbers were given by the printer's algorithm: they move on as its numbers do, but at few
-// places. Other versions and people number in their own ways, which is no mistake.
+// A number of a line or constant in the text. The printer's numbers increase with few exceptions;
+// other versions and manual edits may number in other ways, which is not an error.
 struct GivenNumber {
   std::int64_t says, should_be;
 };
@@ -36,8 +36,8 @@ bool follows_printer(const std::vector<GivenNumber>& numbers) {
   return breaks * lines_for_each_break <= numbers.size();
 }
 
-// The numbers of lines and constants are those that the printer gives, up to the first that is not:
-// behind it all are moved.
+// Compares the numbers of lines and constants with the printer's, up to the first difference, which
+// shifts all later ones.
 void check_numbering(const Module& module, std::string_view text, std::string_view source,
                      Findings& findings) {
   if (module.type_comments.empty()) return;  // written by hand, in any order
@@ -78,7 +78,7 @@ void check_numbering(const Module& module, std::string_view text, std::string_vi
   }
 }
 
-// What a text was written from, if it was not read.
+// Source of a text that was exported, not read.
 struct Origin {
   Graph graph;
   OwnNodes own;
@@ -94,13 +94,13 @@ class RelayDocument : public Document {
 
   Graph graph() const override {
     Graph graph = import_module(module_, text_, source_);
-    if (!module_.metadata) damp_branches(graph);  // its weights are made up
+    if (!module_.metadata) damp_branches(graph);  // its weights are seeded
     return graph;
   }
 
   std::string text(std::string_view style) const override {
     if (style.empty()) return print_module(module_, module_.style);
-    // The text of a graph says less than the graph knows for the other styles.
+    // The text of a graph lacks information that the graph has for the other styles.
     if (style == "metadata") return print_module(with_data(), CommentStyle::Document);
     const Module& module = origin_ ? export_graph(origin_->graph, origin_->own) : module_;
     if (style == "later") return print_module(module, CommentStyle::Later);
@@ -115,7 +115,7 @@ class RelayDocument : public Document {
     try {
       check_types(module_, text_, source_, findings);
     } catch (const Error& error) {
-      // An operator that is not known ends the graph, not the claims that held before it.
+      // An unknown operator prevents the graph, but the claims checked before it stand.
       if (error.kind() != ErrorKind::Unsupported) {
         findings.miss("network can be inferred", error.place(), "a program", error.summary());
       }
@@ -126,7 +126,7 @@ class RelayDocument : public Document {
   Page describe() const override { return describe_module(module_); }
 
  private:
-  // The elements of constants: those of the file, of the graph, or made up.
+  // Adds the elements of constants: those of the file, of the graph, or seeded.
   Module with_data() const {
     if (module_.metadata) return module_;
     return origin_ ? export_graph_with_data(origin_->graph, origin_->own)
@@ -169,7 +169,7 @@ std::unique_ptr<Document> read(std::string_view text, std::string_view source) {
                                          std::string(source), std::nullopt);
 }
 
-// Read again, so that what is checked is what is written.
+// Parses the text again, so that checks apply to the written document.
 std::unique_ptr<Document> put_down(const Graph& graph, const OwnNodes& own) {
   const std::string text = print_module(export_graph(graph, own), CommentStyle::Document);
   return std::make_unique<RelayDocument>(parse_module(text, "graph"), text, "graph",

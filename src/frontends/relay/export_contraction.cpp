@@ -49,7 +49,7 @@ Exprs convolution(const ExportNode& node) {
   return {b.call("nn.bias_add", {conv, node.operand("b")}, {{"axis", axis}})};
 }
 
-// The value before a node that exchanges the last two axes and that nothing else reads.
+// Returns the operand of a node that swaps the last two axes and has a single reader.
 ValueId before_swap(const ExportNode& node, ValueId value) {
   const Graph& graph = node.graph();
   const NodeId producer = graph.value(value).producer;
@@ -65,12 +65,12 @@ ValueId before_swap(const ExportNode& node, ValueId value) {
   return *dims == swapped ? maker.operands[0] : ValueId();
 }
 
-// What stands before the exchange, in the expression of its result.
+// Returns the operand of the swap in its exported expression.
 ExprId swapped_argument(const ExportNode& node, ExprId swapped) {
   return node.build().module().at(swapped).parts[1];
 }
 
-// Matrices with leading axes: brought to one batch, multiplied, brought back.
+// Matrices with leading axes: reshaped to one batch axis, multiplied, reshaped back.
 Exprs reshaped_product(const ExportNode& node) {
   const ExprBuilder& b = node.build();
   const TensorType &y = node.result_type(), &a = node.type("a"), &w = node.type("b");
@@ -109,7 +109,7 @@ Exprs matmul(const ExportNode& node) {
   std::vector<Named> attrs;
   if (const std::optional<DType> out = node.dtype("out_dtype"))
     attrs.push_back({"out_dtype", dtype_name(*out)});
-  // The swap itself has to stand there: it may have been put down as Tenon's own.
+  // The swap must be exported as a transpose: it may be a native node.
   const Expr& right_hand = b.module().at(node.operand("b"));
   const bool has_swap = before_swap(node, node.value("b")).is_valid() &&
                         right_hand.kind == Expr::Kind::Call && right_hand.parts.size() == 2 &&

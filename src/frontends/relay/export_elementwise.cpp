@@ -14,7 +14,7 @@ ExprId number(const ExportNode& node, double value) {
   return node.build().real(value, node.type(0).dtype);
 }
 
-// A rule in x and Relay's arithmetic.
+// Defines a rule in terms of x and Relay's arithmetic.
 void define(ExportRules& rules, const char* op,
             ExprId (*rule)(const ExportNode&, const ExprBuilder&, ExprId)) {
   rules[op] = {[rule](const ExportNode& node) -> Exprs {
@@ -42,7 +42,7 @@ ExprId softplus(const ExportNode& node, const ExprBuilder& b, ExprId x) {
 
 ExprId positive(const ExprBuilder& b, ExprId x) { return b.call("nn.relu", {x}); }
 
-// x where it is positive, else scale * (exp(x / width) - 1).
+// x if it is positive, else scale * (exp(x / width) - 1).
 ExprId exponential(const ExportNode& node, const ExprBuilder& b, ExprId x, double scale,
                    double width) {
   const ExprId low = b.call("minimum", {x, number(node, 0)});

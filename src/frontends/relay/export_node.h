@@ -12,7 +12,7 @@
 
 namespace tenon::relay {
 
-/// Makes expressions in one block of a module.
+/// Creates expressions in one block of a module.
 class ExprBuilder {
  public:
   ExprBuilder(Module& module, BlockId block) : module_(&module), block_(block) {}
@@ -37,7 +37,7 @@ class ExprBuilder {
   ExprId real(double value, DType dtype) const;
   ExprId integer(std::int64_t value, DType dtype = DType::I32) const;
 
-  // The arithmetic that decompositions are written in.
+  // Arithmetic for decompositions.
   ExprId add(ExprId a, ExprId b) const { return call("add", {a, b}); }
   ExprId subtract(ExprId a, ExprId b) const { return call("subtract", {a, b}); }
   ExprId multiply(ExprId a, ExprId b) const { return call("multiply", {a, b}); }
@@ -51,11 +51,11 @@ class ExprBuilder {
   BlockId block_;
 };
 
-/// Thrown by a rule that has one word for most nodes but not for this: its group goes in a
-/// function.
+/// Thrown by a rule that maps most nodes to one call but needs several for this one: they go into a
+/// composite function.
 struct NeedsComposite {};
 
-/// What a rule talks to: one node of the graph and where its expressions go.
+/// One node of the graph for export rules, and the destination of its expressions.
 class ExportNode {
  public:
   ExportNode(const Graph& graph, NodeId id, ExprBuilder builder, std::vector<ExprId> operands,
@@ -64,7 +64,8 @@ class ExportNode {
   const Graph& graph() const { return graph_; }
   const Node& node() const { return node_; }
   const ExprBuilder& build() const { return build_; }
-  /// Inside a function of its own, where several calls may say it. Throws NeedsComposite outside.
+  /// Requires a composite function, in which several calls are permitted. Throws NeedsComposite
+  /// otherwise.
   void need_group() const;
   bool has(std::string_view operand) const;
   ExprId operand(std::string_view name) const;
@@ -81,9 +82,9 @@ class ExportNode {
   bool flag(std::string_view attr) const;
   std::string text(std::string_view attr) const;
   std::optional<DType> dtype(std::string_view attr) const;
-  /// A dynamic attribute may come as an operand, which Relay's operators have no place for.
+  /// Refuses dynamic attributes as operands, which Relay's operators lack.
   void refuse_dynamic() const;
-  /// Extents that are all numbers, or Unsupported.
+  /// Returns extents that are all numbers, or throws Unsupported.
   Integers numbers(const Dims& dims) const;
 
   Error unsupported(std::string why) const;
@@ -100,7 +101,7 @@ class ExportNode {
 using ExportRule = std::function<std::vector<ExprId>(const ExportNode&)>;
 struct ExportEntry {
   ExportRule rule;
-  /// The rule says it in several calls: they are kept together in a function that names the op.
+  /// The rule emits several calls, grouped in a function marked with the op.
   bool is_composite = false;
 };
 using ExportRules = std::map<std::string, ExportEntry, std::less<>>;

@@ -20,8 +20,8 @@ Exprs export_batch_norm(const ExportNode& node) {
   return {b.field(call, 0)};
 }
 
-// Relay's operator uses the statistics it is given. Those of the batch, what becomes of the running
-// ones, and what gradients read are told in its arithmetic.
+// Relay's operator normalizes with given statistics. Batch statistics, updated running ones, and
+// those for gradients are exported as arithmetic.
 Exprs batch_norm_training(const ExportNode& node) {
   const ExprBuilder& b = node.build();
   const TensorType& type = node.type("x");
@@ -55,7 +55,7 @@ Exprs batch_norm_training(const ExportNode& node) {
           running(node.operand("variance"), variance), mean, inverse};
 }
 
-// A weight for each class is what Relay's operator asks for, and a label that counts for nothing.
+// Relay's operator requires a weight per class and an ignored label.
 Exprs export_nll_loss(const ExportNode& node) {
   const ExprBuilder& b = node.build();
   const bool ignores = node.node().attrs.find("ignore_index") != nullptr;
@@ -151,7 +151,7 @@ void add_reductions(ExportRules& rules) {
         },
         false};
   }
-  // Elements made something else first, sums made something else behind.
+  // An elementwise function before a reduction, and one after it.
   struct Around {
     const char *tenon, *before, *behind;
   };

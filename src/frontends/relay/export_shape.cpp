@@ -10,17 +10,17 @@ namespace {
 using Exprs = std::vector<ExprId>;
 using Named = ExprBuilder::Named;
 
-// A dynamic attribute that is a constant operand is as good as the attribute.
+// Accepts a dynamic attribute whose operand is constant.
 Integers dynamic_integers(const ExportNode& node, const char* attr) {
   node.refuse_dynamic();
   if (node.has(attr)) return node.graph().constant_of(node.value(attr))->materialise().integers();
   return node.integers(attr);
 }
 
-// Extents that are not numbers: 0 copies one from the same place, -1 is what is left over.
+// Extents that are not numbers: 0 copies the extent at the same position, -1 is inferred.
 Exprs export_reshape(const ExportNode& node) {
   const Dims &from = node.type("x").dims, &to = node.result_type().dims;
-  // The graph's own words, where they are Relay's: a zero copies, one extent follows.
+  // Keeps the graph's own special extents if Relay has them: 0 copies, -1 is inferred.
   if (node.operands().size() == 1 && all_constant(to) && !node.flag("allow_zero")) {
     const Integers own = node.integers("shape");
     const bool is_plain =
@@ -150,7 +150,7 @@ Exprs export_pad(const ExportNode& node) {
   const std::string mode = node.text("mode");
   if (mode == "wrap") throw node.unsupported("mode wrap");
   if (mode != "constant") attrs.push_back({"pad_mode", mode});
-  // The reference's API makes the missing value a whole number, whatever is padded.
+  // The default pad value of the reference's API is an integer for every type.
   const ExprId value = node.has("value") ? node.operand("value") : b.integer(0);
   return {b.call("nn.pad", {node.operand("x"), value}, attrs)};
 }

@@ -32,7 +32,7 @@ const ExportRules& rules() {
   return all;
 }
 
-// Letters that a variable's name may have.
+// Replaces characters that a variable's name must not contain.
 std::string variable_name(std::string_view name) {
   std::string clean;
   for (const char c : name) {
@@ -43,7 +43,7 @@ std::string variable_name(std::string_view name) {
   return clean;
 }
 
-// A name that can stand in a comment and be found there again.
+// Returns a name that can be stored in a comment and parsed back.
 std::string comment_name(std::string_view name) {
   std::string clean;
   for (const char c : name) {
@@ -58,7 +58,7 @@ std::string comment_name(std::string_view name) {
   return std::string(trimmed);
 }
 
-// Those that a number in the text has a suffix for.
+// Element types with a literal suffix.
 bool is_literal(DType dtype) {
   switch (dtype) {
     case DType::I16:
@@ -150,7 +150,8 @@ class Exporter {
     return outputs.size() == 1 ? outputs.front() : build.tuple(outputs);
   }
 
-  // A blank where a node was refused: all of them are told together in the end.
+  // Returns a placeholder for the result of a refused node: all refusals are reported together at
+  // the end.
   static ExprId expr_of(ValueId value, const Scope& scope, const ExprBuilder& build) {
     const auto found = scope.exprs.find(value);
     return found == scope.exprs.end() ? build.integer(0) : found->second;
@@ -194,7 +195,8 @@ class Exporter {
            std::all_of(node.results.begin(), node.results.end(), is_tensor);
   }
 
-  // In Relay's words; in those inside a function that names the op; or as a word of Tenon's.
+  // Exports a node as Relay's operators, as a composite function marked with the op, or as a native
+  // call.
   std::vector<ExprId> apply(const Graph& graph, NodeId id, bool is_own,
                             const std::vector<ExprId>& operands, const ExprBuilder& build) {
     const Node& node = graph.node(id);
@@ -246,7 +248,7 @@ class Exporter {
     return arguments;
   }
 
-  // The wanted results of what gives them, one by one where there are several.
+  // Returns the used results of an expression, projected if there are several.
   std::vector<ExprId> results_of(const Graph& graph, NodeId id, const ExprBuilder& build,
                                  ExprId call) {
     const Node& node = graph.node(id);
@@ -328,7 +330,7 @@ class Exporter {
     return module_.add(std::move(expr));
   }
 
-  // Branches see what is around them, so what they capture needs no parameters.
+  // Branches see the enclosing block, so that captured values need no parameters.
   void export_if(const Graph& graph, const Node& node, Scope& scope, const ExprBuilder& build) {
     Expr expr = Expr::of(Expr::Kind::If, build.block());
     expr.parts = {expr_of(node.operands[0], scope, build)};
@@ -355,7 +357,7 @@ class Exporter {
     }
   }
 
-  // A body as a function of its own.
+  // Exports a body as a separate function.
   ExprId export_function(const Graph& body, const ExprBuilder& around) {
     Expr function = Expr::of(Expr::Kind::Function, around.block());
     function.blocks = {module_.add_block()};
@@ -372,9 +374,8 @@ class Exporter {
     return module_.add(std::move(function));
   }
 
-  // Relay's loops are functions that call themselves; its frontends write recurrent networks step
-  // by step, and so does this. The step stands as a function, from which the loop can be read
-  // again.
+  // Relay's loops are recursive functions; its frontends unroll recurrent networks, and so does
+  // this exporter. The step is a function, from which the importer can restore the loop.
   std::vector<ExprId> unroll_scan(const ExportNode& scan) {
     constexpr std::int64_t most_steps = 4096;
     const ExprBuilder& b = scan.build();

@@ -6,8 +6,8 @@
 
 namespace tenon::relay {
 
-/// The graph as a Relay program with types on all that has one. Throws Error of kind Unsupported
-/// that lists every value that is no tensor of Relay's.
+/// Exports the graph as a Relay program with type comments. Throws Error of kind Unsupported that
+/// lists every value without a tensor type in Relay.
 Module export_graph(const Graph& graph, const OwnNodes& own = {});
 
 /// The same with the elements of constants in a metadata section.

@@ -17,7 +17,7 @@ namespace tenon::relay {
 
 struct Frame;
 
-/// What an expression means in the graph: a value, several, or a function and what it has seen.
+/// Value of an expression in the graph: one value, several, or a function with its captures.
 struct Meaning {
   enum class Kind : std::uint8_t { Value, Tuple, Function };
   Kind kind = Kind::Value;
@@ -25,33 +25,32 @@ struct Meaning {
   std::vector<Meaning> fields;
   ExprId function;
   Frame* frame = nullptr;
-  /// of tuples in tuples
+  /// nesting depth of tuples
   int depth = 0;
 
   Meaning() = default;
   Meaning(Var var) : value(var) {}  // NOLINT: a value is a meaning
   static Meaning tuple(std::vector<Meaning> parts);
-  /// how many values and functions it has in it
+  /// number of values and functions inside
   std::size_t size() const;
-  /// The same tuples of other values, from `next` on.
+  /// Returns the same tuple structure with other values, starting at `next`.
   Meaning with_values(const std::vector<Var>& values, std::size_t& next) const;
 };
 
-/// What a constant without data is for, which decides what numbers stand in for it.
+/// Use of a constant without data, which determines its seeded numbers.
 struct WeightRole {
   enum class Kind : std::uint8_t { Shift, Products, Scale, Variance };
   Kind kind = Kind::Shift;
-  /// of Products: how many each result sums
+  /// of Products: number of products per result
   std::int64_t fan_in = 0;
 };
 
 using Integers = std::vector<std::int64_t>;
 
-/// What a handler talks to: the arguments and attributes of one call of an operator, and the
-/// builder that takes its nodes.
+/// Arguments and attributes of one operator call for its handler, with the builder for its nodes.
 class CallImport {
  public:
-  /// Compares a number that the text repeats with what it follows from.
+  /// Compares a redundant number of the text with the inferred one.
   using Claim = std::function<void(std::string_view what, std::size_t position,
                                    const std::string& says, const std::string& should_be)>;
   using Materialise = std::function<Var(ExprId, const WeightRole&)>;
@@ -62,19 +61,19 @@ class CallImport {
   const std::string& op() const { return op_; }
   Builder& build() const { return builder_; }
   std::size_t argument_count() const { return arguments_.size(); }
-  /// The argument's value; a constant that nobody has asked for yet becomes one for `role`.
+  /// Returns the argument's value; a constant without data is seeded for `role` at its first use.
   Var value(std::size_t position, const WeightRole& role = {}) const;
   /// of a tuple
   std::vector<Var> values(std::size_t position) const;
-  /// The extents of an argument; refuses a constant whose type nothing says.
+  /// Returns the extents of an argument; refuses a constant without a type.
   Dims dims(std::size_t position) const;
   std::size_t rank(std::size_t position) const { return dims(position).size(); }
   const TensorType& type(Var value) const;
-  /// The literal scalar that an argument is, if it is one.
+  /// Returns an argument that is a literal scalar, or null.
   const AttributeValue* literal(std::size_t position) const;
 
-  /// Attributes, or their defaults. Each throws an Error with the place if the kind is another.
-  /// and is not None
+  /// Attributes, or their defaults. Each throws an Error with the position for another kind.
+  /// Returns whether it is present and not None.
   bool has(std::string_view name) const;
   std::int64_t integer(std::string_view name) const;
   /// a single number is a list of one
@@ -82,18 +81,19 @@ class CallImport {
   double real(std::string_view name) const;
   bool flag(std::string_view name) const;
   std::string text(std::string_view name) const;
-  /// none where it is ""
+  /// nullopt for ""
   std::optional<DType> dtype(std::string_view name) const;
   const AttributeValue& attribute(std::string_view name) const;
   void claim(std::string_view name, const AttributeValue& should_be) const;
 
-  /// The value with its axes read as `layout`, which is the plain order where it equals `plain`.
+  /// Returns the value with its axes interpreted as `layout`; `plain` is the default order, which
+  /// needs no layout.
   Var as_layout(Var value, const std::string& layout, std::string_view plain) const;
   Var call(std::string_view op, const std::vector<Var>& operands,
            const std::vector<Attr>& attrs = {}) const {
     return builder_.call(op, operands, attrs);
   }
-  /// the value itself if it is that already
+  /// returns the value unchanged if it has that type
   Var cast(Var value, DType to) const;
   Error error(std::string summary) const;
   Error unsupported(std::string summary) const;

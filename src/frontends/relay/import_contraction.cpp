@@ -6,7 +6,7 @@
 namespace tenon::relay {
 namespace {
 
-// Extents of a constant's or value's axes by a layout: those of spatial axes in the order D, H, W.
+// Numeric extents; unknown ones are marked.
 Integers known_extents(const Dims& dims) {
   Integers extents;
   for (const Dim& dim : dims) extents.push_back(dim.value().value_or(RelayType::kAnyExtent));
@@ -44,7 +44,7 @@ struct ConvolutionText {
   std::vector<Attr> attrs;
 };
 
-// What convolutions and transposed ones say alike.
+// Reads the attributes that convolutions and transposed convolutions share.
 ConvolutionText read_convolution(const CallImport& call) {
   ConvolutionText conv;
   conv.spatial = spatial_count(call.op());
@@ -63,7 +63,7 @@ ConvolutionText read_convolution(const CallImport& call) {
   return conv;
 }
 
-// Relay gives a depthwise weight as (channels, results of each); a graph has one row a result.
+// Relay's depthwise weight is (channels, multiplier); a graph has one row per result channel.
 Var flat_depthwise_weight(const CallImport& call, Var weight, ConvolutionText& conv) {
   const std::int64_t groups = call.integer("groups");
   const Dims dims = call.type(weight).dims;
@@ -113,8 +113,8 @@ Meaning import_convolution(const CallImport& call) {
   return call.call("conv", {x, weight}, conv.attrs);
 }
 
-// A transposed convolution's weight is that of the convolution it undoes: O counts the channels of
-// the argument. Later versions call those I, but only in the order IOHW.
+// A transposed convolution has the weight of the convolution that it inverts: O counts the channels
+// of the argument. Later versions name those I, but only in the order IOHW.
 Meaning import_transposed(const CallImport& call) {
   ConvolutionText conv = read_convolution(call);
   if (conv.weight_layout.text() == "IO" + spatial_letters(conv.spatial))
@@ -180,7 +180,7 @@ Meaning import_matmul(const CallImport& call) {
   return call.call("matmul", {a, b}, attrs);
 }
 
-// A bias along one axis, in a shape that broadcasts.
+// Reshapes a bias along one axis for broadcasting.
 Var bias_along(const CallImport& call, Var bias, std::size_t rank) {
   std::int64_t axis = call.integer("axis");
   if (axis < 0) axis += static_cast<std::int64_t>(rank);

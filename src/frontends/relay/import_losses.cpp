@@ -10,7 +10,7 @@ Meaning nll_loss(const CallImport& call) {
       {{"reduction", call.text("reduction")}, {"ignore_index", call.integer("ignore_index")}});
 }
 
-// Of probabilities, or of their logarithms: the mean over the batch.
+// Cross entropy of probabilities or of their logarithms: the mean over the batch.
 Meaning cross_entropy(const CallImport& call) {
   const Var given = call.value(0);
   const Var logs = call.op() == "nn.cross_entropy" ? call.call("log", {given}) : given;
@@ -23,7 +23,7 @@ Meaning cross_entropy(const CallImport& call) {
   return call.call("div", {total, divisor});
 }
 
-// What a gradient is where its value was broadcast: the sum over all copies.
+// The gradient of a broadcast: the sum over all copies.
 Meaning collapse_sum(const CallImport& call) {
   const Var x = call.value(0);
   const Dims from = call.type(x).dims, to = call.type(call.value(1)).dims;

@@ -7,7 +7,7 @@ namespace {
 const WeightRole kScale{WeightRole::Kind::Scale, 0};
 const WeightRole kVariance{WeightRole::Kind::Variance, 0};
 
-// A scale or shift that the call leaves out is all ones or zeros.
+// An omitted scale or shift is all ones or zeros.
 Var weight_or(const CallImport& call, const char* flag, std::size_t position,
               const WeightRole& role, double fill) {
   const Var weight = call.value(position, role);
@@ -58,7 +58,8 @@ Meaning l2_normalize(const CallImport& call) {
   return call.call("div", {x, call.call("sqrt", {call.call("maximum", {sum, least})})});
 }
 
-// Neighbouring channels: the axis says where they are, in a graph the layout does.
+// Normalization over neighbouring channels: Relay states the channel axis, a graph infers it from
+// the layout.
 Meaning lrn(const CallImport& call) {
   Var x = call.value(0);
   const std::size_t rank = call.type(x).rank();

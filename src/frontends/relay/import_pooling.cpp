@@ -32,7 +32,7 @@ Meaning import_pool(const CallImport& call) {
   return call.build().call_all(pool_op(call), {image(call)}, attrs, {""}).front();
 }
 
-// The extents of spatial axes, where all are numbers.
+// Returns the extents of spatial axes if all are numbers.
 Integers spatial_extents(const CallImport& call, Var x) {
   const Layout layout(call.text("layout"));
   Integers extents;
@@ -46,7 +46,7 @@ Integers spatial_extents(const CallImport& call, Var x) {
   return extents;
 }
 
-// The window that is the whole image, told from a pool of that size by strides of the same.
+// Global pooling, distinguished from a pool whose window and stride are the image's extents.
 Meaning import_global_pool(const CallImport& call) {
   const Var x = image(call);
   const Integers extents = spatial_extents(call, x);
@@ -63,7 +63,7 @@ Meaning import_global_pool(const CallImport& call) {
   return call.build().call_all(pool_op(call), {x}, attrs, {""}).front();
 }
 
-// Bins of one size where the extents divide.
+// Bins of equal size, if the extents are divisible.
 Meaning import_adaptive_pool(const CallImport& call) {
   const Var x = image(call);
   Integers sizes = call.integers("output_size");

@@ -6,21 +6,21 @@
 namespace tenon::relay {
 namespace {
 
-// Relay's quantized dialect: each operator is given the scales and zero points of what it reads,
-// and of what it makes.
+// Relay's quantized (QNN) dialect: each operator receives scales and zero points of its operands
+// and of its result.
 constexpr WeightRole kScaleOperand{WeightRole::Kind::Scale, 0};
 
 DType element_of(const CallImport& call, DType otherwise) {
   return call.dtype("out_dtype").value_or(otherwise);
 }
 
-// The axis counts from the first; scales of one element have none.
+// Axes may count from the end; scales of one element have none.
 std::vector<Attr> along(const CallImport& call, Var scale) {
   if (call.type(scale).rank() == 0) return {};
   return {{"axis", call.integer("axis")}};
 }
 
-// One zero point may serve a scale for each channel.
+// Broadcasts one zero point to per-channel scales.
 Var zero_like(const CallImport& call, Var zero, Var scale, DType dtype) {
   zero = call.cast(zero, dtype);
   const Dims dims = call.type(scale).dims;
@@ -56,12 +56,12 @@ Meaning requantize(const CallImport& call) {
   return quantized(call, real, to, call.value(4), element_of(call, DType::I8));
 }
 
-// Products of what is left when the zero points are taken off.
+// Subtracts the zero point of a factor.
 Var shifted(const CallImport& call, Var x, Var zero) {
   return call.call("sub", {call.cast(x, DType::I32), call.cast(zero, DType::I32)});
 }
 
-// A zero point for each of the weight's outputs stands along those.
+// Reshapes per-channel zero points to the axis of the weight's outputs.
 Var weight_zero(const CallImport& call, const std::string& layout) {
   const Var zero = call.value(3);
   const std::size_t outputs = layout.find('O');
@@ -107,7 +107,8 @@ Handler arithmetic(std::string_view op) {
   };
 }
 
-// x, then scale and zero point of x and of the result, around what is computed of real numbers.
+// Float computation between dequantize and quantize: x, then scale and zero point of x and of the
+// result.
 Handler around(std::function<Var(const CallImport&, Var)> compute) {
   return [compute = std::move(compute)](const CallImport& call) -> Meaning {
     const Var x = call.value(0);

@@ -6,7 +6,7 @@
 namespace tenon::relay {
 namespace {
 
-// The axes a reduction takes away; empty for all of them.
+// Returns the reduced axes; empty for all of them.
 Integers reduced_axes(const CallImport& call, Var x) {
   if (!call.has("axis")) {
     if (call.flag("exclude")) throw call.error("'exclude' without axes leaves nothing to reduce");
@@ -30,7 +30,7 @@ Meaning reduce(const CallImport& call, const char* op) {
   Var x = call.value(0);
   const bool is_truth = call.op() == "all" || call.op() == "any";
   const Integers axes = reduced_axes(call, x);
-  // No axes is no reduction, where the graph's op would take it for all of them.
+  // An empty list of axes is the identity in Relay, and all axes in the graph's op.
   const bool is_empty = axes.empty() && call.has("axis");
   if (is_empty) return x;
   if (is_truth) x = call.cast(x, DType::U8);
@@ -40,7 +40,7 @@ Meaning reduce(const CallImport& call, const char* op) {
   return is_truth ? call.cast(y, DType::Bool) : y;
 }
 
-// Of several axes or all, the position is that in their elements in a row.
+// Over several axes or all, the result is the flat index over them.
 Meaning arg_extreme(const CallImport& call) {
   Var x = call.value(0);
   const bool keeps = call.flag("keepdims");
@@ -92,7 +92,7 @@ Meaning top_k(const CallImport& call) {
   return Meaning::tuple({results[0], indices});
 }
 
-// All elements of an axis, in order.
+// Returns all elements of an axis in sorted order.
 Meaning sort(const CallImport& call) {
   const Var x = call.value(0);
   const auto rank = static_cast<std::int64_t>(call.type(x).rank());

@@ -22,7 +22,7 @@ DType required_dtype(const CallImport& call) {
   return *dtype;
 }
 
-// One number in the shape of another tensor.
+// Broadcasts one number to the shape of another tensor.
 Meaning fill_like(const CallImport& call, double value) {
   const Var x = call.value(0);
   const TensorType type = call.type(x);
@@ -37,7 +37,7 @@ Meaning take(const CallImport& call) {
   return call.call("gather", {call.call("reshape", {x}, {{"shape", Integers{-1}}}), indices});
 }
 
-// The coordinates lie along the first axis, in a graph along the last.
+// Relay has the coordinates along the first axis, a graph along the last.
 Meaning gather_nd(const CallImport& call) {
   const Var x = call.value(0), indices = call.value(1);
   const std::size_t rank = call.type(indices).rank();
@@ -65,7 +65,7 @@ Meaning arange(const CallImport& call) {
   Var parts[3];
   for (std::size_t k = 0; k < 3; ++k) {
     parts[k] = call.cast(call.value(k), dtype);
-    // A scalar may come as a vector of one element.
+    // A scalar may be a vector of one element.
     if (call.type(parts[k]).rank() != 0)
       parts[k] = call.call("reshape", {parts[k]}, {{"shape", Integers{}}});
   }
@@ -94,7 +94,7 @@ Meaning reverse(const CallImport& call) {
                     {"steps", Integers(count, -1)}});
 }
 
-// Each element several times, one beside the other.
+// Repeats each element in place.
 Meaning repeat(const CallImport& call) {
   Var x = call.value(0);
   const std::int64_t count = call.integer("repeats");
@@ -125,7 +125,7 @@ Meaning tile(const CallImport& call) {
   return call.call("tile", {wide}, {{"repeats", repeats}});
 }
 
-// A region is its image's number and four corners, in one row.
+// A row of a region is its batch index and four corners.
 Meaning roi_align(const CallImport& call) {
   if (call.text("layout") != "NCHW") throw call.unsupported(concat("layout ", call.text("layout")));
   const Var regions = call.value(1);
@@ -195,7 +195,7 @@ void add_selection_handlers(Handlers& handlers) {
   handlers["image.grid_sample"] = [](const CallImport& call) -> Meaning {
     if (call.text("layout") != "NCHW")
       throw call.unsupported(concat("layout ", call.text("layout")));
-    // Relay has the coordinates as [N, 2, H, W], in a graph they are [N, H, W, 2].
+    // Relay has the coordinates as [N, 2, H, W], a graph as [N, H, W, 2].
     const Var grid =
         call.call("transpose", {call.value(1)}, {{"perm", Attr::Integers{0, 2, 3, 1}}});
     const std::string method = call.text("method");

@@ -8,8 +8,8 @@
 namespace tenon::relay {
 namespace {
 
-// Relay's short words for extents: 0 copies one, -2 all that are left, -3 joins two, -4 splits one
-// in two; -1 is what is left over.
+// Relay's special extents: 0 copies one, -2 copies all remaining, -3 merges two, -4 splits one in
+// two; -1 is inferred.
 Dims target_shape(const CallImport& call, const Dims& from, const Integers& words) {
   Dims shape;
   std::size_t source = 0;
@@ -59,7 +59,7 @@ Meaning reshape(const CallImport& call) {
   const Var x = call.value(0);
   const Integers words = call.integers("newshape");
   const Dims shape = target_shape(call, call.type(x).dims, words);
-  // A zero that copies and one extent that follows are Tenon's words too.
+  // Copied and inferred extents exist in Tenon as well.
   const bool is_plain =
       !call.flag("allowzero") && all_constant(shape) && words.size() == shape.size() &&
       std::all_of(words.begin(), words.end(), [](std::int64_t word) { return word >= -1; });
@@ -67,7 +67,7 @@ Meaning reshape(const CallImport& call) {
   return reshape_dims(x, shape);
 }
 
-// The same words, read from the back.
+// Applies the special extents from the last axis to the first.
 Meaning reverse_reshape(const CallImport& call) {
   const Var x = call.value(0);
   Dims from = call.type(x).dims;
@@ -123,7 +123,7 @@ Meaning stack(const CallImport& call) {
   return call.call("concat", parts, {{"axis", axis}});
 }
 
-// Parts of one size, or cut at positions.
+// Equal parts, or cuts at positions.
 Meaning split_tensor(const CallImport& call) {
   const Var x = call.value(0);
   const auto rank = static_cast<std::int64_t>(call.type(x).rank());
@@ -211,8 +211,7 @@ Meaning pad(const CallImport& call) {
   if (mode != "constant") attrs.emplace_back("mode", mode);
   if (is_mirror || mode != "constant" || call.argument_count() < 2)
     return call.call("pad", {x}, attrs);
-  // The reference's own way to say zero is a whole number, whatever is padded; the graph's is
-  // nothing.
+  // The reference's default pad value is the integer 0 for every type; the graph omits it.
   const AttributeValue* literal = call.literal(1);
   const auto* number = literal ? std::get_if<IntegerLiteral>(&literal->value) : nullptr;
   if (number && number->value == 0 && is_float(call.type(x).dtype))
@@ -220,7 +219,7 @@ Meaning pad(const CallImport& call) {
   return call.call("pad", {x, call.cast(call.value(1), call.type(x).dtype)}, attrs);
 }
 
-// Axes moved, blocks split off or joined: reshape, transpose, reshape.
+// Permutes axes, splits and merges blocks: reshape, transpose, reshape.
 Meaning layout_transform(const CallImport& call) {
   const Layout from(call.text("src_layout")), to(call.text("dst_layout"));
   const Var x = call.value(0);
@@ -274,7 +273,7 @@ Meaning layout_transform(const CallImport& call) {
   return joins ? reshape_dims(moved, joined) : moved;
 }
 
-// Every element in a block of its own, the first of it; the last block is cut to its element.
+// Puts each element first in a block of zeros; the last block is cropped to its element.
 Meaning dilate(const CallImport& call) {
   Var x = call.value(0);
   const Integers strides = call.integers("strides");

@@ -22,9 +22,9 @@
 
 namespace tenon::relay {
 
-/// The expressions of one call of a function (or one branch) and what they turned out to mean.
+/// Values of the expressions in one function call or branch.
 struct Frame {
-  /// of what lies around it in the text
+  /// frame of the enclosing block
   Frame* parent = nullptr;
   Region* region = nullptr;
   std::unordered_map<ExprId, Meaning> meanings;
@@ -32,8 +32,8 @@ struct Frame {
 
 namespace {
 
-// Functions that call functions twice each may stand for more nodes than any memory holds, and so
-// may tuples of tuples.
+// Limits programs that expand exponentially, by functions that call functions twice or by nested
+// tuples.
 constexpr std::size_t kMostNodes = 20000, kMostNodesPerExpr = 50;
 constexpr std::size_t kMostFields = 100000;
 constexpr int kMostTupleDepth = 100;
@@ -56,9 +56,9 @@ const Handlers& handlers() {
   return all;
 }
 
-// Types of parameters that nothing states, as the operators that read them have them.
+// Inferred types of parameters without a stated type, from their operators.
 using FoundTypes = std::map<ExprId, RelayType>;
-// One more of them was found; the import begins again with it.
+// Thrown when a new type was inferred; the import restarts with it.
 struct TypeFound {
   ExprId parameter;
   RelayType type;
@@ -104,11 +104,11 @@ class Importer {
     }
     active_.push_back(entry.name);
     const Meaning result = import_block(function.parts[0], frame);
-    if (!untyped_.empty()) throw untyped(module_.at(untyped_.front()));  // nobody reads it
+    if (!untyped_.empty()) throw untyped(module_.at(untyped_.front()));  // unread
     claim_result(function, result);
     add_outputs(builder, function, result);
     throw_unsupported();
-    builder.graph().erase_dead();  // literals that a handler had another word for
+    builder.graph().erase_dead();  // literals that a handler replaced
     return builder.take();
   }
 
@@ -126,7 +126,7 @@ class Importer {
   }
   bool is_untyped(ExprId id) const { return std::ranges::find(untyped_, id) != untyped_.end(); }
 
-  // Parameters without a type are arguments of operators that say it, or nothing does.
+  // Parameters without a type must be arguments of operators that determine it.
   void require_types(const Expr& expr, Frame& frame) {
     if (untyped_.empty()) return;
     for (std::size_t k = 0; k < expr.parts.size(); ++k) {
@@ -181,7 +181,7 @@ class Importer {
     flatten(result, function.position, values);
     if (values.empty()) throw at(function.position, Error("the function gives no tensor"));
     for (Var value : values) {
-      // A graph's input that is also its output, or a value given twice, needs a node of its own.
+      // An input that is also an output, and a duplicate output, need an identity node.
       builder.output(value);
     }
   }
@@ -223,7 +223,7 @@ class Importer {
     return nullptr;
   }
 
-  // What an expression means here: values from outside a branch come in through its inputs.
+  // Returns the value of an expression; outer values of a branch become its inputs.
   Meaning meaning(ExprId id, Frame& frame) {
     const Expr& expr = module_.at(id);
     if (expr.kind == Expr::Kind::Constant) return constant(id, frame, {});
@@ -311,7 +311,7 @@ class Importer {
     return {};
   }
 
-  // A constant lives in the graph that reads it; its numbers follow from its index alone.
+  // A constant is created in the graph that reads it; its seed depends on its index only.
   Var constant(ExprId id, Frame& frame, const WeightRole& role) {
     if (const Var known = frame.region->find_constant(id); known.is_valid()) return known;
     const Expr& expr = module_.at(id);
@@ -386,7 +386,7 @@ class Importer {
     return nullptr;
   }
 
-  // An operator of Tenon's own: the record says what it is.
+  // Imports a native Tenon operator from its record.
   Meaning import_own(const Expr& call, const std::string& text,
                      const std::vector<Meaning>& arguments, Builder& builder) {
     std::vector<Var> values;
@@ -407,7 +407,7 @@ class Importer {
                            const std::vector<Meaning>& arguments, Frame& inside) {
     const std::string* text = own_text(function);
     if (text == nullptr) return import_block(function.parts[0], inside);
-    // What the body says is not needed then, but it has to fit.
+    // Under `check`, imports the unused body as well, to verify that it is consistent.
     if (claims_.are_wanted()) claim_result(function, import_block(function.parts[0], inside));
     return import_own(call, *text, arguments, inside.region->builder());
   }
@@ -460,7 +460,7 @@ class Importer {
             }};
   }
 
-  // Under `check` one call that does not fit is told, and the rest is looked at all the same.
+  // Under `check`, reports an inconsistent call and continues with placeholders.
   Meaning recover(const Expr& call, Error& error, Builder& builder) {
     const bool is_unsupported = error.kind() == ErrorKind::Unsupported;
     const auto blank = call.type ? blank_of(*call.type, builder) : std::nullopt;
@@ -473,7 +473,7 @@ class Importer {
     return *blank;
   }
 
-  // The source's name, or the number of the line, for the value that a call gives.
+  // Names a call's value after the source's name, or the number of its line.
   void name_result(ExprId id, const Expr& call, NodeId before, const Meaning& result,
                    Builder& builder) {
     if (result.kind != Meaning::Kind::Value || builder.graph().last() == before) return;
@@ -543,17 +543,16 @@ class Importer {
   std::unordered_map<std::string, ExprId> functions_;
   std::unordered_map<ExprId, std::int64_t> numbers_;
   const FoundTypes& found_types_;
-  std::vector<ExprId> untyped_;  // parameters whose type is to be found yet
+  std::vector<ExprId> untyped_;  // parameters with types to infer
   std::deque<Frame> frames_;
   std::vector<std::string> active_;
   std::map<std::string, int> unsupported_;
-  std::optional<Graph> signature_;  // types of the inputs, where the program states them
+  std::optional<Graph> signature_;  // types of the inputs, if the program states them
   std::size_t node_count_ = 0, field_count_ = 0;
   int depth_ = 0;
 };
 
-// Calls `use` with what is known of types until no more is found: once for each parameter that has
-// none.
+// Calls `use` with the inferred types until no more are found: once per untyped parameter.
 template <class Use>
 auto with_found_types(const Use& use) {
   FoundTypes found;
@@ -586,7 +585,7 @@ void check_types(const Module& module, std::string_view text, std::string_view s
   if (entry == nullptr) return;
   const Findings before = findings;
   with_found_types([&](const FoundTypes& found) {
-    findings = before;  // what an import told that began again is told once
+    findings = before;  // discards findings of an aborted import, which the restart repeats
     Importer(module, text, source, &findings, found).import(*entry);
   });
 }

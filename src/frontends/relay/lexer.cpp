@@ -93,8 +93,8 @@ class Tokenizer {
       at = end_of_name(at + 1);
     return at;
   }
-  // Names of frameworks' values: `%onnx::Conv_0`, `%layer1.0.weight`. Whether a number at the end
-  // is part of one or a field of a tuple is for the parser to say, who knows the names.
+  // Names of frameworks' values: `%onnx::Conv_0`, `%layer1.0.weight`. The parser decides whether a
+  // number at the end is part of the name or a tuple field, since it knows the names.
   std::size_t end_of_local(std::size_t at) const {
     for (;;) {
       at = end_of_name(at);

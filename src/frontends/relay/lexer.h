@@ -26,11 +26,11 @@ struct Token {
     Projection,
     /// with its quotes
     Text,
-    /// `/* … */`; what is inside
+    /// `/* … */`; the text inside
     Comment,
-    /// one of the language's other signs, the longest that fits
+    /// another sign, the longest match
     Sign,
-    /// what follows `#[metadata]`, to the end
+    /// text after `#[metadata]`, to the end
     Metadata,
   };
   Kind kind = Kind::End;
@@ -38,7 +38,8 @@ struct Token {
   std::size_t position = 0;
 };
 
-/// The tokens of a text; line comments and white space are left out. Throws Error with the place.
+/// Returns the tokens of a text without line comments and white space. Throws Error with the
+/// position.
 std::vector<Token> tokenize(std::string_view text, std::string_view source);
 
 }  // namespace tenon::relay

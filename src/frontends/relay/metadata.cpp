@@ -17,7 +17,7 @@ constexpr std::string_view kConstantKey = "relay.Constant";
 constexpr std::uint64_t kArrayMagic = 0xDD5E40F096B4A13FU;
 constexpr std::string_view kDigits =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-constexpr std::size_t kLongestLine = 10;  // more numbers than these stand on lines of their own
+constexpr std::size_t kLongestLine = 10;  // longer lists have one number per line
 constexpr std::int64_t kMaxRank = 32;
 
 const Json* member(const Json* json, std::string_view name) {
@@ -47,7 +47,7 @@ std::optional<std::int64_t> integer(const Json* json) {
   return std::nullopt;
 }
 
-// The node that lists the constants: the section is a map from kinds to lists.
+// Returns the node that lists the constants: the section is a map from kinds to lists.
 std::optional<std::int64_t> list_of_constants(const Json& metadata) {
   const Json* nodes = member(&metadata, "nodes");
   const Json* root = element(nodes, integer(member(&metadata, "root")).value_or(-1));
@@ -59,7 +59,7 @@ std::optional<std::int64_t> list_of_constants(const Json& metadata) {
   return std::nullopt;
 }
 
-// Writes as dmlc's JSON writer does: a space behind each comma, short lists of numbers on one line.
+// Prints like dmlc's JSON writer: a space after each comma, short lists of numbers on one line.
 void append_text(std::string& to, std::string_view text) { append_json_text(to, text, "\"\\nrt"); }
 void append_real(std::string& to, double number) { to += format_real(number); }
 constexpr JsonStyle kStyle{"{", "[", append_text, append_real};
@@ -241,7 +241,7 @@ std::string print_metadata(const Json& metadata, const std::vector<std::int64_t>
     for (const std::int64_t index : constants) {
       if (const Json* entry = element(data, index)) moved.push_back(*entry);
     }
-    // Found as constants, written in the copy.
+    // Located through the const accessors, modified in the copy.
     auto* copy = const_cast<Json*>(member(element(member(&ordered, "nodes"), *list), "data"));
     if (copy != nullptr && moved.size() == constants.size())
       copy->value.emplace<Json::Array>(std::move(moved));

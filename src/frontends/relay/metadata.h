@@ -10,15 +10,15 @@
 
 namespace tenon::relay {
 
-/// The section behind `#[metadata]` in the reference's own way of writing JSON. `constants` says
-/// which entry of `relay.Constant` comes to stand at each index.
+/// Prints the section after `#[metadata]` in the reference's JSON style. `constants` lists the
+/// entry of `relay.Constant` for each index.
 std::string print_metadata(const Json& metadata, const std::vector<std::int64_t>& constants);
 
-/// The elements of `meta[relay.Constant][index]`, or nothing if the section does not hold them.
-/// Throws Error where it holds something that is no array.
+/// Returns the elements of `meta[relay.Constant][index]`; nullopt if the section lacks them. Throws
+/// Error for an entry that is not an array.
 std::optional<Constant> metadata_constant(const Json& metadata, std::int64_t index);
 
-/// A section that holds these constants.
+/// Builds a section with these constants.
 Json make_metadata(const std::vector<Constant>& constants);
 
 }  // namespace tenon::relay

@@ -10,9 +10,9 @@
 namespace tenon::relay {
 namespace {
 
-// Attributes in the order of declaration; one without a value is required. `"name name"` lines
-// share what follows. Those with a `?` are three, for as many spatial axes: `1*` is a number for
-// each, `@` their letters.
+// Attributes in the order of declaration; one without a value is required. A row may have several
+// names. `?` in a name expands to 1, 2 and 3 spatial axes: `1*` is a number per axis, `@` their
+// letters.
 struct Row {
   std::string_view names;
   std::size_t least, most;

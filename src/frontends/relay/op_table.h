@@ -11,12 +11,11 @@ namespace tenon::relay {
 
 struct AttributeDef {
   std::string name;
-  /// none: always printed
+  /// nullopt: always printed
   std::optional<AttributeValue> default_value;
 };
 
-/// What Relay declares of an operator: how many arguments and which attributes, in the order they
-/// are printed in.
+/// Relay's declaration of an operator: number of arguments, and attributes in printing order.
 struct OperatorDef {
   std::string name;
   std::size_t least_arguments = 0, most_arguments = 0;
@@ -25,7 +24,7 @@ struct OperatorDef {
   const AttributeDef* find_attribute(std::string_view attribute) const;
 };
 
-/// Null for an operator that is not in the table.
+/// Returns null for an unknown operator.
 const OperatorDef* find_operator(std::string_view name);
 
 }  // namespace tenon::relay

@@ -97,7 +97,8 @@ class Parser {
   void parse_metadata() {
     const Token token = cursor_.peek();
     if (token.kind != Token::Kind::Metadata) return;
-    // The JSON is read as part of the whole text, so that messages count lines from its start.
+    // The JSON is parsed as part of the whole text, so that error positions count lines from its
+    // start.
     module_.metadata_position = static_cast<std::size_t>(token.text.data() - cursor_.text().data());
     try {
       module_.metadata = parse_json(token.text, cursor_.source());
@@ -108,7 +109,7 @@ class Parser {
     cursor_.next();
   }
 
-  // Behind the name, or `fn`.
+  // Parses after the name, or after `fn`.
   ExprId parse_function(std::size_t position) {
     const TokenCursor::Level level(cursor_);
     Expr function = named(Expr::Kind::Function, "", position);
@@ -131,7 +132,7 @@ class Parser {
     return module_.add(std::move(function));
   }
 
-  // An expression without a function around it: of what it takes from outside.
+  // Parses an expression outside of a function, whose free variables become parameters.
   ExprId parse_open_expression() {
     Expr function = named(Expr::Kind::Function, "", cursor_.position());
     scopes_.open_owner();
@@ -170,13 +171,13 @@ class Parser {
     cursor_.expect(")", "behind parameters");
   }
 
-  // A variable that comes into being: its name and type.
+  // Parses the declaration of a variable: its name and type.
   ExprId parse_variable() {
     if (cursor_.peek().kind != Token::Kind::Local)
       throw cursor_.error("expected a variable, as %x");
     Expr variable = named(Expr::Kind::Variable, cursor_.peek().text, cursor_.position());
     cursor_.next();
-    std::vector<Token> comments;  // where no type stands between
+    std::vector<Token> comments;  // without a type in between
     while (const Token* comment = cursor_.take_comment()) comments.push_back(*comment);
     variable.device = parse_device();
     if (cursor_.take(":")) variable.annotation = parse_type(cursor_);
@@ -186,7 +187,7 @@ class Parser {
     return id;
   }
 
-  // Where a planner put a parameter, which is no matter of the graph: kept as it stands.
+  // Keeps a planner's device annotation verbatim, which does not affect the graph.
   std::string parse_device() { return cursor_.is_sign("{") ? take_balanced(cursor_) : ""; }
 
   ExprId parse_braces() {
@@ -201,7 +202,8 @@ class Parser {
     std::size_t position;
   };
 
-  // At the word `let`. The value does not see the variable; the caller declares that behind it.
+  // Parses from the word `let`. The variable is not visible in its value; the caller declares it
+  // afterwards.
   PendingLet parse_let() {
     PendingLet let;
     let.position = cursor_.position();
@@ -224,8 +226,8 @@ class Parser {
     scopes_.declare(module_.at(let.variable).name, let.variable);
   }
 
-  // Lines and the expression they lead to, in the open scope, up to what closes it. An expression
-  // with a semicolon behind it is computed and has no name.
+  // Parses lines and the final expression in the open scope, up to the closing bracket. An
+  // expression with a semicolon is an unnamed line.
   ExprId parse_block(std::string_view close) {
     const TokenCursor::Level level(cursor_);
     std::vector<PendingLet> lets;
@@ -300,7 +302,7 @@ class Parser {
   }
 
   ExprId parse_postfix() {
-    // What stands behind a reference is not about the line it refers to.
+    // A comment after a reference does not belong to the referenced line.
     const Token::Kind first = cursor_.peek().kind;
     bool is_reference = first == Token::Kind::Graph || first == Token::Kind::Local;
     ExprId expr = parse_atom();
@@ -407,7 +409,7 @@ class Parser {
     throw cursor_.error("expected an expression");
   }
 
-  // Numbers at the end of what nobody is called are fields of a tuple.
+  // A numeric suffix of an unknown name is a tuple field.
   ExprId parse_local(const Token& token) {
     std::string name(token.text);
     std::vector<std::int64_t> fields;
@@ -502,7 +504,7 @@ class Parser {
     return module_.add(std::move(tuple));
   }
 
-  // The first value is still read outside of the brackets' block: its lines stand before them.
+  // The first value is parsed outside of the bracketed block: its lines precede the block.
   ExprId parse_bracketed_let() {
     const TokenCursor::Level level(cursor_);
     const PendingLet let = parse_let();
@@ -537,7 +539,7 @@ class Parser {
     return module_.add(std::move(expr));
   }
 
-  // Comments directly behind an expression say its type and where it came from.
+  // Comments directly after an expression state its type and source.
   void attach_comments(ExprId id) {
     while (const Token* comment = cursor_.take_comment())
       attach_comment(module_, id, *comment, cursor_);
@@ -577,7 +579,7 @@ class Parser {
 }  // namespace
 
 Module parse_module(std::string_view text, std::string_view source) {
-  // Before `#[version = …]`, the first line was the version alone.
+  // Before `#[version = …]`, the first line was only the version.
   const std::size_t begin = std::min(text.find_first_not_of(" \t\r\n"), text.size());
   if (!text.substr(begin).starts_with("v0.0.")) {
     const std::vector<Token> tokens = tokenize(text, source);

@@ -6,8 +6,8 @@
 
 namespace tenon::relay {
 
-/// Reads a whole text. Throws Error with line and column: of kind Unsupported for parts of the
-/// language that have no tensors in them (data types, matching, references).
+/// Parses a whole text. Throws Error with line and column: of kind Unsupported for language
+/// features without tensors (data types, matching, references).
 Module parse_module(std::string_view text, std::string_view source);
 
 }  // namespace tenon::relay

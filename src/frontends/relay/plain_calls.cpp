@@ -9,7 +9,7 @@ namespace {
 
 using Use = PlainCall::Use;
 
-// Those of two operands take them of one type.
+// Binary operators require equal operand types.
 std::span<const PlainCall> elementwise_calls() {
   static const std::vector<PlainCall> rows = {
       {"exp", "exp"},
@@ -61,7 +61,7 @@ std::span<const PlainCall> elementwise_calls() {
       {"bitwise_xor", "bit_xor"},
       {"left_shift", "shift_left"},
       {"right_shift", "shift_right"},
-      // Synonyms, and those that Tenon's word does not always stand for.
+      // Synonyms, and operators that equal Tenon's only for some attributes.
       {"fast_exp", "exp", {}, Use::Read},
       {"fast_tanh", "tanh", {}, Use::Read},
       {"fast_erf", "erf", {}, Use::Read},

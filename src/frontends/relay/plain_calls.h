@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-// Relay's word and Tenon's for what means the same, both ways.
+// Equivalent operators of Relay and Tenon, for both directions.
 namespace tenon::relay {
 
 struct PlainAttr {
@@ -17,19 +17,19 @@ struct PlainAttr {
   PlainAttr(const char* ours, const char* theirs) : tenon(ours), relay(theirs) {}
 };
 
-/// An operator of the same operands, but for names.
+/// An operator with equal operands up to names.
 struct PlainCall {
   enum class Use : std::uint8_t { Both, Read, Written };
   const char *relay, *tenon;
   std::vector<PlainAttr> attrs = {};
-  /// Read: one of Relay's other words. Written: what Relay says may also be something else.
+  /// Read: a synonym in Relay. Written: Relay's operator has other meanings as well.
   Use use = Use::Both;
 };
 
 void add_plain_handlers(Handlers& handlers);
 void add_plain_exports(ExportRules& rules);
 
-/// The arguments of an operator on two tensors, which have to be of one type.
+/// Returns the arguments of a binary operator, which must have one type.
 std::vector<Var> alike_arguments(const CallImport& call);
 
 }  // namespace tenon::relay

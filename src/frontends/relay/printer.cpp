@@ -53,12 +53,12 @@ class Printer {
   struct State {
     std::uint32_t uses = 0;
     bool is_visited = false;
-    std::string text;  // until the node is read, what stands on its line; then its name
+    std::string text;  // text of its line until the first use; afterwards its name
     bool is_named = false;
   };
   State& state(ExprId id) { return states_[id.index()]; }
 
-  // Only what a function reaches counts: lines that nobody reads are not printed.
+  // Counts uses from the functions; unreachable lines are not printed.
   void count_uses() {
     std::vector<bool> is_seen(module_.exprs.size());
     std::vector<ExprId> open;
@@ -94,7 +94,7 @@ class Printer {
     return "{\n" + indented(print_block(block, body)) + "\n}";
   }
 
-  // Names a variable; gives the text that introduces it.
+  // Names a variable; returns the text that declares it.
   std::string declare(ExprId id) {
     const Expr& variable = module_.at(id);
     std::string name = "%";
@@ -155,7 +155,7 @@ class Printer {
     const Expr& expr = module_.at(id);
     switch (expr.kind) {
       case Expr::Kind::Variable:
-        return "";  // a free one; see `reference`
+        return "";  // free variable; see `reference`
       case Expr::Kind::Constant:
         numbering_.constants.push_back(id);
         return concat("meta[relay.Constant][", numbering_.constants.size() - 1, "]");
@@ -210,7 +210,7 @@ class Printer {
     return text;
   }
 
-  // Those that are not at their default, in the order the operator declares them.
+  // Returns attributes that differ from their defaults, in declaration order.
   static std::vector<Attribute> printed_attributes(const Expr& call, const Expr& callee) {
     const OperatorDef* def =
         callee.kind == Expr::Kind::Operator ? find_operator(callee.name) : nullptr;
@@ -227,7 +227,8 @@ class Printer {
     return printed;
   }
 
-  // What another node shows of this one. The first time, that gives the node its line.
+  // Returns the text by which other nodes refer to this one. At the first use, prints the node's
+  // line.
   std::string reference(ExprId id) {
     const Expr& expr = module_.at(id);
     State& known = state(id);
@@ -247,7 +248,7 @@ class Printer {
     return state(id).text;
   }
 
-  // The node itself where nobody else reads it and it stands in this block, else its reference.
+  // Returns the node's expression if it has a single use in this block, else its reference.
   std::string inlined(ExprId id, BlockId block) {
     const Expr& expr = module_.at(id);
     const bool may_stand_here =
@@ -271,7 +272,7 @@ class Printer {
     return text.empty() ? "" : concat(" /*", text, " */");
   }
 
-  // The stated type, or what follows from those directly below.
+  // Returns the stated type, or the type inferred from direct operands.
   std::optional<RelayType> type_of(const Expr& expr) const {
     if (expr.type) return expr.type;
     if (expr.kind == Expr::Kind::Variable) return expr.annotation;
@@ -297,7 +298,7 @@ class Printer {
     return RelayType::tuple(std::move(parts));
   }
 
-  // Which entry of the metadata each printed constant has.
+  // Metadata entry of each printed constant.
   std::vector<std::int64_t> original_indices() const {
     std::vector<std::int64_t> indices;
     for (const ExprId id : numbering_.constants) indices.push_back(module_.at(id).index);

@@ -8,7 +8,7 @@
 
 namespace tenon::relay {
 
-/// What the reference's printer gives out as it goes.
+/// Numbers that the reference's printer assigns.
 struct Numbering {
   /// the node of `%0`, `%1`, …
   std::vector<ExprId> lines;
@@ -16,8 +16,8 @@ struct Numbering {
   std::vector<ExprId> constants;
 };
 
-/// The text of a module, as the reference's printer writes it: a line for a node when it is first
-/// read, constants numbered as they are visited. `numbering` takes what got which number.
+/// Prints a module like the reference's printer: a line per node at its first use, constants
+/// numbered in visiting order. `numbering` receives the assigned numbers.
 std::string print_module(const Module& module, CommentStyle style, Numbering* numbering = nullptr);
 
 }  // namespace tenon::relay

@@ -8,21 +8,19 @@
 
 namespace tenon::relay {
 
-/// One graph in the making, the whole or the body of a branch, and what it takes from around it.
+/// A graph under construction, the main one or the body of a branch, and its captured outer values.
 class Region {
  public:
   explicit Region(Builder& builder, Region* around = nullptr)
       : builder_(builder), around_(around) {}
 
   Builder& builder() const { return builder_; }
-  /// The value in this graph; one from around becomes an input, the same each time.
+  /// Returns the value in this graph; an outer value becomes an input once.
   Var local(Var value);
-  /// Makes inputs for all that another branch takes in, in the same order.
+  /// Adds inputs for all captures of another branch, in the same order.
   void capture_all(const Region& other);
-  const std::vector<Var>& captured() const {
-    return captured_;
-    /// as the graph around names them
-  }
+  /// outer values
+  const std::vector<Var>& captured() const { return captured_; }
 
   Var find_constant(ExprId constant) const;
   void add_constant(ExprId constant, Var value) { constants_[constant] = value; }

@@ -8,7 +8,7 @@
 namespace tenon::relay {
 namespace {
 
-// The nodes behind a value whose types it decides, as long as types change.
+// Propagates types to readers until they stop changing.
 void infer_readers(Graph& graph, ValueId changed) {
   std::vector<ValueId> open{changed};
   while (!open.empty()) {
@@ -36,15 +36,15 @@ bool try_relabel(Graph& graph, ValueId value, const TensorType& labelled) {
     infer_readers(graph, value);
     return true;
   } catch (const Error&) {
-    // Whatever followed from the layout follows from its absence again.
+    // Removes the layouts that were inferred from this one.
     graph.set_type(value, before);
     infer_readers(graph, value);
     return false;
   }
 }
 
-// What decides the layout of a value: an operator of one operand that does not care passes on
-// whatever it reads.
+// Returns the value that determines a layout: unary layout-agnostic operators forward their
+// operand's.
 ValueId source_of_layout(const Graph& graph, ValueId value) {
   while (const NodeId producer = graph.value(value).producer) {
     const Node& node = graph.node(producer);

@@ -9,14 +9,14 @@
 
 namespace tenon::relay {
 
-/// Which names mean what while a text is read: variables and numbered lines, each visible to the
-/// end of its block.
+/// Name bindings during parsing: variables and numbered lines, each visible until the end of its
+/// block.
 class Scopes {
  public:
   struct Bound {
     ExprId expr;
     std::size_t position = 0;
-    /// how many blocks were open
+    /// number of open blocks
     std::size_t depth = 0;
   };
 
@@ -25,13 +25,13 @@ class Scopes {
   BlockId block() const { return open_.empty() ? BlockId() : open_.back().block; }
   std::size_t depth() const { return open_.size(); }
 
-  /// A variable may hide another of its name.
+  /// A variable may shadow another of its name.
   void declare(const std::string& name, ExprId variable);
   ExprId find_variable(const std::string& name) const;
   void bind(std::int64_t number, Bound bound);
   const Bound* find_number(std::int64_t number) const;
 
-  /// An if or function begins; it ends with the lines outside that were read in it, each once.
+  /// Begins an if or function; ends with the list of outer lines that it captured, each once.
   void open_owner() { owners_.push_back({open_.size(), {}, {}}); }
   std::vector<ExprId> close_owner();
   void note_use(const Bound& bound);

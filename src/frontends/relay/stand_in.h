@@ -8,11 +8,11 @@ namespace tenon::relay {
 
 Constant scalar_value(const Expr& scalar);
 
-/// The elements of a constant: those of the metadata, or numbers made up for its role that follow
-/// from its index alone. Throws Error where nothing says what it is.
+/// Returns the elements of a constant: those of the metadata, or numbers seeded for its role by its
+/// index. Throws Error for a constant without a type.
 Constant constant_value(const Module& module, const Expr& constant, const WeightRole& role);
 
-/// Zeros of a type, to go on with where an operator is not known; nothing where an extent is not.
+/// Returns placeholder zeros of a type after an unknown operator; nullopt for unknown extents.
 std::optional<Meaning> blank_of(const RelayType& type, Builder& builder);
 
 }  // namespace tenon::relay

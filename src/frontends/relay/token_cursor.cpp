@@ -101,7 +101,7 @@ AttributeValue real_literal(TokenCursor& cursor, std::string_view digits, std::s
   if (!read) throw cursor.error("this is no number");
   const bool is_special = !(digits.front() >= '0' && digits.front() <= '9');
   const std::string dtype = suffix == "f64" ? "float64" : suffix == "f16" ? "float16" : "float32";
-  // An attribute is a double whatever its suffix says, so the value is kept in full here.
+  // An attribute is a double regardless of its suffix, so the value keeps full precision.
   const double value = is_negative ? -*read : *read;
   const double limit = dtype == "float64" ? std::numeric_limits<double>::max()
                        : dtype == "float16"

@@ -10,20 +10,20 @@
 
 namespace tenon::relay {
 
-/// How deep a text may nest.
+/// Maximum nesting of a text.
 inline constexpr int kMaxDepth = 150;
 
-/// Goes through tokens; comments are stepped over unless somebody asks for them.
+/// Cursor over tokens; skips comments unless they are requested.
 class TokenCursor {
  public:
-  /// `text` is the whole text that positions count in; all outlive the cursor. `offset` is where
-  /// the tokens' own text starts in it.
+  /// `text` is the whole text, to which positions refer; all must outlive the cursor. `offset` is
+  /// the start of the tokens' own text in it.
   TokenCursor(const std::vector<Token>& tokens, std::string_view text, std::string_view source,
               std::size_t offset = 0)
       : tokens_(tokens), text_(text), source_(source), offset_(offset) {}
 
   const Token& peek();
-  /// The token behind that.
+  /// Returns the token after the next one.
   const Token& peek_second();
   const Token& next();
   bool is_sign(std::string_view sign);
@@ -31,18 +31,18 @@ class TokenCursor {
   bool take(std::string_view sign);
   bool take_word(std::string_view word);
   void expect(std::string_view sign, std::string_view where);
-  /// The comment that comes before any other token, or null.
+  /// Returns the next token if it is a comment, or null.
   const Token* take_comment();
 
   std::size_t position() { return peek().position + offset_; }
   std::string place(std::size_t position) const;
-  /// An error at the next token, which it shows.
+  /// Returns an error at the next token, with its text.
   Error error(std::string summary);
   Error error_at(std::size_t position, std::string summary) const;
   std::string_view text() const { return text_; }
   std::string_view source() const { return source_; }
 
-  /// Holds one level of nesting; refuses too many.
+  /// RAII guard of one nesting level; throws beyond the limit.
   class Level {
    public:
     explicit Level(TokenCursor& cursor);
@@ -63,15 +63,15 @@ class TokenCursor {
 
 RelayType parse_type(TokenCursor& cursor);
 AttributeValue parse_attribute_value(TokenCursor& cursor);
-/// From the bracket that comes next to the one that closes it, as it stands.
+/// Consumes a balanced bracket and returns its text verbatim.
 std::string take_balanced(TokenCursor& cursor);
-/// At the word `meta`.
+/// Parses from the word `meta`.
 MetaReference parse_meta_reference(TokenCursor& cursor);
-/// `inff`, `nanf64` and the like: how the printer writes numbers that have no digits.
+/// `inff`, `nanf64` and similar: the printer's texts of non-finite numbers.
 bool is_special_real(std::string_view word);
-/// A number literal with its suffix.
+/// Parses a number literal with its suffix.
 AttributeValue parse_number(TokenCursor& cursor);
-/// Whether Tenon has such elements.
+/// Returns whether Tenon has the element type.
 bool is_dtype(std::string_view name);
 
 }  // namespace tenon::relay

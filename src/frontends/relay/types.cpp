@@ -28,7 +28,7 @@ constexpr std::array kNames = {
     Name{DType::U8, "uint8"},
     Name{DType::U4, "uint4"},
     Name{DType::Bool, "bool"},
-    // Not TVM's of that time: words of other systems, for what Tenon writes of its own.
+    // Names of other systems for types that TVM lacked at that time.
     Name{DType::F8E4M3FN, "float8_e4m3fn"},
     Name{DType::F8E5M2, "float8_e5m2"},
     Name{DType::F8E4M3FNUZ, "float8_e4m3fnuz"},

@@ -9,13 +9,13 @@
 
 namespace tenon::relay {
 
-/// Relay's name of an element type: "float32" for f32. Empty where Relay has none.
+/// Relay's name of an element type: "float32" for f32. Empty for types that Relay lacks.
 std::string dtype_name(DType dtype);
 std::optional<DType> to_dtype(std::string_view name);
 
-/// The type of a tensor as Relay writes it: extents that are not numbers are `?`, layouts unsaid.
+/// Converts a tensor type to Relay's: symbolic extents are `?`, layouts are dropped.
 RelayType to_relay(const TensorType& type);
-/// And back: a `?` of the tensor called `name` is a symbol of its own.
+/// Converts a type from Relay: a `?` of the tensor called `name` becomes a new symbol.
 TensorType from_relay(const RelayType& type, const std::string& name);
 
 }  // namespace tenon::relay

@@ -13,8 +13,7 @@ Integers or_all(Integers numbers, std::size_t count, std::int64_t value) {
   return numbers;
 }
 
-// Pads of the modes that ask for a result of a size, and those that a transposed convolution's
-// stated shape leaves.
+// Explicit pads for auto-pad modes and for the stated shape of a transposed convolution.
 Integers resolved_pads(const ExportNode& node, const ImageText& image, const Integers& kernel,
                        const WindowText& window) {
   const std::string mode = node.text("auto_pad");

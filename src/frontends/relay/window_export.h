@@ -6,7 +6,7 @@
 
 namespace tenon::relay {
 
-/// How Relay words an image: its layout and spatial axes.
+/// Relay's attributes of an image: layout and spatial axes.
 struct ImageText {
   std::string layout;
   /// spatial axes
@@ -14,16 +14,16 @@ struct ImageText {
   /// of those, in the order D, H, W
   Dims extents;
 };
-/// Refuses images with other than one to three spatial axes.
+/// Refuses images without one to three spatial axes.
 ImageText image_text(const ExportNode& node, const TensorType& image);
 
-/// Windows over an image, with every number written out.
+/// Windows over an image, with all numbers explicit.
 struct WindowText {
   Integers strides, dilations, pads, output_padding;
 };
 WindowText window_text(const ExportNode& node, const ImageText& image, const Integers& kernel);
 
-/// `out_layout`, where the result lies otherwise than the image.
+/// Adds `out_layout` if the result's layout differs from the image's.
 void add_out_layout(const ImageText& image, const TensorType& result,
                     std::vector<ExprBuilder::Named>& attrs);
 

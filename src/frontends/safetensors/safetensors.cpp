@@ -15,7 +15,7 @@ namespace tenon {
 namespace {
 
 constexpr std::size_t kLengthBytes = 8, kAlignment = 8;
-constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // as the format's own readers allow
+constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // limit of the format's own readers
 constexpr std::string_view kMetadata = "__metadata__";
 
 constexpr std::pair<DType, std::string_view> kNames[] = {
@@ -79,7 +79,7 @@ Entry read_entry(std::string_view name, const JsonReader& reader, std::uint64_t 
   return entry;
 }
 
-// Every byte belongs to one tensor.
+// Requires that every byte belongs to one tensor.
 void require_whole(std::vector<Entry> entries, std::uint64_t data_bytes) {
   std::ranges::sort(entries, {},
                     [](const Entry& entry) { return std::pair(entry.begin, entry.end); });

@@ -20,16 +20,16 @@ struct SafeTensors {
   std::map<std::string, std::string> metadata;
 };
 
-/// With an `owner` of the bytes the elements stay where they are if they can. Throws Error for
-/// bytes that are no such file, for elements that overlap, leave gaps or do not fit their shapes.
+/// With an `owner` of the bytes, the elements are not copied if possible. Throws Error for
+/// malformed bytes, and for elements that overlap, leave gaps or contradict their shapes.
 SafeTensors read_safetensors(std::span<const std::byte> bytes,
                              std::shared_ptr<const void> owner = nullptr);
-/// The same for a file, which is mapped.
+/// Maps a file and reads it.
 SafeTensors read_safetensors_file(const std::string& path);
 
-/// Writes them in their order, each aligned to 8 bytes; the same content gives the same bytes. The
-/// file appears only when it is complete. Throws Error for element types that the format has no
-/// name for.
+/// Writes the tensors in their order, each aligned to 8 bytes; the same content gives the same
+/// bytes. The file appears only when it is complete. Throws Error for element types that the format
+/// lacks.
 void write_safetensors_file(const SafeTensors& content, const std::string& path);
 
 }  // namespace tenon

@@ -16,7 +16,7 @@
 namespace tenon::tensorscope {
 namespace {
 
-// Operators that run no kernel of their own on a GPU.
+// Operators without a GPU kernel.
 bool runs_no_kernel(std::string_view op) {
   return op.empty() || op == "Identity" || op == "Reshape" || op == "ExpandDims" ||
          op == "Squeeze" || op == "Shape" || op == "StopGradient" || op == "PreventGradient" ||
@@ -28,7 +28,7 @@ std::optional<std::vector<TensorShape>> infer_row(const Table& table, const Data
                                                   const std::vector<ImageLayout>& layouts,
                                                   const std::map<std::size_t, Windows>& windows) {
   const Row& row = table.rows[at];
-  if (step.ops[at] == kOwnOp) return std::nullopt;  // its note is checked
+  if (step.ops[at] == kOwnOp) return std::nullopt;  // the note is checked instead
   const ImportRule rule = find_import_rule(step.ops[at]);
   if (rule == nullptr || row.inputs.empty() || row.outputs.empty()) return std::nullopt;
   const OpInfo* known = find_tf_op(step.ops[at]);
@@ -52,7 +52,7 @@ std::optional<std::vector<TensorShape>> infer_row(const Table& table, const Data
     const TensorType& type = build.type(value).tensor();
     shapes.push_back({std::string(element_word(type.dtype)), constants(type.dims)});
     if (shapes.size() > row.outputs.size()) break;
-    // Where TensorFlow has two words for a type, the table's is as good.
+    // TensorFlow has two names for some types; accepts both.
     const TensorShape& said = row.outputs[std::min(shapes.size(), row.outputs.size()) - 1];
     if (find_element(said.element)->dtype == type.dtype) shapes.back().element = said.element;
   }
@@ -137,14 +137,14 @@ class Checker {
       findings_.hold("every result is read");
     } else if (std::ranges::none_of(row.outputs, [&](const TensorShape& output) {
                  return doubtful_shapes_.contains(
-                     to_string(output));  // its reader may be another's
+                     to_string(output));  // its reader may belong to another output
                })) {
       findings_.miss("every result is read", place(at, 0), row.node,
                      "a node whose result is read: a step has no others");
     }
   }
 
-  // Names that tell of another node: it has a row, unless everything of it was folded away.
+  // A name that refers to another node requires that node's row, unless it was folded away.
   void check_named(std::size_t at) {
     const Row& row = table_.rows[at];
     const auto require = [&](std::string_view node) {
@@ -155,7 +155,7 @@ class Checker {
     if (const auto transpose = layout_transpose(row.node)) {
       require(transpose->node);
       if (!transpose->ordinal) return;
-      // One for each reader behind a node, whichever comes first.
+      // One transpose per reader of a node, in any order.
       const bool is_fresh =
           ordinals_.emplace(std::string(transpose->node), *transpose->ordinal, transpose->input)
               .second;
@@ -192,7 +192,7 @@ class Checker {
     }
   }
 
-  // A tensor that is read on another device has been copied there.
+  // A tensor that is read on another device must have a copy there.
   void check_crossing(std::size_t at, std::size_t input, const Row& from) {
     const Row& row = table_.rows[at];
     const bool is_from_gpu = from.device.type == "GPU", is_to_gpu = row.device.type == "GPU";
@@ -213,7 +213,7 @@ class Checker {
         found != copies_.end() &&
         (has(wanted) || (wanted == CopyKind::DeviceToDevice && has(CopyKind::PeerToPeer)));
     const auto where = place(at, device_field(row));
-    const bool is_read = last_part(row.node) == "read";  // stands beside its variable
+    const bool is_read = last_part(row.node) == "read";  // placed with its variable
     findings_.require(is_copied || (wanted == CopyKind::HostToHost && !is_read),
                       "device of what is read", where, to_string(row.device),
                       concat(to_string(from.device), ", as '", from.node, "' (input ", input,
@@ -239,7 +239,7 @@ class Checker {
     }
   }
 
-  // A gradient has the shape of what it is the gradient of.
+  // A gradient has the shape of its forward tensor.
   void check_gradient(std::size_t at) {
     const Row& row = table_.rows[at];
     const auto gradient = gradient_name(row.node);
@@ -257,7 +257,7 @@ class Checker {
       return;
     const TensorShape& said = row.outputs[0];
     const TensorShape& of = node.inputs[input];
-    // The layouts of the two may differ: then one is a permutation of the other.
+    // The two layouts may differ: then the shapes are permutations of each other.
     const bool is_permuted =
         !(said == of) && step_.ops[at] != "Conv2DBackpropFilter" && is_image_of(said, of);
     findings_.compare("gradient's shape", place(at, output_field(row, 0)), to_string(said),
@@ -296,7 +296,7 @@ class Checker {
                       readers.empty() ? "that of a reader" : readers);
   }
 
-  // The control edges of a folded shape are what its node read: the forward node's inputs.
+  // The control edges of a folded shape are its node's operands: the forward node's inputs.
   void check_constant(std::size_t at) {
     const Row& row = table_.rows[at];
     if (row.node == permutation_name(true) || row.node == permutation_name(false)) {
@@ -331,8 +331,8 @@ class Checker {
     }
   }
 
-  // A node that gives shapes has an output for each input of the forward node; a gradient by one
-  // asks for the shape of that one.
+  // A shape node has an output per input of the forward node; a gradient by one input reads the
+  // shape of that one.
   void check_port(std::size_t at, const FoldedShape& folded, const Row& forward) {
     std::int64_t should =
         folded.port < static_cast<std::int64_t>(forward.inputs.size()) ? folded.port : 0;
@@ -398,7 +398,7 @@ class Checker {
       findings_.compare("operator of a stream", place(at, 0), row.op, told);
   }
 
-  // What Tenon says of a node has the shapes of its row.
+  // The record in a note must have the shapes of its row.
   void check_note(std::size_t at) {
     const Row& row = table_.rows[at];
     const auto node = static_cast<std::size_t>(table_.find_node(row.node));
@@ -426,7 +426,7 @@ class Checker {
     }
   }
 
-  // "Relu" where there is a node gradients/NAME_grad/ReluGrad.
+  // "Relu" if the table has a node gradients/NAME_grad/ReluGrad.
   std::string forward_op_by_gradient(const std::string& name) const {
     for (const std::string_view op :
          {"Relu", "MaxPool", "AvgPool", "LRN", "Tanh", "Sigmoid", "Elu", "Relu6"}) {
@@ -455,14 +455,14 @@ class Checker {
     } else {
       check_target(at, node);
     }
-    if (!row.edge) return;  // a node may copy within its device as it likes
+    if (!row.edge) return;  // copies within a device are unrestricted
     const bool is_from_host =
         row.copy == CopyKind::HostToDevice || row.copy == CopyKind::HostToHost;
     findings_.compare("kind of a copy", place(at, 0), is_from_host ? "from the host" : "from a GPU",
                       std::string(node.device.type == "GPU" ? "from a GPU" : "from the host"));
   }
 
-  // A copy to a GPU is recorded there, or on the GPU it comes from.
+  // A copy to a GPU is recorded there, or on the source GPU.
   void check_target(std::size_t at, const Row& node) {
     const Row& row = table_.rows[at];
     const auto [found, is_new] = targets_.try_emplace(row.node);

@@ -5,7 +5,7 @@
 
 namespace tenon::tensorscope {
 
-/// Computes again what the table claims: every shape from its producer and by Tenon's inference,
+/// Recomputes the claims of the table: every shape from its producer and by Tenon's inference,
 /// bytes of copies, devices, numbers of fetches, names of transposes and streams.
 Findings check_table(const Table& table, const DataFlow& step);
 

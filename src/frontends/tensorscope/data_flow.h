@@ -9,51 +9,51 @@
 
 namespace tenon::tensorscope {
 
-/// Why a node is said to read a tensor: a table tells only the shapes of what is read.
+/// Evidence for an edge of the data flow: a table only states the shapes of operands.
 enum class Evidence : std::uint8_t {
-  /// nothing in the table has that shape at that place
+  /// no value of that shape is available
   None,
-  /// TensorFlow's names say so
+  /// TensorFlow's naming rules
   Name,
-  /// control edges that a folded shape kept say so
+  /// control edges of a folded shape
   Control,
-  /// it follows from what the gradients' operators read
+  /// operands of gradient operators
   Gradient,
-  /// nothing else has the shape
+  /// the only value of that shape
   OnlyOne,
-  /// several have the shape; one was preferred
+  /// preferred among several values of that shape
   Chosen,
 };
 
 struct Source {
-  /// of a node or feed; -1: nothing found
+  /// of a node or feed; -1: not found
   std::int64_t row = -1;
   std::size_t port = 0;
   Evidence evidence = Evidence::None;
-  /// Chosen: among how many
+  /// Chosen: number of candidates
   std::size_t candidates = 0;
 };
 
-/// Stands for TensorFlow's operator of a node that a note says is Tenon's own.
+/// Stands for TensorFlow's operator of a node that a note declares to be native.
 inline constexpr std::string_view kOwnOp = "tenon";
 
-/// The data flow of a table, which it does not hold but mostly determines.
+/// Data flow of a table, reconstructed: the table omits the edges but mostly determines them.
 struct DataFlow {
-  /// TensorFlow's operator of each node's row; "" if not known
+  /// TensorFlow's operator of each node's row; "" if unknown
   std::vector<std::string> ops;
-  /// by what a scope usually holds
+  /// assumed from the usual operators of a scope
   std::vector<bool> is_op_assumed;
   /// of each data input of each row
   std::vector<std::vector<Source>> sources;
-  /// rows of nodes and feeds: everything is made before it is read
+  /// rows of nodes and feeds in topological order
   std::vector<std::size_t> order;
 };
 
-/// Finds the data flow from names, shapes, control edges and the signatures of TensorFlow's
-/// gradients: one acyclic flow, the same each time. Never fails: what it cannot tell it says.
+/// Reconstructs an acyclic data flow from names, shapes, control edges and the signatures of
+/// TensorFlow's gradients, deterministically. Never fails: unresolved inputs are marked.
 DataFlow reconstruct(const Table& table);
 
-/// Whether a row computes: neither a constant nor a variable, nor the reading of one.
+/// Returns whether a row computes, in contrast to constants, variables and reads of variables.
 bool is_compute(const Table& table, const DataFlow& step, std::size_t row);
 
 }  // namespace tenon::tensorscope

@@ -119,7 +119,8 @@ class Describer {
     }
   }
 
-  // Behind the optimiser's transposes, and without its shapes and permutations.
+  // Operands of a row, traced through the optimiser's transposes, without folded shapes and
+  // permutations.
   std::string sources_text(std::size_t at) const {
     std::string text;
     for (Source source : step_.sources[at]) {
@@ -182,7 +183,7 @@ class Describer {
 
   bool is_lrn(std::size_t at) const { return step_.ops[at] == "LRN" || step_.ops[at] == "LRNGrad"; }
 
-  // Why the optimiser left a transpose where it is.
+  // Reason that the optimiser kept a transpose.
   std::string reason_of_transpose(std::size_t at) const {
     constexpr std::string_view lrn = "around LRN, which has NHWC kernels only";
     if (layout_transpose(table_.rows[at].node)->to_nchw) {
@@ -312,7 +313,7 @@ class Describer {
 
 std::int64_t bytes_moved(const Row& row) {
   std::int64_t bytes = 0;
-  // A table may claim sizes that no machine has; the sum only has to stay defined.
+  // Saturates: a table may claim impossible sizes.
   const auto add = [&](const TensorShape& shape) {
     if (__builtin_add_overflow(bytes, shape.byte_count(), &bytes)) bytes = INT64_MAX;
   };

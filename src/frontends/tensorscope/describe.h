@@ -8,7 +8,7 @@
 
 namespace tenon::tensorscope {
 
-/// What the table says, for someone who has never seen one.
+/// Describes the table for readers new to the format.
 Page describe_table(const Table& table, const DataFlow& step, std::string_view source);
 
 /// Bytes that a row reads and writes, by its shapes.

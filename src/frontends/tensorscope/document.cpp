@@ -8,7 +8,7 @@
 
 namespace tenon::tensorscope {
 
-DocumentFormat document_format();  // declared by frontends/list.inc for the others
+DocumentFormat document_format();  // frontends/list.inc declares it for other files
 
 namespace {
 
@@ -31,7 +31,7 @@ class NodeTable : public Document {
   std::string source_;
 };
 
-// "name, (shape) or ^name, …, TYPE, number".
+// Matches "name, (shape) or ^name, …, TYPE, number".
 bool is_like_a_row(std::string_view line) {
   const std::size_t first = line.find(", ");
   const std::size_t last = line.rfind(", ");
@@ -48,8 +48,7 @@ bool is_like_a_row(std::string_view line) {
              std::string_view::npos;
 }
 
-// One sound row among the first few is enough, so that a damaged file is told what is wrong with
-// it.
+// One valid row among the first few suffices, so that a damaged file gets specific error messages.
 bool recognises(std::string_view head) {
   for (int line = 0; line < 4; ++line) {
     const std::size_t end = head.find('\n');

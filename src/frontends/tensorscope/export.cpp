@@ -16,7 +16,7 @@
 namespace tenon::tensorscope {
 namespace {
 
-// Where a value of the graph comes from in the table.
+// Source of a graph's value in the table.
 struct Origin {
   std::string row;  // empty: not in the table
   std::size_t port = 0;
@@ -24,7 +24,7 @@ struct Origin {
   Device device;
 };
 
-// Nodes that one node of the source became are one row again.
+// Nodes that were imported from one source node become one row again.
 struct Group {
   std::vector<NodeId> nodes;
   NodeId last() const { return nodes.back(); }
@@ -68,7 +68,7 @@ class Exporter {
  private:
   const Type& type(ValueId id) const { return graph_.value(id).type; }
 
-  // TensorFlow's characters only, and a name that no row has.
+  // Returns an unused name with TensorFlow's characters only.
   std::string free_name(std::string_view wanted) {
     std::string name;
     for (const char c : wanted) {
@@ -103,9 +103,9 @@ class Exporter {
     table_.rows.push_back(std::move(row));
   }
 
-  // TensorFlow numbers the edges of the graph it runs: one from source to sink, twice; what nodes
-  // read; control edges; from the source to what reads nothing; to the sink from what nobody reads.
-  // Behind them come fetches, each followed by its edge to the sink.
+  // TensorFlow's numbering of edges: the edge from source to sink, twice; data edges; control
+  // edges; edges from the source to nodes without inputs; edges from nodes without readers to the
+  // sink. Fetches follow, each with its edge to the sink.
   std::int64_t edges_before_fetches() {
     for (const Row& row : table_.rows) read_.insert(row.controls.begin(), row.controls.end());
     std::int64_t count = kSourceToSink + data_edges_;
@@ -133,7 +133,7 @@ class Exporter {
     add_type_note(name, id, {"CPU", 0}, false);
   }
 
-  // A row that says something of another: a note, or the kernel it runs.
+  // Adds a row about another one: a note, or its kernel's stream.
   void add_remark(RowKind kind, const std::string& node, std::string text, const Device& device) {
     Row row;
     row.kind = kind;
@@ -144,7 +144,8 @@ class Exporter {
     add_row(std::move(row));
   }
 
-  // A matrix of one column looks like a vector, and layouts are not told.
+  // Notes a type that the table's shape does not determine: a matrix of one column looks like a
+  // vector, and layouts are missing.
   void add_type_note(const std::string& node, ValueId id, const Device& device, bool is_asked) {
     const TensorType& tensor = type(id).tensor();
     const bool is_column = tensor.rank() == 2 && tensor.dims[1] == Dim(1);
@@ -152,7 +153,7 @@ class Exporter {
       add_remark(RowKind::Note, node, to_string(tensor), device);
   }
 
-  // A copy of a tensor to where it is read; once for each such device.
+  // Adds the copy of a tensor to a device that reads it, once per device.
   void cross(const Origin& from, const Device& to, std::optional<std::int64_t> edge = {}) {
     if (from.row.empty() || from.device == to || (from.device.type != "GPU" && to.type != "GPU"))
       return;
@@ -172,7 +173,7 @@ class Exporter {
     add_row(std::move(row));
   }
 
-  // A folded shape waits for what its node would have read: the forward node's filter and image.
+  // A folded shape has control edges from its node's operands: the forward node's filter and image.
   void add_control_edges() {
     for (Row& row : table_.rows) {
       std::string_view node;
@@ -204,7 +205,7 @@ class Exporter {
     add_row(std::move(row));
   }
 
-  // The text form leaves out the source's name of a node where it is that of its first result.
+  // Restores a node's source name, which the text form omits if it equals that of its first result.
   const std::string& source_name(NodeId id) const {
     if (const auto known = step_names_.find(id); known != step_names_.end()) return known->second;
     const Node& node = graph_.node(id);
@@ -212,7 +213,7 @@ class Exporter {
     return graph_.value(node.results[0]).name;
   }
 
-  // Neighbours with one name of the source's; constants between them do not separate them.
+  // Groups adjacent nodes with one source name; constants between them do not separate them.
   void make_groups() {
     for (const NodeId id : graph_.nodes_in_order()) {
       const Node& node = graph_.node(id);
@@ -234,8 +235,8 @@ class Exporter {
     }
   }
 
-  // Nodes of one gradient may have transposes between them, which passes put there: its group goes
-  // behind those, where none of them reads what is in it.
+  // Passes may insert transposes between the nodes of one gradient: moves its group after those,
+  // unless one of them reads from it.
   bool take_up_group(NodeId id) {
     if (!step_names_.contains(id) || graph_.op_name(id) == "transpose") return false;
     const auto group = std::ranges::find_if(groups_, [&](const Group& each) {
@@ -255,12 +256,12 @@ class Exporter {
     return true;
   }
 
-  // A number within a group, such as the bound of a comparison: no node of the source's.
+  // Returns whether a constant is internal to a group, such as the bound of a comparison.
   bool is_hidden(NodeId constant) const {
     const ValueId value = graph_.node(constant).results[0];
     const std::vector<NodeId>& readers = graph_.readers(value);
     if (readers.empty() || graph_.is_output(value)) return false;
-    // It stands in what is said of its readers.
+    // Contained in the text of its readers.
     if (stands_in_text(graph_, value) &&
         std::ranges::all_of(readers, [&](NodeId reader) { return own_.contains(reader); }))
       return true;
@@ -270,7 +271,8 @@ class Exporter {
            });
   }
 
-  // A reshape that only makes a vector broadcast along channels: TensorFlow's BiasAdd does without.
+  // Returns whether a reshape only broadcasts a vector along channels, which is implicit in
+  // TensorFlow's BiasAdd.
   bool is_bias_shape(const Group& group) {
     const Node& node = graph_.node(group.last());
     if (group.nodes.size() != 1 || graph_.op_name(group.last()) != "reshape") return false;
@@ -290,7 +292,7 @@ class Exporter {
     return true;
   }
 
-  // Weights are variables, which TensorFlow reads through an Identity; numbers are constants.
+  // Weights are variables, read through an Identity; numbers are constants.
   void add_constant(NodeId id) {
     const ValueId value = graph_.node(id).results[0];
     const std::vector<NodeId>& readers = graph_.readers(value);
@@ -326,7 +328,7 @@ class Exporter {
     return inputs[1].extents.size() == 1 && inputs[0].extents.size() >= 2;
   }
 
-  // A constant that TensorFlow's operator reads and Tenon's has as an attribute.
+  // Adds a constant operand for an attribute of Tenon's operator.
   void add_own_constant(Row& row, std::size_t position, std::string_view word,
                         std::vector<std::int64_t> extents) {
     const TensorShape shape{"int32", std::move(extents)};
@@ -381,14 +383,14 @@ class Exporter {
     if (op == "expand" && row.inputs.size() == 1) add_own_constant(row, 1, "shape", {rank});
     if (op == "conv_weight_gradient") add_own_constant(row, 1, "filter_sizes", {rank});
     if (op == "average_pool_gradient") add_own_constant(row, 0, "input_shape", {rank});
-    // TensorFlow's gives the statistics too, twice.
+    // TensorFlow's operator also returns the statistics, twice.
     if (op == "batch_norm") row.outputs.insert(row.outputs.end(), 4, row.inputs[1]);
     if (op == "clip" && is_relu6(graph_, id)) row.inputs.resize(1);
     if (op == "max_pool_gradient") row.inputs.insert(row.inputs.begin() + 1, row.inputs[1]);
     if (op == "lrn_gradient") row.inputs.push_back(row.inputs[0]);
   }
 
-  // Not computed, or read by nobody outside the group.
+  // Returns whether a value is computed and used outside the group.
   bool is_visible(const Group& group, ValueId id) const {
     if (!id) return false;
     if (group.nodes.size() == 1 || graph_.is_output(id)) return true;
@@ -399,7 +401,7 @@ class Exporter {
            });
   }
 
-  // A row of what the node reads and gives, and a note that says what it is.
+  // Adds a row with the node's operands and results, and a note with its record.
   void add_own(NodeId id) {
     const OwnNode own = own_node(graph_, id, [&](ValueId value) {
       const Origin& from = origins_[value];
@@ -440,7 +442,7 @@ class Exporter {
         if (is_visible(group, result)) visible.push_back(result);
       }
     }
-    // The last node's results come first: they are what the row is named for.
+    // Results of the last node come first: the row is named after them.
     std::stable_partition(visible.begin(), visible.end(),
                           [&](ValueId value) { return graph_.value(value).producer == id; });
     for (std::size_t port = 0; port < visible.size(); ++port) {
@@ -453,7 +455,7 @@ class Exporter {
       read_.insert(source->row);
     }
     std::string op = op_of(group, row);
-    // A tensor that a node of the source's reads twice was found once.
+    // The table lists an operand once even if a source node reads it twice.
     const OpInfo* known = is_single || row.inputs.empty() ? nullptr : find_tf_op(op);
     while (known != nullptr && static_cast<int>(row.inputs.size()) < known->inputs)
       row.inputs.push_back(row.inputs.back());
@@ -463,7 +465,7 @@ class Exporter {
       add_convolution_before(id, row, op);
     } else if (is_single && tf_op_name(graph_, id) != op && op != "BiasAdd" && op != "Relu6" &&
                !op.starts_with("Depthwise")) {
-      // A gradient that Tenon has under a more general name: it reads nothing else.
+      // A gradient that Tenon expresses by a more general operator with the same operands.
     } else if (is_single) {
       add_padding_before(id, row);
       add_implied_inputs(id, row);
@@ -473,7 +475,7 @@ class Exporter {
     add_row(std::move(row));
   }
 
-  // A name that ends in an operator's name says what the node is.
+  // Renames a row whose name ends in another operator's name.
   void rename_if_misleading(NodeId id, Row& row) {
     const std::string_view op = graph_.op_name(id);
     const bool has_bias =
@@ -483,7 +485,7 @@ class Exporter {
     if (told == nullptr || told->name == own || (op == "add" && told->name == "Add") ||
         told->name == "Relu6")
       return;
-    if (told->op_class == OpClass::Gradient) return;  // Tenon has no operator of its own for some
+    if (told->op_class == OpClass::Gradient) return;  // Tenon lacks some of them
     const std::string_view scope = scope_of(row.node);
     names_.erase(row.node);
     row.node = free_name(has_bias && !scope.empty() ? concat(scope, "/BiasAdd")
@@ -507,7 +509,8 @@ class Exporter {
     return tf_op_name(graph_, id);
   }
 
-  // TensorFlow's convolution has no bias: it becomes a row of its own, and `row` adds the bias.
+  // TensorFlow's convolution lacks a bias: adds a row for it, and `row` becomes the addition of the
+  // bias.
   void add_convolution_before(NodeId id, Row& row, std::string& op) {
     const bool is_last_part = last_part(row.node) == "BiasAdd";
     Row conv = plain_row(free_name(concat(is_last_part ? scope_of(row.node) : row.node, "/", op)),
@@ -522,7 +525,7 @@ class Exporter {
     add_row(std::move(conv));
   }
 
-  // TensorFlow pads by itself as SAME or not at all; anything else is a Pad of its own.
+  // TensorFlow pads implicitly only as SAME: adds a Pad row for other pads.
   void add_padding_before(NodeId id, Row& row) {
     const auto padding = padding_of_its_own(graph_, id);
     if (!padding) return;
@@ -553,15 +556,15 @@ class Exporter {
   IdMap<ValueId, Origin> origins_;
   std::vector<NodeId> constants_;
   std::vector<Group> groups_;
-  std::unordered_set<NodeId> joined_;  // nodes of groups of several
+  std::unordered_set<NodeId> joined_;  // nodes in groups of several
   std::unordered_set<std::string> names_;
   std::unordered_map<std::string, std::size_t> suffixes_;
   std::set<std::tuple<std::string, std::size_t, Device>> crossed_;
   std::map<std::string, std::vector<std::string>> sources_;  // of compute rows, by name
   std::unordered_map<NodeId, std::string> step_names_;
   bool was_laid_out_ = false;     // by TensorFlow's layout optimiser
-  std::set<std::string> read_;    // names of rows that some node reads
-  std::set<std::int64_t> edges_;  // numbers of edges that were crossed
+  std::set<std::string> read_;    // names of rows with readers
+  std::set<std::int64_t> edges_;  // numbers of copied edges
   static constexpr std::int64_t kSourceToSink = 2;
   std::int64_t data_edges_ = 0, first_fetch_ = 0;
   Table table_;

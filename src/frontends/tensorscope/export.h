@@ -6,11 +6,11 @@
 
 namespace tenon::tensorscope {
 
-/// The table of a step that runs the graph, on the device that the graph's metadata names
+/// Returns the table of a step that runs the graph on the device in the graph's metadata
 /// ("tensorscope.device" = "GPU:0", which is also the default, and "tensorscope.device.NODE" for
-/// single nodes). The nodes of `own`, and those that TensorFlow has no operator for, have notes
-/// that say what they are. Throws one Error of kind Unsupported that lists every value without a
-/// fixed shape.
+/// single nodes). Nodes of `own`, and those without an operator in TensorFlow, have notes with
+/// their records. Throws one Error of kind Unsupported that lists every value without a fixed
+/// shape.
 Table export_table(const Graph& graph, const OwnNodes& own = {});
 
 }  // namespace tenon::tensorscope

@@ -6,7 +6,7 @@
 namespace tenon::tensorscope {
 namespace {
 
-// The operator that has such a gradient.
+// Returns the operator with this gradient operator.
 std::string_view forward_operator(std::string_view gradient_op) {
   constexpr std::pair<std::string_view, std::string_view> pairs[] = {
       {"AvgPoolGrad", "AvgPool"},
@@ -36,7 +36,7 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
-// What a node of an unknown operator usually is, from its name and shapes.
+// Guesses an unknown operator from the node's name and shapes.
 std::string_view usual_op(const Row& row, bool ends_layer) {
   if (row.outputs.size() != 1) return {};
   if (row.inputs.size() == 2 && row.inputs[1].element == "int32") {

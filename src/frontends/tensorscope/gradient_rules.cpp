@@ -12,8 +12,8 @@ struct Use {
   std::size_t input = 0;
 };
 
-// What the gradients' nodes are given: the gradient of each forward tensor, from what its readers
-// hand back. Only first outputs have one.
+// Reverse-mode accumulation over the forward nodes: the gradient of each forward tensor, from the
+// gradients of its readers. Only first outputs have one.
 class Backward {
  public:
   explicit Backward(Wiring& wiring)
@@ -61,7 +61,7 @@ class Backward {
     return scope == scopes_.end() ? -1 : wiring_.table.find_node(concat(scope->second, "/", part));
   }
 
-  // The gradient that a reader hands back for what it reads; invalid where it hands back none.
+  // Returns the gradient of a reader with respect to its operand; invalid if it has none.
   TensorId handed_back(const Use& use) const {
     const std::string& op = wiring_.op(use.reader);
     const std::string& name = wiring_.row(use.reader).node;
@@ -83,7 +83,7 @@ class Backward {
       const std::int64_t found = node_in_gradient(name, part);
       if (found >= 0 && !wiring_.row(found).outputs.empty()) return {found, 0};
     }
-    // These hand back what they get, without a node of their own.
+    // These forward the upstream gradient without a node.
     const bool passes = op == "Identity" || op == "Add" || op == "AddV2" || op == "AddN" ||
                         (op == "BiasAdd" && !is_second);
     return passes ? gradient_of(use.reader) : TensorId();
@@ -167,7 +167,7 @@ void Wiring::connect_gradients() {
         connect(at, input, version(value, row(at).inputs[input]), Evidence::Gradient);
         continue;
       }
-      // A transpose in front of this input: what it hands on is what the input means.
+      // A transpose before this input has the role of its own operand.
       const std::int64_t through = source(at, input).row;
       if (!is_layout_transpose(through) || is_connected(through, 0)) continue;
       connect(through, 0, version(value, row(through).inputs[0]), Evidence::Gradient);

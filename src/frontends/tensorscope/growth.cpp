@@ -12,12 +12,13 @@
 namespace tenon::tensorscope {
 namespace {
 
-// As many tensors of one shape are weighed against each other, the latest first.
+// Maximum number of candidate tensors of one shape that are compared, the latest first.
 constexpr std::size_t max_weighed = 64;
-// As many rows that found nothing unread are tried again when a tensor of the shape arrives.
+// Maximum number of waiting rows that are retried when a tensor of their shape becomes available.
 constexpr std::size_t max_woken = 8;
 
-// What a name says about the layer: "conv1" of "conv1/Conv2D", whose 2 is no number of a layer.
+// Returns the part of a name about the layer: "conv1" of "conv1/Conv2D", whose 2 is not a layer
+// number.
 std::string_view layer_part(std::string_view name) {
   return op_in_name(name).empty() ? name : scope_of(name);
 }
@@ -32,7 +33,8 @@ std::size_t common_scopes(std::string_view a, std::string_view b) {
   return count;
 }
 
-// The numbers in a name, as in conv2, layer1.0.conv2: people number layers in the order they run.
+// Returns the numbers in a name, as in conv2, layer1.0.conv2: layers are usually numbered in
+// execution order.
 std::vector<std::int64_t> numbers_in_name(std::string_view name) {
   std::vector<std::int64_t> numbers;
   for (std::size_t k = 0; k < name.size(); ++k) {
@@ -46,7 +48,7 @@ std::vector<std::int64_t> numbers_in_name(std::string_view name) {
   return numbers;
 }
 
-// Lexicographic, but what has fewer numbers comes behind: pool1 ends the block of conv1_1 and
+// Lexicographic order, except that a prefix comes last: pool1 ends the block of conv1_1 and
 // conv1_2.
 int compare_numbers(const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b) {
   for (std::size_t k = 0; k < a.size() && k < b.size(); ++k) {
@@ -55,7 +57,7 @@ int compare_numbers(const std::vector<std::int64_t>& a, const std::vector<std::i
   return a.size() == b.size() ? 0 : a.size() > b.size() ? -1 : 1;
 }
 
-// The order of a layer's operators where nothing else tells it.
+// Default order of a layer's operators.
 int place_in_layer(const Wiring& wiring, std::int64_t at) {
   const std::string& op = wiring.op(at);
   switch (wiring.op_class(at)) {
@@ -74,9 +76,9 @@ int place_in_layer(const Wiring& wiring, std::int64_t at) {
   return 7;
 }
 
-// Puts rows in an order in which everything is made before it is read. A pruned graph has no tensor
-// that nobody reads, so an input is connected to a tensor of its shape that has no reader yet, if
-// there is one; rows come in the order of the numbers in their names and of a layer's operators.
+// Orders rows topologically while it connects inputs by shape. A pruned graph has no unused
+// tensors, so an input is connected to a tensor of its shape without readers, if one exists; rows
+// are taken in the order of the numbers in their names and of a layer's operators.
 class Growth {
  public:
   Growth(Wiring& wiring, const std::vector<char>& belongs, std::vector<char>& is_placed)
@@ -118,11 +120,11 @@ class Growth {
  private:
   struct Shelf {
     std::vector<TensorId> unread, all;
-    std::vector<std::size_t> waiting;  // rows, until the first tensor arrives
+    std::vector<std::size_t> waiting;                         // rows that wait for the first tensor
     std::set<std::pair<std::size_t, std::size_t>> postponed;  // rank, row
-    std::size_t to_come = 0;  // outputs of rows that are not placed yet
+    std::size_t to_come = 0;                                  // outputs of unplaced rows
   };
-  using Priority = std::tuple<bool, std::size_t, std::size_t>;  // something is open, rank, row
+  using Priority = std::tuple<bool, std::size_t, std::size_t>;  // has open inputs, rank, row
 
   const Row& row(std::size_t at) const { return wiring_.table.rows[at]; }
   Shelf& shelf(const TensorShape& shape) { return shelves_[to_string(shape)]; }
@@ -160,7 +162,7 @@ class Growth {
 
   void mark_read(std::size_t at, std::size_t input) {
     const Source& source = wiring_.step.sources[at][input];
-    // A transpose only moves what another one reads.
+    // The reader of a layout transpose decides.
     const bool moves = input == 0 && wiring_.is_layout_transpose(static_cast<std::int64_t>(at));
     if (source.row < 0 || moves) return;
     const TensorId whole = wiring_.root({source.row, source.port});
@@ -261,8 +263,8 @@ class Growth {
     postponed_.emplace(rank_[at], at);
   }
 
-  // Connects every open input; false, and nothing done, where one has no tensor, or (while others
-  // may still come) none of its own.
+  // Connects every open input. Returns false without changes if an input lacks a candidate, or
+  // (while others may still appear) an unused one.
   bool bind(std::size_t at, bool may_repeat) {
     std::vector<std::pair<std::size_t, Weighed>> found;
     std::vector<TensorId> taken;
@@ -292,7 +294,7 @@ class Growth {
       place(at);
       return true;
     }
-    // What even this does not connect waits on its shelf until something arrives there.
+    // Rows that remain unconnected wait on the shelf of the missing shape.
     while (!postponed_.empty()) {
       const std::size_t at = postponed_.begin()->second;
       postponed_.erase(postponed_.begin());
@@ -317,7 +319,7 @@ class Growth {
     if (--waiting_[reader] == 0) make_ready(reader);
   }
 
-  // Puts what a row makes on the shelves; a variable is read through its "/read".
+  // Puts a row's outputs on the shelves of their shapes; a variable is read through its "/read".
   void offer(std::size_t at) {
     if (wiring_.table.find_node(row(at).node + "/read") >= 0) return;
     for (std::size_t port = 0; port < row(at).outputs.size(); ++port) {
@@ -344,7 +346,7 @@ class Growth {
     return false;
   }
 
-  // Leaves open inputs without a source, those whose shape nothing (or nothing else to come) has.
+  // Leaves inputs without a source if their shape has no candidate, or no further one to come.
   bool give_up(std::size_t at, bool is_strict) {
     bool gave_up = false;
     for (std::size_t input = 0; input < row(at).inputs.size(); ++input) {
@@ -356,7 +358,7 @@ class Growth {
       if (weigh(at, input, {}).best.is_valid()) continue;
       given_up_[at].insert(input);
       if (!from.all.empty()) {
-        gave_up = true;  // it did not wait for the shelf
+        gave_up = true;  // not waiting on a shelf
         continue;
       }
       std::erase(from.waiting, at);
@@ -367,7 +369,7 @@ class Growth {
     return gave_up;
   }
 
-  // Disconnects what would have to be read before it is made.
+  // Disconnects an edge from a tensor that is defined later.
   bool cut(std::size_t at) {
     for (std::size_t input = 0; input < row(at).inputs.size(); ++input) {
       Source& source = wiring_.source(static_cast<std::int64_t>(at), input);
@@ -377,7 +379,7 @@ class Growth {
       }
       const auto from = static_cast<std::size_t>(source.row);
       if (belongs_[from] == 0 && is_placed_[from] == 0)
-        return false;  // made later, not in a circle
+        return false;  // defined later, but not in a cycle
     }
     for (std::size_t input = 0; input < row(at).inputs.size(); ++input) {
       Source& source = wiring_.source(static_cast<std::int64_t>(at), input);

@@ -36,7 +36,7 @@ class Importer {
   Graph import() {
     require_known_ops();
     name_device();
-    // Feeds first, by number, whenever they are read.
+    // Feeds first, by number, regardless of their uses.
     std::vector<std::size_t> order = step_.order;
     const auto feeds = std::stable_partition(order.begin(), order.end(), [&](std::size_t at) {
       return table_.rows[at].kind == RowKind::Feed;
@@ -98,7 +98,7 @@ class Importer {
         .at(source_);
   }
 
-  // The device that most of the step runs on, and the nodes elsewhere.
+  // Stores the device of most of the step in the metadata, and the exceptions by node.
   void name_device() {
     std::map<Device, std::size_t> counts;
     for (const std::size_t at : step_.order) ++counts[table_.rows[at].device];
@@ -156,7 +156,7 @@ class Importer {
     require_shapes(at);
   }
 
-  // TensorFlow reads a variable through an Identity; here it is the constant itself.
+  // TensorFlow reads a variable through an Identity; here the constant itself is the value.
   bool is_read_of_variable(std::size_t at) const {
     const Row& row = table_.rows[at];
     if (step_.ops[at] != "Identity" || row.inputs.size() != 1 || step_.sources[at][0].row < 0)
@@ -217,7 +217,7 @@ class Importer {
     }
   }
 
-  // What the shapes of the operands give has to be what the table says.
+  // Requires that inference from the operands gives the table's shapes.
   void require_shapes(std::size_t at) const {
     const Row& row = table_.rows[at];
     for (std::size_t port = 0; port < row.outputs.size() && port < values_[at].size(); ++port) {
@@ -234,7 +234,7 @@ class Importer {
     }
   }
 
-  // How a variable or constant is used tells what to fill it with.
+  // Seeds a variable or constant according to its use.
   Var constant(std::size_t at, std::size_t port, const std::string& name) {
     const Row& row = table_.rows[at];
     TensorShape shape = row.outputs[port];
@@ -283,7 +283,7 @@ class Importer {
     return shape.extents.size() == 4 ? with_layout(build_, made, layout) : made;
   }
 
-  // The elements of constants that names or readers tell.
+  // Returns the elements of a constant that names or readers determine.
   std::vector<std::int64_t> known_integers(std::size_t at) const {
     const Row& row = table_.rows[at];
     if (row.outputs.size() != 1 || row.outputs[0].element != "int32" ||
@@ -319,7 +319,7 @@ class Importer {
     }
     for (const auto& [number, value] : fetched) build_.output(value);
     if (!fetched.empty()) return;
-    // A step that fetches nothing is run for what its last nodes do.
+    // Without fetches, the outputs are the results of the last nodes.
     for (const std::size_t at : step_.order) {
       if (!uses_[at].empty() || is_source(at)) continue;
       for (const Var value : values_[at]) build_.output(value);

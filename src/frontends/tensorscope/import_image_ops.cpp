@@ -46,7 +46,7 @@ std::vector<Var> conv(ImportNode& node) {
   return {node.last("conv", {image(node, 0), filter}, window_attrs(node))};
 }
 
-// Filters hold, for each channel of the image, some of the result: groups of one channel.
+// Depthwise filters hold the multiplier per image channel: groups of one channel.
 std::vector<Var> depthwise_conv(ImportNode& node) {
   std::vector<Attr> attrs = window_attrs(node);
   const auto& extents = node.row().inputs.at(1).extents;
@@ -108,8 +108,8 @@ std::vector<Var> average_pool_gradient(ImportNode& node) {
   return {node.last("average_pool_gradient", {image(node, 1)}, attrs)};
 }
 
-// A table does not tell these: they are AlexNet's, of TensorFlow's depth_radius = 2, bias = 2,
-// alpha = 1e-4, beta = 0.75.
+// The table omits these parameters: uses AlexNet's, TensorFlow's depth_radius = 2, bias = 2, alpha
+// = 1e-4, beta = 0.75.
 std::vector<Attr> response_attrs() {
   return {{"size", 5}, {"alpha", 5e-4}, {"beta", 0.75}, {"bias", 2.0}};
 }
@@ -122,7 +122,7 @@ std::vector<Var> lrn_gradient(ImportNode& node) {
   return {node.last("lrn_gradient", {image(node, 1), image(node, 0)}, response_attrs())};
 }
 
-// With the mean and variance of training, which are the last two operands.
+// With mean and variance of training as the last two operands.
 std::vector<Var> batch_norm(ImportNode& node) {
   const std::vector<Var>& in = node.operands;
   const bool is_image = node.row().inputs.at(0).extents.size() == 4;

@@ -10,7 +10,7 @@
 
 namespace tenon::tensorscope {
 
-/// A row that is turned into nodes of a graph.
+/// Import of one row to nodes of a graph.
 struct ImportNode {
   Builder& build;
   const Table& table;
@@ -21,14 +21,14 @@ struct ImportNode {
   std::vector<Var> operands;
   /// of its images
   ImageLayout layout = ImageLayout::Unknown;
-  /// null where no window fits, or it has none
+  /// null for rows without a window, and if no window fits
   const Windows* windows = nullptr;
   /// the name of its first result
   std::string result;
 
   const Row& row() const { return table.rows[at]; }
   const TensorShape& output(std::size_t k = 0) const { return row().outputs[k]; }
-  /// One node; the last one of the row takes its name.
+  /// Appends one node; the last node of the row takes its name.
   Var call(std::string_view op, const std::vector<Var>& inputs,
            const std::vector<Attr>& attrs = {}) {
     return build.call(op, inputs, attrs);
@@ -39,16 +39,16 @@ struct ImportNode {
   }
 };
 
-/// Throws Error where the row does not fit its operator. Results by output.
+/// Returns results by output. Throws Error for a row that contradicts its operator.
 using ImportRule = std::vector<Var> (*)(ImportNode& node);
-/// Null for an operator that is not known.
+/// Returns null for an unknown operator.
 ImportRule find_import_rule(std::string_view op);
-/// Those of convolutions, pools, and normalization.
+/// Rules of convolutions, pools, and normalization.
 ImportRule find_image_rule(std::string_view op);
 
-/// States a layout where a value has none.
+/// Sets a layout on a value without one.
 Var with_layout(Builder& build, Var value, std::string_view layout);
-/// A problem of this row.
+/// Throws an error of this row.
 [[noreturn]] void refuse(const ImportNode& node, std::string_view what);
 
 }  // namespace tenon::tensorscope

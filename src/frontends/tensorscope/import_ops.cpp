@@ -50,7 +50,8 @@ std::vector<Var> add_all(ImportNode& node) {
   return {node.last("add", {sum, node.operands.back()})};
 }
 
-// TensorFlow gives a gradient what the forward operator gave: Tenon's own rule, of that.
+// TensorFlow passes the forward result to the gradient: applies Tenon's rule in terms of the
+// result.
 template <const char* kOp, std::size_t kResult>
 std::vector<Var> gradient_of(ImportNode& node) {
   const Var y = node.operands.at(kResult), dy = node.operands.at(1 - kResult);
@@ -58,20 +59,20 @@ std::vector<Var> gradient_of(ImportNode& node) {
 }
 constexpr char kRelu[] = "relu", kSigmoid[] = "sigmoid", kSqrt[] = "sqrt", kTanh[] = "tanh";
 
-// The rule asks which operands are below zero: where the results are.
+// The rule depends on negative operands, which have negative results.
 std::vector<Var> elu_gradient(ImportNode& node) {
   const Var dy = node.operands.at(0), y = node.operands.at(1);
   return {gradient_by_rule(node.build, "elu", y, y, dy, node.result)};
 }
 
-// relu6(x) = 6 - relu(6 - relu(x)): nothing passes at the bounds, where a feature was clipped.
+// relu6(x) = 6 - relu(6 - relu(x)): the gradient is zero at the bounds.
 std::vector<Var> relu6_gradient(ImportNode& node) {
   const Var dy = node.operands.at(0), features = node.operands.at(1);
   const Var below_six = gradient_by_rule(node.build, kRelu, Var(), 6.0 - features, dy, "");
   return {gradient_by_rule(node.build, kRelu, Var(), features, below_six, node.result)};
 }
 
-// y = 1/sqrt(x), of which the root is 1/y.
+// y = 1/sqrt(x), so sqrt(x) = 1/y.
 std::vector<Var> reciprocal_root_gradient(ImportNode& node) {
   const Var y = node.operands.at(0), dy = node.operands.at(1);
   const Var root = node.call("reciprocal", {y});
@@ -98,8 +99,8 @@ std::vector<Var> fill_like(ImportNode& node) {
   return {node.last("expand", {one}, {{"shape", node.output().extents}})};
 }
 
-// The permutation is a constant that the table does not show: the optimiser's names tell it, or the
-// first one that fits the extents and moves something.
+// The table omits the permutation: takes it from the optimiser's name, or the first nontrivial one
+// that fits the extents.
 std::vector<Var> transpose(ImportNode& node) {
   Integers perm(node.row().inputs.at(0).extents.size());
   std::iota(perm.begin(), perm.end(), 0);
@@ -134,7 +135,7 @@ std::vector<Var> matmul(ImportNode& node) {
   if (wanted.size() == 1) wanted.push_back(1);
   if (a_extents.size() < 2 || b_extents.size() < 2 || wanted.size() < 2)
     refuse(node, "it does not multiply matrices");
-  // A gradient transposes the other factor; which shows in the name where both are square.
+  // A gradient transposes the other factor; for square factors the name decides.
   std::vector<std::pair<bool, bool>> ways{
       {false, false}, {false, true}, {true, false}, {true, true}};
   if (const auto gradient = gradient_name(node.row().node)) {
@@ -158,7 +159,7 @@ std::vector<Var> matmul(ImportNode& node) {
   refuse(node, "the matrices do not multiply to this shape");
 }
 
-// The axes that are gone from the shape (or have become 1).
+// The axes that are missing in the result's shape (or have become 1).
 std::vector<Var> reduce(ImportNode& node) {
   constexpr std::pair<std::string_view, std::string_view> names[] = {{"Max", "reduce_max"},
                                                                      {"Mean", "reduce_mean"},
@@ -236,7 +237,8 @@ std::vector<Var> split(ImportNode& node) {
   refuse(node, "the parts do not join to the whole");
 }
 
-// A table does not tell where a part starts, or how padding is split: at the first element, evenly.
+// The table omits the offset of a slice and the split of padding: assumes offset zero, and even
+// padding.
 std::vector<Var> slice(ImportNode& node) {
   const Integers& to = node.output().extents;
   Integers axes(to.size());
@@ -255,7 +257,7 @@ std::vector<Var> pad(ImportNode& node) {
     pads[from.size() + axis] = to[axis] - from[axis] - pads[axis];
   }
   std::vector<Var> operands{node.operands[0]};
-  // In front of a pool that takes the greatest, what is added is the least.
+  // Before a max-pool, pads with the lowest value.
   if (node.step.ops[node.at] == "PadV2")
     operands.push_back(node.build.scalar(-3e38, node.operands[0]));
   return {node.last("pad", operands, {{"pads", pads}})};

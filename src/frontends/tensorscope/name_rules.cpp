@@ -10,13 +10,13 @@ namespace {
 
 constexpr std::size_t max_in_layer = 64;
 
-// The layer that a name belongs to. Other frameworks write scopes with dots.
+// Returns the layer in a name. Other frameworks separate scopes by dots.
 std::string_view layer_of(std::string_view name) {
   const std::size_t end = name.find_last_of("/.");
   return end == std::string_view::npos ? std::string_view() : name.substr(0, end);
 }
 
-// Rows by the scope they stand in.
+// Rows by scope.
 class Scopes {
  public:
   explicit Scopes(const Wiring& wiring) {
@@ -27,7 +27,7 @@ class Scopes {
       const std::string_view name = row.node;
       const std::string key =
           concat(layer_of(name), "\n", wiring.op(at), "\n", numbered(last_part(name)).number);
-      // Two of a kind tell nothing.
+      // Ambiguous names are dropped.
       if (const auto [found, is_new] = nodes_.emplace(key, at); !is_new) found->second = -1;
       if (wiring.op_class(at) != OpClass::Source) {
         if (last_part(name) != "read") continue;
@@ -41,13 +41,13 @@ class Scopes {
     }
   }
 
-  // The node of an operator in a scope; `number` tells Conv2D from Conv2D_1.
+  // Returns the node of an operator in a scope; `number` distinguishes Conv2D from Conv2D_1.
   std::int64_t find(std::string_view scope, std::string_view op, std::int64_t number) const {
     const auto found = nodes_.find(concat(scope, "\n", op, "\n", number));
     return found == nodes_.end() ? -1 : found->second;
   }
-  // Variables of a layer: "conv1/weights/read" and "conv1.weight/read" are of conv1.
-  // A scope that holds very many is none, and tells nothing.
+  // Variables of a layer: "conv1/weights/read" and "conv1.weight/read" belong to conv1. A scope
+  // with very many variables is not a layer, and is ignored.
   std::span<const std::int64_t> variables(std::string_view layer) const {
     return in(variables_, layer);
   }
@@ -85,7 +85,7 @@ void connect_optimiser_row(Wiring& wiring, std::int64_t at) {
   }
 }
 
-// The shape of an image or of a filter that a convolution's gradient asks for.
+// Connects the image or filter shape that a convolution's gradient reads.
 void connect_folded_shape(Wiring& wiring, std::int64_t at) {
   const auto folded = folded_shape(wiring.row(at).node);
   const auto gradient = folded ? gradient_name(folded->node) : std::nullopt;
@@ -101,7 +101,7 @@ void connect_folded_shape(Wiring& wiring, std::int64_t at) {
   }
 }
 
-// The scope that holds the parts of a layer: a node named like a scope ends what stands in it.
+// Returns the scope with the parts of a layer: a node named like a scope is the scope's result.
 std::string_view layer_scope(const Wiring& wiring, const Scopes& scopes, std::int64_t at) {
   const std::string& name = wiring.row(at).node;
   const bool is_scope = !scopes.variables(name).empty() || scopes.find(name, "Conv2D", 0) >= 0 ||
@@ -110,7 +110,7 @@ std::string_view layer_scope(const Wiring& wiring, const Scopes& scopes, std::in
   return is_scope ? std::string_view(name) : layer_of(name);
 }
 
-// "conv1.relu" stands behind a node that is itself called conv1, where that is no activation.
+// "conv1.relu" follows a node named conv1, unless that is an activation.
 std::int64_t end_of_layer(const Wiring& wiring, std::string_view scope, std::int64_t at) {
   const std::int64_t whole = scope == wiring.row(at).node ? -1 : wiring.table.find_node(scope);
   if (whole < 0 || wiring.row(whole).outputs.empty()) return -1;
@@ -119,7 +119,7 @@ std::int64_t end_of_layer(const Wiring& wiring, std::string_view scope, std::int
   return may_precede && wiring.row(whole).outputs[0] == wiring.row(at).inputs[0] ? whole : -1;
 }
 
-// TensorFlow's functions for layers make their operators in this order within one scope.
+// TensorFlow's layer functions create operators in this order within one scope.
 void connect_in_layer(Wiring& wiring, const Scopes& scopes, std::int64_t at) {
   const bool adds_bias = wiring.op(at) == "BiasAdd", normalizes = wiring.op(at) == "FusedBatchNorm";
   if (wiring.op_class(at) != OpClass::Same || wiring.row(at).inputs.empty()) return;
@@ -168,7 +168,7 @@ void connect_variables(Wiring& wiring, const Scopes& scopes, std::int64_t at) {
   }
 }
 
-// "Mean/reduction_indices", "concat/axis": constants that a function made for its own node.
+// "Mean/reduction_indices", "concat/axis": constants that a function created for its own node.
 void connect_own_constants(Wiring& wiring, const Scopes& scopes, std::int64_t at) {
   const Row& row = wiring.row(at);
   std::vector<std::int64_t> left;
@@ -220,8 +220,8 @@ void Wiring::connect_by_name() {
   }
 }
 
-// A gradient's operator reads again what its forward node reads: where a name tells it for the one,
-// it is told for the other.
+// A gradient operator reads operands of its forward node: an edge known for one is transferred to
+// the other.
 void Wiring::connect_by_gradient_inputs() {
   for (std::size_t k = 0; k < table.rows.size(); ++k) {
     const auto at = static_cast<std::int64_t>(k);
@@ -240,8 +240,8 @@ void Wiring::connect_by_gradient_inputs() {
   }
 }
 
-// A folded shape keeps control edges from the tensors that its node had read: those are what the
-// forward convolution reads.
+// A folded shape keeps control edges from its node's operands, which are the forward convolution's
+// operands.
 void Wiring::connect_by_controls() {
   for (const Row& each : table.rows) {
     if (each.kind != RowKind::Node || each.controls.empty()) continue;

@@ -16,7 +16,7 @@ constexpr std::string_view shapes_mark = "-matshapes-";
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Takes "-NUMBER" off the end.
+// Removes "-NUMBER" from the end.
 std::optional<std::int64_t> take_number(std::string_view& name) {
   const std::size_t dash = name.rfind('-');
   if (dash == std::string_view::npos || dash == 0) return std::nullopt;
@@ -25,7 +25,7 @@ std::optional<std::int64_t> take_number(std::string_view& name) {
   return number;
 }
 
-// Behind the component "gradients" or "gradients_N" of a name.
+// Returns the position after the component "gradients" or "gradients_N" of a name.
 std::optional<std::size_t> behind_gradients(std::string_view name) {
   constexpr std::string_view word = "gradients";
   for (std::size_t at = name.find(word); at != std::string_view::npos;
@@ -124,8 +124,8 @@ std::string_view op_in_name(std::string_view name) {
   const OpInfo* op = find_tf_op(part);
   if (op == nullptr) op = find_tf_op(stem);
   if (op != nullptr) return op->name;
-  // What TensorFlow's functions and arithmetic signs call their nodes, where it is not the
-  // operator.
+  // Default node names of TensorFlow's functions and arithmetic operators that differ from the
+  // operator's name.
   constexpr std::pair<std::string_view, std::string_view> habits[] = {
       {"add", "Add"},
       {"concat", "ConcatV2"},

@@ -7,11 +7,11 @@
 
 namespace tenon::tensorscope {
 
-// How TensorFlow and its graph optimisers name nodes. Every view points into the name given.
+// Naming rules of TensorFlow and its graph optimisers. Every view points into the given name.
 
-/// A transpose that the layout optimiser put in: `NODE-INPUT-TransposeNHWCToNCHW-LayoutOptimizer`
-/// in front of an input of NODE, `NODE-ORDINAL-INPUT-TransposeNCHWToNHWC-LayoutOptimizer` behind
-/// NODE, in front of that input of one of its readers.
+/// A transpose of the layout optimiser: `NODE-INPUT-TransposeNHWCToNCHW-LayoutOptimizer` before an
+/// input of NODE, `NODE-ORDINAL-INPUT-TransposeNCHWToNHWC-LayoutOptimizer` after NODE, before that
+/// input of one of its readers.
 struct LayoutTranspose {
   std::string_view node;
   std::optional<std::int64_t> ordinal;
@@ -29,21 +29,21 @@ struct InputConstant {
 };
 std::optional<InputConstant> permuted_constant(std::string_view name);
 
-/// `ConstantFolding/NODE-matshapes-PORT`: the value of a node that gave shapes.
+/// `ConstantFolding/NODE-matshapes-PORT`: the folded value of a shape node.
 struct FoldedShape {
   std::string_view node;
   std::int64_t port = 0;
 };
 std::optional<FoldedShape> folded_shape(std::string_view name);
 
-/// `gradients/FORWARD_grad/PART`: what belongs to the gradient of the node FORWARD.
+/// `gradients/FORWARD_grad/PART`: a node of the gradient of FORWARD.
 struct GradientName {
   /// "gradients/FORWARD_grad"
   std::string_view scope;
   std::string_view forward, part;
 };
 std::optional<GradientName> gradient_name(std::string_view name);
-/// Whether a node stands in a scope of gradients.
+/// Returns whether a node is in a scope of gradients.
 bool is_in_gradients(std::string_view name);
 
 /// "a/b" of "a/b/c"; "" of "c"
@@ -57,13 +57,13 @@ struct Numbered {
 };
 Numbered numbered(std::string_view part);
 
-/// The operator that a node's name tells by TensorFlow's habits; empty where it does not.
+/// Returns the operator in a node's name by TensorFlow's naming rules; empty without one.
 std::string_view op_in_name(std::string_view name);
 
-/// Runs of digits compare as numbers: conv2 before conv10.
+/// Compares runs of digits as numbers: conv2 before conv10.
 bool natural_less(std::string_view a, std::string_view b);
 
-/// A number without sign or leading zeros that 64 bits hold.
+/// Parses a 64-bit number without sign or leading zeros.
 std::optional<std::int64_t> plain_number(std::string_view text);
 
 }  // namespace tenon::tensorscope

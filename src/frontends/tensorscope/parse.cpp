@@ -16,13 +16,13 @@ namespace {
 constexpr std::size_t max_rank = 254;  // TensorFlow's
 constexpr std::int64_t max_elements = std::int64_t{1} << 56;
 
-// One field between two separators, and where it starts in the file.
+// One field between two separators, with its position in the file.
 struct Field {
   std::string_view text;
   std::size_t offset = 0;
 };
 
-// A row whose shapes are not yet told apart into inputs and outputs.
+// A row whose shapes are not yet split into inputs and outputs.
 struct UnsplitRow {
   Row row;
   std::vector<TensorShape> before, behind;  // the last control edge
@@ -36,7 +36,7 @@ bool may_be_in_name(char c) {
          std::string_view("_./\\->^").find(c) != std::string_view::npos;
 }
 
-// "%20" and "%25", which a note has for what would end its field.
+// Decodes "%20" and "%25", escapes of field separators in notes.
 std::string unescaped(std::string_view text) {
   std::string made;
   for (std::size_t k = 0; k < text.size(); ++k) {
@@ -310,7 +310,7 @@ class Parser {
                        "the bytes of a copy", field.offset + 8);
   }
 
-  // What each kind of row may say.
+  // Requires the fields of the row's kind.
   void require_form(const UnsplitRow& made) const {
     const Row& row = made.row;
     const std::size_t shapes = made.before.size() + made.behind.size();
@@ -376,7 +376,7 @@ class Parser {
     }
   }
 
-  // Nothing marks where outputs start but control edges and what the operator is.
+  // Splits shapes into inputs and outputs, which only control edges and the operator separate.
   void split_shapes(Table& table, std::size_t at) const {
     const UnsplitRow& given = rows_[at];
     Row& row = table.rows[at];
@@ -400,7 +400,7 @@ class Parser {
       std::int64_t outputs = known == nullptr ? fetched_outputs(row.node) : known->outputs;
       if (outputs < 0) outputs = count - known->inputs;
       if (known != nullptr && known->op_class == OpClass::Source)
-        outputs = count - 1;  // behind "(1)"
+        outputs = count - 1;  // after "(1)"
       input_count =
           static_cast<std::size_t>(count - std::clamp<std::int64_t>(outputs, 1, count - 1));
     }
@@ -408,7 +408,7 @@ class Parser {
     row.outputs.assign(split, shapes.end());
     row.outputs.insert(row.outputs.end(), given.behind.begin(), given.behind.end());
     shapes.erase(split, shapes.end());
-    // A lone "(1)" is a scalar only for an operator that reads something.
+    // A lone "(1)" is a scalar only for an operator with operands.
     const bool reads = own                ? !own->inputs().empty()
                        : !note.empty()    ? false
                        : known != nullptr ? known->inputs != 0

@@ -19,7 +19,7 @@ constexpr std::pair<std::string_view, std::string_view> kGradients[] = {
     {"softplus", "SoftplusGrad"},    {"softsign", "SoftsignGrad"}, {"tanh", "TanhGrad"},
 };
 
-// TensorFlow's place for an operand of ours, where it has another.
+// TensorFlow's operand positions that differ from Tenon's.
 struct Place {
   std::string_view op;
   std::size_t operand, input;
@@ -64,12 +64,12 @@ class Namer {
     return sums_bias ? "BiasAddGrad" : tf_op_name(graph_, id);
   }
 
-  // Where a node's row has a value among its inputs.
+  // Returns the input position of a value in a node's row.
   std::size_t input_of(NodeId reader, ValueId value) const {
     const Node& node = graph_.node(reader);
     const auto operand = static_cast<std::size_t>(
         std::find(node.operands.begin(), node.operands.end(), value) - node.operands.begin());
-    // The gradient, then what the forward operator gave, which is compared.
+    // ReluGrad reads the gradient, then the forward result, which is compared.
     if (name_of(reader).ends_with("/ReluGrad")) return node.op->name == "greater" ? 1 : 0;
     for (const Place& place : kPlaces) {
       if (place.op == node.op->name && place.operand == operand) return place.input;
@@ -79,7 +79,7 @@ class Namer {
 
   const Layout& layout_of(ValueId value) const { return graph_.value(value).type.tensor().layout; }
 
-  // Of equal transposes the optimisers keep that of the reader which comes first by name.
+  // Among equal transposes the optimisers keep that of the first reader by name.
   void name_transpose(NodeId id) {
     const Node& node = graph_.node(id);
     const ValueId from = node.operands[0], to = node.results[0];

@@ -7,9 +7,9 @@
 
 namespace tenon::tensorscope {
 
-/// What TensorFlow and its layout optimiser would call nodes that passes of Tenon's made: those of
-/// a gradient ("gradients/NODE_grad", see GradientOptions) by the operator that there is in it,
-/// transposes between NHWC and NCHW by whom they serve. Other nodes have the names that they have.
+/// Names that TensorFlow and its layout optimiser would give to nodes from Tenon's passes: nodes of
+/// a gradient ("gradients/NODE_grad", see GradientOptions) by their operator, transposes between
+/// NHWC and NCHW by their readers. Other nodes keep their names.
 std::unordered_map<NodeId, std::string> step_names(const Graph& graph);
 
 }  // namespace tenon::tensorscope

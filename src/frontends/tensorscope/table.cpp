@@ -8,7 +8,7 @@
 namespace tenon::tensorscope {
 namespace {
 
-// TensorFlow has two words for some; both are met.
+// TensorFlow has two names for some types; both occur.
 constexpr std::array<ElementType, 35> elements = {{
     {"float32", DType::F32, 32},
     {"float64", DType::F64, 64},
@@ -47,7 +47,7 @@ constexpr std::array<ElementType, 35> elements = {{
     {"uint2", DType::U2, 8},
 }};
 
-// A row without the fields that have lists: what the texts of its fields are.
+// Texts of a row's fields that are not lists.
 std::vector<std::string> fields_of(const Row& row) {
   std::vector<std::string> fields{row.name()};
   if (!row.tells_inputs) {
@@ -68,7 +68,7 @@ std::vector<std::string> fields_of(const Row& row) {
   return fields;
 }
 
-// Fields end at ", ", which a text may hold.
+// Escapes ", ", the separator of fields.
 std::string escaped(std::string_view text) {
   std::string made;
   for (std::size_t k = 0; k < text.size(); ++k) {

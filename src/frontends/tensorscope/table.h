@@ -11,10 +11,10 @@
 
 namespace tenon::tensorscope {
 
-/// Element type and extents of a tensor, as the table writes them: "128x64x56x56", "int32 4x1" for
-/// a vector, "1" for a scalar. A matrix of one column looks like a vector and is read as one.
+/// Element type and extents of a tensor in the table's form: "128x64x56x56", "int32 4x1" for a
+/// vector, "1" for a scalar. A matrix of one column looks like a vector and is read as one.
 struct TensorShape {
-  /// TensorFlow's word
+  /// TensorFlow's name
   std::string element = "float32";
   std::vector<std::int64_t> extents;
 
@@ -24,15 +24,14 @@ struct TensorShape {
 };
 std::string to_string(const TensorShape& shape);
 
-/// What TensorFlow's word for an element type stands for: bits in memory, and Tenon's type where
-/// it has one.
+/// A TensorFlow element type: bits in memory, and the Tenon type if it exists.
 struct ElementType {
   std::string_view word;
   std::optional<DType> dtype;
   int bits = 0;
 };
 const ElementType* find_element(std::string_view word);
-/// TensorFlow's word for a dtype; empty where it has none.
+/// TensorFlow's name of a dtype; empty for types that it lacks.
 std::string_view element_word(DType dtype);
 
 struct Device {
@@ -47,15 +46,15 @@ std::string to_string(const Device& device);
 enum class RowKind : std::uint8_t {
   /// a node of the graph
   Node,
-  /// _arg_NODE_PORT_NUMBER: a value that the caller gives
+  /// _arg_NODE_PORT_NUMBER: a value from the caller
   Feed,
-  /// _retval_NODE_PORT_NUMBER: a value that the caller gets
+  /// _retval_NODE_PORT_NUMBER: a value for the caller
   Fetch,
-  /// NODE:Op: the node's kernels as a stream of a GPU saw them
+  /// NODE:Op: the node's kernels as recorded on a GPU stream
   Stream,
-  /// [edge_ID_]NODE:MEMCPYkind: a copy as a stream saw it
+  /// [edge_ID_]NODE:MEMCPYkind: a copy as recorded on a stream
   Copy,
-  /// NODE:tenon=TEXT: what Tenon says of a node that the table does not tell
+  /// NODE:tenon=TEXT: Tenon's information about a node that the table lacks
   Note,
 };
 enum class CopyKind : std::uint8_t {
@@ -68,10 +67,10 @@ enum class CopyKind : std::uint8_t {
 /// "DtoH"
 std::string_view copy_word(CopyKind kind);
 
-/// One line. The name of the row is put together from its parts.
+/// One line. The row's name is composed of its parts.
 struct Row {
   RowKind kind = RowKind::Node;
-  /// its name, or that of the node it is about
+  /// its name, or that of the node it refers to
   std::string node;
   /// Stream; of a Note its text
   std::string op;
@@ -83,10 +82,10 @@ struct Row {
 
   /// false: "(no input)"
   bool tells_inputs = true;
-  /// Of data, then names of control edges; "(1)" stands where there is neither.
+  /// Of data, then names of control edges; "(1)" if both are empty.
   std::vector<TensorShape> inputs;
   std::vector<std::string> controls;
-  /// "(no output)" where there is none
+  /// "(no output)" if empty
   std::vector<TensorShape> outputs;
   /// "(output N bytes)", instead
   std::optional<std::int64_t> bytes;
@@ -99,14 +98,14 @@ struct Row {
 struct Table {
   std::vector<Row> rows;
 
-  /// The row of a graph node, or of a feed by its whole name; or -1.
+  /// Returns the row of a graph node, or of a feed by its full name; or -1.
   std::int64_t find_node(std::string_view name) const;
-  /// The op that a stream says the node is; empty where none does.
+  /// Returns the op of a node's stream rows; empty without one.
   std::string_view stream_op(std::string_view name) const;
-  /// What a note says of a node: as `own_node` has it, inputs called by the rows (ROW or ROW:PORT)
-  /// that are read; of what reads nothing, its type. Empty where there is none.
+  /// Returns the note of a node: a record of `own_node` whose inputs are named by rows (ROW or
+  /// ROW:PORT); for a node without inputs, its type. Empty without a note.
   std::string_view note(std::string_view name) const;
-  /// To be called when rows were changed.
+  /// Must be called after rows were changed.
   void index();
 
  private:
@@ -114,16 +113,16 @@ struct Table {
   std::unordered_map<std::string, std::string> stream_ops_, notes_;
 };
 
-/// Whether a note is an operator of Tenon's own, rather than a type.
+/// Returns whether a note is a native operator, in contrast to a type.
 bool is_own(std::string_view note);
 
-/// Reads a whole table. Throws Error with line and column for anything that is not one: malformed
-/// rows, rows out of order or twice, names that no row has, control edges in a circle.
+/// Parses a whole table. Throws Error with line and column for malformed rows, unsorted or
+/// duplicate rows, dangling names, and cycles of control edges.
 Table parse_table(std::string_view text, std::string_view source);
 std::string print_row(const Row& row);
 std::string print_table(const Table& table);
 
-/// Where a field of a row stands: "line 3, column 14". Fields are counted from the name, 0.
+/// Position of a row's field: "line 3, column 14". Fields are counted from the name, 0.
 std::string place_of(const Table& table, std::size_t row, std::size_t field);
 /// The field of a row's data input, and of an output.
 std::size_t input_field(const Row& row, std::size_t input);

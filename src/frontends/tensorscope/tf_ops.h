@@ -8,28 +8,28 @@
 
 namespace tenon::tensorscope {
 
-/// What an operator of TensorFlow does to the shapes and the flow, as far as tables need it.
+/// Class of a TensorFlow operator: its effect on shapes and data flow, as far as tables need it.
 enum class OpClass : std::uint8_t {
-  /// constants, variables, placeholders: reads nothing
+  /// constants, variables, placeholders: without operands
   Source,
   /// one result of the shape of the first input
   Same,
-  /// sums products: the first op of a layer's scope
+  /// contractions: the first op of a layer's scope
   Contraction,
   /// pools
   Shrinking,
-  /// stands in a scope `gradients/F_grad`
+  /// in a scope `gradients/F_grad`
   Gradient,
   Other,
 };
 
-/// What Tenon's operator says of TensorFlow's.
+/// Relation between Tenon's operator and TensorFlow's.
 enum class OpUse : std::uint8_t {
-  /// they read the same tensors
+  /// equal operands
   Both,
-  /// the same, but Tenon's is written under another name
+  /// equal operands, but Tenon's is exported under another name
   Read,
-  /// Tenon's is written as it, and reads other tensors
+  /// Tenon's is exported as this one, with other operands
   Written,
 };
 
@@ -38,15 +38,15 @@ struct OpInfo {
   OpClass op_class = OpClass::Other;
   /// of data; -1: any number
   int inputs = 1;
-  /// Tenon's; empty where there is none
+  /// Tenon's; empty without an equivalent
   std::string_view op = "";
   OpUse use = OpUse::Both;
-  /// -1: what is left
+  /// -1: the remaining ones
   int outputs = 1;
 };
-/// Null for an operator that is not known.
+/// Returns null for an unknown operator.
 const OpInfo* find_tf_op(std::string_view name);
-/// TensorFlow's name for what a node does; one made from Tenon's where it has none.
+/// Returns TensorFlow's operator name for a node; derived from Tenon's name if it lacks one.
 std::string tf_op_name(const Graph& graph, NodeId id);
 
 }  // namespace tenon::tensorscope

@@ -13,7 +13,7 @@ constexpr std::int64_t max_shared_kernel = 16;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
 
-// The smallest stride that makes `count` windows start within `room`.
+// Returns the smallest stride with which `count` windows start within `room`.
 std::optional<std::int64_t> smallest_stride(std::int64_t room, std::int64_t count) {
   if (room < 1 || count < 1 || count > room) return std::nullopt;
   const std::int64_t stride = ceil_div(room, count);
@@ -58,7 +58,7 @@ std::optional<Windows> square_window(const Pool& pool, std::int64_t kernel) {
   return windows;
 }
 
-// The smallest window along each axis for itself; strides no larger than the window.
+// The smallest window along each axis separately; strides do not exceed the window.
 std::optional<Windows> own_windows(const Pool& pool) {
   std::vector<std::int64_t> kernel;
   for (std::size_t axis = 0; axis < pool.from.size(); ++axis) {
@@ -76,7 +76,7 @@ std::optional<Windows> own_windows(const Pool& pool) {
 void solve_pools(const std::vector<Pool>& pools, std::map<std::size_t, Windows>& found) {
   std::vector<Pool> left;
   for (const Pool& pool : pools) {
-    // One value for all of an image: the window is the image.
+    // A single result per image: global pooling.
     if (std::ranges::all_of(pool.to, [](std::int64_t count) { return count == 1; })) {
       if (auto whole = solve_windows(pool.from, pool.to, pool.from))
         found.emplace(pool.row, *whole);
@@ -107,7 +107,7 @@ void solve_pools(const std::vector<Pool>& pools, std::map<std::size_t, Windows>&
 
 bool is_image(const TensorShape& shape) { return shape.extents.size() == 4; }
 
-// A tensor whose layout a row shares with others: an output, or the source of an input.
+// A tensor whose layout several rows share: an output, or the source of an input.
 struct Shared {
   std::vector<std::size_t> inputs;
   bool has_output = false;
@@ -179,7 +179,8 @@ ImageLayout layout_from_shapes(const Row& row, std::string_view op) {
     const std::int64_t outputs = op == "DepthwiseConv2dNative" ? w[2] * w[3] : w[3];
     return decide(x[3] == w[2] && y[3] == outputs, x[1] == w[2] && y[1] == outputs);
   }
-  if (op == "LRN" || op == "LRNGrad") return ImageLayout::ChannelsLast;  // TensorFlow has no other
+  // TensorFlow supports only this layout
+  if (op == "LRN" || op == "LRNGrad") return ImageLayout::ChannelsLast;
   const bool adds_bias =
       op == "BiasAdd" && row.inputs.size() == 2 && row.inputs[1].extents.size() == 1;
   const bool sums = op == "BiasAddGrad" && row.inputs.size() == 1 && row.outputs.size() == 1 &&

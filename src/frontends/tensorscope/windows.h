@@ -10,7 +10,7 @@
 
 namespace tenon::tensorscope {
 
-/// Where the axes of an image lie.
+/// Order of the axes of an image.
 enum class ImageLayout : std::uint8_t { Unknown, ChannelsLast, ChannelsFirst };
 /// "NHWC", "NCHW", ""
 std::string_view layout_text(ImageLayout layout);
@@ -20,37 +20,39 @@ struct Windows {
   std::vector<std::int64_t> kernel, strides;
   /// TensorFlow's SAME: pads make ceil(extent / stride) windows; else VALID
   bool is_same = false;
-  /// beginnings, then ends
+  /// begins, then ends
   std::vector<std::int64_t> pads;
 };
 
-/// The windows over `from` that give `to` positions: the smallest strides under either rule of
-/// TensorFlow. Nothing where neither rule fits.
+/// Returns the windows over `from` with `to` positions: the smallest strides under TensorFlow's
+/// SAME or VALID. Nullopt if neither fits.
 std::optional<Windows> solve_windows(const std::vector<std::int64_t>& from,
                                      const std::vector<std::int64_t>& to,
                                      const std::vector<std::int64_t>& kernel);
 
-/// What an image operator's row relates, whatever its direction.
+/// Tensors of an image operator's row, forward or backward.
 struct ImageShapes {
-  /// what windows slide over
+  /// the tensor under the windows
   const TensorShape* image = nullptr;
-  /// a value for each window
+  /// one value per window
   const TensorShape* result = nullptr;
   /// height, width, inputs, outputs; null for pools
   const TensorShape* filter = nullptr;
 };
-/// Nothing for rows of other operators and where ranks do not fit.
+/// Returns nullopt for rows of other operators and for inconsistent ranks.
 std::optional<ImageShapes> image_shapes(const Row& row, std::string_view op);
 
-/// The layout that a row's shapes tell by themselves.
+/// Returns the layout that a row's shapes determine.
 ImageLayout layout_from_shapes(const Row& row, std::string_view op);
-/// The layout of each output of each row: from names, from shapes, and along the flow.
+/// Returns the layout of each output of each row: from names, from shapes, and by propagation along
+/// the flow.
 std::vector<ImageLayout> find_layouts(const Table& table, const DataFlow& step);
 
 std::vector<std::int64_t> spatial_extents(const TensorShape& image, ImageLayout layout);
 
-/// The windows of every convolution, pool and gradient of one, by row. Pools do not tell their
-/// windows: all of one kind get the smallest that fits them all, or each its own smallest.
+/// Returns the windows of every convolution, pool and gradient of one, by row. Tables omit the
+/// windows of pools: all pools of one kind get the smallest window that fits them all, or each its
+/// own smallest.
 std::map<std::size_t, Windows> find_windows(const Table& table, const DataFlow& step,
                                             const std::vector<ImageLayout>& layouts);
 

@@ -21,7 +21,7 @@ Wiring::Wiring(const Table& given)
   }
 }
 
-// A note calls what is read by its rows: ROW, or ROW:PORT.
+// Notes name operands by their rows: ROW, or ROW:PORT.
 void Wiring::connect_noted(std::int64_t at) {
   const Graph record = parse_own(table.note(row(at).node));
   for (std::size_t input = 0; input < record.inputs().size(); ++input) {
@@ -61,7 +61,7 @@ bool Wiring::connect(std::int64_t reader, std::size_t input, TensorId from, Evid
 }
 
 TensorId Wiring::root(TensorId id) const {
-  // A malformed table may chain transposes in a circle.
+  // A malformed table may chain transposes in a cycle.
   for (std::size_t steps = 0; steps < 8 && is_layout_transpose(id.row); ++steps) {
     const Source& from = step.sources[static_cast<std::size_t>(id.row)][0];
     if (from.row < 0) break;
@@ -113,7 +113,7 @@ bool Wiring::is_forward(std::int64_t at) const {
     const auto meaning = meaning_of(node, static_cast<std::size_t>(transpose->input));
     return meaning ? *meaning != Meaning::Gradient : !is_in_gradients(transpose->node);
   }
-  if (op(at).starts_with("Apply")) return false;  // an optimiser's step reads gradients
+  if (op(at).starts_with("Apply")) return false;  // an optimizer's update reads gradients
   return !is_in_gradients(each.node);
 }
 

@@ -21,12 +21,12 @@ struct TensorId {
   bool operator==(const TensorId&) const = default;
 };
 
-/// What a node of a gradient reads, in terms of the node it is the gradient of.
+/// Operands of a gradient node in terms of its forward node.
 enum class Meaning : std::uint8_t { Input0, Input1, Output, Gradient, Shape };
 std::vector<Meaning> gradient_signature(std::string_view op, std::string_view forward_op,
                                         std::string_view part);
 
-/// The reconstruction while it is made; the rules fill in `step`.
+/// Data flow under reconstruction; the rules fill in `step`.
 class Wiring {
  public:
   explicit Wiring(const Table& given);
@@ -45,31 +45,31 @@ class Wiring {
   }
   const TensorShape& shape(TensorId id) const { return row(id.row).outputs[id.port]; }
 
-  /// Connects an input that nothing is connected to; false where there is no such input or output.
+  /// Connects an open input; false for a missing input or output.
   bool connect(std::int64_t reader, std::size_t input, TensorId from, Evidence evidence,
                std::size_t candidates = 0);
   bool is_connected(std::int64_t reader, std::size_t input) const;
-  /// The tensor behind the layout optimiser's transposes.
+  /// Returns the source of a chain of layout transposes.
   TensorId root(TensorId id) const;
-  /// The tensor itself or a transpose of it, whichever has the shape.
+  /// Returns the tensor itself or a transpose of it with the wanted shape.
   TensorId version(TensorId id, const TensorShape& wanted) const;
 
-  /// The row of the node that a gradient's row belongs to, or -1.
+  /// Returns the row of the forward node of a gradient's row, or -1.
   std::int64_t forward_of(std::int64_t at) const;
-  /// What a transpose in front of a gradient's input hands on.
+  /// Returns the role of a transposed operand of a gradient.
   std::optional<Meaning> meaning_of(std::int64_t reader, std::size_t input) const;
-  /// Whether a row belongs to the part that gradients are taken of.
+  /// Returns whether a row belongs to the differentiated part.
   bool is_forward(std::int64_t at) const;
 
-  /// Whether what a row gives is where another one runs: on the same device, or copied.
+  /// Returns whether a row's results are available to the reader: on its device, or by a copy.
   bool is_copied(std::int64_t from, std::int64_t reader) const;
 
-  // The rules, in the order they apply.
+  // The rules, in order of application.
   void connect_by_name();
   void connect_by_gradient_inputs();
   void connect_by_controls();
   void connect_gradients();
-  /// Puts rows in order, those that `belongs` accepts, connecting what is left by shape.
+  /// Orders the rows that `belongs` accepts, and connects open inputs by shape.
   void grow(const std::vector<char>& belongs);
 
  private:
@@ -78,10 +78,10 @@ class Wiring {
   std::vector<char> transposes_;
   std::unordered_map<std::int64_t, std::vector<std::int64_t>> versions_;  // port 0 only
   std::vector<char> is_placed_;
-  std::unordered_set<std::string> copied_;  // names of rows; empty where the table has no copies
+  std::unordered_set<std::string> copied_;  // names of rows; empty for a table without copies
 };
 
-/// The operator of each node, from streams, names and gradients.
+/// Finds the operator of each node from streams, names and gradients.
 void find_ops(const Table& table, DataFlow& step);
 
 }  // namespace tenon::tensorscope

@@ -114,7 +114,7 @@ class Rules {
   /// epilogues.
   Refusal library_refusal(ClusterId producer, ClusterId reader) const;
   bool is_library_sum(ClusterId cluster) const;
-  /// Returns whether one of our own kernels computes the product with any elementwise epilogue.
+  /// Returns whether a generated kernel computes the product with any elementwise epilogue.
   bool takes_any_step(ClusterId cluster, ClusterId reader) const;
   /// Returns whether all elementwise uses of a value end as that type.
   bool ends_as(ValueId value, DType dtype, int depth) const;

@@ -34,7 +34,7 @@ std::optional<Parameters> parameters_of(const Graph& graph, const Node& node) {
       return std::nullopt;
     made.zero_points = zero->materialise().integers();
   }
-  // Equal parameters collapse to one, whatever the axis.
+  // Equal parameters collapse to one, for any axis.
   if (std::ranges::all_of(made.zero_points,
                           [&](std::int64_t zero) { return zero == made.zero_points.front(); })) {
     made.zero_points.resize(1);
