@@ -1,4 +1,4 @@
-/* Runs a network that `tenon compile zoo:mlp -o mlp.so` wrote: cc main.c ./mlp.so -o main, and nothing else. */
+/* Runs the network of `tenon compile zoo:mlp -o mlp.so`; builds with cc main.c ./mlp.so -o main. */
 #include <stdio.h>
 #include <tenon/tenon.h>
 

@@ -1,11 +1,11 @@
-/* An operator of one's own: Clamp of the domain "example", x cut to at most `most`.
+/* A custom operator: Clamp of the domain "example", the minimum of x and `most`.
  * cc -shared -fPIC clamp.c -o clamp.so; tenon run model.onnx --plugin=clamp.so */
 #include <stdlib.h>
 #include <string.h>
 #include <tenon/plugin.h>
 
 static float most_of(const char* attributes) {
-  const char* found = strstr(attributes, "\"most\":"); /* a JSON library reads it better */
+  const char* found = strstr(attributes, "\"most\":"); /* use a JSON library in real code */
   return found ? (float)atof(found + 7) : 1;
 }
 

@@ -66,7 +66,7 @@ class Thinning {
         return Constant::uniform(constant.dtype(), shape, constant.seed(), constant.first(),
                                  constant.second());
       case Constant::Kind::Dense:
-      case Constant::Kind::Scaled:  // only passes create these, and none has run yet
+      case Constant::Kind::Scaled:  // only passes create these
         break;
     }
     return constant;  // explicit elements: axes, epsilons

@@ -101,7 +101,7 @@ TEST(Candidates, VectorizesReductionWithoutColumns) {
   EXPECT_EQ(verdict_of(rowless, "dots 6").reason, "there are no rows that share an operand");
 }
 
-// Register tiles and plain loops treat all symbolic extents alike, whatever their formula.
+// Register tiles and plain loops treat all symbolic extents alike, for any formula.
 TEST(Candidates, TilesSymbolicExtents) {
   for (const char* extent : {"n", "64*n", "floor((n - 1)/4) + 1"}) {
     EXPECT_EQ(chosen(decision_for(concat("graph (z: f32[n], x: f32[", extent, R"(, 16]) {
