@@ -1,7 +1,7 @@
 cmake_minimum_required(VERSION 3.21)
 # Turns files into a header of string constants: cmake -DOUTPUT=header.h -DNAMESPACE=n -DFILES=name=path;name=path -P embed.cmake
-# Several files of one name are put together in the order given. A string is written in pieces, as compilers limit
-# the length of one.
+# Several files of one name are concatenated in order. Strings are split, because compilers limit the length of a
+# literal.
 set(text "#pragma once\n\n#include <string_view>\n\nnamespace ${NAMESPACE} {\n\n")
 set(names)
 foreach(entry IN LISTS FILES)

@@ -1,5 +1,5 @@
-# `cmake --install build/release --prefix DIR`: headers, libraries, the command and its completions, and what
-# find_package(Tenon) and pkg-config look for.
+# `cmake --install build/release --prefix DIR`: headers, libraries, the command and its completions, and the files of
+# find_package(Tenon) and pkg-config.
 
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -8,7 +8,7 @@ install(FILES include/tenon/tenon.h include/tenon/tenon.hpp include/tenon/tensor
 install(TARGETS tenon RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS tenon_shared tenon_runtime_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 
-# The command writes its own completions.
+# The command generates its completions.
 set(completions ${PROJECT_BINARY_DIR}/completions)
 foreach(shell IN ITEMS bash zsh fish)
   add_custom_command(OUTPUT ${completions}/${shell}

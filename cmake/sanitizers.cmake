@@ -4,7 +4,7 @@ if(TENON_SANITIZE)
   add_compile_options(
     -fsanitize=${TENON_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   if(TENON_SANITIZE MATCHES undefined AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-    # It reads a function's type from the bytes before it, and a generated kernel may begin its page.
+    # This check reads a function's type from the bytes before it, and a generated kernel may be at the start of a page.
     add_compile_options(-fno-sanitize=function)
   endif()
   add_link_options(-fsanitize=${TENON_SANITIZE})

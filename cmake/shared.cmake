@@ -1,7 +1,7 @@
 # libtenon_runtime.so, libtenon.so, and the carrier of `tenon compile -o MODEL.so`: the runtime as a shared object
-# that programs are appended to. Each exports the symbols of its list in src/shared and nothing else.
+# to which programs are appended. Each exports exactly the symbols of its list in src/shared.
 
-# tenon_exports(TARGET LIST FOLDER...): all of the FOLDERs, of which the LIST's symbols can be seen.
+# tenon_exports(TARGET LIST FOLDER...): links all of the FOLDERs, and exports the symbols of LIST.
 function(tenon_exports target list)
   list(TRANSFORM ARGN REPLACE "(.+)" "tenon_\\1" OUTPUT_VARIABLE folders)
   list(TRANSFORM folders REPLACE "(.+)" "$<TARGET_FILE:\\1>" OUTPUT_VARIABLE files)
@@ -20,7 +20,7 @@ add_library(tenon_runtime_shared SHARED ${runtime_only})
 set_target_properties(tenon_runtime_shared PROPERTIES OUTPUT_NAME tenon_runtime VERSION 1.0 SOVERSION 1)
 tenon_exports(tenon_runtime_shared tenon_runtime.symbols embed)
 
-# Without a SONAME: who links against MODEL.so is to need that file and no other.
+# Without a SONAME: a program that links against MODEL.so must depend on that file name.
 add_library(tenon_model_carrier MODULE ${runtime_only})
 set_target_properties(tenon_model_carrier PROPERTIES PREFIX "" OUTPUT_NAME model_carrier NO_SONAME ON)
 tenon_exports(tenon_model_carrier tenon_runtime.symbols embed)
@@ -29,7 +29,7 @@ if(CMAKE_BUILD_TYPE STREQUAL "Release")
   target_link_options(tenon_model_carrier PRIVATE -s)
 endif()
 
-# The driver takes the carrier in as bytes.
+# The driver embeds the carrier as bytes.
 set(carrier ${PROJECT_BINARY_DIR}/lib/model_carrier.so)
 set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/driver/shared_object.cpp PROPERTIES
   COMPILE_DEFINITIONS "TENON_MODEL_CARRIER=\"${carrier}\"" OBJECT_DEPENDS ${carrier} SKIP_PRECOMPILE_HEADERS ON)

@@ -1,6 +1,6 @@
 # cmake -DROOT=src -DFOLDERS=nests,codegen -DOUTPUT=FILE -P source_hash.cmake
 #
-# Writes a header with a number made of the sources in some folders: another number as soon as one of them is.
+# Writes a header with a hash of the sources in some folders, which changes with any of them.
 string(REPLACE "," ";" folders "${FOLDERS}")
 set(all "")
 foreach(folder IN LISTS folders)

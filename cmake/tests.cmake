@@ -1,5 +1,5 @@
 # bin/tenon-test (the runner of tests/**/*.test), bin/tenon-verify-passes (passes over random graphs),
-# bin/tenon-mutate-onnx (changed ONNX models) and bin/tenon-unit-tests (GoogleTest).
+# bin/tenon-mutate-onnx (mutated ONNX models) and bin/tenon-unit-tests (GoogleTest).
 
 find_package(GTest REQUIRED)
 if(TENON_PCH)
@@ -8,9 +8,9 @@ if(TENON_PCH)
     OPTIONS -O0 LIBRARIES fmt::fmt nlohmann_json::nlohmann_json GTest::gtest)
 endif()
 
-# tenon_test_program(NAME): what takes its time in it is Tenon's own code, compiled elsewhere; it is itself not optimised,
-# which takes less than half the time. Templates that both instantiate have to be those of Tenon's code, or they are
-# slow: its archives are linked in whole, before the tests.
+# tenon_test_program(NAME): a test program without optimisation, which halves its compile time; the hot code is in
+# Tenon's optimised libraries. Template instantiations of both must resolve to the optimised ones: the archives are
+# linked whole, before the tests.
 get_property(folders GLOBAL PROPERTY tenon_folders)
 list(TRANSFORM folders REPLACE "(.+)" "$<TARGET_FILE:\\1>" OUTPUT_VARIABLE archives)
 list(JOIN archives "," archives)
@@ -49,13 +49,13 @@ if(unit_sources)
   target_link_libraries(tenon-unit-tests PRIVATE tenon_api tenon_onnx_schema GTest::gtest GTest::gtest_main)
   tenon_test_program(tenon-unit-tests)
   if(CMAKE_BUILD_TYPE STREQUAL "Release")
-    # It goes over every weight of a network.
+    # Iterates over every weight of a network.
     set_source_files_properties(${PROJECT_SOURCE_DIR}/tests/unit/driver/relay_interpreter.cpp PROPERTIES
       COMPILE_OPTIONS -O2 SKIP_UNITY_BUILD_INCLUSION ON SKIP_PRECOMPILE_HEADERS ON)
   endif()
 endif()
 
-# bin/example-NAME for each file of examples/, so that they stay true.
+# bin/example-NAME for each file of examples/, to keep the examples compiling.
 file(GLOB example_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.cpp)
 foreach(source IN LISTS example_sources)
   get_filename_component(stem ${source} NAME_WE)

@@ -1,7 +1,7 @@
-# A compiler cache and a fast linker, where they are installed.
+# A compiler cache and a fast linker, if they are installed.
 
-# Clang allocates so many small pieces that it takes 3 to 7 % less time where the C library keeps what was freed and asks
-# the system for much at a time. Another C library does not look at this.
+# Clang makes many small allocations: it takes 3 to 7 % less time if the C library retains freed memory and requests
+# large blocks from the system. C libraries other than glibc ignore this.
 set(compiler_launcher)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   string(JOIN ":" tunables glibc.malloc.tcache_count=20000 glibc.malloc.top_pad=33554432
@@ -11,8 +11,8 @@ endif()
 find_program(TENON_CCACHE ccache)
 if(TENON_CCACHE)
   if(TENON_PCH)
-    # ccache looks into a precompiled header only when allowed to trust its defines and dates. What a file depends on
-    # it takes from the compiler, in place of running the preprocessor on each.
+    # ccache supports precompiled headers only if it may trust their defines and dates. It takes the dependencies of a
+    # file from the compiler, in place of running the preprocessor.
     if(NOT compiler_launcher)
       set(compiler_launcher ${CMAKE_COMMAND} -E env)
     endif()
@@ -31,18 +31,17 @@ if(TENON_MOLD)
   add_link_options(-fuse-ld=mold)
 endif()
 
-# What of LLVM nobody calls is left out, and with it libraries that only that would need.
+# Drops unused parts of LLVM, and the libraries that only those need.
 add_link_options(-Wl,--as-needed)
 if(CMAKE_BUILD_TYPE STREQUAL "Release")
   add_link_options(-Wl,--gc-sections)
 else()
-  # Archives that only name their files: with debug information they are hundreds of megabytes, written anew for each
-  # file that changes.
+  # Thin archives: with debug information full ones have hundreds of megabytes, rewritten for each changed file.
   set(CMAKE_CXX_ARCHIVE_CREATE "<CMAKE_AR> qcT <TARGET> <LINK_FLAGS> <OBJECTS>")
   set(CMAKE_CXX_ARCHIVE_APPEND "<CMAKE_AR> qT <TARGET> <LINK_FLAGS> <OBJECTS>")
 endif()
 
-# Colour survives Ninja's pipe only when it is asked for; asked for always, it would fill logs.
+# Colour must be forced through Ninja's pipe, but not into logs.
 if(DEFINED ENV{TENON_COLOR})
   add_compile_options(-fdiagnostics-color=always)
 endif()

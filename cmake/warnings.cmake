@@ -8,12 +8,12 @@ endif()
 
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   if(CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-    # Wrong about `"text" + std::string` in C++20: https://gcc.gnu.org/PR105651, mended in 13.
+    # False positive for `"text" + std::string` in C++20: https://gcc.gnu.org/PR105651, fixed in GCC 13.
     target_compile_options(tenon_warnings INTERFACE -Wno-restrict)
   endif()
   if(TENON_PCH)
-    # Precompiled, the standard library no longer counts as a system header for the warnings that look
-    # into inlined code; the other presets have them.
+    # A precompiled standard library does not count as a system header for warnings about inlined code; the other
+    # presets have these warnings.
     target_compile_options(tenon_warnings INTERFACE
       -Wno-array-bounds -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-stringop-overread -Wno-dangling-pointer)
   endif()
@@ -24,15 +24,15 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
 endif()
 
 if(TENON_UNITY)
-  # Of files that are compiled together, one may have a name that is another's own; the other presets have these.
+  # In a unity build a name may shadow one of another file; the other presets have these warnings.
   target_compile_options(tenon_warnings INTERFACE -Wno-shadow $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endif()
 
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-  # GCC's -Wconversion leaves signs alone.
+  # GCC's -Wconversion does not include sign conversions.
   target_compile_options(tenon_warnings INTERFACE -Wno-sign-conversion)
   if(TENON_PCH)
-    # Of what the standard library says to itself: its sort takes a buffer from a function that is deprecated.
+    # The standard library itself calls a deprecated function for the buffer of its sort.
     target_compile_options(tenon_warnings INTERFACE -Wno-deprecated-declarations)
   endif()
 endif()
