@@ -205,11 +205,22 @@ std::uint32_t GraphScope::whole(ValueId id) {
   const std::uint32_t buffer = buffers.at(id);
   const Type& type = graph_.value(id).type;
   if (list_.buffers[buffer].opaque || !type.is_tensor()) return buffer;
-  const Dims dims = in_list(type.tensor().dims);
+  Dims dims = in_list(type.tensor().dims);
   if (list_.buffers[buffer].dims == dims) return buffer;
+  return add_view(buffer, graph_.value(id).name, std::move(dims));
+}
+
+std::uint32_t GraphScope::named_whole(ValueId id) {
+  const std::uint32_t buffer = whole(id);
+  const std::string& name = graph_.value(id).name;
+  if (list_.buffers[buffer].name == name) return buffer;
+  return add_view(buffer, name, list_.buffers[buffer].dims);
+}
+
+std::uint32_t GraphScope::add_view(std::uint32_t buffer, const std::string& name, Dims dims) {
   TaskList::Buffer view = list_.buffers[buffer];
-  view.name = graph_.value(id).name;
-  view.dims = dims;
+  view.name = name;
+  view.dims = std::move(dims);
   view.form = {};
   view.view_of = buffer;
   view.is_looked_up = false;

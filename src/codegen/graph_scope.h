@@ -48,10 +48,13 @@ class GraphScope {
   void tell(const Type& type, std::uint32_t buffer);
   /// Returns the buffer of a value under the value's own extents.
   std::uint32_t whole(ValueId value);
+  /// The same under the value's own name: an output keeps its name if it equals another value.
+  std::uint32_t named_whole(ValueId value);
   /// Returns whether all extents are known before the first task runs.
   bool is_planned(const Dims& dims_in_list) const;
 
  private:
+  std::uint32_t add_view(std::uint32_t buffer, const std::string& name, Dims dims);
   std::string free_symbol(const std::string& name) const;
   void name(const Dim& dim);
 

@@ -410,7 +410,7 @@ class Selector {
       const Life life = list_.buffers[root_of(list_, made)].life;
       const bool is_opaque = buffer.opaque || !nests::is_compilable(buffer.dtype);
       if (is_opaque || (is_mixed && life != Life::Value && life != Life::Output)) {
-        list_.outputs.push_back(scope_.whole(value));
+        list_.outputs.push_back(scope_.named_whole(value));
         continue;
       }
       // Inputs, constants, views and repeated outputs are copied for the caller.

@@ -130,6 +130,7 @@ Datum RunValues::get(std::uint32_t buffer) {
   if (held_[buffer].is_window) return view_of(buffer, held_[buffer].shape);
   switch (described.place) {
     case Place::View:
+      if (!is_tensor(buffer)) return get(static_cast<std::uint32_t>(described.offset));
       return tensor(static_cast<std::uint32_t>(described.offset)).reshaped(shape(buffer));
     case Place::Arena:
       return view_of(buffer, runner_.shapes[buffer]);

@@ -385,5 +385,29 @@ TEST_F(HostSteps, RefusesDeepNesting) {
   EXPECT_THROW(read_program(path_), Error);
 }
 
+// Outputs that equal an input, a constant or each other, of any type, have their own names.
+TEST(HostNames, OutputsEqualToOtherValuesKeepTheirNames) {
+  const Graph graph = parse_graph(R"(graph (x: f32[2, 2], s: seq(f32[N]), t: string[2]) {
+  c = constant i64[2] [1, 2]
+  places = nonzero(x)
+  y = identity(x)
+  z = identity(y)
+  k = identity(c)
+  again = identity(places)
+  r = identity(s)
+  u = identity(t)
+  return places, y, z, k, again, r, u, x
+}
+)",
+                                  all_ops());
+  CompiledModel model(compile_model(graph, {}), 1);
+  const Program& program = model.program();
+  ASSERT_EQ(program.outputs.size(), graph.outputs().size());
+  for (std::size_t k = 0; k < graph.outputs().size(); ++k)
+    EXPECT_EQ(program.buffers[program.outputs[k]].name, graph.value(graph.outputs()[k]).name);
+  const Datum list = Datum::sequence({Tensor::of<float>(DType::F32, {2}, {1, 2})});
+  expect_reference(graph, model, {ramp({2, 2}), list, Tensor::of_strings({2}, {"one", "two"})});
+}
+
 }  // namespace
 }  // namespace tenon::context_test
