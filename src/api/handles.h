@@ -1,5 +1,6 @@
 #pragma once
 
+#include "api/outputs.h"
 #include "driver/training/session.h"
 #include "embed/handles.h"
 #include "embed/loaded_program.h"
@@ -18,8 +19,7 @@ struct TrainerState {
   /// The model as passed in, with fixed or symbolic batch.
   Graph original;
   std::unique_ptr<Session> session;
-  /// Outputs of the last step, for callers without their own memory.
-  std::vector<Tensor> outputs;
+  KeptOutputs outputs;
   /// States that callers have requested.
   std::map<std::string, Tensor> looked_at;
   std::int64_t step = 0;
@@ -37,6 +37,8 @@ Values& values();
 /// memory, which must outlive them.
 Tensor borrowed_tensor(const tenon_tensor& tensor, const std::string& name);
 Tensor copied_tensor(const tenon_tensor& tensor, const std::string& name);
+/// Throws Error (Usage) unless `give` can pass this result.
+void require_fits(const TensorType& made, const tenon_tensor& wanted, const std::string& name);
 /// Copies an output to the caller's memory, or keeps it in `kept` and returns its address.
 void give(const Tensor& made, tenon_tensor& wanted, Tensor& kept, const std::string& name);
 

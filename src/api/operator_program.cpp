@@ -22,6 +22,50 @@ class OperatorContext : public ValueContext {
   void run(std::span<const tenon_tensor> inputs, std::span<tenon_tensor> outputs,
            std::string* watched) override {
     const ContextUse use(is_in_use_);
+    require_idle();
+    run_tensors(inputs, outputs, watched);
+  }
+
+  std::vector<Datum> run(const std::vector<Datum>& inputs) override {
+    const ContextUse use(is_in_use_);
+    require_idle();
+    const Program& program = model_->program();
+    require_count(inputs.size());
+    for (std::size_t k = 0; k < inputs.size(); ++k)
+      require_type(inputs[k], program.buffers[program.inputs[k]]);
+    return context_.run(inputs);
+  }
+
+  // Host operators are synchronous, so the run completes in `start`.
+  void start(std::span<const tenon_tensor> inputs, std::span<tenon_tensor> outputs) override {
+    const ContextUse use(is_in_use_);
+    require_idle();
+    run_tensors(inputs, outputs, nullptr);
+    is_started_ = true;
+  }
+
+  void finish() override {
+    const ContextUse use(is_in_use_);
+    if (!is_started_) throw Error("no run of the context was started", ErrorKind::Usage);
+    is_started_ = false;
+  }
+
+  std::string describe() const override {
+    return nlohmann::ordered_json{{"threads", context_.thread_count()},
+                                  {"arena_bytes", context_.arena_bytes()},
+                                  {"scratch_bytes", context_.scratch_bytes()}}
+        .dump();
+  }
+
+ private:
+  void require_idle() const {
+    if (!is_started_) return;
+    throw Error("a run of the context is under way", ErrorKind::Usage)
+        .hint("finish it first, or take another context");
+  }
+
+  void run_tensors(std::span<const tenon_tensor> inputs, std::span<tenon_tensor> outputs,
+                   std::string* watched) {
     const Program& program = model_->program();
     if (outputs.size() != program.outputs.size()) {
       throw Error("the program gives another number of outputs", ErrorKind::Usage)
@@ -35,8 +79,8 @@ class OperatorContext : public ValueContext {
       given.emplace_back(borrowed_tensor(inputs[k], concat("input '", port.name, "'")));
       require_type(given.back(), port);
     }
+    outputs_.begin(inputs, outputs);
     std::vector<Datum> made;
-    kept_.clear();  // releases their memory for reuse
     if (watched == nullptr) {
       made = context_.run(given);
     } else {
@@ -44,50 +88,12 @@ class OperatorContext : public ValueContext {
       made = context_.run(given, events_);
       *watched = watched_json();
     }
-    kept_.resize(outputs.size());
-    for (std::size_t k = 0; k < outputs.size(); ++k) {
-      const std::string name = concat("output '", program.buffers[program.outputs[k]].name, "'");
-      if (!made[k].is_tensor()) {
-        throw Error(concat(name, " is no tensor"), ErrorKind::Usage)
-            .got(made[k].type())
-            .hint("tenon_context_run_values gives it");
-      }
-      give(made[k].tensor(), outputs[k], kept_[k], name);
-    }
+    outputs_.end(std::move(made), inputs, outputs,
+                 {program.constants.get(), program.constant_bytes}, [&](std::size_t k) {
+                   return concat("output '", program.buffers[program.outputs[k]].name, "'");
+                 });
   }
 
-  std::vector<Datum> run(const std::vector<Datum>& inputs) override {
-    const ContextUse use(is_in_use_);
-    const Program& program = model_->program();
-    require_count(inputs.size());
-    for (std::size_t k = 0; k < inputs.size(); ++k)
-      require_type(inputs[k], program.buffers[program.inputs[k]]);
-    return context_.run(inputs);
-  }
-
-  // Host operators are synchronous, so the run completes in `start`.
-  void start(std::span<const tenon_tensor> inputs, std::span<tenon_tensor> outputs) override {
-    if (is_started_) {
-      throw Error("a run of the context is under way", ErrorKind::Usage)
-          .hint("finish it first, or take another context");
-    }
-    run(inputs, outputs, nullptr);
-    is_started_ = true;
-  }
-
-  void finish() override {
-    if (!is_started_) throw Error("no run of the context was started", ErrorKind::Usage);
-    is_started_ = false;
-  }
-
-  std::string describe() const override {
-    return nlohmann::ordered_json{{"threads", context_.thread_count()},
-                                  {"arena_bytes", context_.arena_bytes()},
-                                  {"scratch_bytes", context_.scratch_bytes()}}
-        .dump();
-  }
-
- private:
   void require_count(std::size_t inputs) const {
     const std::size_t expected = model_->program().inputs.size();
     if (inputs == expected) return;
@@ -124,8 +130,8 @@ class OperatorContext : public ValueContext {
   std::shared_ptr<const HostExecutable> model_;
   HostContext context_;
   RunEvents events_;
-  std::vector<Tensor> kept_;
-  std::atomic<bool> is_started_ = false;
+  KeptOutputs outputs_;
+  bool is_started_ = false;
   std::atomic_flag is_in_use_;
 };
 

@@ -2,7 +2,6 @@
 #include "base/error.h"
 #include "embed/tensor.h"
 
-#include <algorithm>
 #include <cstring>
 
 namespace tenon::api {
@@ -13,6 +12,7 @@ DType dtype_of(std::int32_t number) {
   embed::name_of(number);  // refuses others
   return static_cast<DType>(number - 1);
 }
+std::int32_t number_of(DType dtype) { return static_cast<std::int32_t>(dtype) + 1; }
 
 }  // namespace
 
@@ -35,27 +35,32 @@ Tensor copied_tensor(const tenon_tensor& tensor, const std::string& name) {
   return copy;
 }
 
-void give(const Tensor& made, tenon_tensor& wanted, Tensor& kept, const std::string& name) {
-  const auto dtype = static_cast<std::int32_t>(made.dtype()) + 1;
-  if (made.dtype() == DType::String) {
+void require_fits(const TensorType& made, const tenon_tensor& wanted, const std::string& name) {
+  if (made.dtype == DType::String) {
     throw Error(concat(name, " is of strings"), ErrorKind::Usage)
         .hint("tenon_context_run_values gives them");
   }
+  if (wanted.data == nullptr) return;
+  embed::require_usable(wanted, name);
+  const std::span<const std::int64_t> shape = embed::shape_of(wanted, name);
+  if (wanted.dtype == number_of(made.dtype) && made.dims == Dims(shape.begin(), shape.end()))
+    return;
+  throw Error(concat(name, " has another type than comes out"), ErrorKind::Usage)
+      .expected(made)
+      .got(embed::type_text(wanted));
+}
+
+void give(const Tensor& made, tenon_tensor& wanted, Tensor& kept, const std::string& name) {
+  require_fits(made.type(), wanted, name);
   if (wanted.data == nullptr) {
     kept = made;
     wanted.shape = kept.shape().data();
     wanted.strides = nullptr;
     wanted.rank = static_cast<std::int32_t>(kept.rank());
-    wanted.dtype = dtype;
+    wanted.dtype = number_of(made.dtype());
     wanted.data =
         const_cast<std::byte*>(kept.bytes().data());  // NOLINT: C has no pointer to either
     return;
-  }
-  embed::require_usable(wanted, name);
-  if (wanted.dtype != dtype || !std::ranges::equal(embed::shape_of(wanted, name), made.shape())) {
-    throw Error(concat(name, " has another type than comes out"), ErrorKind::Usage)
-        .expected(made.type())
-        .got(embed::type_text(wanted));
   }
   if (made.byte_size() > 0) std::memcpy(wanted.data, made.bytes().data(), made.byte_size());
 }

@@ -93,14 +93,20 @@ void step(TrainerState& trainer, std::span<const tenon_tensor> batch,
         .expected(value.type)
         .got(tensors.back().type());
   }
-  std::vector<Tensor> made = trainer.session->run(tensors);
+  const auto value_of = [&](std::size_t k) -> const Value& {
+    return graph.graph.value(graph.graph.outputs()[results[k]]);
+  };
+  const auto name_of = [&](std::size_t k) { return concat("output '", value_of(k).name, "'"); };
+  // A step changes the states, so outputs that do not fit are refused before it.
+  for (std::size_t k = 0; k < outputs.size(); ++k) {
+    if (value_of(k).type.is_tensor() && all_constant(value_of(k).type.tensor().dims))
+      require_fits(value_of(k).type.tensor(), outputs[k], name_of(k));
+  }
+  trainer.outputs.begin(batch, outputs);
+  const std::vector<Tensor> made = trainer.session->run(tensors);
   ++trainer.step;
   trainer.looked_at.clear();
-  trainer.outputs.assign(made.size(), Tensor());
-  for (std::size_t k = 0; k < made.size(); ++k) {
-    const std::string& name = graph.graph.value(graph.graph.outputs()[results[k]]).name;
-    give(made[k], outputs[k], trainer.outputs[k], concat("output '", name, "'"));
-  }
+  trainer.outputs.end({made.begin(), made.end()}, batch, outputs, {}, name_of);
 }
 
 Tensor state_of(const TrainerState& trainer, const std::string& name) {

@@ -49,6 +49,49 @@ std::size_t input_position(const Graph& graph, const std::string& name) {
       .hint(suggest_name(name, known));
 }
 
+Error shape_misfit(const Value& input, const Shape& shape) {
+  return Error(concat("the shape given for '", input.name, "' does not fit"), ErrorKind::Usage)
+      .expected(input.type)
+      .got(Dims(shape.begin(), shape.end()));
+}
+
+// Binds the symbols that stand alone among the extents of an input.
+void bind_symbols(const Value& input, const Shape& shape, DimBindings& bindings) {
+  const Dims& dims = input.type.tensor().dims;
+  if (dims.size() != shape.size()) {
+    throw Error(concat("the shape given for '", input.name, "' has the wrong rank"),
+                ErrorKind::Usage)
+        .at("input '", input.name, "'")
+        .expected(input.type)
+        .got(Dims(shape.begin(), shape.end()));
+  }
+  for (std::size_t axis = 0; axis < dims.size(); ++axis) {
+    const auto misfit = [&] {
+      return shape_misfit(input, shape).at("input '", input.name, "', axis ", axis);
+    };
+    if (shape[axis] < 0 || shape[axis] > kMaxExtent)
+      throw misfit().hint("an extent lies from 0 to ", kMaxExtent);
+    const auto symbol = dims[axis].symbol_name();
+    if (!symbol) continue;
+    const Range range = dims[axis].range();
+    if (shape[axis] < range.lo || shape[axis] > range.hi)
+      throw misfit().hint(*symbol, " lies from ", range.lo, " to ", range.hi);
+    const auto [known, is_new] = bindings.emplace(*symbol, shape[axis]);
+    if (!is_new && !(known->second == Dim(shape[axis])))
+      throw misfit().hint(*symbol, " is ", known->second, " on another axis");
+  }
+}
+
+void require_equal_extents(const Value& input, const Shape& shape, const DimBindings& bindings) {
+  const Dims dims = substitute(input.type.tensor().dims, bindings);
+  for (std::size_t axis = 0; axis < dims.size(); ++axis) {
+    if (!dims[axis].is_constant() || dims[axis] == Dim(shape[axis])) continue;
+    throw shape_misfit(input, shape)
+        .at("input '", input.name, "', axis ", axis)
+        .hint("the extent is ", dims[axis]);
+  }
+}
+
 [[noreturn]] void refuse_spec(const std::string& text) {
   throw Error("cannot read an input's description", ErrorKind::Usage)
       .expected("NAME:@file.npy, NAME:@file.pb, NAME:random:SEED, NAME:zeros, @file.npz or @DIR")
@@ -86,22 +129,18 @@ std::map<std::string, Shape> parse_shapes(const std::vector<std::string>& texts)
 DimBindings symbol_values(const Graph& graph, const std::map<std::string, Shape>& given) {
   for (const auto& [name, shape] : given) input_position(graph, name);
   DimBindings bindings;
-  for (ValueId input : graph.inputs()) {
-    const Value& value = graph.value(input);
-    const auto found = given.find(value.name);
-    if (found == given.end() || !value.type.is_tensor()) continue;
-    const Dims& dims = value.type.tensor().dims;
-    if (dims.size() != found->second.size()) {
-      throw Error(concat("the shape given for '", value.name, "' has the wrong rank"),
-                  ErrorKind::Usage)
-          .expected(value.type)
-          .got(Dims(found->second.begin(), found->second.end()));
+  const auto for_each_shape = [&](const auto& visit) {
+    for (ValueId input : graph.inputs()) {
+      const Value& value = graph.value(input);
+      const auto found = given.find(value.name);
+      if (found != given.end() && value.type.is_tensor()) visit(value, found->second);
     }
-    for (std::size_t axis = 0; axis < dims.size(); ++axis) {
-      if (const auto symbol = dims[axis].symbol_name())
-        bindings.emplace(*symbol, found->second[axis]);
-    }
-  }
+  };
+  for_each_shape(
+      [&](const Value& value, const Shape& shape) { bind_symbols(value, shape, bindings); });
+  for_each_shape([&](const Value& value, const Shape& shape) {
+    require_equal_extents(value, shape, bindings);
+  });
   return bindings;
 }
 

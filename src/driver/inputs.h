@@ -16,7 +16,7 @@ namespace tenon {
 std::map<std::string, Shape> parse_shapes(const std::vector<std::string>& texts);
 
 /// Returns the values of symbols implied by input shapes. Throws Error (Usage) for unknown inputs
-/// and wrong ranks.
+/// and shapes that contradict the inputs' types or one another.
 DimBindings symbol_values(const Graph& graph, const std::map<std::string, Shape>& given);
 
 /// Returns the extents of every input: the given ones, and the least value of the range (at least

@@ -124,8 +124,9 @@ Graph with_fixed_shapes(Graph graph, std::int64_t batch,
                         const std::map<std::string, Shape>& shapes) {
   graph = rebatched(std::move(graph), batch);
   if (shapes.empty()) return graph;
+  graph = reshaped(std::move(graph), shapes);
   const DimBindings symbols = symbol_values(graph, shapes);
-  return with_symbols(reshaped(std::move(graph), shapes), symbols);
+  return with_symbols(std::move(graph), symbols);
 }
 
 }  // namespace tenon

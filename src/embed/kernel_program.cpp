@@ -14,25 +14,30 @@ namespace {
 // Memory for an output that the caller passed without memory.
 class OwnedOutput {
  public:
+  // Keeps a block that it replaces until `release_old`.
   void* at_least(std::uint64_t bytes) {
     if (data_ == nullptr || bytes > bytes_) {
-      data_.reset();
-      bytes_ = std::max<std::uint64_t>(64, (bytes + 63) / 64 * 64);
-      data_.reset(static_cast<std::byte*>(std::aligned_alloc(64, bytes_)));
-      if (data_ == nullptr) {
-        bytes_ = 0;
-        throw std::bad_alloc();
+      const std::uint64_t size = std::max<std::uint64_t>(64, (bytes + 63) / 64 * 64);
+      std::unique_ptr<std::byte, Free> block(static_cast<std::byte*>(std::aligned_alloc(64, size)));
+      if (block == nullptr) throw std::bad_alloc();
+      if (old_ == nullptr) {
+        old_ = std::move(data_);
+        old_bytes_ = bytes_;
       }
+      data_ = std::move(block);
+      bytes_ = size;
     }
     return data_.get();
   }
+  std::span<const std::byte> old() const { return {old_.get(), old_ ? old_bytes_ : 0}; }
+  void release_old() { old_.reset(); }
 
  private:
   struct Free {
     void operator()(std::byte* data) const { std::free(data); }
   };
-  std::unique_ptr<std::byte, Free> data_;
-  std::uint64_t bytes_ = 0;
+  std::unique_ptr<std::byte, Free> data_, old_;
+  std::uint64_t bytes_ = 0, old_bytes_ = 0;
 };
 
 class KernelContext : public RunContext {
@@ -49,7 +54,7 @@ class KernelContext : public RunContext {
     sources_.resize(inputs.size());
     targets_.resize(outputs.size());
     owned_.resize(outputs.size());
-    // A program without symbols needs no binding.
+    memory_.reserve(inputs.size() + 2 * outputs.size());
   }
 
   void bind(std::span<const tenon_tensor> inputs, std::span<tenon_tensor> outputs) override {
@@ -70,12 +75,14 @@ class KernelContext : public RunContext {
       context_.run(sources_, targets_, watch_);
       *watched = watched_json();
     }
+    describe_owned(outputs);
   }
 
   void start(std::span<const tenon_tensor> inputs, std::span<tenon_tensor> outputs) override {
     const ContextUse use(is_in_use_);
     place(inputs, outputs);
     context_.start(sources_, targets_);
+    describe_owned(outputs);
   }
 
   void finish() override {
@@ -97,7 +104,7 @@ class KernelContext : public RunContext {
     tenon_dtype dtype;
   };
 
-  void place(std::span<const tenon_tensor> inputs, std::span<tenon_tensor> outputs) {
+  void place(std::span<const tenon_tensor> inputs, std::span<const tenon_tensor> outputs) {
     context_.require_idle();  // a run in progress may still write to the context's own outputs
     require_counts(inputs.size(), outputs.size());
     for (std::size_t k = 0; k < inputs.size(); ++k) {
@@ -106,7 +113,16 @@ class KernelContext : public RunContext {
       sources_[k] = inputs[k].data;
     }
     bind_shapes(inputs);
+    memory_.clear();
+    for (std::size_t k = 0; k < inputs.size(); ++k)
+      add_memory(inputs[k].data, byte_count(inputs[k], inputs_[k].name), inputs_[k].name, false);
     for (std::size_t k = 0; k < outputs.size(); ++k) place_output(k, outputs[k]);
+    require_disjoint(memory_);
+    for (OwnedOutput& owned : owned_) owned.release_old();
+  }
+  void add_memory(const void* data, std::uint64_t bytes, const std::string& name, bool is_output) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(data);
+    memory_.push_back({begin, begin + bytes, &name, is_output});
   }
 
   void require_counts(std::size_t inputs, std::size_t outputs) const {
@@ -151,10 +167,14 @@ class KernelContext : public RunContext {
     output.dtype = outputs_[k].dtype;
   }
 
-  void place_output(std::size_t k, tenon_tensor& output) {
+  void place_output(std::size_t k, const tenon_tensor& output) {
+    targets_[k] = output.data;
     if (output.data == nullptr) {
-      describe_output(k, output);
-      output.data = owned_[k].at_least(byte_count(output, outputs_[k].name));
+      tenon_tensor made{};
+      describe_output(k, made);
+      const std::uint64_t bytes = byte_count(made, outputs_[k].name);
+      targets_[k] = owned_[k].at_least(bytes);
+      add_memory(targets_[k], bytes, outputs_[k].name, true);
     } else {
       require_type(output, outputs_[k]);
       require_usable(output, outputs_[k].name);
@@ -164,8 +184,18 @@ class KernelContext : public RunContext {
             .expected(type_text(name_of(outputs_[k].dtype), expected))
             .got(type_text(output));
       }
+      add_memory(output.data, byte_count(output, outputs_[k].name), outputs_[k].name, true);
     }
-    targets_[k] = output.data;
+    const std::span<const std::byte> old = owned_[k].old();
+    add_memory(old.data(), old.size(), outputs_[k].name, true);
+  }
+  // The caller's descriptions change only after success.
+  void describe_owned(std::span<tenon_tensor> outputs) const {
+    for (std::size_t k = 0; k < outputs.size(); ++k) {
+      if (outputs[k].data != nullptr) continue;
+      describe_output(k, outputs[k]);
+      outputs[k].data = targets_[k];
+    }
   }
 
   std::string watched_json() const {
@@ -196,6 +226,7 @@ class KernelContext : public RunContext {
   std::vector<const void*> sources_;
   std::vector<void*> targets_;
   std::vector<OwnedOutput> owned_;
+  std::vector<PortMemory> memory_;
   Watch watch_;
   std::atomic_flag is_in_use_;
 };

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 
+#include <algorithm>
 #include <array>
 
 namespace tenon::embed {
@@ -121,6 +122,26 @@ void require_usable(const tenon_tensor& tensor, const std::string& name) {
           .hint("copy it to memory of its own");
     }
     stride *= shape[axis];
+  }
+}
+
+void require_disjoint(std::span<PortMemory> ports) {
+  std::ranges::sort(ports, {}, &PortMemory::begin);
+  const PortMemory *last = nullptr, *last_output = nullptr;  // With the greatest ends so far.
+  for (const PortMemory& port : ports) {
+    if (port.begin == port.end) continue;
+    const PortMemory* other = port.is_output ? last : last_output;
+    if (other != nullptr && port.begin < other->end) {
+      const PortMemory &output = port.is_output ? port : *other,
+                       &tensor = port.is_output ? *other : port;
+      throw Error(concat(*output.name, " overlaps ", *tensor.name), ErrorKind::Usage)
+          .expected("an output in memory of its own")
+          .got(std::min(port.end, other->end) - port.begin, " bytes of both")
+          .hint("outputs without memory stay valid until the next run: copy one that is its input");
+    }
+    if (last == nullptr || port.end > last->end) last = &port;
+    if (port.is_output && (last_output == nullptr || port.end > last_output->end))
+      last_output = &port;
   }
 }
 

@@ -27,6 +27,16 @@ std::uint64_t byte_count(const tenon_tensor& tensor, const std::string& name);
 /// Throws Error (Usage) unless the elements are present, row-major and aligned.
 void require_usable(const tenon_tensor& tensor, const std::string& name);
 
+/// Memory of an input or output during a run.
+struct PortMemory {
+  std::uintptr_t begin = 0, end = 0;
+  /// E.g. "input 'x'".
+  const std::string* name = nullptr;
+  bool is_output = false;
+};
+/// Throws Error (Usage) if an output overlaps an input or another output. Reorders the list.
+void require_disjoint(std::span<PortMemory> ports);
+
 /// E.g. "f32[1, 3]", for messages.
 std::string type_text(const tenon_tensor& tensor);
 std::string type_text(std::string_view dtype, std::span<const std::int64_t> shape);

@@ -557,7 +557,7 @@ const std::vector<Hostile>& hostile_texts() {
        "cannot read an extent"},
       {"shape_with_empty_extent", arguments({"x:1xx2"}, {}), "cannot read an extent"},
       {"shape_of_wrong_rank", arguments({"x:1x2x3"}, {}), "wrong rank"},
-      {"shape_of_wrong_extent", arguments({"x:1x3"}, {}), "wrong type"},
+      {"shape_of_wrong_extent", arguments({"x:1x3"}, {}), "does not fit"},
       {"shape_of_no_input", arguments({"nobody:1x2"}, {}), "no input 'nobody'"},
       {"shape_larger_than_memory", arguments({"x:562949953421312x2"}, {}), "out of memory"},
       {"shape_of_too_many", arguments({"x:72057594037927936x2"}, {}), "too many"},
