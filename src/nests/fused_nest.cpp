@@ -569,7 +569,7 @@ class FusedNestBuilder {
   std::vector<Statement> outer_loops_;
   std::set<std::size_t> outer_;
   std::optional<std::size_t> uneven_;   // The outer loop with a smaller last tile.
-  std::map<std::size_t, Dim> extents_;  // Of inner loops.
+  std::map<std::size_t, Dim> extents_;  // by inner loop
   Block stages_;
   std::vector<NestBuffer> scratch_;  // Scratch of the original parts.
   // Fused intermediate buffers, by index in the sequence.

@@ -150,7 +150,7 @@ class KernelEmitter {
   // row tile prefetches its share, a little per step of the reduction.
   struct PanelFetch {
     std::size_t buffer = 0;
-    llvm::Value* start = nullptr;  // Of the share.
+    llvm::Value* start = nullptr;  // start of the share
     llvm::Value* step_bytes = nullptr;
     std::vector<std::pair<const Statement*, llvm::Value*>>
         steps;  // Open loops of the reduction, and their counters.

@@ -82,7 +82,7 @@ struct Row {
 
   /// false: "(no input)"
   bool tells_inputs = true;
-  /// Of data, then names of control edges; "(1)" if both are empty.
+  /// Data inputs, then names of control edges; "(1)" if both are empty.
   std::vector<TensorShape> inputs;
   std::vector<std::string> controls;
   /// "(no output)" if empty
