@@ -42,7 +42,7 @@ std::vector<Attr> Importer::window_attributes() const {
           {"pads", Integers{pad_h, pad_w, pad_h, pad_w}}};
 }
 
-// A seeded weight takes the requested shape, if this is its only reader.
+// Creates a seeded weight in the requested shape; reshapes other values.
 Var Importer::in_shape(Var value, const Extents& shape) {
   const Graph& graph = builder_.graph();
   const Constant* constant = graph.constant_of(ValueId(value.id()));

@@ -229,7 +229,7 @@ Tensor read_npy(std::span<const std::byte> bytes, std::optional<DType> as,
 StoredArray stored_npy(std::span<const std::byte> bytes, std::shared_ptr<const void> owner) {
   const Header header = read_header(bytes);
   const bool is_text = header.format.kind == 'S' || header.format.kind == 'U';
-  // Single bytes are always aligned; bools are validated.
+  // Single-byte elements are always aligned, and `read_npy` validates bools.
   if (!is_text && is_as_here(header) && header.format.item_bytes > 1)
     return {dtype_in(header, {}), header.shape, elements_of(header, bytes), std::move(owner)};
   auto tensor = std::make_shared<Tensor>(read_npy(bytes, {}, std::move(owner)));

@@ -6,7 +6,7 @@
 namespace tenon::relay {
 namespace {
 
-// Numeric extents; unknown ones are marked.
+// Returns the extents as numbers; kAnyExtent for symbolic ones.
 Integers known_extents(const Dims& dims) {
   Integers extents;
   for (const Dim& dim : dims) extents.push_back(dim.value().value_or(RelayType::kAnyExtent));

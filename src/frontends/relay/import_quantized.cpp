@@ -14,7 +14,7 @@ DType element_of(const CallImport& call, DType otherwise) {
   return call.dtype("out_dtype").value_or(otherwise);
 }
 
-// Axes may count from the end; scales of one element have none.
+// Returns the axis of per-channel scales; scalar scales lack one.
 std::vector<Attr> along(const CallImport& call, Var scale) {
   if (call.type(scale).rank() == 0) return {};
   return {{"axis", call.integer("axis")}};

@@ -137,7 +137,7 @@ class Checker {
       findings_.hold("every result is read");
     } else if (std::ranges::none_of(row.outputs, [&](const TensorShape& output) {
                  return doubtful_shapes_.contains(
-                     to_string(output));  // its reader may belong to another output
+                     to_string(output));  // an ambiguous edge may read it
                })) {
       findings_.miss("every result is read", place(at, 0), row.node,
                      "a node whose result is read: a step has no others");
