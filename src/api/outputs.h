@@ -26,7 +26,7 @@ class KeptOutputs {
            const NameOf& name_of);
 
  private:
-  // Of the last run, and older ones that it wrote to.
+  // Outputs of the last run, and of older runs into whose memory it wrote.
   std::vector<Tensor> kept_;
 };
 
