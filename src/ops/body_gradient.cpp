@@ -26,9 +26,11 @@ const TensorType& known_type(const Graph& graph, ValueId value) {
 
 }  // namespace
 
-BodyGradient::BodyGradient(const Graph& body, const std::vector<Type>& types)
+BodyGradient::BodyGradient(const Graph& body, const std::vector<Type>& types,
+                           Differentiate differentiate)
     : graph_(with_input_types(body, types)),
       body_outputs_(graph_.outputs()),
+      differentiate_(differentiate),
       input_count_(graph_.inputs().size()),
       node_bound_(graph_.node_id_bound()) {}
 
@@ -55,7 +57,7 @@ std::vector<ValueId> BodyGradient::differentiate(const std::vector<std::size_t>&
     flows.push_back({Var(&builder, flow.value.id()), Var(&builder, flow.gradient.id())});
   std::vector<Var> by;
   for (std::size_t k : inputs) by.push_back(var(input(k)));
-  std::vector<Var> found = tenon::differentiate(builder, flows, by);
+  std::vector<Var> found = differentiate_(builder, flows, by);
   std::vector<ValueId> gradients;
   for (std::size_t k = 0; k < found.size(); ++k) {
     if (!found[k].is_valid()) {

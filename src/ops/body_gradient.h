@@ -1,6 +1,5 @@
 #pragma once
 
-#include "ops/differentiate.h"
 #include "ops/gradient.h"
 
 #include <cstddef>
@@ -14,7 +13,7 @@ class BodyGradient {
  public:
   /// `types` are the types of the node's operands in the order of the body's inputs; the body's own
   /// types may be less specific. Throws Error (Unsupported) if one of them is unknown.
-  BodyGradient(const Graph& body, const std::vector<Type>& types);
+  BodyGradient(const Graph& body, const std::vector<Type>& types, Differentiate differentiate);
 
   const Graph& graph() const { return graph_; }
   std::size_t input_count() const { return input_count_; }
@@ -42,6 +41,7 @@ class BodyGradient {
   Graph graph_;
   std::vector<Flow> flows_;
   std::vector<ValueId> body_outputs_;
+  Differentiate differentiate_;
   std::size_t input_count_ = 0, node_bound_ = 0;
 };
 

@@ -1,7 +1,6 @@
 #include "ops/differentiate.h"
 
 #include "base/error.h"
-#include "ops/gradient.h"
 #include "ops/lowering.h"
 #include "ops/var_ops.h"
 
@@ -61,7 +60,7 @@ std::vector<Var> operand_gradients(Builder& builder, NodeId id, std::vector<Var>
                 ErrorKind::Unsupported)
         .at(graph.location(id));
   }
-  Gradient rule(builder, graph, id, std::move(upstream));
+  Gradient rule(builder, graph, id, std::move(upstream), differentiate);
   try {
     op.gradient(complete_attributes(graph, id), rule);
   } catch (Error& error) {
@@ -116,6 +115,11 @@ std::vector<Var> differentiate(Builder& builder, const std::vector<Flow>& flows,
   results.reserve(xs.size());
   for (Var x : xs) results.push_back(gradients[ValueId(x.id())]);
   return results;
+}
+
+std::vector<Var> differentiate(Builder& builder, const std::vector<Flow>& flows,
+                               const std::vector<Var>& xs) {
+  return differentiate(builder, flows, xs, {});
 }
 
 std::vector<Var> differentiate(Builder& builder, Var y, const std::vector<Var>& xs) {

@@ -1,17 +1,11 @@
 #pragma once
 
-#include "ir/graph.h"
-#include "tenon/builder.h"
+#include "ops/gradient.h"
 
 #include <functional>
 #include <vector>
 
 namespace tenon {
-
-/// A value and its gradient.
-struct Flow {
-  Var value, gradient;
-};
 
 /// Reverse-mode automatic differentiation: appends the nodes that compute the gradient of the sum
 /// of `y` with respect to each of `xs`. Values that `y` does not depend on get zeros. Throws Error
@@ -26,6 +20,8 @@ using OnGradient = std::function<void(NodeId node, NodeId first)>;
 /// gradient. Integers and booleans carry no gradient: a value that depends on `xs` only through
 /// them is constant almost everywhere.
 std::vector<Var> differentiate(Builder& builder, const std::vector<Flow>& flows,
-                               const std::vector<Var>& xs, const OnGradient& on_gradient = {});
+                               const std::vector<Var>& xs);
+std::vector<Var> differentiate(Builder& builder, const std::vector<Flow>& flows,
+                               const std::vector<Var>& xs, const OnGradient& on_gradient);
 
 }  // namespace tenon

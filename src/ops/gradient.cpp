@@ -4,12 +4,14 @@
 
 namespace tenon {
 
-Gradient::Gradient(Builder& builder, const Graph& graph, NodeId node, std::vector<Var> upstream)
+Gradient::Gradient(Builder& builder, const Graph& graph, NodeId node, std::vector<Var> upstream,
+                   Differentiate differentiate)
     : builder_(builder),
       graph_(graph),
       node_(node),
       upstream_(std::move(upstream)),
-      gradients_(graph.node(node).operands.size()) {}
+      gradients_(graph.node(node).operands.size()),
+      differentiate_(differentiate) {}
 
 std::size_t Gradient::position_of(std::string_view operand) const {
   const OpDef& op = *graph_.node(node_).op;

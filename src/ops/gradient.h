@@ -10,14 +10,26 @@
 
 namespace tenon {
 
+/// A value and its gradient.
+struct Flow {
+  Var value, gradient;
+};
+
+/// Differentiation of a graph (`differentiate` of ops/differentiate.h), which the rules of
+/// control-flow ops call for their bodies.
+using Differentiate = std::vector<Var> (*)(Builder& builder, const std::vector<Flow>& flows,
+                                           const std::vector<Var>& xs);
+
 /// Interface of an op's `gradient` rule: provides operands, results and the upstream gradients, and
 /// accumulates the gradients of operands. Computations append nodes.
 class Gradient {
  public:
   /// `upstream` is indexed by result position; invalid for results without a gradient.
-  Gradient(Builder& builder, const Graph& graph, NodeId node, std::vector<Var> upstream);
+  Gradient(Builder& builder, const Graph& graph, NodeId node, std::vector<Var> upstream,
+           Differentiate differentiate);
 
   Builder& build() const { return builder_; }
+  Differentiate differentiate() const { return differentiate_; }
   bool has(std::string_view operand) const;
   Var operand(std::string_view name) const;
   Var result(std::string_view name) const;
@@ -48,6 +60,7 @@ class Gradient {
   NodeId node_;
   std::vector<Var> upstream_;
   std::vector<Var> gradients_;
+  Differentiate differentiate_;
 };
 
 }  // namespace tenon

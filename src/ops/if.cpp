@@ -57,7 +57,7 @@ void gradient(const NoAttrs&, Gradient& op) {
   for (std::size_t k : flowing) operands.push_back(op.upstream(k));
   std::vector<Graph> branches;
   for (const Graph& branch : node.bodies) {
-    BodyGradient body(branch, types);
+    BodyGradient body(branch, types, op.differentiate());
     std::vector<ValueId> inputs = body.body_inputs();
     for (std::size_t k : flowing) inputs.push_back(body.add_upstream(k));
     branches.push_back(body.part(inputs, body.differentiate(by)));

@@ -32,7 +32,7 @@ class RepeatedGradient {
         graph_(op.build().graph()),
         node_(node_of(op)),
         first_(how.leading.size()),
-        body_(graph_.node(node_).bodies.at(0), body_types()) {}
+        body_(graph_.node(node_).bodies.at(0), body_types(), op.differentiate()) {}
 
   void add() {
     choose_inputs();

@@ -5,7 +5,7 @@
 #include "ir/verify.h"
 #include "numbers.h"
 #include "ops/analysis.h"
-#include "ops/gradient.h"
+#include "ops/differentiate.h"
 #include "ops/lowering.h"
 #include "ops/registry.h"
 #include "reference/evaluate.h"
@@ -317,7 +317,7 @@ Gradients gradients_of(const Check& check, const std::vector<Tensor>& tensors, D
       graph.set_type(ValueId(upstream.back().id()), type);
     }
   }
-  Gradient gradient(builder, graph, id, upstream);
+  Gradient gradient(builder, graph, id, upstream, differentiate);
   check.op->gradient(graph.node(id).attrs, gradient);
   made.found = gradient.gradients();
   return made;
