@@ -5,7 +5,7 @@
 #include "cli/interrupt.h"
 #include "cli/out.h"
 #include "cli/table.h"
-#include "driver/compiled.h"
+#include "driver/compile.h"
 #include "driver/model.h"
 #include "driver/model_source.h"
 #include "driver/quantization/quantizer.h"

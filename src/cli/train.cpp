@@ -5,7 +5,7 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/out.h"
-#include "driver/compiled.h"
+#include "driver/compile.h"
 #include "driver/model.h"
 #include "driver/parallel/mesh.h"
 #include "driver/parallel/mpi.h"

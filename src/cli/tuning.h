@@ -1,7 +1,7 @@
 #pragma once
 
 #include "codegen/compile.h"
-#include "driver/profile/record.h"
+#include "driver/compile.h"
 #include "driver/tuning/cache.h"
 
 #include <functional>

@@ -206,6 +206,14 @@ Program compile_model(Graph graph, const CompileRequest& request) {
                       });
 }
 
+Program compile_graph(Graph graph, const std::string& target, bool allow_winograd) {
+  CompileRequest request;
+  request.cpu = target;
+  request.allow_winograd = allow_winograd;
+  request.is_untuned = true;
+  return compile_model(std::move(graph), request);
+}
+
 std::string print_model(Graph graph, const CompileRequest& request, codegen::Stage stage) {
   return with_choices(
       std::move(graph), request,

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "codegen/compile.h"
-#include "driver/profile/record.h"
+#include "driver/pipeline.h"
 #include "driver/tuning/cache.h"
 #include "driver/tuning/tuner.h"
 
@@ -11,6 +11,15 @@
 #include <vector>
 
 namespace tenon {
+
+/// Record of a compilation for diagnostics.
+struct CompileRecord {
+  /// Result of the passes.
+  Graph graph;
+  std::vector<codegen::Decision> decisions;
+  std::vector<PassReport> passes;
+  Remarks remarks;
+};
 
 /// Options of a compilation, for the command line, tests and bindings.
 struct CompileRequest {
@@ -57,6 +66,10 @@ struct CompileRequest {
 /// Runs the standard passes and compiles the graph, with the fastest kernels of the user's tuning
 /// cache; tunes unknown kernels first if requested.
 Program compile_model(Graph graph, const CompileRequest& request);
+/// Compiles a graph without the tuning cache. `target`: a processor ("native", "x86-64-v3") or a
+/// device ("cuda:sm_90a").
+Program compile_graph(Graph graph, const std::string& target = "native",
+                      bool allow_winograd = true);
 /// Returns the text of an intermediate representation of the compilation.
 std::string print_model(Graph graph, const CompileRequest& request, codegen::Stage stage);
 /// Returns the choice for each kernel.

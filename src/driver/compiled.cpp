@@ -1,7 +1,6 @@
 #include "driver/compiled.h"
 
 #include "base/error.h"
-#include "driver/compile.h"
 #include "host/program_types.h"
 #include "program/in_place.h"
 #include "runtime/memory.h"
@@ -14,14 +13,6 @@ namespace {
 constexpr std::uint64_t kOutputAlignment = 64, kLargePage = std::uint64_t{2} << 20;
 
 }  // namespace
-
-Program compile_graph(Graph graph, const std::string& target, bool allow_winograd) {
-  CompileRequest request;
-  request.cpu = target;
-  request.allow_winograd = allow_winograd;
-  request.is_untuned = true;
-  return compile_model(std::move(graph), request);
-}
 
 Graph input_ports(const Program& program) {
   Graph graph(program.name);

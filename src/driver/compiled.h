@@ -16,11 +16,6 @@
 
 namespace tenon {
 
-/// Runs the standard passes over a graph and compiles it. `target`: a processor ("native",
-/// "x86-64-v3") or a device ("cuda:sm_90a").
-Program compile_graph(Graph graph, const std::string& target = "native",
-                      bool allow_winograd = true);
-
 /// Returns a graph with only the inputs of a program, to parse input arguments like those of a
 /// model.
 Graph input_ports(const Program& program);

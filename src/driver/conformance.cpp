@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "driver/compile.h"
 #include "driver/compiled.h"
 #include "frontends/onnx/datum_proto.h"
 #include "frontends/onnx/import.h"

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/new_file.h"
 #include "base/text.h"
+#include "driver/compile.h"
 #include "driver/compiled.h"
 #include "driver/rebatch.h"
 #include "frontends/numpy/npz.h"

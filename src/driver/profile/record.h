@@ -1,23 +1,12 @@
 #pragma once
 
-#include "codegen/compile.h"
+#include "driver/compile.h"
 #include "driver/compiled.h"
-#include "driver/pipeline.h"
 #include "profile/profile.h"
 
-#include <string>
 #include <vector>
 
 namespace tenon {
-
-/// Record of a compilation for diagnostics.
-struct CompileRecord {
-  /// after the passes
-  Graph graph;
-  std::vector<codegen::Decision> decisions;
-  std::vector<PassReport> passes;
-  Remarks remarks;
-};
 
 struct RecordOptions {
   int warm_up_runs = 3;

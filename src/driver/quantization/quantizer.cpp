@@ -4,6 +4,7 @@
 #include "base/interrupted.h"
 #include "base/new_file.h"
 #include "base/text.h"
+#include "driver/compile.h"
 #include "driver/compiled.h"
 #include "driver/pipeline.h"
 #include "passes/quantize/equalise.h"

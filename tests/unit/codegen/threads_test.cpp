@@ -1,3 +1,4 @@
+#include "driver/compile.h"
 #include "driver/compiled.h"
 #include "driver/inputs.h"
 #include "driver/zoo/zoo.h"

@@ -1,3 +1,4 @@
+#include "driver/compile.h"
 #include "driver/compiled.h"
 #include "ir/text.h"
 #include "ops/registry.h"

@@ -1,3 +1,4 @@
+#include "driver/compile.h"
 #include "driver/compiled.h"
 #include "driver/quantization/quantizer.h"
 #include "driver/quantization/relay_pipeline.h"

@@ -1,5 +1,6 @@
 // Data errors: the reference and the compiled program refuse the same inputs.
 #include "base/error.h"
+#include "driver/compile.h"
 #include "driver/compiled.h"
 #include "driver/pipeline.h"
 #include "driver/verify/agreement.h"

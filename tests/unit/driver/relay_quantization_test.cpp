@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "base/text.h"
+#include "driver/compile.h"
 #include "driver/compiled.h"
 #include "driver/quantization/relay_pipeline.h"
 #include "driver/quantization/relay_thresholds.h"

@@ -1,5 +1,6 @@
 #include "codegen/compile.h"
 #include "driver/compare.h"
+#include "driver/compile.h"
 #include "driver/compiled.h"
 #include "driver/pipeline.h"
 #include "ir/constraint.h"

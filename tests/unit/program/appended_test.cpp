@@ -1,5 +1,5 @@
 #include "base/error.h"
-#include "driver/compiled.h"
+#include "driver/compile.h"
 #include "driver/model_source.h"
 #include "driver/shared_object.h"
 #include "program/appended.h"

@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "driver/compile.h"
 #include "driver/compiled.h"
 #include "ir/text.h"
 #include "ops/registry.h"
