@@ -18,7 +18,7 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
  public:
   TreeBuilder(std::string_view text, std::string_view source) : text_(text), source_(source) {}
 
-  Json take() { return std::move(root_); }
+  JsonValue take() { return std::move(root_); }
 
   bool null() override { return add(nullptr); }
   bool boolean(bool value) override { return add(value); }
@@ -39,16 +39,16 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
   bool string(std::string& value) override { return add(std::move(value)); }
   bool binary(nlohmann::json::binary_t&) override { return false; }
 
-  bool start_object(std::size_t) override { return open<Json::Object>(); }
+  bool start_object(std::size_t) override { return open<JsonValue::Object>(); }
   bool key(std::string& name) override {
     if (!seen_.back().insert(name).second) {
       throw Error(concat("the member '", name, "' comes twice")).at(place());
     }
-    std::get<Json::Object>(open_.back()->value).emplace_back().first = std::move(name);
+    std::get<JsonValue::Object>(open_.back()->value).emplace_back().first = std::move(name);
     return true;
   }
   bool end_object() override { return close(); }
-  bool start_array(std::size_t) override { return open<Json::Array>(); }
+  bool start_array(std::size_t) override { return open<JsonValue::Array>(); }
   bool end_array() override { return close(); }
 
   bool parse_error(std::size_t position, const std::string& token,
@@ -66,22 +66,22 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
   // Returns the path of the next value.
   std::string place() const {
     std::string path = concat(source_, ", $");
-    for (const Json* container : open_) {
-      if (const auto* object = std::get_if<Json::Object>(&container->value)) {
+    for (const JsonValue* container : open_) {
+      if (const auto* object = std::get_if<JsonValue::Object>(&container->value)) {
         if (!object->empty()) path += "." + object->back().first;
       } else {
-        path += concat("[", std::get<Json::Array>(container->value).size(), "]");
+        path += concat("[", std::get<JsonValue::Array>(container->value).size(), "]");
       }
     }
     return path;
   }
 
   // Returns the destination of the next value.
-  Json& next() {
+  JsonValue& next() {
     if (open_.empty()) return root_;
-    if (auto* object = std::get_if<Json::Object>(&open_.back()->value))
+    if (auto* object = std::get_if<JsonValue::Object>(&open_.back()->value))
       return object->back().second;
-    return std::get<Json::Array>(open_.back()->value).emplace_back();
+    return std::get<JsonValue::Array>(open_.back()->value).emplace_back();
   }
 
   template <class T>
@@ -97,7 +97,7 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
           .at(place())
           .expected("at most ", kMaxDepth, " levels");
     }
-    Json& container = next();
+    JsonValue& container = next();
     container.value.emplace<T>();
     open_.push_back(&container);
     seen_.emplace_back();
@@ -110,24 +110,24 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
   }
 
   std::string_view text_, source_;
-  Json root_;
-  std::vector<Json*> open_;
+  JsonValue root_;
+  std::vector<JsonValue*> open_;
   std::vector<std::unordered_set<std::string>> seen_;
 };
 
 }  // namespace
 
-Json::Array Json::integers(const std::vector<std::int64_t>& list) {
+JsonValue::Array JsonValue::integers(const std::vector<std::int64_t>& list) {
   return {list.begin(), list.end()};
 }
 
-Json parse_json(std::string_view text, std::string_view source) {
+JsonValue parse_json(std::string_view text, std::string_view source) {
   TreeBuilder builder(text, source);
   nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
   return builder.take();
 }
 
-void print_json(std::string& to, const Json& json, const JsonStyle& style) {
+void print_json(std::string& to, const JsonValue& json, const JsonStyle& style) {
   struct Printer {
     std::string& to;
     const JsonStyle& style;
@@ -137,17 +137,17 @@ void print_json(std::string& to, const Json& json, const JsonStyle& style) {
     void operator()(std::int64_t number) const { to += std::to_string(number); }
     void operator()(double number) const { style.append_real(to, number); }
     void operator()(const std::string& text) const { style.append_text(to, text); }
-    void operator()(const Json::Array& list) const {
+    void operator()(const JsonValue::Array& list) const {
       if (list.empty()) to += '[';
-      for (const Json& element : list) {
+      for (const JsonValue& element : list) {
         to += &element == &list.front() ? style.open_array : ", ";
         print_json(to, element, style);
       }
       to += ']';
     }
-    void operator()(const Json::Object& object) const {
+    void operator()(const JsonValue::Object& object) const {
       to += style.open_object;
-      for (const Json::Member& member : object) {
+      for (const JsonValue::Member& member : object) {
         if (&member != &object.front()) to += ", ";
         style.append_text(to, member.first);
         to += ": ";
@@ -220,7 +220,7 @@ std::vector<std::int64_t> JsonReader::integers() const {
 }
 
 std::optional<JsonReader> JsonReader::find(std::string_view name) const {
-  for (const auto& [key, value] : get<Json::Object>("an object")) {
+  for (const auto& [key, value] : get<JsonValue::Object>("an object")) {
     if (key == name) return JsonReader(value, source_, concat(path_, ".", name));
   }
   return std::nullopt;
@@ -233,7 +233,7 @@ JsonReader JsonReader::member(std::string_view name) const {
 
 std::vector<std::pair<std::string_view, JsonReader>> JsonReader::members() const {
   std::vector<std::pair<std::string_view, JsonReader>> list;
-  for (const auto& [name, value] : get<Json::Object>("an object")) {
+  for (const auto& [name, value] : get<JsonValue::Object>("an object")) {
     list.emplace_back(name, JsonReader(value, source_, concat(path_, ".", name)));
   }
   return list;
@@ -241,14 +241,14 @@ std::vector<std::pair<std::string_view, JsonReader>> JsonReader::members() const
 
 std::vector<JsonReader> JsonReader::elements() const {
   std::vector<JsonReader> list;
-  for (const Json& value : get<Json::Array>("an array")) {
+  for (const JsonValue& value : get<JsonValue::Array>("an array")) {
     list.push_back(JsonReader(value, source_, concat(path_, "[", list.size(), "]")));
   }
   return list;
 }
 
 void JsonReader::allow_only(std::initializer_list<std::string_view> names) const {
-  for (const auto& [key, value] : get<Json::Object>("an object")) {
+  for (const auto& [key, value] : get<JsonValue::Object>("an object")) {
     if (std::find(names.begin(), names.end(), key) != names.end()) continue;
     const std::vector<std::string> known(names.begin(), names.end());
     throw error(concat("there is no member '", key, "' here")).hint(suggest_name(key, known));

@@ -15,29 +15,29 @@
 namespace tenon {
 
 /// A JSON value. Members keep their order, which is significant for some writers.
-struct Json {
+struct JsonValue {
   struct Member;
-  using Array = std::vector<Json>;
+  using Array = std::vector<JsonValue>;
   using Object = std::vector<Member>;
   using Value =
       std::variant<std::nullptr_t, bool, std::int64_t, double, std::string, Array, Object>;
   Value value;
 
-  Json() = default;
+  JsonValue() = default;
   template <class T>
-  requires(!std::same_as<std::remove_cvref_t<T>, Json> && std::constructible_from<Value, T>)
-      Json(T&& held)
+  requires(!std::same_as<std::remove_cvref_t<T>, JsonValue> && std::constructible_from<Value, T>)
+      JsonValue(T&& held)
       : value(std::forward<T>(held)) {}  // NOLINT: implicit conversion from contents
   static Array integers(const std::vector<std::int64_t>& list);
 };
-struct Json::Member {
+struct JsonValue::Member {
   std::string first;
-  Json second;
+  JsonValue second;
 };
 
 /// Parses a text that is one value. Throws Error with line and column; refuses duplicate members,
 /// integers beyond 64 bits, and nesting over 100 levels.
-Json parse_json(std::string_view text, std::string_view source);
+JsonValue parse_json(std::string_view text, std::string_view source);
 
 /// Spacing, quoting and number format of a writer; members and elements are on one line.
 struct JsonStyle {
@@ -47,7 +47,7 @@ struct JsonStyle {
   void (*append_text)(std::string& to, std::string_view text);
   void (*append_real)(std::string& to, double number);
 };
-void print_json(std::string& to, const Json& json, const JsonStyle& style);
+void print_json(std::string& to, const JsonValue& json, const JsonStyle& style);
 /// Appends a quoted text. `letters` are the JSON escape letters to use after a backslash; other
 /// control characters are written as codes.
 void append_json_text(std::string& to, std::string_view text, std::string_view letters);
@@ -58,7 +58,7 @@ void append_json_code(std::string& to, std::uint32_t code);
 class JsonReader {
  public:
   /// `source` is the file name for messages; both must outlive the reader.
-  JsonReader(const Json& json, std::string_view source)
+  JsonReader(const JsonValue& json, std::string_view source)
       : json_(&json), source_(source), path_("$") {}
 
   bool is_null() const { return std::holds_alternative<std::nullptr_t>(json_->value); }
@@ -81,19 +81,19 @@ class JsonReader {
   /// Throws if an object has a member outside the list.
   void allow_only(std::initializer_list<std::string_view> names) const;
 
-  const Json& json() const { return *json_; }
+  const JsonValue& json() const { return *json_; }
   /// E.g. "$.graph_exec.var.12".
   const std::string& path() const { return path_; }
   /// Returns an error at this path.
   Error error(std::string summary) const;
 
  private:
-  JsonReader(const Json& json, std::string_view source, std::string path)
+  JsonReader(const JsonValue& json, std::string_view source, std::string path)
       : json_(&json), source_(source), path_(std::move(path)) {}
   template <class T>
   const T& get(std::string_view expected) const;
 
-  const Json* json_;
+  const JsonValue* json_;
   std::string_view source_;
   std::string path_;
 };

@@ -25,8 +25,8 @@ void append_real(std::string& to, double number) { to += format_real(number); }
 constexpr JsonStyle kStyle{"{", "[", append_text, append_real};
 
 // Returns the value at a path like "$.graph_exec.var.12.size" or "….out_shapes[0]", or null.
-Json* value_at(Json& root, std::string_view path) {
-  Json* at = &root;
+JsonValue* value_at(JsonValue& root, std::string_view path) {
+  JsonValue* at = &root;
   while (!path.empty() && at != nullptr) {
     const bool is_index = path.front() == '[';
     const std::size_t end =
@@ -34,13 +34,13 @@ Json* value_at(Json& root, std::string_view path) {
     if (end == std::string_view::npos) return nullptr;
     const std::string_view name = path.substr(1, end - 1);
     path.remove_prefix(std::min(path.size(), end + (is_index ? 1 : 0)));
-    Json* next = nullptr;
-    if (auto* list = std::get_if<Json::Array>(&at->value); list != nullptr && is_index) {
+    JsonValue* next = nullptr;
+    if (auto* list = std::get_if<JsonValue::Array>(&at->value); list != nullptr && is_index) {
       const auto index = parse_integer(name);
       if (index && *index >= 0 && static_cast<std::size_t>(*index) < list->size())
         next = &(*list)[static_cast<std::size_t>(*index)];
-    } else if (auto* members = std::get_if<Json::Object>(&at->value)) {
-      for (Json::Member& each : *members) {
+    } else if (auto* members = std::get_if<JsonValue::Object>(&at->value)) {
+      for (JsonValue::Member& each : *members) {
         if (each.first == name) next = &each.second;
       }
     }
@@ -50,12 +50,13 @@ Json* value_at(Json& root, std::string_view path) {
 }
 
 // Repairs a JSON text, in which positions are paths.
-std::optional<std::string> repaired_json(const Json& root, const Findings::Mismatch& mismatch) {
+std::optional<std::string> repaired_json(const JsonValue& root,
+                                         const Findings::Mismatch& mismatch) {
   const std::size_t start = mismatch.place.find("$.");
   if (start == std::string::npos) return std::nullopt;
-  Json changed = root;
+  JsonValue changed = root;
   const std::string_view place = std::string_view(mismatch.place).substr(start + 1);
-  Json* value = value_at(changed, place.substr(0, place.find(' ')));
+  JsonValue* value = value_at(changed, place.substr(0, place.find(' ')));
   if (value == nullptr) return std::nullopt;
   try {
     *value = parse_json(mismatch.should_be, "repair");
@@ -129,7 +130,7 @@ Findings check_root_first(const DocumentFormat& format, const Document& document
   if (mismatches.size() < 2) return findings;
   const std::string text = document.text("");
   if (text.size() > kMostBytes) return findings;
-  std::optional<Json> json;
+  std::optional<JsonValue> json;
   if (text.starts_with("{")) {
     try {
       json = parse_json(text, "document");

@@ -3,7 +3,7 @@
 namespace tenon {
 namespace {
 
-TensorType infer(const CumulativeAttrs& attrs, const OperandTypes& in) {
+TensorType infer_cumulative(const CumulativeAttrs& attrs, const OperandTypes& in) {
   normal_axis(in.op_name(), attrs.axis, in["x"].rank());
   return in["x"];
 }
@@ -21,7 +21,7 @@ OpSpec<CumulativeAttrs> cumulative_op(std::string name, std::string summary,
   spec.attrs = {{"axis", &CumulativeAttrs::axis, dynamic_required},
                 {"exclusive", &CumulativeAttrs::exclusive},
                 {"reverse", &CumulativeAttrs::reverse}};
-  spec.infer = infer;
+  spec.infer = infer_cumulative;
   spec.lower = lower;
   spec.gradient = std::move(gradient);
   spec.layout = follows_axis("axis");

@@ -14,7 +14,7 @@ Dims kept_dims(const ReductionAttrs& attrs, Dims dims) {
   return dims;
 }
 
-TensorType infer(const ReductionAttrs& attrs, const OperandTypes& in) {
+TensorType infer_reduction(const ReductionAttrs& attrs, const OperandTypes& in) {
   const TensorType& x = in["x"];
   TensorType y{x.dtype, {}, {}};
   const Axes axes = folded_axes(in.op_name(), attrs, x.rank());
@@ -42,7 +42,7 @@ OpSpec<ReductionAttrs> reduction_op(std::string name, std::string summary, Reduc
   spec.attrs = {{"axes", &ReductionAttrs::axes, dynamic},
                 {"keep_axes", &ReductionAttrs::keep_axes},
                 {"noop_if_empty", &ReductionAttrs::noop_if_empty}};
-  spec.infer = infer;
+  spec.infer = infer_reduction;
   spec.lower = lower;
   spec.gradient = std::move(gradient);
   return spec;

@@ -181,7 +181,7 @@ Page::Section steps(const Profile& profile, std::size_t top) {
   return section;
 }
 
-Page::Section memory(const Profile& profile) {
+Page::Section memory_section(const Profile& profile) {
   const LiveCurve live = live_curve(profile);
   Page::Section section;
   if (live.peak_bytes() == 0) return section;
@@ -229,7 +229,7 @@ Page describe_profile(const Profile& profile, std::size_t top) {
       groups(profile, GroupBy::OpAndShapes, "By operator and shapes", "op and shapes", top),
       groups(profile, GroupBy::Kernel, "By kernel", "op and kernel", top),
       steps(profile, top),
-      memory(profile),
+      memory_section(profile),
       passes(profile)};
   std::erase_if(page.sections,
                 [](const Page::Section& section) { return section.heading.empty(); });

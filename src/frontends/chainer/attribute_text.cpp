@@ -74,7 +74,7 @@ class Reader {
       throw error(concat("the attributes need '", std::string(1, c), "' here"), position_);
   }
 
-  Json value(std::size_t depth) {
+  JsonValue value(std::size_t depth) {
     if (depth > kMaxDepth) throw error("the attributes are nested too deeply", position_);
     if (peek() == '{') return object(depth);
     if (peek() == '[') return array(depth);
@@ -88,8 +88,8 @@ class Reader {
     return number();
   }
 
-  Json::Array array(std::size_t depth) {
-    Json::Array elements;
+  JsonValue::Array array(std::size_t depth) {
+    JsonValue::Array elements;
     expect('[');
     skip_spaces();
     if (take(']')) return elements;
@@ -102,8 +102,8 @@ class Reader {
     return elements;
   }
 
-  Json::Object object(std::size_t depth) {
-    Json::Object members;
+  JsonValue::Object object(std::size_t depth) {
+    JsonValue::Object members;
     std::unordered_set<std::string> seen;
     expect('{');
     skip_spaces();
@@ -115,7 +115,7 @@ class Reader {
       if (!seen.insert(name).second) throw error(concat("the member '", name, "' comes twice"), at);
       expect(':');
       skip_spaces();
-      Json member = value(depth + 1);
+      JsonValue member = value(depth + 1);
       members.emplace_back(std::move(name), std::move(member));
       skip_spaces();
     } while (take(','));
@@ -123,7 +123,7 @@ class Reader {
     return members;
   }
 
-  Json number() {
+  JsonValue number() {
     const std::size_t at = position_;
     std::size_t end = position_;
     while (end < end_ &&

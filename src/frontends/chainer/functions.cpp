@@ -6,13 +6,13 @@
 
 namespace tenon::chainer {
 
-const Json* FunctionView::find(std::string_view attribute) const {
+const JsonValue* FunctionView::find(std::string_view attribute) const {
   const Attribute* found = function().find(attribute);
   return found == nullptr ? nullptr : &found->value;
 }
 
-const Json& FunctionView::get(std::string_view attribute) const {
-  if (const Json* found = find(attribute)) return *found;
+const JsonValue& FunctionView::get(std::string_view attribute) const {
+  if (const JsonValue* found = find(attribute)) return *found;
   throw error(attribute,
               concat("the function ", function().name, " needs the attribute '", attribute, "'"));
 }
@@ -22,7 +22,7 @@ Error FunctionView::error(std::string_view attribute, std::string summary) const
 }
 
 bool FunctionView::has(std::string_view attribute) const {
-  const Json* found = find(attribute);
+  const JsonValue* found = find(attribute);
   return found != nullptr && !std::holds_alternative<std::nullptr_t>(found->value);
 }
 
@@ -42,7 +42,7 @@ std::int64_t FunctionView::integer(std::string_view attribute, std::int64_t low,
 
 double FunctionView::real(std::string_view attribute, std::optional<double> otherwise) const {
   if (otherwise && !has(attribute)) return *otherwise;
-  const Json& json = get(attribute);
+  const JsonValue& json = get(attribute);
   if (const auto* integer = held_by<std::int64_t>(json)) return static_cast<double>(*integer);
   if (const auto* value = held_by<double>(json)) return *value;
   throw error(attribute, concat("the attribute '", attribute, "' is no number"));
@@ -64,13 +64,13 @@ const std::string& FunctionView::text(std::string_view attribute) const {
 }
 
 std::vector<std::int64_t> FunctionView::integers(std::string_view attribute) const {
-  const Json& json = get(attribute);
+  const JsonValue& json = get(attribute);
   if (const auto* one = held_by<std::int64_t>(json)) return {*one};
-  const auto* array = held_by<Json::Array>(json);
+  const auto* array = held_by<JsonValue::Array>(json);
   if (array == nullptr)
     throw error(attribute, concat("the attribute '", attribute, "' is no list of integers"));
   std::vector<std::int64_t> list;
-  for (const Json& element : *array) {
+  for (const JsonValue& element : *array) {
     const auto* value = held_by<std::int64_t>(element);
     if (value == nullptr || *value < -kMaxExtentAttribute || *value > kMaxExtentAttribute) {
       throw error(attribute,

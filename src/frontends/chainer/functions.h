@@ -42,8 +42,8 @@ class FunctionView {
   Error error(std::string_view attribute, std::string summary) const;
 
  private:
-  const Json* find(std::string_view attribute) const;
-  const Json& get(std::string_view attribute) const;
+  const JsonValue* find(std::string_view attribute) const;
+  const JsonValue& get(std::string_view attribute) const;
 
   const Tables* tables_;
   std::size_t forward_;

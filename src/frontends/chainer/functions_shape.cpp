@@ -272,7 +272,7 @@ Vars build_squeeze(const FunctionView& view, Builder& build, const Vars& in) {
 // Returns the end of each part; `total` is the extent of the axis.
 std::optional<Attr::Integers> parts_of(const FunctionView& view, std::int64_t total) {
   const std::size_t count = view.function().outputs.size();
-  const Json& given = view.function().find("indices_or_sections")->value;
+  const JsonValue& given = view.function().find("indices_or_sections")->value;
   Attr::Integers parts;
   if (std::holds_alternative<std::int64_t>(given.value)) {
     const std::int64_t sections = view.integer("indices_or_sections", 1, kMaxWindow);

@@ -191,7 +191,8 @@ class Importer {
     for (const std::size_t k : topological_order(tables_)) {
       const Function& function = tables_.forward[k];
       const Attribute* places = function.find(kGraphOutputs);
-      const Json::Array* list = places == nullptr ? nullptr : held_by<Json::Array>(places->value);
+      const JsonValue::Array* list =
+          places == nullptr ? nullptr : held_by<JsonValue::Array>(places->value);
       for (std::size_t j = 0; j < function.outputs.size(); ++j) {
         if (list != nullptr && j < list->size()) {
           if (const auto* place = held_by<std::int64_t>((*list)[j]))

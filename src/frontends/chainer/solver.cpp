@@ -66,7 +66,7 @@ class Solver {
            const std::vector<std::size_t>& variables) {
     const Attribute* stated = view.function().find(attribute);
     if (stated == nullptr) return;
-    const auto* list = held_by<Json::Array>(stated->value);
+    const auto* list = held_by<JsonValue::Array>(stated->value);
     if (list == nullptr || list->size() != variables.size()) {
       throw view.error(attribute, concat("'", attribute, "' has no type for each variable"));
     }

@@ -25,7 +25,7 @@ struct Variable {
 
 /// Returns the contents of a JSON value if it is a T; null otherwise.
 template <class T>
-const T* held_by(const Json& json) {
+const T* held_by(const JsonValue& json) {
   return std::get_if<T>(std::addressof(json.value));
 }
 
@@ -50,7 +50,7 @@ struct Input {
 /// A primitive attribute of Chainer's function object; tuples with slices are Python texts.
 struct Attribute {
   std::string name;
-  Json value;
+  JsonValue value;
   /// Column of the value, from 1; 0 if it was not read from a text.
   std::size_t column = 0;
 };

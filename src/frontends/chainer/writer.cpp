@@ -233,7 +233,7 @@ class Writer {
 
   void add_types(Function& function) {
     if (function.find(kInputTypes) != nullptr) return;
-    Json::Array inputs, outputs;
+    JsonValue::Array inputs, outputs;
     for (const Input& input : function.inputs)
       inputs.emplace_back(to_string(graph_.value(values_[input.variable]).type));
     for (const std::size_t output : function.outputs)
@@ -274,12 +274,12 @@ class Writer {
     for (std::size_t k = 0; k < graph_.outputs().size(); ++k)
       places.emplace(graph_.outputs()[k], k);
     for (Function& function : tables_.forward) {
-      Json::Array list;
+      JsonValue::Array list;
       bool says = false;
       for (const std::size_t output : function.outputs) {
         const auto place = places.find(values_[output]);
-        list.push_back(place == places.end() ? Json()
-                                             : Json(static_cast<std::int64_t>(place->second)));
+        list.push_back(place == places.end() ? JsonValue()
+                                             : JsonValue(static_cast<std::int64_t>(place->second)));
         says = says || place != places.end() || !is_read.contains(output);
       }
       if (says) function.attributes.push_back(attribute(kGraphOutputs, std::move(list)));
@@ -351,7 +351,7 @@ class Writer {
 }  // namespace
 
 Attribute integers_attribute(std::string_view name, const std::vector<std::int64_t>& list) {
-  return attribute(name, Json::integers(list));
+  return attribute(name, JsonValue::integers(list));
 }
 
 Attribute indexes_attribute(std::string_view name, const std::vector<std::int64_t>& list) {

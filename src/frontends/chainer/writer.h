@@ -36,7 +36,7 @@ Retained retained_by_gradient(const Graph& record);
 
 template <class T>
 Attribute attribute(std::string_view name, T value) {
-  return {std::string(name), Json(std::move(value)), 0};
+  return {std::string(name), JsonValue(std::move(value)), 0};
 }
 inline Attribute integer_attribute(std::string_view name, std::int64_t value) {
   return attribute<std::int64_t>(name, value);

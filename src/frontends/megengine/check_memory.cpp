@@ -101,11 +101,12 @@ class MemoryCheck {
     const OprFootprint* footprint = context_.index.footprint[opr];
     if (!source.mem_plan || footprint == nullptr || context_.operators()[opr].type != "Dimshuffle")
       return std::nullopt;
-    const Json* pattern_json = Param(&footprint->param).find("pattern");
-    const auto* pattern = pattern_json ? std::get_if<Json::Array>(&pattern_json->value) : nullptr;
+    const JsonValue* pattern_json = Param(&footprint->param).find("pattern");
+    const auto* pattern =
+        pattern_json ? std::get_if<JsonValue::Array>(&pattern_json->value) : nullptr;
     if (pattern == nullptr) return std::nullopt;
     Extents strides;
-    for (const Json& entry : *pattern) {
+    for (const JsonValue& entry : *pattern) {
       const auto* axis = std::get_if<std::int64_t>(&entry.value);
       const Extents& from = source.mem_plan->layout.stride;
       if (axis == nullptr || *axis < 0 || *axis >= static_cast<std::int64_t>(from.size()))

@@ -9,7 +9,7 @@ namespace {
 
 using Integers = Attr::Integers;
 
-std::int64_t member(const Json& json, std::string_view name, std::int64_t otherwise) {
+std::int64_t member(const JsonValue& json, std::string_view name, std::int64_t otherwise) {
   return Param(&json).integer(name, otherwise);
 }
 
@@ -58,14 +58,15 @@ void Importer::concat_all() {
 
 // Axis k of the result is axis pattern[k]; -1 is a new one. Omitted axes have extent one.
 void Importer::dimshuffle() {
-  const Json* pattern_json = param().find("pattern");
-  const auto* pattern = pattern_json ? std::get_if<Json::Array>(&pattern_json->value) : nullptr;
+  const JsonValue* pattern_json = param().find("pattern");
+  const auto* pattern =
+      pattern_json ? std::get_if<JsonValue::Array>(&pattern_json->value) : nullptr;
   if (pattern == nullptr) unsupported("the footprint states no 'pattern'");
   const Var x = input(0);
   const Extents from = extents(x);
   Integers perm, shape;
   std::set<std::int64_t> named;
-  for (const Json& entry : *pattern) {
+  for (const JsonValue& entry : *pattern) {
     const auto* axis = std::get_if<std::int64_t>(&entry.value);
     if (axis == nullptr || *axis < -1 || *axis >= static_cast<std::int64_t>(from.size()) ||
         (*axis >= 0 && !named.insert(*axis).second)) {
@@ -90,8 +91,8 @@ void Importer::dimshuffle() {
 
 // A list of axes to add (0) or to remove (1), in sequence.
 void Importer::axis_add_remove() {
-  const Json* desc_json = param().find("desc");
-  const auto* desc = desc_json ? std::get_if<Json::Array>(&desc_json->value) : nullptr;
+  const JsonValue* desc_json = param().find("desc");
+  const auto* desc = desc_json ? std::get_if<JsonValue::Array>(&desc_json->value) : nullptr;
   if (desc == nullptr) unsupported("the footprint states no 'desc'");
   Var y = input(0);
   const Var x = y;
@@ -103,7 +104,7 @@ void Importer::axis_add_remove() {
     y = builder_.call(last_method == 1 ? "squeeze" : "unsqueeze", {y}, {{"axes", axes}});
     axes.clear();
   };
-  for (const Json& entry : *desc) {
+  for (const JsonValue& entry : *desc) {
     const std::int64_t method = member(entry, "method", -1), axis = member(entry, "axisnum", -1);
     if (method != 0 && method != 1) throw Error("an axis is neither added nor removed");
     // Ascending additions, and removals from the last axis on, are merged into one node.
@@ -129,7 +130,7 @@ void Importer::subtensor() {
     if (!values || values->size() != 1) unsupported("an index is only known at run time");
     return values->front();
   };
-  const Json::Array* desc = param().list();
+  const JsonValue::Array* desc = param().list();
   Integers starts, ends, axes, steps, dropped;
   std::size_t next = 1;
   const auto take_index = [&](std::int64_t axis, std::int64_t index) {
@@ -145,7 +146,7 @@ void Importer::subtensor() {
     if (input_count() != 2 || from.size() != 1) unsupported("the footprint states no indices");
     take_index(0, number(1));
   } else {
-    for (const Json& entry : *desc) {
+    for (const JsonValue& entry : *desc) {
       std::int64_t axis = member(entry, "axis", 0);
       if (axis < 0) axis += static_cast<std::int64_t>(from.size());
       if (axis < 0 || axis >= static_cast<std::int64_t>(from.size()))

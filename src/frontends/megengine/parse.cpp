@@ -18,12 +18,12 @@ double real_in_range(double value, const JsonReader& at) {
 }
 
 // Members without a field are kept verbatim; their numbers must be printable as well.
-void require_printable(const Json& json, const JsonReader& at) {
+void require_printable(const JsonValue& json, const JsonReader& at) {
   if (const auto* number = std::get_if<double>(&json.value)) {
     real_in_range(*number, at);
-  } else if (const auto* list = std::get_if<Json::Array>(&json.value)) {
-    for (const Json& element : *list) require_printable(element, at);
-  } else if (const auto* object = std::get_if<Json::Object>(&json.value)) {
+  } else if (const auto* list = std::get_if<JsonValue::Array>(&json.value)) {
+    for (const JsonValue& element : *list) require_printable(element, at);
+  } else if (const auto* object = std::get_if<JsonValue::Object>(&json.value)) {
     for (const auto& [name, value] : *object) require_printable(value, at);
   }
 }
@@ -123,7 +123,7 @@ class Reader {
     }
     throw at.error("this is not a number").got(quote(at.text().substr(0, 40)));
   }
-  static void read(AnyJson, const JsonReader& at, Json& into) {
+  static void read(AnyJson, const JsonReader& at, JsonValue& into) {
     require_printable(at.json(), at);
     into = at.json();
   }
@@ -173,7 +173,7 @@ class Reader {
 }  // namespace
 
 Profile parse_profile(std::string_view text, std::string_view source) {
-  const Json json = parse_json(text, source);
+  const JsonValue json = parse_json(text, source);
   Profile profile;
   Reader(profile.orders).read(Record(), JsonReader(json, source), profile);
   return profile;

@@ -77,7 +77,7 @@ class Printer {
   void print(Integer, std::int64_t value) { print(Count(), value); }
   void print(Extent, std::int64_t value) { print(Count(), value); }
   void print(Real, double value) { append_real(text_, value); }
-  void print(AnyJson, const Json& value) { print_json(text_, value, kStyle); }
+  void print(AnyJson, const JsonValue& value) { print_json(text_, value, kStyle); }
   void print(const Again<ItemId>&, ItemId value) { print(Id(), value); }
   void print(const Again<std::string>&, const std::string& value) { print(Text(), value); }
   void print(const Kind& kind, const std::string&) { append_text(text_, kind.word); }

@@ -23,7 +23,7 @@ struct Object {
   /// into Profile::orders
   std::uint32_t order = 0;
   /// members without a field
-  Json::Object other;
+  JsonValue::Object other;
 };
 
 /// Interned lists of member names.
@@ -59,13 +59,13 @@ struct OprFootprint : Object {
   /// strides of non-contiguous inputs
   std::vector<std::optional<Extents>> in_layouts;
   /// the operator's parameters
-  Json param;
+  JsonValue param;
 };
 
 struct Profiler : Object {
   std::vector<Measured> host, device;
   std::vector<OprFootprint> opr_footprint;
-  Json opr_internal_pf;
+  JsonValue opr_internal_pf;
 };
 
 struct Extra : Object {

@@ -29,19 +29,19 @@ std::span<const std::string_view> reduce_modes();
 class Param {
  public:
   /// `param` may be null, and must outlive this object.
-  explicit Param(const Json* param) : param_(param) {}
+  explicit Param(const JsonValue* param) : param_(param) {}
 
   bool has(std::string_view name) const { return find(name) != nullptr; }
   std::int64_t integer(std::string_view name, std::int64_t otherwise) const;
   double real(std::string_view name, double otherwise) const;
   bool boolean(std::string_view name, bool otherwise) const;
   std::string text(std::string_view name, std::string_view otherwise) const;
-  const Json* find(std::string_view name) const;
+  const JsonValue* find(std::string_view name) const;
   /// The elements of a parameter list.
-  const Json::Array* list() const;
+  const JsonValue::Array* list() const;
 
  private:
-  const Json* param_;
+  const JsonValue* param_;
 };
 
 /// Returns the start of a default name ("conv", "ADD", "reduce4"); nullopt for unknown types. For a

@@ -160,7 +160,7 @@ void Writer::place(VarNode& node, const Made& made, const VarNode* shows) {
   plan.layout.stride = contiguous_strides(made.shape);
   if (!made.format.empty()) {
     plan.layout.order = order({"dtype", "stride", "shape", "format"});
-    plan.layout.other.emplace_back("format", Json{});
+    plan.layout.other.emplace_back("format", JsonValue{});
     plan.layout.other.back().second.value = made.format;
   }
   if (shows != nullptr && shows->mem_plan) {
@@ -189,7 +189,7 @@ std::size_t Writer::add_operator(const Plan& plan, const std::string& own_name, 
   for (ItemId input : plan.inputs) names.push_back(&var(input).name);
   if (const auto count = named_inputs(plan.type); count && names.size() > *count)
     names.resize(*count);
-  const Json param(plan.param);
+  const JsonValue param(plan.param);
   const std::string start =
       plan.start.empty() ? default_name(opr, Param(&param)).value_or("") : plan.start;
   opr.name = own_name.empty() ? full_name(start, names, opr.id) : own_name;
@@ -482,7 +482,7 @@ void Writer::set_order() {
 Profile Writer::run() {
   profile_.order = order({"profiler", "graph_exec"});
   profile_.profiler.order = order({"opr_internal_pf", "host", "opr_footprint", "device"});
-  profile_.profiler.opr_internal_pf.value = Json::Object{};
+  profile_.profiler.opr_internal_pf.value = JsonValue::Object{};
   profile_.graph_exec.order = order({"comp_seq", "mem_chunk", "var", "operator"});
   for (ValueId input : graph_.inputs()) add_input(input);
   if (symbolic_ != nullptr) next_symbolic_ = symbolic_->first();

@@ -210,9 +210,9 @@ std::optional<Writer::Plan> Writer::axes_plan(const Node& node) {
   plan.type = "AxisAddRemove";
   plan.is_view = true;
   plan.inputs = {var_of(node.operands[0])};
-  Json::Array desc;
+  JsonValue::Array desc;
   for (std::int64_t axis : *axes)
-    desc.push_back(Json::Object{{"method", is_removal ? 1 : 0}, {"axisnum", axis}});
+    desc.push_back(JsonValue::Object{{"method", is_removal ? 1 : 0}, {"axisnum", axis}});
   plan.param = {{"nr_desc", static_cast<std::int64_t>(desc.size())}, {"desc", std::move(desc)}};
   return plan;
 }
@@ -227,7 +227,7 @@ std::optional<Writer::Plan> Writer::transpose_plan(const Node& node) {
   Plan plan;
   plan.type = "Dimshuffle";
   plan.inputs = {var_of(node.operands[0])};
-  plan.param = {{"ndim", static_cast<std::int64_t>(rank)}, {"pattern", Json::integers(*perm)}};
+  plan.param = {{"ndim", static_cast<std::int64_t>(rank)}, {"pattern", JsonValue::integers(*perm)}};
   return plan;
 }
 
@@ -257,7 +257,7 @@ std::optional<Writer::Plan> Writer::slice_plan(const Node& node) {
     plan.inputs.push_back(host_constant({held((*ends)[k])}));
     plan.inputs.push_back(host_constant({(*steps)[k]}));
     plan.param_list->push_back(
-        Json::Object{{"axis", axis}, {"begin", 1}, {"end", 1}, {"step", 1}, {"idx", 0}});
+        JsonValue::Object{{"axis", axis}, {"begin", 1}, {"end", 1}, {"step", 1}, {"idx", 0}});
   }
   return plan;
 }

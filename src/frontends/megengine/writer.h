@@ -34,9 +34,9 @@ class Writer {
     /// start of the name if it differs from the type's default
     std::string start;
     std::vector<ItemId> inputs;
-    Json::Object param;
+    JsonValue::Object param;
     /// in place of `param`
-    std::optional<Json::Array> param_list;
+    std::optional<JsonValue::Array> param_list;
     /// results that only MegEngine has, before the node's
     std::vector<std::string> before;
     bool has_workspace = false;

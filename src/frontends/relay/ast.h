@@ -174,7 +174,7 @@ struct Module {
   std::vector<Expr> exprs;
   std::size_t block_count = 0;
   std::vector<GlobalFunction> functions;
-  std::optional<Json> metadata;
+  std::optional<JsonValue> metadata;
   std::size_t metadata_position = 0;
   CommentStyle style = CommentStyle::Document;
 

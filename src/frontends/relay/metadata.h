@@ -12,13 +12,13 @@ namespace tenon::relay {
 
 /// Prints the section after `#[metadata]` in the reference's JSON style. `constants` lists the
 /// entry of `relay.Constant` for each index.
-std::string print_metadata(const Json& metadata, const std::vector<std::int64_t>& constants);
+std::string print_metadata(const JsonValue& metadata, const std::vector<std::int64_t>& constants);
 
 /// Returns the elements of `meta[relay.Constant][index]`; nullopt if the section lacks them. Throws
 /// Error for an entry that is not an array.
-std::optional<Constant> metadata_constant(const Json& metadata, std::int64_t index);
+std::optional<Constant> metadata_constant(const JsonValue& metadata, std::int64_t index);
 
 /// Builds a section with these constants.
-Json make_metadata(const std::vector<Constant>& constants);
+JsonValue make_metadata(const std::vector<Constant>& constants);
 
 }  // namespace tenon::relay

@@ -119,7 +119,7 @@ SafeTensors read_safetensors(std::span<const std::byte> bytes, std::shared_ptr<c
   const std::string_view header(reinterpret_cast<const char*>(bytes.data()) + kLengthBytes,
                                 header_bytes);
   const std::span<const std::byte> data = bytes.subspan(kLengthBytes + header_bytes);
-  const Json json = parse_json(header, "header");
+  const JsonValue json = parse_json(header, "header");
   SafeTensors content;
   std::vector<Entry> entries;
   for (const auto& [name, reader] : JsonReader(json, "header").members()) {
