@@ -91,11 +91,26 @@ bool is_window_axis(const Scalar& index) {
          affine->steps.begin()->second != 1;
 }
 
+// An image is read at positions of two loops, one of the result and one of the window, which both
+// move forward. In the gradient by an image, windows move backward.
+bool has_window(const Scalar& load) {
+  return std::any_of(
+      load->args.begin(), load->args.begin() + static_cast<std::ptrdiff_t>(load->view.size()),
+      [](const Scalar& index) {
+        const auto affine = nests::affine_of(index);
+        return affine && affine->steps.size() > 1 &&
+               std::ranges::all_of(affine->steps, [](const auto& step) { return step.second > 0; });
+      });
+}
+
 // Records the weight layout that would match: output, row, column, channel. With nonzero
 // `channels`, zero-padded to that count.
-void note_weight_order(const Scalar& weights, const std::array<const Statement*, 4>& loops,
+void note_weight_order(const Scalar& weights, std::vector<const Statement*> loops,
                        std::int64_t channels, LibraryMatch& refusal) {
-  if (weights->view.size() != 4 || weights->bounds != Bounds::Inside) return;
+  const std::size_t rank = weights->view.size();
+  // Weights of one-dimensional images have one window axis.
+  if (rank == 3) std::erase_if(loops, [&](auto* loop) { return !loop && loops.size() > rank; });
+  if (rank != loops.size() || weights->bounds != Bounds::Inside) return;
   std::vector<std::size_t> axes;
   for (const Statement* loop : loops) {
     std::size_t axis = 0;
@@ -105,8 +120,8 @@ void note_weight_order(const Scalar& weights, const std::array<const Statement*,
       if (loop == nullptr) return weights->view[axis] == Dim(1);
       return at->kind == ScalarKind::Loop && at->id == loop->id;
     };
-    while (axis < 4 && !suits()) ++axis;
-    if (axis == 4) return;
+    while (axis < rank && !suits()) ++axis;
+    if (axis == rank) return;
     axes.push_back(axis);
   }
   // The layout already matches; another condition fails.
@@ -114,6 +129,40 @@ void note_weight_order(const Scalar& weights, const std::array<const Statement*,
   refusal.image_channels = channels;
   refusal.image = weights;
   refusal.image_order = std::move(axes);
+}
+
+// Returns the parallel loop along which only the weights of a convolution move, its output
+// channels.
+const Statement* output_loop(const Contraction& sum) {
+  const bool is_a_image = has_window(sum.a);
+  if (is_a_image == has_window(sum.b)) return nullptr;
+  const Scalar &image = is_a_image ? sum.a : sum.b, &weights = is_a_image ? sum.b : sum.a;
+  const Statement* found = nullptr;
+  for (const Statement* loop : sum.parallel) {
+    if (nests::depends_on(image, loop->id) || !nests::depends_on(weights, loop->id)) continue;
+    if (found != nullptr) return nullptr;
+    found = loop;
+  }
+  return found;
+}
+
+// Returns the least zero padding after an axis of this size for which windows of `span` elements
+// have `results` positions. Proven for all values of symbols.
+std::optional<std::int64_t> padding_after(const Dim& size, std::int64_t before, std::int64_t span,
+                                          std::int64_t stride, const Dim& results) {
+  for (std::int64_t after = 0; after < span; ++after) {
+    if (floor_div(size + Dim(before + after - span), stride) + 1 == results) return after;
+  }
+  return std::nullopt;
+}
+
+// Returns a read of a one-dimensional image (batch, position, channel) as one of an image with a
+// single column.
+Scalar with_unit_column(const Scalar& image) {
+  ScalarNode node = image.node();
+  node.view.insert(node.view.begin() + 2, Dim(1));
+  node.args.insert(node.args.begin() + 2, integer_scalar(0));
+  return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
 }
 
 }  // namespace
@@ -128,9 +177,6 @@ LibraryMatch match_matmul(const LoopNest& nest, const Contraction& sum) {
   if (std::string why = note_types(nest, sum, store, match.call); !why.empty()) return refuse(why);
   const MatrixProduct product = matrix_product(sum, store);
   if (!product.refusal.empty()) return refuse(product.refusal);
-  for (const Dim& dim : {product.m, product.n, product.k}) {
-    if (dim.range().lo < 1) return refuse("a matrix that may be empty");
-  }
   match.is_split = product.is_split;
   // Below this size the launch overhead of a library dominates.
   const Dim work = product.m * product.n * product.k * product.batch;
@@ -156,6 +202,10 @@ LibraryMatch match_matmul(const LoopNest& nest, const Contraction& sum) {
   };
   const auto epilogue = match_epilogue(store, (*sum.inner)[0].id, is_bias, is_residual);
   if (!epilogue) return refuse("what follows the sum is no bias, residual or relu");
+  // The runtime skips empty results and fills results of empty sums with zeros.
+  const bool is_plain = !epilogue->bias.is_defined() && !epilogue->residual.is_defined();
+  if (product.k.range().lo < 1 && !is_plain)
+    return refuse("an epilogue of a sum that may be empty");
   match.call.is_a_transposed = product.is_a_transposed;
   match.call.is_b_transposed = product.is_b_transposed;
   match.call.has_bias = epilogue->bias.is_defined();
@@ -196,10 +246,20 @@ LibraryMatch match_convolution(const LoopNest& nest, const Contraction& sum,
     if (step && *step == Dim(1)) outputs = loop;
   }
   if (outputs == nullptr) return refuse("a result whose channels are not last");
+  if (const Statement* channels = output_loop(sum); channels != nullptr && channels != outputs) {
+    LibraryMatch other = refuse("a result whose channels are not last");
+    for (const Statement* loop : sum.parallel) {
+      if (loop != channels) other.result_order.push_back(loop);
+    }
+    other.result_order.push_back(channels);
+    return other;
+  }
   const bool is_a_image = !nests::depends_on(sum.a, outputs->id);
-  const Scalar image = is_a_image ? sum.a : sum.b, weights = is_a_image ? sum.b : sum.a;
-  if (nests::depends_on(image, outputs->id)) return refuse("channels by themselves (depthwise)");
-  if (image->view.size() != 4) return refuse("images of other than two axes");
+  const Scalar read = is_a_image ? sum.a : sum.b, weights = is_a_image ? sum.b : sum.a;
+  if (nests::depends_on(read, outputs->id)) return refuse("channels by themselves (depthwise)");
+  const bool is_line = read->view.size() == 3;
+  if (read->view.size() != 4 && !is_line) return refuse("images of other than one or two axes");
+  const Scalar image = is_line ? with_unit_column(read) : read;
   if (!is_zero_outside(image)) return refuse("an edge that is not zero");
   if (weights->bounds != Bounds::Inside) return refuse("weights that are read past their edges");
   // Channels are an axis that only reduction loops move along. If it is not the last axis, a copy
@@ -217,8 +277,9 @@ LibraryMatch match_convolution(const LoopNest& nest, const Contraction& sum,
   if (channel_axis != 3) {
     LibraryMatch other = refuse("images whose channels are not last");
     if (channel_axis == 1) {
-      other.image = image;
-      other.image_order = {0, 2, 3, 1};
+      other.image = read;
+      other.image_order =
+          is_line ? std::vector<std::size_t>{0, 2, 1} : std::vector<std::size_t>{0, 2, 3, 1};
       const std::optional<std::int64_t> count = image->view[1].value();
       const std::int64_t together = channels_together(match.call.dtype);
       if (padding == Channels::MayBePadded && count && *count < together)
@@ -226,10 +287,7 @@ LibraryMatch match_convolution(const LoopNest& nest, const Contraction& sum,
     }
     return other;
   }
-  for (const Dim& dim : image->view) {
-    if (!dim.is_constant() && &dim != &image->view[0])
-      return refuse("images whose extents the run decides");
-  }
+  if (!image->view[3].is_constant()) return refuse("channels whose number the run decides");
   // For each axis one index expression, and the loop of the window along it.
   struct Axis {
     const Statement* outer = nullptr;   // loop of the result
@@ -266,8 +324,9 @@ LibraryMatch match_convolution(const LoopNest& nest, const Contraction& sum,
   if (padding == Channels::MayBePadded && channels.is_constant() &&
       channels.constant() < together) {
     LibraryMatch other = refuse("few channels");
-    other.image = image;
-    other.image_order = {0, 1, 2, 3};
+    other.image = read;
+    other.image_order = {0, 1, 2};
+    if (!is_line) other.image_order.push_back(3);
     other.image_channels = together;
     return other;
   }
@@ -310,7 +369,8 @@ LibraryMatch match_convolution(const LoopNest& nest, const Contraction& sum,
     const bool is_single = is_padded && order[3] == nullptr;  // without a loop to pack along
     if (!is_constant[weights->id] || is_single) {
       LibraryMatch other = refuse("weights that are laid out otherwise and no constants");
-      note_weight_order(weights, order, is_padded ? image->view[3].constant() : 0, other);
+      note_weight_order(weights, {order.begin(), order.end()},
+                        is_padded ? image->view[3].constant() : 0, other);
       return other;
     }
     nests::Packing packing;
@@ -329,21 +389,19 @@ LibraryMatch match_convolution(const LoopNest& nest, const Contraction& sum,
     packing.limit = packing.extents.front() * packing.extents.back();
     match.packing = std::move(packing);
   }
-  std::array<std::int64_t, 2> before{}, behind{};
+  std::array<std::int64_t, 2> before{}, after{};
   for (const std::size_t k : {0U, 1U}) {
     const Axis& axis = axes[k + 1];
-    const std::int64_t size = image->view[k + 1].constant(),
-                       window = extent(axis.window).constant();
-    const Dim results = extent(axis.outer);
-    if (!results.is_constant() || axis.start > 0)
-      return refuse("windows that do not begin at the edge");
-    const std::int64_t span = (window - 1) * axis.dilation + 1;
+    const Dim window = extent(axis.window);
+    if (!window.is_constant()) return refuse("windows whose size the run decides");
+    if (axis.start > 0) return refuse("windows that do not begin at the edge");
+    const std::int64_t span = (window.constant() - 1) * axis.dilation + 1;
     before[k] = -axis.start;
-    behind[k] =
-        std::max<std::int64_t>(0, (results.constant() - 1) * axis.stride + span - before[k] - size);
-    if ((size + before[k] + behind[k] - span) / axis.stride + 1 != results.constant())
-      return refuse("windows that end before the edge");
-    if (before[k] >= span || behind[k] >= span) return refuse("padding wider than the window");
+    if (before[k] >= span) return refuse("padding wider than the window");
+    const std::optional<std::int64_t> padding =
+        padding_after(image->view[k + 1], before[k], span, axis.stride, extent(axis.outer));
+    if (!padding) return refuse("windows that end before the edge, or padding wider than they are");
+    after[k] = *padding;
   }
   const auto is_bias = [&](const Scalar& load) {
     if (nest.buffers[load->id].dtype != nest.buffers[store.id].dtype) return false;
@@ -377,9 +435,9 @@ LibraryMatch match_convolution(const LoopNest& nest, const Contraction& sum,
                    extent(axes[1].outer),
                    extent(axes[2].outer),
                    before[0],
-                   behind[0],
+                   after[0],
                    before[1],
-                   behind[1],
+                   after[1],
                    axes[1].stride,
                    axes[2].stride,
                    axes[1].dilation,

@@ -459,7 +459,8 @@ std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence:
     if (convolution.refusal.empty()) {
       match = std::move(convolution);
       candidate = "cudnn";
-    } else if (LibraryMatch data = match_data_gradient(part.nest, *sum); is_of_use(data)) {
+    } else if (LibraryMatch data = match_data_gradient(part.nest, *sum);
+               convolution.result_order.empty() && is_of_use(data)) {
       match = std::move(data);
       candidate = "cudnn";
     } else if (LibraryMatch weights = match_weight_gradient(part.nest, *sum, channels);
@@ -471,6 +472,7 @@ std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence:
       match.image = convolution.image;
       match.image_order = convolution.image_order;
       match.image_channels = convolution.image_channels;
+      match.result_order = convolution.result_order;
     }
   }
   if (match.refusal.empty()) {

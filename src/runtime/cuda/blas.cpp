@@ -187,10 +187,40 @@ class Matmul : public LibraryStep {
   std::size_t way_ = 0;
 };
 
+// Result of a product over an empty reduction, for which cuBLASLt has no layouts: zeros.
+class EmptySum : public LibraryStep {
+ public:
+  EmptySum(const LibraryCall& call, std::span<const std::int64_t> e) : batches_(e[0]), rows_(e[1]) {
+    const std::int64_t element_bytes = call.result_dtype == "f32" ? 4 : 2;
+    row_bytes_ = e[2] * element_bytes;
+    row_step_ = e[8] * element_bytes;
+    batch_step_ = e[9] * element_bytes;
+  }
+  std::size_t way_count() const override { return 1; }
+  void select_way(std::size_t) override {}
+  std::uint64_t workspace_bytes() const override { return 0; }
+  void enqueue(Stream stream, std::span<const std::uint64_t> buffers, Address) override {
+    const Driver& cuda = driver();
+    for (std::int64_t batch = 0; batch < batches_; ++batch) {
+      for (std::int64_t row = 0; row < rows_; ++row) {
+        const auto at = static_cast<Address>(batch * batch_step_ + row * row_step_);
+        cuda.require(
+            cuda.fill(buffers.back() + at, 0, static_cast<std::size_t>(row_bytes_), stream),
+            "running");
+      }
+    }
+  }
+
+ private:
+  std::int64_t batches_, rows_, row_bytes_ = 0, row_step_ = 0, batch_step_ = 0;
+};
+
 }  // namespace
 
 std::unique_ptr<LibraryStep> make_matmul(const LibraryCall& call,
                                          std::span<const std::int64_t> extents) {
+  constexpr std::size_t kReduction = 3;
+  if (extents[kReduction] == 0) return std::make_unique<EmptySum>(call, extents);
   return std::make_unique<Matmul>(call, extents);
 }
 

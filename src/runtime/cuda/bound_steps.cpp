@@ -28,8 +28,13 @@ std::shared_ptr<LibraryStep> library_step(const std::string& description,
 
 class StepBinder {
  public:
-  StepBinder(const CudaModel& model, const BoundShapes& shapes, const StepPlaces& places)
-      : model_(model), program_(model.program()), shapes_(shapes), places_(places) {}
+  StepBinder(const CudaModel& model, const BoundShapes& shapes, const StepPlaces& places,
+             LibraryStepCache& library_steps)
+      : model_(model),
+        program_(model.program()),
+        shapes_(shapes),
+        places_(places),
+        library_steps_(library_steps) {}
 
   /// Returns false if the step has no work.
   bool bind(const Program::Step& step, BoundStep& bound) const {
@@ -57,8 +62,11 @@ class StepBinder {
                     const std::vector<std::int64_t>& extents, BoundStep& bound) const {
     // The last buffer is the result; it may be empty.
     if (shapes_.bytes_of(step.buffers.back()) == 0) return false;
+    std::string call = concat(kernel.library, " ", step.candidate);
+    for (const std::int64_t extent : extents) call += concat(" ", extent);
     try {
-      bound.library = library_step(kernel.library, extents);
+      bound.library =
+          library_steps_.find_or_make(call, [&] { return library_step(kernel.library, extents); });
     } catch (Error& error) {
       throw error.at("node '", step.value, "'");
     }
@@ -118,6 +126,7 @@ class StepBinder {
   const Program& program_;
   const BoundShapes& shapes_;
   const StepPlaces& places_;
+  LibraryStepCache& library_steps_;
 };
 
 }  // namespace
@@ -131,9 +140,21 @@ void BoundStep::use_scratch(Address scratch) {
   if (!library) values[values.size() - 2] = scratch;
 }
 
+void LibraryStepCache::begin_binding() {
+  constexpr std::size_t kMostCalls = 1024;
+  ++binding_;
+  while (entries_.size() > kMostCalls) {
+    std::uint64_t oldest = binding_;
+    for (const auto& [call, entry] : entries_) oldest = std::min(oldest, entry.last_binding);
+    std::erase_if(entries_, [&](const auto& each) { return each.second.last_binding == oldest; });
+  }
+}
+
 std::vector<BoundStep> bind_steps(const CudaModel& model, const BoundShapes& shapes,
-                                  const Segment& segment, const StepPlaces& places) {
-  const StepBinder binder(model, shapes, places);
+                                  const Segment& segment, const StepPlaces& places,
+                                  LibraryStepCache& library_steps) {
+  library_steps.begin_binding();
+  const StepBinder binder(model, shapes, places, library_steps);
   std::vector<BoundStep> bound;
   for (std::size_t k = segment.begin; k < segment.end; ++k) {
     const Program::Step& step = model.program().steps[k];

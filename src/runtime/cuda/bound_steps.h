@@ -43,6 +43,30 @@ struct BoundStep {
   void use_scratch(Address scratch);
 };
 
+/// Library calls that were prepared for earlier shapes: preparing one takes up to 100 ms, and
+/// requests repeat shapes. Keeps the most recently bound ones.
+class LibraryStepCache {
+ public:
+  /// `call`: text form with its extents and the tuned algorithm; `make` prepares a missing one.
+  template <class Make>
+  std::shared_ptr<LibraryStep> find_or_make(const std::string& call, const Make& make) {
+    Entry& entry = entries_[call];
+    if (!entry.step) entry.step = make();
+    entry.last_binding = binding_;
+    return entry.step;
+  }
+  /// Starts a binding; drops calls of the oldest bindings above the limit.
+  void begin_binding();
+
+ private:
+  struct Entry {
+    std::shared_ptr<LibraryStep> step;
+    std::uint64_t last_binding = 0;
+  };
+  std::map<std::string, Entry> entries_;
+  std::uint64_t binding_ = 0;
+};
+
 /// Addresses of the buffers that steps read and write.
 struct StepPlaces {
   Address arena = 0, error = 0;
@@ -58,6 +82,7 @@ struct StepPlaces {
 /// The caller assigns scratch afterwards. Throws Error, naming the node, if no library algorithm
 /// exists or a launch would be too large.
 std::vector<BoundStep> bind_steps(const CudaModel& model, const BoundShapes& shapes,
-                                  const Segment& segment, const StepPlaces& places);
+                                  const Segment& segment, const StepPlaces& places,
+                                  LibraryStepCache& library_steps);
 
 }  // namespace tenon::cuda

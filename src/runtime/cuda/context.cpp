@@ -130,6 +130,7 @@ class CudaContext : public DeviceContext {
   Ports ports_;
   Transfers transfers_;
   std::vector<BoundStep> steps_;
+  LibraryStepCache library_steps_;
   /// Steps of the program after which `call_` is called.
   std::vector<std::size_t> marks_;
   std::function<void(std::size_t)> call_;
@@ -154,7 +155,7 @@ void CudaContext::prepare(const BoundShapes& shapes, const Segment& segment) {
       ++port;
     }
   }
-  steps_ = bind_steps(model_, shapes, segment, places);
+  steps_ = bind_steps(model_, shapes, segment, places, library_steps_);
   // Discards reports of an earlier binding's kernels.
   cuda.require(cuda.fill(error_.address(), 0, 8, stream_), "clearing a kernel's report");
   may_report_ = std::ranges::any_of(steps_, [&](const BoundStep& step) {

@@ -7,6 +7,7 @@
 #include "codegen/select.h"
 #include "cuda_emulation.h"
 #include "driver/compile.h"
+#include "driver/inputs.h"
 #include "driver/pipeline.h"
 #include "driver/random_graph/random_graph.h"
 #include "driver/verify/agreement.h"
@@ -441,6 +442,72 @@ TEST_F(Cuda, ConvolutionsCallLibraries) {
 }
 )"),
             std::vector<std::string>{call});
+}
+
+// Extents that the run decides, and that may be 0, do not keep contractions from libraries.
+TEST_F(Cuda, SymbolicContractionsCallLibraries) {
+  EXPECT_EQ(
+      calls_of("graph (a: f16[B, S, 64], b: f16[64, 48]) {\n  y = matmul(a, b)\n  return y\n}\n"),
+      std::vector<std::string>{"product dtype=f16 result=f16 tf32=0 transpose_a=0 "
+                               "transpose_b=0 bias=0 residual=0 rectified=0 "
+                               "alpha=1 1 B*S 48 64 64 0 48 0 48 0 48 0"});
+  EXPECT_EQ(calls_of(R"(graph (x: f16[N, H, W, 32]@NHWC) {
+  w = constant f16[64, 32, 3, 3] normal(seed = 1, mean = 0.0, deviation = 0.1)
+  y = conv(x, w) {strides = [2, 2], pads = [1, 1, 1, 1], out_layout = "NHWC"}
+  return y
+}
+)"),
+            std::vector<std::string>{"convolution dtype=f16 result=f16 tf32=0 transpose_a=0 "
+                                     "transpose_b=0 bias=0 residual=0 rectified=0 alpha=1 "
+                                     "N H W 32 64 3 3 floor((H - 1)/2) + 1 floor((W - 1)/2) + 1 "
+                                     "1 1 1 1 2 2 1 1 1"});
+}
+
+// One-dimensional images are images with one column, with channels first after copies.
+TEST_F(Cuda, OneDimensionalConvolutionsCallLibraries) {
+  const std::vector<std::string> calls = calls_of(R"(graph (x: f16[2, 80, L]) {
+  w = constant f16[64, 80, 3] normal(seed = 1, mean = 0.0, deviation = 0.1)
+  y = conv(x, w) {strides = [2], pads = [1, 1], dilations = [2]}
+  return y
+}
+)");
+  EXPECT_EQ(calls, (std::vector<std::string>{
+                       "loops",
+                       "convolution dtype=f16 result=f16 tf32=0 transpose_a=0 transpose_b=0 bias=0 "
+                       "residual=0 rectified=0 alpha=1 "
+                       "2 L 1 80 64 3 1 floor((L - 1)/2) 1 1 1 0 0 2 1 2 1 1",
+                       "loops"}));
+}
+
+// Library calls on the emulated device, with the extents of one run; an empty sum gives zeros.
+TEST_F(Cuda, SymbolicLibraryCallsMatchTheReference) {
+  const std::vector<std::string> graphs = {
+      R"(graph (x: f32[N, 32, H, W], v: f32[2, 24, L], a: f32[3, M, K], b: f32[3, K, 16]) {
+  w = constant f32[16, 32, 3, 3] normal(seed = 1, mean = 0.0, deviation = 0.1)
+  u = constant f32[32, 24, 4] normal(seed = 2, mean = 0.0, deviation = 0.1)
+  y = conv(x, w) {strides = [2, 1], pads = [1, 1, 0, 1]}
+  z = conv(v, u) {strides = [3], pads = [2, 1]}
+  p = matmul(a, b)
+  return y, z, p
+}
+)"};
+  for (const std::string& text : graphs) {
+    const Graph graph = parse_graph(text, all_ops());
+    codegen::CompileOptions options = cpu_options();
+    options.device = testing::emulated_target();
+    options.device->uses_libraries = true;
+    options.device->uses_tensor_cores = false;
+    const Program program = codegen::compile(graph, options);
+    const auto calls = std::ranges::count_if(program.steps, [&](const Program::Step& step) {
+      return !program.kernels[step.kernel].library.empty();
+    });
+    EXPECT_EQ(calls, 3);
+    std::map<std::string, Shape> shapes = {
+        {"x", {2, 32, 9, 7}}, {"v", {2, 24, 31}}, {"a", {3, 5, 40}}, {"b", {3, 40, 16}}};
+    testing::expect_as_reference(program, graph, random_inputs(graph, 1, shapes), text);
+    shapes["a"].back() = shapes["b"][1] = 0;
+    testing::expect_as_reference(program, graph, random_inputs(graph, 2, shapes), text);
+  }
 }
 
 // In full f32 few libraries' kernels add a residual: generated loops do.
