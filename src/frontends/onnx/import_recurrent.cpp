@@ -30,6 +30,10 @@ class Recurrence {
   };
   // Returns a scan's results: the last states, then h of every step if it is used.
   std::vector<Var> scan(const Direction& direction);
+  void find_hidden();
+  [[noreturn]] void refuse_rank(const char* expected, const Dims& dims) const;
+  Var given(std::size_t input, Dims dims) const;
+  Var given(std::size_t input) const;
   Cell cell_of(const Direction& direction) const;
   Var part(std::size_t input, const Direction& direction, std::int64_t axis = 0) const;
   Var initial_state(std::size_t input, const Direction& direction) const;
@@ -60,19 +64,57 @@ Recurrence::Recurrence(NodeImport& import, const CellKind& cell_kind)
         .expected("forward, reverse or bidirectional")
         .got(direction);
   }
-  x = node.input(0);
-  if (batch_first) x = transposed(x, {1, 0, 2});
-  const Dims dims = node.dims(x), recurrent = node.dims(node.input(2));
-  if (dims.size() != 3 || recurrent.size() != 3) {
-    throw Error(concat(node.op_type(), ": inputs have the wrong rank"))
-        .expected("X: [steps, batch, size], R: [directions, gates, hidden]")
-        .got("X: ", dims, ", R: ", recurrent);
+  find_hidden();
+  Dims dims;
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    dims.push_back(Dim::symbol(concat(node.name_of(node.input(0)), "#", axis)));
   }
+  x = given(0, dims);
+  if (batch_first) x = transposed(x, {1, 0, 2});
+  dims = node.dims(x);
+  if (dims.size() != 3) refuse_rank("X: [steps, batch, size]", dims);
   steps = dims[0];
   batch = dims[1];
-  const std::int64_t declared = node.integer("hidden_size", 0);
-  hidden = declared > 0 ? declared : recurrent[2].value().value_or(0);
+}
+
+void Recurrence::find_hidden() {
+  hidden = node.integer("hidden_size", 0);
+  const Type& type = node.type(node.input(2));
+  if (type.is_tensor()) {
+    const Dims& dims = type.tensor().dims;
+    if (dims.size() != 3) refuse_rank("R: [directions, gates, hidden]", dims);
+    if (hidden < 1) hidden = dims[2].value().value_or(0);
+  }
   if (hidden < 1) node.unsupported("it needs its hidden size before the model runs");
+}
+
+void Recurrence::refuse_rank(const char* expected, const Dims& dims) const {
+  throw Error(concat(node.op_type(), ": inputs have the wrong rank")).expected(expected).got(dims);
+}
+
+// The operator fixes the ranks of its inputs, so that those of an unknown type have one, too.
+Var Recurrence::given(std::size_t input, Dims dims) const {
+  const DType dtype = input == 4 ? DType::I32 : node.dtype(node.input(1));
+  return node.with_extents(node.input(input), dtype, std::move(dims));
+}
+
+Var Recurrence::given(std::size_t input) const {
+  const auto count = static_cast<std::int64_t>(directions.size());
+  const std::int64_t width = kind.gates * hidden;
+  switch (input) {
+    case 1:
+      return given(input, {count, width, node.dims(x)[2]});
+    case 2:
+      return given(input, {count, width, hidden});
+    case 3:
+      return given(input, {count, 2 * width});
+    case 4:
+      return given(input, Dims{batch});
+    case 7:
+      return given(input, {count, 3 * hidden});
+    default:
+      return given(input, batch_first ? Dims{batch, count, hidden} : Dims{count, batch, hidden});
+  }
 }
 
 Cell Recurrence::cell_of(const Direction& direction) const {
@@ -97,7 +139,7 @@ Cell Recurrence::cell_of(const Direction& direction) const {
 Var Recurrence::part(std::size_t input, const Direction& direction, std::int64_t axis) const {
   const auto position = static_cast<double>(direction.index);
   const Var index = node.build.constant(Tensor::scalar(DType::I64, position));
-  return node.call("gather", {node.input(input), index}, {{"axis", axis}});
+  return node.call("gather", {given(input), index}, {{"axis", axis}});
 }
 
 Var Recurrence::initial_state(std::size_t input, const Direction& direction) const {
@@ -140,7 +182,7 @@ std::pair<CellInputs, Var> Recurrence::outer_inputs(const Cell& cell,
 
 // Returns [steps, batch, 1]: whether the step is inside the batch element's sequence.
 Var Recurrence::steps_inside_lengths() const {
-  const Var lengths = cast_to(node.input(4), DType::I64);
+  const Var lengths = cast_to(given(4), DType::I64);
   const Var ones = expand_to(node.build.scalar(1, lengths), {steps});
   const Var step = node.call("cumsum", {ones}, {{"axis", 0}, {"exclusive", true}});
   return node.call("less", {reshape_to(step, {steps, 1, 1}), reshape_to(lengths, {batch, 1})});
