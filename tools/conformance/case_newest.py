@@ -154,6 +154,27 @@ def late_types():
                {"row": row, "shape": shape}, [np.concatenate([(a < b).astype(np.float32), b], 1), a.astype(bool)])
 
 
+def late_ranks_of_recurrence():
+    """torch.squeeze(x, 0) becomes an If whose branches give two ranks; the recurrent operators fix the rank."""
+    generator = rng("late recurrence")
+    any_type = helper.make_empty_tensor_value_info
+    squeezed = helper.make_graph([helper.make_node("Squeeze", ["x", "zero"], ["flat"])], "squeezed", [], [any_type("flat")])
+    same = helper.make_graph([helper.make_node("Identity", ["x"], ["whole"])], "same", [], [any_type("whole")])
+    first = [helper.make_node("Shape", ["x"], ["extents"]), helper.make_node("Gather", ["extents", "first"], ["count"]),
+             helper.make_node("Equal", ["count", "one"], ["is_one"]),
+             helper.make_node("If", ["is_one"], ["steps"], then_branch=squeezed, else_branch=same)]
+    for op, gates in (("LSTM", 4), ("GRU", 3), ("RNN", 1)):
+        x = real(generator, 1, 3, 2, 4)
+        constants = {"zero": np.array([0], np.int64), "first": np.array(0, np.int64), "one": np.array(1, np.int64),
+                     "w": real(generator, 1, gates * 5, 4, scale=0.4), "r": real(generator, 1, gates * 5, 5, scale=0.4)}
+        node = helper.make_node(op, ["steps", "w", "r"], ["y", "h"], hidden_size=5)
+        values = {"y": F, "h": F}
+        model = model_of(first + [node], {"x": x}, values, constants)
+        # With a fixed extent the importer would know the branch.
+        model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "N"
+        yield Case(f"{op.lower()}_late_rank", model, {"x": x})
+
+
 def geglu():
     generator = rng("geglu")
     a, b = real(generator, 3, 4), real(generator, 3, 4)
@@ -200,5 +221,6 @@ def images():
 
 
 def cases():
-    for family in (swiglu, geglu, flex_attention, inverse_dft, known_branch, late_types, images):
+    for family in (swiglu, geglu, flex_attention, inverse_dft, known_branch, late_types,
+                   late_ranks_of_recurrence, images):
         yield from family()

@@ -190,14 +190,15 @@ unsigned lanes_of(const LoopNest& nest) {
   return static_cast<unsigned>(kVectorBytes / widest_bytes(nest));
 }
 
-void mark_parallel(Block& block, double positions) {
+// `positions` counts the work items of the loops around the block; symbolic ones count as one.
+void mark_parallel(Block& block, double positions, bool is_outermost) {
   if (block.size() != 1 || block.front().kind != Statement::Kind::Loop ||
       !block.front().is_independent)
     return;
   Statement& loop = block.front();
   const double count = trips(loop.extent);
   if (loop.loop == LoopKind::Vector) {
-    if (positions == 1 && count > static_cast<double>(nests::kVectorBlock))
+    if (is_outermost && count > static_cast<double>(nests::kVectorBlock))
       loop.loop = LoopKind::ParallelVector;
     return;
   }
@@ -207,7 +208,7 @@ void mark_parallel(Block& block, double positions) {
   const double inside = Cost::of(loop.body, std::nullopt, 1);
   const double sure = loop.extent.is_constant() ? count : 1;
   if (positions * sure < kEnoughItems && inside > kMinItemCost)
-    mark_parallel(loop.body, positions * sure);
+    mark_parallel(loop.body, positions * sure, false);
 }
 
 }  // namespace
@@ -222,7 +223,7 @@ double schedule(LoopNest& nest, const LoopShape& shape) {
   const unsigned lanes = lanes_of(nest);
   const Choice choice = best(nest.body, lanes, shape.along);
   mark_vectors(nest.body, {choice.loops.begin(), choice.loops.end()}, lanes, shape.interleave);
-  mark_parallel(nest.body, 1);
+  mark_parallel(nest.body, 1, true);
   return choice.cost;
 }
 

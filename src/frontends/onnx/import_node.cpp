@@ -114,7 +114,8 @@ std::optional<Tensor> NodeImport::constant_input(std::size_t index) const {
 DType NodeImport::dtype(Var value) const {
   if (!type(value).is_tensor()) {
     if (const auto late = element_type(build.graph(), ValueId(value.id()))) return *late;
-    throw Error(concat("the element type of '", name_of(value), "' is not known"), ErrorKind::Unsupported)
+    throw Error(concat("the element type of '", name_of(value), "' is not known"),
+                ErrorKind::Unsupported)
         .got(to_string(type(value)))
         .hint("give its type in the model's value_info");
   }

@@ -11,6 +11,8 @@ struct CellKind {
   std::int64_t gates;
   std::size_t states;
   std::vector<std::string> default_activations;
+  /// DynamicQuantizeLSTM: weights are bytes, transposed, with scales and zero points in inputs 8-11
+  bool is_quantized = false;
 };
 
 Var transposed(Var x, Attr::Integers perm) {
@@ -30,8 +32,6 @@ class Recurrence {
   };
   // Returns a scan's results: the last states, then h of every step if it is used.
   std::vector<Var> scan(const Direction& direction);
-  void find_hidden();
-  [[noreturn]] void refuse_rank(const char* expected, const Dims& dims) const;
   Var given(std::size_t input, Dims dims) const;
   Var given(std::size_t input) const;
   Cell cell_of(const Direction& direction) const;
@@ -64,7 +64,6 @@ Recurrence::Recurrence(NodeImport& import, const CellKind& cell_kind)
         .expected("forward, reverse or bidirectional")
         .got(direction);
   }
-  find_hidden();
   Dims dims;
   for (std::size_t axis = 0; axis < 3; ++axis) {
     dims.push_back(Dim::symbol(concat(node.name_of(node.input(0)), "#", axis)));
@@ -72,33 +71,28 @@ Recurrence::Recurrence(NodeImport& import, const CellKind& cell_kind)
   x = given(0, dims);
   if (batch_first) x = transposed(x, {1, 0, 2});
   dims = node.dims(x);
-  if (dims.size() != 3) refuse_rank("X: [steps, batch, size]", dims);
+  const Dims recurrent = node.rank(node.input(2)) ? node.dims(node.input(2)) : Dims(3, Dim(0));
+  if (dims.size() != 3 || recurrent.size() != 3) {
+    throw Error(concat(node.op_type(), ": inputs have the wrong rank"))
+        .expected("X: [steps, batch, size], R: [directions, gates, hidden]")
+        .got("X: ", dims, ", R: ", recurrent);
+  }
   steps = dims[0];
   batch = dims[1];
-}
-
-void Recurrence::find_hidden() {
-  hidden = node.integer("hidden_size", 0);
-  const Type& type = node.type(node.input(2));
-  if (type.is_tensor()) {
-    const Dims& dims = type.tensor().dims;
-    if (dims.size() != 3) refuse_rank("R: [directions, gates, hidden]", dims);
-    if (hidden < 1) hidden = dims[2].value().value_or(0);
-  }
+  const std::int64_t declared = node.integer("hidden_size", 0);
+  hidden = declared > 0 ? declared : recurrent[kind.is_quantized ? 1 : 2].value().value_or(0);
   if (hidden < 1) node.unsupported("it needs its hidden size before the model runs");
-}
-
-void Recurrence::refuse_rank(const char* expected, const Dims& dims) const {
-  throw Error(concat(node.op_type(), ": inputs have the wrong rank")).expected(expected).got(dims);
 }
 
 // The operator fixes the ranks of its inputs, so that those of an unknown type have one, too.
 Var Recurrence::given(std::size_t input, Dims dims) const {
-  const DType dtype = input == 4 ? DType::I32 : node.dtype(node.input(1));
+  const DType dtype = input == 4 ? DType::I32 : node.dtype(node.input(kind.is_quantized ? 0 : 1));
   return node.with_extents(node.input(input), dtype, std::move(dims));
 }
 
 Var Recurrence::given(std::size_t input) const {
+  const bool is_of_weights = input == 1 || input == 2 || input > 7;
+  if (kind.is_quantized && is_of_weights) return node.input(input);
   const auto count = static_cast<std::int64_t>(directions.size());
   const std::int64_t width = kind.gates * hidden;
   switch (input) {
@@ -159,8 +153,18 @@ std::pair<CellInputs, Var> Recurrence::outer_inputs(const Cell& cell,
                       {"axes", Attr::Integers{axis}}});
   };
   CellInputs in;
-  in.projected = node.call("matmul", {x, transposed(part(1, direction), {1, 0})});
-  in.recurrent = transposed(part(2, direction), {1, 0});
+  if (kind.is_quantized) {
+    const auto optional_part = [&](std::size_t input) {
+      return node.has_input(input) ? part(input, direction) : Var();
+    };
+    in.projected = dynamic_product(x, {part(1, direction), part(8, direction), optional_part(9)});
+    in.recurrent = part(2, direction);
+    in.recurrent_scale = part(10, direction);
+    in.recurrent_zero_point = optional_part(11);
+  } else {
+    in.projected = node.call("matmul", {x, transposed(part(1, direction), {1, 0})});
+    in.recurrent = transposed(part(2, direction), {1, 0});
+  }
   const bool is_gru = kind.gates == 3;
   if (node.has_input(3)) {
     const Var biases = part(3, direction);
@@ -206,6 +210,8 @@ std::vector<Var> Recurrence::scan(const Direction& direction) {
   in.projected = add_input("projected", outer.projected, true);
   const Var runs = add_input("runs", is_running, true);
   in.recurrent = add_input("recurrent", outer.recurrent, false);
+  in.recurrent_scale = add_input("recurrent_scale", outer.recurrent_scale, false);
+  in.recurrent_zero_point = add_input("recurrent_zero_point", outer.recurrent_zero_point, false);
   in.recurrent_reset = add_input("recurrent_reset", outer.recurrent_reset, false);
   in.recurrent_bias = add_input("recurrent_bias", outer.recurrent_bias, false);
   in.peepholes = add_input("peepholes", outer.peepholes, false);
@@ -271,8 +277,13 @@ void import_lstm(NodeImport& node) {
   const CellKind kind{&Cell::lstm, 4, 2, {"Sigmoid", "Tanh", "Tanh"}};
   Recurrence(node, kind).run();
 }
+void import_quantized_lstm(NodeImport& node) {
+  const CellKind kind{&Cell::lstm, 4, 2, {"Sigmoid", "Tanh", "Tanh"}, true};
+  Recurrence(node, kind).run();
+}
 
 constexpr Handler recurrent_table[] = {
+    {"DynamicQuantizeLSTM", import_quantized_lstm, "com.microsoft"},
     {"GRU", import_gru},
     {"LSTM", import_lstm},
     {"RNN", import_rnn},

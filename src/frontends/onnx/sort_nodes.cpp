@@ -22,7 +22,8 @@ using Names = std::unordered_set<std::string_view>;
 using Order = std::vector<int>;
 
 std::string text_of(const NodeProto& node) {
-  return node.name().empty() ? node.op_type() : concat("'", node.name(), "' (", node.op_type(), ")");
+  return node.name().empty() ? node.op_type()
+                             : concat("'", node.name(), "' (", node.op_type(), ")");
 }
 
 /// The nodes of one list and the nodes whose results they read.
@@ -94,7 +95,8 @@ class Dependences {
     for (const int k : order) is_placed[index(k)] = true;
     std::vector<std::ptrdiff_t> position(producers_.size(), -1);
     Order path;
-    auto at = static_cast<int>(std::find(is_placed.begin(), is_placed.end(), false) - is_placed.begin());
+    auto at =
+        static_cast<int>(std::find(is_placed.begin(), is_placed.end(), false) - is_placed.begin());
     while (position[index(at)] < 0) {
       position[index(at)] = std::ssize(path);
       path.push_back(at);
