@@ -4,6 +4,7 @@
 #include "ops/var_ops.h"
 
 #include <algorithm>
+#include <array>
 
 namespace tenon::onnx {
 namespace {
@@ -15,6 +16,7 @@ struct Bytes {
   Var a, b;
   Var a_zero;               // of a's dtype, no axes
   std::int64_t b_zero = 0;  // of b after its change to i8
+  Tensor weights;           // b's elements
 };
 
 std::optional<std::int64_t> constant_zero_point(const NodeImport& node, std::size_t input) {
@@ -24,24 +26,51 @@ std::optional<std::int64_t> constant_zero_point(const NodeImport& node, std::siz
   return value->integer_at(0);
 }
 
+// Returns u8 elements less 128 as i8.
+Tensor as_signed(const Tensor& bytes) {
+  std::vector<std::int8_t> values;
+  values.reserve(static_cast<std::size_t>(bytes.size()));
+  for (const std::uint8_t byte : bytes.as<std::uint8_t>()) {
+    values.push_back(static_cast<std::int8_t>(byte - 128));
+  }
+  return Tensor::of(DType::I8, bytes.shape(), values);
+}
+
 std::optional<Bytes> bytes_of(NodeImport& node) {
   if (!node.has_input(kLeftZero) || node.constant_input(kLeftZero)) return std::nullopt;
   const Var zero = node.input(kLeftZero);
-  const std::optional<std::int64_t> b_zero = constant_zero_point(node, kRightZero);
   const bool is_one = node.type(zero).is_tensor() && element_count(node.type(zero).tensor()) == 1;
-  if (!b_zero || !is_one || !node.rank(node.input(kRight))) return std::nullopt;
-  Bytes bytes{node.input(kLeft), node.input(kRight), reshape_to(zero, {}), *b_zero};
+  const std::optional<std::int64_t> b_zero = constant_zero_point(node, kRightZero);
+  const std::optional<Tensor> weights = node.constant_input(kRight);
+  if (!is_one || !b_zero || !weights) return std::nullopt;
+  if (weights->dtype() != DType::U8 && weights->dtype() != DType::I8) return std::nullopt;
+  Bytes bytes{node.input(kLeft), node.input(kRight), reshape_to(zero, {}), *b_zero, *weights};
   // Byte kernels multiply u8 by i8.
-  if (node.dtype(bytes.b) == DType::U8) {
-    bytes.b = cast_to(cast_to(bytes.b, DType::I32) - 128, DType::I8);
+  if (bytes.weights.dtype() == DType::U8) {
+    bytes.weights = as_signed(bytes.weights);
+    bytes.b = node.build.constant(bytes.weights);
     bytes.b_zero -= 128;
   }
   return bytes;
 }
 
-Var sum_over(Var x, Attr::Integers axes, bool keeps_axes) {
-  return x.builder().call("reduce_sum", {x},
-                          {{"axes", std::move(axes)}, {"keep_axes", keeps_axes}});
+// Returns the sums of b - q over the middle of three axes.
+Var sums_of_weights(NodeImport& node, const Bytes& bytes, std::array<std::int64_t, 3> extents,
+                    Shape shape) {
+  const auto [outer, reduced, inner] = extents;
+  std::vector<std::int32_t> sums(static_cast<std::size_t>(outer * inner),
+                                 static_cast<std::int32_t>(-bytes.b_zero * reduced));
+  const std::span<const std::int8_t> weights = bytes.weights.as<std::int8_t>();
+  for (std::int64_t k = 0; k < bytes.weights.size(); ++k) {
+    const std::int64_t at = k / (reduced * inner) * inner + k % inner;
+    sums[static_cast<std::size_t>(at)] += weights[static_cast<std::size_t>(k)];
+  }
+  return node.build.constant(Tensor::of(DType::I32, std::move(shape), sums));
+}
+
+Var sums_along(Var bytes, std::int64_t axis) {
+  return bytes.builder().call("reduce_sum", {cast_to(bytes, DType::I32)},
+                              {{"axes", Attr::Integers{axis}}});
 }
 
 Var in_i32(std::string_view op, Var a, Var b, std::vector<Attr> attrs) {
@@ -55,20 +84,16 @@ Var corrected(Var products, const Bytes& bytes, Var b_sums, auto a_sums) {
   return bytes.b_zero == 0 ? y : y - a_sums() * static_cast<double>(bytes.b_zero);
 }
 
-Var centred_weights(const Bytes& bytes) {
-  return cast_to(bytes.b, DType::I32) - static_cast<double>(bytes.b_zero);
-}
-
 }  // namespace
 
 std::optional<Var> integer_matmul(NodeImport& node) {
-  const std::optional<std::size_t> rank = node.rank(node.input(kRight));
-  if (rank.value_or(0) < 2) return std::nullopt;
+  if (node.rank(node.input(kRight)) != 2) return std::nullopt;
   const std::optional<Bytes> bytes = bytes_of(node);
   if (!bytes) return std::nullopt;
-  const Var b_sums = sum_over(centred_weights(*bytes), {-2}, *rank > 2);
+  const Shape& shape = bytes->weights.shape();
+  const Var b_sums = sums_of_weights(node, *bytes, {1, shape[0], shape[1]}, {shape[1]});
   return corrected(in_i32("matmul", bytes->a, bytes->b, {}), *bytes, b_sums,
-                   [&] { return sum_over(cast_to(bytes->a, DType::I32), {-1}, true); });
+                   [&] { return sums_along(bytes->a, -1); });
 }
 
 std::optional<Var> integer_conv(NodeImport& node) {
@@ -87,16 +112,17 @@ std::optional<Var> integer_conv(NodeImport& node) {
     all.insert(all.end(), pads.begin() + half, pads.end());
     bytes->a = node.call("pad", {bytes->a, bytes->a_zero}, {{"pads", all}});
   }
-  Attr::Integers inner, channels(rank - 1, 1);
-  for (std::size_t axis = 1; axis < rank; ++axis) inner.push_back(static_cast<std::int64_t>(axis));
-  channels.front() = -1;
-  const Var b_sums = node.call("reshape", {sum_over(centred_weights(*bytes), inner, false)},
-                               {{"shape", channels}});
+  const std::int64_t channels = bytes->weights.shape()[0];
+  Shape shape(rank - 1, 1);
+  shape.front() = channels;
+  const Var b_sums = sums_of_weights(
+      node, *bytes, {channels, bytes->weights.size() / std::max<std::int64_t>(channels, 1), 1},
+      shape);
   return corrected(in_i32("conv", bytes->a, bytes->b, attrs), *bytes, b_sums, [&] {
     Dims window = node.dims(bytes->b);
     window[0] = window[1] = 1;
     const Var ones = expand_to(node.build.scalar(1, b_sums), window);
-    return in_i32("conv", sum_over(cast_to(bytes->a, DType::I32), {1}, true), ones, attrs);
+    return in_i32("conv", sums_along(bytes->a, 1), ones, attrs);
   });
 }
 
