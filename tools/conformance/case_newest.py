@@ -175,6 +175,33 @@ def late_ranks_of_recurrence():
         yield Case(f"{op.lower()}_late_rank", model, {"x": x})
 
 
+def late_zero_points():
+    """Dynamic quantization: the zero point of the left operand is known only in the run."""
+    g = rng("late zero points")
+
+    def case(name, op, x, weights, zero, **attrs):
+        constants = {"w": weights, **({} if zero is None else {"wz": zero})}
+        nodes = [helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]),
+                 helper.make_node(op, ["q", "w", "z"] + ([] if zero is None else ["wz"]), ["sums"], **attrs),
+                 helper.make_node("Cast", ["sums"], ["real"], to=F), helper.make_node("Mul", ["real", "s"], ["y"])]
+        return Case("late_zero_point_" + name, model_of(nodes, {"x": x}, {"y": F, "z": TensorProto.UINT8}, constants), {"x": x})
+
+    def bytes_of(*shape):
+        return g.randint(0, 256, shape).astype(np.uint8)
+
+    def signed(*shape):
+        return g.randint(-127, 128, shape).astype(np.int8)
+
+    zero = np.array(113, np.uint8)
+    yield case("matmul", "MatMulInteger", real(g, 2, 3, 16), bytes_of(16, 8), zero)
+    yield case("matmul_row", "MatMulInteger", real(g, 16), signed(16, 8), None)
+    yield case("matmul_columns", "MatMulInteger", real(g, 3, 16), signed(16, 8), signed(8))
+    yield case("conv", "ConvInteger", real(g, 1, 4, 7, 6), bytes_of(8, 4, 3, 3), zero, pads=[1, 0, 2, 1], strides=[2, 1], dilations=[1, 2])
+    yield case("conv_groups", "ConvInteger", real(g, 1, 4, 7, 6), signed(8, 2, 3, 3), np.array(0, np.int8), pads=[1, 1, 1, 1], group=2)
+    yield case("conv_groups_zero", "ConvInteger", real(g, 1, 4, 7, 6), bytes_of(8, 2, 3, 3), zero, pads=[1, 1, 1, 1], group=2)
+    yield case("conv_same", "ConvInteger", real(g, 1, 4, 9), bytes_of(6, 4, 3), zero, auto_pad="SAME_UPPER", strides=[2])
+
+
 def geglu():
     generator = rng("geglu")
     a, b = real(generator, 3, 4), real(generator, 3, 4)
@@ -222,5 +249,5 @@ def images():
 
 def cases():
     for family in (swiglu, geglu, flex_attention, inverse_dft, known_branch, late_types,
-                   late_ranks_of_recurrence, images):
+                   late_ranks_of_recurrence, late_zero_points, images):
         yield from family()
