@@ -347,8 +347,8 @@ NodeAccess access_of(const Graph& graph, NodeId id) {
     access.covers =
         access.role == Role::Move && access.reads_once && reads_every_element(graph, node, access);
     return access;
-  } catch (Error& error) {  // an extent that is too large
-    if (!error.has_place()) error.at(graph.location(id));
+  } catch (PlacedError& error) {  // an extent that is too large
+    error.locate(graph.location(id));
     throw;
   }
 }

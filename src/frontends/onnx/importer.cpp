@@ -337,12 +337,13 @@ void Importer::run_handler(const NodeProto& node) {
     }
     // Later nodes may fail as a consequence: continues with placeholder outputs.
     stand_in_for_outputs(node);
-  } catch (const InternalError&) {
+  } catch (InternalError& error) {
     // A handler that expects a tensor and gets another type indicates an invalid model.
     const std::string odd = input_without_type(node);
     if (!odd.empty())
       unsupported_.add(op_text(node), concat("the type of '", odd, "' is not known"),
                        name_of(node));
+    error.locate(node_place(node));
     if (unsupported_.is_empty()) throw;
     stand_in_for_outputs(node);
   }
