@@ -122,7 +122,7 @@ LibraryMatch match_matmul(const LoopNest& nest, const Contraction& sum) {
   const std::optional<Statement> only = only_store(sum);
   if (!only) return refuse("more than one result");
   const Statement& store = *only;
-  if (!starts_from_zero((*sum.inner)[0])) return refuse("a sum that does not start at zero");
+  if (!starts_from_zero((*sum.inner)[0])) return refuse("the accumulator does not start at zero");
   LibraryMatch match;
   match.call.kind = LibraryCall::Kind::Matmul;
   if (std::string why = note_types(nest, sum, store, match.call); !why.empty()) return refuse(why);
@@ -155,7 +155,7 @@ LibraryMatch match_matmul(const LoopNest& nest, const Contraction& sum) {
     return starts_at_zero(load->args, load->view.size());
   };
   const auto epilogue = match_epilogue(store, (*sum.inner)[0].id, is_bias, is_residual);
-  if (!epilogue) return refuse("what follows the sum is no bias, residual or relu");
+  if (!epilogue) return refuse("the epilogue is not a bias, residual or relu");
   match.call.is_a_transposed = product.is_a_transposed;
   match.call.is_b_transposed = product.is_b_transposed;
   match.call.has_bias = epilogue->bias.is_defined();
@@ -178,7 +178,7 @@ LibraryMatch match_convolution(const LoopNest& nest, const Contraction& sum,
   const std::optional<Statement> only = only_store(sum);
   if (!only) return refuse("more than one result");
   const Statement& store = *only;
-  if (!starts_from_zero((*sum.inner)[0])) return refuse("a sum that does not start at zero");
+  if (!starts_from_zero((*sum.inner)[0])) return refuse("the accumulator does not start at zero");
   LibraryMatch match;
   match.call.kind = LibraryCall::Kind::Convolution;
   if (numbers == Numbers::Floats) {
@@ -363,7 +363,7 @@ LibraryMatch match_convolution(const LoopNest& nest, const Contraction& sum,
   };
   const auto epilogue = match_epilogue(store, (*sum.inner)[0].id, is_bias, is_residual);
   if (!epilogue || epilogue->alpha != 1)
-    return refuse("what follows the sum is no bias, residual or relu");
+    return refuse("the epilogue is not a bias, residual or relu");
   match.call.has_bias = epilogue->bias.is_defined();
   match.call.has_residual = epilogue->residual.is_defined();
   match.call.is_rectified = epilogue->is_rectified;
