@@ -60,7 +60,7 @@ class OperatorContext : public ValueContext {
  private:
   void require_idle() const {
     if (!is_started_) return;
-    throw Error("a run of the context is under way", ErrorKind::Usage)
+    throw Error("a run of the context is in progress", ErrorKind::Usage)
         .hint("finish it first, or take another context");
   }
 

@@ -207,8 +207,8 @@ void print_steps(const std::vector<RankedStep>& steps, const std::optional<Machi
                  const Reasons& reasons) {
   std::vector<std::string> titles = {">step",  "name",     "candidate", ">us",
                                      ">share", ">GFLOP/s", ">GB/s"};
-  if (limit) titles.push_back(">of limit");
-  if (!reasons.empty()) titles.emplace_back("why");
+  if (limit) titles.push_back(">of roofline");
+  if (!reasons.empty()) titles.emplace_back("reason");
   Table table(titles);
   const auto number = [](double value) {
     return std::to_string(static_cast<std::int64_t>(value + 0.5));

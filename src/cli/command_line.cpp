@@ -20,44 +20,40 @@
 namespace tenon::cli {
 namespace {
 
-constexpr const char* kNoWinogradHelp = "convolutions only as sums in their own order";
+constexpr const char* kNoWinogradHelp = "compute no convolution by Winograd";
 constexpr const char* kKernelsHelp = "--to=aitemplate: name the kernels that tuning found fastest";
 constexpr const char* kTuneHelp =
-    "time what can compute each kernel first, for SECONDS or as long as it takes";
-constexpr const char* kUntunedHelp = "choose kernels by estimate, whatever the tuning cache says";
+    "time the candidates of each kernel first, for SECONDS or until all are timed";
+constexpr const char* kUntunedHelp = "choose kernels by the cost model; ignore the tuning cache";
 constexpr const char* kPreferHelp =
-    "take these candidates wherever they accept: wgmma, mma, library, loops; of a processor tiles, "
-    "winograd, …";
+    "prefer these candidates where they apply: wgmma, mma, library, loops on a GPU; tiles, "
+    "winograd, … on a CPU";
 constexpr const char* kCheckNanHelp =
-    "find the first node that makes a NaN or an infinity; DIR gets what it read";
+    "find the first node that produces a NaN or an infinity; write its operands to DIR";
 constexpr const char* kCheckRangeHelp =
-    "find the first node that makes a number of a larger magnitude";
+    "find the first node that produces a number of larger magnitude";
 constexpr const char* kDumpHelp =
     "DIR[:PATTERN]: write every value whose name matches as a .npy file";
 constexpr const char* kBudgetHelp =
-    "memory of a run: 1GiB of all it holds, or 60% of the arena it has without; steps are run "
-    "again to stay within";
-constexpr const char* kSplitHelp =
-    "of --budget: the batch may be worked off in parts, whose gradients are added up in order";
+    "memory limit of a run: 1GiB in total, or 60% of the arena without a budget; values are "
+    "recomputed to stay within it";
+constexpr const char* kSplitHelp = "with --budget: allow gradient accumulation over micro-batches";
 constexpr const char* kSwapHelp =
-    "of --budget: values may also be swapped to a file (in TMPDIR), from a GPU to the host's "
-    "memory";
+    "with --budget: allow offload of values to a file (in TMPDIR), on a GPU to host memory";
 constexpr const char* kPrecisionHelp =
-    "f16 or bf16: most of an f32 network computes in that; tf32: only its products, on a device; "
-    "int8: those of a quantized model in bytes, on a device";
-constexpr const char* kTargetHelp =
-    "reference (slow, by definition), cpu (compiled) or cuda[:sm_90a]";
+    "f16 or bf16: mixed precision; tf32: only for contractions, on a GPU; int8: integer "
+    "contractions of a quantized model, on a GPU";
+constexpr const char* kTargetHelp = "reference (slow interpreter), cpu (compiled) or cuda[:sm_90a]";
 constexpr const char* kModelHelp =
     "a model file of any format, - for standard input, zoo:NAME[?param=value,…] or "
     "random:SEED[?nodes=COUNT]";
 constexpr const char* kModelOrProgramHelp = "a model, or a program that `compile` wrote (FILE.tnn)";
 constexpr const char* kBatchHelp =
-    "another batch: the first extent of the inputs, where the graph allows it";
+    "batch size: the first extent of the inputs, if the graph allows another one";
 constexpr const char* kShapesHelp =
-    "NAME:1x3x224x224, …: extents of inputs, for symbols or where the graph allows others than it "
-    "states";
+    "NAME:1x3x224x224, …: extents of inputs, for symbols or if the graph allows other ones";
 constexpr const char* kTrustHelp =
-    "run a program whatever its file is called; it is machine code, as an executable is";
+    "run a program with any file name; programs are machine code, like executables";
 constexpr const char* kThreadsHelp = "threads (default: as many as the process may use)";
 
 constexpr std::int64_t kMostThreads = 4096, kMostRuns = 1'000'000'000;
@@ -107,16 +103,16 @@ class CommandLine {
     app_.name("tenon");
     app_.require_subcommand(1);
     app_.set_version_flag("--version", concat("tenon ", kVersion));
-    app_.footer("tenon help SUBCOMMAND tells of one of them.");
-    add("demo", "The main job end to end on the built-in ResNet-50",
+    app_.footer("tenon help SUBCOMMAND describes one of them.");
+    add("demo", "Import, optimize, compile and run the built-in ResNet-50",
         [this] { return demo(format()); });
 
     auto* show_app =
-        add("show", "Look at a model: inputs, outputs, nodes, parameters, flops, bytes",
+        add("show", "Summarize a model: inputs, outputs, nodes, parameters, flops, bytes",
             [this] { return show(show_, format()); });
     show_app->add_option("model", show_.model, kModelHelp)->required();
     show_app->add_flag("--nodes", show_.every_node, "list every node");
-    show_app->add_flag("--graph", show_.as_graph, "of another system's document, the graph in it");
+    show_app->add_flag("--graph", show_.as_graph, "for another system's document: the graph in it");
 
     auto* check_app = add("check", "Find every problem in a model at once",
                           [this] { return check(check_, format()); });
@@ -128,26 +124,25 @@ class CommandLine {
     convert_app->add_option("--to", convert_.to, "the format to write")->required();
     convert_app->add_option("-o,--output", convert_.output, "the file to write")->required();
     convert_app->add_option("--style", convert_.style, "a variant of that format");
-    convert_app->add_option("--precision", convert_.precision,
-                            "fp16 or bf16: most of an f32 network in that");
+    convert_app->add_option("--precision", convert_.precision, "fp16 or bf16: mixed precision");
     convert_app->add_option("--batch", convert_.batch, kBatchHelp)
         ->check(whole_number(1, kMostRuns));
     convert_app->add_option("--shapes", convert_changes_.shapes, kShapesHelp);
     convert_app->add_flag("--kernels", convert_.kernels, kKernelsHelp);
-    convert_app->add_option(
-        "--target", convert_.target,
-        "of --kernels: cpu (default) or cuda[:sm_90a], whose untuned choice is named too, as such");
+    convert_app->add_option("--target", convert_.target,
+                            "with --kernels: cpu (default) or cuda[:sm_90a], which also names "
+                            "untuned choices, marked as such");
     convert_app->add_flag("--tune", convert_.tune,
-                          "--kernels with --target=cuda: times them on the device first");
+                          "with --kernels --target=cuda: time the kernels on the device first");
     convert_app->add_flag("--train", convert_changes_.trains,
-                          "a step of training: the model, its loss and the gradients of its "
-                          "parameters, as the format has them");
+                          "a training step: the model, its loss and the gradients of its "
+                          "parameters, in the format's operators");
     convert_app->add_option(
         "--loss", convert_changes_.loss,
-        "of --train, as for train; or l2: half the sum of squares of the output");
+        "with --train: as for train; or l2: half the sum of squares of the output");
     convert_app
         ->add_option("--opset", convert_.opset,
-                     "ONNX opset (default: the least from 13 on that has what the graph uses)")
+                     "ONNX opset (default: the lowest from 13 on with all operators of the graph)")
         ->check(whole_number(1, 1000));
 
     auto* run_app = add("run", "Run a model once", [this] { return run(run_, format()); });
@@ -157,18 +152,17 @@ class CommandLine {
         "NAME:@file.npy|@file.pb|@image.jpg|random:SEED|zeros, or @file.npz|@DIR for all inputs");
     run_app
         ->add_option("--mean", run_.mean,
-                     "of an image's pixels (0 to 255), one number or R,G,B: what is taken off")
+                     "mean of an image's pixels (0 to 255) to subtract: one number or R,G,B")
         ->delimiter(',');
-    run_app->add_option("--scale", run_.scale, "what pixels are then multiplied with")
-        ->delimiter(',');
+    run_app->add_option("--scale", run_.scale, "factor of the pixels after --mean")->delimiter(',');
     run_app->add_option("--batch", run_.batch, kBatchHelp)->check(whole_number(1, kMostRuns));
     run_app->add_option("--shapes", run_.shapes, kShapesHelp);
     run_app->add_option("--save-inputs", run_.save_inputs,
                         "@DIR: write each input as a .npy file there");
-    run_app->add_option("--output", run_.outputs,
-                        "@DIR: write each output there as NAME.npy, a sequence as "
-                        "NAME.items/0.npy, 1.npy, …; @FILE.npz: all in one file; "
-                        "NAME,… or all: also give out these values inside the network");
+    run_app->add_option(
+        "--output", run_.outputs,
+        "@DIR: write each output as NAME.npy, a sequence as NAME.items/0.npy, 1.npy, …; @FILE.npz: "
+        "all in one file; NAME,… or all: also output these intermediate values");
     run_app->add_option("--expect", run_.expect, "@DIR: compare outputs with the files there");
     run_app->add_option("--atol", run_.absolute, "absolute tolerance of --expect")
         ->check(tolerance());
@@ -185,23 +179,22 @@ class CommandLine {
     run_app->add_flag("--trust-program", run_.trust_program, kTrustHelp);
     run_app
         ->add_option("--max-trips", run_.max_trips,
-                     "how often bodies of loops may run, in all (default: any number)")
+                     "limit of the iterations of all loops (default: none)")
         ->check(whole_number(1, std::numeric_limits<std::int64_t>::max()));
 
     run_app->add_flag("--check-nan", run_.check_nan, kCheckNanHelp)->type_name("[=DIR]");
     run_app->add_option("--check-range", run_.check_range, kCheckRangeHelp);
     run_app->add_option("--dump-values", run_.dump_values, kDumpHelp);
     run_app->add_option("--data", run_.data,
-                        "@DIR of .npz files with many samples each: --output=@DIR gets one for "
-                        "each; any number of processes share them");
+                        "@DIR of .npz files with many samples each; writes one file for each to "
+                        "--output=@DIR; several processes share the files");
 
-    auto* diff_app = add(
-        "diff", "Compare the values inside two runs: of two models, of two targets, or of dumps",
-        [this] { return diff(diff_, format()); });
+    auto* diff_app =
+        add("diff", "Compare intermediate values of two models, two targets or two dumps",
+            [this] { return diff(diff_, format()); });
     diff_app->add_option("a", diff_.a, "a model, or a folder of .npy files")->required();
-    diff_app->add_option(
-        "b", diff_.b,
-        "the same; without it the model by its definition is compared with the model compiled");
+    diff_app->add_option("b", diff_.b,
+                         "the same (default: the same model; reference against compiled)");
     diff_app->add_option(
         "--targets", diff_.targets,
         "A,B: reference or cpu for each (default: reference,cpu for one model, else reference)");
@@ -212,8 +205,7 @@ class CommandLine {
     diff_app->add_option("--threads", diff_.threads, kThreadsHelp)->check(thread_count());
     diff_app->add_option("--top", diff_.top, "rows of the table (default: 30)")
         ->check(whole_number(1, kMostRuns));
-    diff_app->add_flag("--all", diff_.all,
-                       "every value in the table, not only those that differ most");
+    diff_app->add_flag("--all", diff_.all, "list every value, not only the largest differences");
 
     auto* opt_app = add("opt", "Run passes over a model", [this] { return opt(opt_, format()); });
     opt_app->add_option("model", opt_.model, kModelHelp)->required();
@@ -224,14 +216,14 @@ class CommandLine {
         ->delimiter(',');
     opt_app->add_option("--stop-after", opt_.stop_after, "the last pass to run");
     opt_app->add_flag("--weights", opt_.weights,
-                      "print weights whole, for whoever reads the text again");
+                      "print weights in full, so that the text can be read back");
     opt_app->add_flag("--print", opt_.print, "print the graph after the last pass");
     opt_app->add_flag("--verify-each", opt_.verify_each,
                       "compare results before and after each pass");
     opt_app->add_option("--trials", opt_.trials, "sets of inputs for --verify-each (default: 4)")
         ->check(whole_number(1, kMostRuns));
     opt_app->add_flag("--time-passes", opt_.time_passes,
-                      "what each pass took and changed, on stderr");
+                      "print time and changes of each pass on stderr");
     opt_app->add_flag("--kernels", opt_.kernels, kKernelsHelp);
     opt_app->add_option("--to", opt_.to, "the format to write");
     opt_app->add_option("--style", opt_.style, "a variant of that format");
@@ -245,11 +237,11 @@ class CommandLine {
         "-o,--output", compile_.output,
         "the program to write: FILE.tnn, or FILE.so, a shared object with the C interface");
     compile_app->add_option("--constants", compile_.constants,
-                            "of FILE.so: a file of their own beside it");
+                            "with FILE.so: a separate file for the constants");
     compile_app
         ->add_flag("--swappable-weights", compile_.swappable_weights,
-                   "weights can be swapped by name once it is loaded: all, or those named; such a "
-                   "program is slower")
+                   "weights can be replaced by name after loading: all, or the named ones; slows "
+                   "the program down")
         ->type_name("[=NAME,…]")
         ->delimiter(',');
     compile_app->add_option("--batch", compile_.batch, kBatchHelp)
@@ -264,16 +256,16 @@ class CommandLine {
         ->type_name("NAME,…")
         ->delimiter(',');
     compile_app
-        ->add_option("--threads", compile_.threads,
-                     "that kernels are chosen for (default: as many as the process may use)")
+        ->add_option(
+            "--threads", compile_.threads,
+            "threads that kernels are chosen for (default: as many as the process may use)")
         ->check(thread_count());
-    compile_app->add_option("--specialise,--hot", compile_.specialised_shapes,
-                            "NAME:8x3x224x224,…: shapes that come often get kernels of their own, "
-                            "where extents are symbols");
+    compile_app->add_option(
+        "--specialise,--hot", compile_.specialised_shapes,
+        "NAME:8x3x224x224,…: shape specialization: kernels for frequent shapes of symbolic inputs");
     compile_app
         ->add_flag("--print", compile_.print,
-                   "print what could compute each kernel, and what does; or =nests, =tasks, =plan, "
-                   "=program")
+                   "print the candidates of each kernel; or =nests, =tasks, =plan, =program")
         ->type_name("[=WHAT]");
     compile_app->add_flag("--print-code", compile_.print_code,
                           "print loop nests, code and assembly");
@@ -295,10 +287,9 @@ class CommandLine {
     bench_app->add_option("--prefer", bench_.preferred, kPreferHelp)
         ->type_name("NAME,…")
         ->delimiter(',');
-    bench_app
-        ->add_flag("--train{sgd}", bench_.train, "time a step of training, with this optimizer")
+    bench_app->add_flag("--train{sgd}", bench_.train, "time a training step with this optimizer")
         ->type_name("[=OPTIMIZER]");
-    bench_app->add_option("--loss", bench_.loss, "of --train, as for train");
+    bench_app->add_option("--loss", bench_.loss, "with --train: as for train");
     bench_app->add_option("--budget", bench_.budget, kBudgetHelp);
     bench_app->add_flag("--swap", bench_.swap, kSwapHelp);
     bench_app->add_flag("--split", bench_.split, kSplitHelp);
@@ -306,48 +297,47 @@ class CommandLine {
         ->check(whole_number(0, kMostRuns));
     bench_app->add_option("--duration", bench_.duration_s, "seconds to measure for")
         ->check(positive_number(true));
-    bench_app->add_option("--min-iterations", bench_.min_iterations, "at least so many runs")
+    bench_app->add_option("--min-iterations", bench_.min_iterations, "minimum number of runs")
         ->check(whole_number(1, kMostRuns));
-    bench_app->add_option("--max-iterations", bench_.max_iterations, "at most so many runs")
+    bench_app->add_option("--max-iterations", bench_.max_iterations, "maximum number of runs")
         ->check(whole_number(1, kMostRuns));
-    bench_app
-        ->add_option("--iterations", bench_.iterations,
-                     "exactly so many runs, however long they take")
+    bench_app->add_option("--iterations", bench_.iterations, "number of runs, regardless of time")
         ->check(whole_number(1, kMostRuns));
     bench_app
         ->add_option("--contexts", bench_.contexts,
-                     "of a program on a device: so many in flight at once, from the host's memory "
-                     "to the host's (default: 2; 0: not timed)")
+                     "for a program on a device: number of runs in flight, with copies from and to "
+                     "the host (default: 2; 0: not timed)")
         ->check(whole_number(0, 64));
-    bench_app->add_option("--percentiles", bench_.percentiles, "which to show (default: 90,99)");
+    bench_app->add_option("--percentiles", bench_.percentiles,
+                          "percentiles to show (default: 90,99)");
     bench_app->add_option("--save-inputs", bench_.save_inputs, "@DIR: write the inputs as .npy");
-    bench_app->add_flag("--steps", bench_.every_step, "where the time goes, step by step");
+    bench_app->add_flag("--steps", bench_.every_step, "print the time of each step");
     bench_app->add_option("--output", bench_.output,
                           "@DIR: write the outputs as .npy; with --train those of one step, and "
-                          "every step timed begins alike");
+                          "every timed step starts from the same state");
 
-    auto* profile_app = add("profile", "Run a model and tell where time and memory went", [this] {
+    auto* profile_app = add("profile", "Run a model and report time and memory per step", [this] {
       profile_.format = format_;
       return profile(profile_);
     });
     profile_app->add_option("model", profile_.model, kModelOrProgramHelp);
-    profile_app->add_option("--report", profile_.report,
-                            "FILE.html: a page to look at, in one file");
+    profile_app->add_option("--report", profile_.report, "FILE.html: a self-contained page");
     profile_app->add_option("--save", profile_.save,
-                            "FILE.json: all of it, for `tenon report` and --compare");
+                            "FILE.json: the whole profile, for `tenon report` and --compare");
     profile_app->add_option("--megengine", profile_.megengine,
-                            "FILE.json: as MegEngine's profiler writes it");
+                            "FILE.json: a profile in MegEngine's format");
     profile_app->add_option("--trace", profile_.trace, "FILE.json: a trace for Chrome or Perfetto");
-    profile_app->add_flag("--table", profile_.table, "print tables, also where files are written");
+    profile_app->add_flag("--table", profile_.table, "print tables even if files are written");
     profile_app->add_option("--tensorscope", profile_.tensorscope,
-                            "FILE.txt: the nodes as TensorScope lists them");
+                            "FILE.txt: the nodes in TensorScope's format");
     profile_app->add_option("--aitemplate", profile_.aitemplate,
-                            "FILE.txt: the graph as AITemplate dumps it");
+                            "FILE.txt: the graph in AITemplate's format");
     profile_app->add_option("--dot", profile_.dot, "FILE.dot: for Graphviz, coloured by time");
     profile_app->add_option("--svg", profile_.svg, "FILE.svg: the same as a picture");
-    profile_app->add_flag("--train{sgd}", profile_.train, "a step of training, with this optimizer")
+    profile_app
+        ->add_flag("--train{sgd}", profile_.train, "profile a training step with this optimizer")
         ->type_name("[=OPTIMIZER]");
-    profile_app->add_option("--loss", profile_.loss, "of --train, as for train");
+    profile_app->add_option("--loss", profile_.loss, "with --train: as for train");
     profile_app->add_option("--budget", profile_.budget, kBudgetHelp);
     profile_app->add_flag("--swap", profile_.swap, kSwapHelp);
     profile_app->add_flag("--split", profile_.split, kSplitHelp);
@@ -365,15 +355,14 @@ class CommandLine {
     profile_app->add_option("--duration", profile_.duration_s, "seconds to measure for")
         ->check(positive_number(true));
     profile_app
-        ->add_option("--iterations", profile_.iterations,
-                     "exactly so many runs, however long they take")
+        ->add_option("--iterations", profile_.iterations, "number of runs, regardless of time")
         ->check(whole_number(1, kMostRuns));
     profile_app->add_flag("--check-nan", profile_.check_nan, kCheckNanHelp)->type_name("[=DIR]");
     profile_app->add_option("--check-range", profile_.check_range, kCheckRangeHelp);
     profile_app->add_option("--dump-values", profile_.dump_values, kDumpHelp);
-    profile_app->add_flag("--overhead", profile_.overhead, "also tell what watching costs");
-    profile_app->add_flag("--no-counters", profile_.no_counters,
-                          "leave the processor's counters alone");
+    profile_app->add_flag("--overhead", profile_.overhead,
+                          "also measure the overhead of profiling");
+    profile_app->add_flag("--no-counters", profile_.no_counters, "do not read hardware counters");
     profile_app->add_flag("--trust-program", profile_.trust_program, kTrustHelp);
     profile_app->add_option("--target", profile_.target, "cpu (default) or cuda[:sm_90a]");
     profile_app->add_option("--precision", profile_.precision, kPrecisionHelp);
@@ -386,7 +375,7 @@ class CommandLine {
         ->delimiter(',');
 
     auto* report_app =
-        add("report", "Make a page or tables of saved profiles; of two, what changed", [this] {
+        add("report", "Make a page or tables of a saved profile, or compare two", [this] {
           report_.format = format_;
           return report(report_);
         });
@@ -417,37 +406,36 @@ class CommandLine {
     train_app->add_option("--data", trainer.data,
                           "@file.npz with an array for each input and `target`, or synthetic");
     train_app->add_option("--validation", trainer.validation_data,
-                          "likewise, to measure on after each epoch");
+                          "validation data, measured after each epoch");
     train_app
         ->add_option("--validation-share", trainer.validation_share,
-                     "of the data that is held out (default: 0.1)")
+                     "share of the data that is held out (default: 0.1)")
         ->check(CLI::Range(0.0, 0.9));
     train_app
-        ->add_option("--samples", trainer.synthetic_samples, "of synthetic data (default: 1024)")
+        ->add_option("--samples", trainer.synthetic_samples,
+                     "number of synthetic samples (default: 1024)")
         ->check(whole_number(1, kMostRuns));
-    train_app->add_option("--batch", trainer.batch_size, "samples a step (default: 32)")
+    train_app->add_option("--batch", trainer.batch_size, "samples per step (default: 32)")
         ->check(whole_number(1, kMostRuns));
-    train_app
-        ->add_option("--epochs", trainer.epochs, "times that the data is gone through (default: 1)")
+    train_app->add_option("--epochs", trainer.epochs, "number of epochs (default: 1)")
         ->check(whole_number(1, kMostRuns));
-    train_app->add_option("--steps", trainer.max_steps, "stop after so many steps")
+    train_app->add_option("--steps", trainer.max_steps, "stop after this number of steps")
         ->check(whole_number(1, kMostRuns));
     train_app->add_option("--parameters", trainer.train.parameters,
                           "patterns of constants to train (default: all)");
-    train_app->add_option("--freeze", trainer.train.frozen,
-                          "patterns of constants to leave as they are");
+    train_app->add_option("--freeze", trainer.train.frozen, "patterns of constants to freeze");
     train_app->add_option("--checkpoint", trainer.checkpoint,
-                          "a folder to keep the state of training in");
+                          "folder for checkpoints of the training state");
     train_app
         ->add_option("--checkpoint-every", trainer.checkpoint_every,
-                     "steps (default: once an epoch)")
+                     "steps between checkpoints (default: one epoch)")
         ->check(whole_number(1, kMostRuns));
     train_app
         ->add_flag("--resume{always}", train_.resume,
-                   "go on from the checkpoint; if-any: or begin where there is none")
+                   "continue from the checkpoint; if-any: or start without one")
         ->type_name("[=if-any]");
     train_app->add_option("--seed", trainer.seed,
-                          "of the samples' order, dropout and synthetic data (default: 1)");
+                          "seed of sample order, dropout and synthetic data (default: 1)");
     train_app->add_option("--threads", trainer.thread_count, "threads (default: all)")
         ->check(thread_count());
     train_app->add_option("--target", train_.target, "cpu (default) or cuda[:sm_90a]");
@@ -461,38 +449,38 @@ class CommandLine {
         "--curve", train_.curve,
         "the learning curve: FILE.svg (default: curve.svg in the folder of checkpoints)");
     train_app->add_option("--parallel", train_.parallel,
-                          "data: every rank that mpirun started takes its part of each batch; "
-                          "tensor:N: groups of N ranks share out tensors; data:M,tensor:N: both");
+                          "data: data parallel over the ranks that mpirun started; tensor:N: "
+                          "tensor parallel in groups of N ranks; data:M,tensor:N: both");
     train_app
         ->add_option("--parts", trainer.parts,
-                     "that a batch is worked off in, one after another on a rank (default: one for "
+                     "number of micro-batches of a batch (gradient accumulation; default: one for "
                      "each rank)")
         ->check(whole_number(1, kMostRuns));
     train_app->add_flag("--split-states{moments}", train_.split_states,
-                        "what every rank keeps a piece of: moments (default, where the optimizer "
-                        "allows it), gradients, parameters (each with those before), or nothing");
+                        "ZeRO sharding: moments (stage 1; default if the optimizer allows it), "
+                        "gradients (stage 2), parameters (stage 3), or nothing");
     train_app->add_option("--bucket", train_.bucket,
-                          "bytes of gradients that travel together (default: 4MiB)");
-    train_app->add_flag("--print", train_.print, "print the graph of a step and train nothing");
+                          "bytes of gradients per all-reduce (default: 4MiB)");
+    train_app->add_flag("--print", train_.print, "print the graph of a step without training");
 
-    auto* quantize_app = add(
-        "quantize", "Narrow a model's values and weights to 8 or 4 bits, and say what that costs",
-        [this] { return quantize(quantize_, format()); });
+    auto* quantize_app =
+        add("quantize", "Quantize a model to 8 or 4 bits, and report the loss of accuracy",
+            [this] { return quantize(quantize_, format()); });
     quantize_app->add_option("model", quantize_.model, kModelHelp)->required();
     quantize_app->add_option("--calibrate", quantize_.calibrate,
-                             "samples to watch: @DIR with a folder or .npz file for each, or "
+                             "calibration samples: @DIR with a folder or .npz file for each, or "
                              "random:N (default: random:8)");
-    quantize_app->add_option("--scheme", quantize_.scheme,
-                             "int8, int8-7bit (weights of 7 bits), int8-symmetric, or weights "
-                             "alone: w8[:GROUP], w4[:GROUP]");
+    quantize_app->add_option(
+        "--scheme", quantize_.scheme,
+        "int8, int8-7bit (7-bit weights), int8-symmetric, or weight-only: w8[:GROUP], w4[:GROUP]");
     quantize_app->add_option("--ranges", quantize_.ranges,
-                             "how ranges are chosen: min-max, percentile, kl or mse (default)");
-    quantize_app->add_option("--skip", quantize_.skip, "products to leave as they are")
+                             "calibration method: min-max, percentile, kl or mse (default)");
+    quantize_app->add_option("--skip", quantize_.skip, "contractions to leave unquantized")
         ->delimiter(',');
     quantize_app
-        ->add_option(
-            "--target-error", quantize_.target_error,
-            "leave as few products as floats as bring outputs within this share of their size")
+        ->add_option("--target-error", quantize_.target_error,
+                     "leave the fewest contractions in float that bring the relative error of "
+                     "outputs below this")
         ->check(positive_number(false));
     quantize_app
         ->add_option("--pipeline", quantize_.pipeline,
@@ -507,37 +495,36 @@ class CommandLine {
     quantize_app->add_flag("--print", quantize_.print,
                            "with --pipeline=relay: print the program as Relay");
     quantize_app->add_option("--report", quantize_.report,
-                             "a page with every error, histogram and range: FILE.html");
+                             "FILE.html: a page with every error, histogram and range");
     quantize_app->add_flag("--all", quantize_.all,
-                           "every product in the table, not only the ten worst");
+                           "list every contraction, not only the ten worst");
     quantize_app->add_option("--threads", quantize_.threads, kThreadsHelp)->check(thread_count());
     quantize_app->add_option("-o,--output", quantize_.output,
                              "the quantized model: FILE.onnx, FILE.tnn, FILE.tenon or FILE.relay");
 
     auto* tune_app =
-        add("tune", "Time what can compute a model's kernels, or look after the timings kept",
+        add("tune", "Time the candidates of a model's kernels, or manage the tuning cache",
             [this] { return tune(tune_, format()); });
     tune_app->add_option("model", tune_.model, kModelHelp);
-    tune_app->add_option("--seconds", tune_.seconds, "after so long no further kernel is begun")
+    tune_app->add_option("--seconds", tune_.seconds, "time limit: no kernel is started after it")
         ->check(positive_number(false));
     tune_app->add_option("--threads", tune_.threads, kThreadsHelp)->check(thread_count());
     tune_app->add_option("--cpu", tune_.cpu, "native, x86-64-v3 or x86-64-v4");
     tune_app->add_option("--target", tune_.target, "cpu (default) or cuda[:sm_90a]");
     tune_app->add_option("--precision", tune_.precision, kPrecisionHelp);
     tune_app->add_flag("--no-winograd", tune_.no_winograd, kNoWinogradHelp);
-    tune_app->add_flag("--as-is", tune_.as_is, "the graph without passes, as `convert` writes it");
-    tune_app->add_flag("--show", tune_.show, "what is known");
+    tune_app->add_flag("--as-is", tune_.as_is, "skip graph passes, as `convert` does");
+    tune_app->add_flag("--show", tune_.show, "print the tuning cache");
     tune_app->add_flag("--all", tune_.all, "with --show: every candidate, not only the fastest");
-    tune_app->add_flag("--clear", tune_.clear, "forget it all");
-    tune_app->add_option("--export", tune_.export_to, "write what is known as JSON");
-    tune_app->add_option("--import", tune_.import_from, "read what --export wrote");
+    tune_app->add_flag("--clear", tune_.clear, "clear the tuning cache");
+    tune_app->add_option("--export", tune_.export_to, "write the tuning cache as JSON");
+    tune_app->add_option("--import", tune_.import_from, "read a file written by --export");
 
     auto* explain_app =
-        add("explain", "Why a node was fused, folded or laid out as it was, or was not",
+        add("explain", "Explain the decisions of passes and kernel selection about a node",
             [this] { return explain(explain_, format()); });
     explain_app->add_option("model", explain_.model, kModelHelp)->required();
-    explain_app->add_option("node", explain_.node, "a node, by its name or that of a result")
-        ->required();
+    explain_app->add_option("node", explain_.node, "name of a node or of its result")->required();
     explain_app->add_option("--target", explain_.target, "cpu (default) or cuda[:sm_90a]");
     explain_app->add_option("--precision", explain_.precision, kPrecisionHelp);
     explain_app->add_flag("--untuned", explain_.untuned, kUntunedHelp);
@@ -546,7 +533,7 @@ class CommandLine {
         ->delimiter(',');
     auto* parallel = explain_app->add_option(
         "--parallel", explain_.parallel,
-        "tensor:N: how the node is split over N ranks that train together, and why");
+        "tensor:N: sharding of the node over N tensor-parallel ranks, with reasons");
     explain_app->add_option("--batch", explain_.batch, "samples in a batch, with --parallel")
         ->check(CLI::PositiveNumber)
         ->needs(parallel);
@@ -558,92 +545,90 @@ class CommandLine {
         ->delimiter(',');
 
     auto* plan_app =
-        add("plan", "How much memory a model takes, and the least time it takes within a budget",
+        add("plan", "Plan memory: peak of a model, and its fastest plan within a budget",
             [this] { return plan(plan_, format()); });
     plan_app->add_option("model", plan_.model, kModelHelp)->required();
     plan_app->add_option("--budget", plan_.budget,
-                         "bytes of the arena: 4GiB, 500MB, or 60% of what it takes without");
+                         "bytes of the arena: 4GiB, 500MB, or 60% of the size without a budget");
     plan_app
         ->add_flag("--train{adamw}", plan_.train,
-                   "a step of training with this optimizer: its kernels as chosen for this "
-                   "machine, or with --cluster on many ranks")
+                   "a training step with this optimizer: kernels as selected for this machine, or "
+                   "with --cluster for many ranks")
         ->type_name("[=OPTIMIZER]");
-    plan_app->add_option("--loss", plan_.loss, "of --train, as for train");
-    plan_app->add_option("--cluster", plan_.cluster,
-                         "a description of machines and links in JSON, or here[:THREADS]: what a "
-                         "step takes on many ranks");
+    plan_app->add_option("--loss", plan_.loss, "with --train: as for train");
+    plan_app->add_option(
+        "--cluster", plan_.cluster,
+        "JSON description of machines and links, or here[:THREADS]: estimate a step on many ranks");
     plan_app->add_option("--ranks", plan_.ranks,
                          "numbers of ranks (default: 1,2,4,… as many as the cluster has)");
     plan_app
         ->add_option("--batch", plan_.batch,
-                     "of --train: samples of each rank (default: the model's, or 32)")
+                     "with --train: samples per rank (default: the model's, or 32)")
         ->check(whole_number(1, kMostRuns));
-    plan_app->add_flag("--recompute", plan_.recompute,
-                       "values may be computed again (the default)");
-    plan_app->add_flag("--swap", plan_.swap,
-                       "values may be copied to the host and back; the device has to have a link");
-    plan_app->add_flag("--split", plan_.split,
-                       "the batch of a training step may be worked off in parts");
+    plan_app->add_flag("--recompute", plan_.recompute, "allow rematerialization (the default)");
+    plan_app->add_flag("--swap", plan_.swap, "allow offload to the host; the device needs a link");
+    plan_app->add_flag("--split", plan_.split, "allow gradient accumulation over micro-batches");
     plan_app->add_option("--device", plan_.device,
-                         "a description in JSON: rates of arithmetic, memory, link");
-    plan_app->add_option(
-        "--reading", plan_.reading,
-        "of a Chainer document: retained (what it keeps), tags, or fused (its functions joined)");
+                         "JSON description: rates of arithmetic, memory, link");
+    plan_app->add_option("--reading", plan_.reading,
+                         "for a Chainer document: retained (values that it retains), tags, or "
+                         "fused (fused functions)");
     plan_app->add_option(
         "--method", plan_.method,
-        "search (default), or one of others: approximate, exact (lower sets), chen");
+        "search (default), or a published one: approximate, exact (lower sets), chen");
     plan_app->add_flag("--compare", plan_.compare,
-                       "all methods beside each other; --budget may be several, with commas");
-    plan_app->add_flag("--frontier", plan_.frontier, "budget against time");
+                       "compare all methods; --budget takes several, with commas");
+    plan_app->add_flag("--frontier", plan_.frontier, "the frontier of budget and time");
     plan_app->add_option("--html", plan_.html, "write the memory map as a page");
     plan_app->add_option("-o,--output", plan_.output, "write the plan as text");
     plan_app->add_option("--target", plan_.target,
-                         "of --train: cpu (default) or cuda[:sm_90a], which need not be here");
-    plan_app->add_option("--precision", plan_.precision, "of --train: as for compile");
-    plan_app->add_flag("--no-in-place", plan_.no_in_place,
-                       "no result takes the place of an operand");
-    plan_app->add_option("--alignment", plan_.alignment, "of every buffer (default: 64)");
+                         "with --train: cpu (default) or cuda[:sm_90a], which need not be present");
+    plan_app->add_option("--precision", plan_.precision, "with --train: as for compile");
+    plan_app->add_flag("--no-in-place", plan_.no_in_place, "forbid in-place results");
+    plan_app->add_option("--alignment", plan_.alignment, "alignment of every buffer (default: 64)");
     plan_app->add_option("--steps", plan_.step_limit,
-                         "of the search, for each restart (default: by size)");
+                         "search steps per restart (default: by problem size)");
 
-    auto* arena_app = add("arena", "Places buffers with lifetimes: a table id,lower,upper,size",
-                          [this] { return arena(arena_, format()); });
+    auto* arena_app =
+        add("arena", "Place buffers with lifetimes in an arena: a table id,lower,upper,size",
+            [this] { return arena(arena_, format()); });
     arena_app->add_option("file", arena_.file, "a CSV file of the public benchmarks")->required();
     arena_app->add_option("--capacity", arena_.capacity,
-                          "bytes that are enough; more is exit code 5");
-    arena_app->add_option("--alignment", arena_.alignment, "of every buffer (default: 1)");
-    arena_app->add_option("--nodes", arena_.node_limit, "how far to search");
+                          "bytes that suffice; exit code 5 if more are needed");
+    arena_app->add_option("--alignment", arena_.alignment,
+                          "alignment of every buffer (default: 1)");
+    arena_app->add_option("--nodes", arena_.node_limit, "limit of search nodes");
     arena_app->add_option("-o,--output", arena_.output, "write the table with offsets");
 
-    auto* ops_app = add("ops", "The operators Tenon knows", [this] { return ops(ops_, format()); });
-    ops_app->add_option("name", ops_.name, "one operator, in full");
+    auto* ops_app = add("ops", "List the operators", [this] { return ops(ops_, format()); });
+    ops_app->add_option("name", ops_.name, "details of one operator");
 
-    auto* completions_app =
-        add("completions", "A script that completes this command's words in a shell",
-            [this] { return completions(shell_, completed()); });
+    auto* completions_app = add("completions", "Print a script for completion in a shell",
+                                [this] { return completions(shell_, completed()); });
     completions_app->add_option("shell", shell_, "bash, zsh or fish")->required();
 
-    add("doctor", "What this machine has and Tenon can use", [this] { return doctor(format()); });
+    add("doctor", "Check this machine: processor, GPU, libraries",
+        [this] { return doctor(format()); });
 
     auto* conformance_app =
-        add("conformance", "Run folders in the layout of the ONNX backend tests",
+        add("conformance", "Run test cases in the layout of the ONNX backend tests",
             [this] { return conformance(conformance_, format()); });
     conformance_app->add_option("folders", conformance_.folders, "folders of cases")->required();
     conformance_app->add_option("--filter", conformance_.filter,
-                                "only cases whose name has this part");
-    conformance_app->add_option("--every", conformance_.every, "only one case of so many")
+                                "only cases whose name contains this text");
+    conformance_app->add_option("--every", conformance_.every, "only every Nth case")
         ->check(CLI::PositiveNumber);
     conformance_app->add_option("--expected-failures", conformance_.expected_failures,
                                 "a file of lines 'case reason'");
     conformance_app->add_option("--target", conformance_.target, kTargetHelp);
     conformance_app->add_flag("--symbolic", conformance_.symbolic,
-                              "every axis of every input a symbol of its own");
+                              "make every axis of every input symbolic");
     conformance_app->add_flag(
         "--vary", conformance_.vary,
-        "with --symbolic: also with one extent changed at a time, against fixed shapes");
+        "with --symbolic: also vary one extent at a time, and compare with fixed shapes");
     conformance_app->add_option(
         "--keep", conformance_.keep,
-        "DIR: with --vary, what each of these runs read and gave, CASE/test_data_set_3");
+        "DIR: with --vary, inputs and outputs of each run, in CASE/test_data_set_3");
     conformance_app->add_option("--atol", conformance_.absolute, "absolute tolerance")
         ->check(tolerance());
     conformance_app->add_option("--rtol", conformance_.relative, "relative tolerance")
@@ -654,7 +639,7 @@ class CommandLine {
   int parse_and_run(int argc, char** argv) {
     if (argc > 1 && std::string_view(argv[1]) == "help") return help(argc > 2 ? argv[2] : "");
     if (argc < 2)
-      throw Error("what to do?", ErrorKind::Usage)
+      throw Error("no subcommand given", ErrorKind::Usage)
           .expected("tenon SUBCOMMAND …")
           .hint("`tenon help` lists them");
     if (argv[1][0] != '-') find_subcommand(argv[1]);
@@ -750,7 +735,7 @@ class CommandLine {
             .hint(suggest_name(word, known));
       }
     }
-    throw Error("there are words on the command line that nothing takes", ErrorKind::Usage)
+    throw Error("unexpected arguments", ErrorKind::Usage)
         .hint("tenon SUBCOMMAND --help lists the options");
   }
 

@@ -78,7 +78,7 @@ std::vector<Explanation::Kernel> different_kernels(const Graph& graph,
 
 void print_kernels(const std::vector<Explanation::Kernel>& kernels) {
   for (const Explanation::Kernel& kernel : kernels) {
-    Table table({concat("kernel ", kernel.name), "what it says"});
+    Table table({concat("kernel ", kernel.name), "decision"});
     for (const auto& [name, text] : kernel.candidates) table.add({name, text});
     table.print(out());
     out() << "\n";

@@ -51,7 +51,7 @@ class Story {
       out() << json.dump(2) << "\n";
       return;
     }
-    Table table({"step", ">ms", "found"});
+    Table table({"step", ">ms", "result"});
     for (const Row& row : rows_) {
       char elapsed[32];
       std::snprintf(elapsed, sizeof elapsed, "%.1f", row.elapsed_ms);

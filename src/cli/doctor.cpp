@@ -123,20 +123,20 @@ int doctor(OutputFormat format) {
       {"processor threads", threads_text()},
       {"fork and join of two threads", fork_join_text()},
       {"vector extensions", vector_extensions()},
-      {"f32 arithmetic, at most", rate_text(peak.flops_per_s, "FLOP/s")},
-      {"reading memory, at most", rate_text(peak.bytes_per_s, "B/s")},
-      {"reading caches, at most", rate_text(peak.cache_bytes_per_s, "B/s")},
+      {"peak f32 arithmetic", rate_text(peak.flops_per_s, "FLOP/s")},
+      {"memory bandwidth", rate_text(peak.bytes_per_s, "B/s")},
+      {"cache bandwidth", rate_text(peak.cache_bytes_per_s, "B/s")},
       {"hardware counters",
        counters.problem().empty() ? "cycles, instructions, cache misses" : counters.problem()},
       {"memory", memory_text()},
       {"operators", std::to_string(all_ops().all().size())},
       {"NVIDIA GPU", found_by([] { return cuda::device_text(); })},
       {"CUDA compiler", found_by([] { return codegen::cuda::compiler_name(); })},
-      {"matrix products on it", found_by([] { return cuda::blas_text(); })},
-      {"convolutions on it", found_by([] { return cuda::dnn_text(); })},
-      {"messages between them", found_by([] { return cuda::nccl_text(); })},
-      {"products and copying on it, at most", found_by(device_peak_text)},
-      {"copying between it and the host, at most",  // cached for plans that swap
+      {"cuBLASLt", found_by([] { return cuda::blas_text(); })},
+      {"cuDNN", found_by([] { return cuda::dnn_text(); })},
+      {"NCCL", found_by([] { return cuda::nccl_text(); })},
+      {"GPU peak", found_by(device_peak_text)},
+      {"host link bandwidth",  // cached for plans that swap
        found_by([] { return concat(format_count(known_link_bytes_per_s(true)), "B/s each way"); })},
   };
   if (format == OutputFormat::Json) {
@@ -146,7 +146,7 @@ int doctor(OutputFormat format) {
     out() << json.dump(2) << "\n";
     return 0;
   }
-  Table table({"what", "found"});
+  Table table({"item", "status"});
   for (const Finding& finding : findings) table.add({finding.what, finding.found});
   for (const Format& entry : formats()) table.add({"format " + entry.name, entry.summary});
   table.print(out());

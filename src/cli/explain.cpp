@@ -64,7 +64,7 @@ int explain_on_ranks(const ExplainOptions& options, OutputFormat format) {
   TrainOptions settings;
   settings.parts = mesh.data;
   if (options.batch % mesh.data != 0) {
-    throw Error("a batch does not come out even in its parts", ErrorKind::Usage)
+    throw Error("the batch size is not a multiple of the number of micro-batches", ErrorKind::Usage)
         .expected("--batch as a multiple of ", mesh.data)
         .got(options.batch);
   }
@@ -95,7 +95,7 @@ int explain_on_ranks(const ExplainOptions& options, OutputFormat format) {
     out() << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
     return 0;
   }
-  Table table({"pass", "what it says"});
+  Table table({"pass", "decision"});
   for (const Remarks::Entry& entry : remarks.about(found)) table.add({entry.pass, entry.text});
   table.print(out());
   return 0;
@@ -120,17 +120,17 @@ int explain(const ExplainOptions& options, OutputFormat format) {
     return 0;
   }
   if (explanation.op.empty()) {
-    out() << explanation.name << ": made by a pass\n\n";
+    out() << explanation.name << ": created by a pass\n\n";
   } else {
     out() << explanation.name << ": " << explanation.op << ", " << explanation.type << "\n\n";
   }
-  Table table({"pass", "what it says"});
+  Table table({"pass", "decision"});
   for (const Explanation::Step& step : explanation.steps) table.add({step.pass, step.text});
   table.add({"(after all)", end_text(explanation)});
   table.print(out());
   for (const Explanation::Kernel& kernel : explanation.kernels) {
     out() << "\n";
-    Table candidates({concat("kernel ", kernel.name), "what it says"});
+    Table candidates({concat("kernel ", kernel.name), "decision"});
     for (const auto& [name, text] : kernel.candidates) candidates.add({name, text});
     candidates.print(out());
   }

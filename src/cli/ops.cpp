@@ -130,7 +130,7 @@ int ops(const OpsOptions& options, OutputFormat format) {
     out() << json.dump(2) << "\n";
     return 0;
   }
-  Table table({"op", "gradient", "what it computes"});
+  Table table({"op", "gradient", "description"});
   for (const OpDef* op : all_ops().all()) {
     table.add({signature(*op),
                op->gradient                     ? "yes"

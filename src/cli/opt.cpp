@@ -19,7 +19,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 void print_table(const std::vector<PassReport>& reports) {
-  Table table({"pass", ">ms", ">nodes before", ">after", "what changed"});
+  Table table({"pass", ">ms", ">nodes before", ">after", "changes"});
   double total_ms = 0;
   for (const PassReport& report : reports) {
     total_ms += report.elapsed_ms;

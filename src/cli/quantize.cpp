@@ -100,7 +100,7 @@ void print_tables(const QuantizeResult& result, const QuantizeCommandOptions& op
   }
   worst.print(out());
   if (quantized.size() < result.nodes.size()) {
-    Table skipped({"left as they are", "op", "why"});
+    Table skipped({"not quantized", "op", "reason"});
     for (const QuantizedNode& node : result.nodes) {
       if (!node.skipped.empty()) skipped.add({node.name, node.op, node.skipped});
     }

@@ -96,7 +96,7 @@ int check(const RunOptions& options, const Graph& graph, bool is_compiled,
     if (format == OutputFormat::Json) {
       out() << Json{{"model", options.model}, {"found", nullptr}}.dump(2) << "\n";
     } else {
-      out() << "every value keeps to it\n";
+      out() << "all values pass\n";
     }
     return 0;
   }
@@ -126,7 +126,7 @@ int check(const RunOptions& options, const Graph& graph, bool is_compiled,
           << "\n";
     return static_cast<int>(ErrorKind::ComparisonFailed);
   }
-  Table table({"", "found"});
+  Table table({"", "fault"});
   if (!found->at_input.empty()) {
     table.add({"input", found->at_input});
   } else {
@@ -135,10 +135,10 @@ int check(const RunOptions& options, const Graph& graph, bool is_compiled,
   table.add({"value", found->what});
   if (!found->inside.empty()) table.add({"inside the group", found->inside});
   if (found->at_input.empty())
-    table.add({"to blame", found->pass.empty()
-                               ? "the model: it happens without any pass"
-                               : concat("pass ", found->pass, ": it does not happen before")});
-  for (const Json& path : saved) table.add({"it read", path.get<std::string>()});
+    table.add({"cause", found->pass.empty()
+                            ? "the model: it occurs without passes"
+                            : concat("pass ", found->pass, ": it does not occur before")});
+  for (const Json& path : saved) table.add({"operand", path.get<std::string>()});
   table.print(out());
   return static_cast<int>(ErrorKind::ComparisonFailed);
 }

@@ -228,7 +228,7 @@ int run_trainer(Trainer& trainer, const TrainCommandOptions& options, OutputForm
     err() << "communication: " << format_bytes(times.bytes) << " sent by each rank in "
           << trainer.session().ranked()->bucket_count() << " buckets a step, "
           << fixed(times.busy_s, 2) << " s, " << fixed(100 * times.hidden_share(), 0)
-          << " % of it behind the backward half\n";
+          << " % of it overlaps the backward pass\n";
   }
   print_result(result, options, format);
   return 0;

@@ -74,7 +74,7 @@ void add_rows(Table& table, const TunedKernel& kernel, bool shows_all) {
       if (!shows_all && !is_chosen) continue;
       std::string why = is_chosen ? "chosen" : "";
       if (is_chosen && timing != timings.front())
-        why = "chosen: the cheapest by estimate, and as fast as can be told";
+        why = "chosen: lowest estimated cost, within timing noise of the fastest";
       table.add({kernel.name, values, timing->candidate, digits(timing->seconds * 1e6, "%.1f"),
                  kernel.flops > 0 ? digits(kernel.flops / timing->seconds / 1e9, "%.1f") : "",
                  digits(100 * least / timing->seconds, "%.0f %%"), concat(timings.size()), why});
@@ -95,7 +95,8 @@ int show_cache(const TuneCommandOptions& options, OutputFormat format) {
     out() << "\n"
           << place.machine << ", " << place.threads << (place.threads == 1 ? " thread" : " threads")
           << ", code by " << place.generator << "\n\n";
-    Table table({"kernel", "for", "candidate", ">us", ">GFLOP/s", ">of the best", ">timed", "why"});
+    Table table(
+        {"kernel", "for", "candidate", ">us", ">GFLOP/s", ">of fastest", ">timed", "reason"});
     for (; k < kernels.size() && kernels[k].place == place; ++k)
       add_rows(table, kernels[k], options.all);
     table.print(out());

@@ -66,7 +66,7 @@ std::optional<DType> foreign_dtype(const std::vector<Expr>& exprs) {
 
 std::string kernel_refusal(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
-  if (!node.bodies.empty() && !is_fused_group(graph, id)) return "it is control flow";
+  if (!node.bodies.empty() && !is_fused_group(graph, id)) return "control flow";
   for (const std::vector<ValueId>* values : {&node.operands, &node.results}) {
     for (ValueId value : *values) {
       if (!value) continue;

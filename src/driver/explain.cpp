@@ -151,7 +151,7 @@ Explanation explain(Graph graph, const std::string& name, PipelineOptions option
   std::vector<std::string> known;
   collect_names(graph, known);
   result.name = resolve(graph, name);
-  std::string was = "not made yet";
+  std::string was = "not created yet";
   if (!result.name.empty()) {
     const Whereabouts place = place_of(graph, result.name);
     result.op = op_at(place);
@@ -174,17 +174,16 @@ Explanation explain(Graph graph, const std::string& name, PipelineOptions option
     is_ever_found |= place.is_found();
     if (const std::string renamed = place.is_found() ? "" : result_of(after, result.name);
         !renamed.empty()) {
-      result.steps.push_back(
-          {report.pass, concat("its result takes the place of '", renamed, "'")});
+      result.steps.push_back({report.pass, concat("its result replaces '", renamed, "'")});
       value = renamed;
       said = remarks.about(value).size();  // earlier remarks concern the replaced value
       place = place_of(after, value);
     }
     const std::string is = is_ever_found ? described(after, place) : was;
     if (is != was) {
-      result.steps.push_back(
-          {report.pass, is == "gone" ? "it is gone: nothing needs it, or another took its place"
-                                     : concat("now ", is, "; before, ", was)});
+      result.steps.push_back({report.pass, is == "gone"
+                                               ? "removed: unused, or replaced by another node"
+                                               : concat("now ", is, "; before, ", was)});
     }
     was = is;
   };

@@ -116,7 +116,7 @@ Graph reshaped(Graph graph, const std::map<std::string, Shape>& shapes) {
     graph.set_type(input, type);
   }
   infer_anew(graph, before.value_or(Dim(0)), batch.value_or(0),
-             "the graph is written for its own extents alone: export it with symbols there");
+             "the graph supports only its static extents: export it with dynamic axes");
   return graph;
 }
 

@@ -27,7 +27,7 @@ Layout parse_layout(TextCursor& cursor) {
   while (cursor.position < cursor.text.size() && is_part(cursor.text[cursor.position])) {
     ++cursor.position;
   }
-  if (cursor.position == begin) cursor.fail("a layout behind '@'");
+  if (cursor.position == begin) cursor.fail("a layout after '@'");
   return Layout(std::string(cursor.text.substr(begin, cursor.position - begin)));
 }
 

@@ -68,12 +68,12 @@ class NestParser {
         range.lo = lexer_.integer("the least value");
         lexer_.expect(',', "between the least and the greatest value");
         range.hi = lexer_.integer("the greatest value");
-        lexer_.expect(']', "behind a range");
+        lexer_.expect(']', "after a range");
         if (range.lo > range.hi || range.lo < 0)
           throw lexer_.error_here("a range is empty").got(range.lo, " to ", range.hi);
         symbols_[name] = range;
       } while (lexer_.take(','));
-      lexer_.expect('>', "behind symbols");
+      lexer_.expect('>', "after symbols");
     }
     lexer_.seek(start);
   }
@@ -124,7 +124,7 @@ class NestParser {
       }
       nest_.buffers.push_back(std::move(buffer));
     } while (lexer_.take(','));
-    lexer_.expect(')', "behind a kernel's buffers");
+    lexer_.expect(')', "after a kernel's buffers");
   }
 
   void read_extents() {
@@ -141,7 +141,7 @@ class NestParser {
     do {
       read.push_back(lexer_.dim(symbols_));
     } while (lexer_.take(','));
-    lexer_.expect(']', "behind extents");
+    lexer_.expect(']', "after extents");
     return read;
   }
 
@@ -181,7 +181,7 @@ class NestParser {
     }
     s.kind = Statement::Kind::Update;
     s.reduction = reduction();
-    lexer_.expect('=', "behind what an update combines by");
+    lexer_.expect('=', "after the combining operation of an update");
     s.value = scalar();
     return s;
   }
@@ -212,7 +212,7 @@ class NestParser {
       nest_.locals[s.id] = dtype();
       is_defined_[s.id] = true;
     }
-    lexer_.expect('=', "behind a local");
+    lexer_.expect('=', "after a local");
     const std::size_t value = lexer_.position();
     const std::optional<Reduction> fold = named(lexer_.word(), Reduction::Last);
     if (fold && lexer_.take('(') && lexer_.take_word(name) && lexer_.take(',')) {
@@ -220,7 +220,7 @@ class NestParser {
       s.reduction = *fold;
       s.value = scalar();
       if (lexer_.take_word("at")) s.place = scalar();
-      lexer_.expect(')', "behind what is folded");
+      lexer_.expect(')', "after the folded values");
       return s;
     }
     lexer_.seek(value);
@@ -243,7 +243,7 @@ class NestParser {
     } else {
       s.limit = whole ? integer_scalar(whole->constant()) : scalar();
       if (!lexer_.take_word("of"))
-        throw lexer_.error_here("expected a loop's extent behind its limit").expected("of 8");
+        throw lexer_.error_here("expected a loop's extent after its limit").expected("of 8");
       const std::optional<Dim> extent = loop_extent();
       if (!extent) throw lexer_.error_here("expected an extent").expected("8 or dim(N)");
       s.extent = *extent;
@@ -283,7 +283,7 @@ class NestParser {
     if (!lexer_.take_word("dim")) return std::nullopt;
     lexer_.expect('(', "before an extent");
     const Dim dim = lexer_.dim(symbols_);
-    lexer_.expect(')', "behind an extent");
+    lexer_.expect(')', "after an extent");
     if (next_is_word("of")) {
       lexer_.seek(start);
       return std::nullopt;
@@ -329,7 +329,7 @@ class NestParser {
   Dims view_of(std::size_t id) {
     if (!lexer_.take_word("as")) return nest_.buffers[id].dims;
     Dims view = dims();
-    if (!lexer_.take_word("at")) throw lexer_.error_here("expected 'at' behind other extents");
+    if (!lexer_.take_word("at")) throw lexer_.error_here("expected 'at' after other extents");
     return view;
   }
 
@@ -340,7 +340,7 @@ class NestParser {
     do {
       read.push_back(scalar());
     } while (lexer_.take(','));
-    lexer_.expect(']', "behind coordinates");
+    lexer_.expect(']', "after coordinates");
     return read;
   }
 
@@ -416,7 +416,7 @@ class NestParser {
       node.args.push_back(scalar());
       node.dtype = result_type(node.binary, node.args[0]->dtype);
     }
-    lexer_.expect(')', "behind a number");
+    lexer_.expect(')', "after a number");
     if (node.kind == ScalarKind::Binary && takes_type()) node.dtype = dtype();
     return made(std::move(node));
   }
@@ -443,7 +443,7 @@ class NestParser {
     if (name == "dim") {
       lexer_.expect('(', "before an extent");
       const Dim dim = lexer_.dim(symbols_);
-      lexer_.expect(')', "behind an extent");
+      lexer_.expect(')', "after an extent");
       const auto found = std::find(nest_.extents.begin(), nest_.extents.end(), dim);
       if (found == nest_.extents.end()) {
         throw lexer_.error_at(start, concat("the kernel is not given ", dim))
@@ -456,12 +456,12 @@ class NestParser {
     }
     const std::optional<DType> type = parse_dtype(name);
     if (!type) return unary(name, start);
-    lexer_.expect('(', "before what is cast");
+    lexer_.expect('(', "before the operand of a cast");
     ScalarNode node;
     node.kind = ScalarKind::Cast;
     node.dtype = *type;
     node.args.push_back(scalar());
-    lexer_.expect(')', "behind what is cast");
+    lexer_.expect(')', "after the operand of a cast");
     return made(std::move(node));
   }
 
@@ -470,7 +470,7 @@ class NestParser {
     if (!op) throw lexer_.error_at(start, concat("'", name, "' is no function of one number"));
     lexer_.expect('(', "before an argument");
     Scalar x = scalar();
-    lexer_.expect(')', "behind an argument");
+    lexer_.expect(')', "after an argument");
     const DType type = takes_type() ? dtype() : result_type(*op, x->dtype);
     return unary_scalar(*op, type, std::move(x));
   }

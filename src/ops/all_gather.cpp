@@ -41,7 +41,7 @@ TENON_DEFINE_OP(all_gather) = group_op({
     .name = "all_gather",
     .summary =
         "every rank's x, joined in rank order along `axis`, on every rank; with `shape`, pieces of "
-        "a tensor of that shape, whose elements lie one behind another",
+        "a tensor of that shape, whose elements are concatenated",
     .infer = infer,
     .evaluate = evaluate,
     .gradient = "reduce_scatter",

@@ -23,7 +23,7 @@ struct PaddedAxis {
 
 std::vector<PaddedAxis> padded_axes(const Attrs& attrs, std::size_t rank) {
   if (attrs.pads.size() % 2 != 0) {
-    throw Error("pad: pads come in pairs, before and behind each axis").got(attrs.pads);
+    throw Error("pad: pads come in pairs, before and after each axis").got(attrs.pads);
   }
   const std::size_t count = attrs.pads.size() / 2;
   if (attrs.axes.empty() && count != rank) {
@@ -117,7 +117,7 @@ void gradient(const Attrs& attrs, Gradient& op) {
 TENON_DEFINE_OP(pad) = OpSpec<Attrs>{
     .name = "pad",
     .summary =
-        "elements added before and behind axes: a value, the edge, a mirror image or a repeat",
+        "elements added before and after axes: a value, the edge, a mirror image or a repeat",
     .operands = {"x", optional("value")},
     .results = {"y"},
     .attrs = {{"pads", &Attrs::pads, dynamic_required},

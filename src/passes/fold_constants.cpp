@@ -178,11 +178,11 @@ bool fold_node(Graph& graph, NodeId id, const PassOptions& options, Reinference&
   };
   if (!has_small_results(graph, id, options.max_constant_bytes) &&
       !takes_no_more_bytes(graph, id)) {
-    say("not folded: its result has more bytes than a constant may have, or an unknown number");
+    say("not folded: the result exceeds the size limit of constants, or its size is unknown");
     return false;
   }
   if (keeps_both(graph, id)) {
-    say("not folded: what it is computed from is read by others, and both would be kept");
+    say("not folded: its operands have other readers, so both would be stored");
     return false;
   }
   try {

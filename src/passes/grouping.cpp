@@ -193,7 +193,7 @@ class Writer {
     if (!body) {
       if (remarks_) {
         remarks_->say(old_.value(first_result(group.nodes.front())).name, "fuse",
-                      "stays apart: its types or symbols cannot be told from inside a group");
+                      "not grouped: its types or symbols cannot be expressed inside a group");
       }
       return false;
     }

@@ -24,9 +24,9 @@ bool sums_stack(const Match& match) {
   if (!axes || axes->size() != rank - 2) return false;
   const bool is_leading = std::ranges::all_of(
       *axes, [&](std::int64_t axis) { return axis < static_cast<std::int64_t>(rank) - 2; });
-  if (!is_leading) return match.refuse("its sum goes over more than the stack");
+  if (!is_leading) return match.refuse("the reduction has axes besides the stack");
   if (!std::equal(x->dims.begin(), x->dims.end() - 2, y->dims.begin()))
-    return match.refuse("its operands are stacks of other extents");
+    return match.refuse("the operands are stacks of different extents");
   return true;
 }
 

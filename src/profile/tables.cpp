@@ -71,7 +71,7 @@ Page::Section about(const Profile& profile) {
   if (!profile.target.empty()) row("compiled for", profile.target);
   row("threads", std::to_string(profile.thread_count));
   if (profile.runs > 0) {
-    row("runs, behind a warm-up", concat(profile.runs, ", ", profile.warm_up_runs));
+    row("runs, after a warm-up", concat(profile.runs, ", ", profile.warm_up_runs));
     row(profile.runs > 1 ? "a run, median ms" : "the run, ms", ms(profile.run_seconds.median));
     if (profile.runs > 1)
       row("a run, p10 to p90 ms",

@@ -149,7 +149,7 @@ Program parse_program(std::span<const std::byte> bytes, std::shared_ptr<const vo
   }
   Reader in(layout.tables);
   Program program = read_tables(in);
-  if (!in.is_at_end()) throw damaged("something behind its tables");
+  if (!in.is_at_end()) throw damaged("something after its tables");
   program.code.assign(layout.code.begin(), layout.code.end());
   program.constants = std::shared_ptr<const std::byte>(std::move(owner), layout.constants.data());
   program.constant_bytes = layout.constants.size();

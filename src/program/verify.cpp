@@ -284,7 +284,7 @@ class Verifier {
     const BranchStep& made = program_.branches[program_.steps[k].detail];
     require_set(made.condition, where);
     if (made.then_end <= k || made.then_end > made.else_end || made.else_end > end) {
-      throw broken("bodies that are not behind it", where);
+      throw broken("bodies that are not after it", where);
     }
     std::vector<std::uint32_t> first, second;
     for (const BranchStep::Result& each : made.results) {
@@ -301,7 +301,7 @@ class Verifier {
   std::uint32_t check_loop(std::uint32_t k, std::uint32_t end, int depth,
                            const std::string& where) {
     const LoopStep& made = program_.loops[program_.steps[k].detail];
-    if (made.end <= k || made.end > end) throw broken("a body that is not behind it", where);
+    if (made.end <= k || made.end > end) throw broken("a body that is not after it", where);
     std::vector<std::uint32_t> given, outs;
     const auto give = [&](std::uint32_t id) {
       require_slot(id, where);

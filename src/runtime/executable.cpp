@@ -83,7 +83,7 @@ struct Context::State {
 
   void require_idle() const {
     if (!is_under_way) return;
-    throw Error("a run of the context is under way", ErrorKind::Usage)
+    throw Error("a run of the context is in progress", ErrorKind::Usage)
         .hint("finish it first, or take another context");
   }
 
@@ -102,7 +102,7 @@ struct Context::State {
 ContextUse::ContextUse(std::atomic_flag& is_in_use) : is_in_use_(is_in_use) {
   if (is_in_use_.test_and_set(std::memory_order_acquire)) {
     throw Error("two threads use one context at the same time", ErrorKind::Usage)
-        .hint("give each thread a context of its own: they share the model");
+        .hint("use one context per thread; contexts share the model");
   }
 }
 

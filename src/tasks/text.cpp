@@ -132,7 +132,7 @@ class Parser {
   TaskList run() {
     expect_word("tasks");
     list_.name = in_.name("the list's name");
-    in_.expect('{', "before what is in the list");
+    in_.expect('{', "before the elements of the list");
     while (!in_.take('}')) entry();
     if (!in_.is_at_end()) throw in_.error_here("a list of tasks ends here");
     return std::move(list_);
@@ -200,7 +200,7 @@ class Parser {
   Dim bracketed_dim() {
     in_.expect('[', "before an extent");
     Dim dim = in_.dim(ranges_);
-    in_.expect(']', "behind an extent");
+    in_.expect(']', "after an extent");
     return dim;
   }
 
@@ -233,7 +233,7 @@ class Parser {
     }
     TaskList::Buffer made;
     made.name = in_.name("a buffer's name");
-    in_.expect(':', "behind a buffer's name");
+    in_.expect(':', "after a buffer's name");
     const std::size_t type_at = in_.position();
     const Type type = in_.type(ranges_);
     if (type.is_tensor()) {
@@ -295,7 +295,7 @@ class Parser {
     expect_word("scratch");
     in_.expect('[', "before a kernel's scratch");
     made.scratch_bytes = in_.dim(ranges_);
-    in_.expect(']', "behind a kernel's scratch");
+    in_.expect(']', "after a kernel's scratch");
     if (in_.take_word("threads")) made.threads = number<std::uint32_t>("threads of a block");
     if (in_.take_word("library")) made.library = in_.text("a library's function");
     if (in_.take_word("shared"))
@@ -311,13 +311,13 @@ class Parser {
     expect_word("rows");
     in_.expect('[', "before a map's rows");
     map.rows = in_.dim(ranges_);
-    in_.expect(']', "behind a map's rows");
+    in_.expect(']', "after a map's rows");
     const auto rest_of = [&](std::vector<std::uint64_t>& list) {
       in_.expect('[', "before a map's numbers");
       do {
         list.push_back(number<std::uint64_t>("a number of a map"));
       } while (in_.take(','));
-      in_.expect(']', "behind a map's numbers");
+      in_.expect(']', "after a map's numbers");
     };
     const auto numbers = [&](const char* word, std::vector<std::uint64_t>& list) {
       expect_word(word);
@@ -339,12 +339,12 @@ class Parser {
     made.name = in_.name("a task's name");
     made.kind = kind();
     expect_word("of");
-    made.value = in_.name("what a task makes");
+    made.value = in_.name("the results of a task");
     expect_word("reads");
     made.reads = buffers();
     expect_word("writes");
     made.writes = buffers();
-    in_.expect('{', "before the ways of a task");
+    in_.expect('{', "before the candidates of a task");
     while (!in_.take('}')) {
       if (in_.take_word("share")) {
         const std::uint32_t result = buffer();
@@ -367,7 +367,7 @@ class Parser {
   std::vector<std::uint32_t> in_brackets() {
     in_.expect('(', "before buffers");
     std::vector<std::uint32_t> list = buffers();
-    in_.expect(')', "behind buffers");
+    in_.expect(')', "after buffers");
     return list;
   }
 
@@ -489,7 +489,7 @@ class Parser {
       guard.hi = in_.integer("the greatest value");
       made.when.push_back(guard);
     }
-    in_.expect('{', "before the calls of a way");
+    in_.expect('{', "before the calls of a candidate");
     while (!in_.take('}')) {
       expect_word("call");
       const std::size_t at = in_.position();
@@ -499,17 +499,17 @@ class Parser {
         throw in_.error_at(at, concat("there is no kernel ", call.kernel));
       in_.expect('(', "before a call's buffers");
       call.buffers = buffers();
-      in_.expect(')', "behind a call's buffers");
+      in_.expect(')', "after a call's buffers");
       expect_word("told");
-      in_.expect('[', "before what a kernel is told");
+      in_.expect('[', "before a kernel's extents");
       while (!in_.take(']')) {
         call.extents.push_back(in_.dim(ranges_));
-        if (in_.peek() != ']') in_.expect(',', "between what a kernel is told");
+        if (in_.peek() != ']') in_.expect(',', "between a kernel's extents");
       }
       expect_word("items");
-      in_.expect('[', "before how many items there are");
+      in_.expect('[', "before the number of items");
       call.work = in_.dim(ranges_);
-      in_.expect(']', "behind how many items there are");
+      in_.expect(']', "after the number of items");
       expect_word("flops");
       call.flops = in_.real("flops");
       expect_word("bytes");

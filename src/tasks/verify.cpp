@@ -72,11 +72,10 @@ class Verifier {
       const TaskList::Task& task = tasks_.tasks[k];
       const std::string where = concat("task '", task.name, "'");
       check_task(task);
-      require(end_of(tasks_, k) > k && end_of(tasks_, k) <= end, "bodies stand behind their task",
-              where);
+      require(end_of(tasks_, k) > k && end_of(tasks_, k) <= end, "bodies follow their task", where);
       if (task.branch) {
         require(task.branch->then_end > k && task.branch->then_end <= task.branch->else_end,
-                "bodies stand behind their task", where);
+                "bodies follow their task", where);
         const auto gives = [&](auto member) {
           std::vector<std::uint32_t> outs;
           for (const BranchStep::Result& each : task.branch->results) outs.push_back(each.*member);

@@ -134,7 +134,7 @@ class Lister {
                          " channels or outputs; here ", w.channels, " and ", w.outputs);
       }
     }
-    if (!work_.allow_winograd) refusal = "it is forbidden: larger errors of rounding";
+    if (!work_.allow_winograd) refusal = "disabled: larger rounding errors";
     for (const int tile : {4, 2}) {
       const std::string name = concat("winograd ", tile, "x", tile);
       if (!refusal.empty()) {
@@ -158,7 +158,7 @@ class Lister {
       const std::int64_t blocks = wanted == 0 ? 1 : (window.tiles_hint() + wanted - 1) / wanted;
       const std::int64_t block = wanted == 0 ? 0 : (window.tiles_hint() + blocks - 1) / blocks;
       if (block == usual) {
-        add(full_name, no(concat("here it is the same as ", name)));
+        add(full_name, no(concat("identical here to ", name)));
       } else if (wanted != 0 && blocks < 2) {
         add(full_name, no(concat("its ", window.tiles_hint(), " tiles are one block")));
       } else {
@@ -337,7 +337,7 @@ class Lister {
     for (const TileShape& other : shapes) {
       if (is_same(other, shape)) break;
       if (outcome(other) == outcome(shape)) {
-        return concat("here it is the same as ",
+        return concat("identical here to ",
                       tile_name({other.rows, other.columns, shape.is_reordered}));
       }
     }

@@ -51,11 +51,11 @@ IntegerRoles find_integer_roles(const Block& body, const OuterLoops& around,
     return roles;
   };
   std::optional<Contraction> found = nests::find_integer_contraction(body);
-  if (!found) return no("it does not sum products of two operands of bytes in i32");
+  if (!found) return no("not an int8 contraction with i32 accumulation");
   Contraction& c = roles.sum = std::move(*found);
   if (may_pack[c.a->id] && !may_pack[c.b->id]) std::swap(c.a, c.b);
   if (!may_pack[c.b->id] || c.b->bounds != Bounds::Inside || !is_even(c.b, c, around)) {
-    return no("none of its operands is a constant that can be laid out in fours");
+    return no("no operand is a constant that can be packed for VNNI");
   }
   for (const Statement* loop : c.parallel) {
     const bool is_long = loop->extent.is_constant() && loop->extent.constant() >= 4;
@@ -63,21 +63,19 @@ IntegerRoles find_integer_roles(const Block& body, const OuterLoops& around,
     if (depends_on(c.a, loop->id) || !depends_on(c.b, loop->id)) continue;
     roles.columns = loop;
   }
-  if (roles.columns == nullptr)
-    return no(
-        "no loop of 4 or more runs along its weights and what it writes, and not along the rest");
+  if (roles.columns == nullptr) return no("no loop of 4 or more iterations is a column loop (N)");
   for (const Statement* loop : c.parallel) {
     if (loop != roles.columns && !depends_on(c.b, loop->id)) roles.rows = loop;
   }
   for (const Statement* loop : c.reduction) {
     if (stride_along(c.a, loop->id) == Stride::Unit && loop->extent.is_constant()) roles.dot = loop;
   }
-  if (roles.dot == nullptr) return no("its rows do not lie along the sum");
+  if (roles.dot == nullptr) return no("rows of A are not contiguous along K");
   // The last group of four would read beyond its group, and the last group beyond the buffer.
   const auto along = nests::affine_of(c.a->args[c.a->view.size() - 1]);
   const bool is_whole = along && along->steps.size() == 1 && along->steps.contains(roles.dot->id);
   if (roles.dot->extent.constant() % kDot != 0 && !is_whole)
-    return no("its groups are no multiples of four channels");
+    return no("groups are not multiples of four channels");
   return roles;
 }
 
@@ -338,7 +336,7 @@ ByteStage find_byte_stage(LoopNest nest, const std::vector<bool>& may_pack) {
     found.roles = find_integer_roles(found.body, around, may_pack);
     if (found.roles.refusal.empty() && is_ready(found.roles)) return found;
   }
-  found.roles.refusal = "none of its stages sums products of bytes that lie in whole fours";
+  found.roles.refusal = "no stage is an int8 contraction with K a multiple of four";
   return found;
 }
 

@@ -60,15 +60,15 @@ bool lies_so(const Scalar& b, const std::vector<PackedLoop>& loops) {
 
 ReductionRoles find_reduction_roles(const Block& body, const std::vector<bool>& may_pack) {
   ReductionRoles roles;
-  roles.refusal = "it does not sum products of two f32, f16 or bf16 operands";
+  roles.refusal = "not a contraction of two f32, f16 or bf16 operands";
   std::optional<Contraction> found = find_contraction(body);
   if (!found) return roles;
-  roles.refusal = "the length of its sum varies";
+  roles.refusal = "K varies";
   for (const Statement* loop : found->reduction) {
     if (loop->limit.is_defined()) return roles;
   }
-  roles.refusal = concat("no operand lies along a loop of the sum whose extent is a number of ",
-                         kFewestLanes, " or more, with the other alike or constant");
+  roles.refusal = concat("no operand is contiguous along a reduction loop of ", kFewestLanes,
+                         " or more iterations, with the other operand contiguous too or constant");
   for (const bool swaps : {false, true}) {
     Contraction& c = roles.sum = *found;
     if (swaps) std::swap(c.a, c.b);
@@ -99,7 +99,7 @@ std::vector<Packing> vectorise_reduction(LoopNest& nest, Block& whole,
                                          const std::vector<bool>& may_pack, const TileShape& shape,
                                          LoopKind outermost) {
   const ReductionRoles roles = find_reduction_roles(whole, may_pack);
-  TENON_ASSERT(roles.refusal.empty(), "the sum can be computed as dots");
+  TENON_ASSERT(roles.refusal.empty(), "the contraction can be computed as dot products");
   const Contraction& c = roles.sum;
   std::size_t rows = roles.rows->id, lanes = roles.lanes->id;
   const std::int64_t count = roles.lanes->extent.constant();

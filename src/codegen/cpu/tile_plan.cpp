@@ -85,7 +85,7 @@ struct Depth {
 };
 Depth depth_of(const std::vector<const Statement*>& reduction, std::int64_t most) {
   Depth depth;
-  depth.refusal = "the length of its sum is no number";
+  depth.refusal = "K is symbolic";
   for (const Statement* loop : reduction) {
     if (!loop->extent.is_constant() || loop->limit.is_defined()) return depth;
     depth.all *= loop->extent.constant();
@@ -115,14 +115,12 @@ std::string pair_refusal(const Roles& roles, const std::vector<bool>& may_pack,
   if (bf16_instructions(target).empty()) return "the processor has no instructions for it";
   const Contraction& c = roles.sum;
   const Statement* loop = may_pack[c.b->id] ? pair_loop(c, c.a, c.b) : nullptr;
-  if (loop == nullptr)
-    return "it does not sum products of bf16 operands of which one is constant, evenly many side "
-           "by side";
-  if (closest_last(c.reduction, c.a).back() != loop) return "its innermost loop is another";
-  if (roles.rows == nullptr) return "no rows share what is constant";
+  if (loop == nullptr) return "not a bf16 contraction with a constant operand and an even K";
+  if (closest_last(c.reduction, c.a).back() != loop) return "the innermost loop is another one";
+  if (roles.rows == nullptr) return "the constant operand is not reused along rows";
   const Dim& columns = roles.columns->extent;
   if (!columns.is_constant() || columns.constant() % shape.columns != 0)
-    return concat("its columns are no multiple of ", shape.columns);
+    return concat("N is not a multiple of ", shape.columns);
   return "";
 }
 
@@ -139,7 +137,7 @@ bool fits_own_tiles(const Roles& roles, const TargetFacts& target) {
 
 std::string depth_refusal(const Roles& roles, const std::vector<bool>& may_pack,
                           const TileShape& shape, bool may_take_lines) {
-  const std::string few = "it has few rows, or their number is only known when it runs";
+  const std::string few = "M is small or symbolic";
   if (roles.rows == nullptr || !roles.rows->extent.is_constant() || roles.rows->limit.is_defined())
     return few;
   if (has_few_rows(roles, shape)) {
@@ -150,7 +148,7 @@ std::string depth_refusal(const Roles& roles, const std::vector<bool>& may_pack,
   }
   const bool packs = may_pack[roles.sum.b->id] && can_be_laid_anew(roles.sum.b) &&
                      roles.columns->extent.is_constant();
-  if (!packs) return "what is read along columns is not constant";
+  if (!packs) return "the operand along columns is not constant";
   return depth_of(closest_last(roles.sum.reduction, roles.sum.a), shape.depth).refusal;
 }
 

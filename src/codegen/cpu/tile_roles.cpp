@@ -40,7 +40,7 @@ Roles find_roles(const Block& body, const std::vector<bool>& may_pack) {
   Roles roles;
   std::optional<Contraction> found = find_contraction(body);
   if (!found) {
-    roles.refusal = "it does not sum products of two f32, f16 or bf16 operands";
+    roles.refusal = "not a contraction of two f32, f16 or bf16 operands";
     return roles;
   }
   Contraction& c = roles.sum = std::move(*found);
@@ -61,7 +61,7 @@ Roles find_roles(const Block& body, const std::vector<bool>& may_pack) {
       if (of_b == Stride::Zero || (of_b == Stride::Other && !packs) || of_a == Stride::Other) {
         if (best == 0) {
           roles.refusal =
-              "no operand lies along what it writes, nor is one constant and can be laid so";
+              "no operand is contiguous along the result's columns, or constant and packable";
         }
         continue;
       }

@@ -35,10 +35,10 @@ class Finder {
 
   FoundWindow run() {
     const auto sum = find_contraction(part_.nest);
-    if (!sum || sum->reduction.size() != 3)
-      return no("it is not a sum over channels and windows of two axes");
+    if (!sum || sum->reduction.size() != 3) return no("not a convolution with two spatial axes");
     for (const NestBuffer& buffer : part_.nest.buffers) {
-      if (buffer.storage == Storage::Scratch) return no("more than the sum is done in its loops");
+      if (buffer.storage == Storage::Scratch)
+        return no("its loops contain more than the contraction");
     }
     for (const auto* loops : {&sum->parallel, &sum->reduction}) {
       for (const Statement* loop : *loops) {
@@ -47,14 +47,13 @@ class Finder {
       }
     }
     found_.sum = *sum;
-    std::string reason = "none of its operands is weights of (output, channel, row, column)";
+    std::string reason = "no operand has axes (output, channel, row, column)";
     for (const bool swaps : {false, true}) {
       found_.image = swaps ? sum->b : sum->a;
       if (!is_weight(swaps ? sum->a : sum->b)) continue;
-      reason = "its windows are not 3x3, or do not move by one";
+      reason = "not a 3x3 window of stride 1";
       if (!is_image()) continue;
-      reason =
-          "channels do not lie side by side in its image and its result, or do not fill vectors";
+      reason = "channels are not contiguous in image and result, or do not fill vectors";
       if (is_channels_last()) return {found_, ""};
     }
     return no(reason);

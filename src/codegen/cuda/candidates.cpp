@@ -80,7 +80,7 @@ void add_tensor_cores(Listing& listing, const Target& target, const char* name,
     return listing.refuse(name, "the target has no such instructions");
   const std::vector<DeviceKernel> kernels = listing.kernels_for(own);
   if (main_of(kernels).candidate == name) return listing.accept(kernels, own);
-  listing.refuse(name, "no tiles of ours fit its types, extents and strides");
+  listing.refuse(name, "no generated tile kernel supports its types, extents and strides");
 }
 
 void add_library(Listing& listing, const Target& target) {

@@ -64,11 +64,11 @@ bool are_numbers(const Dims& view, std::size_t from) {
 
 std::string store_refusal(const Contraction& sum, const std::optional<Statement>& store) {
   if (!store) return "more than one result";
-  if (!starts_from_zero((*sum.inner)[0])) return "a sum that does not start at zero";
+  if (!starts_from_zero((*sum.inner)[0])) return "the accumulator does not start at zero";
   const Scalar* value = &store->value;
   while ((*value)->kind == ScalarKind::Cast) value = &(*value)->args[0];
   if ((*value)->kind != ScalarKind::Local || (*value)->id != (*sum.inner)[0].id)
-    return "something follows the sum";
+    return "the contraction has an epilogue";
   return "";
 }
 

@@ -171,7 +171,7 @@ LibraryMatch match_matmul(const LoopNest& nest, const Contraction& sum) {
   const std::optional<Statement> only = only_store(sum);
   if (!only) return refuse("more than one result");
   const Statement& store = *only;
-  if (!starts_from_zero((*sum.inner)[0])) return refuse("a sum that does not start at zero");
+  if (!starts_from_zero((*sum.inner)[0])) return refuse("the accumulator does not start at zero");
   LibraryMatch match;
   match.call.kind = LibraryCall::Kind::Matmul;
   if (std::string why = note_types(nest, sum, store, match.call); !why.empty()) return refuse(why);
@@ -201,7 +201,7 @@ LibraryMatch match_matmul(const LoopNest& nest, const Contraction& sum) {
     return starts_at_zero(load->args, load->view.size());
   };
   const auto epilogue = match_epilogue(store, (*sum.inner)[0].id, is_bias, is_residual);
-  if (!epilogue) return refuse("what follows the sum is no bias, residual or relu");
+  if (!epilogue) return refuse("the epilogue is not a bias, residual or relu");
   // The runtime skips empty results and fills results of empty sums with zeros.
   const bool is_plain = !epilogue->bias.is_defined() && !epilogue->residual.is_defined();
   if (product.k.range().lo < 1 && !is_plain)
@@ -228,7 +228,7 @@ LibraryMatch match_convolution(const LoopNest& nest, const Contraction& sum,
   const std::optional<Statement> only = only_store(sum);
   if (!only) return refuse("more than one result");
   const Statement& store = *only;
-  if (!starts_from_zero((*sum.inner)[0])) return refuse("a sum that does not start at zero");
+  if (!starts_from_zero((*sum.inner)[0])) return refuse("the accumulator does not start at zero");
   LibraryMatch match;
   match.call.kind = LibraryCall::Kind::Convolution;
   if (numbers == Numbers::Floats) {
@@ -421,7 +421,7 @@ LibraryMatch match_convolution(const LoopNest& nest, const Contraction& sum,
   };
   const auto epilogue = match_epilogue(store, (*sum.inner)[0].id, is_bias, is_residual);
   if (!epilogue || epilogue->alpha != 1)
-    return refuse("what follows the sum is no bias, residual or relu");
+    return refuse("the epilogue is not a bias, residual or relu");
   match.call.has_bias = epilogue->bias.is_defined();
   match.call.has_residual = epilogue->residual.is_defined();
   match.call.is_rectified = epilogue->is_rectified;

@@ -65,7 +65,7 @@ MatrixProduct matrix_product(const nests::Contraction& sum, const Statement& sto
   for (const Statement* loop : sum.reduction) {
     const auto a = distance(sum.a, loop->id), b = distance(sum.b, loop->id);
     if (!a || !b || *a == Dim(0) || *b == Dim(0))
-      return refused("a sum that is not over both operands");
+      return refused("the reduction does not run over both operands");
     inner.push_back({loop->extent, {*a, *b, 0}});
   }
   rows = joined(rows);

@@ -431,7 +431,7 @@ std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence:
     return select_for_bytes(sequence, part, *bytes, is_constant, target);
   }
   const auto sum = nests::find_contraction(part.nest);
-  if (!sum) return {by_loops(part, "it sums no products of two operands")};
+  if (!sum) return {by_loops(part, "not a contraction of two operands")};
   // Without libraries only emulation takes this path, for tests.
   if (channels == Channels::MayBePadded && (target.uses_libraries || target.is_emulated)) {
     std::vector<DeviceKernel> folded = select_folded(sequence, part, *sum, is_constant, target);

@@ -233,7 +233,7 @@ Profile record_profile(CompiledModel& model, const std::vector<Datum>& inputs,
     runs.run(seen);
     profile.last_run_seconds = seconds_of(seen.events.end - seen.events.begin);
     profile.notes.push_back(concat(
-        "steps are so short that asking the clock behind each would be felt: a run timed one "
+        "steps are so short that reading the clock after each would disturb them: a run timed one "
         "in ",
         stride, ", each run others; the timeline is of a run in which all were"));
   }

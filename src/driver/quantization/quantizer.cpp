@@ -162,7 +162,7 @@ class Quantizer {
     refuse_unknown();
     if (std::ranges::all_of(products_,
                             [](const auto& product) { return !product.reason.empty(); })) {
-      throw Error("the model has no product that can be quantized", ErrorKind::Unsupported)
+      throw Error("the model has no contraction that can be quantized", ErrorKind::Unsupported)
           .expected("a convolution or matrix product of f32 with constant weights")
           .got(products_.empty()
                    ? std::string("no products")
@@ -191,7 +191,7 @@ class Quantizer {
     for (const QuantizableProduct& product : products_) names.push_back(product.name);
     for (const std::string& name : request_.skip) {
       if (std::ranges::find(names, name) != names.end()) continue;
-      throw Error(concat("--skip: no product is called '", name, "'"), ErrorKind::Usage)
+      throw Error(concat("--skip: no contraction is called '", name, "'"), ErrorKind::Usage)
           .hint(suggest_name(name, names));
     }
   }

@@ -64,9 +64,9 @@ Session::Session(StatefulGraph graph, const SessionOptions& options, const Sessi
       is_for_device_(is_gpu_target(options.target)),
       thread_count_(options.thread_count) {
   if (options.precision == "int8") {
-    throw Error("nothing is trained in bytes", ErrorKind::Usage)
+    throw Error("training does not support int8", ErrorKind::Usage)
         .expected("--precision=f32, tf32, f16 or bf16")
-        .hint("train in floats, then `tenon quantize` what was trained");
+        .hint("train in floats, then run `tenon quantize` on the trained model");
   }
   const int thread_count = options.thread_count;
   const bool has_budget = !options.budget.budget.empty();

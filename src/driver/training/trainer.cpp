@@ -198,7 +198,8 @@ Trainer::~Trainer() = default;
 
 void Trainer::choose_parts() {
   if (rank_count() % options_.tensor_ranks != 0) {
-    throw Error("the ranks do not come out even in groups that share out tensors", ErrorKind::Usage)
+    throw Error("the number of ranks is not a multiple of the tensor-parallel group size",
+                ErrorKind::Usage)
         .expected("a multiple of ", options_.tensor_ranks)
         .got(rank_count());
   }
@@ -215,7 +216,7 @@ void Trainer::choose_parts() {
   }
   if (options_.resume) {
     if (options_.checkpoint.empty()) {
-      throw Error("nothing to resume from", ErrorKind::Usage)
+      throw Error("no checkpoint to resume from", ErrorKind::Usage)
           .hint("name the folder of checkpoints: --checkpoint=DIR");
     }
     const bool is_there = has_checkpoint(options_.checkpoint);
@@ -236,12 +237,13 @@ void Trainer::choose_parts() {
     options_.parts =
         found_ && found_->parts % data_rank_count() == 0 ? found_->parts : data_rank_count();
   if (options_.parts % data_rank_count() != 0) {
-    throw Error("the parts of a batch do not come out even over the ranks", ErrorKind::Usage)
+    throw Error("the number of micro-batches is not a multiple of the number of ranks",
+                ErrorKind::Usage)
         .expected("a multiple of ", data_rank_count(), " parts")
         .got(options_.parts);
   }
   if (options_.batch_size % options_.parts != 0) {
-    throw Error("a batch does not come out even in its parts", ErrorKind::Usage)
+    throw Error("the batch size is not a multiple of the number of micro-batches", ErrorKind::Usage)
         .expected("a multiple of ", options_.parts, " samples")
         .got(options_.batch_size)
         .hint("give --batch=", (options_.batch_size / options_.parts + 1) * options_.parts,

@@ -120,7 +120,7 @@ Page::Section what_it_is(const Dump& dump) {
   section.text = concat(
       "AITemplate compiles a network ahead of time for GPUs. After each of its passes it can dump "
       "the graph: first every "
-      "tensor, sorted so that what is computed stands behind what it is computed from, then every "
+      "tensor, sorted so that what is computed follows its operands, then every "
       "operator, with all that "
       "the compiler knows of each. This dump has ",
       dump.tensors.size(), " tensors (", inputs, " inputs, ", weights, " parameters of ",
@@ -238,7 +238,7 @@ Page::Section bias_table(const Dump& dump) {
       convolutions.emplace(row.outputs[0], &row);
   }
   Page::Section section{
-      "Sums behind convolutions", "", {"sum", "convolution", "other operand", "so it"}, {}};
+      "Sums after convolutions", "", {"sum", "convolution", "other operand", "so it"}, {}};
   std::vector<std::vector<Page::Cell>> rows;
   for (const OperatorRow& row : dump.operators) {
     for (const OperatorRow& inner : row.elementwise_ops) {

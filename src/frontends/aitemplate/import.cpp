@@ -418,7 +418,7 @@ std::int64_t behind(const std::vector<DimRow>& shape, std::int64_t axis) {
   std::int64_t count = 1;
   for (std::size_t k = static_cast<std::size_t>(axis) + 1; k < shape.size(); ++k) {
     if (!shape[k].is_static() || shape[k].least() == 0)
-      throw Error("the axes behind a strided one vary or are empty");
+      throw Error("the axes after a strided one vary or are empty");
     if (count > kMaxExtent / shape[k].least()) throw Error("a tensor is too large");
     count *= shape[k].least();
   }

@@ -80,7 +80,7 @@ class Parser {
       throw error(concat(what, " belongs here"), at).got(quote(rest_of_line().substr(0, 40)));
     }
     if (end >= text_.size() || text_[end] != behind) {
-      throw error(concat(behind == '\n' ? "the line ends behind " : "a space follows ", what), end);
+      throw error(concat(behind == '\n' ? "the line ends after " : "a space follows ", what), end);
     }
     position_ = end + 1;
     return *value;

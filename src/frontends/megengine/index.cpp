@@ -174,7 +174,7 @@ class Indexer {
         missing.begin());
     throw problem("operators read each other's results in a circle",
                   operator_path(exec_.operators[stuck]))
-        .got(count - index_.order.size(), " operators on a cycle or behind one");
+        .got(count - index_.order.size(), " operators on a cycle or after one");
   }
 
   const GraphExec& exec_;

@@ -35,7 +35,7 @@ RelayType parse_claim(const Token& comment, std::string_view text, const TokenCu
   TokenCursor inner(tokens, cursor.text(), cursor.source(), offset);
   RelayType type = parse_type(inner);
   if (inner.peek().kind != Token::Kind::End)
-    throw inner.error("a type comment goes on behind its type");
+    throw inner.error("a type comment goes on after its type");
   return type;
 }
 

@@ -66,13 +66,13 @@ class Parser {
   void parse_header() {
     if (!cursor_.take("#[")) return;
     if (!cursor_.take_word("version")) throw cursor_.error("expected 'version'");
-    cursor_.expect("=", "behind 'version'");
+    cursor_.expect("=", "after 'version'");
     const Token token = cursor_.next();
     const std::optional<std::string> version =
         token.kind == Token::Kind::Text ? unquote(token.text) : std::nullopt;
     if (!version) throw cursor_.error_at(token.position, "expected the version as a text");
     module_.version = *version;
-    cursor_.expect("]", "behind the version");
+    cursor_.expect("]", "after the version");
   }
 
   void parse_definition() {
@@ -119,7 +119,7 @@ class Parser {
           throw cursor_.error("expected a type parameter");
         function.type_parameters.emplace_back(cursor_.next().text);
       } while (cursor_.take(","));
-      cursor_.expect("]", "behind the type parameters");
+      cursor_.expect("]", "after the type parameters");
     }
     scopes_.open_owner();
     function.blocks = {module_.add_block()};
@@ -168,7 +168,7 @@ class Parser {
       }
       if (!cursor_.take(",")) break;
     }
-    cursor_.expect(")", "behind parameters");
+    cursor_.expect(")", "after parameters");
   }
 
   // Parses the declaration of a variable: its name and type.
@@ -193,7 +193,7 @@ class Parser {
   ExprId parse_braces() {
     cursor_.expect("{", "before a body");
     const ExprId body = parse_block("}");
-    cursor_.expect("}", "behind a body");
+    cursor_.expect("}", "after a body");
     return body;
   }
 
@@ -215,9 +215,9 @@ class Parser {
     if (cursor_.take(":")) variable.annotation = parse_type(cursor_);
     let.variable = module_.add(std::move(variable));
     attach_comments(let.variable);
-    cursor_.expect("=", "behind the variable of a let");
+    cursor_.expect("=", "after the variable of a let");
     let.value = parse_expr();
-    cursor_.expect(";", "behind the value of a let");
+    cursor_.expect(";", "after the value of a let");
     return let;
   }
 
@@ -240,7 +240,7 @@ class Parser {
         declare(lets.back());
       } else if (cursor_.take_word("free_var")) {
         module_.at(parse_variable()).is_free = true;
-        cursor_.expect(";", "behind a free variable");
+        cursor_.expect(";", "after a free variable");
       } else {
         const std::size_t position = cursor_.position();
         body = parse_expr();
@@ -250,7 +250,7 @@ class Parser {
       }
     }
     if (!close.empty() && !cursor_.is_sign(close))
-      throw cursor_.error(concat("expected '", close, "' behind the last expression"));
+      throw cursor_.error(concat("expected '", close, "' after the last expression"));
     for (auto let = lets.rbegin(); let != lets.rend(); ++let) body = make_let(*let, body);
     return body;
   }
@@ -264,13 +264,13 @@ class Parser {
   void parse_binding() {
     const Token token = cursor_.next();
     const std::int64_t number = graph_number(token);
-    cursor_.expect("=", "behind a number");
+    cursor_.expect("=", "after a number");
     if (const auto* known = scopes_.find_number(number)) {
       throw cursor_.error_at(token.position, concat("%", number, " is bound twice"))
           .got("the first is at ", cursor_.place(known->position));
     }
     const ExprId value = parse_expr();
-    cursor_.expect(";", concat("behind the value of %", number));
+    cursor_.expect(";", concat("after the value of %", number));
     scopes_.bind(number, {value, token.position, scopes_.depth()});
     module_.bindings.push_back({number, value, token.position});
   }
@@ -338,7 +338,7 @@ class Parser {
       }
       if (!cursor_.take(",")) break;
     }
-    cursor_.expect(")", "behind arguments");
+    cursor_.expect(")", "after arguments");
     const std::size_t count = call.parts.size() - 1;
     if (def && (count < def->least_arguments || count > def->most_arguments)) {
       throw cursor_.error_at(call.position, concat(def->name, " has another number of arguments"))
@@ -355,7 +355,7 @@ class Parser {
     attribute.position = cursor_.position();
     if (cursor_.peek().kind != Token::Kind::Word) throw cursor_.error("expected a name");
     attribute.name = cursor_.next().text;
-    cursor_.expect("=", "behind the name of an attribute");
+    cursor_.expect("=", "after the name of an attribute");
     attribute.value = parse_attribute_value(cursor_);
     for (const Attribute& other : owner.attributes) {
       if (other.name == attribute.name) {
@@ -499,7 +499,7 @@ class Parser {
       if (!cursor_.take(",")) break;
       is_tuple = true;
     }
-    cursor_.expect(")", "behind the fields of a tuple");
+    cursor_.expect(")", "after the fields of a tuple");
     if (!is_tuple) return tuple.parts.front();
     return module_.add(std::move(tuple));
   }
@@ -515,7 +515,7 @@ class Parser {
     const ExprId body = parse_block(")");
     scopes_.close();
     std::vector<ExprId> captures = scopes_.close_owner();
-    cursor_.expect(")", "behind a let in brackets");
+    cursor_.expect(")", "after a let in brackets");
     const ExprId id = make_let(let, body);
     module_.at(id).blocks = {block};
     module_.at(id).captures = std::move(captures);
@@ -526,7 +526,7 @@ class Parser {
     Expr expr = named(Expr::Kind::If, "", position);
     cursor_.expect("(", "before the condition");
     expr.parts.push_back(parse_expr());
-    cursor_.expect(")", "behind the condition");
+    cursor_.expect(")", "after the condition");
     scopes_.open_owner();
     for (const bool is_then : {true, false}) {
       if (!is_then && !cursor_.take_word("else")) throw cursor_.error("expected 'else'");

@@ -46,25 +46,25 @@ std::vector<RelayType> parse_types(TokenCursor& cursor) {
     types.push_back(parse_type(cursor));
     if (!cursor.take(",")) break;
   }
-  cursor.expect(")", "behind types");
+  cursor.expect(")", "after types");
   return types;
 }
 
 RelayType parse_tensor(TokenCursor& cursor) {
   RelayType type;
-  cursor.expect("[", "behind 'Tensor'");
+  cursor.expect("[", "after 'Tensor'");
   cursor.expect("(", "before the extents");
   while (!cursor.is_sign(")")) {
     type.dims.push_back(parse_dim(cursor));
     if (!cursor.take(",")) break;
   }
-  cursor.expect(")", "behind the extents");
+  cursor.expect(")", "after the extents");
   cursor.expect(",", "before the element type");
   if (cursor.peek().kind != Token::Kind::Word || !is_dtype(cursor.peek().text)) {
     throw cursor.error("this is no element type");
   }
   type.dtype = cursor.next().text;
-  cursor.expect("]", "behind the element type");
+  cursor.expect("]", "after the element type");
   return type;
 }
 
@@ -210,7 +210,7 @@ RelayType parse_type(TokenCursor& cursor) {
     do {
       type.parts.push_back(parse_type(cursor));
     } while (cursor.take(","));
-    cursor.expect("]", "behind the arguments of a type");
+    cursor.expect("]", "after the arguments of a type");
   }
   return type;
 }
@@ -288,7 +288,7 @@ AttributeValue parse_attribute_value(TokenCursor& cursor) {
       list.push_back(parse_attribute_value(cursor));
       if (!cursor.take(",")) break;
     }
-    cursor.expect(close, "behind a list");
+    cursor.expect(close, "after a list");
     return {std::move(list)};
   }
   return parse_number(cursor);
@@ -297,11 +297,11 @@ AttributeValue parse_attribute_value(TokenCursor& cursor) {
 MetaReference parse_meta_reference(TokenCursor& cursor) {
   MetaReference reference;
   cursor.next();
-  cursor.expect("[", "behind 'meta'");
+  cursor.expect("[", "after 'meta'");
   if (cursor.peek().kind != Token::Kind::Word)
     throw cursor.error("expected the kind of a metadata entry");
   reference.key = cursor.next().text;
-  cursor.expect("]", "behind the kind of a metadata entry");
+  cursor.expect("]", "after the kind of a metadata entry");
   cursor.expect("[", "before the index of a metadata entry");
   const std::optional<std::int64_t> index =
       cursor.peek().kind == Token::Kind::Number ? parse_integer(cursor.peek().text) : std::nullopt;
@@ -310,7 +310,7 @@ MetaReference parse_meta_reference(TokenCursor& cursor) {
   }
   reference.index = *index;
   cursor.next();
-  cursor.expect("]", "behind the index of a metadata entry");
+  cursor.expect("]", "after the index of a metadata entry");
   return reference;
 }
 

@@ -172,7 +172,7 @@ class Checker {
   void check_order(std::size_t at) {
     const std::string before = table_.rows[at - 1].name(), name = table_.rows[at].name();
     findings_.require(before < name, "order of names", place(at, 0), name,
-                      concat("a name behind '", before, "'"));
+                      concat("a name after '", before, "'"));
   }
 
   void check_inputs(std::size_t at, std::string_view kind) {

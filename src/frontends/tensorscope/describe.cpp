@@ -296,7 +296,7 @@ class Describer {
         {"gradients/X_grad/…", "the gradient of node X"},
         {"ConstantFolding/X-matshapes-K", "output K of a shape node that became a constant"},
         {"X-I-TransposeNHWCToNCHW-…", "a transpose in front of input I of X"},
-        {"X-O-I-TransposeNCHWToNHWC-…", "one behind X, for input I of a reader"}};
+        {"X-O-I-TransposeNCHWToNHWC-…", "one after X, for input I of a reader"}};
   }
 
   const Table& table_;

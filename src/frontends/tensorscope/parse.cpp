@@ -277,14 +277,14 @@ class Parser {
       const bool is_last = k + 1 == fields.size();
       if (field.text.front() == '^') {
         if (!made.behind.empty()) {
-          throw error("a control edge stands behind a shape that follows one", field.offset)
+          throw error("a control edge follows a shape after another one", field.offset)
               .expected("inputs of data, control edges, outputs");
         }
         require_name(field.text.substr(1), field.offset + 1);
         row.controls.emplace_back(field.text.substr(1));
         made.control_offsets.push_back(field.offset + 1);
       } else if (field.text == "(no input)") {
-        if (k != 0) throw error("(no input) stands behind another input", field.offset);
+        if (k != 0) throw error("(no input) follows another input", field.offset);
         row.tells_inputs = false;
       } else if (field.text == "(no output)") {
         if (!is_last) throw error("(no output) is not the last of the row's tensors", field.offset);
@@ -370,7 +370,7 @@ class Parser {
       if (before == name) throw error(concat("two rows are called '", name, "'"), rows_[k].offset);
       if (name < before) {
         throw error("the rows are not sorted by name", rows_[k].offset)
-            .expected("a name behind '", before, "'")
+            .expected("a name after '", before, "'")
             .got("'", name, "'");
       }
     }

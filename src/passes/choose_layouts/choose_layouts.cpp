@@ -53,7 +53,7 @@ class Report {
       text +=
           concat(": saves the time in which ", megabytes(choice_.saved_bytes[id]), " are moved");
     } else {
-      text += ": takes any order, and its neighbours have this one";
+      text += ": supports any layout, and its neighbours use this one";
     }
     const Node& node = graph_.node(id);
     for (std::size_t k = 0; k < node.operands.size(); ++k) {
@@ -69,12 +69,12 @@ class Report {
 
   std::string why_not(NodeId id) const {
     if (!is_by_cost_) return "stays: by TensorFlow's rule";
-    if (choice_.is_empty) return "stays: nothing around it gains by another order";
+    if (choice_.is_empty) return "unchanged: no neighbour benefits from another layout";
     if (choice_.saved_bytes[id] > 0) {
-      return concat("stays: transposes around it would move more than the ",
+      return concat("unchanged: transposes around it would move more than the ",
                     megabytes(choice_.saved_bytes[id]), " that it saves");
     }
-    return "stays: takes any order, and transposes are fewest this way";
+    return "unchanged: supports any layout, and this one needs the fewest transposes";
   }
 
   bool is_made_moved(ValueId value) const {

@@ -60,7 +60,7 @@ class Classifier {
     if (node_.op == &find_op("transpose")) return transpose();
     if (node_.op == &find_op("constant")) return roles_;
     if (!touches_images()) return roles_;
-    if (!node_.bodies.empty()) return fixed("its body counts on the order");
+    if (!node_.bodies.empty()) return fixed("its body depends on the layout");
     if (node_.op->is_random) return fixed("it draws random numbers in the order of elements");
     if (has_dynamic_attribute()) return fixed("an attribute is known at run time only");
     switch (node_.op->layout.kind) {
@@ -232,7 +232,7 @@ class Classifier {
     return false;
   }
 
-  Roles unfit() { return fixed("its values are not all images in one order"); }
+  Roles unfit() { return fixed("its values are not all images in one layout"); }
 
   Roles along_axis() {
     const TensorType* x = node_.operands.empty() ? nullptr : type(node_.operands[0]);
@@ -316,7 +316,7 @@ class Classifier {
     const TensorType* y = node_.results.empty() ? nullptr : type(node_.results[0]);
     if (!may_move(y)) return unfit();
     if (!rewrite::is_pointwise(graph_, id_)) {
-      return fixed("its elements do not follow from those at their own place alone");
+      return fixed("not elementwise");
     }
     const std::size_t rank = y->rank();
     for (std::size_t k = 0; k < node_.operands.size(); ++k) {

@@ -26,7 +26,7 @@ std::optional<Source> of_product(const Graph& graph, const Node& node, std::stri
   if (!type) return {};
   std::optional<Channels> factor = channels_of(*constant, *type);
   if (!factor) {
-    why = "its factor differs along more than one axis";
+    why = "the factor varies along more than one axis";
     return {};
   }
   if (is_quotient) {
@@ -45,7 +45,7 @@ std::optional<Source> of_sum(const Graph& graph, const Node& node, std::string& 
   if (!type) return {};
   std::optional<Channels> term = channels_of(*constant, *type);
   if (!term) {
-    why = "its term differs along more than one axis";
+    why = "the term varies along more than one axis";
     return {};
   }
   const double sign = is_difference && is_left ? -1 : 1;
@@ -146,13 +146,13 @@ std::optional<Source> source_of(const Graph& graph, NodeId id, std::string& why)
   } else if (op == "batch_norm") {
     source = of_batch_norm(graph, node, why);
   } else if (op == "batch_norm_training") {
-    why = "it normalises by the statistics of its batch, which are not constant";
+    why = "batch statistics are not constant";
   } else if (op == "neg" && scalable_type(graph, node.operands[0])) {
     source = Source{0, {{}, {-1}, {0}}};
   }
   if (!source) return {};
   if (!source->affine.is_finite()) {
-    why = "one of its scales or shifts is infinite or not a number";
+    why = "a scale or shift is not finite";
     return {};
   }
   // A constant that broadcasts the value does more than scale it.

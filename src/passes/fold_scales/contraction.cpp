@@ -100,7 +100,7 @@ std::optional<WeightChange> convolution_change(const Graph& graph, NodeId id, bo
   const TensorType& type = graph.value(graph.node(id).operands[1]).type.tensor();
   const auto o = axis_of(type, 'O', 0), i = axis_of(type, 'I', 1);
   if (!o || !i) {
-    why = "the layout of its weights splits the channels";
+    why = "the layout of the weights blocks the channels";
     return {};
   }
   const std::size_t outer = extent_of(graph, *weights, *o), inner = extent_of(graph, *weights, *i);
@@ -130,7 +130,7 @@ bool has_scalable_types(const Graph& graph, NodeId id, std::string& why) {
   for (std::size_t k = 0; k < 2; ++k) {
     const TensorType* type = scalable_type(graph, node.operands[k]);
     if (result && type && type->dtype == result->dtype) continue;
-    why = "it does not compute in one floating type";
+    why = "operand and result types differ";
     return false;
   }
   return true;
@@ -219,8 +219,8 @@ std::optional<std::vector<double>> effect_of_shift(const Graph& graph, NodeId id
                                                    std::string& why) {
   const bool is_product = is_matmul(graph, id);
   if (operand != 0 || is_transposed(graph, id) || (!is_product && has_padding(graph.node(id)))) {
-    why = "a shift cannot pass its padding";
-    if (operand != 0 || is_transposed(graph, id)) why = "a shift of its operand is no bias";
+    why = "zero padding: a shift is not uniform at the border";
+    if (operand != 0 || is_transposed(graph, id)) why = "a shift of this operand is not a bias";
     return {};
   }
   // Reduces the weights times the shift of each input channel.
@@ -229,7 +229,7 @@ std::optional<std::vector<double>> effect_of_shift(const Graph& graph, NodeId id
   if (!change) return {};
   const Constant& weights = *graph.constant_of(change->constant);
   if (is_product && weights.shape().size() != 2) {
-    why = "its weights are no matrix";
+    why = "the weights are not a matrix";
     return {};
   }
   const TensorType& type = graph.value(graph.node(id).operands[1]).type.tensor();

@@ -51,7 +51,7 @@ class Folder {
       std::optional<Source> source = source_of(graph_, id, why);
       if (source && is_rounded_next(graph_, id)) {
         source.reset();
-        why = "its product is rounded";
+        why = "the product is rounded";
       }
       if (!source) {
         if (refusals_[id].empty()) say(id, why.empty() ? "" : concat("not folded: ", why));

@@ -77,7 +77,7 @@ bool Plan::refuse(NodeId node, std::string_view why) {
 
 bool Plan::spend_step() {
   if (steps_left_-- > 0) return true;
-  return refuse("the way to the weights is too long");
+  return refuse("search limit reached before the weights");
 }
 
 // Discards the changes of the first alternative if it fails.
@@ -129,10 +129,10 @@ bool Plan::push_back(ValueId value, const Affine& affine) {
     if (!passes) return false;
     const bool keeps_type = is_pool(graph_, producer) ||
                             graph_.value(node.operands[0]).type == graph_.value(value).type;
-    if (!keeps_type) return refuse(producer, "it widens what it reads");
+    if (!keeps_type) return refuse(producer, "it widens its operand");
     return push_back(node.operands[0], affine);
   }
-  return refuse(producer, "it has no weights that could take a scale");
+  return refuse(producer, "it has no weights to fold the scale into");
 }
 
 bool Plan::add_shift(NodeId id, const std::vector<double>& scale,
@@ -167,16 +167,16 @@ bool Plan::may_copy(NodeId id, const WeightChange& change) {
   if (!is_copied || weights.size() * info(weights.dtype()).bits / 8 <= max_copied_bytes_) {
     return true;
   }
-  return refuse(id, "its weights are read elsewhere too, and large");
+  return refuse(id, "large weights have other readers");
 }
 
 bool Plan::into_contraction(NodeId id, const Affine& affine) {
   std::string why;
   const TensorType* type = scalable_type(graph_, graph_.node(id).results[0]);
-  if (!type) return refuse(id, "it does not compute in one floating type");
+  if (!type) return refuse(id, "operand and result types differ");
   const std::optional<std::size_t> axis = channel_axis(graph_, id);
   const bool has_bias = has_bias_operand(graph_, id);
-  if (!has_bias && !affine.scales()) return refuse(id, "it has no bias of its own");
+  if (!has_bias && !affine.scales()) return refuse(id, "it has no bias operand");
   if (has_bias || affine.shifts()) {
     if (!axis || !type->dims[*axis].is_constant() || (affine.axis && affine.axis != axis)) {
       return refuse(id, "the scale or shift does not run along its channels");
@@ -210,7 +210,7 @@ bool Plan::into_constant_term(NodeId id, std::size_t operand, const Affine& affi
     changes_.emplace_back(NewOperand{id, operand, std::move(value)});
     return true;
   }
-  if (affine.shifts()) return refuse(id, "its term differs along more than one axis");
+  if (affine.shifts()) return refuse(id, "the term varies along more than one axis");
   const std::size_t missing = type.rank() - constant.shape().size();
   const std::size_t axis = affine.axis.value_or(type.rank() - 1);
   const bool has_axis = axis >= missing && constant.shape()[axis - missing] > 0 &&
@@ -235,7 +235,7 @@ bool Plan::into_sum(NodeId id, const Affine& affine) {
   }
   for (std::size_t k = 0; k < 2; ++k) {
     if (!graph_.constant_of(node.operands[k]) && !(graph_.value(node.operands[k]).type == type)) {
-      return refuse(id, "it widens what it reads");
+      return refuse(id, "it widens its operand");
     }
   }
   // Both terms take the scale, one of them the shift.
@@ -276,14 +276,14 @@ bool Plan::on_to_reader(NodeId reader, ValueId value, const Affine& affine) {
   if (is_contraction(graph_, reader)) return on_to_contraction(reader, operand, affine);
   if (is_sum(graph_, reader)) return on_through_sum(reader, operand, affine);
   if (operand != 0 || !(is_homogeneous(graph_, reader) || is_pool(graph_, reader))) {
-    return refuse(reader, "it has no weights that could take a scale");
+    return refuse(reader, "it has no weights to fold the scale into");
   }
   if (is_pool(graph_, reader)) {
     return pool_passes(reader, affine) && push_on(node.results[0], affine);
   }
   if (!homogeneous_passes(reader, affine)) return false;
   if (!(graph_.value(value).type == graph_.value(node.results[0]).type)) {
-    return refuse(reader, "it widens what it reads");
+    return refuse(reader, "it widens its operand");
   }
   return push_on(node.results[0], affine);
 }

@@ -247,18 +247,20 @@ Refusal Rules::anchored_producer(ClusterId producer, ClusterId reader,
       // Both the value and its permutation would be written. The reader of the permutation may have
       // a cheaper fusion and is considered first.
       if (!writes_views_ && escapes(edge.value, producer, reader)) {
-        return "others read it in the order it has, and its reader moves it";
+        return "other readers use its layout, but this reader transposes it";
       }
     } else if (role == Role::Rows && edge.access == Access::Broadcast) {
       const NodeAccess& rows = access_[anchor_node(producer)];
-      if (!(counts_[edge.value] == row_count(rows))) return "its reader repeats it";
+      if (!(counts_[edge.value] == row_count(rows))) return "the reader broadcasts it";
     } else if (edge.access != Access::Aligned &&
                !(role == Role::Rows && edge.access == Access::Row)) {
-      return edge.access == Access::Broadcast ? "its reader repeats it"
-                                              : "its reader takes some elements, not each one once";
+      return edge.access == Access::Broadcast
+                 ? "the reader broadcasts it"
+                 : "the reader does not read each element exactly once";
     }
     if (!is_piece_[clusters.graph().value(edge.value).producer]) continue;
-    if (piece && piece != edge.value) return "its reader needs two parts that other tiles compute";
+    if (piece && piece != edge.value)
+      return "the reader needs two slices that different tiles compute";
     piece = edge.value;
   }
   return nullptr;
@@ -274,16 +276,15 @@ Refusal Rules::plain_producer(ClusterId producer, ClusterId reader,
     if (edge.value != last) escaping = escapes(edge.value, producer, reader);
     last = edge.value;
     const bool is_gathered = edge.access == Access::Window || edge.access == Access::Moved;
-    if (is_view(producer) && escaping && !writes_views_)
-      return "each of its readers reads through it";
+    if (is_view(producer) && escaping && !writes_views_) return "inlined into each reader";
     const bool is_factor =
         anchor(reader) == Role::Contraction || access_[edge.reader].role == Role::Contraction;
     if (is_factor && edge.access == Access::Window) {
       if (!is_view(producer)) return "a contraction reads it many times over";
-      if (escaping) return "it has to be written for others anyway";
+      if (escaping) return "it must be stored for other readers";
     }
     if (is_gathered && escaping && !access_[edge.reader].covers) {
-      return "it has to be written for others anyway";
+      return "it must be stored for other readers";
     }
     most_repeats = std::max(most_repeats, repeats(edge, reader));
   }
@@ -391,14 +392,14 @@ Refusal Rules::library_refusal(ClusterId producer, ClusterId reader) const {
     const bool is_taken =
         access_[id].role == Role::Pointwise &&
         (takes_any || (dtype_of(node.results.front()) == dtype && is_library_step(graph, id)));
-    if (!is_taken) return "a library takes a bias, a residual or relu along, nothing else";
+    if (!is_taken) return "libraries fuse only a bias, a residual or relu";
   }
   return nullptr;
 }
 
 Refusal Rules::refusal(ClusterId producer, ClusterId reader) const {
   if (!may_join_others(producer)) return "it stays alone";
-  if (!may_join_others(reader)) return "its reader stays alone";
+  if (!may_join_others(reader)) return "the reader is not fusible";
   if (const Refusal why = library_refusal(producer, reader)) return why;
   if (const Refusal why = size_refusal(producer, reader)) return why;
   const std::vector<Edge> uses = edges(producer, reader);
@@ -449,12 +450,12 @@ Refusal Rules::sibling_refusal(ClusterId a, ClusterId b, ValueId shared) const {
 
 Refusal Rules::copy_refusal(ClusterId view, ClusterId reader) const {
   if (!is_view(view)) return "it computes something";
-  if (!may_join_others(reader)) return "its reader stays alone";
+  if (!may_join_others(reader)) return "the reader is not fusible";
   if (is_long_sum(reader)) return "a library reads whole matrices";
   if (const Refusal why = size_refusal(view, reader)) return why;
   for (NodeId id : clusters.nodes(view)) {
     for (ValueId result : clusters.graph().node(id).results) {
-      if (result && clusters.graph().is_output(result)) return "it is an output";
+      if (result && clusters.graph().is_output(result)) return "it is a graph output";
     }
   }
   return nullptr;

@@ -112,7 +112,7 @@ Rules::TileAndFuseVerdict Rules::tile_and_fuse_verdict(ClusterId producer, Clust
   const std::vector<Edge> uses = edges(producer, reader);
   if (const Refusal why = tile_and_fuse_refusal(producer, reader, uses)) return {why};
   if (sums_integers(graph, first) || sums_integers(graph, second))
-    return {"products of bytes are tiled one by one"};
+    return {"int8 contractions are tiled individually"};
   const ValueId handed = uses.front().value;
   const Dims& dims = graph.value(handed).type.tensor().dims;
   const Dims& result = graph.value(graph.node(second).results.front()).type.tensor().dims;
@@ -122,7 +122,7 @@ Rules::TileAndFuseVerdict Rules::tile_and_fuse_verdict(ClusterId producer, Clust
       regions(second, static_cast<std::size_t>(position));
   const std::vector<RequiredRegion>& image = regions(first, 0);
   if (reader_regions.size() != dims.size() || image.empty())
-    return {"its reader needs it at unknown places"};
+    return {"the reader accesses unknown positions"};
   if (gains_by_transform(access_[first], image) ||
       gains_by_transform(access_[second], reader_regions)) {
     return {"windows that slide by one are better transformed, which takes whole images"};
@@ -184,7 +184,7 @@ Rules::TileAndFuseVerdict Rules::tile_and_fuse_verdict(ClusterId producer, Clust
     around *= extent;
     sure_around *= least_value(result[depth]);
   }
-  if (!fits) return {"what its reader needs at once is too much for a small buffer"};
+  if (!fits) return {"the region that the reader needs exceeds the scratch limit"};
   if (gain <= 0) return {"in pieces, more would be computed or read again than memory is spared"};
   return {nullptr, gain};
 }
@@ -202,14 +202,14 @@ Refusal Rules::tile_and_fuse_refusal(ClusterId producer, ClusterId reader,
   if (anchor(producer) != Role::Contraction && anchor(reader) != Role::Contraction) {
     return "folding needs elements that other tiles compute";
   }
-  if (uses.empty()) return "it is not read";
+  if (uses.empty()) return "it has no reader";
   const ValueId handed = uses.front().value;
   for (const Edge& edge : uses) {
     if (edge.reader != second || edge.value != handed)
-      return "its reader needs it in several places";
+      return "the reader accesses it at several positions";
   }
-  if (uses.size() != 1) return "its reader needs it in several places";
-  if (escapes(handed, producer, reader)) return "it has to be written for others anyway";
+  if (uses.size() != 1) return "the reader accesses it at several positions";
+  if (escapes(handed, producer, reader)) return "it must be stored for other readers";
   const NodeId maker = graph.value(handed).producer;
   if (is_piece_[maker] || graph.node(second).results.size() != 1) {
     return "parts of it are computed by other tiles";
@@ -220,7 +220,7 @@ Refusal Rules::tile_and_fuse_refusal(ClusterId producer, ClusterId reader,
     const Node& node = graph.node(id);
     const bool only_squeezes = squeezed(graph.value(node.operands.front()).type.tensor().dims) ==
                                squeezed(graph.value(node.results.front()).type.tensor().dims);
-    if (!only_squeezes) return "it is moved on the way";
+    if (!only_squeezes) return "its elements are rearranged before the reader";
   }
   return nullptr;
 }

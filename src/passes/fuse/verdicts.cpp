@@ -21,14 +21,13 @@ class Teller {
     const bool reads_through = !rules_.copies_in(cluster).empty();
     if (nodes.size() > 1 || reads_through) tell_members(nodes, rules_.anchor_node(cluster));
     for (NodeId copy : rules_.copies_in(cluster)) {
-      say(nodes.front(),
-          concat("reads through ", quoted(copy), ", which moves no data of its own"));
+      say(nodes.front(), concat("reads through ", quoted(copy), ", which is a view"));
     }
   }
 
   void tell_view(ClusterId cluster) {
     for (NodeId id : rules_.clusters.nodes(cluster)) {
-      say(id, "moves no data: each of its readers finds the elements where they are");
+      say(id, "view: readers access the elements in place");
     }
   }
 
@@ -90,10 +89,9 @@ class Teller {
       const bool is_whole = graph_.value(operand).type.tensor().dims ==
                             graph_.value(node.results.front()).type.tensor().dims;
       if (is_whole && access.operands[k] == Access::Aligned) {
-        text +=
-            concat("; '", graph_.value(operand).name,
-                   "' has an element for each of its own, as a residual has: it is no bias, which "
-                   "has one for each channel");
+        text += concat("; '", graph_.value(operand).name,
+                       "' is a residual, with one element per result element, not a bias, with one "
+                       "per channel");
       } else if (access.operands[k] == Access::Aligned || access.operands[k] == Access::Broadcast) {
         text += concat("; '", graph_.value(operand).name, "' is repeated, as a bias is");
       }

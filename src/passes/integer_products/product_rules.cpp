@@ -77,7 +77,7 @@ ValueId convolution(const Match& match, const Left& left, const Weights& weights
   }
   const std::vector<std::int64_t> added = correction(weights, left.zero.value_or(0), bias);
   if (!sums_fit(weights, added)) {
-    match.refuse("sums of so many products might not fit 32 bits");
+    match.refuse("K is too large for 32-bit accumulators");
     return {};
   }
   if (left.zero.value_or(0) != 0 && may_pad(attrs)) attrs.set("pad_value", Dim(*left.zero));
@@ -96,7 +96,7 @@ ValueId convolution(const Match& match, const Left& left, const Weights& weights
 ValueId matrix_product(const Match& match, const Left& left, const Weights& weights) {
   const std::vector<std::int64_t> added = correction(weights, left.zero.value_or(0), std::nullopt);
   if (!sums_fit(weights, added)) {
-    match.refuse("sums of so many products might not fit 32 bits");
+    match.refuse("K is too large for 32-bit accumulators");
     return {};
   }
   const ValueId values = match.make_constant(Constant(weights.values));
@@ -141,12 +141,12 @@ std::optional<Dequantized> dequantized(const Match& match, std::size_t outputs) 
   }
   const bool is_by_output = right->scales.size() == 1 && right->zero_points.size() == 1;
   if (!is_by_output && right->axis != static_cast<std::int64_t>(outputs)) {
-    match.refuse("its weights' scales run along another axis than its outputs");
+    match.refuse("weight scales are not per output channel");
     return std::nullopt;
   }
   auto weights = centred_weights(constant->materialise(), right->zero_points, outputs);
   if (!weights) {
-    match.refuse("a weight less its zero point takes more than eight bits");
+    match.refuse("a weight minus its zero point exceeds eight bits");
     return std::nullopt;
   }
   Dequantized made{*left, {}, std::move(*weights)};
@@ -261,7 +261,7 @@ std::optional<Integers> integer_operands(const Match& match, std::size_t outputs
   }
   auto weights = centred_weights(constant->materialise(), zero_points, outputs);
   if (!weights) {
-    match.refuse("a weight less its zero point takes more than eight bits");
+    match.refuse("a weight minus its zero point exceeds eight bits");
     return std::nullopt;
   }
   Integers made{{}, std::move(*weights)};

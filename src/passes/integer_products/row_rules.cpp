@@ -106,7 +106,7 @@ ValueId row_times_narrow_weights(const Match& match) {
     return {};
   const std::int64_t terms = weights->shape()[0], columns = weights->shape()[1];
   if (!(product(x->dims) == Dim(terms)) || !all_constant(result.tensor().dims)) {
-    match.refuse("several rows share its weights, which are widened once for all of them");
+    match.refuse("M is larger than one: weights are dequantized once for all rows");
     return {};
   }
   const Constant* zero = match.has("y") ? graph.constant_of(match.value("y")) : nullptr;

@@ -32,10 +32,10 @@ OrderChoice lowest_peak(const Tasks& tasks) {
   };
   consider(memory::least_growth(tasks), "what leaves least alive comes first");
   consider(memory::least_growth_backwards(tasks), "what asks least of those before it comes last");
-  consider(memory::deepest_need_first(tasks), "what needs most beyond what it leaves comes first");
+  consider(memory::deepest_need_first(tasks), "nodes with the largest temporary memory run first");
   if (!best.sequence.empty()) {
     consider(memory::with_best_windows(tasks, best.sequence),
-             "nothing else around the peak would keep less");
+             "no other order near the peak lowers it");
   }
   return best;
 }

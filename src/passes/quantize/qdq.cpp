@@ -45,13 +45,12 @@ std::size_t outputs_axis(const Node& node) { return node.op->name == "conv" ? 0 
 
 std::string refusal_of(const Graph& graph, const Node& node, bool only_weights) {
   if (only_weights && node.op->name != "matmul")
-    return "only weights of matrix products are narrowed";
+    return "weight-only quantization supports matrix products";
   const TensorType *x = tensor_type(graph, node.operands[0]),
                    *w = tensor_type(graph, node.operands[1]);
-  if (!x || !w || x->dtype != DType::F32 || w->dtype != DType::F32)
-    return "its operands are not f32";
+  if (!x || !w || x->dtype != DType::F32 || w->dtype != DType::F32) return "operands are not f32";
   if (!graph.constant_of(node.operands[1])) return "both operands come from the run";
-  if (node.op->name == "matmul" && w->rank() != 2) return "its weights are no matrix";
+  if (node.op->name == "matmul" && w->rank() != 2) return "the weights are not a matrix";
   if (graph.constant_of(node.operands[0])) return "it depends on no input";
   const Constant& weights = *graph.constant_of(node.operands[1]);
   if (weights.size() == 0) return "it has no weights";

@@ -134,7 +134,7 @@ class Reader {
       z = scores;
       return true;
     }
-    return match_.refuse("the scores it sums are no product of queries and keys");
+    return match_.refuse("the scores are not a product of queries and keys");
   }
 
   // Matches scores selected by a condition, with a masking value otherwise.
@@ -147,7 +147,7 @@ class Reader {
     const std::optional<double> fill = is_inverted ? high : low;
     const ValueId scores = node.operands[is_inverted ? 2 : 1];
     if (!fill || !(*fill <= kMasked) || !is_same_type(scores, node.results.front())) {
-      return match_.refuse("what it puts in place of scores is not low enough to be a mask");
+      return match_.refuse("the masked value is not low enough");
     }
     const MaskFacts facts = facts_of_mask(graph_, condition, is_inverted);
     if (facts.causal_offset) {
@@ -157,8 +157,7 @@ class Reader {
       mask_ = condition;
       is_mask_inverted_ = is_inverted;
     } else {
-      return match_.refuse(
-          "a row that is masked throughout would have weights, in attention it has none");
+      return match_.refuse("fully masked rows differ: attention gives them no weights");
     }
     z = scores;
     return true;

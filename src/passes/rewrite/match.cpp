@@ -67,11 +67,11 @@ bool Match::is_alone() const {
   for (std::size_t k = 1; k < inside_.size(); ++k) {
     for (ValueId result : graph_.node(inside_[k]).results) {
       if (!result) continue;
-      if (graph_.is_output(result)) return refuse("a value on the way is an output of the graph");
+      if (graph_.is_output(result)) return refuse("an intermediate value is a graph output");
       for (NodeId reader : graph_.readers(result)) {
         if (uses_.is_dead[reader]) continue;
         if (std::find(inside_.begin(), inside_.end(), reader) == inside_.end()) {
-          return refuse("a value on the way has other readers");
+          return refuse("an intermediate value has other readers");
         }
       }
     }

@@ -411,8 +411,9 @@ class Chooser {
     retake(id, *taken);
     std::string text = in_words(id, *taken);
     if (next != nullptr) {
-      text += concat(" (", microseconds(seconds), " with what it reads and hands on; ",
-                     in_words(id, *next), ": ", microseconds(least), ")");
+      text +=
+          concat(" (", microseconds(seconds), " including communication of operands and results; ",
+                 in_words(id, *next), ": ", microseconds(least), ")");
     }
     const auto& refusals = all_[id]->refusals;
     if (taken->is_plain() && !refusals.empty()) {

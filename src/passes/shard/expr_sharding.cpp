@@ -56,7 +56,7 @@ class Follower {
     const auto found = known_.find(key);
     if (found != known_.end()) return found->second;
     Held held = made(whole, part);
-    if (held.is_partial && held.axis) throw Refused{"partial sums would be split as well"};
+    if (held.is_partial && held.axis) throw Refused{"a partial sum cannot be sharded"};
     return known_.emplace(key, std::move(held)).first->second;
   }
 
@@ -116,7 +116,7 @@ class Follower {
   }
 
   static Refused other_form() { return {"it computes something else where extents are smaller"}; }
-  static Refused not_linear() { return {"what it makes of sums is not the sum of what it makes"}; }
+  static Refused not_linear() { return {"not linear in the partial sums"}; }
   static Refused crosses() { return {"an element needs what other ranks have"}; }
 
   static void require_no_shift(const Held& x) {
@@ -354,8 +354,7 @@ class Follower {
     require_no_shift(x);
     const bool is_over = x.axis && std::ranges::find(w.axes, *x.axis) != w.axes.end();
     held.is_partial = is_over || x.is_partial;
-    if (held.is_partial && w.reduction != Reduction::Sum)
-      throw Refused{"it is no sum that runs over the axis"};
+    if (held.is_partial && w.reduction != Reduction::Sum) throw Refused{"not a sum over the axis"};
     return held;
   }
 

@@ -28,7 +28,7 @@ ValueId multiplied_by_reciprocal(const Match& match) {
   for (std::int64_t k = 0; k < reciprocals.size(); ++k) {
     const double value = reciprocals.real_at(k);
     if (!has_exact_reciprocal(value, x->dtype)) {
-      match.refuse("its divisor is no power of two: the reciprocal would be rounded");
+      match.refuse("the divisor is not a power of two: its reciprocal would be rounded");
       return {};
     }
     reciprocals.set_real(k, 1 / value);

@@ -24,7 +24,7 @@ ValueId one_clip(const Match& match) {
   const auto a = bound(match, "a", -infinity), b = bound(match, "b", infinity);
   const auto c = bound(match, "c", -infinity), d = bound(match, "d", infinity);
   if (!a || !b || !c || !d || !(*a <= *b) || !(*c <= *d)) {
-    match.refuse("its bounds are not known to be in order");
+    match.refuse("the bounds are not known to be ordered");
     return {};
   }
   const double low = std::min(std::max(*a, *c), *d), high = std::min(std::max(*b, *c), *d);

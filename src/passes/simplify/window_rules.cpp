@@ -150,7 +150,7 @@ ValueId padded_average_pool(const Match& match) {
   if (const AttrValue* own = attrs.find("pads"); own && !attrs.find("count_include_pad")) {
     const Dims& given = std::get<Dims>(*own);
     if (std::any_of(given.begin(), given.end(), [](const Dim& pad) { return !(pad == Dim(0)); })) {
-      match.refuse("its own padding is not counted, the other is");
+      match.refuse("the two paddings are counted differently");
       return {};
     }
   }

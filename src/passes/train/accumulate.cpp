@@ -224,7 +224,8 @@ std::optional<std::size_t> axis_behind(const Graph& graph, NodeId id, std::size_
 }
 
 Error mixed(const Graph& graph, NodeId id) {
-  return Error("the batch cannot be split: an operator mixes its samples", ErrorKind::Unsupported)
+  return Error("gradient accumulation is impossible: an operator mixes samples",
+               ErrorKind::Unsupported)
       .at(graph.location(id))
       .hint("leave --split out");
 }
@@ -239,10 +240,11 @@ StatefulGraph accumulated(const StatefulGraph& part, const StatefulGraph& whole,
 void require_samples_apart(Graph model, const TrainOptions& options) {
   const LossOptions& loss = options.loss;
   if (!loss.is_sum && (!loss.class_weights.empty() || loss.ignore_label)) {
-    throw Error("the batch cannot be split: its mean loss counts labels of all samples",
-                ErrorKind::Unsupported)
+    throw Error(
+        "gradient accumulation is impossible: the mean loss depends on the labels of all samples",
+        ErrorKind::Unsupported)
         .got(loss.ignore_label ? "a label that is ignored" : "weights of classes")
-        .hint("reduction=sum adds up the same in parts");
+        .hint("reduction=sum gives the same result with micro-batches");
   }
   settle_dynamic_attributes(model);
   std::optional<Dim> batch;
@@ -275,7 +277,7 @@ void require_samples_apart(Graph model, const TrainOptions& options) {
   }
   for (ValueId output : model.outputs()) {
     if (axes.contains(output)) continue;
-    throw Error("the batch cannot be split: an output has no axis for its samples",
+    throw Error("gradient accumulation is impossible: an output has no batch axis",
                 ErrorKind::Unsupported)
         .got("'", model.value(output).name, "'");
   }

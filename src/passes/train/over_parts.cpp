@@ -51,9 +51,7 @@ void add_split_updates(Draft& draft, Builder& build, const TrainOptions& options
   if (whole != nullptr) {
     throw Error("states cannot be split over ranks with these options", ErrorKind::Unsupported)
         .got(whole)
-        .hint(
-            "it reads whole gradients, of which each rank then has a piece; leave --split-states "
-            "out");
+        .hint("it needs whole gradients, but each rank holds a shard; leave --split-states out");
   }
   std::vector<Update> pieces;
   std::vector<std::pair<std::size_t, std::size_t>> copies;  // a whole state and its piece

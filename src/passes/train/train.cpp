@@ -43,7 +43,7 @@ StatefulGraph train(Graph model, const TrainOptions& options) {
   Draft draft{std::move(model), {}};
   const std::vector<std::size_t> parameters = make_parameters(draft, options);
   if (parameters.empty()) {
-    throw Error("nothing is left to train", ErrorKind::Usage)
+    throw Error("no parameters to train", ErrorKind::Usage)
         .hint("parameters are floating constants of rank 1 or more, unless patterns choose others");
   }
   make_statistics(draft);

@@ -396,8 +396,7 @@ void CudaContext::await_steps() {
   if (has_work()) {
     error.at(step_text(steps_.front().step), " to ", step_text(steps_.back().step), " of program '",
              program().name, "'");
-    error.hint(
-        "with TENON_GPU_STEPWISE=1 a run waits behind every step and names the one that fails");
+    error.hint("TENON_GPU_STEPWISE=1 synchronizes after every step and names the one that fails");
   }
   throw error;
 }

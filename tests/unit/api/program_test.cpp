@@ -81,7 +81,7 @@ TEST_F(Program_, StartAndFinish) {
   EXPECT_EQ(run(), TENON_USAGE);
   EXPECT_EQ(tenon_context_bind(context, &input, 1, &told, 1), TENON_USAGE);
   EXPECT_EQ(tenon_context_start(context, &input, 1, &output, 1), TENON_USAGE);
-  EXPECT_TRUE(has("a run of the context is under way")) << last_error();
+  EXPECT_TRUE(has("a run of the context is in progress")) << last_error();
   ASSERT_EQ(tenon_context_finish(context), TENON_OK) << last_error();
   EXPECT_EQ(y, (std::vector<float>{1, 2, 9, 12}));
   ASSERT_EQ(run(), TENON_OK) << last_error();

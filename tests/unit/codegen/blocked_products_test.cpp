@@ -68,14 +68,12 @@ TEST(BlockedProducts, DecidedByTargetFacts) {
   EXPECT_EQ(chosen(window(16, 512, 64, 3, 2), "sapphire-rapids"), "tiles 8x32 by 268");
   EXPECT_EQ(chosen(window(14, 512, 64, 1, 2), "sapphire-rapids"), "tiles 8x32 by 268");
   EXPECT_EQ(chosen(window(16, 512, 64, 3, 2), "zen4"), "tiles 8x32");
-  EXPECT_EQ(refusal(window(6, 512, 64, 3, 2), "tiles 8x32 by 268"),
-            "it has few rows, or their number is only known when it runs");
+  EXPECT_EQ(refusal(window(6, 512, 64, 3, 2), "tiles 8x32 by 268"), "M is small or symbolic");
   EXPECT_EQ(refusal(product(128, 256, 96), "tiles 8x32 by 268"),
             "its sum of 256 is not longer than 268");
   EXPECT_EQ(refusal(product(128, 773, 96), "tiles 8x32 by 268"),
             "its sum of 773 has no parts of 67 to 268");
-  EXPECT_EQ(refusal(product(8, 768, 96), "tiles 8x32 by 268"),
-            "it has few rows, or their number is only known when it runs");
+  EXPECT_EQ(refusal(product(8, 768, 96), "tiles 8x32 by 268"), "M is small or symbolic");
 }
 
 // Images that exceed L2 are processed in groups that fit, unless rereading the weights costs more.

@@ -50,7 +50,7 @@ TEST(Candidates, RefusalsGiveReasons) {
             "transforms outweigh the products of fewer than 16 channels or outputs; here 8 and 40");
   EXPECT_EQ(verdict_of(decision_for(convolution(64, plain + ", strides = [2, 2]")), "winograd 4x4")
                 .reason,
-            "its windows are not 3x3, or do not move by one");
+            "not a 3x3 window of stride 1");
   EXPECT_TRUE(verdict_of(decision_for(convolution(64, plain, "N")), "winograd 2x2").accepts);
   EXPECT_TRUE(verdict_of(decision_for(R"(graph (x: f32[1, H, 20, 64]@NHWC) {
   w: f32[3, 3, 64, 40]@HWIO = constant f32[3, 3, 64, 40] normal(seed = 1, mean = 0.0, deviation = 0.1)
@@ -63,14 +63,15 @@ TEST(Candidates, RefusalsGiveReasons) {
   codegen::CompileOptions options = cpu_options();
   options.allow_winograd = false;
   EXPECT_EQ(verdict_of(decision_for(convolution(64, plain), options), "winograd 4x4").reason,
-            "it is forbidden: larger errors of rounding");
+            "disabled: larger rounding errors");
   EXPECT_EQ(chosen(decision_for(convolution(64, plain), options)), "tiles 6x16 by 325");
   const Decision product =
       decision_for("graph (a: f32[5, 7], b: f32[7, 3]) {\n  y = matmul(a, b)\n  return y\n}\n");
   EXPECT_EQ(verdict_of(product, "tiles 6x16").reason, "it writes along no loop of 4 or more");
-  EXPECT_EQ(verdict_of(product, "dots 6").reason,
-            "no operand lies along a loop of the sum whose extent is a number of 8 or more, with "
-            "the other alike or constant");
+  EXPECT_EQ(
+      verdict_of(product, "dots 6").reason,
+      "no operand is contiguous along a reduction loop of 8 or more iterations, with the other "
+      "operand contiguous too or constant");
   EXPECT_EQ(chosen(product), "loops");
 }
 
@@ -122,7 +123,7 @@ TEST(Candidates, OffersEachTileShapeOnce) {
   return y
 }
 )");
-  EXPECT_EQ(verdict_of(one_row, "tiles 4x16").reason, "here it is the same as tiles 6x16");
+  EXPECT_EQ(verdict_of(one_row, "tiles 4x16").reason, "identical here to tiles 6x16");
   EXPECT_TRUE(verdict_of(one_row, "tiles 1x64").accepts);
 }
 

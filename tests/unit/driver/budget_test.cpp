@@ -347,7 +347,7 @@ TEST(Budget, KeepsABatchThatIsMixed) {
     return error_summary([&] { require_samples_apart(parse_graph(text, all_ops()), options); });
   };
   EXPECT_EQ(why(splittable("8")), "no error");
-  const std::string mixed = "the batch cannot be split: an operator mixes its samples";
+  const std::string mixed = "gradient accumulation is impossible: an operator mixes samples";
   EXPECT_EQ(why("graph g (x: f32[4, 3]) {\n  y = softmax(x) {axis = 0}\n  return y\n}"), mixed);
   EXPECT_EQ(why("graph g (x: f32[4, 3]) {\n  y = reshape(x) {shape = [3, 4]}\n  return y\n}"),
             mixed);
@@ -357,8 +357,9 @@ TEST(Budget, KeepsABatchThatIsMixed) {
                 "  y = batch_norm(x, s, b, m, v)\n  return y\n}"),
             mixed);
   options.loss.ignore_label = 0;
-  EXPECT_EQ(why(splittable("8")),
-            "the batch cannot be split: its mean loss counts labels of all samples");
+  EXPECT_EQ(
+      why(splittable("8")),
+      "gradient accumulation is impossible: the mean loss depends on the labels of all samples");
 }
 
 std::vector<Datum> step_inputs(const StatefulGraph& step, const std::vector<Tensor>& given) {

@@ -122,7 +122,7 @@ TEST(DeviceTuner, RefusalsGiveReasons) {
   const std::string odd =
       "graph (x: f32[130, 62], w: f32[62, 136]) {\n  y = matmul(x, w)\n  return y\n}\n";
   EXPECT_EQ(said(odd, device_options())["wgmma"],
-            "refuses: no tiles of ours fit its types, extents and strides");
+            "refuses: no generated tile kernel supports its types, extents and strides");
   EXPECT_EQ(said(odd, device_options())["cublaslt"], "chosen: first by the facts; 1 kernel");
   codegen::CompileOptions other = device_options();
   other.device->architecture = "sm_80";

@@ -60,7 +60,7 @@ TEST(Explain, FollowsReplacedNodes) {
   EXPECT_EQ(folded.name, "conv1");
   EXPECT_TRUE(
       std::any_of(folded.steps.begin(), folded.steps.end(), [](const Explanation::Step& step) {
-        return step.pass == "fold-scales" && step.text == "its result takes the place of 'bn1'";
+        return step.pass == "fold-scales" && step.text == "its result replaces 'bn1'";
       }));
   EXPECT_EQ(folded.end_op, "conv");
   EXPECT_EQ(folded.group, "relu1");

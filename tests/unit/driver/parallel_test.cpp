@@ -479,10 +479,10 @@ TEST_F(Parallel, ReportsIndivisibleExtents) {
   TrainerOptions options = options_for("sgd,lr=0.1");
   options.parts = 5;
   EXPECT_EQ(error_summary([&] { trained(kMlp, options); }),
-            "a batch does not come out even in its parts");
+            "the batch size is not a multiple of the number of micro-batches");
   options.parts = 4;
   EXPECT_EQ(error_summary([&] { trained_on(3, kMlp, options); }),
-            "the parts of a batch do not come out even over the ranks");
+            "the number of micro-batches is not a multiple of the number of ranks");
   options.parts = 2;
   options.split = RankSplit::Moments;
   set_optimizer(options.train, "lamb,lr=0.1");
@@ -492,7 +492,7 @@ TEST_F(Parallel, ReportsIndivisibleExtents) {
   options.parts = 1;
   options.tensor_ranks = 2;
   EXPECT_EQ(error_summary([&] { trained_on(3, kBlock, options); }),
-            "the ranks do not come out even in groups that share out tensors");
+            "the number of ranks is not a multiple of the tensor-parallel group size");
   EXPECT_EQ(error_summary([] { parse_mesh("tensor:2", 3); }),
             "another number of ranks was started than shares the work");
   EXPECT_EQ(error_summary([] { parse_mesh("pipeline:2"); }), "ranks cannot share out 'pipeline:2'");

@@ -170,7 +170,7 @@ TEST(QuantizerTest, WeightsOnly) {
   QuantizeRequest request;
   request.scheme = "w4:4";
   const QuantizeResult result = quantize_model(graph, samples, request);
-  EXPECT_EQ(result.nodes[0].skipped, "only weights of matrix products are narrowed");
+  EXPECT_EQ(result.nodes[0].skipped, "weight-only quantization supports matrix products");
   EXPECT_GT(result.nodes[1].signal_db, 15);
   EXPECT_EQ(result.samples, 0U);
 }
@@ -201,7 +201,7 @@ TEST(QuantizerTest, RefusesInvalidOptions) {
   QuantizeRequest request;
   request.skip = {"cc"};
   EXPECT_EQ(error_text([&] { quantize_model(graph, samples, request); }),
-            "--skip: no product is called 'cc'\n  hint      one of c, m");
+            "--skip: no contraction is called 'cc'\n  hint      one of c, m");
   request.skip.clear();
   request.scheme = "int9";
   EXPECT_THROW(quantize_model(graph, samples, request), Error);

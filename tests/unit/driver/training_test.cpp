@@ -317,7 +317,7 @@ TEST_F(Training, RefusesDamagedAndForeignCheckpoints) {
   fs::remove(file);
   EXPECT_EQ(summary(), "there is no checkpoint to resume from");
   options.checkpoint.clear();
-  EXPECT_EQ(summary(), "nothing to resume from");
+  EXPECT_EQ(summary(), "no checkpoint to resume from");
 }
 
 // A full disk: the previous checkpoint stays intact.

@@ -218,7 +218,7 @@ TEST(AITemplate, DescribesWhyTheSumIsNotABias) {
   const Page page = read(read_fixture(kGolden))->describe();
   const auto sums = std::find_if(
       page.sections.begin(), page.sections.end(),
-      [](const Page::Section& section) { return section.heading == "Sums behind convolutions"; });
+      [](const Page::Section& section) { return section.heading == "Sums after convolutions"; });
   ASSERT_NE(sums, page.sections.end());
   ASSERT_EQ(sums->rows.size(), 1u);
   EXPECT_EQ(sums->rows[0].back().text, "stays: 4 axes, not one");

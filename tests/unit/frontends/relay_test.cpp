@@ -332,7 +332,7 @@ TEST(RelayHostile, RefusesTextsWithTheirPosition) {
       {program("  (%x, %x).99999999999999999999\n"), "out of range"},
       {program("  nn.relu(%x) /* ty=Tensor[(2, 3), float33] */\n"), "no element type"},
       {program("  nn.relu(%x) /* ty=Tensor[(2, 3) float32] */\n"), "expected ','"},
-      {program("  nn.relu(%x) /* ty=float32 more */\n"), "goes on behind its type"},
+      {program("  nn.relu(%x) /* ty=float32 more */\n"), "goes on after its type"},
       {program("  nn.relu(%x) /* ty=float32 span=a:b */\n"), "name:line:column"},
       {program("  nn.relu(%x) /* ty=float32 */ /* ty=int8 */\n"), "has two types"},
       {program(

@@ -295,7 +295,7 @@ graph (x: f32[1, 64, 56, 56], w: f32[64, 64, 3, 3]) {
   EXPECT_EQ(said("a"),
             "channels last: saves the time in which 115.6 MB are moved; 'x' is "
             "transposed once (1.6 MB)");
-  EXPECT_EQ(said("b"), "channels last: takes any order, and its neighbours have this one");
+  EXPECT_EQ(said("b"), "channels last: supports any layout, and its neighbours use this one");
   EXPECT_EQ(said("y"), "stays: it counts on the order of axes");
 }
 

@@ -158,8 +158,8 @@ TEST(FoldScalesRemarks, StateTargetOrReason) {
   EXPECT_EQ(said_about(remarks, "p"), "folded into 'c', which it reads");
   EXPECT_EQ(said_about(remarks, "c"), "takes the scale of 'p'");
   EXPECT_EQ(said_about(remarks, "q"),
-            "not folded backwards: exp 'e': it has no weights that could take a scale; "
-            "not folded forwards: tanh 'z': it has no weights that could take a scale");
+            "not folded backwards: exp 'e': it has no weights to fold the scale into; "
+            "not folded forwards: tanh 'z': it has no weights to fold the scale into");
 }
 
 }  // namespace

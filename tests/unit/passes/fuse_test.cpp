@@ -235,10 +235,9 @@ TEST(Fuse, RemarksOnFullRankAdds) {
   })"),
            "", 256, &remarks);
   ASSERT_EQ(remarks.about("y").size(), 1u);
-  EXPECT_EQ(
-      remarks.about("y")[0].text,
-      "joins 'c': epilogue of a contraction, element by element; 'z' has an element for each of "
-      "its own, as a residual has: it is no bias, which has one for each channel");
+  EXPECT_EQ(remarks.about("y")[0].text,
+            "joins 'c': epilogue of a contraction, element by element; 'z' is "
+            "a residual, with one element per result element, not a bias, with one per channel");
   ASSERT_EQ(remarks.about("c").size(), 1u);
   EXPECT_EQ(remarks.about("c")[0].text, "takes 'y' (add): one kernel around this contraction");
 }
@@ -259,7 +258,7 @@ TEST(Fuse, RemarksGiveReasons) {
   EXPECT_EQ(last("m"),
             "not fused with its reader 's': in pieces, more would be computed or read again than "
             "memory is spared");
-  EXPECT_EQ(remarks.about("s")[0].text, "not fused with its reader 'c': its reader stays alone");
+  EXPECT_EQ(remarks.about("s")[0].text, "not fused with its reader 'c': the reader is not fusible");
   EXPECT_EQ(last("s"), "not fused with its reader 'y': other kernels have to run between the two");
   EXPECT_EQ(last("c"), "not fused with its reader 'y': it stays alone");
 }

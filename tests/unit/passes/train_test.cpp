@@ -462,7 +462,7 @@ TEST(Train, ChoosesParametersByPattern) {
   options.parameters = {"scale"};
   EXPECT_EQ(names(options), (std::vector<std::string>{"scale", "train/step"}));
   options.parameters = {"none"};
-  EXPECT_EQ(error_summary([&] { names(options); }), "nothing is left to train");
+  EXPECT_EQ(error_summary([&] { names(options); }), "no parameters to train");
 }
 
 TEST(Train, RefusesUntrainableGraphs) {

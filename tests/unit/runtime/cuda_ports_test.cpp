@@ -240,7 +240,7 @@ TEST_F(CudaPorts, RefusesASecondRunInFlight) {
     for (const auto& ask : std::vector<std::function<void()>>{
              [&] { context.run(); }, [&] { context.context().replay(); },
              [&] { context.context().start({}, {}); }}) {
-      EXPECT_NE(error_text(ask).find("a run of the context is under way"), std::string::npos);
+      EXPECT_NE(error_text(ask).find("a run of the context is in progress"), std::string::npos);
     }
     EXPECT_TRUE(are_equal(expected, context.finished()));
     context.start();  // destroyed with a run in flight
