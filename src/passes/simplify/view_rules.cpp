@@ -110,6 +110,11 @@ ValueId merged_after_transpose(const Match& match) {
   return match.make_reshape(transposed, dims);
 }
 
+Dims without_ones(Dims dims) {
+  std::erase(dims, Dim(1));
+  return dims;
+}
+
 // Axes that are merged before a transpose and split again after it need not be merged: PyTorch's
 // exporter transposes the keys of attention so.
 ValueId transposed_unmerged(const Match& match) {
@@ -118,8 +123,13 @@ ValueId transposed_unmerged(const Match& match) {
   Dims dims;
   for (const Dim& axis : unmerged->perm)
     dims.push_back(match.type("x")->dims[static_cast<std::size_t>(axis.constant())]);
-  if (!(dims == match.root_type().tensor().dims)) return {};
-  return match.make("transpose", {match.value("x")}, {{"perm", unmerged->perm}});
+  const Dims& wanted = match.root_type().tensor().dims;
+  if (!(without_ones(dims) == without_ones(wanted))) return {};
+  const bool is_view = !(dims == wanted);
+  if (is_view && !std::all_of(wanted.begin(), wanted.end(), is_written_down)) return {};
+  const ValueId transposed =
+      match.make("transpose", {match.value("x")}, {{"perm", unmerged->perm}});
+  return is_view ? match.make_reshape(transposed, wanted) : transposed;
 }
 
 bool has_the_same_type(const Match& match) {
