@@ -1,5 +1,6 @@
 # bin/tenon-test (the runner of tests/**/*.test), bin/tenon-verify-passes (passes over random graphs),
-# bin/tenon-mutate-onnx (mutated ONNX models) and bin/tenon-unit-tests (GoogleTest).
+# bin/tenon-mutate-onnx (mutated ONNX models), bin/tenon-sweep-sizes (compilation of many sizes) and
+# bin/tenon-unit-tests (GoogleTest).
 
 find_package(GTest REQUIRED)
 if(TENON_PCH)
@@ -43,10 +44,16 @@ add_executable(tenon-mutate-onnx ${mutate_sources} ${PROJECT_SOURCE_DIR}/tests/v
 target_link_libraries(tenon-mutate-onnx PRIVATE tenon_driver tenon_onnx_schema Threads::Threads)
 tenon_test_program(tenon-mutate-onnx)
 
+file(GLOB sweep_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/sweep_sizes/*.cpp)
+add_executable(tenon-sweep-sizes ${sweep_sources} ${PROJECT_SOURCE_DIR}/tests/mutate_onnx/workers.cpp
+  ${PROJECT_SOURCE_DIR}/tests/verify_passes/thin.cpp)
+target_link_libraries(tenon-sweep-sizes PRIVATE tenon_driver tenon_onnx_schema Threads::Threads)
+tenon_test_program(tenon-sweep-sizes)
+
 file(GLOB_RECURSE unit_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/unit/*.cpp)
 if(unit_sources)
   add_executable(tenon-unit-tests ${unit_sources})
-  target_link_libraries(tenon-unit-tests PRIVATE tenon_api tenon_onnx_schema GTest::gtest GTest::gtest_main)
+  target_link_libraries(tenon-unit-tests PRIVATE tenon_api tenon_onnx_schema GTest::gtest)
   tenon_test_program(tenon-unit-tests)
   if(CMAKE_BUILD_TYPE STREQUAL "Release")
     # Iterates over every weight of a network.

@@ -38,8 +38,15 @@ std::string join_parts(std::initializer_list<TextPart> parts) {
   return text;
 }
 
-Error::Error(std::string summary, ErrorKind kind)
-    : kind_(kind), summary_(std::move(summary)), text_(summary_) {}
+void PlacedError::locate(std::string place) {
+  if (has_place()) return;
+  at_ = std::move(place);
+  compose();
+}
+
+Error::Error(std::string summary, ErrorKind kind) : kind_(kind), summary_(std::move(summary)) {
+  text_ = summary_;
+}
 Error::Error(const Error&) = default;
 Error::Error(Error&&) noexcept = default;
 Error& Error::operator=(const Error&) = default;
@@ -48,6 +55,11 @@ Error::~Error() = default;
 
 Error& Error::set(std::string& field, std::initializer_list<TextPart> parts) {
   field = join_parts(parts);
+  compose();
+  return *this;
+}
+
+void Error::compose() {
   text_ = summary_;
   const std::pair<const char*, const std::string*> lines[] = {
       {"\n  at        ", &at_},
@@ -58,15 +70,27 @@ Error& Error::set(std::string& field, std::initializer_list<TextPart> parts) {
   for (const auto& [label, line] : lines) {
     if (!line->empty()) text_ += label + *line;
   }
-  return *this;
 }
 
 InternalError::InternalError(const char* condition, std::string_view should_hold, const char* file,
                              int line)
-    : text_(
-          concat("internal error: ", should_hold, " (", condition, " at ", file, ":", line, ")")) {}
+    : source_(concat(" (", condition, " at ", file, ":", line, ")")) {
+  const std::size_t end = should_hold.find('\n');
+  summary_ = concat("internal error: ", should_hold.substr(0, end));
+  if (end != std::string_view::npos) add_details(should_hold.substr(end + 1));
+  compose();
+}
 
 InternalError::InternalError(const InternalError&) = default;
 InternalError::~InternalError() = default;
+
+void InternalError::add_details(std::string_view text) {
+  details_ += text;
+  if (!text.ends_with('\n')) details_ += '\n';
+}
+
+void InternalError::compose() {
+  text_ = concat(summary_, source_, at_.empty() ? "" : concat(", at ", at_));
+}
 
 }  // namespace tenon

@@ -68,8 +68,25 @@ template <class... Parts>
   return join_parts({TextPart(parts)...});
 }
 
+/// An error that names its place: a node, a pass, a file.
+class PlacedError : public std::exception {
+ public:
+  bool has_place() const { return !at_.empty(); }
+  const std::string& place() const { return at_; }
+  /// Sets the place, unless a more specific one is set.
+  void locate(std::string place);
+  /// The whole message.
+  const char* what() const noexcept override { return text_.c_str(); }
+
+ protected:
+  virtual void compose() = 0;
+
+  std::string at_, text_;
+};
+
 /// Ends the operation because of invalid input, with the fields what, at, expected, got and hint.
-class Error : public std::exception {
+/// Its message is the summary and a labelled line per field.
+class Error : public PlacedError {
  public:
   explicit Error(std::string summary, ErrorKind kind = ErrorKind::InvalidModel);
   // Out of line, because every throw would inline them.
@@ -98,29 +115,33 @@ class Error : public std::exception {
 
   ErrorKind kind() const { return kind_; }
   const std::string& summary() const { return summary_; }
-  bool has_place() const { return !at_.empty(); }
-  const std::string& place() const { return at_; }
-  /// The whole message: the summary and a labelled line per field.
-  const char* what() const noexcept override { return text_.c_str(); }
 
  private:
+  void compose() override;
   Error& set(std::string& field, std::initializer_list<TextPart> parts);
 
   ErrorKind kind_;
-  std::string summary_, at_, expected_, got_, hint_, text_;
+  std::string summary_, expected_, got_, hint_;
 };
 
-/// Reports a broken invariant in Tenon itself: a bug, never the user's fault.
-class InternalError : public std::exception {
+/// Reports a broken invariant in Tenon itself: a bug, never the user's fault. Its message is one
+/// line (`base/internal_report.h` has the line for the user).
+class InternalError : public PlacedError {
  public:
+  /// Further lines of `should_hold` become the details.
   InternalError(const char* condition, std::string_view should_hold, const char* file, int line);
   InternalError(const InternalError&);
   InternalError& operator=(const InternalError&) = delete;
   ~InternalError() override;
-  const char* what() const noexcept override { return text_.c_str(); }
+
+  /// Material for the report, such as a loop nest; empty if there is none.
+  const std::string& details() const { return details_; }
+  void add_details(std::string_view text);
 
  private:
-  std::string text_;
+  void compose() override;
+
+  std::string summary_, source_, details_;
 };
 
 }  // namespace tenon

@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 
 // Problems of a model, from reading it to the last claim of its document.
 struct Report {
-  std::vector<std::string> problems;
+  std::vector<std::string> problems, warnings;
   Findings findings;
   std::size_t node_count = 0, unknown_types = 0;
   bool is_program = false;
@@ -60,11 +60,13 @@ Json to_json(const std::string& model, const Report& report) {
           {"nodes", report.node_count},
           {"types_known_only_at_run_time", report.unknown_types},
           {"problems", report.problems},
+          {"warnings", report.warnings},
           {"claims", claims},
           {"mismatches", mismatches}};
 }
 
 void print_report(const std::string& model, const Report& report) {
+  for (const std::string& warning : report.warnings) out() << "warning: " << warning << "\n";
   for (const std::string& problem : report.problems) out() << problem << "\n";
   for (const auto& mismatch : report.findings.mismatches()) {
     out() << mismatch.kind << " at " << mismatch.place << "\n  says      " << mismatch.says
@@ -102,7 +104,7 @@ int check(const CheckOptions& options, OutputFormat format) {
     } else if (const LoadedDocument loaded = source.document(); loaded.document) {
       add_document(*loaded.format, *loaded.document, report);
     } else {
-      add_graph(source.graph(), report);
+      add_graph(source.graph(&report.warnings), report);
     }
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::Usage || format == OutputFormat::Table) throw;

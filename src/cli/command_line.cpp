@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "base/internal_report.h"
 #include "base/interrupted.h"
 #include "base/text.h"
 #include "base/version.h"
@@ -796,6 +797,9 @@ int run_command_line(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     err() << "error: out of memory\n  hint      `ulimit -v` shows the limit of this process\n";
     return static_cast<int>(ErrorKind::OutOfMemory);
+  } catch (const InternalError& error) {
+    err() << report(error) << "\n";
+    return static_cast<int>(ErrorKind::Internal);
   } catch (const std::exception& error) {
     err() << error.what() << "\n";
     return static_cast<int>(ErrorKind::Internal);

@@ -78,6 +78,28 @@ std::string extension_for(const TaskList& tasks, const CompileOptions& options) 
   return extension;
 }
 
+// Names the task that runs a kernel first.
+std::string user_of(const TaskList& tasks, std::size_t kernel) {
+  for (const TaskList::Task& task : tasks.tasks) {
+    for (const TaskList::Way& way : task.ways) {
+      if (std::ranges::any_of(way.calls, [&](const auto& call) { return call.kernel == kernel; }))
+        return task.name;
+    }
+  }
+  return tasks.kernels[kernel].name;
+}
+
+void verify_nests(const TaskList& tasks) {
+  for (std::size_t k = 0; k < tasks.kernels.size(); ++k) {
+    try {
+      nests::verify(tasks.kernels[k].nest);
+    } catch (InternalError& error) {
+      error.locate(concat("task '", user_of(tasks, k), "'"));
+      throw;
+    }
+  }
+}
+
 }  // namespace
 
 std::string target_name(const CompileOptions& options) {
@@ -89,10 +111,8 @@ Program compile(const Graph& graph, const CompileOptions& options) {
   try {
     const TaskList tasks = select(graph, options);
     verify(tasks);
-    for (const TaskList::Kernel& kernel : tasks.kernels) {
-      if (!options.device)
-        nests::verify(kernel.nest);  // GPU nests are bound to threads and have other invariants.
-    }
+    // GPU nests are bound to threads and have other invariants.
+    if (!options.device) verify_nests(tasks);
     Program program = assemble(tasks, target_name(options) + extension_for(tasks, options));
     if (options.step_problem != nullptr) {
       const TargetFacts facts =

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/error.h"
 #include "codegen/cuda/select.h"
 #include "codegen/step_problem.h"
 #include "ir/graph.h"
@@ -11,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tenon::codegen {
@@ -63,6 +65,9 @@ struct CompileOptions {
   std::vector<DimBindings> specialised_shapes = {};
   /// Called for each nest. Without a result the cheapest candidate by estimate is used.
   std::function<std::optional<Selection>(const Decision&)> choose = {};
+  /// Called if the nests of a candidate, or of a node as optimised for its target, are unsound,
+  /// with the alternative that takes their place. Without it the error is thrown.
+  std::function<void(const InternalError& error, std::string_view alternative)> on_fallback = {};
   /// Receives all decisions.
   std::vector<Decision>* decisions = nullptr;
   /// Receives the memory-planning problem of the program; no value for programs of several parts or

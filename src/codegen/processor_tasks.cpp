@@ -9,12 +9,14 @@
 #include "nests/split_sums.h"
 #include "nests/tile_and_fuse.h"
 #include "nests/transposed_operand.h"
+#include "nests/verify.h"
 #include "nests/work_shares.h"
 #include "ops/node_label.h"
 #include "target/bf16.h"
 #include "target/fusion_prices.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace tenon::codegen {
 
@@ -194,22 +196,70 @@ class ProcessorTasks : public TaskWriter {
       return;
     }
     ChosenForNode made{sequence, {}, {}};
-    for (NestSequence::Part& part : made.sequence.parts) {
+    const auto choose = [&] {
+      made.kernels =
+          choose_kernels(id, made.sequence, is_constant, made.derived, prepared.footprint);
+    };
+    try {
+      optimise(made.sequence, is_constant);
+      choose();
+    } catch (InternalError& error) {
+      error.locate(graph_.location(id));
+      if (!options_.on_fallback) throw;
+      made = {sequence, {}, {}};
+      choose();
+      options_.on_fallback(error, "the nests that define the node take its place");
+    }
+    prepared.chosen = &chosen_.emplace(std::move(text), std::move(made)).first->second;
+  }
+
+  void optimise(NestSequence& sequence, const std::vector<bool>& is_constant) const {
+    for (NestSequence::Part& part : sequence.parts) {
       nests::drop_casts_of_factors(part.nest);
       nests::split_runs(part.nest, options_.target->facts().vector_bits / 32);
     }
-    split_sums(made.sequence);
+    split_sums(sequence);
     // Winograd reads weights in their given layout.
-    for (NestSequence::Part& part : made.sequence.parts) {
-      part.is_scheduled = is_winograd(made.sequence, part, is_constant);
+    for (NestSequence::Part& part : sequence.parts) {
+      part.is_scheduled = is_winograd(sequence, part, is_constant);
     }
     const TargetFacts& facts = options_.target->facts();
-    transpose_operands(made.sequence, is_constant, facts.line_bytes / 4,
+    transpose_operands(sequence, is_constant, facts.line_bytes / 4,
                        !bf16_instructions(facts).empty());
-    for (NestSequence::Part& part : made.sequence.parts) part.is_scheduled = false;
-    fuse_tiles(made.sequence, is_constant);
-    made.kernels = choose_kernels(id, made.sequence, is_constant, made.derived, prepared.footprint);
-    prepared.chosen = &chosen_.emplace(std::move(text), std::move(made)).first->second;
+    for (NestSequence::Part& part : sequence.parts) part.is_scheduled = false;
+    fuse_tiles(sequence, is_constant);
+  }
+
+  // Makes the nests of a version's candidate. If they are unsound, the cheapest other candidate
+  // replaces it in the version.
+  std::vector<MadeKernel> make_nests(NodeId id, Version& version, Decision& decision,
+                                     std::vector<Candidate>& candidates, NestSequence& sequence,
+                                     std::vector<nests::WinogradWeights>& derived) {
+    const auto buffers = static_cast<std::ptrdiff_t>(sequence.buffers.size()),
+               weights = static_cast<std::ptrdiff_t>(derived.size());
+    std::optional<InternalError> failure;
+    for (;;) {
+      const std::size_t k = version.candidate;
+      try {
+        std::vector<MadeKernel> made = candidates[k].make(sequence, derived);
+        for (const MadeKernel& kernel : made) nests::verify(kernel.part.nest);
+        if (failure) {
+          options_.on_fallback(*failure,
+                               concat("the candidate '", candidates[k].name, "' takes its place"));
+        }
+        return made;
+      } catch (InternalError& error) {
+        error.locate(concat("candidate '", candidates[k].name, "' of ", graph_.location(id)));
+        candidates[k].verdict = decision.candidates[k].verdict = no(error.what());
+        const bool has_other = std::ranges::any_of(
+            candidates, [](const Candidate& other) { return other.verdict.accepts; });
+        if (!options_.on_fallback || !has_other) throw;
+        if (!failure) failure.emplace(error);
+        version.candidate = cheapest(candidates);
+        sequence.buffers.erase(sequence.buffers.begin() + buffers, sequence.buffers.end());
+        derived.erase(derived.begin() + weights, derived.end());
+      }
+    }
   }
 
   std::vector<ChosenKernels> choose_kernels(NodeId id, NestSequence& sequence,
@@ -222,7 +272,7 @@ class ProcessorTasks : public TaskWriter {
     std::vector<ChosenKernels> chosen;
     for (const NestSequence::Part& part : sequence.parts) {
       const KernelWork work{sequence, part, is_constant, options_.allow_winograd};
-      const std::vector<Candidate> candidates = options_.target->candidates(work);
+      std::vector<Candidate> candidates = options_.target->candidates(work);
       ChosenKernels& made = chosen.emplace_back();
       Decision& decision = made.decision;
       decision.node = id;
@@ -241,14 +291,17 @@ class ProcessorTasks : public TaskWriter {
       auto selected = options_.choose ? options_.choose(decision) : std::nullopt;
       decision.selection = selected ? std::move(*selected)
                                     : Selection{{{cheapest(candidates)}}, "least estimated cost"};
-      for (const Version& version : decision.selection.versions) {
+      for (Version& version : decision.selection.versions) {
+        if (!candidates[version.candidate].verdict.accepts)
+          version.candidate = cheapest(candidates);
         // Versions with the same candidate share its nests.
         const auto same = std::find_if(
             made.versions.begin(), made.versions.end(),
             [&](const auto& other) { return other.first.candidate == version.candidate; });
         std::vector<MadeKernel> nests_made =
-            same != made.versions.end() ? same->second
-                                        : candidates[version.candidate].make(sequence, derived);
+            same != made.versions.end()
+                ? same->second
+                : make_nests(id, version, decision, candidates, sequence, derived);
         made.versions.emplace_back(version, std::move(nests_made));
       }
     }

@@ -254,8 +254,12 @@ class Selector {
     }
     try {
       add_kernels(id, prepared(id));
+    } catch (InternalError& error) {
+      error.locate(graph_.location(id));
+      error.add_details(signature_of(graph_, id));
+      throw;
     } catch (Error& error) {
-      if (!error.has_place()) error.at(graph_.location(id));
+      error.locate(graph_.location(id));
       throw;
     }
   }

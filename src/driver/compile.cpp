@@ -1,6 +1,7 @@
 #include "driver/compile.h"
 
 #include "base/error.h"
+#include "base/internal_report.h"
 #include "codegen/cpu/cpu_target.h"
 #include "driver/inputs.h"
 #include "driver/pipeline.h"
@@ -10,7 +11,9 @@
 #include "runtime/processors.h"
 
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
+#include <iostream>
 #include <memory>
 
 namespace tenon {
@@ -30,6 +33,12 @@ void warn(const CompileRequest& request, const Error& error, std::string_view wh
   tell(request, warning_text(error, what));
 }
 
+auto fallback_warning(std::function<void(const std::string&)> tell) {
+  return [tell = std::move(tell)](const InternalError& error, std::string_view alternative) {
+    tell(concat("warning: ", report(error), "\n  ", alternative));
+  };
+}
+
 codegen::CompileOptions options_of(const CompileRequest& request, const Graph& graph) {
   const std::optional<codegen::cuda::Target> device = codegen::cuda::parse_target(request.cpu);
   codegen::CompileOptions options = cpu_options(device ? "native" : request.cpu);
@@ -38,6 +47,8 @@ codegen::CompileOptions options_of(const CompileRequest& request, const Graph& g
     options.device->allows_tf32 = request.precision == "tf32";
     options.device->multiplies_bytes = request.precision == "int8";
   }
+  if (options.on_fallback && request.on_notice)
+    options.on_fallback = fallback_warning(request.on_notice);
   options.allow_winograd = request.allow_winograd;
   options.step_problem = request.step_problem;
   options.states = request.states;
@@ -161,6 +172,9 @@ auto with_choices(Graph graph, const CompileRequest& request, const Use& use) {
 codegen::CompileOptions cpu_options(const std::string& cpu) {
   codegen::CompileOptions options;
   options.target = codegen::cpu::cpu_target(cpu, codegen::user_object_cache());
+  if (std::getenv("TENON_STRICT") == nullptr)
+    options.on_fallback =
+        fallback_warning([](const std::string& text) { std::cerr << text << "\n"; });
   return options;
 }
 

@@ -55,7 +55,8 @@ struct CompileRequest {
   /// Receives the states that kernels may update in place (`codegen::overwritten_states`).
   std::vector<StatePorts>* overwritten = nullptr;
 
-  /// Called with a warning if a tuning cache cannot be used.
+  /// Called with a warning if a tuning cache cannot be used, or if unsound nests are replaced
+  /// (`cpu_options`).
   std::function<void(const std::string& text)> on_notice = {};
   std::function<void(std::size_t done, std::size_t total)> on_kernel_timed = {};
   std::function<void(const TuneReport& report, double seconds)> on_tuned = {};
@@ -83,7 +84,9 @@ TuneReport tune_kernels(const Graph& graph, const CompileRequest& request);
 /// be used. A cache that cannot be written is kept in memory only.
 std::optional<TuningCache> open_tuning_cache(bool writes, const CompileRequest& request);
 
-/// Returns options for graphs after their passes: the cost model's choice on a processor.
+/// Returns options for graphs after their passes: the cost model's choice on a processor. If the
+/// nests of a candidate are unsound, the next candidate takes its place with a warning on the
+/// standard error stream; with TENON_STRICT in the environment (tests), the error is thrown.
 codegen::CompileOptions cpu_options(const std::string& cpu = "native");
 
 }  // namespace tenon

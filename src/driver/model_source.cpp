@@ -220,7 +220,7 @@ Error ModelSource::unrecognised() const {
       .at(name_);
 }
 
-Graph ModelSource::graph() const {
+Graph ModelSource::graph(std::vector<std::string>* warnings) const {
   if (kind_ == Kind::Zoo) return zoo::build(argument_.substr(kZooPrefix.size()));
   if (kind_ == Kind::Random) return random_graph(argument_.substr(kRandomPrefix.size()));
   if (is_program()) {
@@ -237,8 +237,10 @@ Graph ModelSource::graph() const {
   }
   if (looks_like_text_graph(head())) return parse_graph(whole(), all_ops(), name_);
   if (is_text(head())) throw unrecognised();
-  if (kind_ == Kind::Bytes) return onnx::import_onnx(std::as_bytes(std::span(bytes_)), {}, name_);
-  return onnx::import_onnx(argument_);
+  if (kind_ == Kind::Bytes) {
+    return onnx::import_onnx(std::as_bytes(std::span(bytes_)), {}, name_, warnings);
+  }
+  return onnx::import_onnx(argument_, warnings);
 }
 
 }  // namespace tenon

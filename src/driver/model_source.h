@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace tenon {
 
@@ -28,8 +29,8 @@ class ModelSource {
   std::optional<Program> program(bool is_trusted) const;
   /// Returns the document if the file has a foreign format; null otherwise.
   LoadedDocument document() const;
-  /// Throws Error if it is not a model.
-  Graph graph() const;
+  /// Throws Error if it is not a model. `warnings` receives what importers tolerate.
+  Graph graph(std::vector<std::string>* warnings = nullptr) const;
 
  private:
   enum class Kind { Zoo, Random, File, Bytes };

@@ -217,8 +217,8 @@ Graph run_passes(Graph graph, std::span<const Pass> passes, const PipelineOption
   for (const Pass& pass : passes) {
     try {
       graph = runner.run(pass, std::move(graph));
-    } catch (Error& error) {
-      if (!error.has_place()) error.at("pass '", pass.name, "'");
+    } catch (PlacedError& error) {
+      error.locate(concat("pass '", pass.name, "'"));
       throw;
     }
   }

@@ -1,5 +1,6 @@
 #include "embed/call.h"
 
+#include "base/internal_report.h"
 #include "base/interrupted.h"
 #include "base/version.h"
 
@@ -39,6 +40,8 @@ tenon_status fail_with_current() noexcept {
     return fail(static_cast<tenon_status>(error.kind()), error.what());
   } catch (const std::bad_alloc&) {
     return fail(TENON_OUT_OF_MEMORY, kNoMemory);
+  } catch (const InternalError& error) {
+    return fail(TENON_INTERNAL, report(error).c_str());
   } catch (const std::exception& error) {
     return fail(TENON_INTERNAL, error.what());
   } catch (...) {

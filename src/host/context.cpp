@@ -127,8 +127,8 @@ void HostContext::State::run_operator(std::uint32_t number) {
     }
     results =
         reference::evaluate_op(*ready.op, attributes, operands, ready.layouts, wanted, options);
-  } catch (Error& error) {
-    if (!error.has_place()) error.at(described.where);
+  } catch (PlacedError& error) {
+    error.locate(described.where);
     throw;
   } catch (const std::bad_alloc&) {
     throw Error("no memory to compute a value", ErrorKind::OutOfMemory).at(described.where);

@@ -120,10 +120,8 @@ NodeId Graph::add_node(NewNode node, NodeId before) {
     std::vector<std::string> names = wanted_results(op, node.results);
     inferred = infer_results(*this, op, made.operands, made.attrs, made.bodies, names.size());
     made.results = name_results(op, std::move(names));
-  } catch (Error& error) {
-    if (!error.has_place()) {
-      error.at(node_location(op, made.name.empty() ? first_name(node.results) : made.name));
-    }
+  } catch (PlacedError& error) {
+    error.locate(node_location(op, made.name.empty() ? first_name(node.results) : made.name));
     throw;
   }
   // Commit point: the graph is unchanged before this line, and no check fails after it.

@@ -197,8 +197,8 @@ void Graph::infer(NodeId id) {
     store_inferred(
         id, infer_results(*this, *changed.op, changed.operands, changed.attrs, changed.bodies,
                           inferred_count(*changed.op, changed.results.size())));
-  } catch (Error& error) {
-    if (!error.has_place()) error.at(location(id));
+  } catch (PlacedError& error) {
+    error.locate(location(id));
     throw;
   }
 }

@@ -1,6 +1,7 @@
 #include "nests/access_map.h"
 
 #include <algorithm>
+#include <iterator>
 #include <unordered_set>
 
 namespace tenon::nests {
@@ -73,15 +74,54 @@ std::optional<AffineDim> sum(AffineDim a, const AffineDim& b) {
   return a;
 }
 
-// A limit (a min b) bounds the loop by both operands.
+// Affine upper bounds of a scalar.
+struct UpperBounds {
+  std::vector<AffineDim> bounds;
+  bool is_exact = false;  // The scalar equals the least of them.
+};
+
+UpperBounds upper_bounds(const LoopNest& nest, const Scalar& scalar) {
+  if (auto affine = affine_dim_of(nest, scalar)) return {{std::move(*affine)}, true};
+  if (scalar->kind != ScalarKind::Binary) return {};
+  const BinaryOp op = scalar->binary;
+  if (op != BinaryOp::Minimum && op != BinaryOp::Add && op != BinaryOp::Subtract) return {};
+  UpperBounds a = upper_bounds(nest, scalar->args[0]);
+  if (op == BinaryOp::Subtract) {  // The negation of a minimum has no affine upper bound.
+    auto subtrahend = affine_dim_of(nest, scalar->args[1]);
+    if (subtrahend) subtrahend = scaled(std::move(*subtrahend), -1);
+    if (!subtrahend) return {};
+    UpperBounds made{{}, a.is_exact};
+    for (AffineDim& bound : a.bounds) {
+      if (auto difference = sum(std::move(bound), *subtrahend))
+        made.bounds.push_back(std::move(*difference));
+      else
+        made.is_exact = false;
+    }
+    return made;
+  }
+  const UpperBounds b = upper_bounds(nest, scalar->args[1]);
+  a.is_exact &= b.is_exact;
+  if (op == BinaryOp::Minimum) {
+    a.bounds.insert(a.bounds.end(), b.bounds.begin(), b.bounds.end());
+    return a;
+  }
+  UpperBounds sums{{}, a.is_exact};
+  for (const AffineDim& x : a.bounds) {
+    for (const AffineDim& y : b.bounds) {
+      if (auto both = sum(x, y))
+        sums.bounds.push_back(std::move(*both));
+      else
+        sums.is_exact = false;
+    }
+  }
+  return sums;
+}
+
 std::vector<AffineDim> limits_of(const LoopNest& nest, const Statement& loop) {
   std::vector<AffineDim> limits{{{}, loop.extent}};
   if (!loop.limit.is_defined()) return limits;
-  const bool is_min =
-      loop.limit->kind == ScalarKind::Binary && loop.limit->binary == BinaryOp::Minimum;
-  for (const Scalar& part : is_min ? loop.limit->args : std::vector<Scalar>{loop.limit}) {
-    if (const auto affine = affine_dim_of(nest, part)) limits.push_back(*affine);
-  }
+  UpperBounds limit = upper_bounds(nest, loop.limit);
+  std::ranges::move(limit.bounds, std::back_inserter(limits));
   return limits;
 }
 
@@ -172,6 +212,25 @@ std::optional<Dim> least(const AffineDim& value, const std::vector<const Stateme
     least = least + Dim(step) * ((*found)->extent - Dim(1));
   }
   return least;
+}
+
+bool never_runs(const LoopNest& nest, const Statement& loop,
+                const std::vector<const Statement*>& loops) {
+  return std::ranges::any_of(limits_of(nest, loop), [&](const AffineDim& limit) {
+    const auto most = greatest(nest, limit, loops);
+    return most && provably_at_most(*most, Dim(0));
+  });
+}
+
+bool always_runs(const LoopNest& nest, const Statement& loop,
+                 const std::vector<const Statement*>& loops) {
+  UpperBounds limit{{}, true};
+  if (loop.limit.is_defined()) limit = upper_bounds(nest, loop.limit);
+  limit.bounds.push_back({{}, loop.extent});
+  return limit.is_exact && std::ranges::all_of(limit.bounds, [&](const AffineDim& bound) {
+           const auto fewest = least(bound, loops);
+           return fewest && provably_at_most(Dim(1), *fewest);
+         });
 }
 
 }  // namespace tenon::nests

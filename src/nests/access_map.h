@@ -36,10 +36,17 @@ std::optional<AffineDim> affine_dim_of(const LoopNest& nest, const Scalar& scala
 std::optional<AffineDim> place_of(const LoopNest& nest, const ElementAccess& access);
 
 /// Returns the maximum and minimum over all iterations of `loops`, which must include every loop of
-/// the value. Limits of the form (width min (count - first)) are taken into account. No value if
+/// the value. Limits that are affine, or minima of such, are taken into account. No value if
 /// unknown.
 std::optional<Dim> greatest(const LoopNest& nest, const AffineDim& value,
                             const std::vector<const Statement*>& loops);
 std::optional<Dim> least(const AffineDim& value, const std::vector<const Statement*>& loops);
+
+/// Return whether a loop provably has no iteration, or at least one, in every iteration of `loops`,
+/// its enclosing loops.
+bool never_runs(const LoopNest& nest, const Statement& loop,
+                const std::vector<const Statement*>& loops);
+bool always_runs(const LoopNest& nest, const Statement& loop,
+                 const std::vector<const Statement*>& loops);
 
 }  // namespace tenon::nests

@@ -299,7 +299,15 @@ class FusedNestBuilder {
     std::size_t cuttable;  // Number of leading axes that are equal in view and buffer.
   };
 
-  // Returns the buffers that the part writes, each element once over all its loops; empty
+  // Returns whether the block stores to the buffer, as the parts of a concat may in several nests.
+  static bool is_written(const Block& block, std::size_t buffer) {
+    return std::ranges::any_of(block, [&](const Statement& statement) {
+      return (statement.kind == Statement::Kind::Store && statement.id == buffer) ||
+             is_written(statement.body, buffer);
+    });
+  }
+
+  // Returns the buffers that the part alone writes, each element once over all its loops; empty
   // otherwise.
   std::vector<Handed> handed_by(Kept& kept) const {
     std::vector<Handed> handed;
@@ -312,7 +320,7 @@ class FusedNestBuilder {
       is_plain &= statement.kind != Statement::Kind::Update;
       const bool is_given = statement.id < sequence_.buffers.size();
       if (statement.kind != Statement::Kind::Store || !is_given) return;
-      is_plain &= is_between(statement.id);
+      is_plain &= is_between(statement.id) && !is_written(stages_, statement.id);
       const Dims& dims = sequence_.buffers[statement.id].dims;
       std::size_t cuttable = 0;
       while (cuttable < dims.size() && cuttable < statement.view.size() &&

@@ -9,6 +9,11 @@ Scalar make(ScalarNode node) { return Scalar(std::make_shared<const ScalarNode>(
 
 bool is_number(const Scalar& scalar) { return scalar->kind == ScalarKind::Integer; }
 
+bool is_same(const Scalar& a, const Scalar& b) {
+  const bool is_leaf = a->kind == ScalarKind::Loop || a->kind == ScalarKind::Extent;
+  return &a.node() == &b.node() || (is_leaf && a->kind == b->kind && a->id == b->id);
+}
+
 }  // namespace
 
 Scalar integer_scalar(std::int64_t value) {
@@ -90,6 +95,8 @@ Scalar binary_scalar(BinaryOp op, DType dtype, Scalar a, Scalar b) {
       return a;
     }
     if (op == BinaryOp::Modulo && is_integer(b, 1)) return integer_scalar(0);
+    if (op == BinaryOp::Subtract && is_same(a, b)) return integer_scalar(0);
+    if (op == BinaryOp::Minimum && is_same(a, b)) return a;
     if (is_number(a) && is_number(b)) {
       std::int64_t result = 0;
       if (op == BinaryOp::Add && !__builtin_add_overflow(a->integer, b->integer, &result))
@@ -100,6 +107,7 @@ Scalar binary_scalar(BinaryOp op, DType dtype, Scalar a, Scalar b) {
       if (op == BinaryOp::Multiply && !__builtin_mul_overflow(a->integer, b->integer, &result)) {
         return integer_scalar(result);
       }
+      if (op == BinaryOp::Minimum) return a->integer < b->integer ? a : b;
     }
   }
   ScalarNode node;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <unordered_map>
 #include <unordered_set>
 
 namespace tenon::nests {
@@ -214,9 +215,41 @@ class Elements {
  private:
   const std::string& name(std::size_t buffer) const { return nest_.buffers[buffer].name; }
 
-  static bool never_runs(const ElementAccess& access) {
-    return std::ranges::any_of(access.loops,
-                               [](const Statement* loop) { return loop->extent == Dim(0); });
+  enum class Trips : std::uint8_t { None, Unknown, Some };
+
+  // `depth`: the index of the loop among those around the access.
+  Trips trips(const ElementAccess& access, std::size_t depth) {
+    const Statement* loop = access.loops[depth];
+    const auto [known, is_new] = trips_.try_emplace(loop, Trips::Unknown);
+    if (!is_new) return known->second;
+    const std::vector<const Statement*> around(
+        access.loops.begin(), access.loops.begin() + static_cast<std::ptrdiff_t>(depth));
+    if (nests::never_runs(nest_, *loop, around)) {
+      known->second = Trips::None;
+    } else if (always_runs(nest_, *loop, around)) {
+      known->second = Trips::Some;
+    }
+    return known->second;
+  }
+
+  bool never_runs(const ElementAccess& access) {
+    for (std::size_t depth = 0; depth < access.loops.size(); ++depth) {
+      if (trips(access, depth) == Trips::None) return true;
+    }
+    return false;
+  }
+
+  // Returns whether a loop that does not determine the index may exclude some of its values: a
+  // condition, such as `for if in 0..(1 min (5 - i))`.
+  bool is_conditional(const ElementAccess& access, const AffineDim& index) {
+    for (std::size_t depth = 0; depth < access.loops.size(); ++depth) {
+      const Statement& loop = *access.loops[depth];
+      if (!loop.limit.is_defined() || index.steps.contains(loop.id)) continue;
+      const bool is_dependent = std::ranges::any_of(
+          index.steps, [&](const auto& step) { return depends_on(loop.limit, step.first); });
+      if (is_dependent && trips(access, depth) != Trips::Some) return true;
+    }
+    return false;
   }
 
   void check_bounds(const ElementAccess& access) {
@@ -225,7 +258,7 @@ class Elements {
     if (is_checked || never_runs(access)) return;
     for (std::size_t axis = 0; axis < access.view->size(); ++axis) {
       const auto index = affine_dim_of(nest_, access.indices[axis]);
-      if (!index) continue;
+      if (!index || is_conditional(access, *index)) continue;
       const Dim& extent = (*access.view)[axis];
       const auto last = greatest(nest_, *index, access.loops), first = least(*index, access.loops);
       if (last && provably_at_most(extent, *last)) {
@@ -363,6 +396,7 @@ class Elements {
   const LoopNest& nest_;
   std::vector<std::string>& faults_;
   const std::vector<ElementAccess> all_;
+  std::unordered_map<const Statement*, Trips> trips_;
 };
 
 }  // namespace

@@ -283,11 +283,12 @@ namespace {
 // every extent.
 class UsualArithmetic : public DimArithmetic<double> {
  public:
-  explicit UsualArithmetic(const SymbolRanges& symbols) : symbols_(symbols) {}
+  UsualArithmetic(const SymbolRanges& symbols, std::int64_t usual)
+      : symbols_(symbols), usual_(usual) {}
   double number(std::int64_t value) override { return static_cast<double>(value); }
   double symbol(const std::string& name) override {
     const Range range = symbols_.find(name)->second;
-    return static_cast<double>(std::clamp(kUsualExtent, range.lo, range.hi));
+    return static_cast<double>(std::clamp(usual_, range.lo, range.hi));
   }
   double add(double a, double b) override { return a + b; }
   double multiply(double a, double b) override { return a * b; }
@@ -297,6 +298,7 @@ class UsualArithmetic : public DimArithmetic<double> {
 
  private:
   const SymbolRanges& symbols_;
+  std::int64_t usual_;
 };
 
 }  // namespace
@@ -305,8 +307,19 @@ double size_hint(const Dim& dim) {
   if (dim.is_constant()) return static_cast<double>(dim.constant());
   SymbolRanges symbols;
   dim.collect_symbols(symbols);
-  UsualArithmetic arithmetic(symbols);
-  return fold(tree_of(dim), arithmetic);
+  const DimTree tree = tree_of(dim);
+  const auto value = [&](std::int64_t usual) {
+    UsualArithmetic arithmetic(symbols, usual);
+    return fold(tree, arithmetic);
+  };
+  const double first = value(kUsualExtent);
+  if (first > 0) return first;
+  // A window needs a longer input than usual, such as the samples of a recording.
+  for (std::int64_t usual = kUsualExtent; usual < kMaxExtent / 2; usual *= 2) {
+    const double longer = value(usual * 2);
+    if (longer >= static_cast<double>(kUsualExtent)) return longer;
+  }
+  return 0;
 }
 
 double least_value(const Dim& dim) {
@@ -334,8 +347,8 @@ NodeAccess access_of(const Graph& graph, NodeId id) {
     access.covers =
         access.role == Role::Move && access.reads_once && reads_every_element(graph, node, access);
     return access;
-  } catch (Error& error) {  // an extent that is too large
-    if (!error.has_place()) error.at(graph.location(id));
+  } catch (PlacedError& error) {  // an extent that is too large
+    error.locate(graph.location(id));
     throw;
   }
 }

@@ -63,8 +63,8 @@ std::vector<Var> operand_gradients(Builder& builder, NodeId id, std::vector<Var>
   Gradient rule(builder, graph, id, std::move(upstream), differentiate);
   try {
     op.gradient(complete_attributes(graph, id), rule);
-  } catch (Error& error) {
-    if (!error.has_place()) error.at(graph.location(id));
+  } catch (PlacedError& error) {
+    error.locate(graph.location(id));
     throw;
   }
   return rule.gradients();

@@ -205,8 +205,8 @@ std::vector<Datum> run_node(const Graph& graph, NodeId id,
   try {
     return run_op(*node.op, substitute(node.attrs, symbols), operands, layouts, wanted, node.bodies,
                   symbols, options);
-  } catch (Error& error) {
-    if (!error.has_place()) error.at(graph.location(id));
+  } catch (PlacedError& error) {
+    error.locate(graph.location(id));
     throw;
   } catch (const std::bad_alloc&) {
     const ValueId result = node.results.front();

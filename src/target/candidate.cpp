@@ -5,6 +5,7 @@
 #include "nests/index_map.h"
 
 #include <map>
+#include <optional>
 #include <set>
 
 namespace tenon {
@@ -34,13 +35,13 @@ std::vector<bool> may_pack(const NestSequence::Part& part, const std::vector<boo
 }
 
 std::size_t cheapest(const std::vector<Candidate>& candidates) {
-  std::size_t best = candidates.size() - 1;
+  std::optional<std::size_t> best;
   for (std::size_t k = 0; k < candidates.size(); ++k) {
-    const Verdict &verdict = candidates[k].verdict, &least = candidates[best].verdict;
-    const bool is_earlier = verdict.cost == least.cost && k < best;
-    if (verdict.accepts && (verdict.cost < least.cost || is_earlier)) best = k;
+    const Verdict& verdict = candidates[k].verdict;
+    if (verdict.accepts && (!best || verdict.cost < candidates[*best].verdict.cost)) best = k;
   }
-  return best;
+  TENON_ASSERT(best, "a candidate accepts");
+  return *best;
 }
 
 std::string canonical_text(const KernelWork& work) {

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "judge.h"
+#include "strict.h"
 #include "workers.h"
 
 #include <filesystem>
@@ -145,6 +146,7 @@ int main_with(int argc, char** argv) {
 }  // namespace tenon::testing
 
 int main(int argc, char** argv) {
+  tenon::testing::be_strict();
   try {
     return tenon::testing::main_with(argc, argv);
   } catch (const tenon::Error& error) {

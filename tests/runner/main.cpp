@@ -10,6 +10,7 @@
 #include "ir/text.h"
 #include "ops/registry.h"
 #include "random_gradients.h"
+#include "strict.h"
 #include "test_file.h"
 
 #include <algorithm>
@@ -132,6 +133,7 @@ std::optional<std::uint64_t> number_behind(const std::string& word, const std::s
 }  // namespace
 
 int main(int argc, char** argv) {
+  tenon::testing::be_strict();
   tenon::testing::Settings settings;
   for (int k = 1; k < argc; ++k) {
     const std::string word = argv[k];

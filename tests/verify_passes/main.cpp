@@ -14,6 +14,7 @@
 #include "driver/pipeline.h"
 #include "driver/random_graph/random_graph.h"
 #include "driver/zoo/zoo.h"
+#include "strict.h"
 #include "target/gpu_facts.h"
 #include "thin.h"
 
@@ -283,6 +284,7 @@ void limit_memory() {
 int main(int argc, char** argv) {
   for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT})
     std::signal(signal, tenon::report_crash);
+  tenon::testing::be_strict();
   tenon::Settings settings;
   for (int k = 1; k < argc; ++k) {
     const std::vector<std::string> parts = tenon::split(argv[k], '=');

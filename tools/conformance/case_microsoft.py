@@ -154,6 +154,22 @@ def grouped():
     yield microsoft_case("rotary_embedding_offset", "RotaryEmbedding", dict({"x": real(g, 2, 2, 3, 16), "at": np.array([2], np.int64)}, **caches))
 
 
+def quantized_lstm():
+    """DynamicQuantizeLSTM: weights transposed, a scale per direction or per column."""
+    g = rng("microsoft quantized lstm")
+    for name, direction, count, columns in (("", "forward", 1, ()), ("_bidirectional", "bidirectional", 2, ()),
+                                            ("_columns", "reverse", 1, (20,))):
+        def signed(*shape):
+            return g.randint(-127, 128, shape).astype(np.int8)
+
+        scales = [(0.003 + 0.002 * g.rand(count, *columns)).astype(np.float32) for _ in range(2)]
+        zeros = [np.zeros((count, *columns), np.int8)] * 2
+        constants = {"w": signed(count, 4, 20), "r": signed(count, 5, 20), "b": real(g, count, 40, scale=0.3),
+                     "ws": scales[0], "wz": zeros[0], "rs": scales[1], "rz": zeros[1]}
+        yield microsoft_case("dynamic_quantize_lstm" + name, "DynamicQuantizeLSTM", {"x": real(g, 3, 1, 4)}, {"y": F, "h": F, "c": F},
+                             constants, ["x", "w", "r", "b", "", "", "", "", "ws", "wz", "rs", "rz"], direction=direction, hidden_size=5)
+
+
 def quantized():
     g = rng("microsoft quantized")
 
@@ -199,6 +215,7 @@ def quantized():
                          dict(sizes, b=flat, c=real(g, 5)), ["a", "b", "as", "bs", "az", "bz", "c"])
     yield microsoft_case("dynamic_quantize_matmul", "DynamicQuantizeMatMul", {"a": real(g, 3, 8)}, {"y": F},
                          {"b": flat, "bs": scale(0.01), "bz": zero(3, np.int8), "c": real(g, 5)}, ["a", "b", "bs", "bz", "c"])
+    yield from quantized_lstm()
     yield microsoft_case("qattention", "QAttention", {"x": byte(2, 3, 8), "m": np.array([2, 3], np.int32)}, {"y": F},
                          {"w": signed(8, 24), "b": real(g, 24), "xs": scale(0.02), "ws": scale(0.01), "xz": zero(128), "wz": zero(0, np.int8)},
                          ["x", "w", "b", "xs", "ws", "m", "xz", "wz"], num_heads=2)

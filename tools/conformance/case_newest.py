@@ -154,6 +154,54 @@ def late_types():
                {"row": row, "shape": shape}, [np.concatenate([(a < b).astype(np.float32), b], 1), a.astype(bool)])
 
 
+def late_ranks_of_recurrence():
+    """torch.squeeze(x, 0) becomes an If whose branches give two ranks; the recurrent operators fix the rank."""
+    generator = rng("late recurrence")
+    any_type = helper.make_empty_tensor_value_info
+    squeezed = helper.make_graph([helper.make_node("Squeeze", ["x", "zero"], ["flat"])], "squeezed", [], [any_type("flat")])
+    same = helper.make_graph([helper.make_node("Identity", ["x"], ["whole"])], "same", [], [any_type("whole")])
+    first = [helper.make_node("Shape", ["x"], ["extents"]), helper.make_node("Gather", ["extents", "first"], ["count"]),
+             helper.make_node("Equal", ["count", "one"], ["is_one"]),
+             helper.make_node("If", ["is_one"], ["steps"], then_branch=squeezed, else_branch=same)]
+    for op, gates in (("LSTM", 4), ("GRU", 3), ("RNN", 1)):
+        x = real(generator, 1, 3, 2, 4)
+        constants = {"zero": np.array([0], np.int64), "first": np.array(0, np.int64), "one": np.array(1, np.int64),
+                     "w": real(generator, 1, gates * 5, 4, scale=0.4), "r": real(generator, 1, gates * 5, 5, scale=0.4)}
+        node = helper.make_node(op, ["steps", "w", "r"], ["y", "h"], hidden_size=5)
+        values = {"y": F, "h": F}
+        model = model_of(first + [node], {"x": x}, values, constants)
+        # With a fixed extent the importer would know the branch.
+        model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "N"
+        yield Case(f"{op.lower()}_late_rank", model, {"x": x})
+
+
+def late_zero_points():
+    """Dynamic quantization: the zero point of the left operand is known only in the run."""
+    g = rng("late zero points")
+
+    def case(name, op, x, weights, zero, **attrs):
+        constants = {"w": weights, **({} if zero is None else {"wz": zero})}
+        nodes = [helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]),
+                 helper.make_node(op, ["q", "w", "z"] + ([] if zero is None else ["wz"]), ["sums"], **attrs),
+                 helper.make_node("Cast", ["sums"], ["real"], to=F), helper.make_node("Mul", ["real", "s"], ["y"])]
+        return Case("late_zero_point_" + name, model_of(nodes, {"x": x}, {"y": F, "z": TensorProto.UINT8}, constants), {"x": x})
+
+    def bytes_of(*shape):
+        return g.randint(0, 256, shape).astype(np.uint8)
+
+    def signed(*shape):
+        return g.randint(-127, 128, shape).astype(np.int8)
+
+    zero = np.array(113, np.uint8)
+    yield case("matmul", "MatMulInteger", real(g, 2, 3, 16), bytes_of(16, 8), zero)
+    yield case("matmul_row", "MatMulInteger", real(g, 16), signed(16, 8), None)
+    yield case("matmul_columns", "MatMulInteger", real(g, 3, 16), signed(16, 8), signed(8))
+    yield case("conv", "ConvInteger", real(g, 1, 4, 7, 6), bytes_of(8, 4, 3, 3), zero, pads=[1, 0, 2, 1], strides=[2, 1], dilations=[1, 2])
+    yield case("conv_groups", "ConvInteger", real(g, 1, 4, 7, 6), signed(8, 2, 3, 3), np.array(0, np.int8), pads=[1, 1, 1, 1], group=2)
+    yield case("conv_groups_zero", "ConvInteger", real(g, 1, 4, 7, 6), bytes_of(8, 2, 3, 3), zero, pads=[1, 1, 1, 1], group=2)
+    yield case("conv_same", "ConvInteger", real(g, 1, 4, 9), bytes_of(6, 4, 3), zero, auto_pad="SAME_UPPER", strides=[2])
+
+
 def geglu():
     generator = rng("geglu")
     a, b = real(generator, 3, 4), real(generator, 3, 4)
@@ -200,5 +248,6 @@ def images():
 
 
 def cases():
-    for family in (swiglu, geglu, flex_attention, inverse_dft, known_branch, late_types, images):
+    for family in (swiglu, geglu, flex_attention, inverse_dft, known_branch, late_types,
+                   late_ranks_of_recurrence, late_zero_points, images):
         yield from family()

@@ -190,14 +190,16 @@ unsigned lanes_of(const LoopNest& nest) {
   return static_cast<unsigned>(kVectorBytes / widest_bytes(nest));
 }
 
-void mark_parallel(Block& block, double positions) {
+// Binds perfectly nested loops to threads, from the outermost; `positions`: the known product of
+// the extents of the enclosing loops, absent for the outermost loop.
+void mark_parallel(Block& block, std::optional<double> positions = std::nullopt) {
   if (block.size() != 1 || block.front().kind != Statement::Kind::Loop ||
       !block.front().is_independent)
     return;
   Statement& loop = block.front();
   const double count = trips(loop.extent);
   if (loop.loop == LoopKind::Vector) {
-    if (positions == 1 && count > static_cast<double>(nests::kVectorBlock))
+    if (!positions && count > static_cast<double>(nests::kVectorBlock))
       loop.loop = LoopKind::ParallelVector;
     return;
   }
@@ -205,9 +207,8 @@ void mark_parallel(Block& block, double positions) {
   // Parallelizes further loops until there are enough balanced work items, each with enough work. A
   // symbolic extent often is a batch of one.
   const double inside = Cost::of(loop.body, std::nullopt, 1);
-  const double sure = loop.extent.is_constant() ? count : 1;
-  if (positions * sure < kEnoughItems && inside > kMinItemCost)
-    mark_parallel(loop.body, positions * sure);
+  const double sure = positions.value_or(1) * (loop.extent.is_constant() ? count : 1);
+  if (sure < kEnoughItems && inside > kMinItemCost) mark_parallel(loop.body, sure);
 }
 
 }  // namespace
@@ -222,7 +223,7 @@ double schedule(LoopNest& nest, const LoopShape& shape) {
   const unsigned lanes = lanes_of(nest);
   const Choice choice = best(nest.body, lanes, shape.along);
   mark_vectors(nest.body, {choice.loops.begin(), choice.loops.end()}, lanes, shape.interleave);
-  mark_parallel(nest.body, 1);
+  mark_parallel(nest.body);
   return choice.cost;
 }
 

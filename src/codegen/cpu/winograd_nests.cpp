@@ -8,6 +8,7 @@
 #include "ops/access.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <unordered_map>
@@ -267,15 +268,22 @@ class Nests {
     const std::size_t id = nest().new_loop("t");
     const Tile at = tile(id);
     const std::int64_t edge = w_.edge();
-    // Distance of the tile from the nearest image edge; negative if it overlaps the edge.
     const Scalar row = plus(at.row, w_.first_row), column = plus(at.column, w_.first_column);
     const std::int64_t row_reach = (edge - 1) * w_.row_step + 1,
                        column_reach = (edge - 1) * w_.column_step + 1;
-    const Scalar distance =
-        least(least(row, minus(plus(nest().extent(w_.image_rows), -row_reach), row)),
-              least(column, minus(plus(nest().extent(w_.image_columns), -column_reach), column)));
+    const std::array<Scalar, 4> distances = {
+        row, minus(plus(nest().extent(w_.image_rows), -row_reach), row), column,
+        minus(plus(nest().extent(w_.image_columns), -column_reach), column)};
     // With few tiles most overlap an edge, and a separate interior path only costs compile time.
-    if (w_.tiles_hint() < kManyTiles) return tile_loop(id, {image_tile(at, false)});
+    const bool always_overlaps = std::ranges::any_of(distances, [](const Scalar& distance) {
+      return distance->kind == ScalarKind::Integer && distance->integer < 0;
+    });
+    if (w_.tiles_hint() < kManyTiles || always_overlaps)
+      return tile_loop(id, {image_tile(at, false)});
+    // Distance of the tile from the nearest image edge; negative if it overlaps the edge.
+    const Scalar distance =
+        least(least(distances[0], distances[1]), least(distances[2], distances[3]));
+    if (distance->kind == ScalarKind::Integer) return tile_loop(id, {image_tile(at, true)});
     return tile_loop(id, {only_if(plus(distance, 1), {image_tile(at, true)}),
                           only_if(minus(integer_scalar(0), distance), {image_tile(at, false)})});
   }

@@ -130,6 +130,7 @@ KernelTimer::Prepared& KernelTimer::prepared(std::size_t candidate) {
   codegen::CompileOptions options = settings_.compile;
   std::vector<codegen::Decision> decisions;
   options.decisions = &decisions;
+  options.on_fallback = {};  // The candidate itself is timed, or none.
   options.choose = [&](const codegen::Decision& asked) -> std::optional<codegen::Selection> {
     if (asked.work != work_) return std::nullopt;
     return codegen::Selection{{{candidate}}, "timed"};
@@ -202,6 +203,15 @@ std::map<std::size_t, KernelTimer::Measure> KernelTimer::measure(
       if (is_interrupted && is_interrupted()) return measures;
       const std::size_t next = waiting.front();
       waiting.erase(waiting.begin());
+      const auto has_other = [&] {
+        return !waiting.empty() || !group.empty() ||
+               std::ranges::any_of(
+                   measures, [](const auto& each) { return std::isfinite(each.second.seconds); });
+      };
+      const auto drop = [&] {
+        measures[next] = {std::numeric_limits<double>::infinity(), 1};
+        prepared_.erase(next);
+      };
       try {
         Prepared& ready = prepared(next);
         prepare(ready, symbol, at);
@@ -210,13 +220,13 @@ std::map<std::size_t, KernelTimer::Measure> KernelTimer::measure(
       } catch (const Error&) {
         // A library may not support the operation; an error is reported only if no other candidate
         // does.
-        const bool has_other = !waiting.empty() || !group.empty() ||
-                               std::ranges::any_of(measures, [](const auto& each) {
-                                 return std::isfinite(each.second.seconds);
-                               });
-        if (!is_for_device() || !has_other) throw;
-        measures[next] = {std::numeric_limits<double>::infinity(), 1};
-        prepared_.erase(next);
+        if (!is_for_device() || !has_other()) throw;
+        drop();
+      } catch (const InternalError& error) {
+        const auto& on_fallback = settings_.compile.on_fallback;
+        if (!on_fallback || !has_other()) throw;
+        on_fallback(error, "it is not timed");
+        drop();
       }
     }
     for (int round = 0; round < kMostRuns; ++round) {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "frontends/onnx/import_node.h"
+#include "tenon/builder.h"
 
 namespace tenon::onnx {
 
@@ -8,6 +8,16 @@ namespace tenon::onnx {
 struct DynamicBytes {
   Var values, scale, zero_point;
 };
-DynamicBytes dynamically_quantized(NodeImport& node, Var x);
+DynamicBytes dynamically_quantized(Var x);
+
+/// Bytes with a scale and an optional zero point, for the whole matrix or for each column.
+struct QuantizedWeights {
+  Var values, scale, zero_point;
+};
+/// Multiplies x, quantized by its own range, with a matrix [K, N] of bytes; returns floats.
+Var dynamic_product(Var x, const QuantizedWeights& weights);
+
+/// Returns the i32 product of bytes without their zero points, which may be invalid, as floats.
+Var integer_product(Var a, Var a_zero_point, Var b, Var b_zero_point);
 
 }  // namespace tenon::onnx

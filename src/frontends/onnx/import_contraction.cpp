@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "frontends/onnx/byte_contraction.h"
 #include "frontends/onnx/import_node.h"
 #include "frontends/onnx/window_attrs.h"
 
@@ -135,11 +136,13 @@ Quantized right_matrix(const NodeImport& node, std::size_t value, std::size_t ze
 }
 
 void import_matmul_integer(NodeImport& node) {
+  if (const std::optional<Var> y = integer_matmul(node)) return node.output(*y);
   node.output(contract(node, "matmul", left_matrix(node, 0, 2), right_matrix(node, 1, 3), Var(), {},
                        "i32"));
 }
 
 void import_conv_integer(NodeImport& node) {
+  if (const std::optional<Var> y = integer_conv(node)) return node.output(*y);
   node.output(contract(node, "conv", {0, 2, 1}, {1, 3, 0}, Var(), convolution_attrs(node), "i32"));
 }
 

@@ -2,6 +2,7 @@
 // lower them to integer arithmetic, as in any model with QuantizeLinear and DequantizeLinear.
 #include "base/error.h"
 #include "frontends/onnx/dynamic_quantize.h"
+#include "frontends/onnx/import_node.h"
 #include "frontends/onnx/window_attrs.h"
 #include "ops/var_ops.h"
 
@@ -125,27 +126,16 @@ void import_qgemm(NodeImport& node) {
   }
 }
 
-Var sums_of_bytes(NodeImport& node, Var a, Var a_zero, Var b, Var b_zero) {
-  const auto centred = [&](Var x, Var zero) {
-    const Var wide = cast_to(x, DType::I32);
-    if (!zero.is_valid()) return wide;
-    return wide - cast_to(zero, DType::I32);
-  };
-  return cast_to(node.call("matmul", {centred(a, a_zero), centred(b, b_zero)}), DType::F32);
-}
-
 void import_matmul_integer_to_float(NodeImport& node) {
-  const Var sums = sums_of_bytes(node, node.input(0), node.input_or_none(4), node.input(1),
-                                 node.input_or_none(5));
+  const Var sums =
+      integer_product(node.input(0), node.input_or_none(4), node.input(1), node.input_or_none(5));
   const Var y = sums * (node.input(2) * node.input(3));
   node.output(node.has_input(6) ? y + node.input(6) : y);
 }
 
 void import_dynamic_quantize_matmul(NodeImport& node) {
-  const DynamicBytes a = dynamically_quantized(node, node.input(0));
-  const Var sums =
-      sums_of_bytes(node, a.values, a.zero_point, node.input(1), node.input_or_none(3));
-  const Var y = sums * (a.scale * node.input(2));
+  const Var y =
+      dynamic_product(node.input(0), {node.input(1), node.input(2), node.input_or_none(3)});
   node.output(node.has_input(4) ? y + node.input(4) : y);
 }
 

@@ -114,8 +114,8 @@ std::optional<Tensor> NodeImport::constant_input(std::size_t index) const {
 DType NodeImport::dtype(Var value) const {
   if (!type(value).is_tensor()) {
     if (const auto late = element_type(build.graph(), ValueId(value.id()))) return *late;
-    const std::string& name = build.graph().value(ValueId(value.id())).name;
-    throw Error(concat("the element type of '", name, "' is not known"), ErrorKind::Unsupported)
+    throw Error(concat("the element type of '", name_of(value), "' is not known"),
+                ErrorKind::Unsupported)
         .got(to_string(type(value)))
         .hint("give its type in the model's value_info");
   }
@@ -126,6 +126,13 @@ Dims NodeImport::dims(Var value) const {
   if (!type(value).is_tensor())
     unsupported("it needs the rank of its inputs before the model runs");
   return type(value).tensor().dims;
+}
+
+Var NodeImport::with_extents(Var value, DType dtype, Dims dims) {
+  if (type(value).is_known()) return value;
+  const Var stated = call("identity", {value});
+  build.graph().set_type(ValueId(stated.id()), TensorType{dtype, std::move(dims), {}});
+  return stated;
 }
 
 std::optional<std::size_t> NodeImport::rank(Var value) const {

@@ -47,10 +47,15 @@ class NodeImport {
   /// Returns the input's elements if they are constant in the model.
   std::optional<Tensor> constant_input(std::size_t index) const;
   const Type& type(Var value) const { return build.type(value); }
+  const std::string& name_of(Var value) const {
+    return build.graph().value(ValueId(value.id())).name;
+  }
   /// throws Error if the type is not known
   DType dtype(Var value) const;
   /// Returns the extents; reports the node as unsupported if the rank is unknown.
   Dims dims(Var value) const;
+  /// Returns the value with these extents stated, if its type is not known.
+  Var with_extents(Var value, DType dtype, Dims dims);
   /// Returns the rank if it is known.
   std::optional<std::size_t> rank(Var value) const;
 

@@ -11,6 +11,8 @@ struct CellKind {
   std::int64_t gates;
   std::size_t states;
   std::vector<std::string> default_activations;
+  /// DynamicQuantizeLSTM: weights are bytes, transposed, with scales and zero points in inputs 8-11
+  bool is_quantized = false;
 };
 
 Var transposed(Var x, Attr::Integers perm) {
@@ -30,6 +32,8 @@ class Recurrence {
   };
   // Returns a scan's results: the last states, then h of every step if it is used.
   std::vector<Var> scan(const Direction& direction);
+  Var given(std::size_t input, Dims dims) const;
+  Var given(std::size_t input) const;
   Cell cell_of(const Direction& direction) const;
   Var part(std::size_t input, const Direction& direction, std::int64_t axis = 0) const;
   Var initial_state(std::size_t input, const Direction& direction) const;
@@ -60,9 +64,14 @@ Recurrence::Recurrence(NodeImport& import, const CellKind& cell_kind)
         .expected("forward, reverse or bidirectional")
         .got(direction);
   }
-  x = node.input(0);
+  Dims dims;
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    dims.push_back(Dim::symbol(concat(node.name_of(node.input(0)), "#", axis)));
+  }
+  x = given(0, dims);
   if (batch_first) x = transposed(x, {1, 0, 2});
-  const Dims dims = node.dims(x), recurrent = node.dims(node.input(2));
+  dims = node.dims(x);
+  const Dims recurrent = node.rank(node.input(2)) ? node.dims(node.input(2)) : Dims(3, Dim(0));
   if (dims.size() != 3 || recurrent.size() != 3) {
     throw Error(concat(node.op_type(), ": inputs have the wrong rank"))
         .expected("X: [steps, batch, size], R: [directions, gates, hidden]")
@@ -71,8 +80,35 @@ Recurrence::Recurrence(NodeImport& import, const CellKind& cell_kind)
   steps = dims[0];
   batch = dims[1];
   const std::int64_t declared = node.integer("hidden_size", 0);
-  hidden = declared > 0 ? declared : recurrent[2].value().value_or(0);
+  hidden = declared > 0 ? declared : recurrent[kind.is_quantized ? 1 : 2].value().value_or(0);
   if (hidden < 1) node.unsupported("it needs its hidden size before the model runs");
+}
+
+// The operator fixes the ranks of its inputs, so that those of an unknown type have one, too.
+Var Recurrence::given(std::size_t input, Dims dims) const {
+  const DType dtype = input == 4 ? DType::I32 : node.dtype(node.input(kind.is_quantized ? 0 : 1));
+  return node.with_extents(node.input(input), dtype, std::move(dims));
+}
+
+Var Recurrence::given(std::size_t input) const {
+  const bool is_of_weights = input == 1 || input == 2 || input > 7;
+  if (kind.is_quantized && is_of_weights) return node.input(input);
+  const auto count = static_cast<std::int64_t>(directions.size());
+  const std::int64_t width = kind.gates * hidden;
+  switch (input) {
+    case 1:
+      return given(input, {count, width, node.dims(x)[2]});
+    case 2:
+      return given(input, {count, width, hidden});
+    case 3:
+      return given(input, {count, 2 * width});
+    case 4:
+      return given(input, Dims{batch});
+    case 7:
+      return given(input, {count, 3 * hidden});
+    default:
+      return given(input, batch_first ? Dims{batch, count, hidden} : Dims{count, batch, hidden});
+  }
 }
 
 Cell Recurrence::cell_of(const Direction& direction) const {
@@ -97,7 +133,7 @@ Cell Recurrence::cell_of(const Direction& direction) const {
 Var Recurrence::part(std::size_t input, const Direction& direction, std::int64_t axis) const {
   const auto position = static_cast<double>(direction.index);
   const Var index = node.build.constant(Tensor::scalar(DType::I64, position));
-  return node.call("gather", {node.input(input), index}, {{"axis", axis}});
+  return node.call("gather", {given(input), index}, {{"axis", axis}});
 }
 
 Var Recurrence::initial_state(std::size_t input, const Direction& direction) const {
@@ -117,8 +153,18 @@ std::pair<CellInputs, Var> Recurrence::outer_inputs(const Cell& cell,
                       {"axes", Attr::Integers{axis}}});
   };
   CellInputs in;
-  in.projected = node.call("matmul", {x, transposed(part(1, direction), {1, 0})});
-  in.recurrent = transposed(part(2, direction), {1, 0});
+  if (kind.is_quantized) {
+    const auto optional_part = [&](std::size_t input) {
+      return node.has_input(input) ? part(input, direction) : Var();
+    };
+    in.projected = dynamic_product(x, {part(1, direction), part(8, direction), optional_part(9)});
+    in.recurrent = part(2, direction);
+    in.recurrent_scale = part(10, direction);
+    in.recurrent_zero_point = optional_part(11);
+  } else {
+    in.projected = node.call("matmul", {x, transposed(part(1, direction), {1, 0})});
+    in.recurrent = transposed(part(2, direction), {1, 0});
+  }
   const bool is_gru = kind.gates == 3;
   if (node.has_input(3)) {
     const Var biases = part(3, direction);
@@ -140,7 +186,7 @@ std::pair<CellInputs, Var> Recurrence::outer_inputs(const Cell& cell,
 
 // Returns [steps, batch, 1]: whether the step is inside the batch element's sequence.
 Var Recurrence::steps_inside_lengths() const {
-  const Var lengths = cast_to(node.input(4), DType::I64);
+  const Var lengths = cast_to(given(4), DType::I64);
   const Var ones = expand_to(node.build.scalar(1, lengths), {steps});
   const Var step = node.call("cumsum", {ones}, {{"axis", 0}, {"exclusive", true}});
   return node.call("less", {reshape_to(step, {steps, 1, 1}), reshape_to(lengths, {batch, 1})});
@@ -164,6 +210,8 @@ std::vector<Var> Recurrence::scan(const Direction& direction) {
   in.projected = add_input("projected", outer.projected, true);
   const Var runs = add_input("runs", is_running, true);
   in.recurrent = add_input("recurrent", outer.recurrent, false);
+  in.recurrent_scale = add_input("recurrent_scale", outer.recurrent_scale, false);
+  in.recurrent_zero_point = add_input("recurrent_zero_point", outer.recurrent_zero_point, false);
   in.recurrent_reset = add_input("recurrent_reset", outer.recurrent_reset, false);
   in.recurrent_bias = add_input("recurrent_bias", outer.recurrent_bias, false);
   in.peepholes = add_input("peepholes", outer.peepholes, false);
@@ -229,8 +277,13 @@ void import_lstm(NodeImport& node) {
   const CellKind kind{&Cell::lstm, 4, 2, {"Sigmoid", "Tanh", "Tanh"}};
   Recurrence(node, kind).run();
 }
+void import_quantized_lstm(NodeImport& node) {
+  const CellKind kind{&Cell::lstm, 4, 2, {"Sigmoid", "Tanh", "Tanh"}, true};
+  Recurrence(node, kind).run();
+}
 
 constexpr Handler recurrent_table[] = {
+    {"DynamicQuantizeLSTM", import_quantized_lstm, "com.microsoft"},
     {"GRU", import_gru},
     {"LSTM", import_lstm},
     {"RNN", import_rnn},

@@ -5,6 +5,7 @@
 #include "frontends/onnx/import.h"
 #include "frontends/onnx/import_custom.h"
 #include "frontends/onnx/schema/onnx.pb.h"
+#include "frontends/onnx/sort_nodes.h"
 #include "frontends/onnx/tensor_proto.h"
 #include "frontends/onnx/versions.h"
 #include "ir/node_rules.h"
@@ -54,17 +55,20 @@ std::string name_of(const NodeProto& node) {
 
 }  // namespace
 
-Importer::Importer(ModelFile file, std::string source, ExternalFiles files)
+Importer::Importer(ModelFile file, std::string source, ExternalFiles files,
+                   std::vector<std::string>* warnings)
     : file_(std::move(file)),
       model_(file_.message()),
       source_(std::move(source)),
-      files_(std::move(files)) {
+      files_(std::move(files)),
+      warnings_(warnings) {
   max_nodes_ = kMaxExpandedNodes + static_cast<std::size_t>(model_->graph().node_size());
 }
 
 Graph Importer::run() try {
   read_opsets();
   read_functions();
+  sort();
   GraphProto& main = *model_->mutable_graph();
   Builder builder(main.name());
   read_metadata(builder.graph());
@@ -84,6 +88,14 @@ Graph Importer::run() try {
     error.at(error.has_place() ? concat(source_, ", ", error.place()) : source_);
   }
   throw;
+}
+
+void Importer::warn(std::string text) {
+  if (warnings_) warnings_->push_back(std::move(text));
+}
+
+void Importer::sort() {
+  for (std::string& text : sort_nodes(*model_)) warn(std::move(text));
 }
 
 void Importer::read_opsets() {
@@ -258,9 +270,7 @@ void Importer::import_node(const NodeProto& node) {
   if (node.op_type().empty()) throw Error("a node does not say what it does").at(node_place(node));
   for (const std::string& name : node.input()) {
     if (name.empty() || scope_->values.contains(name)) continue;
-    throw Error(concat("'", name, "' is read before anything makes it"))
-        .at(node_place(node))
-        .expected("nodes in an order in which every value is made before it is read");
+    throw Error(concat("nothing makes '", name, "'")).at(node_place(node));
   }
   for (const std::string& name : node.output()) {
     if (name.empty() || !scope_->values.contains(name)) continue;
@@ -327,12 +337,13 @@ void Importer::run_handler(const NodeProto& node) {
     }
     // Later nodes may fail as a consequence: continues with placeholder outputs.
     stand_in_for_outputs(node);
-  } catch (const InternalError&) {
+  } catch (InternalError& error) {
     // A handler that expects a tensor and gets another type indicates an invalid model.
     const std::string odd = input_without_type(node);
     if (!odd.empty())
       unsupported_.add(op_text(node), concat("the type of '", odd, "' is not known"),
                        name_of(node));
+    error.locate(node_place(node));
     if (unsupported_.is_empty()) throw;
     stand_in_for_outputs(node);
   }
@@ -398,13 +409,17 @@ void Importer::refine_types(const NodeProto& node) {
   }
 }
 
-// Callers rely on a model's declared output types.
-void Importer::require_declared_type(const ValueInfoProto& output, const Type& made) {
+// Callers allocate outputs by their element types. The inferred extents replace contradictory
+// declarations, as in ONNX Runtime.
+void Importer::check_declared_type(const ValueInfoProto& output, const Type& made) {
   // A list of maps is imported as the matrix of its values.
   const auto& type = output.type();
   if (type.has_sequence_type() && type.sequence_type().elem_type().has_map_type()) return;
   const Type declared = types_.read(output.type(), output.name());
   if (may_be_equal(declared, made)) return;
+  if (declared.is_tensor() && made.is_tensor() && declared.tensor().dtype == made.tensor().dtype) {
+    return warn(concat("output '", output.name(), "' is declared as ", declared, " but is ", made));
+  }
   throw Error(concat("output '", output.name(), "' is not what the model says it is"))
       .at(scope_->place)
       .expected(declared, ", as declared")
@@ -421,7 +436,7 @@ void Importer::import_outputs(const GraphProto& graph_proto) {
     Var value = found->second;
     const ValueId id(value.id());
     const Value& made = graph().value(id);
-    if (!scope_->outer) require_declared_type(output, made.type);
+    if (!scope_->outer) check_declared_type(output, made.type);
     if (!made.producer || graph().is_output(id)) {
       // A caller gets a separate buffer for each output; values that are not tensors have none.
       if (made.type.is_known() && !made.type.is_tensor()) {
@@ -438,15 +453,15 @@ void Importer::import_outputs(const GraphProto& graph_proto) {
   }
 }
 
-Graph import_onnx(const std::string& path) {
-  return Importer(ModelFile(path), path, ExternalFiles(folder_of(path))).run();
+Graph import_onnx(const std::string& path, std::vector<std::string>* warnings) {
+  return Importer(ModelFile(path), path, ExternalFiles(folder_of(path)), warnings).run();
 }
 
 Graph import_onnx(std::span<const std::byte> bytes, std::optional<std::string> folder,
-                  const std::string& source) {
+                  const std::string& source, std::vector<std::string>* warnings) {
   ExternalFiles files;
   if (folder) files = ExternalFiles(*std::move(folder));
-  return Importer(ModelFile(bytes, source), source, std::move(files)).run();
+  return Importer(ModelFile(bytes, source), source, std::move(files), warnings).run();
 }
 
 }  // namespace tenon::onnx

@@ -69,8 +69,10 @@ struct Scope {
 /// Converts one model to a graph; the scopes of bodies and functions form a stack.
 class Importer {
  public:
-  /// `source` is the model's name in messages.
-  Importer(ModelFile file, std::string source, ExternalFiles files);
+  /// `source` is the model's name in messages. `warnings` receives deviations from the standard
+  /// that do not affect the result; null drops them.
+  Importer(ModelFile file, std::string source, ExternalFiles files,
+           std::vector<std::string>* warnings = nullptr);
   Graph run();
 
   // Interface for NodeImport.
@@ -98,6 +100,8 @@ class Importer {
     bool is_active = false;
   };
 
+  void sort();
+  void warn(std::string text);
   void read_opsets();
   void read_functions();
   void read_metadata(Graph& graph) const;
@@ -111,7 +115,7 @@ class Importer {
   void run_handler(const onnx_schema::NodeProto& node);
   void call_function(Function& function, const onnx_schema::NodeProto& node);
   void import_outputs(const onnx_schema::GraphProto& graph);
-  void require_declared_type(const onnx_schema::ValueInfoProto& output, const Type& made);
+  void check_declared_type(const onnx_schema::ValueInfoProto& output, const Type& made);
   Graph import_body(const BoundAttr& attr, const std::vector<Type>& input_types,
                     const std::vector<Var>& captured);
 
@@ -146,6 +150,7 @@ class Importer {
   OpsetVersions opsets_;
   std::map<FunctionKey, Function> functions_;
   UnsupportedList unsupported_;
+  std::vector<std::string>* warnings_;
   Scope* scope_ = nullptr;
   std::size_t imported_nodes_ = 0;
   std::size_t max_nodes_ = 0;

@@ -107,7 +107,11 @@ std::vector<Var> Cell::gru(const CellInputs& in, const std::vector<Var>& states)
 std::vector<Var> Cell::lstm(const CellInputs& in, const std::vector<Var>& states) const {
   Builder& build = in.projected.builder();
   const Var c = states[1];
-  const Var gates = in.projected + build.call("matmul", {states[0], in.recurrent});
+  const Var recurrent =
+      in.recurrent_scale.is_valid()
+          ? dynamic_product(states[0], {in.recurrent, in.recurrent_scale, in.recurrent_zero_point})
+          : build.call("matmul", {states[0], in.recurrent});
+  const Var gates = in.projected + recurrent;
   const auto peep = [&](std::int64_t which, Var cell) {
     const Var sum = gate(gates, which);
     return in.peepholes.is_valid() ? sum + gate(in.peepholes, which) * cell : sum;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "frontends/onnx/dynamic_quantize.h"
 #include "tenon/builder.h"
 
 #include <cstdint>
@@ -26,6 +27,8 @@ struct CellInputs {
   Var projected;
   /// R^T, [hidden, gates * hidden]
   Var recurrent;
+  /// scale and zero point if R is in bytes: h is quantized at each step
+  Var recurrent_scale, recurrent_zero_point;
   /// the candidate's part of R^T, for a GRU that resets before the product
   Var recurrent_reset;
   /// Rb, for a GRU that resets after it

@@ -1,6 +1,7 @@
 // Nested scopes: function calls and the bodies of control flow.
 #include "base/error.h"
 #include "frontends/onnx/importer.h"
+#include "frontends/onnx/outer_names.h"
 #include "frontends/onnx/schema/onnx.pb.h"
 #include "frontends/onnx/tensor_proto.h"
 #include "ops/var_ops.h"
@@ -27,43 +28,6 @@ constexpr std::size_t kMaxPrefix = 512;
 std::string longer_prefix(const std::string& prefix, const std::string& caller) {
   return prefix.size() + caller.size() > kMaxPrefix ? prefix : concat(prefix, caller, "/");
 }
-
-/// Finds the outer values that a graph reads, in the order of first use.
-class OuterNames {
- public:
-  explicit OuterNames(std::vector<std::string>& names) : names_(names) {}
-
-  void visit(const GraphProto& graph) {
-    std::unordered_set<std::string_view> own;
-    inside_.push_back(&own);
-    for (const auto& input : graph.input()) own.insert(input.name());
-    for (const auto& tensor : graph.initializer()) own.insert(tensor.name());
-    for (const auto& tensor : graph.sparse_initializer()) own.insert(tensor.values().name());
-    for (const NodeProto& node : graph.node()) {
-      for (const std::string& name : node.input()) read(name);
-      for (const AttributeProto& attr : node.attribute()) {
-        if (attr.has_g()) visit(attr.g());
-        for (const GraphProto& nested : attr.graphs()) visit(nested);
-      }
-      for (const std::string& name : node.output()) own.insert(name);
-    }
-    for (const auto& output : graph.output()) read(output.name());
-    inside_.pop_back();
-  }
-
- private:
-  void read(const std::string& name) {
-    if (name.empty()) return;
-    for (const auto* own : inside_) {
-      if (own->contains(name)) return;
-    }
-    if (seen_.insert(name).second) names_.push_back(name);
-  }
-
-  std::vector<std::string>& names_;
-  std::vector<const std::unordered_set<std::string_view>*> inside_;
-  std::unordered_set<std::string_view> seen_;
-};
 
 // Casts a float to the type that the body declares.
 Var as_stated(Var given, const onnx_schema::ValueInfoProto& input) {

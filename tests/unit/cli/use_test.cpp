@@ -7,6 +7,7 @@
 #include "ir/text.h"
 #include "ops/registry.h"
 #include "unit/cli/called.h"
+#include "unit/frontends/onnx_model.h"
 
 #include <fstream>
 
@@ -32,6 +33,24 @@ TEST_F(Use, ShowsAndChecksPrograms) {
   const Called altered = call({"check", program});
   EXPECT_EQ(altered.code, 3);
   EXPECT_TRUE(has(altered.out, "altered constants")) << altered.out;
+}
+
+TEST_F(Use, CheckWarnsOfUnsortedNodes) {
+  namespace models = onnx::testing_models;
+  models::ModelProto model = models::new_model();
+  models::add_input(*model.mutable_graph(), "x", {"2"});
+  models::add_node(*model.mutable_graph(), "Relu", {"later"}, {"y"}, "first");
+  models::add_node(*model.mutable_graph(), "Abs", {"x"}, {"later"}, "second");
+  models::add_output(*model.mutable_graph(), "y");
+  const std::string path = file("unsorted.onnx");
+  std::ofstream(path, std::ios::binary) << model.SerializeAsString();
+  const std::string warning =
+      "the nodes of graph 'g' are not sorted topologically: node 'first' (Relu) reads 'later' "
+      "before it is made";
+  const Called text = call({"check", path});
+  EXPECT_EQ(text.code, 0);
+  EXPECT_EQ(text.out, "warning: " + warning + "\n" + path + ": 2 nodes, 0 problems\n");
+  EXPECT_TRUE(has(call({"check", path, "--json"}).out, "\"warnings\": [\n    \"" + warning));
 }
 
 TEST_F(Use, RunsAndShowsSharedObjects) {

@@ -278,6 +278,49 @@ TEST(Compile, PaddingWithSymbolicBatch) {
   }
 }
 
+// SwiGLU with joined weights: the loop over the parts' elements lies inside of symbolic loops.
+TEST(Compile, SplitProductWithTwoSymbolicAxes) {
+  const Graph graph = parse_graph(R"(graph (x: f32[B, S, 8]) {
+  w = constant f32[8, 4200] normal(seed = 1, mean = 0.0, deviation = 0.3)
+  v = constant f32[2100, 8] normal(seed = 2, mean = 0.0, deviation = 0.02)
+  g = matmul(x, w)
+  a, b = split(g) {axis = -1, sizes = [2100, 2100]}
+  s = sigmoid(a)
+  h = mul(a, s)
+  m = mul(b, h)
+  p = matmul(m, v)
+  y = add(p, x)
+  return y
+}
+)",
+                                  all_ops());
+  const Program program = compile_model(graph, {});
+  const std::vector<Datum> inputs = random_inputs(graph, 3, {{"x", {2, 5, 8}}});
+  CompiledModel model(program, 2);
+  EXPECT_LE(largest_difference(model.run(inputs).front().tensor(),
+                               reference::evaluate(graph, inputs).front().tensor()),
+            1e-5);
+}
+
+// Two nests write the parts of the concat.
+TEST(Compile, ConcatOfConvolutionWithItself) {
+  const Graph graph = parse_graph(R"(graph (x: f32[100, 3, 28, 32]) {
+  w = constant f32[24, 3, 1, 1] normal(seed = 1, mean = 0.0, deviation = 0.1)
+  c = conv(x, w) {strides = [2, 1]}
+  d = concat(c, c) {axis = 1}
+  e = slice(d) {starts = [0], ends = [1000], axes = [2], steps = [2]}
+  y = relu(e)
+  return y
+}
+)",
+                                  all_ops());
+  const std::vector<Datum> inputs = random_inputs(graph, 3);
+  CompiledModel model(compile_model(graph, {}), 2);
+  EXPECT_LE(largest_difference(model.run(inputs).front().tensor(),
+                               reference::evaluate(graph, inputs).front().tensor()),
+            1e-5);
+}
+
 TEST(Compile, EmptyTensors) {
   expect_same(R"(graph (x: f32[4, 0], e: f32[0], a: f16[1, 1], b: f16[8, 1, 0]) {
   y = softmax(x)

@@ -132,6 +132,19 @@ TEST(SharedWork, DistributesInnerLoopsOfASymbolicBatch) {
   EXPECT_EQ(program.steps.front().work.value(std::vector<std::int64_t>{2}), 600);
 }
 
+// Symbolic outer loops count as one item: a vector loop inside them is not distributed in blocks.
+TEST(SharedWork, VectorLoopsInsideSymbolicBatches) {
+  const Program program =
+      codegen::compile(parse_graph(R"(graph (x: i32[B, S, 288], w: i32[288, 2304]) {
+  y = matmul(x, w)
+  return y
+}
+)",
+                                   all_ops()),
+                       cpu_options());
+  EXPECT_EQ(program.steps.back().work.value(std::vector<std::int64_t>{2, 3}), 6);
+}
+
 // A group reads an image whose extents are formulas of an input's: the kernel receives their
 // symbols.
 TEST(SharedWork, GroupsAfterAStridedSymbol) {

@@ -180,6 +180,26 @@ TEST(Winograd, ExtentsPadsAndChannels) {
   EXPECT_EQ(steps, (std::set<std::size_t>{1, 3}));
 }
 
+// A hundred tiles or more have a separate path for interior tiles: here none is interior, or all
+// are, or it depends on one axis alone.
+TEST(Winograd, OneTilePerRowOrColumn) {
+  for (const Case& c : {
+           Case{100, 4, 4, 32, 32},
+           Case{100, 3, 4, 48, 32},
+           Case{101, 6, 6, 32, 32, {0, 0, 0, 0}},
+           Case{1, 4, 403, 32, 32},
+           Case{1, 403, 4, 32, 32},
+           Case{1, 403, 6, 32, 32, {1, 0, 1, 0}},
+           Case{1, 403, 6, 32, 32, {0, 0, 0, 0}},
+       }) {
+    SCOPED_TRACE(concat(c.batch, " of ", c.height, " x ", c.width));
+    const Checked run =
+        check(c, "      z = add(t, t)\n", [](double y, double, double) { return y + y; });
+    EXPECT_LT(run.error, 1e-5);
+    EXPECT_GT(run.kinds, 0);
+  }
+}
+
 // Dilated convolution: the pixels of one phase form an image; phases differ in size and may be
 // empty.
 TEST(Winograd, DilatedWindows) {

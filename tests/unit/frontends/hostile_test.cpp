@@ -322,12 +322,12 @@ const std::vector<Hostile>& hostile_models() {
       {"external_is_the_folder", external({{"location", "."}}), "folder"},
 
       {"reads_unknown_value", graph([](GraphProto& g) { add_node(g, "Relu", {"ghost"}, {"y"}); }),
-       "'ghost' is read before anything makes it"},
+       "nothing makes 'ghost'"},
       {"node_cycle", graph([](GraphProto& g) {
          add_node(g, "Add", {"x", "b"}, {"a"});
          add_node(g, "Relu", {"a"}, {"b"});
        }),
-       "'b' is read before anything makes it"},
+       "the nodes form a cycle"},
       {"output_given_twice", graph([](GraphProto& g) { add_node(g, "Dropout", {"x"}, {"y", "y"}); }),
        "two values are called 'y'"},
       {"output_without_name",

@@ -83,17 +83,86 @@ TEST(Import, ReportsAllUnsupportedOperators) {
             "  at        m.onnx");
 }
 
-TEST(Import, RefusesUnsortedNodes) {
+GraphProto& add_body(NodeProto& node, const std::string& attr_name) {
+  auto& attr = *node.add_attribute();
+  attr.set_name(attr_name);
+  attr.set_type(onnx_schema::AttributeProto::GRAPH);
+  attr.mutable_g()->set_name(attr_name);
+  return *attr.mutable_g();
+}
+
+TEST(Import, SortsNodesWithAWarning) {
   ModelProto model = new_model();
   GraphProto& graph = *model.mutable_graph();
   add_input(graph, "x", {"2"});
   add_node(graph, "Relu", {"later"}, {"y"}, "first");
-  add_node(graph, "Relu", {"x"}, {"later"}, "second");
+  add_node(graph, "Neg", {"x"}, {"unrelated"}, "second");
+  add_node(graph, "Abs", {"x"}, {"later"}, "third");
+  add_output(graph, "y");
+  add_output(graph, "unrelated");
+  EXPECT_EQ(imported(model),
+            "graph g (x: f32[2]) {\n"
+            "  unrelated = neg(x) @ \"second\"\n"
+            "  later = abs(x) @ \"third\"\n"
+            "  y = relu(later) @ \"first\"\n"
+            "  return y, unrelated\n"
+            "}\n");
+  EXPECT_EQ(warnings_of(model),
+            "the nodes of graph 'g' are not sorted topologically: node 'first' (Relu) reads "
+            "'later' before it is made");
+}
+
+// A branch is sorted, and its node comes after the outer values that the branch reads.
+TEST(Import, SortsNodesOfBodies) {
+  ModelProto model = new_model();
+  GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "c", {}, TensorProto::BOOL);
+  add_input(graph, "x", {"2"});
+  NodeProto& choice = add_node(graph, "If", {"c"}, {"y"}, "choice");
+  for (const char* name : {"then_branch", "else_branch"}) {
+    GraphProto& branch = add_body(choice, name);
+    add_node(branch, "Neg", {"early"}, {"y"}, "late");
+    add_node(branch, "Abs", {"outer"}, {"early"});
+    add_output(branch, "y");
+  }
+  add_node(graph, "Relu", {"x"}, {"outer"});
+  add_output(graph, "y");
+  const Graph read = import_model(model);
+  EXPECT_EQ(read.node(read.value(read.outputs()[0]).producer).op->name, "if");
+  EXPECT_EQ(warnings_of(model),
+            "the nodes of graph 'then_branch' are not sorted topologically: node 'late' (Neg) "
+            "reads 'early' before it is made\n"
+            "the nodes of graph 'else_branch' are not sorted topologically: node 'late' (Neg) "
+            "reads 'early' before it is made\n"
+            "the nodes of graph 'g' are not sorted topologically: node 'choice' (If) reads "
+            "'outer' before it is made");
+}
+
+TEST(Import, RefusesCycles) {
+  ModelProto model = new_model();
+  GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {"2"});
+  add_node(graph, "Relu", {"b"}, {"y"}, "behind");
+  add_node(graph, "Add", {"x", "b"}, {"a"}, "sum");
+  add_node(graph, "Relu", {"a"}, {"b"}, "act");
   add_output(graph, "y");
   EXPECT_EQ(imported(model),
-            "'later' is read before anything makes it\n"
-            "  at        m.onnx, node 'first' (Relu)\n"
-            "  expected  nodes in an order in which every value is made before it is read");
+            "the nodes form a cycle\n"
+            "  at        m.onnx, node 'act' (Relu)\n"
+            "  expected  no node to depend on its own results\n"
+            "  got       'act' (Relu) reads from 'sum' (Add) reads from 'act' (Relu)");
+}
+
+// Far more nodes in a cycle than a stack has frames.
+TEST(Import, RefusesLongCycles) {
+  ModelProto model = new_model();
+  GraphProto& graph = *model.mutable_graph();
+  constexpr int count = 200'000;
+  for (int k = 0; k < count; ++k) {
+    add_node(graph, "Relu", {std::to_string((k + 1) % count)}, {std::to_string(k)});
+  }
+  add_output(graph, "0");
+  EXPECT_EQ(imported(model).substr(0, 22), "the nodes form a cycle");
 }
 
 TEST(Import, RefusesDuplicateNames) {
@@ -278,14 +347,6 @@ TEST(Import, LargeWeightsAreNotCopied) {
   EXPECT_EQ(read.constant_of(read.find("raw"))->stored().bytes()[39999], std::byte{1});
   raw.set_dims(0, 10001);
   EXPECT_NE(imported(model).find("m.onnx, initializer 'raw'"), std::string::npos);
-}
-
-GraphProto& add_body(NodeProto& node, const std::string& attr_name) {
-  auto& attr = *node.add_attribute();
-  attr.set_name(attr_name);
-  attr.set_type(onnx_schema::AttributeProto::GRAPH);
-  attr.mutable_g()->set_name(attr_name);
-  return *attr.mutable_g();
 }
 
 TEST(Import, CapturesBecomeBodyInputs) {

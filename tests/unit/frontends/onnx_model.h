@@ -94,9 +94,18 @@ inline void add_text(NodeProto& node, const std::string& name, const std::string
   attr.set_s(value);
 }
 
-inline Graph import_model(const ModelProto& model) {
+inline Graph import_model(const ModelProto& model, std::vector<std::string>* warnings = nullptr) {
   const std::string bytes = model.SerializeAsString();
-  return import_onnx(std::as_bytes(std::span(bytes)), {}, "m.onnx");
+  return import_onnx(std::as_bytes(std::span(bytes)), {}, "m.onnx", warnings);
+}
+
+/// The warnings of the import, one per line.
+inline std::string warnings_of(const ModelProto& model) {
+  std::vector<std::string> warnings;
+  import_model(model, &warnings);
+  std::string text;
+  for (const std::string& warning : warnings) text += (text.empty() ? "" : "\n") + warning;
+  return text;
 }
 
 /// The text of the imported graph, or the error's.

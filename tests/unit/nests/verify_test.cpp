@@ -39,6 +39,14 @@ TEST(VerifyNest, Bounds) {
   EXPECT_EQ(faults("for io in 0..3 { for ii in 0..(3 min (9 - (io * 3))) of 3 { y[((io * 3) + ii)] "
                    "= 0.0 } }"),
             "y is accessed at 8 along axis 0, which has 8");
+  // A condition excludes positions; a condition that never holds excludes all.
+  EXPECT_EQ(faults("for i in 0..9 { for if in 0..(1 min (8 - i)) of 1 { y[i] = 0.0 } }"), "");
+  EXPECT_EQ(faults("for i in 0..8 { for if in 0..(1 min i) of 1 { y[i] = x[(i - 1)] } }"), "");
+  EXPECT_EQ(faults("for i in 0..9 { for if in 0..(1 min (((i min 3) min (i - 9)) + 1)) of 1 { y[9] "
+                   "= 0.0 } }"),
+            "");
+  EXPECT_EQ(faults("for i in 0..9 { for if in 0..(1 min (9 - i)) of 1 { y[i] = 0.0 } }"),
+            "y is accessed at 8 along axis 0, which has 8");
   // With symbolic extents.
   const std::string symbolic = "out y: f32[N], x: f32[N]",
                     given = " given [N, N + 1] <N in [1, 9]>";

@@ -1,0 +1,41 @@
+#pragma once
+
+#include "ir/graph.h"
+#include "ir/state_ports.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tenon::testing {
+
+/// A graph to compile.
+struct SizeCase {
+  /// Kind of the case, for counts: "images", "zoo", "train images", "onnx".
+  std::string family;
+  /// How to build it again: a model argument, or the layers' text.
+  std::string title;
+  Graph graph;
+  /// Of a training step.
+  std::vector<StatePorts> states = {};
+};
+
+/// Makes cases by number.
+class CaseMaker {
+ public:
+  /// `folders`: searched for ONNX files, whose extents vary. `filter`: a substring of the family.
+  CaseMaker(const std::vector<std::string>& folders, std::uint64_t seed, std::string filter);
+
+  /// Throws Error for sizes that do not fit.
+  SizeCase make(std::uint64_t number) const;
+
+ private:
+  std::uint64_t seed_;
+  std::vector<std::string> onnx_files_, families_;
+};
+
+/// Compiles for random targets, threads and candidates, every eighth case to machine code. Throws
+/// InternalError for a defect, Error for a refusal.
+void compile_case(SizeCase sized, std::uint64_t number);
+
+}  // namespace tenon::testing

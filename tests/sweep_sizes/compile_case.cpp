@@ -1,0 +1,75 @@
+#include "base/error.h"
+#include "case.h"
+#include "driver/compile.h"
+#include "driver/pipeline.h"
+#include "driver/random.h"
+#include "program/verify.h"
+#include "target/cpu_facts.h"
+
+#include <map>
+
+namespace tenon::testing {
+namespace {
+
+constexpr std::uint64_t kEmitted = 8;  // One case in so many is compiled to machine code.
+
+// A processor without a code generator, for compilations that end with scheduled nests.
+class WithoutCode : public Target {
+ public:
+  explicit WithoutCode(std::shared_ptr<const Target> target) : target_(std::move(target)) {}
+  const TargetFacts& facts() const override { return target_->facts(); }
+  std::vector<Candidate> candidates(const KernelWork& work) const override {
+    return target_->candidates(work);
+  }
+  void schedule(nests::LoopNest& nest) const override { target_->schedule(nest); }
+  Module emit(std::span<const KernelSource>, bool) const override { return {}; }
+  std::string machine_name() const override { return target_->machine_name(); }
+  std::string generator_name() const override { return target_->generator_name(); }
+
+ private:
+  std::shared_ptr<const Target> target_;
+};
+
+// Chooses among all candidates that accept, in place of the cheapest.
+std::optional<codegen::Selection> any_candidate(const codegen::Decision& decision, Random& random) {
+  std::vector<std::size_t> accepting;
+  for (std::size_t k = 0; k < decision.candidates.size(); ++k) {
+    if (decision.candidates[k].verdict.accepts) accepting.push_back(k);
+  }
+  return codegen::Selection{{{random.pick(accepting)}}, "at random"};
+}
+
+}  // namespace
+
+void compile_case(SizeCase sized, std::uint64_t number) {
+  Random random(number + 1);
+  const std::string cpu = random.pick(cpu_names());
+  const bool is_device = random.chance(15);
+  const std::vector<std::string> precisions = {"", "", "", "", "", "", "", "f16", "bf16"};
+  codegen::CompileOptions options = cpu_options(cpu);
+  options.on_fallback = {};
+  options.states = sized.states;
+  options.allow_winograd = random.chance(90);
+  const int threads[] = {1, 2, 8, 64};
+  options.threads = threads[random.below(4)];
+  if (is_device) {
+    // Its code is the text of an emulation, which no compiler of a device has to read.
+    options.device = codegen::cuda::Target{.architecture = "sm_90a",
+                                           .allows_tf32 = random.chance(30),
+                                           .uses_libraries = random.chance(50),
+                                           .is_emulated = true};
+  } else {
+    if (random.chance(30)) {
+      options.choose = [&random](const codegen::Decision& decision) {
+        return any_candidate(decision, random);
+      };
+    }
+    if (number % kEmitted != 0) options.target = std::make_shared<WithoutCode>(options.target);
+  }
+  PipelineOptions passes = pipeline_for(is_device ? "cuda:sm_90a" : cpu, random.pick(precisions));
+  passes.pass_options.states = sized.states;
+  if (!is_device) passes.pass_options.target = options.target->facts();
+  verify(codegen::compile(run_pipeline(std::move(sized.graph), passes), options));
+}
+
+}  // namespace tenon::testing
