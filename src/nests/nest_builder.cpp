@@ -250,6 +250,10 @@ class Builder {
     if (shared == 0) return false;
     shared = aligned_loops(k, group, shared);
     if (shared == 0) return false;
+    // One iteration of the shared loops runs on one thread. With a batch of one, or a symbolic one,
+    // stages that could share a row leave it few iterations: they stay apart unless they share all
+    // loops of the first stage or all but one of their own.
+    if (shared < first.loops.size() && shared + 1 < stage.loops.size()) return false;
     // Contractions get register tiles of their own: only an elementwise epilogue joins.
     if (is_contraction(stage) || (is_contraction(first) && shared < first.loops.size()))
       return false;

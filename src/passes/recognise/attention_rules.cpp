@@ -23,7 +23,9 @@ constexpr int kMaxSteps = 16;
 
 class Reader {
  public:
-  explicit Reader(const Match& match) : match_(match), graph_(match.graph()) {}
+  /// A softmax of masked scores alone is NaN; `are_masked_rows_zero` if zeros replace it.
+  Reader(const Match& match, bool are_masked_rows_zero)
+      : match_(match), graph_(match.graph()), are_masked_rows_zero_(are_masked_rows_zero) {}
 
   ValueId attention() {
     if (!match_.root_type().is_tensor()) return {};
@@ -244,7 +246,8 @@ class Reader {
   }
 
   Attributes attributes() const {
-    Attributes attrs{{"masked_rows", std::string("nan")}};  // same as softmax
+    Attributes attrs;
+    if (!are_masked_rows_zero_) attrs.set("masked_rows", std::string("nan"));
     const Dim& size = type(q_)->dims.back();
     const double usual =
         size.is_constant() ? 1 / std::sqrt(static_cast<double>(size.constant())) : 0;
@@ -337,6 +340,7 @@ class Reader {
 
   const Match& match_;
   const Graph& graph_;
+  bool are_masked_rows_zero_;
   std::size_t rank_ = 0;
   ValueId q_, transposed_keys_, k_, v_, mask_;
   bool is_mask_inverted_ = false, is_causal_ = false, is_scaled_ = false;
@@ -352,13 +356,16 @@ bool is_over_keys(const Match& match) {
          is_common_float("z")(match) && is_common_float("v")(match) && match.is_alone();
 }
 
-ValueId attention(const Match& match) { return Reader(match).attention(); }
+ValueId attention(const Match& match) { return Reader(match, false).attention(); }
+ValueId attention_with_zero_rows(const Match& match) { return Reader(match, true).attention(); }
 
 }  // namespace
 
 std::vector<Rule> attention_rules() {
   return {
       {"matmul(cast?(softmax(z) {axis = a}) {to = _t}, v)", attention, is_over_keys},
+      {"matmul(cast?(where(is_nan(s), 0, s: softmax(z) {axis = a})) {to = _t}, v)",
+       attention_with_zero_rows, is_over_keys},
   };
 }
 

@@ -47,6 +47,19 @@ bool is_clipped_above_zero(const Match& match) {
   return low && high && *low >= 0 && *high >= 0;
 }
 
+// Returns the branch that a uniform condition selects, expanded to the result's extents. Exported
+// attention masks are such conditions.
+ValueId selected_branch(const Match& match) {
+  const auto condition = uniform_value(match.graph(), match.value("c"));
+  if (!condition || !match.root_type().is_tensor()) return {};
+  const std::string_view name = *condition != 0 ? "a" : "b";
+  const TensorType* branch = match.type(name);
+  const Dims& dims = match.root_type().tensor().dims;
+  if (!branch) return {};
+  if (branch->dims == dims) return match.value(name);
+  return match.make("expand", {match.value(name)}, {{"shape", dims}});
+}
+
 bool has_this_dtype(const Match& match) {
   const TensorType* x = match.type("x");
   return x && x->dtype == match.dtype("t");
@@ -68,8 +81,8 @@ std::vector<Rule> selection_rules() {
       {"clip(relu(x), a?, b?)", clip_from_zero},
       {"clip(clip(x, a?, b?), c?, d?)", one_clip},
       {"clip(x)", "x"},
-      {"where(1, a, b)", "a"},
-      {"where(0, a, b)", "b"},
+      {"where(c, a, b)", selected_branch},
+      {"where(expand(c) {..}, a, b)", selected_branch},
       {"where(_, a, a)", "a"},
       {"where(logical_not(c), a, b)", "where(c, b, a)"},
       {"cast(x) {to = t, ..}", "x", has_this_dtype},

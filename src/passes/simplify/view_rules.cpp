@@ -77,24 +77,59 @@ std::optional<std::vector<Axes>> joined_axes(const Dims& from, const Dims& to) {
   return joined;
 }
 
-// Merged axes stay adjacent under a transpose, so they can be merged after it: each axis that the
-// transpose moves then has a constant stride.
-ValueId joined_behind(const Match& match) {
+// Permutation of x that has the elements of the transpose of y, a view of x with merged axes, in
+// the same order.
+struct UnmergedPermutation {
+  Dims perm;
+  bool moves_merged_axis = false;
+};
+std::optional<UnmergedPermutation> unmerged_permutation(const Match& match) {
   const TensorType *x = match.type("x"), *y = match.type("y");
   if (!x || !y || !match.root_type().is_tensor() || x->rank() <= y->rank()) return {};
-  const Dims& dims = match.root_type().tensor().dims;
   const auto perm = permutation_of(match.dims("p"), y->rank());
   const auto joined = joined_axes(x->dims, y->dims);
-  if (!perm || !joined || !std::all_of(dims.begin(), dims.end(), is_written_down)) return {};
-  Dims moved;
-  bool moves_joined = false;
+  if (!perm || !joined) return {};
+  UnmergedPermutation unmerged;
   for (std::size_t k = 0; k < perm->size(); ++k) {
     const auto axis = static_cast<std::size_t>((*perm)[k]);
-    moves_joined |= axis != k && (*joined)[axis].size() > 1;
-    for (const std::int64_t part : (*joined)[axis]) moved.emplace_back(part);
+    unmerged.moves_merged_axis |= axis != k && (*joined)[axis].size() > 1;
+    for (const std::int64_t part : (*joined)[axis]) unmerged.perm.emplace_back(part);
   }
-  if (!moves_joined) return {};
-  return match.make_reshape(match.make("transpose", {match.value("x")}, {{"perm", moved}}), dims);
+  return unmerged;
+}
+
+// Merged axes stay adjacent under a transpose, so they can be merged after it: each axis that the
+// transpose moves then has a constant stride.
+ValueId merged_after_transpose(const Match& match) {
+  const auto unmerged = unmerged_permutation(match);
+  if (!unmerged || !unmerged->moves_merged_axis) return {};
+  const Dims& dims = match.root_type().tensor().dims;
+  if (!std::all_of(dims.begin(), dims.end(), is_written_down)) return {};
+  const ValueId transposed =
+      match.make("transpose", {match.value("x")}, {{"perm", unmerged->perm}});
+  return match.make_reshape(transposed, dims);
+}
+
+Dims without_ones(Dims dims) {
+  std::erase(dims, Dim(1));
+  return dims;
+}
+
+// Axes that are merged before a transpose and split again after it need not be merged: PyTorch's
+// exporter transposes the keys of attention so.
+ValueId transposed_unmerged(const Match& match) {
+  const auto unmerged = unmerged_permutation(match);
+  if (!unmerged) return {};
+  Dims dims;
+  for (const Dim& axis : unmerged->perm)
+    dims.push_back(match.type("x")->dims[static_cast<std::size_t>(axis.constant())]);
+  const Dims& wanted = match.root_type().tensor().dims;
+  if (!(without_ones(dims) == without_ones(wanted))) return {};
+  const bool is_view = !(dims == wanted);
+  if (is_view && !std::all_of(wanted.begin(), wanted.end(), is_written_down)) return {};
+  const ValueId transposed =
+      match.make("transpose", {match.value("x")}, {{"perm", unmerged->perm}});
+  return is_view ? match.make_reshape(transposed, wanted) : transposed;
 }
 
 bool has_the_same_type(const Match& match) {
@@ -175,7 +210,8 @@ std::vector<Rule> view_rules() {
       {"transpose(x) {perm = p}", "x", keeps_order},
       {"transpose(transpose(x) {perm = p}) {perm = q}", "transpose(x) {perm = r}", composes},
       {"transpose(x) {perm = p}", reshaped, moves_only_ones},
-      {"transpose(y: " + view + "(x) {..}) {perm = p}", joined_behind},
+      {"transpose(y: " + view + "(x) {..}) {perm = p}", merged_after_transpose},
+      {view + "(transpose(y: " + view + "(x) {..}) {perm = p}) {..}", transposed_unmerged},
       {view + "(x) {..}", "x", has_the_same_type},
       {"expand(x) {shape = s}", "x", has_the_same_type},
       {"tile(x) {repeats = r}", "x", has_the_same_type},
