@@ -385,6 +385,35 @@ TEST_F(HostSteps, RefusesDeepNesting) {
   EXPECT_THROW(read_program(path_), Error);
 }
 
+// The extents of a branch that is not taken may be negative, or too large for any memory.
+TEST(HostBranches, BranchesThatAreNotTakenNeedNoShapes) {
+  const Graph graph = parse_graph(R"(graph (x: f32[1, 1, N], w: f32[1, 1, 3], c: bool[]) {
+  y = if(c, x, w) then = graph (a: f32[1, 1, N], b: f32[1, 1, 3]) {
+    r = conv(a, b)
+    return r
+  } else = graph (a: f32[1, 1, N], b: f32[1, 1, 3]) {
+    r = relu(a)
+    return r
+  }
+  z = if(c, x) then = graph (a: f32[1, 1, N]) {
+    r = tile(a) {repeats = [10000000, 10000000, 1]}
+    s = neg(r)
+    t = reduce_sum(s)
+    return t
+  } else = graph (a: f32[1, 1, N]) {
+    t = reduce_sum(a)
+    return t
+  }
+  return y, z
+}
+)",
+                                  all_ops());
+  CompiledModel model(compile_model(graph, {}), 1);
+  expect_reference(graph, model, {ramp({1, 1, 1}), ramp({1, 1, 3}), truth(false)});
+  EXPECT_THROW(model.run({ramp({1, 1, 1}), ramp({1, 1, 3}), truth(true)}), Error);
+  expect_reference(graph, model, {ramp({1, 1, 2}), ramp({1, 1, 3}), truth(false)});
+}
+
 // Outputs that equal an input, a constant or each other, of any type, have their own names.
 TEST(HostNames, OutputsEqualToOtherValuesKeepTheirNames) {
   const Graph graph = parse_graph(R"(graph (x: f32[2, 2], s: seq(f32[N]), t: string[2]) {
