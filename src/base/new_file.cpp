@@ -30,13 +30,6 @@ constexpr std::string_view kEnding = ".part";
 constexpr std::size_t kRandomDigits = 16, kLongestName = 255;
 constexpr int kTries = 100;
 
-Error cannot_write(const std::string& path, int reason) {
-  const bool is_device = reason == ENOSPC || reason == EDQUOT || reason == EIO;
-  return Error(concat("cannot write '", path, "'"),
-               is_device ? ErrorKind::Device : ErrorKind::Usage)
-      .got(std::generic_category().message(reason));
-}
-
 // Returns the file descriptor that the system's own links refer to (/dev/stdout, /dev/fd/N), which
 // must be followed.
 std::optional<int> open_file_of(const std::string& path) {
@@ -128,6 +121,13 @@ int open_part(const std::string& path, std::string& part) {
 }
 
 }  // namespace
+
+Error cannot_write(const std::string& path, int reason) {
+  const bool is_device = reason == ENOSPC || reason == EDQUOT || reason == EIO;
+  return Error(concat("cannot write '", path, "'"),
+               is_device ? ErrorKind::Device : ErrorKind::Usage)
+      .got(std::generic_category().message(reason));
+}
 
 // Stream buffer that keeps the system's error of a failed write, unlike a standard file stream.
 class NewFile::Buffer : public std::streambuf {

@@ -1,10 +1,15 @@
 #pragma once
 
+#include "base/error.h"
+
 #include <memory>
 #include <ostream>
 #include <string>
 
 namespace tenon {
+
+/// Returns the error of a failed write, for the system's reason (`errno`).
+Error cannot_write(const std::string& path, int reason);
 
 /// Atomic file creation: writes to a temporary name in the same folder and renames at the end. An
 /// interrupted run keeps the old file, and concurrent writers do not collide. An existing symbolic

@@ -768,7 +768,9 @@ class CommandLine {
 
 int run_command_line(int argc, char** argv) {
   try {
-    return CommandLine().parse_and_run(argc, argv);
+    const int code = CommandLine().parse_and_run(argc, argv);
+    finish_output();
+    return code;
   } catch (const Interrupted& error) {
     err() << "error: " << error.what() << "\n";
     return Interrupted::kExitCode;

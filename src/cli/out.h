@@ -11,6 +11,9 @@ namespace tenon::cli {
 std::ostream& out();
 std::ostream& err();
 
+/// Flushes the output; throws Error if any of it could not be written.
+void finish_output();
+
 /// Captures the output of commands on this thread, for callers of commands as functions.
 class KeptOutput {
  public:

@@ -15,7 +15,8 @@ namespace tenon {
 namespace {
 
 // Limits on the cost of a run with a changed extent.
-constexpr std::int64_t kMaxResultBytes = std::int64_t{1} << 28, kMaxNodeRuns = 100'000;
+constexpr std::int64_t kMaxResultBytes = std::int64_t{1} << 28, kMaxNodeRuns = 100'000,
+                       kMaxNodeOperations = std::int64_t{1} << 32;
 
 struct Outcome {
   std::optional<std::vector<Datum>> results;
@@ -144,6 +145,7 @@ VariedRuns run_varied(const std::string& model, const Graph& graph,
       reference::Options options;
       options.thread_count = 1;
       options.max_result_bytes = kMaxResultBytes;
+      options.max_node_operations = kMaxNodeOperations;
       options.node_runs_left = std::make_shared<std::int64_t>(kMaxNodeRuns);
       return reference::evaluate(onnx::import_with_extents(model, numbers), changed, options);
     });

@@ -182,7 +182,9 @@ void HostContext::State::run_branch(std::uint32_t number) {
   const BranchStep& branch = program().branches[program().steps[number].detail];
   const Tensor condition = values.tensor(branch.condition);
   if (condition.size() != 1)
-    throw Error("if: the condition must be one element").got(condition.type());
+    throw Error("if: the condition must be one element")
+        .at("node '", program().steps[number].value, "'")
+        .got(condition.type());
   const bool takes_first = condition.integer_at(0) != 0;
   if (before_body) before_body();
   values.begin_body(number);

@@ -252,8 +252,12 @@ class LoopRun {
   }
 
   void take_stacked(std::size_t k) {
-    if (!loop_.stacked[k].is_direct)
-      stacked_[k].parts.push_back(values_.kept(loop_.stacked[k].out));
+    if (loop_.stacked[k].is_direct) return;
+    stacked_[k].parts.push_back(values_.kept(loop_.stacked[k].out));
+    const Datum& part = stacked_[k].parts.back();
+    const bool has_length = loop_.trip_count != kNoBuffer || !loop_.scanned.empty();
+    if (run_ == 0 && has_length && loop_.condition == kNoBuffer && part.is_tensor())
+      require_stack_memory(part.tensor(), limit_);
   }
 
   void end_stacked(std::size_t k) {
@@ -294,7 +298,12 @@ class LoopRun {
 
 void run_loop(const LoopStep& loop, const std::string& name, RunValues& values,
               const std::function<void()>& run_body) {
-  LoopRun(loop, name, values).run(run_body);
+  try {
+    LoopRun(loop, name, values).run(run_body);
+  } catch (Error& error) {
+    if (!error.has_place()) error.at("node '", name, "'");
+    throw;
+  }
 }
 
 }  // namespace tenon

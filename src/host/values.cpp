@@ -172,7 +172,7 @@ void RunValues::check_shape(std::uint32_t buffer, const Shape& shape) {
   }
   for (std::size_t axis = 0; axis < shape.size(); ++axis) {
     if (!runner_.is_told(described.dims[axis])) continue;
-    const std::int64_t expected = described.dims[axis].value(runner_.symbols);
+    const std::int64_t expected = runner_.extent_of(buffer, axis);
     if (expected == shape[axis]) continue;
     throw Error(concat("'", described.name, "' has the wrong extent along axis ", axis))
         .expected(expected)
@@ -235,9 +235,9 @@ Tensor RunValues::empty_tensor(std::uint32_t buffer) const {
   const std::optional<DType>& dtype = model_.dtypes()[buffer];
   if (!dtype) return Tensor(DType::F32, {0});
   Shape shape;
-  for (const Extent& dim : program().buffers[buffer].dims) {
-    shape.push_back(runner_.is_told(dim) ? dim.value(runner_.symbols) : 0);
-  }
+  const std::vector<Extent>& dims = program().buffers[buffer].dims;
+  for (std::size_t axis = 0; axis < dims.size(); ++axis)
+    shape.push_back(runner_.is_told(dims[axis]) ? runner_.extent_of(buffer, axis) : 0);
   return Tensor(*dtype, std::move(shape));
 }
 

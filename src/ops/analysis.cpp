@@ -92,6 +92,7 @@ Dim counted_flops(const std::vector<Expr>& exprs) {
   Dim flops = 0;
   std::set<const ExprNode*> seen;
   for (const Expr& expr : exprs) {
+    if (!expr.is_defined()) continue;
     walk(expr, seen, [&](const ExprNode& node) {
       switch (node.kind) {
         case ExprKind::Unary:

@@ -26,7 +26,7 @@ std::string to_string(Fusion fusion);
 /// unknown, or if an extent exceeds the size limit.
 std::vector<Expr> lowered(const Graph& graph, NodeId node);
 
-/// Counts the arithmetic operations of expressions.
+/// Counts the arithmetic operations of expressions, of which some may be undefined.
 Dim flops_of(const std::vector<Expr>& exprs);
 Fusion fusion_kind(const std::vector<Expr>& exprs);
 

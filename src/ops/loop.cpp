@@ -81,6 +81,7 @@ void evaluate(const Attrs& attrs, Evaluation& op) {
   for (const Datum& value : carried) is_optional.push_back(value.kind() == Type::Kind::Optional);
   std::vector<std::vector<Tensor>> slices(op.result_count() - carried_count);
   const std::int64_t limit = trip_limit(op);
+  const bool is_counted = op.has("trip_count") && !op.has("condition");
   bool goes_on = !op.has("condition") || holds(op.tensor("condition"));
   for (std::int64_t run = 0; run < limit && goes_on; ++run) {
     std::vector<Datum> inputs;
@@ -97,6 +98,7 @@ void evaluate(const Attrs& attrs, Evaluation& op) {
     for (std::size_t k = 0; k < carried_count; ++k) carried[k] = std::move(outputs.at(k + 1));
     for (std::size_t k = 0; k < slices.size(); ++k) {
       slices[k].push_back(outputs.at(k + 1 + carried_count).tensor());
+      if (run == 0 && is_counted) require_stack_memory(slices[k].front(), limit);
     }
   }
   for (std::size_t k = 0; k < carried_count; ++k) op.set(k, std::move(carried[k]));

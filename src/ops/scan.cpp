@@ -110,6 +110,7 @@ void evaluate(const Attrs& attrs, Evaluation& op) {
     std::vector<Datum> outputs = op.run_body(0, std::move(inputs));
     for (std::size_t k = 0; k < slices.size(); ++k) {
       slices[k].push_back(outputs.at(parts.states + k).tensor());
+      if (step == 0) require_stack_memory(slices[k].front(), steps);
     }
     outputs.resize(parts.states);
     states = std::move(outputs);

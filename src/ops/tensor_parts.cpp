@@ -89,4 +89,10 @@ Tensor stack_along(std::string_view op, const std::vector<Tensor>& parts, std::s
   return join_along(op, widened, axis);
 }
 
+void require_stack_memory(const Tensor& part, std::int64_t count) {
+  Shape shape = part.shape();
+  shape.insert(shape.begin(), count);
+  const Tensor untouched(part.dtype(), std::move(shape));
+}
+
 }  // namespace tenon

@@ -26,5 +26,8 @@ Tensor slice_at(const Tensor& x, std::size_t axis, std::int64_t position);
 Tensor join_along(std::string_view op, const std::vector<Tensor>& parts, std::size_t axis);
 /// Stacks at least one part of equal shape along a new axis. Throws Error like `join_along`.
 Tensor stack_along(std::string_view op, const std::vector<Tensor>& parts, std::size_t axis);
+/// Throws Error (OutOfMemory) if no memory can hold `count` such parts. For loops of a known
+/// length, before all parts are computed.
+void require_stack_memory(const Tensor& part, std::int64_t count);
 
 }  // namespace tenon

@@ -178,8 +178,9 @@ class Verifier {
     }
   }
 
+  // Only the buffer of a port has the memory of the caller.
   void require_port(const Program::Buffer& buffer, const std::vector<std::uint32_t>& ports) const {
-    if (buffer.offset >= ports.size())
+    if (buffer.offset >= ports.size() || &program_.buffers[ports[buffer.offset]] != &buffer)
       throw broken("it belongs to no input or output", place_of(buffer));
   }
 

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "ir/constraint.h"
 #include "ir/text.h"
+#include "ops/analysis.h"
 #include "ops/lowering.h"
 #include "reference/total.h"
 #include "reference/wide.h"
@@ -131,6 +132,15 @@ void refuse_large(const OpDef& op, const std::vector<Type>& types, std::int64_t 
   }
 }
 
+// Refuses a window or a reduction of more operations than can be counted, like a compiled graph.
+void refuse_costly(const OpDef& op, const std::vector<Expr>& exprs, std::int64_t limit) {
+  const Dim operations = flops_of(exprs);
+  if (limit == 0 || !operations.is_constant() || operations.constant() <= limit) return;
+  throw Error(concat(op.name, ": it takes more operations than allowed"))
+      .expected("at most ", limit)
+      .got(operations);
+}
+
 std::vector<Datum> run_op(const OpDef& op, Attributes attrs,
                           const std::vector<std::optional<Datum>>& operands,
                           const std::vector<Layout>& layouts, const std::vector<bool>& wanted,
@@ -185,6 +195,7 @@ std::vector<Datum> run_op(const OpDef& op, Attributes attrs,
     byte_count(result_types[k].tensor());  // refuses sizes beyond any memory
   }
   std::vector<Expr> exprs = lower_op(op, attrs, std::move(operand_types), std::move(result_types));
+  refuse_costly(op, exprs, options.max_node_operations);
   if (options.stand_in) exprs = made_total(exprs, *options.stand_in);
   if (options.computes_wide) exprs = computed_wide(exprs);
   std::vector<Tensor> values = evaluate(exprs, tensors, options.thread_count);
@@ -239,15 +250,19 @@ std::vector<Datum> run_graph(const Graph& graph, std::vector<Datum> inputs,
   // Assumptions of rewritten nodes; those of other nodes are checked as they run.
   check_constraints(kept_constraints(graph), bindings.values());
 
+  const auto count_run = [&](const std::string& place) {
+    if (options.node_runs_left && --*options.node_runs_left < 0)
+      throw Error("the graph runs more nodes than allowed").at(place);
+  };
+  if (graph.node_count() == 0) count_run(concat("graph '", graph.name, "'"));
+
   std::size_t done = 0;
   for (NodeId id : graph.nodes_in_order()) {
     const Node& node = graph.node(id);
     std::vector<std::optional<Datum>> operands;
     for (ValueId operand : node.operands)
       operands.push_back(operand ? values[operand] : std::nullopt);
-    if (options.node_runs_left && --*options.node_runs_left < 0) {
-      throw Error("the graph runs more nodes than allowed").at(graph.location(id));
-    }
+    count_run(graph.location(id));
     std::vector<Datum> results;
     const bool is_constant = node.results.size() == 1 && graph.constant_of(node.results[0]);
     if (is_constant && options.constants) {

@@ -39,11 +39,14 @@ struct Options {
   /// Evaluates f32 nodes in f64 and rounds once at the end, to measure the effect of rounding
   /// inside nodes: 1 + erf(x) has few significant digits far below zero.
   bool computes_wide = false;
-  /// Budget of node executions, including bodies; throws Error when exhausted. For inputs that may
-  /// request endless loops. Null: unlimited.
+  /// Budget of node executions, including bodies, of which an empty one counts as a node; throws
+  /// Error when exhausted. For inputs that may request endless loops. Null: unlimited.
   std::shared_ptr<std::int64_t> node_runs_left;
   /// Limit on the size of a result; throws Error beyond it. 0: unlimited.
   std::int64_t max_result_bytes = 0;
+  /// Limit on the arithmetic operations of one node; throws Error beyond it, before the node runs.
+  /// 0: as many as can be counted.
+  std::int64_t max_node_operations = 0;
   /// Value of an out-of-bounds read and of an integer division by zero, instead of an Error. Two
   /// runs with different values show whether an output depends on a failing element.
   std::optional<double> stand_in;

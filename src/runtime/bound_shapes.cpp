@@ -17,23 +17,79 @@ void BoundShapes::bind(std::span<const std::vector<std::int64_t>> input_shapes) 
   }
   read_symbols(input_shapes);
   shapes.assign(program_.buffers.size(), {});
+  has_shape.assign(program_.buffers.size(), false);
   check_inputs(input_shapes);
   // Checks come before any use of extents: invalid extents have no shape.
   check_symbols();
-  for (std::size_t k = 0; k < program_.buffers.size(); ++k) {
-    if (std::ranges::all_of(program_.buffers[k].dims,
-                            [&](const Extent& dim) { return is_told(dim); }))
-      compute_shape(k);
-  }
+  compute_shapes();
   output_shapes.clear();
   for (const std::uint32_t output : program_.outputs) output_shapes.push_back(shapes[output]);
   place();
 }
 
-void BoundShapes::compute_shape(std::size_t buffer) {
-  shapes[buffer].clear();
-  for (const Extent& dim : program_.buffers[buffer].dims)
-    shapes[buffer].push_back(dim.value(symbols));
+// Only buffers that this run certainly uses need valid extents: those of a branch that is not
+// taken, of a loop without iterations and of skipped steps may have none. Steps that use such a
+// buffer after all compute its shape again.
+void BoundShapes::compute_shapes() {
+  const Program& p = program_;
+  std::vector<bool> is_needed(p.buffers.size(), false);
+  for (std::uint32_t k = 0; k < p.steps.size(); k = end_of(p, k)) {
+    const Program::Step& step = p.steps[k];
+    const bool has_body =
+        step.kind == Program::StepKind::Branch || step.kind == Program::StepKind::Loop;
+    if (has_body || !runs(step)) continue;
+    for (const std::uint32_t id : step.buffers) is_needed[id] = is_needed[root_of(p, id)] = true;
+  }
+  for (const std::uint32_t id : p.outputs) is_needed[id] = is_needed[root_of(p, id)] = true;
+  for (std::size_t k = 0; k < p.buffers.size(); ++k) {
+    if (std::ranges::all_of(p.buffers[k].dims, [&](const Extent& dim) { return is_told(dim); }))
+      compute_shape(k, is_needed[k]);
+  }
+}
+
+void BoundShapes::compute_shape(std::size_t buffer, bool is_needed) {
+  std::vector<std::int64_t>& shape = shapes[buffer];
+  shape.clear();
+  has_shape[buffer] = true;
+  try {
+    for (std::size_t axis = 0; axis < program_.buffers[buffer].dims.size(); ++axis)
+      shape.push_back(extent_of(buffer, axis));
+    bytes_of(buffer);
+  } catch (const Error&) {
+    shape.clear();
+    has_shape[buffer] = false;
+    if (is_needed) throw;
+  }
+}
+
+std::int64_t BoundShapes::extent_of(std::size_t buffer, std::size_t axis) const {
+  try {
+    const std::int64_t extent = program_.buffers[buffer].dims[axis].value(symbols);
+    if (extent < 0) throw Error("an extent is negative", ErrorKind::Usage).got(extent);
+    return extent;
+  } catch (Error& error) {
+    throw error.at(place_of(buffer));
+  }
+}
+
+std::int64_t BoundShapes::value_of(const Extent& extent, const Program::Step& step) const {
+  try {
+    return extent.value(symbols);
+  } catch (Error& error) {
+    throw error.at("node '", step.value, "'");
+  }
+}
+
+// Names the first step that uses the buffer: the node that computes it, or that reads an input.
+std::string BoundShapes::place_of(std::size_t buffer) const {
+  const std::string own = concat("buffer '", program_.buffers[buffer].name, "'");
+  const auto uses = [&](const Program::Step& step) {
+    const bool is_leaf =
+        step.kind == Program::StepKind::Kernel || step.kind == Program::StepKind::Host;
+    return is_leaf && std::ranges::find(step.buffers, buffer) != step.buffers.end();
+  };
+  const auto found = std::ranges::find_if(program_.steps, uses);
+  return found == program_.steps.end() ? own : concat("node '", found->value, "', ", own);
 }
 
 bool BoundShapes::is_told(const Extent& extent) const {
@@ -109,11 +165,12 @@ void BoundShapes::check_inputs(std::span<const std::vector<std::int64_t>> input_
     std::vector<std::int64_t> expected;
     for (std::size_t axis = 0; axis < dims.size(); ++axis) {
       const bool is_given = axis < input_shapes[k].size();
-      expected.push_back(is_told(dims[axis]) || !is_given ? dims[axis].value(symbols)
-                                                          : input_shapes[k][axis]);
+      const std::int64_t given = is_given ? input_shapes[k][axis] : 0;
+      expected.push_back(is_told(dims[axis]) ? extent_of(p.inputs[k], axis) : given);
     }
     if (input_shapes[k] == expected) {
       shapes[p.inputs[k]] = std::move(expected);
+      has_shape[p.inputs[k]] = true;
       continue;
     }
     const auto text = [](const std::vector<std::int64_t>& shape) {
@@ -129,19 +186,14 @@ void BoundShapes::check_inputs(std::span<const std::vector<std::int64_t>> input_
 }
 
 std::uint64_t BoundShapes::bytes_of(std::size_t buffer) const {
-  const Program::Buffer& described = program_.buffers[buffer];
   const auto& shape = shapes[buffer];
-  if (std::ranges::find(shape, 0) != shape.end()) return 0;
-  std::uint64_t bytes = described.element_bytes;
+  if (!has_shape[buffer] || std::ranges::find(shape, 0) != shape.end()) return 0;
+  std::uint64_t bytes = program_.buffers[buffer].element_bytes;
   for (const std::int64_t extent : shape) {
-    if (extent < 0)
-      throw Error("an extent is negative", ErrorKind::Usage)
-          .at("buffer '", described.name, "'")
-          .got(extent);
     if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(extent), &bytes) ||
         bytes > kMaxBytes) {
       throw Error("no memory holds a value of this shape", ErrorKind::OutOfMemory)
-          .at("buffer '", described.name, "'")
+          .at(place_of(buffer))
           .expected("at most ", format_bytes(kMaxBytes));
     }
   }

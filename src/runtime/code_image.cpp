@@ -119,6 +119,7 @@ std::size_t round_up(std::size_t value, std::size_t step) {
 
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kStubBytes = 16;  // jmp *[rip]; address
+constexpr std::size_t kPadding = 16;
 constexpr std::uint64_t kMaxImage = std::uint64_t{1} << 30;
 
 // Writes a jump to an absolute address: relative calls reach only 2 GiB.
@@ -128,9 +129,11 @@ void write_stub(std::byte* stub, void* target) {
   std::memcpy(stub + sizeof(kJump), &target, sizeof(target));
 }
 
-// `room`: bytes from `place` to the end of the section.
+// `room`: bytes from `place` to the end of the section. An offset may lead to any byte of the
+// image, and no further: the distance to an instruction's end is part of the addend, so the image
+// starts with padding.
 void relocate(std::byte* place, std::uint64_t room, std::uint32_t type, const std::byte* target,
-              std::int64_t addend) {
+              std::int64_t addend, std::span<const std::byte> image) {
   const bool is_absolute = type == R_X86_64_64;
   if (!is_absolute && type != R_X86_64_PC32 && type != R_X86_64_PLT32) {
     throw broken(concat("a relocation of kind ", type));
@@ -139,6 +142,8 @@ void relocate(std::byte* place, std::uint64_t room, std::uint32_t type, const st
     throw broken("a relocation outside");
   const std::uint64_t value =
       reinterpret_cast<std::uint64_t>(target) + static_cast<std::uint64_t>(addend);
+  if (value - reinterpret_cast<std::uint64_t>(image.data()) >= image.size())
+    throw broken("an address outside");
   if (is_absolute) {
     std::memcpy(place, &value, sizeof(value));
     return;
@@ -155,7 +160,7 @@ CodeImage::CodeImage(std::span<const std::byte> object_bytes) {
   const Object object(object_bytes);
   std::vector<std::size_t> offsets(object.sections().size(), 0);
   const Elf64_Shdr* symbol_table = nullptr;
-  std::size_t size = 0;
+  std::size_t size = kPadding;
   for (std::size_t k = 0; k < offsets.size(); ++k) {
     const Elf64_Shdr& section = object.section(k);
     if (section.sh_type == SHT_SYMTAB) symbol_table = &section;
@@ -188,8 +193,9 @@ CodeImage::CodeImage(std::span<const std::byte> object_bytes) {
       const Elf64_Sym& symbol = symbols[k];
       const std::string name = object.text(names, symbol.st_name);
       if (symbol.st_shndx == SHN_UNDEF) {
+        if (name.empty()) continue;
         addresses[k] = memory_ + stubs + k * kStubBytes;
-        if (!name.empty()) write_stub(addresses[k], imported(name));
+        write_stub(addresses[k], imported(name));
       } else if (symbol.st_shndx < offsets.size()) {
         const Elf64_Shdr& section = object.section(symbol.st_shndx);
         if ((section.sh_flags & SHF_ALLOC) == 0) continue;  // the section has no address
@@ -217,7 +223,7 @@ CodeImage::CodeImage(std::span<const std::byte> object_bytes) {
         relocate(memory_ + offsets[section.sh_info] + entry.r_offset,
                  target.sh_size - entry.r_offset,
                  static_cast<std::uint32_t>(ELF64_R_TYPE(entry.r_info)), addresses[symbol],
-                 entry.r_addend);
+                 entry.r_addend, {memory_, size_});
       }
     }
     if (mprotect(memory_, size_, PROT_READ | PROT_EXEC) != 0)

@@ -132,10 +132,15 @@ void KernelRunner::place_buffers(const Segment& segment, Prepared& prepared) {
   prepared.pointers.clear();
   prepared.patches.clear();
   for (std::uint32_t k = segment.begin; k < segment.end; ++k) {
+    const bool is_needed = runs(p.steps[k]);
     for (const std::uint32_t id : p.steps[k].buffers) {
       if (std::ranges::any_of(p.buffers[id].dims,
                               [](const Extent& dim) { return !dim.is_number(); }))
-        compute_shape(id);
+        compute_shape(id, is_needed);
+      // Memory was planned without the buffers that had no shape.
+      const std::uint32_t root = root_of(p, id);
+      if (p.buffers[root].place == Program::Place::Arena && !has_shape[root])
+        compute_shape(root, is_needed);
       const Program::Place place = p.buffers[id].place;
       const bool is_fixed = place == Program::Place::Constant || place == Program::Place::Arena;
       if (!is_fixed) prepared.patches.push_back({prepared.pointers.size(), id});
@@ -172,19 +177,20 @@ void KernelRunner::prepare_steps(const Segment& segment, Prepared& prepared) {
   std::uint64_t stride = 0;
   for (std::size_t k = segment.begin; k < segment.end; ++k) {
     const Program::Step& step = p.steps[k];
+    const std::size_t first_pointer = pointer;
+    pointer += step.buffers.size();
+    if (!runs(step)) continue;
     const ReadyStep ready{model_->kernel(step.kernel),
-                          pointer,
+                          first_pointer,
                           prepared.extents.size(),
-                          step.work.value(symbols),
+                          value_of(step.work, step),
                           1,
                           k,
                           &prepared,
                           this};
-    for (const Extent& extent : step.extents) prepared.extents.push_back(extent.value(symbols));
-    pointer += step.buffers.size();
-    if (!runs(step)) continue;
+    for (const Extent& extent : step.extents) prepared.extents.push_back(value_of(extent, step));
     const auto wanted =
-        static_cast<std::uint64_t>(p.kernels[step.kernel].scratch_bytes.value(symbols));
+        static_cast<std::uint64_t>(value_of(p.kernels[step.kernel].scratch_bytes, step));
     if (wanted > kMaxBytes) throw no_scratch(p, k, wanted, thread_count_);
     if ((wanted + 4095) / 4096 * 4096 > stride) {
       stride = (wanted + 4095) / 4096 * 4096;

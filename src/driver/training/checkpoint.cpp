@@ -153,6 +153,17 @@ States share_of(const States& states, const Communicator& ranks) {
 
 }  // namespace
 
+void CurveSums::add(double step_loss, double step_accuracy) {
+  loss += step_loss;
+  accuracy += step_accuracy;
+  ++count;
+}
+
+CurvePoint CurveSums::means(std::int64_t step) const {
+  const auto divisor = static_cast<double>(std::max<std::int64_t>(1, count));
+  return {step, loss / divisor, accuracy / divisor, false};
+}
+
 std::string checkpoint_path(const std::string& folder) {
   const std::string list = in_folder(folder, kList);
   return fs::exists(list) ? list : in_folder(folder, kFile);

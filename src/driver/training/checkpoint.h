@@ -15,6 +15,15 @@ struct CurvePoint {
   bool is_validation = false;
 };
 
+/// Sums over the steps since the last training point of the curve.
+struct CurveSums {
+  double loss = 0, accuracy = 0;
+  std::int64_t count = 0;
+
+  void add(double step_loss, double step_accuracy);
+  CurvePoint means(std::int64_t step) const;
+};
+
 /// State of a training run, complete for a bit-exact resume.
 struct Checkpoint {
   States states;
@@ -28,6 +37,7 @@ struct Checkpoint {
   /// of the graph of a step
   std::string step_hash;
   std::vector<CurvePoint> curve;
+  CurveSums sums;
 };
 
 /// Returns a hash that differs if two graphs compute different functions; initial values of states

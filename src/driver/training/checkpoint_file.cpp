@@ -16,6 +16,8 @@ constexpr const char* kCheckpointFormat = "tenon checkpoint 1";
 constexpr const char* kCurve =
     "checkpoint/curve";  // f64[points, 4]: step, loss, accuracy, is validation
 constexpr std::int64_t kCheckpointColumns = 4;
+constexpr const char* kSums =
+    "checkpoint/sums";  // f64[3] since the last training point: loss, accuracy, steps
 
 std::string text_of(const Checkpoint& checkpoint,
                     const std::map<std::string, std::string>& metadata, const char* name) {
@@ -32,6 +34,40 @@ std::int64_t integer_of(const Checkpoint& checkpoint,
   if (!number || *number < 0)
     throw Error(concat("the checkpoint's ", name, " is no number")).got(text);
   return *number;
+}
+
+Tensor curve_tensor(const std::vector<CurvePoint>& points) {
+  Tensor curve(DType::F64, {static_cast<std::int64_t>(points.size()), kCheckpointColumns});
+  for (std::size_t k = 0; k < points.size(); ++k) {
+    const CurvePoint& point = points[k];
+    const double row[] = {static_cast<double>(point.step), point.loss, point.accuracy,
+                          point.is_validation ? 1.0 : 0.0};
+    for (std::int64_t column = 0; column < kCheckpointColumns; ++column) {
+      curve.set_real(static_cast<std::int64_t>(k) * kCheckpointColumns + column, row[column]);
+    }
+  }
+  return curve;
+}
+
+std::vector<CurvePoint> curve_of(const Tensor& tensor) {
+  if (tensor.dtype() != DType::F64 || tensor.rank() != 2 ||
+      tensor.shape()[1] != kCheckpointColumns) {
+    throw Error("the checkpoint's curve is none").got(tensor.type());
+  }
+  std::vector<CurvePoint> points;
+  for (std::int64_t k = 0; k < tensor.shape()[0]; ++k) {
+    const auto at = [&](std::int64_t column) {
+      return tensor.real_at(k * kCheckpointColumns + column);
+    };
+    points.push_back({static_cast<std::int64_t>(at(0)), at(1), at(2), at(3) != 0});
+  }
+  return points;
+}
+
+CurveSums sums_of(const Tensor& tensor) {
+  if (tensor.dtype() != DType::F64 || tensor.shape() != Shape{3})
+    throw Error("the checkpoint's sums are none").expected("f64[3]").got(tensor.type());
+  return {tensor.real_at(0), tensor.real_at(1), static_cast<std::int64_t>(tensor.real_at(2))};
 }
 
 // Returns a checksum of the metadata and of every tensor's bytes.
@@ -57,17 +93,11 @@ void write_checkpoint_file(const Checkpoint& checkpoint, const std::string& path
                            const std::map<std::string, std::string>& more) {
   SafeTensors content;
   content.tensors = checkpoint.states;
-  Tensor curve(DType::F64,
-               {static_cast<std::int64_t>(checkpoint.curve.size()), kCheckpointColumns});
-  for (std::size_t k = 0; k < checkpoint.curve.size(); ++k) {
-    const CurvePoint& point = checkpoint.curve[k];
-    const double row[] = {static_cast<double>(point.step), point.loss, point.accuracy,
-                          point.is_validation ? 1.0 : 0.0};
-    for (std::int64_t column = 0; column < kCheckpointColumns; ++column) {
-      curve.set_real(static_cast<std::int64_t>(k) * kCheckpointColumns + column, row[column]);
-    }
-  }
-  content.tensors.emplace_back(kCurve, std::move(curve));
+  content.tensors.emplace_back(kCurve, curve_tensor(checkpoint.curve));
+  const CurveSums& sums = checkpoint.sums;
+  content.tensors.emplace_back(
+      kSums, Tensor::of<double>(DType::F64, {3},
+                                {sums.loss, sums.accuracy, static_cast<double>(sums.count)}));
   content.metadata = {{"format", kCheckpointFormat},
                       {"step", std::to_string(checkpoint.step)},
                       {"batch_size", std::to_string(checkpoint.batch_size)},
@@ -102,19 +132,12 @@ Checkpoint read_checkpoint_file(const std::string& path,
       throw Error("the checkpoint is damaged: its bytes are not those that were written");
     }
     for (auto& [name, tensor] : content.tensors) {
-      if (name != kCurve) {
+      if (name == kCurve) {
+        checkpoint.curve = curve_of(tensor);
+      } else if (name == kSums) {  // older files lack it
+        checkpoint.sums = sums_of(tensor);
+      } else {
         checkpoint.states.emplace_back(name, tensor);
-        continue;
-      }
-      if (tensor.dtype() != DType::F64 || tensor.rank() != 2 ||
-          tensor.shape()[1] != kCheckpointColumns) {
-        throw Error("the checkpoint's curve is none").got(tensor.type());
-      }
-      for (std::int64_t k = 0; k < tensor.shape()[0]; ++k) {
-        const auto at = [&](std::int64_t column) {
-          return tensor.real_at(k * kCheckpointColumns + column);
-        };
-        checkpoint.curve.push_back({static_cast<std::int64_t>(at(0)), at(1), at(2), at(3) != 0});
       }
     }
     if (metadata != nullptr) *metadata = content.metadata;

@@ -116,21 +116,6 @@ LabelRules label_rules(const Graph& step, const Graph& model, const LossOptions&
 
 double scalar(const Tensor& tensor) { return tensor.real_at(0); }
 
-// Running means since the last query.
-struct Means {
-  double loss = 0, accuracy = 0;
-  std::int64_t count = 0;
-  void add(double one_loss, double one_accuracy) {
-    loss += one_loss;
-    accuracy += one_accuracy;
-    ++count;
-  }
-  CurvePoint point(std::int64_t step) const {
-    const auto divisor = static_cast<double>(std::max<std::int64_t>(1, count));
-    return {step, loss / divisor, accuracy / divisor, false};
-  }
-};
-
 }  // namespace
 
 Trainer::Trainer(Graph model, TrainerOptions options)
@@ -337,6 +322,7 @@ void Trainer::resume() {
                             "run goes another way than without a stop");
   checkpoint_.step = found.step;
   checkpoint_.curve = std::move(found.curve);
+  checkpoint_.sums = found.sums;
 }
 
 std::optional<CurvePoint> Trainer::validate() {
@@ -420,7 +406,6 @@ TrainResult Trainer::run() {
                      step % per_epoch, {options_.parts, data_rank(), data_rank_count()});
   TrainResult result;
   result.has_accuracy = has_accuracy_;
-  Means means;
   const Clock::time_point begin = Clock::now();
   double validation_s = 0;
   const auto end_epoch = [&] {
@@ -439,20 +424,20 @@ TrainResult Trainer::run() {
     const double loss = scalar(outputs[0]), accuracy = has_accuracy_ ? scalar(outputs[1]) : 0;
     require_finite(loss, batch.back());
     ++step;
-    means.add(loss, accuracy);
+    checkpoint_.sums.add(loss, accuracy);
     const double elapsed = seconds_since(begin) - validation_s;
     result.samples_per_s =
         static_cast<double>((step - first_step) * options_.batch_size) / std::max(1e-9, elapsed);
     if (on_progress) {
-      const CurvePoint mean = means.point(step);
+      const CurvePoint mean = checkpoint_.sums.means(step);
       const double left =
           static_cast<double>((total - step) * options_.batch_size) / result.samples_per_s;
       on_progress({(step - 1) / per_epoch + 1, step, total, mean.loss, mean.accuracy,
                    result.samples_per_s, left});
     }
     if (step % point_every == 0 || step == total) {
-      checkpoint_.curve.push_back(means.point(step));
-      means = {};
+      checkpoint_.curve.push_back(checkpoint_.sums.means(step));
+      checkpoint_.sums = {};
     }
     const bool ends_epoch = step % per_epoch == 0 || step == total;
     if (ends_epoch) end_epoch();

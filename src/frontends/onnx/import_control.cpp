@@ -61,6 +61,30 @@ bool loosen(const NodeImport& node, const Graph& body, Types& types, std::size_t
   return has_changed;
 }
 
+// Returns whether every iteration of a loop's body passes its condition on: it returns its second
+// input.
+bool keeps_condition(const Graph& body) {
+  ValueId value = body.outputs().front();
+  for (NodeId maker; (maker = body.value(value).producer); value = body.node(maker).operands[0]) {
+    if (body.op_name(maker) != "identity") return false;
+  }
+  return body.inputs().size() > 1 && value == body.inputs()[1];
+}
+
+// Returns the trip count and the condition. A condition that the body passes on decides only
+// whether the loop runs at all, so the trip count alone ends the loop, and gives the extents of its
+// results.
+std::vector<Var> trip_operands(NodeImport& node, const Graph& body) {
+  const Var trips = node.input_or_none(0), condition = node.input_or_none(1);
+  if (!node.has_input(0) || !node.has_input(1) || !keeps_condition(body)) return {trips, condition};
+  if (const std::optional<Tensor> known = node.constant_input(1);
+      known && known->size() == 1 && known->integer_at(0) != 0) {
+    return {trips, {}};
+  }
+  const Var none = node.build.constant("i64[] splat 0");
+  return {node.call("where", {condition, trips, none}), {}};
+}
+
 void import_loop(NodeImport& node) {
   const std::vector<Var> carried = inputs_from(node, 2);
   Types types{TensorType{DType::I64, {}, {}}, TensorType{DType::Bool, {}, {}}};
@@ -81,7 +105,7 @@ void import_loop(NodeImport& node) {
         .expected("a condition and ", carried.size(), " carried values")
         .got(output_count);
   }
-  std::vector<Var> operands{node.input_or_none(0), node.input_or_none(1)};
+  std::vector<Var> operands = trip_operands(node, bodies.graphs[0]);
   append(operands, carried);
   append(operands, bodies.captured);
   call_with_bodies(node, "loop", operands,

@@ -381,9 +381,8 @@ void Importer::define(const std::string& name, Var value, bool may_rename) {
   add_value(name, value);
   if (!may_rename) return;
   const ValueId id(value.id());
-  for (ValueId named : scope_->named) may_rename &= named != id;  // one value for two outputs
-  scope_->named.push_back(id);
-  if (!may_rename || graph().value(id).name == scope_->name_prefix + name) return;
+  const bool is_new = scope_->named.insert(id).second;  // else one value for two outputs
+  if (!is_new || graph().value(id).name == scope_->name_prefix + name) return;
   graph().rename(id, result_name(name));
   scope_->has_renamed_data |= depends_on_data(graph().value(id).type);
 }

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace onnx_schema {
@@ -62,7 +63,7 @@ struct Scope {
   /// the node in progress
   const onnx_schema::NodeProto* node = nullptr;
   // Since its import began:
-  std::vector<ValueId> named{};
+  std::unordered_set<ValueId> named{};
   bool has_renamed_data = false;
 };
 

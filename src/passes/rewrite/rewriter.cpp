@@ -65,9 +65,8 @@ class Rewriter {
 
   // Rules replace a node's first result only.
   bool has_other_results(const Node& node) const {
-    return std::any_of(node.results.begin() + 1, node.results.end(), [&](ValueId result) {
-      return result && (uses_.counts[result] != 0 || graph_.is_output(result));
-    });
+    return std::any_of(node.results.begin() + 1, node.results.end(),
+                       [&](ValueId result) { return is_read(result); });
   }
 
   bool try_rule(const RuleSet::Compiled& rule, NodeId root) {
@@ -226,11 +225,7 @@ class Rewriter {
   }
 
   void bury_if_unread(NodeId id) {
-    const std::vector<ValueId>& results = graph_.node(id).results;
-    const bool is_read = std::any_of(results.begin(), results.end(), [&](ValueId result) {
-      return result && (uses_.counts[result] != 0 || graph_.is_output(result));
-    });
-    if (!is_read) bury(id);
+    if (!has_read_result(id)) bury(id);
   }
 
   // Marks the node and the producers that only it reads as dead.
@@ -249,16 +244,28 @@ class Rewriter {
           continue;
         }
         const NodeId producer = graph_.value(operand).producer;
-        if (producer && !uses_.is_dead[producer] && !is_read(producer)) gone.push_back(producer);
+        if (producer && !uses_.is_dead[producer] && !has_read_result(producer))
+          gone.push_back(producer);
       }
     }
   }
 
-  bool is_read(NodeId id) const {
+  bool is_read(ValueId value) const {
+    return value && (uses_.counts[value] != 0 || graph_.is_output(value));
+  }
+
+  // Starts at the result that was read at the last call: the readers of a split disappear in order,
+  // and a search from the first result would be quadratic.
+  bool has_read_result(NodeId id) {
     const std::vector<ValueId>& results = graph_.node(id).results;
-    return std::any_of(results.begin(), results.end(), [&](ValueId result) {
-      return result && (uses_.counts[result] != 0 || graph_.is_output(result));
-    });
+    std::size_t& start = first_read_[id];
+    for (std::size_t k = 0; k < results.size(); ++k) {
+      const std::size_t position = (start + k) % results.size();
+      if (!is_read(results[position])) continue;
+      start = position;
+      return true;
+    }
+    return false;
   }
 
   // A value that went from two readers to one may match further rules.
@@ -286,6 +293,7 @@ class Rewriter {
   Uses uses_;
   std::deque<NodeId> queue_;
   IdMap<NodeId, char> is_queued_;
+  IdMap<NodeId, std::size_t> first_read_;
   std::vector<Binding> bindings_;
   std::vector<NodeId> inside_;
   Outcome outcome_;

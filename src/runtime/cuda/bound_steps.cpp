@@ -46,7 +46,7 @@ class StepBinder {
       bound.values.push_back(is_port ? port->second.address : address_of(id));
     }
     std::vector<std::int64_t> extents;
-    for (const Extent& extent : step.extents) extents.push_back(extent.value(shapes_.symbols));
+    for (const Extent& extent : step.extents) extents.push_back(shapes_.value_of(extent, step));
     return kernel.library.empty() ? bind_kernel(step, kernel, extents, bound)
                                   : bind_library(step, kernel, extents, bound);
   }
@@ -76,7 +76,7 @@ class StepBinder {
 
   bool bind_kernel(const Program::Step& step, const Program::Kernel& kernel,
                    const std::vector<std::int64_t>& extents, BoundStep& bound) const {
-    const std::int64_t blocks = step.work.value(shapes_.symbols);
+    const std::int64_t blocks = shapes_.value_of(step.work, step);
     if (blocks <= 0) return false;
     if (blocks > std::int64_t{0x7fffffff}) {
       throw Error("a value is too large for one launch", ErrorKind::Unsupported)
@@ -94,13 +94,13 @@ class StepBinder {
       bound.values.push_back(static_cast<std::uint64_t>(extent));
     bound.values.push_back(0);  // scratch
     bound.values.push_back(places_.error);
-    const auto own = static_cast<std::uint64_t>(kernel.scratch_bytes.value(shapes_.symbols));
+    const auto own = static_cast<std::uint64_t>(shapes_.value_of(kernel.scratch_bytes, step));
     bound.scratch_bytes = own * bound.blocks;
     return true;
   }
 
   BoundStep::Map bind_map(const Program::Step& step, const Program::TensorMap& map) const {
-    const std::int64_t rows = map.rows.value(shapes_.symbols);
+    const std::int64_t rows = shapes_.value_of(map.rows, step);
     constexpr std::int64_t kMostRows = std::int64_t{1} << 30;  // kernels count them in 32 bits
     if (rows > kMostRows) {
       throw Error("a value is too large for one launch", ErrorKind::Unsupported)

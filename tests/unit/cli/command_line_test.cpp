@@ -3,9 +3,11 @@
 #include "runtime/cuda/describe.h"
 #include "unit/cli/called.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -133,6 +135,36 @@ TEST_F(CommandLineTest, ReportsFilesThatCannotBeWritten) {
   const Called none = call({"show", file("none.onnx")});
   EXPECT_EQ(none.code, 2);
   EXPECT_TRUE(has(none.error, "No such file or directory")) << none.error;
+}
+
+// Output that is lost on a full disk, or has no file, is an error of any command.
+TEST_F(CommandLineTest, ReportsOutputThatCannotBeWritten) {
+  const auto code_with = [](int target, std::vector<const char*> words) {
+    std::fflush(stdout);
+    const int own = dup(STDOUT_FILENO);
+    words.insert(words.begin(), "tenon");
+    if (target >= 0) {
+      dup2(target, STDOUT_FILENO);
+    } else {
+      close(STDOUT_FILENO);
+    }
+    const int code =
+        run_command_line(static_cast<int>(words.size()), const_cast<char**>(words.data()));
+    dup2(own, STDOUT_FILENO);
+    close(own);
+    return code;
+  };
+  const int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+  ASSERT_GE(full, 0);
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(code_with(full, {"run", "zoo:mlp", "--target=reference"}), 6);
+  EXPECT_EQ(code_with(full, {"show", "zoo:resnet18", "--nodes", "--json"}), 6);
+  EXPECT_EQ(code_with(full, {"help"}), 6);
+  EXPECT_EQ(code_with(full, {"--version"}), 6);
+  EXPECT_NE(code_with(-1, {"ops"}), 0);
+  EXPECT_TRUE(has(::testing::internal::GetCapturedStderr(), "cannot write '/dev/stdout'"));
+  close(full);
+  EXPECT_EQ(call({"--version"}).code, 0);
 }
 
 // Sequences and optionals are written as one file per element and compared with such files.

@@ -7,6 +7,7 @@
 #include "ir/text.h"
 #include "ops/registry.h"
 #include "reference/evaluate.h"
+#include "unit/error_text.h"
 
 #include <gtest/gtest.h>
 
@@ -120,6 +121,42 @@ TEST(Refusals, ConstantIndicesOutOfRange) {
     EXPECT_FALSE(takes([&] { reference::evaluate(graph, inputs); })) << text;
     EXPECT_FALSE(takes([&] { CompiledModel(compile_graph(graph), 1).run(inputs); })) << text;
   }
+}
+
+// Windows of more operations than can be counted, and loops whose results no memory holds.
+TEST(Refusals, NodesThatNeverEnd) {
+  for (const char* text :
+       {"graph (x: f32[1, 1, 4, 4]) { y = lp_pool(x) {kernel_shape = [2147483648, 2147483648], "
+        "pads = [1073741824, 1073741824, 1073741824, 1073741824]} return y }",
+        "graph (x: f32[1, 1, 4, 4], r: f32[2, 4]) { b = constant i64[2] [0, 0] y = roi_align(x, r, "
+        "b) {height = 2, width = 2, sampling_ratio = 2147483648} return y }",
+        "graph (n: i64[], x: f32[2]) { y, s = loop(n, values = x) {carried_count = 1} body = graph "
+        "(i: i64[], go: bool[], v: f32[2]) { w = add(v, v) return go, w, v } return s }",
+        "graph (z: f32[1000000000000, 0], x: f32[2]) { y, s = scan(x, z) {state_count = 1} body = "
+        "graph (v: f32[2], e: f32[0]) { w = add(v, v) return w, v } return s }"}) {
+    const Graph graph = parse_graph(text, all_ops());
+    const std::vector<Datum> inputs = inputs_of(graph, {std::int64_t{1} << 62});
+    EXPECT_FALSE(takes([&] { reference::evaluate(graph, inputs); })) << text;
+    EXPECT_FALSE(takes([&] { CompiledModel(compile_graph(graph), 1).run(inputs); })) << text;
+  }
+}
+
+TEST(Refusals, LimitsOfNodeOperationsAndEmptyBodies) {
+  const auto error_of = [](const char* text, const reference::Options& options) {
+    const Graph graph = parse_graph(text, all_ops());
+    return error_summary([&] { reference::evaluate(graph, inputs_of(graph, {}), options); });
+  };
+  reference::Options options;
+  const char* product = "graph (a: f32[8, 8], b: f32[8, 8]) { y = matmul(a, b) return y }";
+  options.max_node_operations = 1024;
+  EXPECT_EQ(error_of(product, options), "no error");
+  options.max_node_operations = 1023;
+  EXPECT_EQ(error_of(product, options), "matmul: it takes more operations than allowed");
+  options.node_runs_left = std::make_shared<std::int64_t>(100);
+  EXPECT_EQ(error_of("graph (z: f32[1000000000000, 0], x: f32[2]) { y = scan(x, z) {state_count = "
+                     "1} body = graph (v: f32[2], e: f32[0]) { return v } return y }",
+                     options),
+            "the graph runs more nodes than allowed");
 }
 
 std::vector<Datum> total_outputs(const Graph& graph, const std::vector<Datum>& inputs,

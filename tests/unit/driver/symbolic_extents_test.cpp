@@ -163,6 +163,20 @@ TEST(SymbolicExtents, RefusalsNameTheAxis) {
             "  got       1 and 0");
 }
 
+TEST(SymbolicExtents, DivisionByZeroNamesTheNode) {
+  const Graph graph = parse_graph(
+      "graph (x: f32[1, 2, 4], w: f32[2, M, 3]) {\n  y = conv_transpose(x, w) {groups = 2}\n"
+      "  return y\n}\n",
+      all_ops());
+  CompiledModel model(compile_model(graph, {}), 1);
+  const std::vector<Datum> inputs = {Tensor(DType::F32, {1, 2, 4}), Tensor(DType::F32, {2, 0, 3})};
+  for (const std::string& text : {error_text([&] { model.run(inputs); }),
+                                  error_text([&] { reference::evaluate(graph, inputs); })}) {
+    EXPECT_NE(text.find("divided by zero"), std::string::npos) << text;
+    EXPECT_NE(text.find("node 'y'"), std::string::npos) << text;
+  }
+}
+
 TEST(SymbolicExtents, RefusesInconsistentExtents) {
   const std::vector<std::pair<const char*, Extents>> cases = {
       {"graph (a: f32[2, N], b: f32[M, 3]) { y = matmul(a, b) return y }", {{"N", 4}, {"M", 5}}},

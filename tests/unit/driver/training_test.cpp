@@ -142,6 +142,39 @@ TEST_F(Training, ShapesTaskIsBitIdenticalInAnyMode) {
   EXPECT_NE(Trainer(small_cnn(), in_parts).note().find("goes another way"), std::string::npos);
 }
 
+// A kill between two checkpoints and between two points of the curve.
+TEST_F(Training, CheckpointsAfterAKillAreBitIdentical) {
+  TrainerOptions options = cnn_options("");
+  options.data = "synthetic";
+  options.synthetic_samples = 480;
+  options.batch_size = 1;
+  options.epochs = 3;
+  options.max_steps = 1210;  // three steps for each point
+  options.checkpoint_every = 500;
+  options.checkpoint = path("whole");
+  const std::vector<CurvePoint> curve = Trainer(small_cnn(), options).run().curve;
+  ASSERT_GT(curve.size(), 400u);
+  const auto content = [](const std::string& folder) {
+    std::ifstream file(checkpoint_path(folder), std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+
+  struct Kill {};
+  TrainerOptions killed = options;
+  killed.checkpoint = path("killed");
+  Trainer first(small_cnn(), killed);
+  first.on_progress = [](const TrainProgress& progress) {
+    if (progress.step == 508) throw Kill();
+  };
+  EXPECT_THROW(first.run(), Kill);
+  EXPECT_EQ(read_checkpoint(killed.checkpoint).sums.count, 500 % 3);
+  killed.resume = true;
+  Trainer second(small_cnn(), killed);
+  EXPECT_EQ(second.note(), "resumed at step 500");
+  second.run();
+  EXPECT_TRUE(content(killed.checkpoint) == content(options.checkpoint));
+}
+
 // Which of two marked tokens comes first?
 TEST_F(Training, OrderTask) {
   const OrderedTokens data(3000, 3);

@@ -51,6 +51,43 @@ TEST(Import, OutputsThatAreInputsAreCopied) {
   EXPECT_NE(read.outputs()[1], read.outputs()[2]);
 }
 
+// A condition that the body passes on: only the trip count ends the loop.
+TEST(Import, LoopsWithAConditionThatNeverChanges) {
+  const auto model_with = [](bool is_known) {
+    ModelProto model = new_model();
+    GraphProto& graph = *model.mutable_graph();
+    add_input(graph, "n", {}, TensorProto::INT64);
+    add_input(graph, "x", {"2"});
+    if (is_known) {
+      TensorProto& go = *graph.add_initializer();
+      go.set_name("go");
+      go.set_data_type(TensorProto::BOOL);
+      go.add_int32_data(1);
+    } else {
+      add_input(graph, "go", {}, TensorProto::BOOL);
+    }
+    GraphProto body;
+    add_input(body, "i", {}, TensorProto::INT64);
+    add_input(body, "on", {}, TensorProto::BOOL);
+    add_input(body, "v", {"2"});
+    add_node(body, "Identity", {"on"}, {"goes_on"});
+    add_node(body, "Relu", {"v"}, {"w"});
+    for (const char* name : {"goes_on", "w", "w"}) add_output(body, name);
+    NodeProto& loop = add_node(graph, "Loop", {"n", "go", "x"}, {"y", "all"});
+    onnx_schema::AttributeProto& attr = *loop.add_attribute();
+    attr.set_name("body");
+    attr.set_type(onnx_schema::AttributeProto::GRAPH);
+    *attr.mutable_g() = std::move(body);
+    add_output(graph, "all");
+    return model;
+  };
+  EXPECT_NE(imported(model_with(true)).find("loop(n, values = x)"), std::string::npos)
+      << imported(model_with(true));
+  const std::string unknown = imported(model_with(false));
+  EXPECT_NE(unknown.find(" = where(go, n, "), std::string::npos) << unknown;
+  EXPECT_EQ(unknown.find("condition"), std::string::npos) << unknown;
+}
+
 TEST(Import, KeepsMetadata) {
   ModelProto model = new_model();
   model.set_producer_name("someone");

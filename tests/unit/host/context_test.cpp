@@ -12,8 +12,10 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <map>
+#include <random>
 #include <sstream>
 
 namespace tenon::context_test {
@@ -370,6 +372,73 @@ TEST_F(HostSteps, RefusesInconsistentPrograms) {
 }
 
 // Loops nested deeper than any stack allows.
+// Tables may be arbitrary under a valid checksum. A program of host steps has no code, so that an
+// accepted one can be run.
+TEST(HostProgram, SealedMutationsRunOrAreRefused) {
+  const Graph graph = parse_graph(R"(graph (x: f32[N, 4], n: i64[], c: bool[]) {
+  places = nonzero(x)
+  doubled = identity(places)
+  parts = split_to_sequence(x) {axis = 0}
+  one = constant i64[] 0
+  row = sequence_at(parts, one)
+  values, indices = top_k(x) {k = 2}
+  last, all = loop(n, values = x) {carried_count = 1} body = graph (i: i64[], go: bool[], v: f32[N, 4]) {
+    s, order = top_k(v) {k = 4}
+    return go, s, order
+  }
+  chosen = if(c, x) then = graph (a: f32[N, 4]) {
+    u, k = top_k(a) {k = 1}
+    return u
+  } else = graph (a: f32[N, 4]) {
+    u, k = top_k(a) {k = 3}
+    return u
+  }
+  return doubled, row, values, last, all, chosen
+}
+)",
+                                  all_ops());
+  const Program program = compile_model(graph, {});
+  ASSERT_TRUE(std::ranges::none_of(program.steps,
+                                   [](const auto& step) { return step.kind == Kind::Kernel; }));
+  std::ostringstream head, constants;
+  write_program(program, head, constants);
+  const std::string tables = head.str(), rest = constants.str();
+  const std::vector<Datum> inputs = {ramp({3, 4}), Tensor::of<std::int64_t>(DType::I64, {}, {2}),
+                                     truth(true)};
+  constexpr std::size_t kHeader = 48;
+  std::uint64_t table_bytes = 0;
+  std::memcpy(&table_bytes, tables.data() + 8, sizeof(table_bytes));
+  std::mt19937 random(5);
+  int accepted = 0, refused = 0;
+  for (int round = 0; round < 6000; ++round) {
+    std::string altered = tables;
+    for (std::size_t change = 1 + random() % 3; change > 0; --change) {
+      const std::size_t at = kHeader + random() % (table_bytes - 8);
+      const std::uint64_t extremes[] = {0, 1, 2, 3, 4, 7, 255, 1ULL << 31, 1ULL << 62, ~0ULL};
+      const std::uint64_t value =
+          random() % 2 == 0 ? random() % 32 : extremes[random() % std::size(extremes)];
+      std::memcpy(altered.data() + at / 8 * 8, &value, 8);
+    }
+    altered += rest;
+    seal_program(std::as_writable_bytes(std::span(altered)));
+    try {
+      HostContext context(std::make_shared<const HostExecutable>(
+                              parse_program(std::as_bytes(std::span(altered)), nullptr)),
+                          1);
+      int bodies_left = 1000;
+      context.before_bodies([&] {
+        if (--bodies_left < 0) throw Error("an endless loop");
+      });
+      context.run(inputs);
+      ++accepted;
+    } catch (const Error&) {
+      ++refused;
+    }
+  }
+  EXPECT_GT(accepted, 100);
+  EXPECT_GT(refused, 1000);
+}
+
 TEST_F(HostSteps, RefusesDeepNesting) {
   Program program = program_;
   const Program::Step loop = *std::ranges::find(program.steps, Kind::Loop, &Program::Step::kind);
@@ -383,6 +452,35 @@ TEST_F(HostSteps, RefusesDeepNesting) {
   }
   write_program(program, path_);
   EXPECT_THROW(read_program(path_), Error);
+}
+
+// The extents of a branch that is not taken may be negative, or too large for any memory.
+TEST(HostBranches, BranchesThatAreNotTakenNeedNoShapes) {
+  const Graph graph = parse_graph(R"(graph (x: f32[1, 1, N], w: f32[1, 1, 3], c: bool[]) {
+  y = if(c, x, w) then = graph (a: f32[1, 1, N], b: f32[1, 1, 3]) {
+    r = conv(a, b)
+    return r
+  } else = graph (a: f32[1, 1, N], b: f32[1, 1, 3]) {
+    r = relu(a)
+    return r
+  }
+  z = if(c, x) then = graph (a: f32[1, 1, N]) {
+    r = tile(a) {repeats = [10000000, 10000000, 1]}
+    s = neg(r)
+    t = reduce_sum(s)
+    return t
+  } else = graph (a: f32[1, 1, N]) {
+    t = reduce_sum(a)
+    return t
+  }
+  return y, z
+}
+)",
+                                  all_ops());
+  CompiledModel model(compile_model(graph, {}), 1);
+  expect_reference(graph, model, {ramp({1, 1, 1}), ramp({1, 1, 3}), truth(false)});
+  EXPECT_THROW(model.run({ramp({1, 1, 1}), ramp({1, 1, 3}), truth(true)}), Error);
+  expect_reference(graph, model, {ramp({1, 1, 2}), ramp({1, 1, 3}), truth(false)});
 }
 
 // Outputs that equal an input, a constant or each other, of any type, have their own names.

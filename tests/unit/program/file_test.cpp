@@ -9,7 +9,9 @@
 #include "program/text.h"
 #include "program/verify.h"
 #include "reference/evaluate.h"
+#include "unit/error_text.h"
 
+#include <elf.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -298,6 +300,32 @@ TEST_F(ProgramFile, SealedMutationsAreConsistentOrRefused) {
   EXPECT_GT(refused, 1000);
 }
 
+// Code may refer to its own image and to imported functions only.
+TEST_F(ProgramFile, RefusesRelocationsOutsideTheCode) {
+  const auto header = [&] { return reinterpret_cast<const Elf64_Ehdr*>(program_.code.data()); };
+  std::vector<std::size_t> entries;  // offsets in the code
+  for (std::size_t k = 0; k < header()->e_shnum; ++k) {
+    const auto* section =
+        reinterpret_cast<const Elf64_Shdr*>(program_.code.data() + header()->e_shoff) + k;
+    if (section->sh_type != SHT_RELA) continue;
+    for (std::size_t at = 0; at < section->sh_size; at += sizeof(Elf64_Rela))
+      entries.push_back(section->sh_offset + at);
+  }
+  ASSERT_FALSE(entries.empty());
+  EXPECT_NO_THROW(Executable{program_});
+  int refused = 0;
+  for (const std::size_t entry : entries) {
+    for (const std::int64_t addend : {std::int64_t{1} << 20, -(std::int64_t{1} << 20)}) {
+      Program program = program_;
+      reinterpret_cast<Elf64_Rela*>(program.code.data() + entry)->r_addend = addend;
+      refused += error_text([&] {
+                   Executable model(std::move(program));
+                 }).find("an address outside") != std::string::npos;
+    }
+  }
+  EXPECT_GT(refused, 0);
+}
+
 TEST_F(ProgramFile, RefusesOtherVersions) {
   std::string other = bytes_;
   other[7] = '1';
@@ -431,6 +459,10 @@ TEST_F(ProgramFile, RefusesInconsistentProgramsByName) {
   expect_refusal("belongs to no input or output", [&](Program& p) {
     p.buffers.push_back(p.buffers[p.inputs[0]]);
     p.buffers.back().offset = 7;
+    p.steps[0].buffers[0] = static_cast<std::uint32_t>(p.buffers.size() - 1);
+  });
+  expect_refusal("belongs to no input or output", [&](Program& p) {
+    p.buffers.push_back(p.buffers[p.outputs[0]]);  // a second buffer of an output
     p.steps[0].buffers[0] = static_cast<std::uint32_t>(p.buffers.size() - 1);
   });
   expect_refusal("a buffer of another kind", [&](Program& p) { p.inputs = p.outputs; });
