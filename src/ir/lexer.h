@@ -46,7 +46,7 @@ class Lexer {
   double real(std::string_view what);
   Dim dim(const SymbolRanges& ranges);
   Type type(const SymbolRanges& ranges);
-  /// Consumes a group of balanced brackets; returns false if none starts here or it is not closed.
+  /// Consumes a balanced group of brackets; returns whether a closed one starts here.
   bool skip_group();
   /// Consumes a symbol's name as written in a dim.
   std::string symbol();

@@ -90,7 +90,7 @@ TEST_F(Cuda, FusesAttention) {
 }
 )",
       R"(graph (q: f16[1, 1, 150, 16], k: f16[1, 1, 201, 16], v: f16[1, 1, 201, 16]) {
-  y = attention(q, k, v) {causal = true, causal_offset = 30}
+  y = attention(q, k, v) {causal = true, causal_offset = 30, left_window = 20}
   return y
 }
 )",
