@@ -222,7 +222,7 @@ void Importer::unsupported(std::string what) const {
 void Importer::refuse_unknown_params() const {
   const OprFootprint* footprint = index_.footprint[opr_];
   const auto* object =
-      footprint == nullptr ? nullptr : std::get_if<Json::Object>(&footprint->param.value);
+      footprint == nullptr ? nullptr : std::get_if<JsonValue::Object>(&footprint->param.value);
   if (object == nullptr) return;
   for (const TypeParams& row : kTypeParams) {
     const std::vector<std::string> types = split(row.types, ' ');

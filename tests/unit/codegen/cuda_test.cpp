@@ -90,12 +90,17 @@ TEST_F(Cuda, FusesAttention) {
 }
 )",
       R"(graph (q: f16[1, 1, 150, 16], k: f16[1, 1, 201, 16], v: f16[1, 1, 201, 16]) {
-  y = attention(q, k, v) {causal = true, causal_offset = 30, left_window = 20}
+  y = attention(q, k, v) {causal = true, causal_offset = 30}
   return y
 }
 )",
       R"(graph (q: f16[1, 2, 9, 128], k: f16[1, 2, 40, 128], v: f16[1, 2, 40, 128], mask: bool[9, 40]) {
   y = attention(q, k, v, mask) {scale = 0.25, softcap = 3}
+  return y
+}
+)",
+      R"(graph (q: f16[1, 2, 70, 16], k: f16[1, 1, 90, 16], v: f16[1, 1, 90, 16]) {
+  y = attention(q, k, v) {causal = true, causal_offset = 20, left_window = 12}
   return y
 }
 )"};
