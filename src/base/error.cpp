@@ -53,6 +53,8 @@ Error& Error::operator=(const Error&) = default;
 Error& Error::operator=(Error&&) noexcept = default;
 Error::~Error() = default;
 
+void Error::set_further(std::vector<Error> errors) { further_ = std::move(errors); }
+
 Error& Error::set(std::string& field, std::initializer_list<TextPart> parts) {
   field = join_parts(parts);
   compose();

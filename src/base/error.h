@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 namespace tenon {
 
@@ -115,6 +116,9 @@ class Error : public PlacedError {
 
   ErrorKind kind() const { return kind_; }
   const std::string& summary() const { return summary_; }
+  /// Further errors of the same model, for readers that find all of them.
+  const std::vector<Error>& further() const { return further_; }
+  void set_further(std::vector<Error> errors);
 
  private:
   void compose() override;
@@ -122,6 +126,7 @@ class Error : public PlacedError {
 
   ErrorKind kind_;
   std::string summary_, expected_, got_, hint_;
+  std::vector<Error> further_;
 };
 
 /// Reports a broken invariant in Tenon itself: a bug, never the user's fault. Its message is one

@@ -35,13 +35,18 @@ void add_graph(const Graph& graph, Report& report) {
   }
 }
 
+void add_error(const Error& error, Report& report) {
+  report.problems.emplace_back(error.what());
+  for (const Error& further : error.further()) report.problems.emplace_back(further.what());
+}
+
 // A document with failing claims may not have a graph; its claims are reported in any case.
 void add_document(const DocumentFormat& format, const Document& document, Report& report) {
   report.findings = check_root_first(format, document);
   try {
     add_graph(document.graph(), report);
   } catch (const Error& error) {
-    report.problems.push_back(error.what());
+    add_error(error, report);
   }
 }
 
@@ -108,7 +113,7 @@ int check(const CheckOptions& options, OutputFormat format) {
     }
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::Usage || format == OutputFormat::Table) throw;
-    report.problems.push_back(error.what());
+    add_error(error, report);
   }
   if (format == OutputFormat::Json) {
     out() << to_json(name, report).dump(2, ' ', false, Json::error_handler_t::replace) << "\n";

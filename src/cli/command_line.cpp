@@ -776,6 +776,7 @@ int run_command_line(int argc, char** argv) {
     return Interrupted::kExitCode;
   } catch (const Error& error) {
     err() << "error: " << error.what() << "\n";
+    for (const Error& further : error.further()) err() << "error: " << further.what() << "\n";
     return static_cast<int>(error.kind());
   } catch (const std::filesystem::filesystem_error& error) {
     err() << "error: " << error.code().message() << "\n  at        " << error.path1().string()

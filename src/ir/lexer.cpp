@@ -180,6 +180,20 @@ std::size_t Lexer::end_of_brackets(std::size_t from) const {
   throw error_at(from, "the bracket is not closed");
 }
 
+bool Lexer::skip_group() {
+  int depth = 0;
+  for (at_ = position(); at_ < text_.size(); at_ = std::max(at_ + 1, position())) {
+    const char c = text_[at_];
+    depth += (c == '(' || c == '[' || c == '{') - (c == ')' || c == ']' || c == '}');
+    if (c == '"') at_ = end_of_quote(at_) - 1;
+    if (depth > 0) continue;
+    const bool is_closing = depth == 0 && (c == ')' || c == ']' || c == '}');
+    at_ += is_closing ? 1 : 0;
+    return is_closing;
+  }
+  return false;
+}
+
 // Returns the text up to the comma or bracket that ends a dim.
 std::string_view Lexer::dim_text() {
   skip_space();

@@ -46,6 +46,8 @@ class Lexer {
   double real(std::string_view what);
   Dim dim(const SymbolRanges& ranges);
   Type type(const SymbolRanges& ranges);
+  /// Consumes a balanced group of brackets; returns whether a closed one starts here.
+  bool skip_group();
   /// Consumes a symbol's name as written in a dim.
   std::string symbol();
 

@@ -9,6 +9,7 @@ namespace tenon {
 namespace {
 
 constexpr int kMaxBodyDepth = 64;
+constexpr std::size_t kMaxErrors = 100;
 constexpr std::size_t kMaxSuggested = 10'000;  // values searched for spelling suggestions
 
 /// Runs `read` and prepends the position in the text to the location of an Error that it throws.
@@ -138,9 +139,14 @@ class GraphParser {
     if (lexer_.take('<')) read_symbols();
     read_inputs();
     lexer_.expect('{', "after the inputs");
-    while (!read_statement()) {
+    try {
+      while (!read_statement()) {
+      }
+      lexer_.expect('}', "after the outputs");
+    } catch (const Error& error) {
+      errors_.push_back(error);
     }
-    lexer_.expect('}', "after the outputs");
+    raise_errors();
     return std::move(graph_);
   }
 
@@ -205,7 +211,7 @@ class GraphParser {
       return false;
     }
     if (lexer_.peek() == '(') {  // a node without results starts with its op
-      read_node(start, {}, op_named(start, first));
+      read_node_or_skip(start, start, {});
       return false;
     }
     std::vector<NamedResult> results;
@@ -216,11 +222,62 @@ class GraphParser {
       results.push_back(result_named(position, lexer_.name("a result's name"), is_text));
     }
     lexer_.expect('=', "after the results");
-    const std::size_t op_position = lexer_.position();
-    const std::string_view op_name = lexer_.word();
-    if (op_name.empty()) throw lexer_.error_here("expected an op");
-    read_node(start, std::move(results), op_named(op_position, op_name));
+    read_node_or_skip(start, lexer_.position(), std::move(results));
     return false;
+  }
+
+  // An error of the outermost graph's node is recorded; the nodes after it are read with
+  // placeholders for its results.
+  void read_node_or_skip(std::size_t start, std::size_t op_position,
+                         std::vector<NamedResult> results) {
+    lexer_.seek(op_position);
+    try {
+      const std::string_view op_name = lexer_.word();
+      if (op_name.empty()) throw lexer_.error_here("expected an op");
+      read_node(start, results, op_named(op_position, op_name));
+    } catch (const Error& error) {
+      if (depth_ > 0 || errors_.size() >= kMaxErrors || !skip_node(op_position)) throw;
+      errors_.push_back(error);
+      for (NamedResult& result : results) {
+        if (result.name == "_" || graph_.find(result.name)) continue;
+        graph_.add_input(std::move(result.name), std::move(result.type).value_or(Type()));
+      }
+    }
+  }
+
+  bool skip_node(std::size_t op_position) try {
+    lexer_.seek(op_position);
+    lexer_.word();
+    if (lexer_.peek() != '(' || !lexer_.skip_group()) return false;
+    if (lexer_.peek() == '{' && !lexer_.skip_group()) return false;
+    std::string ignored;
+    if (lexer_.peek() == '@') read_source_name(ignored);
+    while (starts_body()) {
+      lexer_.word();
+      lexer_.take('=');
+      lexer_.take_word("graph");
+      if (lexer_.peek() != '<' && lexer_.peek() != '(') lexer_.name("the graph's name");
+      if (lexer_.take('<')) read_symbols();
+      if (!lexer_.skip_group() || !lexer_.skip_group()) return false;
+    }
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+
+  // A body starts like a statement up to the keyword `graph`, which is not an op.
+  bool starts_body() {
+    const std::size_t start = lexer_.position();
+    const bool is_body = !lexer_.word().empty() && lexer_.take('=') && lexer_.take_word("graph");
+    lexer_.seek(start);
+    return is_body;
+  }
+
+  void raise_errors() {
+    if (errors_.empty()) return;
+    Error first = errors_.front();
+    first.set_further({errors_.begin() + 1, errors_.end()});
+    throw first;
   }
 
   NamedResult result_named(std::size_t position, std::string name, bool is_quoted) {
@@ -240,11 +297,17 @@ class GraphParser {
   void read_outputs() {
     if (lexer_.peek() == '}') return;
     do {
-      graph_.add_output(read_value());
+      const std::size_t start = lexer_.position();
+      const std::string name = lexer_.name("a value's name");
+      try {
+        graph_.add_output(value_named(start, name));
+      } catch (const Error& error) {
+        errors_.push_back(error);
+      }
     } while (lexer_.take(','));
   }
 
-  void read_node(std::size_t start, std::vector<NamedResult> results, const OpDef& op) {
+  void read_node(std::size_t start, std::vector<NamedResult>& results, const OpDef& op) {
     Graph::NewNode node;
     node.op = &op;
     require_result_count(start, op, results.size());
@@ -353,13 +416,9 @@ class GraphParser {
 
   std::vector<Graph> read_bodies(const OpDef& op) {
     std::vector<Graph> bodies;
-    while (true) {
+    while (starts_body()) {
       const std::size_t start = lexer_.position();
       const std::string_view label = lexer_.word();
-      // A body starts like a statement up to the keyword `graph`, which is not an op.
-      const bool is_body = !label.empty() && lexer_.take('=') && lexer_.take_word("graph");
-      lexer_.seek(start);
-      if (!is_body) return bodies;
       const std::string& def = op.bodies[std::min(bodies.size(), op.bodies.size() - 1)];
       const bool is_any = def.ends_with('*');
       const std::string_view wanted =
@@ -367,10 +426,10 @@ class GraphParser {
       if (label != wanted || (bodies.size() >= op.bodies.size() && !is_any)) {
         throw lexer_.error_at(start, concat(op.name, " has no body '", label, "' here"));
       }
-      lexer_.word();
       lexer_.take('=');
       bodies.push_back(GraphParser(lexer_, ops_, ranges_, depth_ + 1).read());
     }
+    return bodies;
   }
 
   Lexer& lexer_;
@@ -378,6 +437,7 @@ class GraphParser {
   SymbolRanges ranges_;
   int depth_;
   Graph graph_;
+  std::vector<Error> errors_;
 };
 
 }  // namespace

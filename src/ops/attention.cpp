@@ -25,6 +25,8 @@ struct Attrs {
   double softcap = 0;
   bool causal = false;
   Dim causal_offset = 0;  // number of keys before the first query
+  // Sliding window: number of keys before and after a query's own that it sees; -1: all.
+  std::int64_t left_window = -1, right_window = -1;
   std::optional<DType> softmax_dtype;
   Stage scores = Stage::Product;
   MaskedRows masked_rows = MaskedRows::Zero;
@@ -84,6 +86,8 @@ ResultTypes infer(const Attrs& attrs, const OperandTypes& in) {
     require_rank("attention", "key_counts", in["key_counts"], 1);
     require_equal(extents.batch, in["key_counts"].dims[0], "batches and 'key_counts' differ", in);
   }
+  require_at_least("attention", "attribute 'left_window'", attrs.left_window, -1);
+  require_at_least("attention", "attribute 'right_window'", attrs.right_window, -1);
   if (attrs.softmax_dtype && !is_float(*attrs.softmax_dtype)) {
     throw Error("attention: attribute 'softmax_dtype' must be a float").got(*attrs.softmax_dtype);
   }
@@ -136,6 +140,17 @@ Expr widened_mask(const Expr& mask, const std::vector<Expr>& at, const Dims& ext
   return mask.at_or(std::move(coordinates), mask.dtype() == DType::Bool ? 0.0 : -infinity);
 }
 
+// Causal mask and sliding window, by the key of the same position as the query.
+Expr windowed(const Attrs& attrs, const Expr& key, const Expr& position, Expr scores) {
+  if (attrs.causal) {
+    scores = select(key <= position, scores, -infinity);
+  } else if (attrs.right_window >= 0) {
+    scores = select(key <= position + Dim(attrs.right_window), scores, -infinity);
+  }
+  if (attrs.left_window < 0) return scores;
+  return select(position <= key + Dim(attrs.left_window), scores, -infinity);
+}
+
 Expr masked(const Attrs& attrs, const Lowering& op, const Extents& e, Expr scores) {
   const Space s(scores.dims());
   const bool is_grouped = s.dims().size() == 5;
@@ -154,11 +169,9 @@ Expr masked(const Attrs& attrs, const Lowering& op, const Extents& e, Expr score
   if (op.has("key_counts")) {
     const Expr count = cast(op.operand("key_counts"), DType::I64).at({batch});
     scores = select(key < count, scores, -infinity);
-    if (!attrs.causal) return scores;
-    return select(key <= query + count - e.queries, scores, -infinity);
+    return windowed(attrs, key, query + count - e.queries, scores);
   }
-  if (!attrs.causal) return scores;
-  return select(key <= query + attrs.causal_offset, scores, -infinity);
+  return windowed(attrs, key, query + attrs.causal_offset, scores);
 }
 
 // A fully masked row has neither a maximum nor a sum: its weights are all 0, or NaN.
@@ -228,6 +241,8 @@ class AttentionGradient {
     Attributes values{{"softcap", attrs.softcap},
                       {"causal", attrs.causal},
                       {"causal_offset", attrs.causal_offset},
+                      {"left_window", attrs.left_window},
+                      {"right_window", attrs.right_window},
                       {"scores", std::string(stage)}};
     if (attrs.scale) values.set("scale", *attrs.scale);
     if (attrs.softmax_dtype) values.set("softmax_dtype", *attrs.softmax_dtype);
@@ -312,6 +327,8 @@ TENON_DEFINE_OP(attention) = OpSpec<Attrs>{
               {"softcap", &Attrs::softcap},
               {"causal", &Attrs::causal},
               {"causal_offset", &Attrs::causal_offset},
+              {"left_window", &Attrs::left_window},
+              {"right_window", &Attrs::right_window},
               {"softmax_dtype", &Attrs::softmax_dtype},
               {"scores", &Attrs::scores, words("product capped masked softmax")},
               {"masked_rows", &Attrs::masked_rows, words("zero nan")}},

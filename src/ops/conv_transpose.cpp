@@ -2,6 +2,8 @@
 #include "ops/convolution.h"
 #include "ops/op_spec.h"
 
+#include <algorithm>
+
 namespace tenon::conv_transpose_op {
 namespace {
 
@@ -56,6 +58,10 @@ Convolution geometry(const Attrs& attrs, const TensorType& x, const TensorType& 
     throw Error("conv_transpose: 'output_padding' or 'output_shape' has the wrong length")
         .expected(conv.windows.size(), " entries for the spatial axes")
         .got(given);
+  }
+  if (std::ranges::any_of(attrs.output_padding, [](std::int64_t count) { return count < 0; })) {
+    throw Error("conv_transpose: an output padding is negative")
+        .got(Dims(attrs.output_padding.begin(), attrs.output_padding.end()));
   }
   conv.x_dims = {conv.y_dims[0], conv.w_dims[1] * Dim(attrs.groups)};
   for (std::size_t axis = 0; axis < conv.windows.size(); ++axis) {

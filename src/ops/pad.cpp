@@ -37,6 +37,19 @@ std::vector<PaddedAxis> padded_axes(const Attrs& attrs, std::size_t rank) {
   return padded;
 }
 
+// Extent after cropping: reflection and repetition apply to the remaining elements.
+Dim remaining(const Dim& extent, const PaddedAxis& padded) {
+  return extent - max(Dim(0) - padded.before, 0) - max(Dim(0) - padded.behind, 0);
+}
+
+// Padding with copies needs an element to copy.
+void require_copied(const TensorType& x, const PaddedAxis& padded, const Dims& pads,
+                    const Dim& padded_extent) {
+  if (is_unknown(padded_extent)) return;
+  if (assume_at_most(min(padded_extent, 1), remaining(x.dims[padded.axis], padded))) return;
+  throw Error("pad: an axis has no element to copy").got("x: ", x, ", pads: ", pads);
+}
+
 TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   TensorType y = in["x"];
   if (in.has("value")) {
@@ -50,6 +63,7 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
     if (!assume_at_most(0, padded_extent)) {
       throw Error("pad: more is cut off than there is").got("x: ", in["x"], ", pads: ", attrs.pads);
     }
+    if (attrs.mode != Mode::Constant) require_copied(in["x"], padded, attrs.pads, padded_extent);
     extent = padded_extent;
   }
   return y;
@@ -72,17 +86,15 @@ void lower(const Attrs& attrs, Lowering& op) {
   const Expr x = op.operand("x");
   const Space space(op.result_type("y").dims);
   std::vector<Expr> coordinates = space.indices();
-  bool may_be_empty = false;  // an empty input has no element to copy: zeros
+  bool may_be_empty = false;  // an empty result reads no element
   for (const PaddedAxis& padded : padded_axes(attrs, x.rank())) {
     Expr& coordinate = coordinates[padded.axis];
     if (attrs.mode == Mode::Constant) {
       coordinate = coordinate - padded.before;
       continue;
     }
-    // Crops first; reflection and repetition apply to the remaining elements.
-    const Dim cut_before = max(Dim(0) - padded.before, 0),
-              cut_behind = max(Dim(0) - padded.behind, 0);
-    const Dim extent = x.dims()[padded.axis] - cut_before - cut_behind;
+    const Dim cut_before = max(Dim(0) - padded.before, 0);
+    const Dim extent = remaining(x.dims()[padded.axis], padded);
     may_be_empty |= extent.range().lo < 1;
     coordinate = folded_in(attrs.mode, coordinate - max(padded.before, 0), extent) + cut_before;
   }

@@ -54,6 +54,14 @@ bool assume_zero_copies(const Dim& extent, std::size_t axis, const TensorType& x
   return assume_at_most(axis < x.rank() ? min(x.dims[axis], 1) : Dim(1), extent);
 }
 
+// Any extent would do for the open one.
+void require_no_zero(const Attrs& attrs) {
+  for (const Dim& extent : attrs.shape) {
+    if (extent == Dim(-1) || is_unknown(extent) || assume_at_most(1, extent)) continue;
+    throw Error("reshape: an extent of 0 leaves the open one undetermined").got(attrs.shape);
+  }
+}
+
 TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   const TensorType& x = in["x"];
   Dims dims;
@@ -80,6 +88,7 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
     dims.push_back(std::move(extent));
   }
   if (open) {
+    if (attrs.allow_zero) require_no_zero(attrs);
     dims[*open] = left_over(attrs, in, dims);
   } else if (!any_unknown(dims) && !assume_equal(element_count(x), product(dims))) {
     refuse_count(x, attrs);

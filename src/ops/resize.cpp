@@ -1,3 +1,4 @@
+#include "ir/assumptions.h"
 #include "ops/elements.h"
 #include "ops/gradient.h"
 #include "ops/lowering.h"
@@ -148,6 +149,15 @@ Dims extents_of(const Dims& dims, const std::vector<std::size_t>& axes) {
   return extents;
 }
 
+// No factor maps an empty axis to one with elements, or one with elements to an empty one.
+void require_factor(const Dim& before, const Dim& after) {
+  if (before == after || is_unknown(before) || is_unknown(after)) return;
+  if (assume_at_most(min(before, 1), after) && assume_at_most(min(after, 1), before)) return;
+  throw Error("resize: one of an axis's extents is 0")
+      .expected("both or neither")
+      .got(before, " before and ", after, " after");
+}
+
 TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   TensorType y = require_elements(in, "x", attrs.mode == Mode::Nearest ? everything : reals);
   const std::vector<std::size_t> axes = resized_axes(attrs, y.rank());
@@ -161,7 +171,10 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
       const double part = region_end(attrs, k) - region_start(attrs, k);
       const std::optional<Dim> scaled = scaled_extent(extent, attrs.scales[k] * part);
       extent = scaled ? *scaled : in.unknown();
-    } else if (!keeps_aspect) {
+      continue;
+    }
+    require_factor(extent, attrs.sizes[k]);
+    if (!keeps_aspect) {
       extent = attrs.sizes[k];
     } else if (scale) {
       extent = whole_extent(*scale * static_cast<double>(extent.constant()) + 0.5);

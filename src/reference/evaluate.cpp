@@ -67,15 +67,16 @@ class Bindings {
 
 // Checks extents against the assumptions of nodes.
 void check_constraints(const std::vector<Constraint>& constraints, const DimBindings& symbols) {
-  for (const Constraint& constraint : constraints) {
-    const Dim a = constraint.a.substitute(symbols), b = constraint.b.substitute(symbols);
-    if (!a.is_constant() || !b.is_constant() || truth_of(constraint.kind, a, b) == Truth::Always)
-      continue;
-    throw Error(concat(constraint.op, ": the extents of this run do not fit"), ErrorKind::Usage)
-        .at(constraint.where)
-        .expected(rule_text(constraint.kind, constraint.a, constraint.b))
-        .got(a, " and ", b);
-  }
+  for (const Constraint& constraint : constraints) try {
+      const Dim a = constraint.a.substitute(symbols), b = constraint.b.substitute(symbols);
+      if (!a.is_constant() || !b.is_constant() || truth_of(constraint.kind, a, b) == Truth::Always)
+        continue;
+      throw Error(concat(constraint.op, ": the extents of this run do not fit"), ErrorKind::Usage)
+          .expected(rule_text(constraint.kind, constraint.a, constraint.b))
+          .got(a, " and ", b);
+    } catch (Error& error) {  // an extent that is divided by zero has no place
+      throw error.at(constraint.where);
+    }
 }
 
 bool is_narrow_float(DType dtype) {

@@ -81,6 +81,107 @@ def flex_attention():
                [softmax(scores / np.float32(math.sqrt(8)) + bias) @ wide_v])
 
 
+def windowed_attention(q, k, v, left=-1, right=-1, causal=False, past=0, counts=None, mask=None):
+    """Attention of opset 25 by its definition: query i at position p = i + offset sees keys p - left to p + right."""
+    group = q.shape[1] // k.shape[1]
+    k, v = np.repeat(k, group, 1), np.repeat(v, group, 1)
+    scores = q @ k.transpose(0, 1, 3, 2) / np.float32(math.sqrt(q.shape[3]))
+    offset = np.full(q.shape[0], past) if counts is None else counts - q.shape[2]
+    position = np.arange(q.shape[2])[:, None] + offset[:, None, None]
+    key = np.arange(k.shape[2])
+    sees = np.ones((q.shape[0], q.shape[2], k.shape[2]), bool)
+    if counts is not None:
+        sees &= key < counts[:, None, None]
+    if causal:
+        sees &= key <= position
+    if left >= 0:
+        sees &= key >= position - left
+    if right >= 0:
+        sees &= key <= position + right
+    if mask is not None:
+        missing = k.shape[2] - mask.shape[-1]
+        is_bool = mask.dtype == bool
+        padding = [(0, 0)] * (mask.ndim - 1) + [(0, missing)]
+        mask = np.pad(mask, padding, constant_values=False if is_bool else -np.inf)
+        scores = np.where(mask, scores, -np.inf) if is_bool else scores + mask
+    scores = np.where(sees[:, None], scores, -np.inf)
+    high = scores.max(-1, keepdims=True)
+    e = np.exp(scores - np.where(np.isneginf(high), 0, high))
+    total = e.sum(-1, keepdims=True)
+    return (e / np.where(total == 0, 1, total) @ v).astype(q.dtype)
+
+
+def attention_windows():
+    generator = rng("windows")
+
+    def heads(count, length, size):
+        return real(generator, 2, count, length, size)
+
+    def case(name, inputs, names, attrs, expected, outputs=("y",)):
+        node = helper.make_node("Attention", names, list(outputs), **attrs)
+        return Case("attention_" + name, model_of([node], inputs, {o: F for o in outputs}, opset=25), inputs, expected)
+
+    both = dict(left_window_size=1, right_window_size=2)
+    q, k, v = heads(2, 4, 8), heads(2, 6, 8), heads(2, 6, 5)
+    inputs = {"q": q, "k": k, "v": v}
+    yield case("window_left", inputs, list(inputs), dict(left_window_size=2, is_causal=1),
+               [windowed_attention(q, k, v, 2, causal=True)])
+    yield case("window_both", inputs, list(inputs), both, [windowed_attention(q, k, v, 1, 2)])
+    yield case("window_unlimited", inputs, list(inputs), dict(left_window_size=-1, right_window_size=-1), [windowed_attention(q, k, v)])
+    past = {"past_key": heads(2, 3, 8), "past_value": heads(2, 3, 5)}
+    k_all, v_all = np.concatenate([past["past_key"], k], 2), np.concatenate([past["past_value"], v], 2)
+    yield case("window_past", {**inputs, **past}, list(inputs) + ["", *past], dict(left_window_size=2, is_causal=1),
+               [windowed_attention(q, k_all, v_all, 2, causal=True, past=3), k_all, v_all], ("y", "keys", "values"))
+    # An external cache with grouped heads, and masks of every rank.
+    q, k, v = heads(4, 2, 8), heads(2, 7, 8), heads(2, 7, 5)
+    counts = np.array([5, 7], np.int64)
+    masks = {"rank2": generator.rand(2, 7) > 0.2, "rank2_short": real(generator, 1, 6), "rank3": real(generator, 4, 1, 7),
+             "rank4": generator.rand(2, 1, 2, 7) > 0.2, "rank4_heads": real(generator, 2, 4, 2, 7)}
+    for name, mask in masks.items():
+        inputs = {"q": q, "k": k, "v": v, "mask": mask, "counts": counts}
+        yield case(f"window_cache_{name}", inputs, ["q", "k", "v", "mask", "", "", "counts"], dict(left_window_size=2, is_causal=1),
+                   [windowed_attention(q, k, v, 2, causal=True, counts=counts, mask=mask)])
+
+
+def linear_attention():
+    """A state [keys, values] per head that every token decays, corrects, updates and reads."""
+    generator = rng("linear")
+    batch, steps, query_heads, heads, size, width = 2, 5, 4, 2, 8, 6
+    q, k = real(generator, batch, steps, query_heads * size), real(generator, batch, steps, heads * size)
+    v = real(generator, batch, steps, heads * width)
+    decay, beta = -generator.rand(batch, steps, heads).astype(np.float32), generator.rand(batch, steps, heads).astype(np.float32)
+    for rule in ("linear", "gated_delta"):
+        inputs = {"q": q, "k": k, "v": v}
+        if rule == "gated_delta":
+            inputs.update(decay=decay, beta=beta)
+        state, rows = np.zeros((batch, heads, size, width), np.float32), []
+        for t in range(steps):
+            key, value = k[:, t].reshape(batch, heads, size, 1), v[:, t].reshape(batch, heads, 1, width)
+            if rule == "gated_delta":
+                state = state * np.exp(decay[:, t])[:, :, None, None]
+                value = beta[:, t][:, :, None, None] * (value - key.transpose(0, 1, 3, 2) @ state)
+            state = state + key @ value
+            query = q[:, t].reshape(batch, heads, query_heads // heads, size) / np.float32(math.sqrt(size))
+            rows.append((query @ state).reshape(batch, query_heads * width))
+        names = ["q", "k", "v"] + (["", "decay", "beta"] if rule == "gated_delta" else [])
+        node = helper.make_node("LinearAttention", names, ["y", "state"], q_num_heads=query_heads, kv_num_heads=heads, update_rule=rule)
+        yield Case(f"linear_attention_{rule}", model_of([node], inputs, {"y": F, "state": F}, opset=27), inputs, [np.stack(rows, 1), state])
+
+
+def causal_conv():
+    generator = rng("causal")
+    x, weight, bias, past = (real(generator, *shape) for shape in ((2, 3, 5), (3, 1, 4), (3,), (2, 3, 3)))
+    for name, inputs in (("plain", {"x": x, "weight": weight}), ("past", {"x": x, "weight": weight, "bias": bias, "past": past})):
+        padded = np.concatenate([inputs.get("past", np.zeros_like(past)), x], 2)
+        y = sum(padded[:, :, tap:tap + 5] * weight[:, :, tap] for tap in range(4))
+        if "bias" in inputs:
+            y = y + bias[:, None]
+            y = y / (1 + np.exp(-y))
+        activation = {"activation": "silu"} if "bias" in inputs else {}
+        node = helper.make_node("CausalConvWithState", list(inputs), ["y", "state"], **activation)
+        yield Case(f"causal_conv_{name}", model_of([node], inputs, {"y": F, "state": F}, opset=27), inputs, [y, padded[:, :, -3:]])
+
+
 def inverse_dft():
     generator = rng("dft")
     for length in (8, 7):
@@ -248,6 +349,6 @@ def images():
 
 
 def cases():
-    for family in (swiglu, geglu, flex_attention, inverse_dft, known_branch, late_types,
-                   late_ranks_of_recurrence, late_zero_points, images):
+    for family in (swiglu, geglu, flex_attention, attention_windows, linear_attention, causal_conv, inverse_dft,
+                   known_branch, late_types, late_ranks_of_recurrence, late_zero_points, images):
         yield from family()

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "frontends/known_names.h"
 #include "frontends/seeded_weight.h"
 #include "ir/graph.h"
 #include "ir/text.h"
@@ -92,7 +93,39 @@ bool OperatorImport::knows(const OperatorRow& row) {
   return find_handler(row.op) != nullptr || parse_composite(row.op).has_value();
 }
 
+namespace {
+
+// Attributes of AITemplate's operators, except those of `schema.h`.
+constexpr std::string_view kAttributes =
+    "alpha alpha0 alpha1 alpha1_divide_by_seq_len arch backend_suffix batch_dim batch_size "
+    "beta_constant bias broadcast_b1 cast_dtype causal causal_type check_sequence_lengths CO "
+    "concat_dim continuous_coordinate cutedsl_obj_path default_normalized_shape dilate dim "
+    "dim_lower_bounds dims dropout dtype element_func end end_indices epilogue epilogue2 "
+    "epilogue_alignment epilogue_math_name eps exec_cond_template expand_dim f_ab_alignment "
+    "fast_cat fill_value gamma_constant gather_dim group group_name groups has_d head_dim_count "
+    "head_size im_shape index_type input_masks int_state_flag iou_threshold iouThreshold "
+    "is_int_var is_intvar isolated jagged_dims jagged_int_var KD keep_n keepdim kernel_size KH KT "
+    "KW lda ldb ldc layout lower_bounds max_seq_len max_shape minBoxSize mode ndim nmsMaxOut "
+    "non_head_dims_are_fixed normalized_shape num_channels num_groups num_heads num_rois "
+    "num_sources offset offsets op_instance optimize_fixed_dims ord_kind out_dim out_dim_to_in "
+    "output_masks output_stride_dim output_type pad padding_value permute_shape pooled_size "
+    "position_sensitive preNmsTop reduce_func reduction_axes sampling_ratio scale scale_factor "
+    "scatter_dim seq_len shape slice_ops spatial_scale split_dim split_k split_k_hints split_sizes "
+    "start start_indices stride topK total_length unbiased unique_workspace "
+    "unique_workspace_offset unknown_idx use_grouped_fmha variable_seq_length_kv "
+    "variable_seq_length_q workdir workspace";
+
+}  // namespace
+
+void OperatorImport::refuse_unknown_attributes(const OperatorRow& row) {
+  for (const auto& [name, value] : row.further) {
+    if (!name.starts_with(kOwnKey)) require_attribute(row.op, name, kAttributes);
+  }
+  for (const OperatorRow& inner : row.elementwise_ops) refuse_unknown_attributes(inner);
+}
+
 std::vector<Var> OperatorImport::run() {
+  refuse_unknown_attributes(row_);
   if (row_.find(kOwnKey) != nullptr) return tenon_op();
   if (const Entry* entry = find_handler(row_.op)) return (this->*entry->handler)();
   if (parse_composite(row_.op)) return composite();

@@ -46,6 +46,9 @@ class OperatorImport {
   static const std::vector<Entry>& handlers();
   static const Entry* find_handler(std::string_view op);
 
+  /// Refuses attributes that no operator of AITemplate has; their objects have no schema each.
+  static void refuse_unknown_attributes(const OperatorRow& row);
+
   // An operator with its epilogue.
   Var composite_value(const Composite& composite);
   Var convolution(const Composite& composite, std::size_t& used);

@@ -1,10 +1,66 @@
 #include "frontends/chainer/functions.h"
 
 #include "base/text.h"
+#include "frontends/known_names.h"
 
 #include <algorithm>
 
 namespace tenon::chainer {
+namespace {
+
+// Attributes of each class; private ones, with an underscore, are not listed.
+struct ClassAttributes {
+  std::string_view classes, attributes;
+};
+constexpr std::string_view kBaseAttributes =
+    "rank lazy_grad_sum stack chainerx_device is_elementwise output_layouts use_cudnn use_ideep";
+constexpr ClassAttributes kClassAttributes[] = {
+    {"LeakyReLU", "slope"},
+    {"ELU", "alpha"},
+    {"ClippedReLU", "cap"},
+    {"Softplus", "beta beta_inv"},
+    {"AddConstant SubFromConstant MulConstant DivFromConstant PowVarConst", "value"},
+    {"MultiAdd", "len"},
+    {"LocalResponseNormalization", "n k alpha beta unit_scale scale indexes y"},
+    {"Softmax LogSoftmax Concat ExpandDims Squeeze", "axis"},
+    {"SplitAxis", "axis indices_or_sections indices sections"},
+    {"Transpose", "axes"},
+    {"GetItem", "slices"},
+    {"Reshape", "shape"},
+    {"Sum", "axis keepdims"},
+    {"Dropout", "dropout_ratio mask return_mask states"},
+    {"BatchNormalization",
+     "axis key_axis decay eps expander mean var inv_std running_mean running_var forward_data"},
+    {"FixedBatchNormalization", "axis key_axis eps expander inv_std inv_var"},
+    {"MatMul", "transa transb transc dtype"},
+    {"SoftmaxCrossEntropy",
+     "cache_score class_weight ignore_label normalize reduce soft_target soft_target_loss eps y"},
+    {"Convolution2DFunction", "sy sx ph pw dy dx groups cover_all cudnn_fast"},
+    {"Deconvolution2DFunction", "sy sx ph pw dy dx groups cover_all outh outw"},
+    {"MaxPooling2D AveragePooling2D", "kh kw sy sx ph pw cover_all return_indices"},
+    {"Unpooling2D", "kh kw sy sx ph pw cover_all return_indices outh outw"},
+    {"ResizeImages", "out_H out_W mode align_corners"},
+    {"EmbedIDFunction", "ignore_label"},
+};
+
+}  // namespace
+
+void FunctionView::refuse_unknown_attributes() const {
+  std::string known(kBaseAttributes);
+  for (const ClassAttributes& row : kClassAttributes) {
+    const std::vector<std::string> classes = split(row.classes, ' ');
+    if (std::ranges::find(classes, function().name) != classes.end())
+      known += concat(" ", row.attributes);
+  }
+  for (const Attribute& attribute : function().attributes) {
+    if (attribute.name.starts_with("_")) continue;
+    try {
+      require_attribute(function().name, attribute.name, known);
+    } catch (Error& problem) {
+      throw problem.at(source_, ", ", place_of_attribute(function(), attribute.name));
+    }
+  }
+}
 
 const JsonValue* FunctionView::find(std::string_view attribute) const {
   const Attribute* found = function().find(attribute);

@@ -40,6 +40,8 @@ class FunctionView {
   /// Returns an axis of `rank`, counted from the front.
   std::size_t axis(std::string_view attribute, std::size_t rank) const;
   Error error(std::string_view attribute, std::string summary) const;
+  /// Throws Error for an attribute that objects of the class lack.
+  void refuse_unknown_attributes() const;
 
  private:
   const JsonValue* find(std::string_view attribute) const;

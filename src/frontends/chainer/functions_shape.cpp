@@ -339,7 +339,8 @@ Relation relate_embed(const FunctionView& view) {
     return true;
   };
 }
-Vars build_embed(const FunctionView&, Builder& build, const Vars& in) {
+Vars build_embed(const FunctionView& view, Builder& build, const Vars& in) {
+  if (view.has("ignore_label")) throw Error("an ignored label", ErrorKind::Unsupported);
   return {build.call("gather", {in[1], in[0]}, {{"axis", 0}})};
 }
 std::vector<Retained> retained_by_embed(const FunctionView&) { return {{{0}, {}}}; }

@@ -292,6 +292,8 @@ std::vector<Var> build_unpooling(const FunctionView& view, Builder& build,
 
 std::vector<Var> build_resize(const FunctionView& view, Builder& build,
                               const std::vector<Var>& in) {
+  if (!view.flag("align_corners", true) || (view.has("mode") && view.text("mode") != "bilinear"))
+    throw Error("a resize other than bilinear between corners", ErrorKind::Unsupported);
   const Attr::Integers sizes{view.integer("out_H", 1, kMaxExtentAttribute),
                              view.integer("out_W", 1, kMaxExtentAttribute)};
   return {build.call("resize", in,

@@ -143,6 +143,7 @@ class Importer {
       for (const Input& input : function.inputs) inputs.push_back(vars_[input.variable]);
     }
     build_.set_node_name("");
+    view.refuse_unknown_attributes();
     try {
       const std::vector<Var> outputs = is_own
                                            ? build_own(parse_own(view.text(kOwnOp)), build_, inputs)

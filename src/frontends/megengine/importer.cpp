@@ -1,6 +1,7 @@
 #include "frontends/megengine/importer.h"
 
 #include "base/text.h"
+#include "frontends/known_names.h"
 #include "ir/text.h"
 #include "ops/registry.h"
 
@@ -14,6 +15,29 @@ namespace {
 struct Abandoned {};
 
 constexpr std::size_t kShownProblems = 50;
+
+// Parameters of each type in any version of MegEngine.
+struct TypeParams {
+  std::string_view types, params;
+};
+constexpr TypeParams kTypeParams[] = {
+    {"Elemwise", "mode"},
+    {"PowC", "exp"},
+    {"Reduce", "mode axis data_type"},
+    {"Softmax SoftmaxForward Concat Reshape GetVarShape", "axis"},
+    {"TypeCvt", "dtype"},
+    {"ConvolutionForward ConvolutionBackwardData ConvolutionBackwardFilter",
+     "mode pad_h pad_w stride_h stride_w dilate_h dilate_w sparse format compute_mode data_type"},
+    {"ConvBiasForward ConvBias",
+     "mode pad_h pad_w stride_h stride_w dilate_h dilate_w sparse format compute_mode data_type "
+     "nonlineMode output_block_size"},
+    {"PoolingForward", "mode pad_h pad_w stride_h stride_w window_h window_w format"},
+    {"MatrixMul BatchedMatrixMul", "transposeA transposeB compute_mode format data_type"},
+    {"BatchNorm BatchNormForward", "param_dim fwd_mode epsilon avg_factor scale bias"},
+    {"AddUpdate", "alpha beta bias disable"},
+    {"Dimshuffle", "ndim pattern"},
+    {"AxisAddRemove", "nr_desc desc"},
+};
 
 [[noreturn]] void raise_unsupported(const Profile& profile, const Inference& inference) {
   std::map<std::string, std::size_t> counts;
@@ -195,9 +219,22 @@ void Importer::unsupported(std::string what) const {
   throw Error(std::move(what), ErrorKind::Unsupported);
 }
 
+void Importer::refuse_unknown_params() const {
+  const OprFootprint* footprint = index_.footprint[opr_];
+  const auto* object =
+      footprint == nullptr ? nullptr : std::get_if<JsonValue::Object>(&footprint->param.value);
+  if (object == nullptr) return;
+  for (const TypeParams& row : kTypeParams) {
+    const std::vector<std::string> types = split(row.types, ' ');
+    if (std::ranges::find(types, opr().type) == types.end()) continue;
+    for (const auto& [name, value] : *object) require_attribute(opr().type, name, row.params);
+  }
+}
+
 void Importer::import_operator() {
   builder_.set_node_name(opr().name);
   try {
+    if (!param().has(kOwnParam)) refuse_unknown_params();
     const auto found = handlers().find(opr().type);
     if (param().has(kOwnParam)) {
       tenon_operator();

@@ -53,6 +53,7 @@ class Importer {
   /// Defines the first output, which may alias the operand.
   void define_from(Var x, Var value);
   void require_param(std::string_view name) const;
+  void refuse_unknown_params() const;
   [[noreturn]] void unsupported(std::string what) const;
 
   void import_operator();

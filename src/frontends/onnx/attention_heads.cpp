@@ -31,6 +31,12 @@ Var merge_heads(NodeImport& node, Var x) {
   return reshape_to(swapped, {dims[0], dims[1], dims[2] * dims[3]});
 }
 
+Var inverse_root(NodeImport& node, Var x, std::int64_t axis, std::int64_t heads, DType dtype) {
+  const Var extent = node.call("shape", {x}, {{"start", axis}, {"end", axis + 1}});
+  const Var size = cast_to(reshape_to(extent, {}), dtype) / static_cast<double>(heads);
+  return node.call("reciprocal", {node.call("sqrt", {size})});
+}
+
 Var positions_along(NodeImport& node, Var value, std::size_t axis) {
   const Dim extent = node.dims(value).at(axis);
   constexpr std::int64_t kMaxListed = 1 << 16;

@@ -89,17 +89,22 @@ void split_cache(NodeExport& node, std::int64_t offset, std::vector<std::string>
 }
 
 void export_attention(NodeExport& node) {
-  node.need_opset(node.has("key_counts") ? 24 : 23);
+  const std::int64_t left = node.integer("left_window"), right = node.integer("right_window");
+  const bool has_window = left >= 0 || right >= 0;
+  node.need_opset(has_window ? 25 : node.has("key_counts") ? 24 : 23);
   std::vector<std::string> inputs{
       node.operand("q"),         node.operand("k"), node.operand("v"), node.operand("mask"), "", "",
       node.operand("key_counts")};
   const bool is_causal = node.flag("causal");
-  if (is_causal && !node.has("key_counts") && node.integer("causal_offset") != 0) {
+  const bool has_positions = (is_causal || has_window) && !node.has("key_counts");
+  if (has_positions && node.integer("causal_offset") != 0) {
     split_cache(node, node.integer("causal_offset"), inputs);
   }
   while (inputs.back().empty()) inputs.pop_back();
   std::vector<OnnxAttr> attrs{{"is_causal", std::int64_t{is_causal}},
                               {"softcap", node.real("softcap")}};
+  if (left >= 0) attrs.push_back({"left_window_size", left});
+  if (right >= 0) attrs.push_back({"right_window_size", right});
   if (node.has_attr("scale")) attrs.push_back({"scale", node.real("scale")});
   if (node.has_attr("softmax_dtype")) {
     const std::int64_t element = onnx_element_type(node.element("softmax_dtype"));

@@ -23,8 +23,12 @@ Attributes attention_attributes(const NodeImport& node) {
   if (node.has_attr("scale")) attrs.set("scale", node.real("scale"));
   attrs.set("softcap", node.real("softcap", 0));
   const bool is_causal = node.integer("is_causal", 0) != 0;
+  const std::int64_t left = node.integer("left_window_size", -1),
+                     right = node.integer("right_window_size", -1);
   attrs.set("causal", is_causal);
-  if (is_causal && node.has_input(4)) {
+  attrs.set("left_window", left);
+  attrs.set("right_window", right);
+  if ((is_causal || left >= 0 || right >= 0) && node.has_input(4)) {
     attrs.set("causal_offset", node.dims(node.input(4)).at(2));
   }
   if (node.integer("softmax_precision", 0) != 0) {
@@ -97,9 +101,10 @@ void import_flex_attention(NodeImport& node) {
   Var scores = node.call("matmul", {grouped, turned});
   if (node.has_attr("scale")) {
     scores = scores * node.real("scale");
-  } else {
-    if (!queries[3].is_constant()) node.unsupported("it needs its head size before the model runs");
+  } else if (queries[3].is_constant()) {
     scores = scores / std::sqrt(static_cast<double>(queries[3].constant()));
+  } else {
+    scores = scores * inverse_root(node, q, 3, 1, softmax_dtype);
   }
   const Dims flat{queries[0], queries[1], queries[2], keys[2]};
   scores = reshape_to(scores, flat);
@@ -128,6 +133,7 @@ class LinearAttention {
  private:
   // Returns an input [batch, steps, heads * size] in f32, with its last axis split into `tail`.
   Var heads_of(std::size_t input, Dims tail) const;
+  Var scaled(Var query) const;
   void add_scanned(const char* name, Var value);
   Var initial_state() const;
   Graph body_graph();
@@ -168,6 +174,13 @@ Var LinearAttention::heads_of(std::size_t input, Dims tail) const {
   return reshape_to(cast_to(node.input(input), DType::F32), tail);
 }
 
+Var LinearAttention::scaled(Var query) const {
+  if (const double scale = node.real("scale", 0); scale != 0) return query * scale;
+  if (const auto size = key_size.value(); size && *size > 0)
+    return query * (1 / std::sqrt(static_cast<double>(*size)));
+  return query * inverse_root(node, node.input(0), 2, heads.constant(), DType::F32);
+}
+
 void LinearAttention::add_scanned(const char* name, Var value) {
   scanned.emplace_back(name, value);
 }
@@ -198,12 +211,7 @@ Graph LinearAttention::body_graph() {
 }
 
 void LinearAttention::run() {
-  const double given = node.real("scale", 0);
-  const auto head_size = static_cast<double>(key_size.value().value_or(0));
-  if (given == 0 && head_size == 0)
-    node.unsupported("it needs its head size before the model runs");
-  const Var query = heads_of(0, {key_heads, floor_div(heads, key_heads), key_size});
-  add_scanned("query", query * (given == 0 ? 1 / std::sqrt(head_size) : given));
+  add_scanned("query", scaled(heads_of(0, {key_heads, floor_div(heads, key_heads), key_size})));
   add_scanned("key", heads_of(1, {key_heads, key_size, 1}));
   add_scanned("value", heads_of(2, {key_heads, 1, value_size}));
   if (is_gated) {

@@ -1,10 +1,11 @@
 #include "base/error.h"
+#include "frontends/onnx/attention_heads.h"
 #include "frontends/onnx/byte_contraction.h"
-#include "frontends/onnx/import_node.h"
 #include "frontends/onnx/window_attrs.h"
+#include "ops/movement.h"
+#include "ops/var_ops.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace tenon::onnx {
 namespace {
@@ -164,26 +165,50 @@ void import_qlinear_conv(NodeImport& node) {
   output_requantized(node, sums, scale, 7, 1);
 }
 
+// Depthwise convolution along the last axis, for weights whose shape is known at run time:
+// gathers the windows [batch, channels, length, kernel] and sums their products.
+Var depthwise(NodeImport& node, Var padded, Var weight, Var bias) {
+  const DType dtype = node.dtype(padded), wide = dtype == DType::F64 ? dtype : DType::F32;
+  const Var taps = positions_along(node, weight, 2);
+  const Var starts = node.call("unsqueeze", {positions_along(node, node.input(0), 2)},
+                               {{"axes", Attr::Integers{1}}});
+  const Var windows = node.call("gather", {padded, starts + taps}, {{"axis", 2}});
+  const Var flat = node.call("squeeze", {weight}, {{"axes", Attr::Integers{1}}});
+  const Var factors =
+      reshape_to(cast_to(flat, wide), {node.dims(padded)[1], 1, node.dims(weight)[2]});
+  Var y = node.call("reduce_sum", {cast_to(windows, wide) * factors},
+                    {{"axes", Attr::Integers{-1}}, {"keep_axes", false}});
+  if (bias.is_valid()) y = y + reshape_to(cast_to(bias, wide), {node.dims(padded)[1], 1});
+  return cast_to(y, dtype);
+}
+
 void import_causal_conv(NodeImport& node) {
-  const Var x = node.input(0), weight = node.input(1);
-  const Attr::Integers shape = node.rank(weight) ? node.build.shape(weight) : Attr::Integers{};
-  if (shape.size() != 3 || shape[0] < 0 || shape[2] < 0) {
-    node.unsupported("it needs the shape of its weights before the model runs");
+  const Var x = node.input(0), weight = node.input(1), bias = node.input_or_none(2);
+  const Dims dims = node.dims(x), weights = node.dims(weight);
+  if (dims.size() != 3 || weights.size() != 3) {
+    throw Error("CausalConvWithState: an operand has the wrong rank")
+        .expected("x: [batch, channels, length], weight: [channels, 1, kernel]")
+        .got(node.type(x), " and ", node.type(weight));
   }
-  const std::int64_t kept = shape[2] - 1;
-  const Var padded = node.has_input(3)
-                         ? node.call("concat", {node.input(3), x}, {{"axis", 2}})
-                         : node.call("pad", {x}, {{"pads", Attr::Integers{0, 0, kept, 0, 0, 0}}});
-  Var y = node.call("conv", {padded, weight, node.input_or_none(2)}, {{"groups", shape[0]}});
+  const Dim kept = weights[2] - 1;
+  const Var padded =
+      node.has_input(3)
+          ? node.call("concat", {reshape_to(node.input(3), {dims[0], dims[1], kept}), x},
+                      {{"axis", 2}})
+          : call_with("pad", {x}, {{"pads", Dims{0, 0, kept, 0, 0, 0}}});
+  const bool has_windows = weights[0].is_constant() && weights[2].is_constant() &&
+                           weights[2] != Dim(0) && dims[2] != Dim(0);
+  Var y = has_windows
+              ? node.call("conv", {padded, weight, bias}, {{"groups", weights[0].constant()}})
+              : depthwise(node, padded, weight, bias);
   const std::string activation = node.text("activation", "none");
   if (activation == "silu" || activation == "swish") y = node.call("swish", {y});
   node.output(0, y);
   if (!node.wants_output(1)) return;
-  const std::int64_t end = std::numeric_limits<std::int64_t>::max();
-  node.output(1, node.call("slice", {padded},
-                           {{"starts", Attr::Integers{kept == 0 ? end : -kept}},
-                            {"ends", Attr::Integers{end}},
-                            {"axes", Attr::Integers{2}}}));
+  const Dim length = node.dims(padded)[2];
+  node.output(
+      1, call_with("slice", {padded},
+                   {{"starts", Dims{length - kept}}, {"ends", Dims{length}}, {"axes", Dims{2}}}));
 }
 
 constexpr Handler contraction_table[] = {

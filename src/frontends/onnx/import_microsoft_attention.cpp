@@ -241,7 +241,7 @@ class GroupedAttention {
     heads.k = cached(heads.k, 3, past);
     heads.v = cached(heads.v, 4, past);
     // Key j is valid and not after the query: j <= past + query.
-    heads.is_causal = true;
+    heads.is_causal = node.integer("causal", 1) != 0;
     heads.key_counts = past + length_of(heads.q, 2);
     if (const std::int64_t window = node.integer("local_window_size", -1); window > 0) {
       limit_window(heads, past, batch, window);
@@ -257,6 +257,7 @@ class GroupedAttention {
     for (std::size_t input : {12, 13}) {
       if (node.has_input(input)) node.unsupported("a quantized cache");
     }
+    if (node.integer("sliding_window_cache", 0) != 0) node.unsupported("a cache of one window");
   }
 
   // Attention sink: an additional score per head with zero weight, implemented as a leading key and

@@ -171,6 +171,7 @@ Var first_columns(NodeImport& node, Var x, std::int64_t count) {
 void import_matmul_nbits(NodeImport& node) {
   const std::int64_t k = node.integer("K"), n = node.integer("N"), bits = node.integer("bits", 4),
                      block = node.integer("block_size");
+  if (node.integer("weight_prepacked", 0) != 0) node.unsupported("weights packed for one device");
   if (k < 1 || n < 1 || block < 1 || (bits != 2 && bits != 4 && bits != 8)) {
     throw Error("MatMulNBits: an attribute is out of range")
         .expected("K, N and block_size of 1 or more, bits of 2, 4 or 8")

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "frontends/onnx/attributes.h"
 #include "frontends/onnx/import.h"
 #include "frontends/onnx/import_custom.h"
 #include "frontends/onnx/schema/onnx.pb.h"
@@ -25,12 +26,14 @@ using onnx_schema::ValueInfoProto;
 // Limits the nodes from function calls, which may expand a small file exponentially.
 constexpr std::size_t kMaxExpandedNodes = 300'000;
 
+constexpr std::size_t kMaxErrors = 100;
+
 OpsetVersions opset_versions(
     const google::protobuf::RepeatedPtrField<onnx_schema::OperatorSetIdProto>& imports) {
   OpsetVersions versions;
   for (const auto& import : imports) {
     const std::string domain = plain_domain(import.domain());
-    const std::int64_t newest = domain.empty() ? kNewestOpset : 1'000'000;
+    const int newest = newest_opset(domain);
     if (import.version() < 1 || import.version() > newest) {
       throw Error(concat("opset version ", import.version(), " is not known"))
           .expected("1 to ", newest, domain.empty() ? "" : concat(" of the domain '", domain, "'"));
@@ -79,9 +82,13 @@ Graph Importer::run() try {
   import_inputs(main, {});
   import_main_constants(main);
   import_sparse_constants(main);
-  for (const NodeProto& node : main.node()) import_node(node);
-  if (unsupported_.is_empty()) import_outputs(main);
-  unsupported_.raise("import", source_);
+  try {
+    for (const NodeProto& node : main.node()) import_node(node);
+    import_outputs(main);
+  } catch (const Abandoned&) {
+    // The error is recorded.
+  }
+  raise_problems();
   return builder.take();
 } catch (Error& error) {
   if (!error.place().starts_with(source_)) {
@@ -146,6 +153,20 @@ void Importer::declare_types(const GraphProto& graph) {
   }
 }
 
+template <class Read>
+void Importer::read_value(std::string_view kind, const std::string& name, const Read& read) {
+  try {
+    read();
+  } catch (Error& error) {
+    if (error.kind() == ErrorKind::Unsupported) {
+      unsupported_.add(concat(kind, " '", name, "'"), error.summary(), "");
+    } else {
+      record(error.at(scope_->place, ", ", kind, " '", name, "'"));
+    }
+    if (!name.empty() && !scope_->values.contains(name)) stand_in(name);
+  }
+}
+
 namespace {
 
 // A map becomes two inputs, its keys under the map's name and its values; the metadata has both
@@ -187,20 +208,14 @@ void Importer::import_inputs(const GraphProto& graph_proto, const std::vector<Ty
     if (position < given.size()) type = given[position];
     ++position;
     if (input.name().empty()) throw Error("an input of the graph has no name");
-    if (input.type().has_map_type() && !type.is_known()) {
-      add_value(input.name(), add_map(*scope_->builder, input));
-      continue;
-    }
-    try {
-      if (!type.is_known()) type = types_.read(input.type(), input.name());
-    } catch (Error& error) {
-      if (error.kind() != ErrorKind::Unsupported) {
-        throw error.at(scope_->place, ", input '", input.name(), "'");
+    read_value("input", input.name(), [&] {
+      if (input.type().has_map_type() && !type.is_known()) {
+        return add_value(input.name(), add_map(*scope_->builder, input));
       }
-      unsupported_.add(concat("input '", input.name(), "'"), error.summary(), "");
-    }
-    const std::string name = graph().free_name(input.name() == "_" ? "_input" : input.name());
-    add_value(input.name(), scope_->builder->input(name, type));
+      if (!type.is_known()) type = types_.read(input.type(), input.name());
+      const std::string name = graph().free_name(input.name() == "_" ? "_input" : input.name());
+      add_value(input.name(), scope_->builder->input(name, type));
+    });
   }
 }
 
@@ -213,36 +228,29 @@ void Importer::import_main_constants(GraphProto& graph_proto) {
   std::size_t position = 0;
   for (onnx_schema::TensorProto& tensor : *graph_proto.mutable_initializer()) {
     const std::string name = tensor.name();
-    try {
+    read_value("initializer", name, [&] {
       if (auto elements = file_.read_elements(position++)) {
         add_constant(name, read_tensor(tensor, elements->field, elements->owner, elements->bytes));
       } else {
         add_constant(name, take_tensor(tensor, files_));
       }
-    } catch (Error& error) {
-      throw error.at(scope_->place, ", initializer '", name, "'");
-    }
+    });
   }
 }
 
 void Importer::import_body_constants(const GraphProto& graph_proto) {
   // A function's body is read at each call, so its initializers stay in the message.
   for (const onnx_schema::TensorProto& tensor : graph_proto.initializer()) {
-    try {
-      add_constant(tensor.name(), read_tensor(tensor, model_, files_));
-    } catch (Error& error) {
-      throw error.at(scope_->place, ", initializer '", tensor.name(), "'");
-    }
+    read_value("initializer", tensor.name(),
+               [&] { add_constant(tensor.name(), read_tensor(tensor, model_, files_)); });
   }
 }
 
 void Importer::import_sparse_constants(const GraphProto& graph_proto) {
   for (const onnx_schema::SparseTensorProto& tensor : graph_proto.sparse_initializer()) {
-    try {
-      add_constant(tensor.values().name(), read_sparse_tensor(tensor, files_));
-    } catch (Error& error) {
-      throw error.at(scope_->place, ", sparse initializer '", tensor.values().name(), "'");
-    }
+    const std::string& name = tensor.values().name();
+    read_value("sparse initializer", name,
+               [&] { add_constant(name, read_sparse_tensor(tensor, files_)); });
   }
 }
 
@@ -263,91 +271,134 @@ std::string Importer::node_place(const NodeProto& node) const {
 
 void Importer::import_node(const NodeProto& node) {
   if (++imported_nodes_ > max_nodes_) {
-    throw Error("calls of functions make the model too large")
-        .at(scope_->place)
-        .expected("at most ", kMaxExpandedNodes, " nodes more than the file holds");
+    if (imported_nodes_ == max_nodes_ + 1) {
+      record(Error("calls of functions make the model too large")
+                 .at(scope_->place)
+                 .expected("at most ", kMaxExpandedNodes, " nodes more than the file holds"));
+    }
+    throw Abandoned{};
   }
-  if (node.op_type().empty()) throw Error("a node does not say what it does").at(node_place(node));
   for (const std::string& name : node.input()) {
     if (name.empty() || scope_->values.contains(name)) continue;
-    throw Error(concat("nothing makes '", name, "'")).at(node_place(node));
+    record(Error(concat("nothing makes '", name, "'")).at(node_place(node)));
+    stand_in(name);
   }
   for (const std::string& name : node.output()) {
     if (name.empty() || !scope_->values.contains(name)) continue;
-    throw Error(concat("two values are called '", name, "'"))
-        .at(node_place(node))
-        .expected("every name to be given once in a graph");
+    if (!scope_->doubtful.contains(name)) {
+      record(Error(concat("two values are called '", name, "'"))
+                 .at(node_place(node))
+                 .expected("every name to be given once in a graph"));
+    }
+    return stand_in_for_outputs(node);
   }
   const std::size_t first_node = graph().node_id_bound();
   scope_->node = &node;
   scope_->has_renamed_data = false;
   scope_->named.clear();
-  const auto function =
-      functions_.find(FunctionKey{plain_domain(node.domain()), node.op_type(), node.overload()});
-  if (function != functions_.end()) {
-    call_function(function->second, node);
-  } else {
-    run_handler(node);
+  try {
+    build_node(node);
+  } catch (Error& error) {
+    if (!error.place().starts_with(source_)) error.at(node_place(node));
+    if (!reads_doubtful(node)) record(std::move(error));
+    stand_in_for_outputs(node);
   }
+  scope_->builder->set_node_name("");
   if (scope_->has_renamed_data) reinfer_renamed(first_node);
   refine_types(node);
+  if (!reads_doubtful(node)) return;
+  for (const std::string& name : node.output()) {
+    if (!name.empty()) scope_->doubtful.insert(name);
+  }
+}
+
+void Importer::build_node(const NodeProto& node) {
+  if (node.op_type().empty()) throw Error("a node does not say what it does");
+  const auto function =
+      functions_.find(FunctionKey{plain_domain(node.domain()), node.op_type(), node.overload()});
+  try {
+    return function != functions_.end() ? call_function(function->second, node) : run_handler(node);
+  } catch (const NotSupported& refusal) {
+    refuse(node, refusal.reason);
+  } catch (const Abandoned&) {
+    // The error is recorded.
+    if (imported_nodes_ > max_nodes_) throw;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::Unsupported) throw;
+    refuse(node, error.summary());
+  } catch (InternalError& error) {
+    // A handler that expects a tensor and gets another type indicates an invalid model.
+    const std::string odd = input_without_type(node);
+    if (!odd.empty()) refuse(node, concat("the type of '", odd, "' is not known"));
+    error.locate(node_place(node));
+    if (!has_problems()) throw;
+  }
+  stand_in_for_outputs(node);
+}
+
+void Importer::refuse(const NodeProto& node, const std::string& reason) {
+  const bool is_unknown = reason.empty();
+  if (is_unknown || !reads_doubtful(node)) unsupported_.add(op_text(node), reason, name_of(node));
 }
 
 void Importer::run_handler(const NodeProto& node) {
   const std::string domain = plain_domain(node.domain());
   const auto opset = scope_->opsets->find(domain);
   const Handler* handler = find_handler(domain, node.op_type());
-  static const Handler custom{"", nullptr};
   const std::string custom_name = custom_op_name(domain, node.op_type());
-  if (handler == nullptr && find_custom_op(custom_name) != nullptr) handler = &custom;
-  if (!handler) {
-    unsupported_.add(op_text(node), "", name_of(node));
-    return stand_in_for_outputs(node);
-  }
+  const bool is_custom = handler == nullptr && find_custom_op(custom_name) != nullptr;
+  if (!handler && !is_custom) throw NotSupported{""};
   if (opset == scope_->opsets->end()) {
     throw Error(concat("the model imports no opset for the domain '",
                        domain.empty() ? "ai.onnx" : domain, "'"))
-        .at(node_place(node))
         .expected("an entry in opset_import for every domain in use");
   }
   scope_->builder->set_node_name(node.name());
-  try {
-    NodeImport import(*this, node, opset->second, *scope_->builder);
-    if (handler == &custom) {
-      import_custom(import, node, custom_name);
-    } else {
-      handler->import(import);
-    }
-    import.refuse_further_inputs();
-    for (const std::string& name : node.output()) {
-      if (name.empty() || scope_->values.contains(name)) continue;
-      throw NotSupported{concat("its output '", name, "'")};
-    }
-  } catch (const NotSupported& refusal) {
-    unsupported_.add(op_text(node), refusal.reason, name_of(node));
-    stand_in_for_outputs(node);
-  } catch (const Abandoned&) {
-    stand_in_for_outputs(node);
-  } catch (Error& error) {
-    if (error.kind() == ErrorKind::Unsupported) {
-      unsupported_.add(op_text(node), error.summary(), name_of(node));
-    } else if (unsupported_.is_empty()) {
-      if (error.place().starts_with(source_)) throw;  // a node in a body or function
-      throw error.at(node_place(node));
-    }
-    // Later nodes may fail as a consequence: continues with placeholder outputs.
-    stand_in_for_outputs(node);
-  } catch (InternalError& error) {
-    // A handler that expects a tensor and gets another type indicates an invalid model.
-    const std::string odd = input_without_type(node);
-    if (!odd.empty())
-      unsupported_.add(op_text(node), concat("the type of '", odd, "' is not known"),
-                       name_of(node));
-    error.locate(node_place(node));
-    if (unsupported_.is_empty()) throw;
-    stand_in_for_outputs(node);
+  NodeImport import(*this, node, opset->second, *scope_->builder);
+  if (is_custom) {
+    import_custom(import, node, custom_name);
+  } else {
+    require_attributes(node, attribute_names(domain, node.op_type(), opset->second));
+    handler->import(import);
   }
-  scope_->builder->set_node_name("");
+  import.refuse_further_inputs();
+  for (const std::string& name : node.output()) {
+    if (name.empty() || scope_->values.contains(name)) continue;
+    throw NotSupported{concat("its output '", name, "'")};
+  }
+}
+
+void Importer::require_attributes(const NodeProto& node, std::string_view known) {
+  try {
+    require_known_attributes(node, known);
+  } catch (Error& error) {
+    record(error.at(node_place(node)));
+    throw Abandoned{};
+  }
+}
+
+bool Importer::reads_doubtful(const NodeProto& node) const {
+  return std::ranges::any_of(
+      node.input(), [&](const std::string& name) { return scope_->doubtful.contains(name); });
+}
+
+void Importer::record(Error error) {
+  if (!error.place().starts_with(source_)) {
+    error.at(error.has_place() ? concat(source_, ", ", error.place()) : source_);
+  }
+  if (errors_.size() < kMaxErrors) errors_.push_back(std::move(error));
+}
+
+void Importer::raise_problems() {
+  try {
+    unsupported_.raise("import", source_);
+  } catch (const Error& error) {
+    errors_.push_back(error);
+  }
+  if (errors_.empty()) return;
+  Error first = errors_.front();
+  first.set_further({errors_.begin() + 1, errors_.end()});
+  throw first;
 }
 
 std::string Importer::input_without_type(const NodeProto& node) {
@@ -358,17 +409,21 @@ std::string Importer::input_without_type(const NodeProto& node) {
   return "";
 }
 
+void Importer::stand_in(const std::string& name) {
+  Type type;
+  const auto declared = scope_->declared_types.find(name);
+  try {
+    if (declared != scope_->declared_types.end()) type = types_.read(*declared->second, name);
+  } catch (const Error&) {
+    // The graph will be discarded.
+  }
+  scope_->doubtful.insert(name);
+  add_value(name, scope_->builder->input(graph().free_name(name == "_" ? "_x" : name), type));
+}
+
 void Importer::stand_in_for_outputs(const NodeProto& node) {
   for (const std::string& name : node.output()) {
-    if (name.empty() || scope_->values.contains(name)) continue;
-    Type type;
-    const auto declared = scope_->declared_types.find(name);
-    try {
-      if (declared != scope_->declared_types.end()) type = types_.read(*declared->second, name);
-    } catch (const Error&) {
-      // The graph will be discarded; placeholders only let the remaining nodes be checked.
-    }
-    add_value(name, scope_->builder->input(graph().free_name(name == "_" ? "_x" : name), type));
+    if (!name.empty() && !scope_->values.contains(name)) stand_in(name);
   }
 }
 
@@ -419,10 +474,10 @@ void Importer::check_declared_type(const ValueInfoProto& output, const Type& mad
   if (declared.is_tensor() && made.is_tensor() && declared.tensor().dtype == made.tensor().dtype) {
     return warn(concat("output '", output.name(), "' is declared as ", declared, " but is ", made));
   }
-  throw Error(concat("output '", output.name(), "' is not what the model says it is"))
-      .at(scope_->place)
-      .expected(declared, ", as declared")
-      .got(made);
+  record(Error(concat("output '", output.name(), "' is not what the model says it is"))
+             .at(scope_->place)
+             .expected(declared, ", as declared")
+             .got(made));
 }
 
 void Importer::import_outputs(const GraphProto& graph_proto) {
@@ -430,12 +485,14 @@ void Importer::import_outputs(const GraphProto& graph_proto) {
     const std::string& name = output.name();
     const auto found = scope_->values.find(name);
     if (found == scope_->values.end() || !found->second.is_valid()) {
-      throw Error(concat("nothing makes the output '", name, "'")).at(scope_->place);
+      record(Error(concat("nothing makes the output '", name, "'")).at(scope_->place));
+      continue;
     }
     Var value = found->second;
     const ValueId id(value.id());
     const Value& made = graph().value(id);
-    if (!scope_->outer) check_declared_type(output, made.type);
+    if (!scope_->outer && !scope_->doubtful.contains(name)) check_declared_type(output, made.type);
+    if (has_problems()) continue;
     if (!made.producer || graph().is_output(id)) {
       // A caller gets a separate buffer for each output; values that are not tensors have none.
       if (made.type.is_known() && !made.type.is_tensor()) {

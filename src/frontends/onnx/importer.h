@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/error.h"
 #include "frontends/onnx/external_data.h"
 #include "frontends/onnx/import_node.h"
 #include "frontends/onnx/model_file.h"
@@ -51,6 +52,9 @@ struct Scope {
   const OpsetVersions* opsets = nullptr;
   /// Omitted inputs of a function are invalid Vars.
   std::unordered_map<std::string, Var> values{};
+  /// Names of placeholders, and of values that depend on them: errors of their readers may be
+  /// consequences.
+  std::unordered_set<std::string> doubtful{};
   std::unordered_map<std::string, const onnx_schema::TypeProto*> declared_types{};
   /// Attributes of the function call; null outside functions.
   const std::unordered_map<std::string, BoundAttr>* arguments = nullptr;
@@ -113,6 +117,7 @@ class Importer {
   void import_sparse_constants(const onnx_schema::GraphProto& graph);
   void add_constant(const std::string& name, const Constant& value);
   void import_node(const onnx_schema::NodeProto& node);
+  void build_node(const onnx_schema::NodeProto& node);
   void run_handler(const onnx_schema::NodeProto& node);
   void call_function(Function& function, const onnx_schema::NodeProto& node);
   void import_outputs(const onnx_schema::GraphProto& graph);
@@ -123,11 +128,37 @@ class Importer {
   void add_value(const std::string& name, Var value);
   /// Returns the first input that is not known to be a tensor; "" if all are.
   std::string input_without_type(const onnx_schema::NodeProto& node);
+  /// Adds a placeholder of the declared type, so that the nodes after an error are checked, too.
+  void stand_in(const std::string& name);
   void stand_in_for_outputs(const onnx_schema::NodeProto& node);
+  /// Records an attribute outside `known`, which does not depend on operands, and throws Abandoned.
+  void require_attributes(const onnx_schema::NodeProto& node, std::string_view known);
+  bool reads_doubtful(const onnx_schema::NodeProto& node) const;
+  bool has_problems() const { return !errors_.empty() || !unsupported_.is_empty(); }
+  /// Lists an unsupported node, unless the reason may be a consequence of another problem.
+  void refuse(const onnx_schema::NodeProto& node, const std::string& reason);
+  /// Records an error; the import continues.
+  void record(Error error);
+  /// Throws the first error with all further ones.
+  void raise_problems();
+  /// Runs `read`, which adds a value; after an Error, a placeholder.
+  template <class Read>
+  void read_value(std::string_view kind, const std::string& name, const Read& read);
   void refine_types(const onnx_schema::NodeProto& node);
   void reinfer_renamed(std::size_t first_node);
   std::string node_place(const onnx_schema::NodeProto& node) const;
   Graph& graph() { return scope_->builder->graph(); }
+
+  /// Counts a level of nesting for the guard's lifetime.
+  class DepthGuard {
+   public:
+    explicit DepthGuard(int& depth) : depth_(depth) { ++depth_; }
+    DepthGuard(const DepthGuard&) = delete;
+    ~DepthGuard() { --depth_; }
+
+   private:
+    int& depth_;
+  };
 
   /// Makes a scope the current one for the guard's lifetime.
   class ScopeGuard {
@@ -152,6 +183,7 @@ class Importer {
   std::map<FunctionKey, Function> functions_;
   UnsupportedList unsupported_;
   std::vector<std::string>* warnings_;
+  std::vector<Error> errors_;
   Scope* scope_ = nullptr;
   std::size_t imported_nodes_ = 0;
   std::size_t max_nodes_ = 0;

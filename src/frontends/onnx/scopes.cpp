@@ -1,5 +1,6 @@
 // Nested scopes: function calls and the bodies of control flow.
 #include "base/error.h"
+#include "base/text.h"
 #include "frontends/onnx/importer.h"
 #include "frontends/onnx/outer_names.h"
 #include "frontends/onnx/schema/onnx.pb.h"
@@ -63,10 +64,13 @@ void Importer::call_function(Function& function, const NodeProto& node) {
         .expected(proto.input_size(), " inputs, ", proto.output_size(), " outputs")
         .got(node.input_size(), " inputs, ", node.output_size(), " outputs");
   }
+  std::vector<std::string> known(proto.attribute().begin(), proto.attribute().end());
   std::unordered_map<std::string, BoundAttr> arguments;
   for (const AttributeProto& attr : proto.attribute_proto()) {
     arguments[attr.name()] = {&attr, scope_};
+    known.push_back(attr.name());
   }
+  require_attributes(node, join(known, " "));
   for (const AttributeProto& attr : node.attribute()) {
     if (const BoundAttr bound = resolve(attr); bound.attr) arguments[attr.name()] = bound;
   }
@@ -89,16 +93,17 @@ void Importer::call_function(Function& function, const NodeProto& node) {
           concat("function '", proto.name(), "' has two inputs called '", proto.input(k), "'"))
           .at(place);
     }
+    if (is_given && scope_->doubtful.contains(node.input(k)))
+      inside.doubtful.insert(proto.input(k));
   }
   for (const auto& value : proto.value_info()) {
     inside.declared_types.emplace(value.name(), &value.type());
   }
   {
     const ScopeGuard guard(*this, inside);
+    const DepthGuard level(depth_);
     function.is_active = true;
-    ++depth_;
     for (const NodeProto& inner : proto.node()) import_node(inner);
-    --depth_;
     function.is_active = false;
   }
   for (int k = 0; k < node.output_size(); ++k) {
@@ -110,6 +115,7 @@ void Importer::call_function(Function& function, const NodeProto& node) {
           .at(place);
     }
     define(node.output(k), made->second, made->second.id() >= first_value);
+    if (inside.doubtful.contains(proto.output(k))) scope_->doubtful.insert(node.output(k));
   }
 }
 
@@ -135,13 +141,12 @@ NodeImport::Bodies Importer::import_bodies(const std::vector<BoundAttr>& graphs,
       if (seen.insert(found->second.id()).second) bodies.captured.push_back(found->second);
     }
   }
-  ++depth_;
+  const DepthGuard level(depth_);
   for (std::size_t k = 0; k < graphs.size(); ++k) {
     const std::vector<Type>& types = k < input_types.size() ? input_types[k] : std::vector<Type>{};
     bodies.graphs.push_back(import_body(graphs[k], types, bodies.captured));
   }
-  --depth_;
-  if (!unsupported_.is_empty()) throw Abandoned{};  // a body may lack its outputs
+  if (has_problems()) throw Abandoned{};  // a body may lack its outputs
   return bodies;
 }
 
@@ -150,6 +155,7 @@ Graph Importer::import_body(const BoundAttr& attr, const std::vector<Type>& inpu
   const GraphProto& proto = attr.attr->g();
   Scope& around = *attr.scope;
   Graph& outside = around.builder->graph();
+  const bool is_doubtful = reads_doubtful(*scope_->node);
   Builder builder(proto.name());
   Scope inside{.builder = &builder,
                .outer = &around,
@@ -159,6 +165,9 @@ Graph Importer::import_body(const BoundAttr& attr, const std::vector<Type>& inpu
   const ScopeGuard guard(*this, inside);
   declare_types(proto);
   import_inputs(proto, input_types);
+  if (is_doubtful) {
+    for (const auto& input : proto.input()) inside.doubtful.insert(input.name());
+  }
   std::unordered_map<std::uint32_t, Var> inner;
   for (Var value : captured) {
     const Value& outer_value = outside.value(ValueId(value.id()));
@@ -171,6 +180,7 @@ Graph Importer::import_body(const BoundAttr& attr, const std::vector<Type>& inpu
   for (const std::string& name : names) {
     const auto found = around.values.find(name);
     if (found == around.values.end() || !found->second.is_valid()) continue;
+    if (around.doubtful.contains(name)) inside.doubtful.insert(name);
     if (const auto input = inner.find(found->second.id()); input != inner.end()) {
       add_value(name, input->second);
     } else {
@@ -180,7 +190,7 @@ Graph Importer::import_body(const BoundAttr& attr, const std::vector<Type>& inpu
   import_body_constants(proto);
   import_sparse_constants(proto);
   for (const NodeProto& node : proto.node()) import_node(node);
-  if (unsupported_.is_empty()) import_outputs(proto);
+  import_outputs(proto);
   return std::move(builder.graph());  // verified with the whole graph
 }
 
@@ -203,6 +213,7 @@ std::vector<Var> Importer::inline_body(const BoundAttr& attr, const std::vector<
                .arguments = attr.scope->arguments,
                .name_prefix = longer_prefix(scope_->name_prefix, caller),
                .place = place};
+  inside.doubtful = attr.scope->doubtful;
   inside.outer = attr.scope->outer;
   inside.captured = attr.scope->captured;
   std::vector<std::string> names;
@@ -219,10 +230,9 @@ std::vector<Var> Importer::inline_body(const BoundAttr& attr, const std::vector<
   }
   import_body_constants(proto);
   import_sparse_constants(proto);
-  ++depth_;
+  const DepthGuard level(depth_);
   for (const NodeProto& node : proto.node()) import_node(node);
-  --depth_;
-  if (!unsupported_.is_empty()) throw Abandoned{};  // the body may lack its outputs
+  if (has_problems()) throw Abandoned{};  // the body may lack its outputs
   std::vector<Var> outputs;
   for (const auto& output : proto.output()) {
     const auto made = inside.values.find(output.name());

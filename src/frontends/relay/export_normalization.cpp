@@ -189,8 +189,9 @@ Exprs attention(const ExportNode& node) {
   const ExprBuilder& b = node.build();
   const TensorType &q = node.type("q"), &k = node.type("k"), &v = node.type("v");
   const bool is_plain = q.rank() == 4 && k.rank() == 4 && v.rank() == 4 && k.dims[1] == q.dims[1] &&
-                        !node.wants(1) && !node.has("key_counts") && node.real("softcap") == 0;
-  if (!is_plain) throw node.unsupported("grouped or capped heads, scores or counts");
+                        !node.wants(1) && !node.has("key_counts") && node.real("softcap") == 0 &&
+                        node.integer("left_window") < 0 && node.integer("right_window") < 0;
+  if (!is_plain) throw node.unsupported("grouped or capped heads, windows, scores or counts");
   const auto flat = [&](ExprId x, const TensorType& type) {
     const Integers dims = node.numbers(type.dims);
     return b.call("reshape", {x}, {{"newshape", Integers{dims[0] * dims[1], dims[2], dims[3]}}});

@@ -27,7 +27,8 @@ std::string attention(int heads, int keys, const std::string& attributes) {
 TEST(CausalAttention, MatchesTheReferenceOnAnyThreads) {
   for (const std::string& text :
        {attention(1, 256, ""), attention(3, 256, ", scale = 0.3"),
-        attention(1, 296, ", causal_offset = 40"), attention(2, 200, ", softcap = 2.0")}) {
+        attention(1, 296, ", causal_offset = 40"), attention(2, 200, ", softcap = 2.0"),
+        attention(1, 256, ", left_window = 30")}) {
     const Graph graph = parse_graph(text, all_ops());
     const std::vector<Datum> inputs = random_inputs(graph, 5);
     const Tensor expected = reference::evaluate(graph, inputs).front().tensor();

@@ -98,6 +98,11 @@ TEST_F(Cuda, FusesAttention) {
   y = attention(q, k, v, mask) {scale = 0.25, softcap = 3}
   return y
 }
+)",
+      R"(graph (q: f16[1, 2, 70, 16], k: f16[1, 1, 90, 16], v: f16[1, 1, 90, 16]) {
+  y = attention(q, k, v) {causal = true, causal_offset = 20, left_window = 12}
+  return y
+}
 )"};
   for (const std::string& text : graphs) {
     expect_as_reference(text);

@@ -584,7 +584,9 @@ TEST_P(HostileInput, EndsInAnError) {
     GetParam().read();
     ADD_FAILURE() << "it was taken for sound";
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find(GetParam().says), std::string::npos) << error.what();
+    std::string text = error.what();
+    for (const Error& further : error.further()) text += further.what();
+    EXPECT_NE(text.find(GetParam().says), std::string::npos) << text;
     EXPECT_NE(error.kind(), ErrorKind::Internal) << error.what();
   } catch (const std::exception& exception) {
     ADD_FAILURE() << "not an Error: " << exception.what();

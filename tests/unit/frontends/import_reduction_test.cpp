@@ -53,14 +53,6 @@ TEST(ImportShape, AttributesThatBecameInputs) {
 }
 
 // If both are present, the input wins.
-TEST(ImportShape, InputOverridesAttribute) {
-  OneNode squeeze("Squeeze", 13, {{"x", {"1", "1", "3"}}});
-  squeeze.node.add_input("axes");
-  add_input(*squeeze.model.mutable_graph(), "axes", {"1"}, TensorProto::INT64);
-  add_integers(squeeze.node, "axes", {1});
-  EXPECT_EQ(squeeze.lines(), "  y = squeeze(x, axes = axes)\n");
-}
-
 TEST(ImportReduction, AxesAreAnAttributeBeforeOpset18) {
   OneNode mean("ReduceMean", 11, {{"x", {"2", "3"}}});
   add_integers(mean.node, "axes", {-1});

@@ -156,6 +156,24 @@ TEST(Text, ErrorPositions) {
             "the range of 'N' holds no extent\n  at        model.tenon, line 1, column 8");
 }
 
+// One text with an unknown value, op, attribute and output, and operands that do not fit.
+TEST(Text, ReportsAllErrors) {
+  std::vector<std::string> summaries;
+  try {
+    parse_graph(
+        "graph (x: f32[2], z: f32[3]) {\n  a = pool(ghost)\n  b = frob(a) {k = [1]} @\"n\"\n"
+        "  c = split(b) {axes = 1}\n  d = add(x, z)\n  e = pool(d)\n  return e, nothing\n}",
+        table(), "model.tenon");
+  } catch (const Error& error) {
+    summaries.push_back(error.summary());
+    for (const Error& further : error.further()) summaries.push_back(further.summary());
+  }
+  EXPECT_EQ(summaries,
+            (std::vector<std::string>{"there is no value 'ghost' here", "there is no op 'frob'",
+                                      "split has no attribute 'axes'", "add: types differ",
+                                      "there is no value 'nothing' here"}));
+}
+
 // Hostile text: each input ends in an Error, quickly, without allocations for missing data.
 TEST(Text, SurvivesHostileText) {
   const std::string many(100'000, '(');
