@@ -288,7 +288,7 @@ TEST_F(Use, RebatchesClassTokensInEverySubcommand) {
   succeeds({"convert", model, "--batch=8", "--to=onnx", "-o", file("eight.onnx")});
   succeeds({"compile", model, "--batch=8", "--untuned", "-o", file("eight.tnn")});
   succeeds({"plan", model, "--batch=8"});
-  succeeds({"plan", model, "--batch=8", "--train=sgd"});
+  succeeds({"plan", "zoo:mlp", "--batch=8", "--train=sgd"});
   succeeds({"bench", model, "--batch=8", "--iterations=1", "--untuned"});
   succeeds({"profile", model, "--batch=8", "--iterations=1", "--untuned", "--no-counters"});
   succeeds({"train", model, "--steps=1", "--optimizer=sgd"});
