@@ -12,17 +12,22 @@ from ._library import (ComparisonFailed, DeviceError, Error, InternalError, Inva
                        UnsupportedError, UsageError, command, devices, load_plugin, run_command, version)
 from ._model import Model, Profile, Quantization, Trainer, Training, load
 from ._program import Outputs, Pending, Port, Program
-from ._session import (ExecutionMode, ExecutionOrder, GraphOptimizationLevel, InferenceSession, IOBinding,
-                       ModelMetadata, NodeArg, OrtValue, RunOptions, SessionOptions, get_all_providers,
-                       get_available_providers, get_device, set_default_logger_severity, set_default_logger_verbosity)
+from ._ort_options import (ExecutionMode, ExecutionOrder, GraphOptimizationLevel, ModelMetadata, NodeArg, RunOptions,
+                           SessionOptions)
+from ._ort_values import (IOBinding, OrtDevice, OrtValue, disable_telemetry_events, enable_telemetry_events,
+                          get_all_providers, get_available_providers, get_build_info, get_device, get_version_string,
+                          preload_dlls, set_default_logger_severity, set_default_logger_verbosity, set_seed)
+from ._session import InferenceSession
 
 __version__ = version()
 
 __all__ = [
-    "ComparisonFailed", "DeviceArray", "DeviceError", "Error", "ExecutionMode", "ExecutionOrder", "GraphOptimizationLevel",
-    "IOBinding", "InferenceSession", "InternalError", "InvalidModelError", "Model", "ModelMetadata", "NodeArg",
-    "OrtValue", "OutOfMemoryError", "Outputs", "Pending", "Port", "Profile", "Program", "Quantization", "RunOptions", "SessionOptions",
-    "Trainer", "Training", "UnsupportedError", "UsageError", "command", "devices", "get_all_providers",
-    "get_available_providers", "get_device", "load", "load_plugin", "run_command", "set_default_logger_severity",
-    "set_default_logger_verbosity", "version", "zoo",
+    "ComparisonFailed", "DeviceArray", "DeviceError", "Error", "ExecutionMode", "ExecutionOrder",
+    "GraphOptimizationLevel", "IOBinding", "InferenceSession", "InternalError", "InvalidModelError", "Model",
+    "ModelMetadata", "NodeArg", "OrtDevice", "OrtValue", "OutOfMemoryError", "Outputs", "Pending", "Port", "Profile",
+    "Program", "Quantization", "RunOptions", "SessionOptions", "Trainer", "Training", "UnsupportedError",
+    "UsageError", "command", "devices", "disable_telemetry_events", "enable_telemetry_events", "get_all_providers",
+    "get_available_providers", "get_build_info", "get_device", "get_version_string", "load", "load_plugin",
+    "preload_dlls", "run_command", "set_default_logger_severity", "set_default_logger_verbosity", "set_seed",
+    "version", "zoo",
 ]

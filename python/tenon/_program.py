@@ -201,16 +201,21 @@ class _Context:
         check(lib.tenon_context_run_values(self._handle, handles, len(given), made, self._counts[1]))
         return [Value(ctypes.c_void_p(handle)).python() for handle in made]
 
-    def watch(self, arrays: list[Any]) -> list[dict[str, Any]]:
-        for k, array in enumerate(arrays):
-            port = self._inputs[k]
-            arrays[k] = fitting(as_array(array), port.number, port.name)
-            self._in[k], self._alive[k] = describe(arrays[k], port.number)
-            self._shapes[k] = None
-        out = (CTensor * self._counts[1])()
+    def watch(self, arrays: list[Any], out: list[Any] | None = None) -> tuple[list[Any], list[dict[str, Any]]]:
+        """Runs and returns the results and the time of each step; no steps for values that are not tensors."""
         text = ctypes.c_void_p()
-        check(lib.tenon_context_watch(self._handle, self._in, self._counts[0], out, self._counts[1], ctypes.byref(text)))
-        return json.loads(take_text(text))["steps"]
+
+        def watched(*arguments: Any) -> int:
+            return lib.tenon_context_watch(*arguments, ctypes.byref(text))
+
+        if not self._takes_values:
+            try:
+                results = self._run_tensors(arrays, out, watched)
+                return results, json.loads(take_text(text))["steps"]
+            except UnsupportedError:
+                if self._is_bound:
+                    raise
+        return self.run(arrays, out), []
 
     def describe(self) -> dict[str, Any]:
         return json_from(lib.tenon_context_describe, self._handle)
@@ -322,7 +327,13 @@ class Program:
 
     def watch(self, *arrays: Any, **named: Any) -> list[dict[str, Any]]:
         """Runs once and returns the time of each step."""
-        return self._context().watch(self._ordered(arrays, named))
+        return self._context().watch(self._ordered(arrays, named))[1]
+
+    def watched_run(self, inputs: Mapping[str, Any],
+                    out: Mapping[str, np.ndarray] | None = None) -> tuple[Outputs, list[dict[str, Any]]]:
+        """Runs as `run` does, and returns the outputs and the time of each step."""
+        results, steps = self._context().watch(self._ordered((), dict(inputs)), self._targets(out))
+        return Outputs(results, self._output_names), steps
 
     def _context(self) -> _Context:
         local = self._local

@@ -49,7 +49,8 @@ constexpr const char* kModelHelp =
     "random:SEED[?nodes=COUNT]";
 constexpr const char* kModelOrProgramHelp = "a model, or a program that `compile` wrote (FILE.tnn)";
 constexpr const char* kBatchHelp =
-    "batch size: the first extent of the inputs, if the graph allows another one";
+    "batch size: the first extent of the inputs (the second if a recurrent layer iterates over the "
+    "first), if the graph allows another one";
 constexpr const char* kShapesHelp =
     "NAME:1x3x224x224, …: extents of inputs, for symbols or if the graph allows other ones";
 constexpr const char* kTrustHelp =
@@ -563,7 +564,8 @@ class CommandLine {
                          "numbers of ranks (default: 1,2,4,… as many as the cluster has)");
     plan_app
         ->add_option("--batch", plan_.batch,
-                     "with --train: samples per rank (default: the model's, or 32)")
+                     "batch size, as for run; with --cluster: samples per rank (default: the "
+                     "model's, or 32)")
         ->check(whole_number(1, kMostRuns));
     plan_app->add_flag("--recompute", plan_.recompute, "allow rematerialization (the default)");
     plan_app->add_flag("--swap", plan_.swap, "allow offload to the host; the device needs a link");

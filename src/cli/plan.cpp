@@ -1,8 +1,10 @@
 #include "base/error.h"
+#include "base/interrupted.h"
 #include "base/new_file.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/out.h"
+#include "cli/plan_progress.h"
 #include "cli/table.h"
 #include "driver/compile.h"
 #include "driver/model.h"
@@ -25,6 +27,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 namespace tenon::cli {
@@ -75,10 +78,6 @@ class PlanCommand {
           .got("--method=", options.method)
           .hint("leave out --swap and --split, or --method");
     }
-    if (options.batch > 0 && options.train.empty()) {
-      throw Error("--batch is of a step of training", ErrorKind::Usage)
-          .hint("give --train too, or the model for that batch: tenon convert --batch");
-    }
     const bool is_compiled_here = !options.train.empty() && options.device.empty();
     if (options.swap && !device_.link && !is_compiled_here) {
       throw Error("swapping needs a device with a link", ErrorKind::Usage)
@@ -86,9 +85,9 @@ class PlanCommand {
     }
     if (options.alignment == 0) throw Error("an alignment is a positive number", ErrorKind::Usage);
     place_.alignment = options.alignment;
-    source_ = options.train.empty()
-                  ? plan_source(options.model, reading, device_, options.reading == "fused")
-                  : compiled_step();
+    source_ = options.train.empty() ? plan_source(options.model, reading, device_,
+                                                  options.reading == "fused", options.batch)
+                                    : compiled_step();
     orders_ = prepared(source_.problem);
     source_.problem = orders_.front();
     split_.resize(source_.split.size());
@@ -110,8 +109,13 @@ class PlanCommand {
       return 0;
     }
     const std::uint64_t budget = arena_budget(options_.budget, plain_.arena_bytes, 0);
+    progress_.begin(options_.budget, base_seconds_);
     Found found = plan_within(budget);
-    if (!found.result.is_within_budget) refuse(budget, found);
+    was_stopped_ = progress_.end();
+    if (!found.result.is_within_budget) {
+      if (was_stopped_) throw Interrupted();
+      refuse(budget, found);
+    }
     report(*found.problem, found.result.plan, found.parts, budget, &found.result);
     return 0;
   }
@@ -185,8 +189,7 @@ class PlanCommand {
     return memory::promising_orders(problem, in_place());
   }
 
-  memory::OrderedResult searched(const std::vector<memory::Problem>& orders,
-                                 std::uint64_t budget) const {
+  memory::OrderedResult searched(const std::vector<memory::Problem>& orders, std::uint64_t budget) {
     memory::SearchOptions search;
     search.budget_bytes = budget;
     search.may_swap = options_.swap;
@@ -194,12 +197,13 @@ class PlanCommand {
     search.step_limit = options_.step_limit;
     search.place = place_;
     search.in_place = in_place();
+    search.goes_on = [this](const memory::SearchProgress& at) { return progress_.goes_on(at); };
     if (method_ == memory::Method::Search)
       return memory::search_orders(orders, search, !options_.train.empty());
     return {0, memory::plan_by_lower_sets(orders.front(), search, method_)};
   }
 
-  Found found_in(const std::vector<memory::Problem>& orders, std::uint64_t budget) const {
+  Found found_in(const std::vector<memory::Problem>& orders, std::uint64_t budget) {
     memory::OrderedResult found = searched(orders, budget);
     return {&orders[found.order], std::move(found.result)};
   }
@@ -211,9 +215,11 @@ class PlanCommand {
     // More parts take less memory, and somewhat more time to read the parameters again.
     for (std::size_t k = 0; k < source_.split.size(); ++k) {
       if (best.result.is_within_budget && best.overhead <= 0) break;
+      if (best.result.was_stopped) break;
       const auto& [parts, make] = source_.split[k];
       if (!split_[k]) split_[k] = prepared(make());
       Found found = found_in(*split_[k], budget);
+      found.result.was_stopped = found.result.was_stopped || Interrupt::is_asked();
       found.parts = parts;
       found.overhead = found.result.plan.seconds * times(parts) / base_seconds_ - 1;
       const bool is_within = found.result.is_within_budget;
@@ -233,36 +239,64 @@ class PlanCommand {
   // Number of executions of a plan per batch.
   int times(int parts) const { return source_.is_split_whole ? 1 : parts; }
 
-  // Prints every method at the budgets of `--compare`.
+  // A method's plan at a budget, or the reason why it has none.
+  struct Compared {
+    std::optional<memory::SearchResult> found;
+    std::string refusal;
+  };
+
+  Compared compared(memory::Method method, std::uint64_t budget) {
+    method_ = method;
+    try {
+      return {searched(orders_, budget).result, ""};
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::Unsupported) throw;
+      return {std::nullopt, error.summary()};
+    }
+  }
+
+  // Prints every method at the budgets of `--compare`. A method that does not support the problem
+  // leaves its column empty.
   int compare() {
     const std::vector<std::string> budgets =
         options_.budget.empty() ? std::vector<std::string>{"80%", "70%", "60%", "50%", "40%"}
                                 : split(options_.budget, ',');
+    const std::vector<std::string>& methods = memory::method_names();
     std::vector<std::string> titles = {">budget", ">bytes"};
-    for (const std::string& name : memory::method_names()) titles.push_back(">" + name);
+    for (const std::string& name : methods) titles.push_back(">" + name);
     Table table(titles);
     Json json = {{"model", options_.model}, {"read_as", source_.note}, {"budgets", Json::array()}};
+    std::map<std::string, std::string> refusals;  // by method
     for (const std::string& text : budgets) {
       const std::uint64_t budget = arena_budget(text, plain_.arena_bytes, 0);
       std::vector<std::string> row = {text, std::to_string(budget)};
       Json line = {{"budget_bytes", budget}};
-      for (std::size_t k = 0; k < memory::method_names().size(); ++k) {
-        method_ = static_cast<memory::Method>(k);
-        const memory::SearchResult found = searched(orders_, budget).result;
-        const double overhead = found.plan.seconds / base_seconds_ - 1;
-        row.push_back(found.is_within_budget ? percent(overhead) : "none found");
-        Json& cell = line[memory::method_names()[k]];
-        if (found.is_within_budget)
-          cell = {{"overhead", overhead}, {"arena_bytes", found.plan.arena_bytes}};
+      for (std::size_t k = 0; k < methods.size() && !Interrupt::is_asked(); ++k) {
+        progress_.begin(concat(text, ", ", methods[k]), base_seconds_);
+        const Compared compared = this->compared(static_cast<memory::Method>(k), budget);
+        if (!compared.found) refusals.emplace(methods[k], compared.refusal);
+        const bool is_found = compared.found && compared.found->is_within_budget;
+        const double overhead = is_found ? compared.found->plan.seconds / base_seconds_ - 1 : 0;
+        row.push_back(is_found         ? percent(overhead)
+                      : compared.found ? "none found"
+                                       : "not possible");
+        Json& cell = line[methods[k]];
+        if (is_found)
+          cell = {{"overhead", overhead}, {"arena_bytes", compared.found->plan.arena_bytes}};
+        if (!compared.found) cell = {{"refusal", compared.refusal}};
       }
+      if (Interrupt::is_asked()) break;
       table.add(row);
       json["budgets"].push_back(std::move(line));
     }
+    if (progress_.end()) json["was_stopped"] = true;
     if (format_ == OutputFormat::Json) {
       out() << json.dump(2) << "\n";
-    } else {
-      table.print(out());
+      return 0;
     }
+    table.print(out());
+    for (const auto& [method, refusal] : refusals)
+      out() << "\n" << method << ": " << refusal << "\n";
     return 0;
   }
 
@@ -301,13 +335,18 @@ class PlanCommand {
         point.arena_bytes = plain_.arena_bytes;
         point.is_possible = true;
       } else if (point.budget_bytes >= bound_bytes_ || options_.split) {
+        progress_.begin(concat(share, "%"), base_seconds_);
         const Found found = plan_within(point.budget_bytes);
         point.is_possible = found.result.is_within_budget;
         point.arena_bytes = found.result.plan.arena_bytes;
         point.overhead = found.overhead;
+        if (Interrupt::is_asked() && !point.is_possible) break;
+        progress_.tell(point.is_possible ? percent(point.overhead) + " more time" : "none found");
       }
       points.push_back(point);
+      if (Interrupt::is_asked()) break;
     }
+    was_stopped_ = progress_.end();
     if (!options_.html.empty()) {
       write_file(options_.html,
                  memory::frontier_page("Budget against time: " + source_.problem.name, points));
@@ -323,6 +362,7 @@ class PlanCommand {
         }
         json["frontier"].push_back(std::move(row));
       }
+      if (was_stopped_) json["was_stopped"] = true;
       out() << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
       return 0;
     }
@@ -380,6 +420,7 @@ class PlanCommand {
                    {"bytes_swapped", swapped_bytes},
                    {"peak_at", peak.item}};
       if (budget) json["budget_bytes"] = *budget;
+      if (was_stopped_) json["was_stopped"] = true;
       if (result != nullptr) json["evaluations"] = result->evaluation_count;
       json["run_again"] = Json::array();
       for (std::uint32_t item : again) json["run_again"].push_back(problem.items[item].name);
@@ -436,6 +477,8 @@ class PlanCommand {
   std::vector<std::optional<std::vector<memory::Problem>>>
       split_;  // the same for micro-batches, built on demand
   memory::Method method_ = memory::Method::Search;
+  PlanProgress progress_;
+  bool was_stopped_ = false;  // by the user: results are those found so far
 };
 
 }  // namespace

@@ -60,25 +60,15 @@ std::string bytes_text(double bytes) { return format_bytes(static_cast<std::uint
 
 // Returns the model's batch if it is static.
 std::int64_t own_batch(const Graph& model) {
-  for (ValueId input : model.inputs()) {
-    const Type& type = model.value(input).type;
-    if (!type.is_tensor() || type.tensor().dims.empty()) continue;
-    const Dim& first = type.tensor().dims.front();
-    return first.is_constant() ? first.constant() : kUsualBatch;
-  }
-  return kUsualBatch;
-}
-
-// Binds a batch symbol as training does, or infers the graph again for another number.
-Graph of_batch(const Graph& model, std::int64_t batch) {
-  return with_batch(own_batch(model) == batch ? model : rebatched(model, batch), batch);
+  const std::optional<Dim> batch = batch_of(model);
+  return batch && batch->is_constant() ? batch->constant() : kUsualBatch;
 }
 
 // Returns the largest batch per rank that fits in memory, found by halving.
 std::int64_t fitting_batch(const Graph& model, const TrainOptions& train, const Cluster& cluster,
                            std::int64_t ranks, std::int64_t batch) {
   while ((batch /= 2) > 0) {
-    if (best_plan(StepCosts(of_batch(model, batch), train, cluster), cluster, ranks).fits)
+    if (best_plan(StepCosts(with_batch(model, batch), train, cluster), cluster, ranks).fits)
       return batch;
   }
   return 0;
@@ -100,10 +90,10 @@ int plan_on_cluster(const PlanOptions& options, OutputFormat format) {
   if (!options.loss.empty()) set_loss(train.loss, options.loss);
   const Graph model = load_model(options.model);
   const std::int64_t batch = options.batch > 0 ? options.batch : own_batch(model);
-  StepCosts costs(of_batch(model, batch), train, cluster);
+  StepCosts costs(with_batch(model, batch), train, cluster);
   if (threads_here)
     costs =
-        measured(std::move(costs), of_batch(model, batch), train, batch, cluster, *threads_here);
+        measured(std::move(costs), with_batch(model, batch), train, batch, cluster, *threads_here);
   std::vector<StepPlan> plans;
   for (const std::int64_t count : counts) plans.push_back(best_plan(costs, cluster, count));
   if (!plans.back().fits) {

@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/out.h"
+#include "cli/status_line.h"
 #include "driver/compile.h"
 #include "driver/model.h"
 #include "driver/parallel/mesh.h"
@@ -19,7 +20,6 @@
 #include "target/gpu_facts.h"
 
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -57,30 +57,28 @@ std::string in_words(double loss, double accuracy, bool has_accuracy) {
                 has_accuracy ? concat(", accuracy ", fixed(100 * accuracy, 1), " %") : "");
 }
 
-// A self-overwriting line on a terminal; otherwise occasional lines.
+// The current step on a terminal; otherwise every tenth of the steps.
 class ProgressLine {
  public:
   void show(const TrainProgress& at, bool has_accuracy) {
     const bool is_last = at.step == at.step_count;
-    if (!is_terminal_ && !is_last && at.step != 1 && at.step * 10 / at.step_count == last_tenth_)
+    if (!line_.is_terminal() && !is_last && at.step != 1 &&
+        at.step * 10 / at.step_count == last_tenth_)
       return;
     last_tenth_ = at.step * 10 / at.step_count;
     constexpr int kCells = 24;
     const auto done = static_cast<int>(kCells * at.step / at.step_count);
     std::string bar(static_cast<std::size_t>(done), '=');
     bar.resize(kCells, ' ');
-    const std::string text =
-        concat("epoch ", at.epoch, " [", bar, "] step ", at.step, "/", at.step_count, "  ",
-               in_words(at.loss, at.accuracy, has_accuracy), "  ", fixed(at.samples_per_s, 1),
-               " samples/s  ", duration(at.seconds_left), " left");
-    err() << (is_terminal_ ? "\r\x1b[K" : "") << text << (is_terminal_ ? "" : "\n") << std::flush;
+    line_.show(concat("epoch ", at.epoch, " [", bar, "] step ", at.step, "/", at.step_count, "  ",
+                      in_words(at.loss, at.accuracy, has_accuracy), "  ",
+                      fixed(at.samples_per_s, 1), " samples/s  ", duration(at.seconds_left),
+                      " left"));
   }
-  void end() const {
-    if (is_terminal_) err() << "\r\x1b[K" << std::flush;
-  }
+  void end() { line_.end(); }
 
  private:
-  bool is_terminal_ = isatty(STDERR_FILENO) != 0;
+  StatusLine line_;
   std::int64_t last_tenth_ = -1;
 };
 

@@ -1,59 +1,70 @@
 #include "driver/rebatch.h"
 
 #include "base/error.h"
+#include "driver/batch_inference.h"
 #include "driver/inputs.h"
 #include "ir/verify.h"
 #include "passes/train/train.h"
 
-#include <optional>
+#include <unordered_map>
 
 namespace tenon {
 namespace {
 
-// Returns the batch: the first extent of the first input that has an axis.
-std::optional<Dim> batch_of(const Graph& graph) {
+// Returns the first input that has an axis.
+ValueId first_with_axis(const Graph& graph) {
   for (const ValueId input : graph.inputs()) {
     const Type& type = graph.value(input).type;
-    if (type.is_tensor() && type.tensor().rank() > 0) return type.tensor().dims.front();
+    if (type.is_tensor() && type.tensor().rank() > 0) return input;
   }
-  return std::nullopt;
+  return {};
 }
 
-// Updates shape attributes of a node whose first extent is the old batch.
-bool follow(Node& node, const Dim& before, std::int64_t batch) {
-  bool has_changed = false;
-  Attributes attrs = node.attrs;
-  for (const auto& [name, value] : node.attrs) {
-    if (name != "shape") continue;
-    if (const auto* dims = std::get_if<Dims>(&value);
-        dims != nullptr && !dims->empty() && dims->front() == before) {
-      Dims changed = *dims;
-      changed.front() = Dim(batch);
-      attrs.set(name, changed);
-      has_changed = true;
-    }
+// Sets the axis of every input that has the old batch there. Returns the old types.
+std::unordered_map<ValueId, Type> set_batch(Graph& graph, const BatchChange& batch,
+                                            std::size_t axis) {
+  std::unordered_map<ValueId, Type> old_types;
+  for (const ValueId input : graph.inputs()) {
+    Type type = graph.value(input).type;
+    if (!type.is_tensor() || type.tensor().rank() == 0) continue;
+    Dim& extent = type.tensor().dims[axis < type.tensor().rank() ? axis : 0];
+    if (!(extent == batch.before)) continue;
+    extent = batch.after;
+    old_types.emplace(input, graph.value(input).type);
+    graph.set_type(input, type);
   }
-  node.attrs = std::move(attrs);
-  return has_changed;
+  return old_types;
 }
 
-bool makes_constant(const Graph& graph, NodeId id) {
-  const std::vector<ValueId>& results = graph.node(id).results;
-  return !results.empty() && results[0] && graph.constant_of(results[0]) != nullptr;
-}
-
-// Infers types again after the input types have changed.
-void infer_anew(Graph& graph, const Dim& before, std::int64_t batch, const std::string& hint) {
+// Returns whether a `scan` iterates over that axis of the inputs.
+bool is_scanned(Graph graph, const Dim& extent, std::size_t axis) {
+  const BatchChange batch{extent, extent + 1};
+  BatchInference inference(graph, set_batch(graph, batch, axis), batch);
   try {
-    for (const NodeId id : graph.nodes_in_order()) {
-      if (makes_constant(graph, id)) continue;
-      try {
-        graph.infer(id);
-      } catch (const Error&) {
-        if (!follow(graph.mutable_node(id), before, batch)) throw;
-        graph.infer(id);
-      }
-    }
+    inference.run();
+  } catch (const Error&) {  // a node past the scan, or the graph has another batch
+  }
+  return inference.is_scanned();
+}
+
+// Returns the axis of the batch in the first input that has one: the first axis, unless a recurrent
+// layer iterates over it.
+std::size_t batch_axis(const Graph& graph) {
+  bool has_scan = false;
+  for (const NodeId id : graph.nodes_in_order())
+    has_scan = has_scan || graph.op_name(id) == "scan";  // op-name: the op that iterates
+  if (!has_scan) return 0;
+  const Dims dims = graph.value(first_with_axis(graph)).type.tensor().dims;
+  for (std::size_t axis = 0; axis < dims.size(); ++axis) {
+    if (!is_scanned(graph, dims[axis], axis)) return axis;
+  }
+  return 0;
+}
+
+void infer_anew(Graph& graph, std::unordered_map<ValueId, Type> old_types,
+                std::optional<BatchChange> batch, const std::string& hint) {
+  try {
+    BatchInference(graph, std::move(old_types), std::move(batch)).run();
     verify(graph);
   } catch (Error& error) {
     throw error.hint(hint);
@@ -61,6 +72,12 @@ void infer_anew(Graph& graph, const Dim& before, std::int64_t batch, const std::
 }
 
 }  // namespace
+
+std::optional<Dim> batch_of(const Graph& graph) {
+  const ValueId input = first_with_axis(graph);
+  if (!input) return std::nullopt;
+  return graph.value(input).type.tensor().dims[batch_axis(graph)];
+}
 
 Graph rebatched(Graph graph, std::int64_t batch) {
   if (batch == 0) return graph;
@@ -74,32 +91,31 @@ Graph rebatched(Graph graph, std::int64_t batch) {
         .got(*before)
         .hint("give --shapes");
   }
-  for (const ValueId input : graph.inputs()) {
-    Type type = graph.value(input).type;
-    if (!type.is_tensor() || type.tensor().rank() == 0 || !(type.tensor().dims.front() == *before))
-      continue;
-    type.tensor().dims.front() = Dim(batch);
-    graph.set_type(input, type);
-  }
-  infer_anew(graph, *before, batch,
+  if (*before == Dim(batch)) return graph;
+  const BatchChange change{*before, Dim(batch)};
+  const std::size_t axis = batch_axis(graph);
+  auto old_types = set_batch(graph, change, axis);
+  infer_anew(graph, std::move(old_types), change,
              concat("the graph is written for a batch of ", *before,
                     " alone: export it with a symbol there"));
   return graph;
 }
 
 Graph reshaped(Graph graph, const std::map<std::string, Shape>& shapes) {
-  const std::optional<Dim> before = batch_of(graph);
+  const ValueId first = first_with_axis(graph);
+  if (!first) return graph;
+  const Dim before = graph.value(first).type.tensor().dims.front();
   std::optional<std::int64_t> batch;
-  bool has_changed = false;
+  std::unordered_map<ValueId, Type> old_types;
   const auto set = [&](ValueId input, const Shape& shape) {
     Type type = graph.value(input).type;
     if (!type.is_tensor() || type.tensor().rank() != shape.size()) return;
     Dims& dims = type.tensor().dims;
     for (std::size_t axis = 0; axis < shape.size(); ++axis) {
       if (!dims[axis].is_constant() || dims[axis] == Dim(shape[axis])) continue;
-      if (axis == 0 && before && dims[0] == *before) batch = shape[0];
+      if (axis == 0 && dims[0] == before) batch = shape[0];
       dims[axis] = Dim(shape[axis]);
-      has_changed = true;
+      old_types.emplace(input, graph.value(input).type);
     }
     graph.set_type(input, type);
   };
@@ -107,15 +123,18 @@ Graph reshaped(Graph graph, const std::map<std::string, Shape>& shapes) {
     const auto given = shapes.find(graph.value(input).name);
     if (given != shapes.end()) set(input, given->second);
   }
-  if (!has_changed) return graph;
+  if (old_types.empty()) return graph;
   for (const ValueId input : graph.inputs()) {
     Type type = graph.value(input).type;
     if (!batch || !type.is_tensor() || type.tensor().rank() == 0) continue;
-    if (shapes.contains(graph.value(input).name) || !(type.tensor().dims[0] == *before)) continue;
+    if (shapes.contains(graph.value(input).name) || !(type.tensor().dims[0] == before)) continue;
     type.tensor().dims[0] = Dim(*batch);
+    old_types.emplace(input, graph.value(input).type);
     graph.set_type(input, type);
   }
-  infer_anew(graph, before.value_or(Dim(0)), batch.value_or(0),
+  std::optional<BatchChange> change;
+  if (batch) change = BatchChange{before, Dim(*batch)};
+  infer_anew(graph, std::move(old_types), std::move(change),
              "the graph supports only its static extents: export it with dynamic axes");
   return graph;
 }

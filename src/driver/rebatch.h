@@ -4,14 +4,18 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 namespace tenon {
 
-/// Returns the model with another batch (0: unchanged): replaces the first extent of its inputs, a
-/// symbol or a number that they share. Shape attributes (`reshape`) whose first extent is the old
-/// batch follow. Throws Error (Usage) without such an axis, and Error with the node's message if
-/// the graph does not support it.
+/// Returns the batch: the first extent of the first input that has an axis, or the second one if a
+/// recurrent layer iterates over the first.
+std::optional<Dim> batch_of(const Graph& graph);
+
+/// Returns the model with another batch (0: unchanged): replaces that extent of its inputs, a
+/// symbol or a number that they share; `BatchInference` lists what follows. Throws Error (Usage)
+/// without such an axis, and Error with the node's message if the graph does not support it.
 Graph rebatched(Graph graph, std::int64_t batch);
 
 /// Returns the model for inputs of these shapes, with types inferred again. If a first extent

@@ -1,22 +1,91 @@
 // Cost model of recomputation and offload plans: simulates a choice of residencies.
 #include "memory/evaluate.h"
 
+#include "memory/value_set.h"
+
 #include <algorithm>
-#include <numeric>
 
 namespace tenon::memory {
+namespace {
+
+// Words of a set of values per item of a block: sets then take memory and time like items do.
+constexpr std::size_t kWordsPerItem = 8;
+
+template <class List>
+void copy_range(const List& from, List& to, std::size_t begin, std::size_t end) {
+  std::copy(from.begin() + static_cast<std::ptrdiff_t>(begin),
+            from.begin() + static_cast<std::ptrdiff_t>(end),
+            to.begin() + static_cast<std::ptrdiff_t>(begin));
+}
+
+}  // namespace
+
+void Evaluator::Lists::add(std::span<const std::uint32_t> list) {
+  if (begin.empty()) begin.push_back(0);
+  entries.insert(entries.end(), list.begin(), list.end());
+  begin.push_back(static_cast<std::uint32_t>(entries.size()));
+}
 
 Evaluator::Evaluator(const Problem& problem, bool in_place)
     : problem_(problem), in_place_(in_place), maker_(problem.makers()) {
+  find_pauses();
+  for (const Item& item : problem.items) {
+    reads_.add(item.reads);
+    makes_.add(item.makes);
+    std::vector<std::uint32_t> shares;
+    for (const auto& [result, operand] : item.may_share)
+      shares.insert(shares.end(), {result, operand});
+    shares_.add(shares);
+    item_seconds_.push_back(item.ways[0].seconds);
+    workspace_.push_back(static_cast<std::int64_t>(item.ways[0].workspace_bytes));
+  }
+  for (const Value& value : problem.values)
+    bytes_.push_back(static_cast<std::int64_t>(value.bytes));
+  const std::size_t values = problem.values.size(), items = problem.items.size();
+  word_count_ = (values + kWordBits - 1) / kWordBits;
+  block_items_ = static_cast<std::uint32_t>(std::max<std::size_t>(1, word_count_ / kWordsPerItem));
+  const std::size_t blocks = (items + block_items_ - 1) / block_items_;
+  now_.resize(word_count_);
+  copied_.resize(word_count_);
+  has_new_runs_.resize(blocks);
+  state_.treatments = plain_treatments();
+  state_.blocks.resize(blocks);
+  state_.touched.resize(blocks * word_count_);
+  state_.present.resize((blocks + 1) * word_count_);
+  state_.live.resize((blocks + 1) * word_count_);
+  state_.copied.resize((blocks + 1) * word_count_);
+  state_.live_bytes.resize(blocks + 1);
+  state_.seconds.resize(blocks + 1);
+  state_.peak_bytes.resize(blocks);
+  state_.peak_item.resize(blocks);
+  for (std::uint32_t v = 0; v < values; ++v) {
+    if (!problem.values[v].is_output) continue;
+    put(words(state_.live, blocks), v);
+    state_.live_bytes[blocks] += bytes_[v];
+  }
+  kept_ = state_;
+  changed_present_ = {0, blocks + 1};
+  for (std::size_t block = 0; block < blocks; ++block) run_block(block);
+  find_live_bytes();
+  add_seconds();
+  keep();
+}
+
+void Evaluator::find_pauses() {
+  const Problem& problem = problem_;
   const std::size_t count = problem.items.size();
-  pauses_at_.resize(count);
+  std::vector<std::vector<std::uint32_t>> begins(count), of_value(problem.values.size());
+  const auto add = [&](std::uint32_t value, std::uint32_t after, std::uint32_t before) {
+    begins[after].push_back(static_cast<std::uint32_t>(pauses_.size()));
+    of_value[value].push_back(static_cast<std::uint32_t>(pauses_.size()));
+    pauses_.push_back({value, after, before});
+  };
   std::vector<std::uint32_t> last_use = maker_;
   std::vector<std::int64_t> crossing(count + 1, 0);
   for (std::uint32_t i = 0; i < count; ++i) {
     for (std::uint32_t v : problem.items[i].reads) {
       if (i - last_use[v] > 1) {
-        pauses_at_[last_use[v]].push_back(static_cast<std::uint32_t>(pauses_.size()));
-        pauses_.push_back({v, last_use[v], i});
+        add(v, last_use[v], i);
         crossing[last_use[v] + 1] += static_cast<std::int64_t>(problem.values[v].bytes);
         crossing[i] -= static_cast<std::int64_t>(problem.values[v].bytes);
       }
@@ -26,9 +95,10 @@ Evaluator::Evaluator(const Problem& problem, bool in_place)
   // The gap after the last use counts as well: a recomputation may read the value again.
   for (std::uint32_t v = 0; v < problem.values.size(); ++v) {
     if (problem.values[v].is_output || !problem.items[maker_[v]].may_repeat) continue;
-    pauses_at_[last_use[v]].push_back(static_cast<std::uint32_t>(pauses_.size()));
-    pauses_.push_back({v, last_use[v], static_cast<std::uint32_t>(count)});
+    add(v, last_use[v], static_cast<std::uint32_t>(count));
   }
+  for (const auto& list : begins) pauses_at_.add(list);
+  for (const auto& list : of_value) pauses_of_.add(list);
   std::int64_t bytes = 0, most = 0;
   for (std::uint32_t i = 0; i < count; ++i) {
     bytes += crossing[i];
@@ -56,242 +126,203 @@ bool Evaluator::may_swap(std::size_t pause) const {
          pauses_[pause].before >= middle_ && pauses_[pause].before < problem_.items.size();
 }
 
-void Evaluator::run(std::uint32_t index) {
-  const Item& item = problem_.items[index];
-  const auto event = static_cast<std::uint32_t>(run_items_.size());
-  run_items_.push_back(index);
-  made_for_.push_back(turn_);
-  for (std::uint32_t v : item.reads) lives_[current_[v]].last = event;
-  const std::size_t first_sharing = sharings_.size();
-  // emplace_back constructs in place. Copying an aggregate that was just written field by field
-  // stalls on store forwarding.
-  for (const auto& [result, operand] : item.may_share) {
-    sharings_.emplace_back(event, result, current_[operand]);
-  }
-  for (std::uint32_t v : item.makes) {
-    current_[v] = static_cast<std::uint32_t>(lives_.size());
-    lives_.emplace_back(v, event, event, false);
-  }
-  for (std::size_t k = first_sharing; k < sharings_.size(); ++k) {
-    sharings_[k].result = current_[sharings_[k].result];
-  }
-}
-
-void Evaluator::remake(std::uint32_t value) {
-  if (treatment_of_[value] == Treatment::Swap) {
-    // Copied back from slow memory; `transfer` decides when the copy begins.
-    const auto event = static_cast<std::uint32_t>(run_items_.size());
-    current_[value] = static_cast<std::uint32_t>(lives_.size());
-    swapped_.push_back({left_[value], current_[value]});
-    lives_.push_back({value, event, event, true});
-    return;
-  }
-  const std::uint32_t maker = maker_[value];
-  for (std::uint32_t v : problem_.items[maker].reads) {
-    if (current_[v] == kNone) remake(v);
-  }
-  run(maker);
-  for (std::uint32_t v : problem_.items[maker].makes) prologue_.push_back(v);
-}
-
 Evaluator::Outcome Evaluator::evaluate(const std::vector<Treatment>& treatments,
                                        std::uint64_t budget_bytes) {
-  current_.assign(problem_.values.size(), kNone);
-  left_.assign(problem_.values.size(), kNone);
-  pause_of_.assign(problem_.values.size(), kNone);
-  treatment_of_.assign(problem_.values.size(), Treatment::Keep);
-  run_items_.clear();
-  made_for_.clear();
-  lives_.clear();
-  sharings_.clear();
+  copy_changes(kept_, state_);
+  forget_changes();
+  for (std::uint32_t pause = 0; pause < pauses_.size(); ++pause) {
+    if (treatments[pause] == state_.treatments[pause]) continue;
+    state_.treatments[pause] = treatments[pause];
+    changed_pauses_.push_back(pause);
+  }
+  find_events();
+  find_live_bytes();
   swapped_.clear();
   frees_.clear();
   ins_.clear();
-  for (std::uint32_t i = 0; i < problem_.items.size(); ++i) {
-    if (i == middle_) middle_event_ = static_cast<std::uint32_t>(run_items_.size());
-    turn_ = i;
-    prologue_.clear();
-    for (std::uint32_t v : problem_.items[i].reads) {
-      if (current_[v] == kNone) remake(v);
-    }
-    run(i);
-    for (std::uint32_t v : prologue_) {
-      const bool is_paused =
-          treatment_of_[v] != Treatment::Keep && pauses_[pause_of_[v]].before != i;
-      if (is_paused && treatment_of_[v] == Treatment::Each) current_[v] = kNone;
-    }
-    for (std::uint32_t v : problem_.items[i].reads) treatment_of_[v] = Treatment::Keep;
-    for (std::uint32_t pause : pauses_at_[i]) {
-      const std::uint32_t v = pauses_[pause].value;
-      pause_of_[v] = pause;
-      treatment_of_[v] = treatments[pause];
-      if (treatments[pause] == Treatment::Keep) continue;
-      left_[v] = current_[v];
-      current_[v] = kNone;
-    }
-  }
-  for (std::uint32_t v = 0; v < problem_.values.size(); ++v) {
-    if (problem_.values[v].is_output && current_[v] != kNone) {
-      lives_[current_[v]].last = static_cast<std::uint32_t>(run_items_.size()) - 1;
-    }
-  }
-  find_live_bytes();
   Outcome outcome;
-  if (swapped_.empty()) {
-    for (std::uint32_t item : run_items_) outcome.seconds += problem_.items[item].ways[0].seconds;
-    outcome.peak_bytes = static_cast<std::uint64_t>(*std::max_element(live_.begin(), live_.end()));
+  if (state_.copy_count == 0) {
+    outcome.seconds = add_seconds();
+    std::int64_t peak = 0;
+    for (const std::int64_t bytes : state_.peak_bytes) peak = std::max(peak, bytes);
+    outcome.peak_bytes = static_cast<std::uint64_t>(peak);
   } else {
+    add_seconds();
+    collect_runs();
     transfer(budget_bytes, outcome);
   }
   return outcome;
 }
 
-void Evaluator::find_live_bytes() {
-  live_.assign(run_items_.size() + 2, 0);
-  for (const Life& life : lives_) {
-    const auto bytes = static_cast<std::int64_t>(problem_.values[life.value].bytes);
-    live_[life.begin] += bytes;
-    live_[life.last + 1] -= bytes;
+void Evaluator::keep() {
+  copy_changes(state_, kept_);
+  forget_changes();
+}
+
+void Evaluator::forget_changes() {
+  for (const std::uint32_t block : run_blocks_) has_new_runs_[block] = 0;
+  run_blocks_.clear();
+  scanned_blocks_.clear();
+  changed_pauses_.clear();
+  changed_present_ = changed_live_ = {};
+}
+
+void Evaluator::copy_changes(const State& from, State& to) {
+  for (const std::uint32_t pause : changed_pauses_) to.treatments[pause] = from.treatments[pause];
+  for (const std::uint32_t block : run_blocks_) {
+    to.blocks[block] = from.blocks[block];
+    copy_range(from.touched, to.touched, block * word_count_, (block + 1) * word_count_);
   }
-  if (in_place_ && !sharings_.empty()) {
-    is_taken_.assign(lives_.size(), 0);
-    // An offloaded value cannot be overwritten in place: its copy may run as late as its last
-    // reader.
-    for (const Swapped& swapped : swapped_) is_taken_[swapped.left] = 1;
-    for (const Sharing& sharing : sharings_) {
-      if (lives_[sharing.operand].last != sharing.event) continue;
-      if (problem_.values[lives_[sharing.operand].value].is_output) continue;
-      if ((is_taken_[sharing.operand] & 1) != 0 || (is_taken_[sharing.result] & 2) != 0) continue;
-      is_taken_[sharing.operand] |= 1;
-      is_taken_[sharing.result] |= 2;
-      const auto bytes =
-          static_cast<std::int64_t>(problem_.values[lives_[sharing.operand].value].bytes);
-      live_[sharing.event] -= bytes;
-      live_[sharing.event + 1] += bytes;
+  for (const std::uint32_t block : scanned_blocks_) to.blocks[block].more = from.blocks[block].more;
+  if (!run_blocks_.empty())
+    copy_range(from.seconds, to.seconds, run_blocks_.front() + 1, block_count() + 1);
+  const auto [present_begin, present_end] = changed_present_;
+  copy_range(from.present, to.present, present_begin * word_count_, present_end * word_count_);
+  const auto [live_begin, live_end] = changed_live_;
+  copy_range(from.live, to.live, live_begin * word_count_, live_end * word_count_);
+  if (has_copies_)
+    copy_range(from.copied, to.copied, live_begin * word_count_, live_end * word_count_);
+  copy_range(from.live_bytes, to.live_bytes, live_begin, live_end);
+  copy_range(from.peak_bytes, to.peak_bytes, live_begin, live_end);
+  copy_range(from.peak_item, to.peak_item, live_begin, live_end);
+  to.copy_count = from.copy_count;
+  to.middle_run = from.middle_run;
+}
+
+// Runs the blocks again in which a changed choice has an effect, in order.
+void Evaluator::find_events() {
+  const std::size_t none = block_count();
+  // Returns the first block from `block` on in which a changed pause begins or may have an effect.
+  const auto next_of_changes = [&](std::size_t block) {
+    std::size_t next = none;
+    for (const std::uint32_t pause : changed_pauses_) {
+      const std::size_t begin = block_of(pauses_[pause].after);
+      if (begin >= block) next = std::min(next, begin);
+      if (begin < block && block <= block_of(pauses_[pause].before)) return block;
     }
-  }
-  for (std::size_t e = 1; e < live_.size(); ++e) live_[e] += live_[e - 1];
-  for (std::size_t e = 0; e < run_items_.size(); ++e) {
-    live_[e] += static_cast<std::int64_t>(problem_.items[run_items_[e]].ways[0].workspace_bytes);
+    return next;
+  };
+  std::size_t block = next_of_changes(0);
+  if (block < none) changed_present_ = {block + 1, block + 1};
+  while (block < none) {
+    const std::uint64_t* touched = words(state_.touched, block);
+    const std::uint64_t *before = words(kept_.present, block), *now = words(state_.present, block);
+    const SetDifference found = difference(before, now, touched, word_count_);
+    if (found.is_touched || is_changed_in(block)) {
+      run_block(block);
+    } else if (!found.is_empty) {
+      const std::uint64_t* kept_after = words(kept_.present, block + 1);
+      std::uint64_t* after = words(state_.present, block + 1);
+      for (std::size_t k = 0; k < word_count_; ++k) after[k] = kept_after[k] ^ before[k] ^ now[k];
+    } else {
+      const std::size_t next = next_of_changes(block);
+      if (next > block) {
+        block = next;
+        continue;
+      }
+    }
+    ++block;
+    changed_present_.second = block + 1;
   }
 }
 
-// Schedules the copies. Copies out are queued in definition order and hold their bytes until they
-// complete; an item that does not fit waits for the oldest copy. Copies back are scheduled the same
-// way in reversed time. No copy crosses the middle event.
-void Evaluator::transfer(std::uint64_t budget_bytes, Outcome& outcome) {
-  const auto budget = static_cast<std::int64_t>(budget_bytes);
-  const auto copy_s = [&](std::uint32_t life) {
-    return problem_.link->latency_s +
-           static_cast<double>(problem_.values[lives_[life].value].bytes) /
-               problem_.link->bytes_per_s;
-  };
-  const auto bytes_of = [&](std::uint32_t life) {
-    return static_cast<std::int64_t>(problem_.values[lives_[life].value].bytes);
-  };
-  std::vector<std::uint32_t> leaving, returning;
-  for (const Swapped& swapped : swapped_) {
-    // Needed back before all values are copied out.
-    if (lives_[swapped.back].begin < middle_event_) {
-      outcome.peak_bytes = kImpossible;
-      return;
-    }
-    leaving.push_back(swapped.left);
-    returning.push_back(swapped.back);
-  }
-  std::sort(leaving.begin(), leaving.end(),
-            [&](std::uint32_t x, std::uint32_t y) { return lives_[x].begin < lives_[y].begin; });
-  std::stable_sort(returning.begin(), returning.end(), [&](std::uint32_t x, std::uint32_t y) {
-    return lives_[x].begin > lives_[y].begin;
+// Returns whether a changed pause begins in the block, or the block uses its value during it.
+bool Evaluator::is_changed_in(std::size_t block) {
+  const std::uint64_t* touched = words(state_.touched, block);
+  return std::ranges::any_of(changed_pauses_, [&](std::uint32_t k) {
+    const Pause& pause = pauses_[k];
+    const std::size_t begin = block_of(pause.after);
+    return begin == block ||
+           (begin < block && block <= block_of(pause.before) && has(touched, pause.value));
   });
+}
 
-  std::int64_t peak = 0;
-  const auto pass = [&](const std::vector<std::uint32_t>& copies, bool is_forward) {
-    const std::uint32_t begin = is_forward ? 0 : middle_event_;
-    const auto end = is_forward ? middle_event_ : static_cast<std::uint32_t>(run_items_.size());
-    double now = 0, link_free = 0;
-    std::vector<double> done(copies.size());
-    std::size_t queued = 0, oldest = 0, past = 0;
-    std::int64_t held = 0;
-    std::vector<char> is_held(copies.size(), 0);
-    // Values ordered by last use.
-    std::vector<std::uint32_t> by_use(copies.size());
-    std::iota(by_use.begin(), by_use.end(), 0U);
-    if (is_forward) {
-      std::stable_sort(by_use.begin(), by_use.end(), [&](std::uint32_t x, std::uint32_t y) {
-        return lives_[copies[x]].last < lives_[copies[y]].last;
-      });
+void Evaluator::run_block(std::size_t number) {
+  std::swap(block_, state_.blocks[number]);
+  block_.runs.clear();
+  block_.copies.clear();
+  touched_ = words(state_.touched, number);
+  std::fill_n(touched_, word_count_, 0);
+  std::copy_n(words(state_.present, number), word_count_, now_.data());
+  const auto first = static_cast<std::uint32_t>(number * block_items_);
+  const auto end = std::min(first + block_items_, static_cast<std::uint32_t>(item_seconds_.size()));
+  for (std::uint32_t i = first; i < end; ++i) {
+    if (i == middle_) state_.middle_run = static_cast<std::uint32_t>(block_.runs.size());
+    turn_ = i;
+    prologue_.clear();
+    for (const std::uint32_t v : reads_[i]) {
+      if (!has(now_.data(), v)) remake(v);
     }
-    const auto release = [&](std::uint32_t event) {
-      now = std::max(now, done[oldest]);
-      if (is_held[oldest] != 0) held -= bytes_of(copies[oldest]);
-      is_held[oldest] = 2;
-      if (is_forward) {
-        frees_.push_back({copies[oldest], event});
-      } else {
-        ins_.push_back({copies[oldest], event + 1});
-      }
-      ++oldest;
-    };
-    for (std::uint32_t k = 0; k < end - begin; ++k) {
-      const std::uint32_t event = is_forward ? begin + k : end - 1 - k;
-      // `held` counts values past their last use whose copies are pending, in addition to live
-      // values. Completed copies release at once: that costs no time, and less live memory is
-      // easier to place.
-      while (oldest < queued && is_held[oldest] == 1 &&
-             (done[oldest] <= now || live_[event] + held > budget)) {
-        release(event);
-      }
-      peak = std::max(peak, live_[event] + held);
-      now += problem_.items[run_items_[event]].ways[0].seconds;
-      while (queued < copies.size()) {
-        const Life& life = lives_[copies[queued]];
-        if (life.begin != event) break;
-        done[queued] = link_free = std::max(now, link_free) + copy_s(copies[queued]);
-        ++queued;
-      }
-      for (; past < copies.size(); ++past) {
-        const Life& life = lives_[copies[by_use[past]]];
-        if (is_forward ? life.last > event : life.begin < event) break;
-        is_held[by_use[past]] = 1;
-        held += bytes_of(copies[by_use[past]]);
-      }
+    run(i);
+    for (const std::uint32_t v : prologue_) {
+      const std::uint32_t pause = pause_at(v, i);
+      const bool is_dropped = pause != kNone && pauses_[pause].before != i &&
+                              state_.treatments[pause] == Treatment::Each;
+      if (is_dropped) take(now_.data(), v);
     }
-    while (oldest < queued) release(is_forward ? end : begin - 1);
-    return now;
-  };
-  outcome.seconds = pass(leaving, true) + pass(returning, false);
-  outcome.peak_bytes = static_cast<std::uint64_t>(peak);
+    for (const std::uint32_t pause : pauses_at_[i]) {
+      if (state_.treatments[pause] != Treatment::Keep) take(now_.data(), pauses_[pause].value);
+    }
+  }
+  std::copy_n(now_.data(), word_count_, words(state_.present, number + 1));
+  const Block& before = kept_.blocks[number];
+  state_.copy_count += block_.copies.size();
+  state_.copy_count -= before.copies.size();
+  std::swap(block_, state_.blocks[number]);
+  if (state_.blocks[number] == before) {
+    state_.blocks[number].more = before.more;
+    return;
+  }
+  has_new_runs_[number] = 1;
+  run_blocks_.push_back(static_cast<std::uint32_t>(number));
+}
+
+// Returns the pause of a value that contains an item or ends with it.
+std::uint32_t Evaluator::pause_at(std::uint32_t value, std::uint32_t item) const {
+  for (const std::uint32_t pause : pauses_of_[value]) {
+    if (pauses_[pause].after < item && item <= pauses_[pause].before) return pause;
+  }
+  return kNone;
+}
+
+void Evaluator::run(std::uint32_t item) {
+  block_.runs.push_back({item, turn_});
+  for (const std::uint32_t v : reads_[item]) put(touched_, v);
+  for (const std::uint32_t v : makes_[item]) {
+    put(touched_, v);
+    put(now_.data(), v);
+  }
+}
+
+void Evaluator::remake(std::uint32_t value) {
+  if (state_.treatments[pause_at(value, turn_)] == Treatment::Swap) {
+    // Copied back from slow memory; `transfer` decides when the copy begins.
+    block_.copies.push_back({value, static_cast<std::uint32_t>(block_.runs.size())});
+    put(now_.data(), value);
+    return;
+  }
+  const std::uint32_t maker = maker_[value];
+  for (const std::uint32_t v : reads_[maker]) {
+    if (!has(now_.data(), v)) remake(v);
+  }
+  run(maker);
+  prologue_.insert(prologue_.end(), makes_[maker].begin(), makes_[maker].end());
+}
+
+// Adds the seconds of all runs, in order. Returns the sum.
+double Evaluator::add_seconds() {
+  if (run_blocks_.empty()) return state_.seconds.back();
+  double sum = state_.seconds[run_blocks_.front()];
+  for (std::size_t block = run_blocks_.front(); block < block_count(); ++block) {
+    for (const Run& run : state_.blocks[block].runs) sum += item_seconds_[run.item];
+    state_.seconds[block + 1] = sum;
+  }
+  return sum;
 }
 
 std::uint32_t Evaluator::peak_item() const {
-  const auto end = live_.begin() + static_cast<std::ptrdiff_t>(run_items_.size());
-  const auto peak = std::max_element(live_.begin(), end);
-  return made_for_[static_cast<std::size_t>(peak - live_.begin())];
-}
-
-std::vector<Event> Evaluator::events() const {
-  const std::size_t count = run_items_.size();
-  std::vector<std::vector<Event>> before(count + 1), after(count + 1);
-  for (const Swapped& swapped : swapped_) {
-    const Life& life = lives_[swapped.left];
-    after[life.begin].push_back({Event::Kind::Out, life.value, 0});
-  }
-  for (const Copy& copy : frees_) {
-    before[copy.event].push_back({Event::Kind::Free, lives_[copy.life].value, 0});
-  }
-  // The reversed pass found the latest copies first.
-  for (std::size_t k = ins_.size(); k-- > 0;) {
-    before[ins_[k].event].push_back({Event::Kind::In, lives_[ins_[k].life].value, 0});
-  }
-  std::vector<Event> events;
-  for (std::size_t e = 0; e <= count; ++e) {
-    events.insert(events.end(), before[e].begin(), before[e].end());
-    if (e == count) break;
-    events.push_back({Event::Kind::Run, run_items_[e], 0});
-    events.insert(events.end(), after[e].begin(), after[e].end());
-  }
-  return events;
+  const auto peak = std::ranges::max_element(state_.peak_bytes);
+  return state_.peak_item[static_cast<std::size_t>(peak - state_.peak_bytes.begin())];
 }
 
 }  // namespace tenon::memory

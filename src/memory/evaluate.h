@@ -2,9 +2,16 @@
 
 #include "memory/search.h"
 
+#include <span>
+
 namespace tenon::memory {
 
 /// Evaluates a choice of treatments quickly: its events, their duration and the peak of live bytes.
+///
+/// Evaluation is incremental. Items form blocks. A call runs the blocks again in which the choice
+/// differs from the kept one, forward to find their events and backward to find their live bytes.
+/// A block whose operands and results are present as before keeps its events, and one whose values
+/// are live as before keeps its peak up to a constant.
 class Evaluator {
  public:
   Evaluator(const Problem& problem, bool in_place);
@@ -15,6 +22,8 @@ class Evaluator {
   };
   /// `treatments` has one entry per pause.
   Outcome evaluate(const std::vector<Treatment>& treatments, std::uint64_t budget_bytes);
+  /// Keeps the choice of the last call: calls for similar choices are fast.
+  void keep();
   /// Events of the last call.
   std::vector<Event> events() const;
   /// The item at the peak of the last call, or the item that a recomputation at the peak serves.
@@ -22,7 +31,7 @@ class Evaluator {
   std::uint32_t peak_item() const;
 
   const std::vector<Pause>& pauses() const { return pauses_; }
-  /// Keeps each value from definition to last use, without recomputation.
+  /// Keeps each value from definition to last use.
   std::vector<Treatment> plain_treatments() const;
   bool may_recompute(std::size_t pause) const;
   bool may_swap(std::size_t pause) const;
@@ -35,12 +44,47 @@ class Evaluator {
   static constexpr std::uint32_t kNone = static_cast<std::uint32_t>(-1);
 
  private:
+  // Lists in one array.
+  struct Lists {
+    std::vector<std::uint32_t> begin, entries;
+    void add(std::span<const std::uint32_t> list);
+    std::span<const std::uint32_t> operator[](std::size_t k) const {
+      return {entries.data() + begin[k], entries.data() + begin[k + 1]};
+    }
+  };
+  struct Run {
+    std::uint32_t item, turn;  // The original item that this run serves.
+    bool operator==(const Run&) const = default;
+  };
+  struct CopyBack {
+    std::uint32_t value, run;  // Ends before this run of its block.
+    bool operator==(const CopyBack&) const = default;
+  };
+  struct Block {
+    std::vector<Run> runs;
+    std::vector<CopyBack> copies;
+    // By run: live bytes beyond those at the end of the block.
+    std::vector<std::int64_t> more;
+    bool operator==(const Block& other) const {
+      return runs == other.runs && copies == other.copies;
+    }
+  };
+  using Words = std::vector<std::uint64_t>;  // Sets of values, one after another.
+  struct State {
+    std::vector<Treatment> treatments;
+    std::vector<Block> blocks;
+    Words touched;        // By block: values that its runs read or make.
+    Words present, live;  // By block border.
+    Words copied;         // By block border: values whose next life begins with a copy.
+    std::vector<std::int64_t> live_bytes;  // By block border.
+    std::vector<double> seconds;           // By block border: all runs before it.
+    std::vector<std::int64_t> peak_bytes;  // By block.
+    std::vector<std::uint32_t> peak_item;  // By block.
+    std::size_t copy_count = 0;
+    std::uint32_t middle_run = 0;  // Position in its block.
+  };
   struct Life {
     std::uint32_t value, begin, last;  // Events, inclusive.
-    bool is_back;                      // Copied back from slow memory.
-  };
-  struct Sharing {
-    std::uint32_t event, result, operand;
   };
   struct Swapped {
     std::uint32_t left, back;  // Indices of lives.
@@ -49,32 +93,59 @@ class Evaluator {
     std::uint32_t life, event;  // A Free or In to insert before this event.
   };
 
+  void find_pauses();
+  std::size_t block_count() const { return state_.blocks.size(); }
+  std::size_t block_of(std::uint32_t item) const { return item / block_items_; }
+  std::uint64_t* words(Words& sets, std::size_t k) const { return sets.data() + k * word_count_; }
+  void copy_changes(const State& from, State& to);
+  void forget_changes();
+  void find_events();
+  void find_live_bytes();
+  bool is_changed_in(std::size_t block);
+  void run_block(std::size_t block);
+  void scan_block(std::size_t block);
   void remake(std::uint32_t value);
   void run(std::uint32_t item);
-  void find_live_bytes();
+  std::uint32_t pause_at(std::uint32_t value, std::uint32_t item) const;
+  std::int64_t shared_bytes(std::uint32_t item);
+  double add_seconds();
+  void carry(Words& kept_sets, Words& sets, std::size_t border);
+  void collect_runs();
   void transfer(std::uint64_t budget_bytes, Outcome& outcome);
 
   const Problem& problem_;
   bool in_place_;
   std::vector<std::uint32_t> maker_;
   std::vector<Pause> pauses_;
-  // Indexed by the item after which they begin.
-  std::vector<std::vector<std::uint32_t>> pauses_at_;
-  std::uint32_t middle_ = 0;  // Original item at which most unused bytes are live.
+  Lists reads_, makes_, shares_;         // By item; shares: results and operands in turn.
+  Lists pauses_at_;                      // By the item after which they begin.
+  Lists pauses_of_;                      // By value, in order.
+  std::vector<std::int64_t> bytes_;      // By value.
+  std::vector<double> item_seconds_;     // By item.
+  std::vector<std::int64_t> workspace_;  // By item.
+  std::uint32_t middle_ = 0;             // Original item at which most unused bytes are live.
+  std::uint32_t block_items_ = 1;
+  std::size_t word_count_ = 1;
 
-  // State of the last call:
-  std::vector<std::uint32_t> current_;    // Life, by value.
-  std::vector<std::uint32_t> run_items_;  // By event.
-  std::vector<std::uint32_t> made_for_;   // By event: the original item that this event serves.
+  State kept_, state_;  // `state_` is that of the last call.
+  std::vector<std::uint32_t> changed_pauses_;
+  std::vector<std::uint32_t> run_blocks_;  // Those with other runs than kept, in order.
+  std::vector<std::uint32_t> scanned_blocks_;
+  std::vector<char> has_new_runs_;                                      // By block.
+  std::pair<std::size_t, std::size_t> changed_present_, changed_live_;  // Block borders.
+  bool has_copies_ = false;
+
+  // Buffers of one call:
+  Words now_, copied_;
+  Block block_;
+  std::uint64_t* touched_ = nullptr;
   std::uint32_t turn_ = 0;
-  std::vector<Life> lives_;
-  std::vector<Sharing> sharings_;
   std::vector<std::uint32_t> prologue_;
-  std::vector<std::int64_t> live_;
-  std::vector<char> is_taken_;
-  std::vector<std::uint32_t> pause_of_;  // The value's current gap, by value.
-  std::vector<Treatment> treatment_of_;  // By value: Keep outside of gaps.
-  std::vector<std::uint32_t> left_;      // The life that was copied out last, by value.
+  std::vector<std::uint32_t> run_items_;  // By event.
+  std::vector<std::int64_t> live_;        // By event.
+  std::vector<std::uint32_t> life_of_;    // By value.
+  std::vector<std::uint32_t> taken_;
+  std::vector<Life> lives_;
   std::vector<Swapped> swapped_;
   std::vector<Copy> frees_, ins_;
   std::uint32_t middle_event_ = 0;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace tenon::memory {
 namespace {
@@ -80,7 +81,7 @@ class Annealing {
     const bool is_large = size() > kLarge && options_.may_recompute && !options_.may_swap;
     // If the best choices cannot be placed within the budget, searches for choices with fewer live
     // bytes.
-    for (int tightening = 0; tightening < (size() > kLarge ? 6 : 4); ++tightening) {
+    for (int tightening = 0; tightening < (size() > kLarge ? 6 : 4) && !is_stopped_; ++tightening) {
       if (tightening > 0 && size() > kLarge) {
         // The best plan is slightly too large: one walk starts from it.
         const std::vector<Treatment> last = pool_.front().treatments;
@@ -91,7 +92,8 @@ class Annealing {
         continue;
       }
       pool_.clear();
-      for (int walk = 0; walk < (goes_far ? 2 * restarts : restarts) && !pauses_.empty(); ++walk) {
+      const int walks = pauses_.empty() ? 0 : goes_far ? 2 * restarts : restarts;
+      for (int walk = 0; walk < walks && !is_stopped_; ++walk) {
         const int restart = walk % restarts;
         // If one walk through a large problem ended far above the budget, further walks are
         // skipped.
@@ -122,6 +124,7 @@ class Annealing {
   SearchResult finished(SearchResult result) const {
     result.pauses = evaluator_.pauses();
     result.evaluation_count = evaluation_count_;
+    result.was_stopped = is_stopped_;
     return result;
   }
 
@@ -133,7 +136,7 @@ class Annealing {
   // memory costs more time than the penalty, so that no walk reached the budget.
   void insist(std::uint64_t budget, std::uint64_t steps) {
     for (const double price : {4.0, 16.0}) {
-      if (!pool_.empty() || (price < 16 && is_far_from(budget))) continue;
+      if (is_stopped_ || !pool_.empty() || (price < 16 && is_far_from(budget))) continue;
       price_ = price;
       anneal(std::vector(smallest_.treatments), budget, steps, static_cast<std::uint64_t>(price),
              kWarm);
@@ -156,8 +159,18 @@ class Annealing {
   }
 
   Evaluator::Outcome evaluate(const std::vector<Treatment>& treatments, std::uint64_t budget) {
-    ++evaluation_count_;
+    if (++evaluation_count_ % kReported == 0) report();
     return evaluator_.evaluate(treatments, budget);
+  }
+
+  void report() {
+    if (!options_.goes_on || is_stopped_) return;
+    SearchProgress progress;
+    progress.evaluation_count = evaluation_count_;
+    progress.seconds =
+        pool_.empty() ? std::numeric_limits<double>::infinity() : pool_.front().outcome.seconds;
+    progress.smallest_bytes = smallest_.outcome.peak_bytes;
+    is_stopped_ = !options_.goes_on(progress);
   }
 
   double energy(const Evaluator::Outcome& outcome, std::uint64_t budget) const {
@@ -199,7 +212,9 @@ class Annealing {
   std::vector<Treatment> greedy(std::vector<Treatment> state, std::uint64_t budget) {
     const std::vector<Pause>& pauses = evaluator_.pauses();
     Evaluator::Outcome now = evaluate(state, budget);
+    evaluator_.keep();
     for (std::size_t step = 0; step < 2 * pauses_.size() && now.peak_bytes > budget; ++step) {
+      if (is_stopped_) break;
       const std::uint32_t peak = evaluator_.peak_item();
       std::vector<std::pair<double, std::uint32_t>> candidates;
       for (const std::uint32_t k : pauses_) {
@@ -227,6 +242,7 @@ class Annealing {
       }
       state[chosen] = Treatment::Once;
       now = evaluate(state, budget);
+      evaluator_.keep();
       consider(state, now, budget);
     }
     return state;
@@ -236,9 +252,10 @@ class Annealing {
               std::uint64_t seed, double hot = kHot) {
     Random random(seed + 17);
     Evaluator::Outcome outcome = evaluate(state, budget);
+    evaluator_.keep();
     double now = energy(outcome, budget);
     std::vector<std::pair<std::uint32_t, Treatment>> undo;
-    for (std::uint64_t step = 0; step < steps; ++step) {
+    for (std::uint64_t step = 0; step < steps && !is_stopped_; ++step) {
       const double progress = static_cast<double>(step) / static_cast<double>(steps);
       const double temperature = hot * std::pow(std::min(kCold, hot / 10) / hot, progress);
       undo.clear();
@@ -263,6 +280,7 @@ class Annealing {
       const double then = energy(outcome, budget);
       if (then <= now || random.unit() < std::exp((now - then) / temperature)) {
         now = then;
+        evaluator_.keep();
         consider(state, outcome, budget);
       } else {
         for (const auto& [pause, treatment] : undo) state[pause] = treatment;
@@ -310,6 +328,7 @@ class Annealing {
   }
 
   static constexpr int kRestarts = 3;
+  static constexpr std::uint64_t kReported = 1000;
   static constexpr std::uint64_t kShort = 10;
   static constexpr std::uint64_t kMostSteps = 60'000, kLongSteps = 200'000;
   static constexpr std::uint64_t kLongWork = 30'000'000;
@@ -328,6 +347,7 @@ class Annealing {
   std::vector<Choice> pool_;                  // Within the budget, fastest first.
   Choice smallest_;
   std::uint64_t evaluation_count_ = 0;
+  bool is_stopped_ = false;
   double price_ = 1;  // Penalty of a plan at twice the budget, in multiples of the base time.
 };
 
@@ -355,13 +375,16 @@ SearchResult search(const Problem& problem, const SearchOptions& options) {
   alone.may_recompute = false;
   const auto consider = [&](SearchResult other) {
     other.evaluation_count = best.evaluation_count += other.evaluation_count;
+    other.was_stopped = best.was_stopped = best.was_stopped || other.was_stopped;
     if (is_better(other, best)) best = std::move(other);
   };
+  if (best.was_stopped) return best;
   const std::vector<Treatment> recomputed = best.treatments;
   SearchResult swapped = Annealing(problem, alone).run();
   const std::vector<std::vector<Treatment>> starts = {recomputed, swapped.treatments};
   consider(std::move(swapped));
-  if (best.is_within_budget && best.plan.seconds <= problem.seconds()) return best;
+  const bool is_free = best.is_within_budget && best.plan.seconds <= problem.seconds();
+  if (is_free || best.was_stopped) return best;
   consider(Annealing(problem, shared).run(starts));
   return best;
 }
@@ -369,15 +392,25 @@ SearchResult search(const Problem& problem, const SearchOptions& options) {
 OrderedResult search_orders(std::span<const Problem> orders, const SearchOptions& options,
                             bool is_thorough) {
   constexpr double kFree = 1.01;  // A plan within 1 % of the unconstrained time ends the search.
-  OrderedResult best{0, search(orders.front(), options)};
+  SearchOptions of_order = options;
+  std::size_t order = 0;
+  if (options.goes_on) {
+    of_order.goes_on = [&](SearchProgress progress) {
+      progress.order = order;
+      progress.order_count = orders.size();
+      return options.goes_on(progress);
+    };
+  }
+  OrderedResult best{0, search(orders.front(), of_order)};
   // If one item alone exceeds the budget, no order helps.
   if (largest_working_set_bytes(orders.front()) > options.budget_bytes) return best;
-  for (std::size_t k = 1; k < orders.size(); ++k) {
-    const bool is_free = best.result.plan.seconds <= kFree * orders[k].seconds();
+  for (order = 1; order < orders.size() && !best.result.was_stopped; ++order) {
+    const bool is_free = best.result.plan.seconds <= kFree * orders[order].seconds();
     if (best.result.is_within_budget && (is_free || !is_thorough)) break;
-    SearchResult other = search(orders[k], options);
+    SearchResult other = search(orders[order], of_order);
     other.evaluation_count = best.result.evaluation_count += other.evaluation_count;
-    if (is_better(other, best.result)) best = {k, std::move(other)};
+    best.result.was_stopped = other.was_stopped;
+    if (is_better(other, best.result)) best = {order, std::move(other)};
   }
   return best;
 }

@@ -2,6 +2,7 @@
 
 #include "memory/lifetimes.h"
 
+#include <functional>
 #include <span>
 #include <string_view>
 
@@ -24,6 +25,18 @@ enum class Treatment : std::uint8_t {
   Swap,
 };
 
+/// State of a running search.
+struct SearchProgress {
+  /// Index of the order of items that is searched, and number of orders.
+  std::size_t order = 0, order_count = 1;
+  /// Choices evaluated in this order.
+  std::uint64_t evaluation_count = 0;
+  /// Time of the fastest choice within the budget; none yet: infinite.
+  double seconds = 0;
+  /// Live bytes of the smallest choice.
+  std::uint64_t smallest_bytes = 0;
+};
+
 struct SearchOptions {
   /// Budget of the arena.
   std::uint64_t budget_bytes = 0;
@@ -33,6 +46,9 @@ struct SearchOptions {
   int restarts = 0;
   PlaceOptions place;
   bool in_place = true;
+  /// Called every thousand evaluations. The search ends with the best plan so far if it returns
+  /// false.
+  std::function<bool(const SearchProgress&)> goes_on = {};
 };
 
 struct SearchResult {
@@ -44,6 +60,8 @@ struct SearchResult {
   std::vector<Treatment> treatments;
   bool is_within_budget = false;
   std::uint64_t evaluation_count = 0;
+  /// `goes_on` ended the search.
+  bool was_stopped = false;
 };
 
 /// Rematerialization and offload: chooses a residency for every gap that minimizes step time within

@@ -19,22 +19,17 @@ namespace {
 
 constexpr std::int64_t kUsualBatch = 32;
 
-// Returns the first extent of the first input if it is static.
+// Returns the batch if it is static.
 std::optional<std::int64_t> stated_batch(const Graph& model) {
-  for (ValueId input : model.inputs()) {
-    const Type& type = model.value(input).type;
-    if (!type.is_tensor() || type.tensor().rank() == 0) continue;
-    const Dim& first = type.tensor().dims.front();
-    return first.is_constant() ? std::optional(first.constant()) : std::nullopt;
-  }
-  return std::nullopt;
+  const std::optional<Dim> batch = batch_of(model);
+  return batch && batch->is_constant() ? std::optional(batch->constant()) : std::nullopt;
 }
 
 class BatchRunner {
  public:
   BatchRunner(const Graph& model, const BatchRunOptions& options)
       : batch_(options.batch > 0 ? options.batch : stated_batch(model).value_or(kUsualBatch)),
-        graph_(stated_batch(model) == batch_ ? model : rebatched(model, batch_)),
+        graph_(rebatched(model, batch_)),
         compiled_(compile_graph(graph_, options.target), options.thread_count) {
     for (ValueId output : graph_.outputs()) {
       const Type& type = graph_.value(output).type;

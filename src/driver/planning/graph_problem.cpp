@@ -1,5 +1,6 @@
 #include "driver/model_source.h"
 #include "driver/planning/problem_of.h"
+#include "driver/rebatch.h"
 #include "memory/liveness.h"
 #include "ops/access.h"
 #include "ops/analysis.h"
@@ -38,11 +39,16 @@ memory::Problem problem_of(const Graph& graph, const memory::Device& device) {
 }
 
 PlanSource plan_source(const std::string& model, chainer::Reading reading,
-                       const memory::Device& device, bool is_fused) {
+                       const memory::Device& device, bool is_fused, std::int64_t batch) {
   const ModelSource named(model);
   const LoadedDocument loaded = named.document();
   const std::string format = loaded.document ? loaded.format->name : "";
   if (format == "chainer" || format == "megengine") {
+    if (batch > 0) {
+      throw Error("a recorded run has the batch that it was recorded with", ErrorKind::Usage)
+          .at(model)
+          .hint("leave --batch out");
+    }
     const std::string text = loaded.document->text("");
     if (format == "megengine") {
       return {problem_of(megengine::parse_profile(text, model), model),
@@ -63,10 +69,8 @@ PlanSource plan_source(const std::string& model, chainer::Reading reading,
     }
     return found;
   }
-  return {problem_of(loaded.document ? loaded.document->graph() : named.graph(), device),
-          "the forward pass",
-          {},
-          false};
+  Graph graph = loaded.document ? loaded.document->graph() : named.graph();
+  return {problem_of(rebatched(std::move(graph), batch), device), "the forward pass", {}, false};
 }
 
 }  // namespace tenon

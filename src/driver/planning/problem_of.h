@@ -40,7 +40,8 @@ struct PlanSource {
   std::vector<std::pair<int, std::function<memory::Problem()>>> split;
   bool is_split_whole = false;
 };
+/// `batch` is the batch of a graph, 0: unchanged. Throws Error (Usage) for a batch of a document.
 PlanSource plan_source(const std::string& model, chainer::Reading reading,
-                       const memory::Device& device, bool is_fused = false);
+                       const memory::Device& device, bool is_fused = false, std::int64_t batch = 0);
 
 }  // namespace tenon

@@ -25,13 +25,8 @@ void require_budget(const BudgetRequest& request, bool is_training) {
 
 SplitStep split_of(Graph model, TrainOptions options) {
   SplitStep split;
-  for (const ValueId input : model.inputs()) {
-    const Type& type = model.value(input).type;
-    if (!type.is_tensor() || type.tensor().rank() == 0) continue;
-    if (type.tensor().dims.front().is_constant())
-      split.batch = type.tensor().dims.front().constant();
-    break;
-  }
+  const std::optional<Dim> batch = batch_of(model);
+  if (batch && batch->is_constant()) split.batch = batch->constant();
   split.in_parts = [model = std::move(model), options = std::move(options),
                     batch = split.batch](std::int64_t parts) {
     require_samples_apart(model, options);

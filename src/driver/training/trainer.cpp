@@ -40,7 +40,11 @@ std::optional<std::string> batch_symbol(const Graph& model) {
 
 Graph with_batch(Graph model, std::int64_t batch_size) {
   const std::optional<std::string> symbol = batch_symbol(model);
-  if (symbol) model = with_symbols(std::move(model), {{*symbol, Dim(batch_size)}});
+  if (symbol) {
+    model = with_symbols(std::move(model), {{*symbol, Dim(batch_size)}});
+  } else if (batch_of(model)) {
+    model = rebatched(std::move(model), batch_size);
+  }
   for (ValueId input : model.inputs()) {
     const Value& value = model.value(input);
     if (!value.type.is_tensor()) {
@@ -60,6 +64,15 @@ Graph with_batch(Graph model, std::int64_t batch_size) {
 }
 
 namespace {
+
+// Returns the model for another batch, or for the one that it is written for.
+Graph with_batch_if_possible(const Graph& model, std::int64_t batch_size) {
+  try {
+    return with_batch(model, batch_size);
+  } catch (const Error&) {
+    return model;
+  }
+}
 
 // Returns the sample axis of each input of a step: the axis whose extent differs with the batch.
 DataSet::Axes sample_axes(const StatefulGraph& one, const StatefulGraph& other) {
@@ -173,7 +186,7 @@ Trainer::Trainer(Graph model, TrainerOptions options)
       session.budget.arena_bytes = step_->needs().arena;
     }
     session.budget.may_split = false;
-    Graph validated = evaluated_size_ == part_size_ ? model_ : rebatched(model_, evaluated_size_);
+    Graph validated = rebatched(model_, evaluated_size_);
     evaluation_ =
         std::make_unique<Session>(evaluation(std::move(validated), options_.train), session);
   }
@@ -276,7 +289,8 @@ std::int64_t Trainer::step_count() const {
 
 void Trainer::load_data() {
   const StatefulGraph step = evaluation(model_, options_.train);
-  const StatefulGraph other = evaluation(with_batch(original_, part_size_ + 1), options_.train);
+  const StatefulGraph other =
+      evaluation(with_batch_if_possible(original_, part_size_ + 1), options_.train);
   const DataSet::Axes axes = sample_axes(step, other);
   require_batch(step, axes, part_size_, options_.parts);
   const LabelRules rules = label_rules(step.graph, model_, options_.train.loss);

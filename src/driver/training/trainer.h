@@ -55,7 +55,8 @@ struct TrainerOptions {
   std::size_t bucket_bytes = SessionRanks{}.bucket_bytes;
 };
 
-/// Returns the model for a fixed batch. Throws Error (Unsupported) if other extents are unbound.
+/// Returns the model for a fixed batch: binds the batch symbol, or changes a fixed batch as
+/// `rebatched` does. Throws Error (Unsupported) if other extents are unbound.
 Graph with_batch(Graph model, std::int64_t batch_size);
 
 /// Progress of a training run.

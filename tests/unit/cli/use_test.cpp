@@ -3,6 +3,7 @@
 #include "driver/image_input.h"
 #include "driver/model.h"
 #include "driver/rebatch.h"
+#include "driver/zoo/zoo.h"
 #include "frontends/numpy/npz.h"
 #include "ir/text.h"
 #include "ops/registry.h"
@@ -80,7 +81,10 @@ TEST_F(Use, RunsAnotherBatchSize) {
   EXPECT_TRUE(has(call({"run", "zoo:mlp", "--shapes=x:5x784"}).out, "f32[5, 10]"));
   EXPECT_TRUE(has(call({"run", "zoo:mlp", "--shapes=x:5x783"}).error, "matmul"));
   EXPECT_TRUE(has(call({"compile", "zoo:mlp", "--batch=5", "--print=program"}).out, "[5, 784]"));
-  EXPECT_TRUE(has(call({"plan", "zoo:mlp", "--batch=5"}).error, "--batch"));
+  EXPECT_EQ(call({"plan", "zoo:mlp", "--batch=5"}).code, 0);
+  const Called recorded =
+      call({"plan", "tests/fixtures/unet_chainer.graph.txt", "--batch=5", "--budget=90%"});
+  EXPECT_TRUE(has(recorded.error, "a recorded run has the batch that it was recorded with"));
   EXPECT_TRUE(has(call({"explain", "zoo:mlp", "relu1", "--batch=5"}).error, "--batch"));
   ASSERT_EQ(call({"convert", "zoo:mlp", "--batch=3", "--to=onnx", "-o", file("m.onnx")}).code, 0);
   EXPECT_TRUE(has(call({"show", file("m.onnx")}).out, "f32[3, 784]"));
@@ -134,12 +138,174 @@ TEST(Rebatch, AdaptsReshapesAndRefusesFixedOnes) {
                                   4);
   EXPECT_EQ(to_string(follows.value(follows.outputs().front()).type), "f32[4, 6]");
   EXPECT_THROW(rebatched(parsed(R"(graph (x: f32[2, 3]) {
-  y = reshape(x) {shape = [6]}
+  flat = reshape(x) {shape = [6]}
+  weights = constant f32[6] [1, 2, 3, 4, 5, 6]
+  y = mul(flat, weights)
   return y
 }
 )"),
                          4),
                Error);
+}
+
+// Type of the first output after a change of the batch.
+std::string rebatched_type(const char* text, std::int64_t batch) {
+  const Graph graph = rebatched(parse_graph(text, all_ops(), "test"), batch);
+  return to_string(graph.value(graph.outputs().front()).type);
+}
+
+TEST(Rebatch, ExpandsClassTokens) {
+  EXPECT_EQ(rebatched_type(R"(graph (x: f32[1, 4, 3]) {
+  token = constant f32[1, 1, 3] [5, 6, 7]
+  y = concat(token, x) {axis = 1}
+  return y
+}
+)",
+                           8),
+            "f32[8, 5, 3]");
+  EXPECT_EQ(rebatched_type(R"(graph (x: f32[2, 4, 3]) {
+  token = constant f32[2, 1, 3] [5, 6, 7, 5, 6, 7]
+  y = concat(token, x) {axis = 1}
+  return y
+}
+)",
+                           8),
+            "f32[8, 5, 3]");
+  EXPECT_EQ(rebatched_type(R"(graph (x: f32[2, 4, 3]) {
+  token = constant f32[1, 1, 3] [5, 6, 7]
+  tokens = expand(token) {shape = [2, 1, 3]}
+  y = concat(tokens, x) {axis = 1}
+  return y
+}
+)",
+                           8),
+            "f32[8, 5, 3]");
+  EXPECT_THROW(rebatched_type(R"(graph (x: f32[2, 4, 3]) {
+  token = constant f32[2, 1, 3] [5, 6, 7, 1, 2, 3]
+  y = concat(token, x) {axis = 1}
+  return y
+}
+)",
+                              8),
+               Error);
+}
+
+TEST(Rebatch, KeepsTheBatchAmongTheFactorsOfAReshape) {
+  const auto type = [](const std::string& from, const std::string& shape) {
+    return rebatched_type(
+        ("graph (x: f32" + from + ") {\n  y = reshape(x) {shape = " + shape + "}\n  return y\n}\n")
+            .c_str(),
+        5);
+  };
+  EXPECT_EQ(type("[1, 6, 4]", "[1, -1]"), "f32[5, 24]");
+  EXPECT_EQ(type("[1, 6, 4]", "[6, 4]"), "f32[30, 4]");
+  EXPECT_EQ(type("[1, 6, 4]", "[0, 2, 3, 4]"), "f32[5, 2, 3, 4]");
+  EXPECT_EQ(type("[1, 6, 4]", "[1, 1, 6, 4]"), "f32[5, 1, 6, 4]");
+  EXPECT_EQ(type("[2, 6, 4]", "[12, 4]"), "f32[30, 4]");
+  EXPECT_EQ(type("[2, 6, 4]", "[1, 12, 4]"), "f32[1, 30, 4]");
+}
+
+TEST(Rebatch, FollowsMergedHeadsOfSequenceFirstAttention) {
+  EXPECT_EQ(rebatched_type(R"(graph (x: f32[1, 7, 8]) {
+  sequence = transpose(x) {perm = [1, 0, 2]}
+  heads = reshape(sequence) {shape = [7, 4, 2]}
+  rows = reshape(heads) {shape = [7, 8]}
+  weight = constant f32[8, 8] splat 1
+  z = matmul(rows, weight)
+  apart = reshape(z) {shape = [7, 1, 8]}
+  y = transpose(apart) {perm = [1, 0, 2]}
+  return y
+}
+)",
+                           3),
+            "f32[3, 7, 8]");
+}
+
+TEST(Rebatch, FollowsExpandsAndResizes) {
+  EXPECT_EQ(rebatched_type(R"(graph (x: f32[2, 1, 4]) {
+  y = expand(x) {shape = [2, 3, 4]}
+  return y
+}
+)",
+                           5),
+            "f32[5, 3, 4]");
+  EXPECT_EQ(rebatched_type(R"(graph (x: f32[1, 1, 4]) {
+  y = resize(x) {sizes = [1, 1, 8]}
+  return y
+}
+)",
+                           5),
+            "f32[5, 1, 8]");
+}
+
+TEST(Rebatch, FindsTheBatchOfRecurrentLayersThatAreTimeMajor) {
+  const Graph graph = parse_graph(R"(graph (x: f32[6, 1, 3]) {
+  zero = constant f32[1, 3] splat 0
+  last, all = scan(zero, x) {state_count = 1} body = graph step (h: f32[1, 3], e: f32[1, 3]) {
+    next = add(h, e)
+    y = tanh(next)
+    return next, y
+  }
+  return all
+}
+)",
+                                  all_ops(), "test");
+  EXPECT_EQ(to_string(*batch_of(graph)), "1");
+  const Graph made = rebatched(graph, 4);
+  EXPECT_EQ(to_string(made.value(made.inputs().front()).type), "f32[6, 4, 3]");
+  EXPECT_EQ(to_string(made.value(made.outputs().front()).type), "f32[6, 4, 3]");
+}
+
+TEST(Rebatch, ZooNetworksTakeTheTypesOfNetworksMadeForTheBatch) {
+  for (const zoo::Network& network : zoo::networks()) {
+    SCOPED_TRACE(network.name);
+    const Graph changed = rebatched(load_model("zoo:" + network.name), 3);
+    const Graph made = load_model("zoo:" + network.name + "?batch=3");
+    ASSERT_EQ(changed.outputs().size(), made.outputs().size());
+    for (std::size_t k = 0; k < made.outputs().size(); ++k) {
+      EXPECT_EQ(changed.value(changed.outputs()[k]).type, made.value(made.outputs()[k]).type);
+    }
+  }
+}
+
+TEST_F(Use, RebatchesClassTokensInEverySubcommand) {
+  std::ofstream(file("token.tenon")) << R"(graph vit (x: f32[1, 4, 3]) {
+  token = constant f32[1, 1, 3] [5, 6, 7]
+  joined = concat(token, x) {axis = 1}
+  weight = constant f32[3, 2] normal(seed = 1, mean = 0.0, deviation = 1.0)
+  scores = matmul(joined, weight)
+  y = reduce_mean(scores) {axes = [1], keep_axes = false}
+  return y
+}
+)";
+  const std::string model = file("token.tenon");
+  const auto succeeds = [&](std::vector<std::string> words) {
+    const Called called = call(words);
+    EXPECT_EQ(called.code, 0) << words.front() << ": " << called.error;
+    return called.out;
+  };
+  EXPECT_TRUE(has(succeeds({"run", model, "--batch=8"}), "f32[8, 2]"));
+  succeeds({"convert", model, "--batch=8", "--to=onnx", "-o", file("eight.onnx")});
+  succeeds({"compile", model, "--batch=8", "--untuned", "-o", file("eight.tnn")});
+  succeeds({"plan", model, "--batch=8"});
+  succeeds({"plan", "zoo:mlp", "--batch=8", "--train=sgd"});
+  succeeds({"bench", model, "--batch=8", "--iterations=1", "--untuned"});
+  succeeds({"profile", model, "--batch=8", "--iterations=1", "--untuned", "--no-counters"});
+  succeeds({"train", model, "--steps=1", "--optimizer=sgd"});
+}
+
+TEST_F(Use, PlanComparesTheMethodsThatSupportTheModel) {
+  const Called compared =
+      call({"plan", "zoo:resnet18?size=32", "--train", "--compare", "--budget=90%"});
+  EXPECT_EQ(compared.code, 0) << compared.error;
+  EXPECT_TRUE(has(compared.out, "search") && has(compared.out, "not possible") &&
+              has(compared.out, "exact: the graph has too many lower sets for all of them"))
+      << compared.out;
+  const Called frontier =
+      call({"plan", "tests/fixtures/unet_chainer.graph.txt", "--frontier", "--steps=200"});
+  EXPECT_EQ(frontier.code, 0);
+  EXPECT_TRUE(has(frontier.error, "budget 90%: ") && has(frontier.error, " % more time"))
+      << frontier.error;
 }
 
 TEST_F(Use, ReadsImagesAsInputs) {

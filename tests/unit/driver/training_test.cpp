@@ -218,8 +218,7 @@ TEST_F(Training, ReportsInvalidData) {
             "cannot read the data's description");
   options.data = "synthetic";
   Graph of_two = with_symbols(small_cnn(), {{"N", Dim(2)}});
-  EXPECT_EQ(error_summary([&] { Trainer(of_two, options); }),
-            "the model takes batches of another size");
+  EXPECT_EQ(Trainer(of_two, options).step_count(), Trainer(small_cnn(), options).step_count());
 }
 
 // Resident anonymous memory of this process.

@@ -51,6 +51,25 @@ TEST(UnetPlan, ExactPeaksByRetainedValuesAndByTags) {
   EXPECT_EQ(largest_working_set_bytes(tags), 2'832'334'848u);
 }
 
+TEST(UnetPlan, StopsWithTheBestPlanSoFar) {
+  const Problem problem = reordered(unet(chainer::Reading::Retained));
+  SearchOptions options;
+  options.budget_bytes = 4'000'000'000;
+  int calls = 0;
+  SearchProgress last;
+  options.goes_on = [&](const SearchProgress& progress) {
+    last = progress;
+    return ++calls < 5;
+  };
+  const SearchResult result = search(problem, options);
+  EXPECT_EQ(calls, 5);
+  EXPECT_EQ(last.evaluation_count, 5000u);
+  EXPECT_TRUE(result.was_stopped);
+  EXPECT_EQ(testing::fault_in(problem, result.plan), "");
+  options.goes_on = [&](const SearchProgress&) { return true; };
+  EXPECT_FALSE(search(problem, options).was_stopped);
+}
+
 // 5.386 % is the proven minimum of recomputation in this order.
 TEST(UnetPlan, RecomputationIsOptimal) {
   const Problem problem = reordered(unet(chainer::Reading::Retained));

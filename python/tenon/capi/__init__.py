@@ -1,0 +1,1 @@
+"""The module path under which scripts import ONNX Runtime's exceptions."""
