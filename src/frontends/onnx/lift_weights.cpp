@@ -1,14 +1,12 @@
 #include "frontends/onnx/lift_weights.h"
 
+#include "frontends/onnx/field_numbers.h"
+
 namespace tenon::onnx {
 namespace {
 
 // Copying smaller weights costs less than separate storage.
 constexpr std::uint64_t kMinLiftedBytes = 16 << 10;
-
-constexpr int kLiftedGraph = 7;
-constexpr int kGraphInitializer = 5;
-constexpr int kTensorFloatData = 4, kTensorRawData = 9, kTensorDoubleData = 10;
 
 struct NotWellFormed {};
 
@@ -95,8 +93,8 @@ class Lifter {
   ModelSkeleton run() {
     for (Fields fields(model_); !fields.is_at_end();) {
       const Field field = fields.next();
-      if (field.number == kLiftedGraph && field.has_length) {
-        append_message(skeleton_.message, kLiftedGraph, without_weights(field.payload));
+      if (field.number == kModelGraph && field.has_length) {
+        append_message(skeleton_.message, kModelGraph, without_weights(field.payload));
       } else {
         append(skeleton_.message, field.whole);
       }

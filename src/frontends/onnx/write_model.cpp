@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "frontends/onnx/export.h"
 #include "frontends/onnx/exporter.h"
+#include "frontends/onnx/field_numbers.h"
 #include "frontends/onnx/schema/onnx.pb.h"
 #include "frontends/onnx/tensor_proto.h"
 #include "ops/fused_groups.h"
@@ -20,7 +21,6 @@ using onnx_schema::TensorProto;
 // Smaller tensors stay readable in the model itself; mapping a large one needs a whole page.
 constexpr std::uint64_t kMinExternalBytes = 1024;
 constexpr std::uint64_t kPageBytes = 4096;
-constexpr int kModelGraph = 7, kGraphInitializer = 5, kTensorRawData = 9;
 
 std::uint64_t raw_bytes(const Constant& value) {
   const auto bits = static_cast<std::uint64_t>(info(value.dtype()).bits);
