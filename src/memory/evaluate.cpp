@@ -1,8 +1,6 @@
 // Cost model of recomputation and offload plans: simulates a choice of residencies.
 #include "memory/evaluate.h"
 
-#include "memory/value_set.h"
-
 #include <algorithm>
 
 namespace tenon::memory {
@@ -204,16 +202,15 @@ void Evaluator::find_events() {
   };
   std::size_t block = next_of_changes(0);
   if (block < none) changed_present_ = {block + 1, block + 1};
+  difference_.clear();
   while (block < none) {
-    const std::uint64_t* touched = words(state_.touched, block);
-    const std::uint64_t *before = words(kept_.present, block), *now = words(state_.present, block);
-    const SetDifference found = difference(before, now, touched, word_count_);
-    if (found.is_touched || is_changed_in(block)) {
+    const std::uint64_t* kept_after = words(kept_.present, block + 1);
+    std::uint64_t* after = words(state_.present, block + 1);
+    if (difference_.touches(words(state_.touched, block)) || is_changed_in(block)) {
       run_block(block);
-    } else if (!found.is_empty) {
-      const std::uint64_t* kept_after = words(kept_.present, block + 1);
-      std::uint64_t* after = words(state_.present, block + 1);
-      for (std::size_t k = 0; k < word_count_; ++k) after[k] = kept_after[k] ^ before[k] ^ now[k];
+      difference_.find(kept_after, after, word_count_);
+    } else if (!difference_.is_empty()) {
+      difference_.apply(kept_after, after);
     } else {
       const std::size_t next = next_of_changes(block);
       if (next > block) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "memory/search.h"
+#include "memory/value_set.h"
 
 #include <span>
 
@@ -109,7 +110,6 @@ class Evaluator {
   std::uint32_t pause_at(std::uint32_t value, std::uint32_t item) const;
   std::int64_t shared_bytes(std::uint32_t item);
   double add_seconds();
-  void carry(Words& kept_sets, Words& sets, std::size_t border);
   void collect_runs();
   void transfer(std::uint64_t budget_bytes, Outcome& outcome);
 
@@ -137,6 +137,7 @@ class Evaluator {
 
   // Buffers of one call:
   Words now_, copied_;
+  SetDifference difference_, copied_difference_;  // Of the sets at the border that was reached.
   Block block_;
   std::uint64_t* touched_ = nullptr;
   std::uint32_t turn_ = 0;

@@ -1,6 +1,5 @@
 // Live bytes of a choice of residencies, found backward over its runs.
 #include "memory/evaluate.h"
-#include "memory/value_set.h"
 
 #include <algorithm>
 
@@ -13,20 +12,21 @@ void Evaluator::find_live_bytes() {
   std::size_t next = run_blocks_.size();  // Blocks with new runs that are still to be scanned.
   std::size_t border = run_blocks_.back() + std::size_t{1};
   changed_live_ = {border, border};
+  difference_.clear();
+  copied_difference_.clear();
   while (border > 0) {
     const std::size_t block = border - 1;
-    const std::uint64_t *kept = words(kept_.live, border), *now = words(state_.live, border);
     const std::uint64_t* touched = words(state_.touched, block);
-    const SetDifference live = difference(kept, now, touched, word_count_);
-    const std::uint64_t *kept_copied = words(kept_.copied, border),
-                        *copied = words(state_.copied, border);
-    SetDifference copies;
-    if (has_copies_) copies = difference(kept_copied, copied, touched, word_count_);
-    if (live.is_touched || copies.is_touched || has_new_runs_[block] != 0) {
+    const bool is_touched = difference_.touches(touched) || copied_difference_.touches(touched);
+    if (is_touched || has_new_runs_[block] != 0) {
       scan_block(block);
-    } else if (!live.is_empty || !copies.is_empty) {
-      carry(kept_.live, state_.live, border);
-      if (has_copies_) carry(kept_.copied, state_.copied, border);
+      difference_.find(words(kept_.live, block), words(state_.live, block), word_count_);
+      if (has_copies_)
+        copied_difference_.find(words(kept_.copied, block), words(state_.copied, block),
+                                word_count_);
+    } else if (!difference_.is_empty() || !copied_difference_.is_empty()) {
+      difference_.apply(words(kept_.live, block), words(state_.live, block));
+      copied_difference_.apply(words(kept_.copied, block), words(state_.copied, block));
       const std::int64_t more = state_.live_bytes[border] - kept_.live_bytes[border];
       state_.live_bytes[block] = kept_.live_bytes[block] + more;
       state_.peak_bytes[block] = kept_.peak_bytes[block] + more;
@@ -39,14 +39,6 @@ void Evaluator::find_live_bytes() {
     border = block;
     changed_live_.first = border;
   }
-}
-
-// Carries the difference of two sets at a block border to the border before it.
-void Evaluator::carry(Words& kept_sets, Words& sets, std::size_t border) {
-  const std::uint64_t *kept = words(kept_sets, border), *now = words(sets, border);
-  const std::uint64_t* kept_before = words(kept_sets, border - 1);
-  std::uint64_t* before = words(sets, border - 1);
-  for (std::size_t k = 0; k < word_count_; ++k) before[k] = kept_before[k] ^ kept[k] ^ now[k];
 }
 
 void Evaluator::scan_block(std::size_t number) {
