@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     seal_program(*bytes);
     Program program = parse_program(*bytes, bytes);
-    if (!program.is_kernels_alone()) {
+    if (!program.is_kernel_only()) {
       HostContext context(std::make_shared<const HostExecutable>(std::move(program)), 1);
       return 0;
     }

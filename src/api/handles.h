@@ -21,7 +21,7 @@ struct TrainerState {
   std::unique_ptr<Session> session;
   KeptOutputs outputs;
   /// States that callers have requested.
-  std::map<std::string, Tensor> looked_at;
+  std::map<std::string, Tensor> observed;
   std::int64_t step = 0;
   std::atomic_flag is_in_use;
 };

@@ -3,7 +3,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/out.h"
-#include "cli/pass_choice.h"
+#include "cli/pass_selection.h"
 #include "driver/compile.h"
 #include "driver/inputs.h"
 #include "driver/model_source.h"
@@ -64,7 +64,7 @@ std::string describe(const Graph& graph) {
 }
 
 Graph transformed(Graph graph, Options& given) {
-  cli::PassChoice choice;
+  cli::PassSelection choice;
   choice.passes = given.texts("passes");
   choice.without = given.texts("without");
   choice.stop_after = given.text("stop_after").value_or("");
@@ -86,8 +86,8 @@ Graph transformed(Graph graph, Options& given) {
 
 CompileRequest request_of(Options& given) {
   CompileRequest request;
-  request.cpu = given.text("target").value_or("native");
-  if (request.cpu == "cpu") request.cpu = "native";
+  request.target = given.text("target").value_or("native");
+  if (request.target == "cpu") request.target = "native";
   request.precision = given.text("precision").value_or("");
   request.allow_winograd = given.flag("winograd").value_or(true);
   request.threads = static_cast<int>(given.integer("threads", 0, kMostThreads).value_or(0));

@@ -105,7 +105,7 @@ void step(TrainerState& trainer, std::span<const tenon_tensor> batch,
   trainer.outputs.begin(batch, outputs);
   const std::vector<Tensor> made = trainer.session->run(tensors);
   ++trainer.step;
-  trainer.looked_at.clear();
+  trainer.observed.clear();
   trainer.outputs.end({made.begin(), made.end()}, batch, outputs, {}, name_of);
 }
 
@@ -160,7 +160,7 @@ tenon_status tenon_trainer_state(tenon_trainer trainer, const char* name, tenon_
     require(elements, "elements");
     const auto found = trainers().find(trainer);
     const ContextUse use(found->is_in_use);
-    Tensor& kept = found->looked_at[name];
+    Tensor& kept = found->observed[name];
     *elements = {};
     give(state_of(*found, name), *elements, kept, name);
   });
@@ -177,7 +177,7 @@ tenon_status tenon_trainer_set_state(tenon_trainer trainer, const char* name,
     States states = found->session->states();
     std::ranges::find(states, std::string(name), &States::value_type::first)->second =
         copied_tensor(*elements, concat("state '", name, "'"));
-    found->looked_at.clear();
+    found->observed.clear();
     found->session->set_states(states);
   });
 }
@@ -221,7 +221,7 @@ tenon_status tenon_trainer_restore(tenon_trainer trainer, const char* folder) {
       throw Error("the checkpoint is of another model, or of other options", ErrorKind::Usage)
           .at(checkpoint_path(folder));
     }
-    found->looked_at.clear();
+    found->observed.clear();
     found->session->set_states(checkpoint.states);
     found->step = checkpoint.step;
   });

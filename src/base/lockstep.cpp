@@ -27,7 +27,7 @@ struct Mail {
   std::exception_ptr failure;
 };
 
-struct Abandoned {};  // another rank has failed and reports the error
+struct RankAbandoned {};  // another rank has failed and reports the error
 
 class Lockstep : public Communicator {
  public:
@@ -48,7 +48,7 @@ class Lockstep : public Communicator {
       if (place.empty()) continue;
       auto& box = mail_.box(k, rank_);
       mail_.changed.wait(lock, [&] { return mail_.failure || !box.empty(); });
-      if (mail_.failure) throw Abandoned();
+      if (mail_.failure) throw RankAbandoned();
       TENON_ASSERT(box.front().size() == place.size(), "ranks agree on what they exchange");
       std::memcpy(place.data(), box.front().data(), place.size());
       box.pop_front();
@@ -91,7 +91,7 @@ void run_in_lockstep(int rank_count, const std::function<void(Communicator& rank
       try {
         Lockstep ranks(mail, rank);
         run(ranks);
-      } catch (const Abandoned&) {
+      } catch (const RankAbandoned&) {
       } catch (...) {
         const std::scoped_lock lock(mail.mutex);
         if (!mail.failure) mail.failure = std::current_exception();

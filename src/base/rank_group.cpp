@@ -10,7 +10,7 @@ RankGroup::RankGroup(Communicator& all, int size, int stride)
       stride_(stride),
       rank_(all.rank() / stride % size),
       first_(all.rank() - rank_ * stride) {
-  TENON_ASSERT(comes_out_even(all.size(), size, stride), "ranks come out even in groups");
+  TENON_ASSERT(divides_evenly(all.size(), size, stride), "ranks come out even in groups");
 }
 
 void RankGroup::exchange(std::span<const std::span<const std::byte>> given,

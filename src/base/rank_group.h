@@ -30,7 +30,7 @@ class RankGroup : public Communicator {
     return all_.seen(first_ + rank * stride_, window);
   }
 
-  static bool comes_out_even(int all, int size, int stride) {
+  static bool divides_evenly(int all, int size, int stride) {
     return size >= 1 && stride >= 1 && all % (size * stride) == 0;
   }
 

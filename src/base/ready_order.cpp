@@ -7,12 +7,12 @@
 namespace tenon {
 namespace {
 
-struct Candidate {
+struct ReadyCandidate {
   std::int64_t priority, ready_at, id;
   std::uint32_t task;
 
   // std::priority_queue returns the greatest element first.
-  bool operator<(const Candidate& other) const {
+  bool operator<(const ReadyCandidate& other) const {
     return std::tuple(-priority, ready_at, id, task) <
            std::tuple(-other.priority, other.ready_at, other.id, other.task);
   }
@@ -41,7 +41,7 @@ ReadyOrder ready_order(std::span<const ReadyTask> tasks) {
   Edges edges(tasks);
   ReadyOrder order;
   order.ready_at.assign(tasks.size(), 0);
-  std::priority_queue<Candidate> ready;
+  std::priority_queue<ReadyCandidate> ready;
   std::vector<std::uint32_t> timeless;  // ready tasks that take no step
 
   const auto make_ready = [&](std::uint32_t task, std::int64_t step) {

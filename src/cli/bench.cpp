@@ -113,7 +113,7 @@ std::optional<std::vector<NodeWork>> work_of(const ModelSource& source,
 
 constexpr int kStepRuns = 5;
 
-struct RankedStep {
+struct SlowStep {
   std::size_t position = 0;
   StepTime time;     // of all runs
   double share = 0;  // of the time of all steps
@@ -121,7 +121,7 @@ struct RankedStep {
 
 // Returns steps sorted by time, the longest first, without steps for other extents. For a step of
 // unknown work that is all of its node, `work` provides it.
-std::vector<RankedStep> ranked_steps(CompiledModel& model, const std::vector<NodeWork>& work) {
+std::vector<SlowStep> ranked_steps(CompiledModel& model, const std::vector<NodeWork>& work) {
   std::vector<StepTime> times = model.timed_steps(kStepRuns);
   std::map<std::string, int> runs;
   for (const StepTime& step : times) runs[step.value] += step.seconds > 0;
@@ -131,14 +131,14 @@ std::vector<RankedStep> ranked_steps(CompiledModel& model, const std::vector<Nod
     if (step.flops == 0) step.flops = kStepRuns * node->flops;
     if (step.bytes == 0) step.bytes = kStepRuns * node->bytes;
   }
-  std::vector<RankedStep> steps;
+  std::vector<SlowStep> steps;
   double total = 0;
   for (std::size_t k = 0; k < times.size(); ++k) {
     if (times[k].seconds > 0) steps.push_back({k, times[k], 0});
     total += times[k].seconds;
   }
-  for (RankedStep& step : steps) step.share = step.time.seconds / total;
-  std::stable_sort(steps.begin(), steps.end(), [](const RankedStep& a, const RankedStep& b) {
+  for (SlowStep& step : steps) step.share = step.time.seconds / total;
+  std::stable_sort(steps.begin(), steps.end(), [](const SlowStep& a, const SlowStep& b) {
     return a.time.seconds > b.time.seconds;
   });
   return steps;
@@ -203,7 +203,7 @@ std::string reason_for(const StepTime& step, const Reasons& reasons) {
 }
 
 // The bandwidth limit applies to devices only: a processor's caches exceed its memory bandwidth.
-void print_steps(const std::vector<RankedStep>& steps, const std::optional<MachinePeak>& limit,
+void print_steps(const std::vector<SlowStep>& steps, const std::optional<MachinePeak>& limit,
                  const Reasons& reasons) {
   std::vector<std::string> titles = {">step",  "name",     "candidate", ">us",
                                      ">share", ">GFLOP/s", ">GB/s"};
@@ -231,7 +231,7 @@ void print_steps(const std::vector<RankedStep>& steps, const std::optional<Machi
   out() << "\n";
 }
 
-Json to_json(const std::vector<RankedStep>& steps, const std::optional<MachinePeak>& limit,
+Json to_json(const std::vector<SlowStep>& steps, const std::optional<MachinePeak>& limit,
              const Reasons& reasons) {
   Json json = Json::array();
   for (const auto& [position, step, share] : steps) {
@@ -273,7 +273,7 @@ int bench(const BenchOptions& options, OutputFormat format) {
   tuning.precision = options.precision;
   tuning.preferred = options.preferred;
   CompileRecord record;
-  if (options.every_step && is_gpu_target(tuning.cpu)) tuning.record = &record;
+  if (options.every_step && is_gpu_target(tuning.target)) tuning.record = &record;
   if (!options.shapes.empty()) tuning.specialised_shapes = {join(options.shapes, ",")};
   if (is_program && !options.train.empty()) {
     throw Error("a program has no gradient", ErrorKind::Usage).hint("give the model");
@@ -427,7 +427,7 @@ int bench(const BenchOptions& options, OutputFormat format) {
                         {"outside_bytes", report.outside_bytes},
                         {"steps", report.step_count},
                         {"repeated_steps", report.repeated_count},
-                        {"parts", report.parts},
+                        {"parts", report.micro_batches},
                         {"swapped_bytes", report.swapped_bytes},
                         {"swap_place", report.swap_place},
                         {"swap_place_bytes", report.swap_place_bytes},

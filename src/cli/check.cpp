@@ -16,7 +16,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Problems of a model, from reading it to the last claim of its document.
-struct Report {
+struct CheckReport {
   std::vector<std::string> problems, warnings;
   Findings findings;
   std::size_t node_count = 0, unknown_types = 0;
@@ -25,7 +25,7 @@ struct Report {
   bool is_clean() const { return problems.empty() && findings.mismatches().empty(); }
 };
 
-void add_graph(const Graph& graph, Report& report) {
+void add_graph(const Graph& graph, CheckReport& report) {
   report.problems = problems_of(graph);
   report.node_count = graph.node_count();
   for (NodeId id : graph.nodes_in_order()) {
@@ -35,13 +35,13 @@ void add_graph(const Graph& graph, Report& report) {
   }
 }
 
-void add_error(const Error& error, Report& report) {
+void add_error(const Error& error, CheckReport& report) {
   report.problems.emplace_back(error.what());
   for (const Error& further : error.further()) report.problems.emplace_back(further.what());
 }
 
 // A document with failing claims may not have a graph; its claims are reported in any case.
-void add_document(const DocumentFormat& format, const Document& document, Report& report) {
+void add_document(const DocumentFormat& format, const Document& document, CheckReport& report) {
   report.findings = check_root_first(format, document);
   try {
     add_graph(document.graph(), report);
@@ -50,7 +50,7 @@ void add_document(const DocumentFormat& format, const Document& document, Report
   }
 }
 
-Json to_json(const std::string& model, const Report& report) {
+Json to_json(const std::string& model, const CheckReport& report) {
   Json claims = Json::array(), mismatches = Json::array();
   for (const auto& kind : report.findings.kinds()) {
     claims.push_back({{"claim", kind.name}, {"holding", kind.holding}, {"total", kind.total}});
@@ -70,7 +70,7 @@ Json to_json(const std::string& model, const Report& report) {
           {"mismatches", mismatches}};
 }
 
-void print_report(const std::string& model, const Report& report) {
+void print_report(const std::string& model, const CheckReport& report) {
   for (const std::string& warning : report.warnings) out() << "warning: " << warning << "\n";
   for (const std::string& problem : report.problems) out() << problem << "\n";
   for (const auto& mismatch : report.findings.mismatches()) {
@@ -97,7 +97,7 @@ void print_report(const std::string& model, const Report& report) {
 }  // namespace
 
 int check(const CheckOptions& options, OutputFormat format) {
-  Report report;
+  CheckReport report;
   std::string name = options.model;
   try {
     const ModelSource source(options.model);

@@ -453,7 +453,7 @@ class CommandLine {
                           "data: data parallel over the ranks that mpirun started; tensor:N: "
                           "tensor parallel in groups of N ranks; data:M,tensor:N: both");
     train_app
-        ->add_option("--parts", trainer.parts,
+        ->add_option("--micro-batches", trainer.micro_batches,
                      "number of micro-batches of a batch (gradient accumulation; default: one for "
                      "each rank)")
         ->check(whole_number(1, kMostRuns));

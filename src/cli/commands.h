@@ -68,18 +68,18 @@ struct DiffOptions {
   bool all = false;
 };
 /// Selection and options of passes.
-struct PassChoice {
+struct PassSelection {
   std::string stop_after;
   std::vector<std::string> passes, without, set;
 };
-struct OptOptions : PassChoice {
+struct OptOptions : PassSelection {
   std::string model, to = "tenon", output, style;
   /// prints them regardless of size
   bool weights = false;
   bool print = false, verify_each = false, time_passes = false, kernels = false;
   int trials = 4;
 };
-struct ExplainOptions : PassChoice {
+struct ExplainOptions : PassSelection {
   std::string model, node;
   /// mesh of training ranks: explains the node's sharding there
   std::string parallel;
@@ -244,9 +244,9 @@ int completions(const std::string& shell, const std::vector<CompletedCommand>& c
 
 /// Returns whether value inspection of a target compiles. Throws Error for a device, which does not
 /// support it.
-bool is_looked_at_compiled(const std::string& target);
+bool is_observed_compiled(const std::string& target);
 /// `run` with inspection of values inside the network.
-int run_looking(const RunOptions& options, OutputFormat format);
+int run_observed(const RunOptions& options, OutputFormat format);
 
 /// Returns whether a `--target` is compiled. Throws Error (Usage) for an unknown target.
 bool is_compiled_target(const std::string& target);

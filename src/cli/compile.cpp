@@ -52,12 +52,12 @@ TuningOptions tuning_of(const CompileCommandOptions& options) {
           options.preferred};
 }
 
-codegen::Stage stage_of(const std::string& name) {
-  using codegen::Stage;
-  static const std::map<std::string, Stage> stages = {{"nests", Stage::Nests},
-                                                      {"tasks", Stage::Tasks},
-                                                      {"plan", Stage::Plan},
-                                                      {"program", Stage::Program}};
+codegen::CompileStage stage_of(const std::string& name) {
+  using codegen::CompileStage;
+  static const std::map<std::string, CompileStage> stages = {{"nests", CompileStage::Nests},
+                                                             {"tasks", CompileStage::Tasks},
+                                                             {"plan", CompileStage::Plan},
+                                                             {"program", CompileStage::Program}};
   const auto found = stages.find(name);
   if (found != stages.end()) return found->second;
   throw Error(concat("nothing to print is called '", name, "'"), ErrorKind::Usage)
@@ -71,7 +71,7 @@ std::vector<Explanation::Kernel> different_kernels(const Graph& graph,
   std::set<std::string> seen;
   std::vector<Explanation::Kernel> kernels;
   for (const codegen::Decision& decision : decide_tuned(graph, tuning_of(options))) {
-    if (seen.insert(decision.work).second) kernels.push_back(in_words(decision));
+    if (seen.insert(decision.work).second) kernels.push_back(describe_decision(decision));
   }
   return kernels;
 }
@@ -108,8 +108,8 @@ int compile(const CompileCommandOptions& options, OutputFormat format) {
   Graph graph = rebatched(ModelSource(options.model).graph(), options.batch);
   if (options.print_code ||
       (!options.print.empty() && options.print != "true" && options.print != "kernels")) {
-    const codegen::Stage stage =
-        options.print_code ? codegen::Stage::Code : stage_of(options.print);
+    const codegen::CompileStage stage =
+        options.print_code ? codegen::CompileStage::Code : stage_of(options.print);
     const std::string code = print_tuned(std::move(graph), tuning_of(options), stage);
     if (is_json)
       print_json({{"model", options.model}, {options.print_code ? "code" : options.print, code}});

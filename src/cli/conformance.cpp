@@ -62,14 +62,14 @@ int conformance(const ConformanceCommandOptions& options, OutputFormat format) {
         .got(cases.size(), " cases in ", join(options.folders, ", "));
   }
 
-  std::size_t passed = 0, failed = 0, listed = 0, kernels_alone = 0;
+  std::size_t passed = 0, failed = 0, listed = 0, kernel_only = 0;
   std::size_t equal = 0, refused = 0, stricter = 0, wrong = 0;
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
   for (const ConformanceResult& result : results) {
     passed += result.status == Status::Passed;
     failed += counts_as_failure(result.status);
     listed += result.status == Status::ListedFailure;
-    kernels_alone += result.is_kernels_alone;
+    kernel_only += result.is_kernel_only;
     equal += result.varied.equal;
     refused += result.varied.refused;
     stricter += result.varied.stricter.size();
@@ -78,7 +78,7 @@ int conformance(const ConformanceCommandOptions& options, OutputFormat format) {
       json.push_back({{"name", result.name},
                       {"status", name_of(result.status)},
                       {"reason", result.reason},
-                      {"kernels_alone", result.is_kernels_alone},
+                      {"kernels_alone", result.is_kernel_only},
                       {"elapsed_ms", result.elapsed_ms}});
       if (options.vary) {
         json.back()["varied"] = {{"equal", result.varied.equal},
@@ -95,7 +95,7 @@ int conformance(const ConformanceCommandOptions& options, OutputFormat format) {
     out() << nlohmann::ordered_json{{"passed", passed},
                                     {"failed", failed},
                                     {"expected_failures", listed},
-                                    {"kernels_alone", kernels_alone},
+                                    {"kernels_alone", kernel_only},
                                     {"cases", json}}
                  .dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
           << "\n";
@@ -103,7 +103,7 @@ int conformance(const ConformanceCommandOptions& options, OutputFormat format) {
     out() << passed << " passed, " << failed << " failed";
     if (listed > 0) out() << ", " << listed << " skipped";
     if (settings.is_compiled)
-      out() << "; all compiled, " << kernels_alone << " of them as kernels alone";
+      out() << "; all compiled, " << kernel_only << " of them as kernels alone";
     out() << "\n";
     if (options.vary) {
       out() << "one extent changed at a time: " << equal << " runs as with fixed shapes, "

@@ -23,7 +23,7 @@ int convert(const ConvertOptions& options, const ConvertChanges& changes, Output
   settings.onnx_opset = options.opset;
   settings.style = options.style;
   TuningOptions tuning;
-  tuning.cpu = target_text(options.target, "native");
+  tuning.target = target_text(options.target, "native");
   tuning.tune = options.tune;
   if (options.kernels || !options.tune.empty()) settings.note_kernels = kernel_notes(tuning);
   if (!changes.loss.empty() && !changes.trains)

@@ -90,7 +90,7 @@ int diff(const DiffOptions& options, OutputFormat format) {
           .expected(inputs.size(), " inputs")
           .got(graph.inputs().size());
     }
-    lists.push_back(values_of(graph, names[side], is_looked_at_compiled(targets[side]), inputs,
+    lists.push_back(values_of(graph, names[side], is_observed_compiled(targets[side]), inputs,
                               options.threads));
     first = graph;
   }

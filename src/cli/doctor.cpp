@@ -116,7 +116,7 @@ std::string device_peak_text() {
 
 int doctor(OutputFormat format) {
   // Cached for profiles, which compare each step with it.
-  const MachinePeak peak = known_machine_peak(usable_threads(), true);
+  const MachinePeak peak = cached_machine_peak(usable_threads(), true);
   const HardwareCounters counters;
   const std::vector<Finding> findings = {
       {"processor", processor_name()},
@@ -137,18 +137,19 @@ int doctor(OutputFormat format) {
       {"NCCL", found_by([] { return cuda::nccl_text(); })},
       {"GPU peak", found_by(device_peak_text)},
       {"host link bandwidth",  // cached for plans that swap
-       found_by([] { return concat(format_count(known_link_bytes_per_s(true)), "B/s each way"); })},
+       found_by(
+           [] { return concat(format_count(cached_link_bytes_per_s(true)), "B/s each way"); })},
   };
   if (format == OutputFormat::Json) {
     nlohmann::ordered_json json;
     for (const Finding& finding : findings) json[finding.what] = finding.found;
-    for (const Format& entry : formats()) json["formats"].push_back(entry.name);
+    for (const ModelFormat& entry : formats()) json["formats"].push_back(entry.name);
     out() << json.dump(2) << "\n";
     return 0;
   }
   Table table({"item", "status"});
   for (const Finding& finding : findings) table.add({finding.what, finding.found});
-  for (const Format& entry : formats()) table.add({"format " + entry.name, entry.summary});
+  for (const ModelFormat& entry : formats()) table.add({"format " + entry.name, entry.summary});
   table.print(out());
   return 0;
 }

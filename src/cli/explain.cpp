@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/out.h"
-#include "cli/pass_choice.h"
+#include "cli/pass_selection.h"
 #include "cli/table.h"
 #include "cli/tuning.h"
 #include "driver/model.h"
@@ -62,7 +62,7 @@ namespace {
 int explain_on_ranks(const ExplainOptions& options, OutputFormat format) {
   const Mesh mesh = parse_mesh(options.parallel);
   TrainOptions settings;
-  settings.parts = mesh.data;
+  settings.micro_batches = mesh.data;
   if (options.batch % mesh.data != 0) {
     throw Error("the batch size is not a multiple of the number of micro-batches", ErrorKind::Usage)
         .expected("--batch as a multiple of ", mesh.data)
@@ -107,11 +107,12 @@ int explain(const ExplainOptions& options, OutputFormat format) {
   if (!options.parallel.empty()) return explain_on_ranks(options, format);
   // The same passes and kernels as `compile`.
   TuningOptions tuning;
-  tuning.cpu = target_text(options.target, "native");
+  tuning.target = target_text(options.target, "native");
   tuning.precision = options.precision;
   tuning.untuned = options.untuned;
   tuning.preferred = options.preferred;
-  const PipelineOptions settings = pipeline_of(options, pipeline_for(tuning.cpu, tuning.precision));
+  const PipelineOptions settings =
+      pipeline_of(options, pipeline_for(tuning.target, tuning.precision));
   const Graph graph = load_model(options.model);
   const Explanation explanation =
       tenon::explain(graph, options.node, settings, options_tuned(graph, tuning));

@@ -2,7 +2,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/out.h"
-#include "cli/pass_choice.h"
+#include "cli/pass_selection.h"
 #include "cli/table.h"
 #include "cli/tuning.h"
 #include "driver/model.h"

@@ -34,12 +34,12 @@ namespace tenon::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-constexpr int kMostParts = 16;
+constexpr int kMaxMicroBatches = 16;
 constexpr std::uint64_t kPlaceWork = 100'000'000;  // nodes of a search times items
 
 std::string percent(double part) { return fmt::format("{:.3f} %", 100 * part); }
 
-memory::Device device_of(const std::string& path) {
+memory::DeviceSpec device_of(const std::string& path) {
   if (path.empty()) return {};
   std::ifstream file(path, std::ios::binary);
   if (!file) throw Error("a description of a device cannot be read", ErrorKind::Usage).got(path);
@@ -116,7 +116,7 @@ class PlanCommand {
       if (was_stopped_) throw Interrupted();
       refuse(budget, found);
     }
-    report(*found.problem, found.result.plan, found.parts, budget, &found.result);
+    report(*found.problem, found.result.plan, found.micro_batches, budget, &found.result);
     return 0;
   }
 
@@ -124,7 +124,7 @@ class PlanCommand {
   struct Found {
     const memory::Problem* problem = nullptr;
     memory::SearchResult result;
-    int parts = 1;
+    int micro_batches = 1;
     double overhead = 0;
   };
 
@@ -141,10 +141,12 @@ class PlanCommand {
     if (!options_.split) return source;
     const SplitStep split = split_training_step(model, options_.train, options_.loss, {});
     source.is_split_whole = true;
-    for (int parts = 2; parts <= split.batch && parts <= kMostParts; ++parts) {
-      if (split.batch % parts != 0) continue;
-      source.split.emplace_back(parts,
-                                [=, this] { return compiled(split.in_parts(parts)).problem; });
+    for (int micro_batches = 2; micro_batches <= split.batch && micro_batches <= kMaxMicroBatches;
+         ++micro_batches) {
+      if (split.batch % micro_batches != 0) continue;
+      source.split.emplace_back(micro_batches, [=, this] {
+        return compiled(split.in_micro_batches(micro_batches)).problem;
+      });
     }
     return source;
   }
@@ -153,14 +155,14 @@ class PlanCommand {
     std::optional<codegen::StepProblem> described;
     CompileRequest request;
     request.step_problem = &described;
-    if (!options_.target.empty()) request.cpu = options_.target;
+    if (!options_.target.empty()) request.target = options_.target;
     request.precision = options_.precision;
-    if (!is_gpu_target(request.cpu)) {  // the step passes its states on
-      step = held_unless_finite(std::move(step));
+    if (!is_gpu_target(request.target)) {  // the step passes its states on
+      step = skip_nonfinite_updates(std::move(step));
       request.states = step.ports();
     }
     const Program program = compile_model(step.graph, request);
-    if (!described || !program.is_kernels_alone()) {
+    if (!described || !program.is_kernel_only()) {
       throw Error("the memory of this program cannot be planned", ErrorKind::Unsupported)
           .expected("kernels one after another, with extents that are known")
           .hint("a number for the batch: zoo:NAME?batch=8");
@@ -177,7 +179,7 @@ class PlanCommand {
       for (const std::uint32_t number : described->steps[item.number]) {
         seconds += device_.seconds(program.steps[number].flops, program.steps[number].bytes);
       }
-      item.ways[0].seconds = seconds;
+      item.alternatives[0].seconds = seconds;
     }
     return source;
   }
@@ -186,7 +188,7 @@ class PlanCommand {
 
   std::vector<memory::Problem> prepared(const memory::Problem& problem) const {
     memory::verify(problem);
-    return memory::promising_orders(problem, in_place());
+    return memory::candidate_orders(problem, in_place());
   }
 
   memory::OrderedResult searched(const std::vector<memory::Problem>& orders, std::uint64_t budget) {
@@ -216,12 +218,12 @@ class PlanCommand {
     for (std::size_t k = 0; k < source_.split.size(); ++k) {
       if (best.result.is_within_budget && best.overhead <= 0) break;
       if (best.result.was_stopped) break;
-      const auto& [parts, make] = source_.split[k];
+      const auto& [micro_batches, make] = source_.split[k];
       if (!split_[k]) split_[k] = prepared(make());
       Found found = found_in(*split_[k], budget);
       found.result.was_stopped = found.result.was_stopped || Interrupt::is_asked();
-      found.parts = parts;
-      found.overhead = found.result.plan.seconds * times(parts) / base_seconds_ - 1;
+      found.micro_batches = micro_batches;
+      found.overhead = found.result.plan.seconds * times(micro_batches) / base_seconds_ - 1;
       const bool is_within = found.result.is_within_budget;
       const bool is_better = is_within
                                  ? !best.result.is_within_budget || found.overhead < best.overhead
@@ -237,7 +239,7 @@ class PlanCommand {
   }
 
   // Number of executions of a plan per batch.
-  int times(int parts) const { return source_.is_split_whole ? 1 : parts; }
+  int times(int micro_batches) const { return source_.is_split_whole ? 1 : micro_batches; }
 
   // A method's plan at a budget, or the reason why it has none.
   struct Compared {
@@ -308,7 +310,9 @@ class PlanCommand {
     error.expected("at most ", budget, " bytes (", format_bytes(budget), ")");
     error.got("at least ", smallest.arena_bytes, " bytes (", format_bytes(smallest.arena_bytes),
               "), the least found",
-              found.parts > 1 ? concat(", with the batch in ", found.parts, " parts") : "");
+              found.micro_batches > 1
+                  ? concat(", with the batch in ", found.micro_batches, " parts")
+                  : "");
     std::string hint;
     if (bound > budget) {
       hint = concat("no plan of whole operators takes less than ", bound, " bytes; ");
@@ -376,7 +380,7 @@ class PlanCommand {
     return 0;
   }
 
-  void report(const memory::Problem& problem, const memory::Plan& plan, int parts,
+  void report(const memory::Problem& problem, const memory::Plan& plan, int micro_batches,
               std::optional<std::uint64_t> budget, const memory::SearchResult* result) {
     if (!options_.output.empty()) write_file(options_.output, memory::print(plan, problem));
     if (!options_.html.empty())
@@ -396,7 +400,8 @@ class PlanCommand {
       }
     }
     const memory::Peak peak = memory::peak_of(plan, problem);
-    const double overhead = base_seconds_ > 0 ? plan.seconds * times(parts) / base_seconds_ - 1 : 0;
+    const double overhead =
+        base_seconds_ > 0 ? plan.seconds * times(micro_batches) / base_seconds_ - 1 : 0;
     if (format_ == OutputFormat::Json) {
       Json json = {{"model", options_.model},
                    {"read_as", source_.note},
@@ -412,9 +417,9 @@ class PlanCommand {
                    {"live_bytes", plan.max_live_bytes},
                    {"peak_bytes", problem.fixed_bytes + plan.arena_bytes},
                    {"plain_seconds", base_seconds_},
-                   {"seconds", plan.seconds * times(parts)},
+                   {"seconds", plan.seconds * times(micro_batches)},
                    {"overhead", overhead},
-                   {"batch_parts", parts},
+                   {"batch_parts", micro_batches},
                    {"items_run_again", again.size()},
                    {"values_swapped", copies},
                    {"bytes_swapped", swapped_bytes},
@@ -446,14 +451,14 @@ class PlanCommand {
       row("budget", *budget, "");
       row("arena", plan.arena_bytes, concat("most alive at once ", plan.max_live_bytes));
       table.add({"extra time", percent(overhead),
-                 concat(format_real(plan.seconds * times(parts)), " s in place of ",
+                 concat(format_real(plan.seconds * times(micro_batches)), " s in place of ",
                         format_real(base_seconds_), " s")});
       table.add({"items run again", std::to_string(again.size()), concat("of ", runs, " runs")});
       if (copies > 0)
         row("swapped", swapped_bytes,
             concat(copies, " values, to ", problem.link->name, " at ",
                    format_count(problem.link->bytes_per_s), "B/s"));
-      if (parts > 1) table.add({"parts of the batch", std::to_string(parts), ""});
+      if (micro_batches > 1) table.add({"parts of the batch", std::to_string(micro_batches), ""});
     }
     table.print(out());
     out() << "\nAlive at the peak, when " << peak.item << " runs:\n\n";
@@ -467,7 +472,7 @@ class PlanCommand {
 
   const PlanOptions& options_;
   OutputFormat format_;
-  memory::Device device_;
+  memory::DeviceSpec device_;
   memory::PlaceOptions place_;
   PlanSource source_;
   memory::Plan plain_;

@@ -94,7 +94,7 @@ int look_first(const ProfileOptions& options) {
   run.check_nan = options.check_nan;
   run.check_range = options.check_range;
   run.dump_values = options.dump_values;
-  return run_looking(run, OutputFormat::Table);
+  return run_observed(run, OutputFormat::Table);
 }
 
 }  // namespace

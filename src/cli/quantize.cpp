@@ -12,7 +12,7 @@
 #include "driver/quantization/relay_pipeline.h"
 #include "driver/quantization/report.h"
 #include "frontends/document.h"
-#include "frontends/own_node.h"
+#include "frontends/native_node.h"
 #include "program/file.h"
 
 #include <nlohmann/json.hpp>

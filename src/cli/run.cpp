@@ -87,29 +87,29 @@ class BodyWatch {
 };
 
 // Computes the outputs, with a description of the method.
-struct Runner {
+struct ModelRunner {
   Graph ports;  // with the model's inputs
   std::vector<std::string> outputs;
   std::string what;
   std::function<std::vector<Datum>(std::vector<Datum>)> run;
 };
 
-Runner compiled_runner(Program program, const RunOptions& options) {
-  Runner runner;
+ModelRunner compiled_runner(Program program, const RunOptions& options) {
+  ModelRunner runner;
   runner.ports = input_ports(program);
   runner.outputs = names_of(program, program.outputs);
   runner.what = concat(totals_of(program).steps, " steps");
   const auto model = std::make_shared<CompiledModel>(std::move(program), options.threads);
   runner.run = [model, most = options.max_trips](std::vector<Datum> inputs) {
     BodyWatch watch(most);
-    model->before_bodies([&] { watch(); });
+    model->set_body_callback([&] { watch(); });
     return model->run(inputs);
   };
   return runner;
 }
 
-Runner reference_runner(Graph graph, const RunOptions& options) {
-  Runner runner;
+ModelRunner reference_runner(Graph graph, const RunOptions& options) {
+  ModelRunner runner;
   for (const ValueId id : graph.outputs()) runner.outputs.push_back(graph.value(id).name);
   runner.what = concat(graph.node_count(), " nodes, reference evaluator");
   runner.ports = graph;
@@ -117,7 +117,7 @@ Runner reference_runner(Graph graph, const RunOptions& options) {
                 most = options.max_trips](std::vector<Datum> inputs) {
     Progress progress("run");
     BodyWatch watch(most);
-    reference::Options settings;
+    reference::EvaluateOptions settings;
     settings.thread_count = threads;
     settings.before_body = [&] { watch(); };
     settings.on_progress = [&](std::size_t done, std::size_t total) {
@@ -177,7 +177,7 @@ void give_out(Graph& graph, const std::vector<std::string>& names) {
 
 // Returns a compiled runner, or the reference if it is requested, or by default if the model has
 // ops without compilation.
-Runner runner_of(const RunOptions& options) {
+ModelRunner runner_of(const RunOptions& options) {
   const bool by_reference = !options.target.empty() && !is_compiled_target(options.target);
   const ModelSource source(options.model);
   if (std::optional<Program> program = source.program(options.trust_program)) {
@@ -203,7 +203,7 @@ Runner runner_of(const RunOptions& options) {
     tuning.threads = options.threads;
     tuning.untuned = options.untuned;
     tuning.preferred = options.preferred;
-    tuning.cpu = target_text(options.target, "native");
+    tuning.target = target_text(options.target, "native");
     tuning.precision = options.precision;
     return compiled_runner(compile_tuned(graph, tuning), options);
   } catch (const Error& error) {
@@ -217,11 +217,11 @@ Runner runner_of(const RunOptions& options) {
 int run(const RunOptions& options, OutputFormat format) {
   if (!options.data.empty()) return run_on_data(options, format);
   if (!options.check_nan.empty() || options.check_range != 0 || !options.dump_values.empty())
-    return run_looking(options, format);
+    return run_observed(options, format);
   prepare_folder(options.save_inputs, "--save-inputs");
   const std::string output = wanted_outputs(options).file;
   prepare_folder(output, "--output");
-  const Runner runner = runner_of(options);
+  const ModelRunner runner = runner_of(options);
   std::vector<Datum> inputs = read_inputs(
       runner.ports, options.inputs, parse_shapes(options.shapes), {options.mean, options.scale});
   std::vector<std::string> input_names;

@@ -61,19 +61,19 @@ std::string type_text(const Program::Buffer& buffer, const Program& program) {
   return concat(buffer.dtype, "[", join(dims, ", "), "]");
 }
 
-std::string place_text(Program::Place place) {
+std::string place_text(Program::BufferKind place) {
   switch (place) {
-    case Program::Place::Input:
+    case Program::BufferKind::Input:
       return "input";
-    case Program::Place::Output:
+    case Program::BufferKind::Output:
       return "output";
-    case Program::Place::Constant:
+    case Program::BufferKind::Constant:
       return "constant";
-    case Program::Place::Arena:
+    case Program::BufferKind::Arena:
       break;
-    case Program::Place::Slot:
+    case Program::BufferKind::Slot:
       return "slot";
-    case Program::Place::View:
+    case Program::BufferKind::View:
       return "view";
   }
   return "arena";
@@ -156,7 +156,7 @@ Page::Section buffer_table(const Program& program) {
   section.columns = {"name", "type", "place", ">bytes", ">offset", ">first step", ">last step"};
   for (const Program::Buffer* buffer : list) {
     if (section.rows.size() == kMostBuffers) break;
-    const bool is_in_arena = buffer->place == Program::Place::Arena;
+    const bool is_in_arena = buffer->place == Program::BufferKind::Arena;
     const std::uint64_t bytes = bytes_of(*buffer);
     section.rows.push_back({buffer->name, type_text(*buffer, program), place_text(buffer->place),
                             bytes > 0 ? std::to_string(bytes) : "-", std::to_string(buffer->offset),

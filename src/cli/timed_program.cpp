@@ -21,15 +21,16 @@ TimedProgram timed_program(const ModelSource& source, std::optional<Program> giv
   SplitStep splitting;
   if (options.budget.may_split)
     splitting = split_training_step(graph, options.train, options.loss, shapes);
-  const bool is_for_device = is_gpu_target(tuning.cpu);
-  if (splitting.in_parts && !is_for_device) {
-    splitting.in_parts = [in_parts = splitting.in_parts](std::int64_t parts) {
-      return held_unless_finite(in_parts(parts));
+  const bool is_for_device = is_gpu_target(tuning.target);
+  if (splitting.in_micro_batches && !is_for_device) {
+    splitting.in_micro_batches = [in_micro_batches =
+                                      splitting.in_micro_batches](std::int64_t micro_batches) {
+      return skip_nonfinite_updates(in_micro_batches(micro_batches));
     };
   }
   made.step = training_step(std::move(graph), options.train, options.loss, shapes);
   if (!is_for_device) {  // the step passes its states on
-    made.step = held_unless_finite(std::move(made.step));
+    made.step = skip_nonfinite_updates(std::move(made.step));
     tuning.states = made.step.ports();
   }
   made.overwritten = tuning.states;
@@ -45,7 +46,8 @@ TimedProgram timed_program(const ModelSource& source, std::optional<Program> giv
   if (options.budget.budget.empty()) {
     made.program = compiled(made.step.graph, nullptr);
   } else {
-    StepWithin within = step_within(std::move(made.step), compiled, splitting, options.budget);
+    StepWithinBudget within =
+        step_within_budget(std::move(made.step), compiled, splitting, options.budget);
     made.step = std::move(within.step);
     made.planner = std::move(within.planner);
     made.program = made.planner->program();

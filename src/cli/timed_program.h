@@ -2,7 +2,7 @@
 
 #include "cli/tuning.h"
 #include "driver/model_source.h"
-#include "driver/planning/step_within.h"
+#include "driver/planning/step_within_budget.h"
 
 #include <memory>
 #include <optional>

@@ -52,7 +52,7 @@ std::string duration(double seconds) {
   return text;
 }
 
-std::string in_words(double loss, double accuracy, bool has_accuracy) {
+std::string description(double loss, double accuracy, bool has_accuracy) {
   return concat("loss ", fixed(loss, 4),
                 has_accuracy ? concat(", accuracy ", fixed(100 * accuracy, 1), " %") : "");
 }
@@ -71,7 +71,7 @@ class ProgressLine {
     std::string bar(static_cast<std::size_t>(done), '=');
     bar.resize(kCells, ' ');
     line_.show(concat("epoch ", at.epoch, " [", bar, "] step ", at.step, "/", at.step_count, "  ",
-                      in_words(at.loss, at.accuracy, has_accuracy), "  ",
+                      description(at.loss, at.accuracy, has_accuracy), "  ",
                       fixed(at.samples_per_s, 1), " samples/s  ", duration(at.seconds_left),
                       " left"));
   }
@@ -127,7 +127,7 @@ void print_result(const TrainResult& result, const TrainCommandOptions& options,
         << fixed(result.samples_per_s, 1) << " samples/s";
   if (result.validation) {
     out() << "; held out: "
-          << in_words(result.validation->loss, result.validation->accuracy, result.has_accuracy);
+          << description(result.validation->loss, result.validation->accuracy, result.has_accuracy);
   }
   out() << "\n";
 }
@@ -173,7 +173,7 @@ int run_trainer(Trainer& trainer, const TrainCommandOptions& options, OutputForm
     err() << trainer.sample_count() << " samples, " << trainer.step_count() << " steps of "
           << options.trainer.batch_size;
     if (ranks != nullptr)
-      err() << " in " << trainer.part_count() << " parts on " << ranks->size() << " ranks"
+      err() << " in " << trainer.micro_batch_count() << " parts on " << ranks->size() << " ranks"
             << (options.trainer.tensor_ranks > 1
                     ? concat(", ", options.trainer.tensor_ranks, " of which share out tensors")
                     : "");
@@ -181,7 +181,7 @@ int run_trainer(Trainer& trainer, const TrainCommandOptions& options, OutputForm
           << format_bytes(trainer.session().arena_bytes()) << " arena, "
           << format_bytes(trainer.session().state_bytes() + trainer.session().second_place_bytes())
           << " states\n";
-    const RankedStep* ranked = trainer.session().ranked();
+    const DistributedStep* ranked = trainer.session().ranked();
     if (ranked != nullptr && !options.trainer.budget.budget.empty()) {
       const RankNeeds needs = trainer.session().needs();
       err() << "budget: a rank holds " << format_bytes(needs.total()) << ": "
@@ -198,7 +198,7 @@ int run_trainer(Trainer& trainer, const TrainCommandOptions& options, OutputForm
   }
   ProgressLine line;
   const Interrupt interrupt;
-  trainer.should_stop = [] { return Interrupt::is_asked() || MpiRanks::is_asked_to_end(); };
+  trainer.should_stop = [] { return Interrupt::is_asked() || MpiRanks::is_stop_requested(); };
   trainer.on_progress = [&](const TrainProgress& at) {
     if (ranks != nullptr) ranks->set_step(at.step);
     if (is_speaker) line.show(at, has_accuracy);
@@ -207,7 +207,7 @@ int run_trainer(Trainer& trainer, const TrainCommandOptions& options, OutputForm
     if (!is_speaker) return;
     line.end();
     err() << "step " << point.step << ": held out "
-          << in_words(point.loss, point.accuracy, has_accuracy) << "\n";
+          << description(point.loss, point.accuracy, has_accuracy) << "\n";
   };
   const TrainResult result = trainer.run();
   if (!is_speaker) return 0;
@@ -336,7 +336,7 @@ int train(const TrainCommandOptions& given, OutputFormat format) {
   require_parallel(options);
   require_budget(trainer.budget, true);
   if (options.print) {
-    trainer.train.parts = std::max<std::int64_t>(1, trainer.parts);
+    trainer.train.micro_batches = std::max<std::int64_t>(1, trainer.micro_batches);
     Graph model = load_model(options.model);
     const Mesh mesh = options.parallel.empty() ? Mesh{} : parse_mesh(options.parallel);
     if (mesh.tensor == 1) {
@@ -344,8 +344,8 @@ int train(const TrainCommandOptions& given, OutputFormat format) {
       return 0;
     }
     // The step of each rank: extents must be static.
-    trainer.train.parts = std::max(trainer.train.parts, mesh.data);
-    model = with_batch(std::move(model), trainer.batch_size / trainer.train.parts);
+    trainer.train.micro_batches = std::max(trainer.train.micro_batches, mesh.data);
+    model = with_batch(std::move(model), trainer.batch_size / trainer.train.micro_batches);
     out() << print(
         shard(tenon::train(std::move(model), trainer.train), {mesh.tensor, mesh.data, {}}));
     return 0;

@@ -45,7 +45,7 @@ int report(OutputFormat format, const std::string& text, const Json& json) {
   return 0;
 }
 
-std::vector<TunedKernel> known_kernels() {
+std::vector<TunedKernel> tuned_kernels() {
   const std::string path = cache_path();
   if (!std::filesystem::exists(path)) return {};
   return TuningCache(path, TuningCache::Mode::Read).all();
@@ -83,7 +83,7 @@ void add_rows(Table& table, const TunedKernel& kernel, bool shows_all) {
 }
 
 int show_cache(const TuneCommandOptions& options, OutputFormat format) {
-  const std::vector<TunedKernel> kernels = known_kernels();
+  const std::vector<TunedKernel> kernels = tuned_kernels();
   if (format == OutputFormat::Json) {
     out() << to_json(kernels);
     return 0;
@@ -105,7 +105,7 @@ int show_cache(const TuneCommandOptions& options, OutputFormat format) {
 }
 
 int export_cache(const std::string& file, OutputFormat format) {
-  const std::vector<TunedKernel> kernels = known_kernels();
+  const std::vector<TunedKernel> kernels = tuned_kernels();
   NewFile out(file);
   out.out() << to_json(kernels);
   out.finish();
@@ -161,7 +161,7 @@ int tune(const TuneCommandOptions& options, OutputFormat format) {
   Graph graph = load_model(options.model);
   settings.precision = options.precision;
   if (!options.as_is)
-    graph = run_pipeline(std::move(graph), pipeline_for(settings.cpu, settings.precision));
+    graph = run_pipeline(std::move(graph), pipeline_for(settings.target, settings.precision));
   const std::string came_of_it = tune_graph(graph, settings);
   return report(format, came_of_it, {{"model", options.model}, {"tuning", came_of_it}});
 }

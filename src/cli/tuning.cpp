@@ -7,7 +7,7 @@
 #include "cli/table.h"
 #include "driver/compile.h"
 #include "driver/tuning/device_kernels.h"
-#include "driver/tuning/known_kernels.h"
+#include "driver/tuning/tuned_kernels.h"
 
 #include <cmath>
 #include <limits>
@@ -20,7 +20,7 @@ std::string counted(std::size_t count) {
   return concat(count, count == 1 ? " kernel" : " kernels");
 }
 
-std::string in_words(const TuneReport& report, double seconds) {
+std::string describe_decision(const TuneReport& report, double seconds) {
   std::string text =
       concat("tuning: ", counted(report.timed), " timed in ",
              static_cast<std::int64_t>(std::ceil(seconds)), " s, ", report.known, " known before");
@@ -34,7 +34,7 @@ std::string in_words(const TuneReport& report, double seconds) {
 CompileRequest request_of(const TuningOptions& options,
                           std::function<void(const std::string&)> on_tuned) {
   CompileRequest request;
-  request.cpu = options.cpu;
+  request.target = options.target;
   request.precision = options.precision;
   request.record = options.record;
   request.allow_winograd = options.allow_winograd;
@@ -66,7 +66,7 @@ CompileRequest request_of(const TuningOptions& options,
   request.on_tuned = [timing, on_tuned = std::move(on_tuned)](const TuneReport& report,
                                                               double elapsed) {
     timing->reset();
-    on_tuned(in_words(report, elapsed));
+    on_tuned(describe_decision(report, elapsed));
   };
   return request;
 }
@@ -79,7 +79,8 @@ CompileRequest request_of(const TuningOptions& options) {
 
 std::function<Graph(Graph)> kernel_notes(const TuningOptions& options) {
   const bool times = !options.tune.empty();
-  const std::optional<codegen::cuda::Target> device = codegen::cuda::parse_target(options.cpu);
+  const std::optional<codegen::cuda::CudaTarget> device =
+      codegen::cuda::parse_target(options.target);
   if (!device && times) {
     throw Error("kernels of a processor are timed by `tenon tune`", ErrorKind::Usage)
         .hint("tenon tune MODEL --as-is, then --kernels; or give --target=cuda");
@@ -88,7 +89,7 @@ std::function<Graph(Graph)> kernel_notes(const TuningOptions& options) {
       std::make_shared<std::optional<TuningCache>>(open_tuning_cache(times, request_of({})));
   if (!device) {
     return [cache](Graph graph) {
-      return *cache ? with_known_kernels(std::move(graph), **cache, 0) : graph;
+      return *cache ? with_tuned_kernels(std::move(graph), **cache, 0) : graph;
     };
   }
   if (!*cache) cache->emplace();  // an empty one
@@ -118,7 +119,7 @@ Program compile_tuned(Graph graph, const TuningOptions& options) {
   return compile_model(std::move(graph), request_of(options));
 }
 
-std::string print_tuned(Graph graph, const TuningOptions& options, codegen::Stage stage) {
+std::string print_tuned(Graph graph, const TuningOptions& options, codegen::CompileStage stage) {
   return print_model(std::move(graph), request_of(options), stage);
 }
 
@@ -132,8 +133,8 @@ codegen::CompileOptions options_tuned(const Graph& graph, const TuningOptions& o
 
 std::string tune_graph(const Graph& graph, const TuningOptions& options) {
   std::string text;
-  tune_kernels(graph, request_of(options, [&](const std::string& told) {
-                 text += concat(text.empty() ? "" : "\n", told);
+  tune_kernels(graph, request_of(options, [&](const std::string& message) {
+                 text += concat(text.empty() ? "" : "\n", message);
                }));
   return text;
 }

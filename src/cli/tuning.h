@@ -14,7 +14,7 @@ namespace tenon::cli {
 /// Command-line options about kernel choice.
 struct TuningOptions {
   /// or a device: "cuda:sm_90a"
-  std::string cpu = "native";
+  std::string target = "native";
   bool allow_winograd = true;
   int threads = 0;
   /// empty: uses the cache only; "true" or a number of seconds: tunes
@@ -45,7 +45,7 @@ struct TuningOptions {
 Program compile_tuned(Graph graph, const TuningOptions& options);
 
 /// Returns the text of an intermediate representation of the compilation.
-std::string print_tuned(Graph graph, const TuningOptions& options, codegen::Stage stage);
+std::string print_tuned(Graph graph, const TuningOptions& options, codegen::CompileStage stage);
 
 /// Returns the choice for each kernel.
 std::vector<codegen::Decision> decide_tuned(Graph graph, const TuningOptions& options);

@@ -53,7 +53,7 @@ class Assembler {
     for (const TaskList::Kernel& kernel : tasks_.kernels) add_kernel(kernel);
     for (const TaskList::Task& task : tasks_.tasks) add_steps(task);
     first_steps_.push_back(static_cast<std::uint32_t>(program_.steps.size()));
-    for (const TaskList::Check& check : tasks_.checks) add_check(check);
+    for (const TaskList::ConstraintCheck& check : tasks_.checks) add_check(check);
     for (std::size_t k = 0; k < tasks_.tasks.size(); ++k) {
       if (first_steps_[k] < first_steps_[k + 1])
         add_control(tasks_.tasks[k], program_.steps[first_steps_[k]]);
@@ -67,13 +67,13 @@ class Assembler {
   Extent extent(const Dim& dim) const { return extent_of(dim, symbol_ids_); }
 
   void add_buffer(const TaskList::Buffer& from) {
-    static const std::map<Life, Program::Place> places = {
-        {Life::Input, Program::Place::Input},
-        {Life::Output, Program::Place::Output},
-        {Life::Constant, Program::Place::Constant},
-        {Life::Value, Program::Place::Arena},
-        {Life::Sized, Program::Place::Slot}};
-    const auto place = places.find(from.life);
+    static const std::map<Lifetime, Program::BufferKind> places = {
+        {Lifetime::Input, Program::BufferKind::Input},
+        {Lifetime::Output, Program::BufferKind::Output},
+        {Lifetime::Constant, Program::BufferKind::Constant},
+        {Lifetime::Value, Program::BufferKind::Arena},
+        {Lifetime::Sized, Program::BufferKind::Slot}};
+    const auto place = places.find(from.lifetime);
     TENON_ASSERT(place != places.end(), "programs have no states yet");
     Program::Buffer buffer;
     buffer.name = from.name;
@@ -87,7 +87,7 @@ class Assembler {
       buffer.element_bytes = 0;
     }
     if (from.view_of) {
-      buffer.place = Program::Place::View;
+      buffer.place = Program::BufferKind::View;
       buffer.offset = *from.view_of;
     }
     program_.buffers.push_back(std::move(buffer));
@@ -113,7 +113,7 @@ class Assembler {
     program_.kernels.push_back(std::move(kernel));
   }
 
-  void add_check(const TaskList::Check& check) {
+  void add_check(const TaskList::ConstraintCheck& check) {
     const bool is_of_body = check.end != kNoBuffer;
     program_.checks.push_back({kind_of(check.kind), extent(check.a), extent(check.b), check.op,
                                check.where, rule_text(check.kind, check.a, check.b),
@@ -160,17 +160,17 @@ class Assembler {
       program_.steps.push_back(std::move(step));
       return;
     }
-    for (const TaskList::Way& way : task.ways) {
-      for (const TaskList::Call& call : way.calls) {
+    for (const TaskList::Alternative& alternative : task.alternatives) {
+      for (const TaskList::Call& call : alternative.calls) {
         Program::Step step;
         step.kernel = call.kernel;
         step.buffers = call.buffers;
         for (const Dim& dim : call.extents) step.extents.push_back(extent(dim));
         step.work = extent(call.work);
-        step.candidate = way.candidate;
+        step.candidate = alternative.candidate;
         step.name = task.name;
         step.value = task.value;
-        for (const TaskList::Guard& guard : way.when)
+        for (const TaskList::Guard& guard : alternative.when)
           step.when.push_back({guard.symbol, guard.lo, guard.hi});
         step.flops = call.flops;
         step.bytes = call.bytes;
@@ -248,10 +248,11 @@ class Assembler {
     std::vector<std::size_t> placed;
     for (std::size_t k = 0; k < program_.buffers.size(); ++k) {
       Program::Buffer& buffer = program_.buffers[k];
-      if (buffer.place != Program::Place::Arena && buffer.place != Program::Place::Slot) continue;
+      if (buffer.place != Program::BufferKind::Arena && buffer.place != Program::BufferKind::Slot)
+        continue;
       buffer.last_step = last[k];
       buffer.first_step = std::min(first[k], last[k]);
-      if (buffer.place == Program::Place::Slot) continue;
+      if (buffer.place == Program::BufferKind::Slot) continue;
       if (first[k] == kNever) buffer.dims = {0};  // Fused away: only scratch of a nest.
       if (!bytes_of(k)) program_.is_arena_planned = false;
       placed.push_back(k);
@@ -261,8 +262,8 @@ class Assembler {
     std::vector<std::size_t> alone(program_.buffers.size());
     for (std::size_t k = 0; k < alone.size(); ++k) alone[k] = k;
     const std::vector<std::size_t> shared = shared_memory(alone);
-    const Layout apart = laid_out(placed, alone), together = laid_out(placed, shared);
-    const Layout& best = together.bytes <= apart.bytes ? together : apart;
+    const ArenaLayout apart = laid_out(placed, alone), together = laid_out(placed, shared);
+    const ArenaLayout& best = together.bytes <= apart.bytes ? together : apart;
     for (const std::size_t k : placed) program_.buffers[k].offset = best.offsets[k];
     program_.arena_bytes = best.bytes;
   }
@@ -275,7 +276,8 @@ class Assembler {
       const std::uint32_t begin = first_steps_[k], end = first_steps_[k + 1];
       for (const auto& [result, operand] : tasks_.tasks[k].may_share) {
         const Program::Buffer &to = program_.buffers[result], &from = program_.buffers[operand];
-        if (to.place != Program::Place::Arena || from.place != Program::Place::Arena) continue;
+        if (to.place != Program::BufferKind::Arena || from.place != Program::BufferKind::Arena)
+          continue;
         if (is_taken[operand] || roots[result] != result || from.last_step >= end ||
             to.first_step < begin)
           continue;
@@ -286,12 +288,12 @@ class Assembler {
     return roots;
   }
 
-  struct Layout {
+  struct ArenaLayout {
     std::vector<std::uint64_t> offsets;  // By buffer.
     std::uint64_t bytes = 0;
   };
-  Layout laid_out(const std::vector<std::size_t>& placed,
-                  const std::vector<std::size_t>& roots) const {
+  ArenaLayout laid_out(const std::vector<std::size_t>& placed,
+                       const std::vector<std::size_t>& roots) const {
     std::map<std::size_t, std::size_t> request_of;  // By root.
     std::vector<memory::ArenaBuffer> requests;
     for (const std::size_t k : placed) {
@@ -307,7 +309,7 @@ class Assembler {
     options.alignment = kArenaAlignment;
     options.node_limit = kSearchNodes;
     const memory::Arena made = memory::place(requests, options);
-    Layout layout;
+    ArenaLayout layout;
     layout.offsets.assign(program_.buffers.size(), 0);
     for (const std::size_t k : placed) layout.offsets[k] = made.offsets[request_of.at(roots[k])];
     layout.bytes = made.bytes;

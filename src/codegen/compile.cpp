@@ -7,8 +7,8 @@
 #include "codegen/cuda/source_writer.h"
 #include "codegen/overwritten_states.h"
 #include "codegen/select.h"
+#include "nests/bf16_dot.h"
 #include "nests/integer_contraction.h"
-#include "nests/pairs.h"
 #include "nests/verify.h"
 #include "program/text.h"
 #include "target/bf16.h"
@@ -29,8 +29,8 @@ std::string_view instructions_of(const TaskList::Kernel& kernel) {
 }
 
 // Kernels with generated code.
-std::vector<cuda::Kernel> device_kernels(const TaskList& tasks, const cuda::Target& device) {
-  std::vector<cuda::Kernel> kernels;
+std::vector<cuda::BoundNest> device_kernels(const TaskList& tasks, const cuda::CudaTarget& device) {
+  std::vector<cuda::BoundNest> kernels;
   for (const TaskList::Kernel& kernel : tasks.kernels) {
     if (kernel.library.empty()) {
       kernels.push_back({&kernel.nest, kernel.nest.name,
@@ -40,8 +40,8 @@ std::vector<cuda::Kernel> device_kernels(const TaskList& tasks, const cuda::Targ
   return kernels;
 }
 
-std::vector<std::byte> device_code(const TaskList& tasks, const cuda::Target& device) {
-  const std::vector<cuda::Kernel> kernels = device_kernels(tasks, device);
+std::vector<std::byte> device_code(const TaskList& tasks, const cuda::CudaTarget& device) {
+  const std::vector<cuda::BoundNest> kernels = device_kernels(tasks, device);
   if (device.is_emulated) {
     const std::string source = cuda::write_emulation(kernels);
     const auto* bytes = reinterpret_cast<const std::byte*>(source.data());
@@ -64,7 +64,7 @@ Module emit(const TaskList& tasks, const Target& target, bool keeps_text) {
 std::string extension_for(const TaskList& tasks, const CompileOptions& options) {
   if (options.device) return "";
   const auto is_paired = [](const TaskList::Kernel& kernel) {
-    return nests::has_pairs(kernel.nest.body);
+    return nests::has_bf16_dot(kernel.nest.body);
   };
   const auto adds_fours = [](const TaskList::Kernel& kernel) {
     return nests::has_dots(kernel.nest.body);
@@ -81,8 +81,9 @@ std::string extension_for(const TaskList& tasks, const CompileOptions& options) 
 // Names the task that runs a kernel first.
 std::string user_of(const TaskList& tasks, std::size_t kernel) {
   for (const TaskList::Task& task : tasks.tasks) {
-    for (const TaskList::Way& way : task.ways) {
-      if (std::ranges::any_of(way.calls, [&](const auto& call) { return call.kernel == kernel; }))
+    for (const TaskList::Alternative& alternative : task.alternatives) {
+      if (std::ranges::any_of(alternative.calls,
+                              [&](const auto& call) { return call.kernel == kernel; }))
         return task.name;
     }
   }
@@ -140,20 +141,20 @@ std::vector<Decision> decide(const Graph& graph, const CompileOptions& options) 
   return decisions;
 }
 
-std::string print_code(const Graph& graph, const CompileOptions& options, Stage stage) {
+std::string print_code(const Graph& graph, const CompileOptions& options, CompileStage stage) {
   const TaskList tasks = select(graph, options);
   verify(tasks);
-  if (stage == Stage::Tasks) return to_string(tasks);
+  if (stage == CompileStage::Tasks) return to_string(tasks);
   std::string text;
-  if (stage == Stage::Nests || stage == Stage::Code) {
+  if (stage == CompileStage::Nests || stage == CompileStage::Code) {
     for (const TaskList::Kernel& kernel : tasks.kernels) {
       if (kernel.library.empty()) text += to_string(kernel.nest) + "\n";
     }
-    if (stage == Stage::Nests) return text;
+    if (stage == CompileStage::Nests) return text;
   }
   const Program program = assemble(tasks, target_name(options) + extension_for(tasks, options));
-  if (stage == Stage::Plan) return plan_text(program);
-  if (stage == Stage::Program) return to_string(program);
+  if (stage == CompileStage::Plan) return plan_text(program);
+  if (stage == CompileStage::Program) return to_string(program);
   for (const Program::Step& step : program.steps) {
     static constexpr std::string_view kKinds[] = {"kernel", "operator ", "branch", "loop"};
     const bool is_kernel = step.kind == Program::StepKind::Kernel;

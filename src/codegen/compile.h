@@ -32,7 +32,7 @@ struct Selection {
 
 /// The choice between candidates for one nest of a graph.
 struct Decision {
-  struct Option {
+  struct Candidate {
     std::string name;
     Verdict verdict;
   };
@@ -46,7 +46,7 @@ struct Decision {
   SymbolRanges symbols;
   /// 0 if they depend on symbols.
   double flops = 0;
-  std::vector<Option> candidates;
+  std::vector<Candidate> candidates;
   /// Costs are cycles; otherwise they only define a ranking.
   bool has_estimates = true;
   Selection selection;
@@ -58,7 +58,7 @@ struct CompileOptions {
   /// The CPU target; always set.
   std::shared_ptr<const Target> target;
   /// If set, the GPU to compile for instead.
-  std::optional<cuda::Target> device = {};
+  std::optional<cuda::CudaTarget> device = {};
   /// Winograd convolutions: faster, with larger rounding errors.
   bool allow_winograd = true;
   /// Shape specialization: frequent values of symbols, for which separate kernels are generated.
@@ -95,7 +95,7 @@ Program compile(const Graph& graph, const CompileOptions& options);
 std::vector<Decision> decide(const Graph& graph, const CompileOptions& options);
 
 /// Intermediate forms between a graph and a program.
-enum class Stage : std::uint8_t {
+enum class CompileStage : std::uint8_t {
   /// Scheduled loop nests of the kernels.
   Nests,
   /// Tasks, their buffers and alternatives.
@@ -109,6 +109,6 @@ enum class Stage : std::uint8_t {
 };
 /// Prints one intermediate form.
 std::string print_code(const Graph& graph, const CompileOptions& options,
-                       Stage stage = Stage::Code);
+                       CompileStage stage = CompileStage::Code);
 
 }  // namespace tenon::codegen

@@ -62,7 +62,7 @@ void place_constants(const TaskList& tasks, Program& program) {
   std::vector<std::uint32_t> used;
   std::uint64_t bytes = 0;
   for (std::uint32_t id = 0; id < program.buffers.size(); ++id) {
-    if (!is_used[id] || program.buffers[id].place != Program::Place::Constant) continue;
+    if (!is_used[id] || program.buffers[id].place != Program::BufferKind::Constant) continue;
     used.push_back(id);
     bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
     Program::Buffer& buffer = program.buffers[id];

@@ -1,7 +1,7 @@
 #include "codegen/control.h"
 
 #include "base/error.h"
-#include "codegen/body.h"
+#include "codegen/specialised_body.h"
 #include "ops/captures.h"
 #include "ops/node_label.h"
 #include "ops/registry.h"
@@ -55,7 +55,7 @@ class ControlWriter {
       std::vector<BodyRequest::Output> outputs(node_.bodies[k].outputs().size());
       for (std::size_t out = 0; out < outputs.size() && out < results.size(); ++out) {
         const bool may = writes_in_place_ && results[out] != kNoBuffer &&
-                         scope_.list().buffers[results[out]].life != Life::Sized;
+                         scope_.list().buffers[results[out]].lifetime != Lifetime::Sized;
         if (may) outputs[out].into = results[out];
       }
       given[k] = body(k, inputs, outputs).outputs;
@@ -205,18 +205,18 @@ class ControlWriter {
 
   // Returns the slice that one iteration contributes to a result stacked along its first axis, if
   // its type is known before the loop.
-  std::optional<BodyRequest::Output::Window> window(std::size_t k, std::int64_t axis,
-                                                    const LoopStep& loop) {
+  std::optional<BodyRequest::Output::Slice> window(std::size_t k, std::int64_t axis,
+                                                   const LoopStep& loop) {
     if (!writes_in_place_ || !node_.results[k] || axis != 0 || loop.condition != kNoBuffer)
       return std::nullopt;
     const Type& type = graph_.value(node_.results[k]).type;
     if (!type.is_tensor() || type.tensor().rank() == 0) return std::nullopt;
     for (const Dim& dim : type.tensor().dims) {
-      if (!scope_.is_told(dim)) return std::nullopt;
+      if (!scope_.is_resolved(dim)) return std::nullopt;
     }
     Dims dims = scope_.in_list(type.tensor().dims);
     dims.erase(dims.begin());
-    return BodyRequest::Output::Window{type.tensor().dtype, std::move(dims)};
+    return BodyRequest::Output::Slice{type.tensor().dtype, std::move(dims)};
   }
 
   // Allocates a carried result: two alternating buffers, planned in the arena if the extents are
@@ -225,13 +225,13 @@ class ControlWriter {
     each.result = scope_.add_value(result, false);
     if (!each.is_direct) return;
     TaskList::Buffer& made = scope_.list().buffers[each.result];
-    if (made.life == Life::Sized) return;
+    if (made.lifetime == Lifetime::Sized) return;
     if (made.dims != scope_.list().buffers[each.in].dims) {
-      made.life = Life::Sized;
+      made.lifetime = Lifetime::Sized;
       return;
     }
     TaskList::Buffer spare = made;
-    spare.life = Life::Value;
+    spare.lifetime = Lifetime::Value;
     spare.port = 0;
     scope_.list().buffers.push_back(std::move(spare));
     each.spare = static_cast<std::uint32_t>(scope_.list().buffers.size() - 1);
@@ -241,7 +241,7 @@ class ControlWriter {
                  const std::vector<BodyRequest::Output>& outputs) {
     std::vector<Type> types;
     for (const Input& input : inputs) types.push_back(input.type);
-    const Body made = known_body(graph_, node_, node_.bodies[k], types);
+    const SpecialisedBody made = specialised_body(graph_, node_, node_.bodies[k], types);
     BodyRequest request;
     request.graph = &made.graph;
     for (const std::size_t input : made.inputs) {
@@ -264,8 +264,8 @@ class ControlWriter {
     for (ValueId result : node_.results) {
       if (!result) continue;
       const std::uint32_t buffer = scope_.buffers.at(result);
-      if (scope_.list().buffers[buffer].life == Life::Sized)
-        scope_.tell(graph_.value(result).type, buffer);
+      if (scope_.list().buffers[buffer].lifetime == Lifetime::Sized)
+        scope_.bind(graph_.value(result).type, buffer);
     }
   }
 
@@ -311,7 +311,7 @@ void add_host_task(GraphScope& scope, NodeId id) {
   derive_uses(scope.list(), task);
   scope.list().tasks.push_back(std::move(task));
   for (ValueId result : node.results) {
-    if (result) scope.tell(graph.value(result).type, scope.buffers.at(result));
+    if (result) scope.bind(graph.value(result).type, scope.buffers.at(result));
   }
 }
 

@@ -24,12 +24,12 @@ struct BodyRequest {
     std::optional<std::uint32_t> into;
     /// A slice with the type of this input.
     std::optional<std::size_t> like;
-    struct Window {
+    struct Slice {
       DType dtype = DType::F32;
       /// In the list's symbols.
       Dims dims;
     };
-    std::optional<Window> window;
+    std::optional<Slice> window;
   };
   const Graph* graph = nullptr;
   std::vector<Input> inputs;

@@ -53,8 +53,8 @@ void share_general_kernels(TaskList& list) {
   }
   kernels.resize(count);
   for (TaskList::Task& task : list.tasks) {
-    for (TaskList::Way& way : task.ways) {
-      for (TaskList::Call& call : way.calls) {
+    for (TaskList::Alternative& alternative : task.alternatives) {
+      for (TaskList::Call& call : alternative.calls) {
         const std::size_t before = call.kernel;
         const bool is_shared = taken_by[before] != kAlone;
         call.kernel = place_of[is_shared ? taken_by[before] : before];

@@ -119,30 +119,31 @@ Dims GraphScope::in_list(const Dims& dims) {
   return list;
 }
 
-bool GraphScope::is_told(const Dim& dim) const {
+bool GraphScope::is_resolved(const Dim& dim) const {
   std::set<std::string> symbols;
   collect(dim, symbols);
-  return std::includes(told_.begin(), told_.end(), symbols.begin(), symbols.end());
+  return std::includes(bound_.begin(), bound_.end(), symbols.begin(), symbols.end());
 }
 
 bool GraphScope::knows_extents(NodeId node) const {
   std::set<std::string> symbols;
   collect_symbols(graph_, node, symbols);
-  return std::includes(told_.begin(), told_.end(), symbols.begin(), symbols.end());
+  return std::includes(bound_.begin(), bound_.end(), symbols.begin(), symbols.end());
 }
 
 void GraphScope::alias(const std::string& symbol, const Dim& dim) {
   names_.emplace(symbol, dim);
-  told_.insert(symbol);
+  bound_.insert(symbol);
 }
 
 std::uint32_t GraphScope::add_buffer(const std::string& name, DType dtype, const Dims& dims,
-                                     Life life) {
+                                     Lifetime lifetime) {
   TaskList::Buffer buffer;
   buffer.name = name;
   buffer.dtype = dtype;
   buffer.dims = in_list(dims);
-  buffer.life = life == Life::Value && !is_planned(buffer.dims) ? Life::Sized : life;
+  buffer.lifetime =
+      lifetime == Lifetime::Value && !is_planned(buffer.dims) ? Lifetime::Sized : lifetime;
   list_.buffers.push_back(std::move(buffer));
   return static_cast<std::uint32_t>(list_.buffers.size() - 1);
 }
@@ -153,7 +154,7 @@ bool GraphScope::is_planned(const Dims& dims_in_list) const {
   return std::ranges::all_of(symbols, [&](const auto& symbol) {
     const auto found = std::ranges::find(list_.symbols, symbol.first, &TaskList::Symbol::name);
     return found != list_.symbols.end() && found->buffer != kNoBuffer &&
-           list_.buffers[found->buffer].life == Life::Input;
+           list_.buffers[found->buffer].lifetime == Lifetime::Input;
   });
 }
 
@@ -164,18 +165,18 @@ std::uint32_t GraphScope::add_value(ValueId id, bool is_held) {
     const TensorType& type = value.type.tensor();
     // Host operators allocate their own results; only kernels and copies write planned buffers.
     const bool may_be_planned = !is_held && nests::is_compilable(type.dtype);
-    made =
-        add_buffer(value.name, type.dtype, type.dims, may_be_planned ? Life::Value : Life::Sized);
+    made = add_buffer(value.name, type.dtype, type.dims,
+                      may_be_planned ? Lifetime::Value : Lifetime::Sized);
     const auto port = ports.find(id);
-    if (list_.buffers[made].life == Life::Value && port != ports.end()) {
-      list_.buffers[made].life = Life::Output;
+    if (list_.buffers[made].lifetime == Lifetime::Value && port != ports.end()) {
+      list_.buffers[made].lifetime = Lifetime::Output;
       list_.buffers[made].port = port->second;
     }
   } else {
     TaskList::Buffer buffer;
     buffer.name = value.name;
     buffer.opaque = value.type;
-    buffer.life = Life::Sized;
+    buffer.lifetime = Lifetime::Sized;
     list_.buffers.push_back(std::move(buffer));
     made = static_cast<std::uint32_t>(list_.buffers.size() - 1);
   }
@@ -183,12 +184,12 @@ std::uint32_t GraphScope::add_value(ValueId id, bool is_held) {
   return made;
 }
 
-void GraphScope::tell(const Type& type, std::uint32_t buffer) {
+void GraphScope::bind(const Type& type, std::uint32_t buffer) {
   if (!type.is_tensor()) return;
   const Dims& dims = type.tensor().dims;
   for (std::size_t axis = 0; axis < dims.size(); ++axis) {
     const auto symbol = dims[axis].symbol_name();
-    if (!symbol || told_.contains(*symbol)) continue;
+    if (!symbol || bound_.contains(*symbol)) continue;
     name(dims[axis]);
     const auto known =
         std::ranges::find(list_.symbols, names_.at(*symbol).symbol_name(),
@@ -196,7 +197,7 @@ void GraphScope::tell(const Type& type, std::uint32_t buffer) {
     TENON_ASSERT(known != list_.symbols.end(), "a symbol that nobody told has a name of its own");
     known->buffer = buffer;
     known->axis = static_cast<std::uint32_t>(axis);
-    told_.insert(*symbol);
+    bound_.insert(*symbol);
   }
 }
 

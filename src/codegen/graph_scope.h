@@ -35,17 +35,18 @@ class GraphScope {
   /// Returns whether all symbols that determine a node's work are bound before it runs.
   bool knows_extents(NodeId node) const;
   /// Returns whether the symbols of a dim are bound.
-  bool is_told(const Dim& dim) const;
+  bool is_resolved(const Dim& dim) const;
   /// Binds the graph's symbol to a dim of the list.
   void alias(const std::string& symbol, const Dim& dim);
-  bool has(const std::string& symbol) const { return told_.contains(symbol); }
+  bool has(const std::string& symbol) const { return bound_.contains(symbol); }
 
-  std::uint32_t add_buffer(const std::string& name, DType dtype, const Dims& dims, Life life);
+  std::uint32_t add_buffer(const std::string& name, DType dtype, const Dims& dims,
+                           Lifetime lifetime);
   /// Adds a buffer for a host-computed value. Planned in the arena if its shape is static, unless
   /// `is_held`: then the operator's own allocation is kept.
   std::uint32_t add_value(ValueId value, bool is_held);
   /// Binds the symbols that stand alone as dims of the type to axes of the buffer.
-  void tell(const Type& type, std::uint32_t buffer);
+  void bind(const Type& type, std::uint32_t buffer);
   /// Returns the buffer of a value under the value's own extents.
   std::uint32_t whole(ValueId value);
   /// The same under the value's own name: an output keeps its name if it equals another value.
@@ -60,8 +61,8 @@ class GraphScope {
 
   const Graph& graph_;
   TaskList& list_;
-  DimBindings names_;           // By symbol of the graph: its dim in the list.
-  std::set<std::string> told_;  // Bound symbols of the graph.
+  DimBindings names_;            // By symbol of the graph: its dim in the list.
+  std::set<std::string> bound_;  // Bound symbols of the graph.
 };
 
 }  // namespace tenon::codegen

@@ -17,7 +17,7 @@ using nests::Scalar;
 using nests::ScalarKind;
 using nests::ScalarNode;
 using nests::Statement;
-using nests::Storage;
+using nests::StorageClass;
 
 // Functions that argument-dependent lookup does not find.
 using nests::integer_scalar;

@@ -37,7 +37,7 @@ std::span<const std::byte> bytes_of(std::string_view text) {
 }
 
 // Precedes the key and the code in a file.
-struct Header {
+struct CacheEntryHeader {
   std::array<char, 8> magic = {'t', 'n', 'n', 'o', 'b', 'j', '0', '1'};
   std::uint64_t key_bytes = 0, code_bytes = 0, code_hash = 0;
 };
@@ -65,8 +65,8 @@ fs::path ObjectCache::path_of(std::string_view key) const {
 std::optional<std::vector<std::byte>> ObjectCache::find(std::string_view key) const {
   const fs::path path = path_of(key);
   std::ifstream in(path, std::ios::binary);
-  Header header;
-  const Header expected;
+  CacheEntryHeader header;
+  const CacheEntryHeader expected;
   if (!in.read(reinterpret_cast<char*>(&header), sizeof(header)) ||
       header.magic != expected.magic || header.key_bytes != key.size() ||
       header.code_bytes > kLargestEntry) {
@@ -85,7 +85,7 @@ std::optional<std::vector<std::byte>> ObjectCache::find(std::string_view key) co
 
 void ObjectCache::store(std::string_view key, std::span<const std::byte> code) const {
   if (code.size() > std::min(kLargestEntry, capacity_bytes_ / 4)) return;
-  Header header;
+  CacheEntryHeader header;
   header.key_bytes = key.size();
   header.code_bytes = code.size();
   header.code_hash = hash_of(code);

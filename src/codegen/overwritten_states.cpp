@@ -27,7 +27,9 @@ std::vector<StatePorts> overwritten_states(const TaskList& tasks,
     const std::uint32_t input = tasks.inputs[state.input], output = tasks.outputs[state.output];
     const TaskList::Buffer &from = tasks.buffers[input], &to = tasks.buffers[output];
     // Otherwise the value is also another output, or a constant.
-    if (to.life != Life::Output || from.life != Life::Input || !has_equal_bytes(from, to)) continue;
+    if (to.lifetime != Lifetime::Output || from.lifetime != Lifetime::Input ||
+        !has_equal_bytes(from, to))
+      continue;
     const bool may = std::ranges::all_of(writers[output], [&](const TaskList::Task* task) {
       return !is_of(task->reads, input) ||
              std::ranges::find(task->may_share, std::pair(output, input)) != task->may_share.end();

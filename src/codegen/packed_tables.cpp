@@ -18,7 +18,7 @@ using nests::Packing;
 using nests::Scalar;
 using nests::ScalarKind;
 using nests::ScalarNode;
-using nests::Storage;
+using nests::StorageClass;
 
 // One mixed-radix digit of an axis position: position / step % extent.
 struct Digit {
@@ -105,20 +105,20 @@ Scalar packed_load(const ScalarNode& load, const Packing& packing, const Unpacke
 std::size_t buffer_of(const LoopNest& nest, std::size_t argument) {
   std::size_t k = 0;
   for (;; ++k) {
-    if (nest.buffers[k].storage == Storage::Scratch) continue;
+    if (nest.buffers[k].storage == StorageClass::Scratch) continue;
     if (argument-- == 0) return k;
   }
 }
 
 // One use of the table by a call.
-struct Use {
+struct TableUse {
   TaskList::Call* call = nullptr;
   std::size_t argument = 0;
 };
 
-class Table {
+class PackedTable {
  public:
-  Table(TaskList& list, std::uint32_t plain) : list_(list), plain_(plain) {}
+  PackedTable(TaskList& list, std::uint32_t plain) : list_(list), plain_(plain) {}
 
   // Rewrites all uses to the packed form, or leaves everything unchanged.
   void change(const TargetFacts& facts) {
@@ -128,10 +128,10 @@ class Table {
     const auto& packing = std::get<Packing>(list_.buffers[*form].form->how);
     const auto places = unpacked(packing);
     if (!places) return;
-    for (const Use& use : uses_) {
+    for (const TableUse& use : uses_) {
       if (!may_change(use, packing, facts)) return;
     }
-    for (const Use& use : uses_) {
+    for (const TableUse& use : uses_) {
       use.call->kernel = packed_kernel(use, packing, *places);
       use.call->buffers[use.argument] = *form;
     }
@@ -150,8 +150,8 @@ class Table {
     for (TaskList::Task& task : list_.tasks) {
       if (std::ranges::find(task.reads, plain_) == task.reads.end()) continue;
       if (task.kind != TaskList::Task::Kind::Compute) return false;
-      for (TaskList::Way& way : task.ways) {
-        for (TaskList::Call& call : way.calls) {
+      for (TaskList::Alternative& alternative : task.alternatives) {
+        for (TaskList::Call& call : alternative.calls) {
           for (std::size_t k = 0; k < call.buffers.size(); ++k) {
             if (call.buffers[k] == plain_) uses_.push_back({&call, k});
           }
@@ -171,7 +171,7 @@ class Table {
     return std::nullopt;
   }
 
-  bool may_change(const Use& use, const Packing& packing, const TargetFacts& facts) const {
+  bool may_change(const TableUse& use, const Packing& packing, const TargetFacts& facts) const {
     const TaskList::Kernel& kernel = list_.kernels[use.call->kernel];
     if (!kernel.library.empty()) return false;
     const std::size_t buffer = buffer_of(kernel.nest, use.argument);
@@ -188,7 +188,7 @@ class Table {
         static_cast<std::int64_t>(info(list_.buffers[plain_].dtype).storage_bytes);
     Dim written = 0;
     for (std::size_t k = 0; k < use.call->buffers.size(); ++k) {
-      if (kernel.nest.buffers[buffer_of(kernel.nest, k)].storage != Storage::Result) continue;
+      if (kernel.nest.buffers[buffer_of(kernel.nest, k)].storage != StorageClass::Result) continue;
       const Dim count = product(list_.buffers[use.call->buffers[k]].dims);
       if (!count.is_constant()) return true;
       if (count.constant() > written.constant()) written = count;
@@ -199,19 +199,20 @@ class Table {
 
   // Returns the rewritten kernel of a use. Other calls may keep the original kernel for unpacked
   // tables.
-  std::uint32_t packed_kernel(const Use& use, const Packing& packing, const Unpacked& places) {
+  std::uint32_t packed_kernel(const TableUse& use, const Packing& packing, const Unpacked& places) {
     const std::uint32_t kernel = use.call->kernel;
     const auto [known, is_new] = made_.try_emplace({kernel, use.argument}, kernel);
     if (!is_new) return known->second;
     std::size_t calls = 0;
     for (const TaskList::Task& task : list_.tasks) {
-      for (const TaskList::Way& way : task.ways)
+      for (const TaskList::Alternative& alternative : task.alternatives)
         calls += static_cast<std::size_t>(
-            std::ranges::count(way.calls, kernel, &TaskList::Call::kernel));
+            std::ranges::count(alternative.calls, kernel, &TaskList::Call::kernel));
     }
-    const auto alike = static_cast<std::size_t>(std::ranges::count_if(uses_, [&](const Use& other) {
-      return other.call->kernel == kernel && other.argument == use.argument;
-    }));
+    const auto alike =
+        static_cast<std::size_t>(std::ranges::count_if(uses_, [&](const TableUse& other) {
+          return other.call->kernel == kernel && other.argument == use.argument;
+        }));
     if (calls > alike) {
       TaskList::Kernel copy = list_.kernels[kernel];
       copy.nest.name = concat("k", list_.kernels.size());
@@ -220,7 +221,7 @@ class Table {
     }
     LoopNest& nest = list_.kernels[known->second].nest;
     const std::size_t buffer = buffer_of(nest, use.argument);
-    nests::Rewriting([&](ScalarNode node) {
+    nests::ScalarRewriter([&](ScalarNode node) {
       if (node.kind == ScalarKind::Load && node.id == buffer)
         return packed_load(node, packing, places);
       return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
@@ -232,18 +233,18 @@ class Table {
 
   TaskList& list_;
   std::uint32_t plain_;
-  std::vector<Use> uses_;
+  std::vector<TableUse> uses_;
   std::map<std::pair<std::uint32_t, std::size_t>, std::uint32_t> made_;  // By kernel and argument.
 };
 
 }  // namespace
 
-void look_up_packed(TaskList& list, const TargetFacts& facts) {
+void use_packed_tables(TaskList& list, const TargetFacts& facts) {
   std::vector<std::uint32_t> tables;
   for (const auto& [id, constant] : list.constants) {
     if (list.buffers[id].is_looked_up) tables.push_back(id);
   }
-  for (const std::uint32_t id : tables) Table(list, id).change(facts);
+  for (const std::uint32_t id : tables) PackedTable(list, id).change(facts);
 }
 
 }  // namespace tenon::codegen

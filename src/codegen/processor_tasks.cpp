@@ -5,8 +5,8 @@
 #include "nests/contraction.h"
 #include "nests/index_map.h"
 #include "nests/schedule/pad.h"
-#include "nests/schedule/split_runs.h"
-#include "nests/split_sums.h"
+#include "nests/schedule/strip_mine_quotients.h"
+#include "nests/split_reductions.h"
 #include "nests/tile_and_fuse.h"
 #include "nests/transposed_operand.h"
 #include "nests/verify.h"
@@ -60,25 +60,26 @@ class ProcessorTasks : public TaskWriter {
       decision.first_step = shared_.step_count;
       for (const MadeVersion* made : wanted_versions(kernels)) {
         const Version& version = made->first;
-        TaskList::Way way;
-        way.candidate = decision.candidates[version.candidate].name;
+        TaskList::Alternative alternative;
+        alternative.candidate = decision.candidates[version.candidate].name;
         for (const MadeKernel& kernel : made->second) {
           TaskList::Call call = prepared.calls[count++];
           set_buffers(call, kernel, ids);
           note_lookups(call);
-          way.calls.push_back(std::move(call));
+          alternative.calls.push_back(std::move(call));
         }
         for (const Guards& guard : guards) {
-          way.when.clear();
+          alternative.when.clear();
           for (const Program::Guard& each : guard)
-            way.when.push_back({each.symbol, each.lo, each.hi});
+            alternative.when.push_back({each.symbol, each.lo, each.hi});
           if (!version.symbol.empty()) {
             if (const auto symbol = guard_symbol(version)) {
-              way.when.push_back({static_cast<std::uint32_t>(*symbol), version.lo, version.hi});
+              alternative.when.push_back(
+                  {static_cast<std::uint32_t>(*symbol), version.lo, version.hi});
             }
           }
-          task.ways.push_back(way);
-          shared_.step_count += way.calls.size();
+          task.alternatives.push_back(alternative);
+          shared_.step_count += alternative.calls.size();
         }
       }
       decision.step_count = shared_.step_count - decision.first_step;
@@ -93,7 +94,7 @@ class ProcessorTasks : public TaskWriter {
     options_.target->schedule(nest);
     set_numbers(call, nest);
     call.kernel = add_kernel(std::move(nest), "copy");
-    task.ways.push_back({"", {}, {std::move(call)}});
+    task.alternatives.push_back({"", {}, {std::move(call)}});
     derive_uses(list_, task);
     list_.tasks.push_back(std::move(task));
   }
@@ -146,7 +147,7 @@ class ProcessorTasks : public TaskWriter {
     return wanted;
   }
 
-  bool is_winograd(const NestSequence& sequence, const NestSequence::Part& part,
+  bool is_winograd(const NestSequence& sequence, const NestSequence::NestCall& part,
                    const std::vector<bool>& is_constant) const {
     if (!nests::find_contraction(part.nest)) return false;
     const std::vector<Candidate> candidates =
@@ -160,20 +161,21 @@ class ProcessorTasks : public TaskWriter {
     const bool in_pairs = !bf16_instructions(options_.target->facts()).empty();
     NestSequence fused = sequence;
     fused.parts.clear();
-    for (const NestSequence::Part& part : sequence.parts) {
+    for (const NestSequence::NestCall& part : sequence.parts) {
       if (is_winograd(sequence, part, is_constant)) {
         fused.parts.push_back(part);
         fused.parts.back().is_scheduled = true;  // Excludes it from fusion.
         continue;
       }
-      for (NestSequence::Part& made :
-           split_padding(fused, part, is_constant, in_pairs, options_.target->facts().bytes_kept()))
+      for (NestSequence::NestCall& made :
+           split_padding(fused, part, is_constant, in_pairs,
+                         options_.target->facts().llc_bytes_per_operand()))
         fused.parts.push_back(std::move(made));
     }
     const std::size_t count = fused.parts.size();
     tile_and_fuse(fused, fusion_prices(options_.target->facts()));
     if (fused.parts.size() == count) return;
-    for (NestSequence::Part& part : fused.parts) part.is_scheduled = false;
+    for (NestSequence::NestCall& part : fused.parts) part.is_scheduled = false;
     sequence = std::move(fused);
   }
 
@@ -186,7 +188,7 @@ class ProcessorTasks : public TaskWriter {
                      buffer.dims, "\n");
     }
     for (const bool is : is_constant) text += is ? 'c' : 'v';
-    for (const NestSequence::Part& part : sequence.parts) {
+    for (const NestSequence::NestCall& part : sequence.parts) {
       for (const std::size_t buffer : part.buffers) text += concat(" ", buffer);
       const std::string nest = to_string(part.nest);
       text.append(nest, nest.find('('));  // Everything after the name.
@@ -214,19 +216,19 @@ class ProcessorTasks : public TaskWriter {
   }
 
   void optimise(NestSequence& sequence, const std::vector<bool>& is_constant) const {
-    for (NestSequence::Part& part : sequence.parts) {
+    for (NestSequence::NestCall& part : sequence.parts) {
       nests::drop_casts_of_factors(part.nest);
-      nests::split_runs(part.nest, options_.target->facts().vector_bits / 32);
+      nests::strip_mine_quotients(part.nest, options_.target->facts().vector_bits / 32);
     }
-    split_sums(sequence);
+    split_reductions(sequence);
     // Winograd reads weights in their given layout.
-    for (NestSequence::Part& part : sequence.parts) {
+    for (NestSequence::NestCall& part : sequence.parts) {
       part.is_scheduled = is_winograd(sequence, part, is_constant);
     }
     const TargetFacts& facts = options_.target->facts();
     transpose_operands(sequence, is_constant, facts.line_bytes / 4,
                        !bf16_instructions(facts).empty());
-    for (NestSequence::Part& part : sequence.parts) part.is_scheduled = false;
+    for (NestSequence::NestCall& part : sequence.parts) part.is_scheduled = false;
     fuse_tiles(sequence, is_constant);
   }
 
@@ -267,10 +269,10 @@ class ProcessorTasks : public TaskWriter {
                                             std::vector<nests::WinogradWeights>& derived,
                                             const Footprint& footprint) {
     std::vector<const LoopNest*> nests;
-    for (const NestSequence::Part& part : sequence.parts) nests.push_back(&part.nest);
+    for (const NestSequence::NestCall& part : sequence.parts) nests.push_back(&part.nest);
     const std::vector<double> shares = work_shares(nests);
     std::vector<ChosenKernels> chosen;
-    for (const NestSequence::Part& part : sequence.parts) {
+    for (const NestSequence::NestCall& part : sequence.parts) {
       const KernelWork work{sequence, part, is_constant, options_.allow_winograd};
       std::vector<Candidate> candidates = options_.target->candidates(work);
       ChosenKernels& made = chosen.emplace_back();
@@ -314,7 +316,7 @@ class ProcessorTasks : public TaskWriter {
     std::size_t given = 0;
     for (const NestBuffer& buffer : kernel.part.nest.buffers) {
       argument_of.push_back(given);
-      given += buffer.storage != Storage::Scratch;
+      given += buffer.storage != StorageClass::Scratch;
     }
     for (const nests::Packing& packing : kernel.packings) {
       std::uint32_t& argument = arguments[argument_of[packing.buffer]];

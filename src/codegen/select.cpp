@@ -44,18 +44,18 @@ std::size_t viewed_operand(const Expr& view) {
 std::optional<Graph> without_groups_of_data(const Graph& graph, SharedKernels& shared) {
   TaskList nothing;
   GraphScope scope(graph, nothing);
-  const auto tell = [&](ValueId value) {
+  const auto bind = [&](ValueId value) {
     if (!value || !graph.value(value).type.is_tensor()) return;
     for (const Dim& dim : graph.value(value).type.tensor().dims) {
       if (const auto symbol = dim.symbol_name()) scope.alias(*symbol, Dim(0));
     }
   };
-  for (ValueId input : graph.inputs()) tell(input);
+  for (ValueId input : graph.inputs()) bind(input);
   std::vector<NodeId> groups;
   for (NodeId id : graph.nodes_in_order()) {
     if (is_fused_group(graph, id) && (!scope.knows_extents(id) || !shared.may_be_kernel(graph, id)))
       groups.push_back(id);
-    for (ValueId result : graph.node(id).results) tell(result);
+    for (ValueId result : graph.node(id).results) bind(result);
   }
   if (groups.empty()) return std::nullopt;
   Graph copy = graph;
@@ -93,7 +93,7 @@ class Selector {
     if (!options_.device) share_general_kernels(list_);
     for (auto& [buffer, is_lookup] : shared_.is_looked_up)
       list_.buffers[buffer].is_looked_up = is_lookup;
-    if (!options_.device) look_up_packed(list_, options_.target->facts());
+    if (!options_.device) use_packed_tables(list_, options_.target->facts());
   }
 
   // Selector of a body.
@@ -133,12 +133,13 @@ class Selector {
   struct Destination {
     std::optional<std::uint32_t> buffer;  // This buffer.
     // Otherwise a slot of its own, with a slice of this type.
-    std::optional<BodyRequest::Output::Window> window;
+    std::optional<BodyRequest::Output::Slice> window;
     bool is_taken = false;
   };
 
-  std::uint32_t add_buffer(const std::string& name, DType dtype, const Dims& dims, Life life) {
-    return scope_.add_buffer(name, dtype, dims, life);
+  std::uint32_t add_buffer(const std::string& name, DType dtype, const Dims& dims,
+                           Lifetime lifetime) {
+    return scope_.add_buffer(name, dtype, dims, lifetime);
   }
 
   void add_inputs() {
@@ -146,7 +147,7 @@ class Selector {
       const Value& input = graph_.value(graph_.inputs()[k]);
       TaskList::Buffer buffer;
       buffer.name = input.name;
-      buffer.life = Life::Input;
+      buffer.lifetime = Lifetime::Input;
       buffer.port = static_cast<std::uint32_t>(k);
       if (input.type.is_tensor()) {
         buffer.dtype = input.type.tensor().dtype;
@@ -155,7 +156,7 @@ class Selector {
       }
       const auto id = static_cast<std::uint32_t>(list_.buffers.size());
       list_.buffers.push_back(std::move(buffer));
-      scope_.tell(input.type, id);
+      scope_.bind(input.type, id);
       list_.inputs.push_back(id);
       buffers_[graph_.inputs()[k]] = id;
     }
@@ -174,7 +175,7 @@ class Selector {
     for (std::size_t axis = 0; axis < declared.tensor().rank(); ++axis) {
       const auto symbol = declared.tensor().dims[axis].symbol_name();
       const Dim& dim = given.tensor().dims[axis];
-      if (symbol && !scope_.has(*symbol) && around.is_told(dim))
+      if (symbol && !scope_.has(*symbol) && around.is_resolved(dim))
         scope_.alias(*symbol, around.in_list(dim));
     }
   }
@@ -200,13 +201,13 @@ class Selector {
     } else {
       buffer = scope_.add_value(value, true);
     }
-    scope_.tell(declared, buffer);
+    scope_.bind(declared, buffer);
     return buffer;
   }
 
   void add_checks(std::uint32_t begin, std::uint32_t end) {
     for (const Constraint& constraint : constraints_of(graph_)) {
-      if (!scope_.is_told(constraint.a) || !scope_.is_told(constraint.b)) continue;
+      if (!scope_.is_resolved(constraint.a) || !scope_.is_resolved(constraint.b)) continue;
       const Dim a = scope_.in_list(constraint.a), b = scope_.in_list(constraint.b);
       if (truth_of(constraint.kind, a, b) == Truth::Always) continue;
       list_.checks.push_back(
@@ -227,7 +228,7 @@ class Selector {
     }
     const Dims dims(constant.shape().begin(), constant.shape().end());
     const std::uint32_t buffer =
-        add_buffer(graph_.value(result).name, constant.dtype(), dims, Life::Constant);
+        add_buffer(graph_.value(result).name, constant.dtype(), dims, Lifetime::Constant);
     list_.constants.emplace(buffer, constant);
     buffers_[result] = buffer;
     if (is_dense) shared_.constants.emplace(key, buffer);
@@ -270,7 +271,7 @@ class Selector {
     for (ValueId operand : graph_.node(id).operands) {
       const auto buffer = operand ? buffers_.find(operand) : buffers_.end();
       const bool is_constant =
-          buffer != buffers_.end() && list_.buffers[buffer->second].life == Life::Constant;
+          buffer != buffers_.end() && list_.buffers[buffer->second].lifetime == Lifetime::Constant;
       signature += !is_constant ? 'v' : has_small_weights(buffer->second) ? 's' : 'c';
     }
     if (const auto known = prepared_.find(signature); known != prepared_.end())
@@ -320,10 +321,10 @@ class Selector {
 
   // Marks int8 weights whose pairwise products fit 16 bits; kernels rely on it (VPMADDUBSW).
   void note_small_weights(const Node& node, NestSequence& sequence) {
-    for (NestSequence::Part& part : sequence.parts) {
+    for (NestSequence::NestCall& part : sequence.parts) {
       std::size_t given = 0;
       for (NestBuffer& buffer : part.nest.buffers) {
-        if (buffer.storage == Storage::Scratch) continue;
+        if (buffer.storage == StorageClass::Scratch) continue;
         const NestSequence::Buffer& from = sequence.buffers[part.buffers[given++]];
         if (from.role != NestSequence::BufferRole::Operand) continue;
         if (has_small_weights(buffers_.at(node.operands.at(from.index))))
@@ -355,16 +356,16 @@ class Selector {
       if (fits) {
         if (!target.buffer)
           target.buffer =
-              add_buffer(graph_.value(result).name, buffer.dtype, buffer.dims, Life::Sized);
+              add_buffer(graph_.value(result).name, buffer.dtype, buffer.dims, Lifetime::Sized);
         target.is_taken = true;
         return *target.buffer;
       }
     }
     const std::uint32_t made =
-        add_buffer(graph_.value(result).name, buffer.dtype, buffer.dims, Life::Value);
+        add_buffer(graph_.value(result).name, buffer.dtype, buffer.dims, Lifetime::Value);
     const auto output = scope_.ports.find(result);
-    if (output != scope_.ports.end() && list_.buffers[made].life == Life::Value) {
-      list_.buffers[made].life = Life::Output;
+    if (output != scope_.ports.end() && list_.buffers[made].lifetime == Lifetime::Value) {
+      list_.buffers[made].lifetime = Lifetime::Output;
       list_.buffers[made].port = output->second;
     }
     return made;
@@ -391,36 +392,36 @@ class Selector {
     return numbers;
   }
 
-  bool is_kernels_alone() const {
+  bool is_kernel_only() const {
     return std::ranges::none_of(list_.tasks, [](const TaskList::Task& task) {
       return task.host || task.branch || task.loop;
     });
   }
 
   void add_outputs() {
-    const bool is_mixed = !is_kernels_alone();
+    const bool is_mixed = !is_kernel_only();
     std::vector<bool> is_taken(list_.buffers.size(), false);
     for (std::size_t k = 0; k < graph_.outputs().size(); ++k) {
       const ValueId value = graph_.outputs()[k];
       const std::uint32_t made = buffers_.at(value);
       const TaskList::Buffer buffer = list_.buffers[made];
-      if (buffer.life == Life::Output && buffer.port == k && made < is_taken.size() &&
+      if (buffer.lifetime == Lifetime::Output && buffer.port == k && made < is_taken.size() &&
           !is_taken[made]) {
         is_taken[made] = true;
         list_.outputs.push_back(made);
         continue;
       }
       // Programs with host operators return existing values directly.
-      const Life life = list_.buffers[root_of(list_, made)].life;
+      const Lifetime lifetime = list_.buffers[root_of(list_, made)].lifetime;
       const bool is_opaque = buffer.opaque || !nests::is_compilable(buffer.dtype);
-      if (is_opaque || (is_mixed && life != Life::Value && life != Life::Output)) {
+      if (is_opaque || (is_mixed && lifetime != Lifetime::Value && lifetime != Lifetime::Output)) {
         list_.outputs.push_back(scope_.named_whole(value));
         continue;
       }
       // Inputs, constants, views and repeated outputs are copied for the caller.
       const TensorType& type = graph_.value(value).type.tensor();
       const std::uint32_t copy =
-          add_buffer(graph_.value(value).name, type.dtype, type.dims, Life::Output);
+          add_buffer(graph_.value(value).name, type.dtype, type.dims, Lifetime::Output);
       list_.buffers[copy].port = static_cast<std::uint32_t>(k);
       list_.outputs.push_back(copy);
       NestSequence sequence =

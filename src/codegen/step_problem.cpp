@@ -28,9 +28,9 @@ std::optional<std::uint64_t> known_bytes(const TaskList::Buffer& buffer) {
          static_cast<std::uint64_t>(info(buffer.dtype).storage_bytes);
 }
 
-class Describer {
+class ProblemBuilder {
  public:
-  Describer(const TaskList& tasks, const TargetFacts& facts, int threads)
+  ProblemBuilder(const TaskList& tasks, const TargetFacts& facts, int threads)
       : tasks_(tasks),
         facts_(facts),
         reached_units_(kReached * std::max(1, threads)),
@@ -39,13 +39,14 @@ class Describer {
   std::optional<StepProblem> run() {
     made_.problem.name = tasks_.name;
     for (const TaskList::Buffer& buffer : tasks_.buffers) {
-      if (buffer.opaque || buffer.life == Life::Sized || !known_bytes(buffer)) return std::nullopt;
-      if (buffer.life == Life::Value || buffer.view_of) continue;
+      if (buffer.opaque || buffer.lifetime == Lifetime::Sized || !known_bytes(buffer))
+        return std::nullopt;
+      if (buffer.lifetime == Lifetime::Value || buffer.view_of) continue;
       made_.problem.fixed_bytes += rounded(*known_bytes(buffer), kArenaAlignment);
     }
     for (const TaskList::Task& task : tasks_.tasks) {
       using Kind = TaskList::Task::Kind;  // Copies are kernels, too.
-      if ((task.kind != Kind::Compute && task.kind != Kind::Copy) || task.ways.size() != 1)
+      if ((task.kind != Kind::Compute && task.kind != Kind::Copy) || task.alternatives.size() != 1)
         return std::nullopt;
       if (!add_task(task)) return std::nullopt;
     }
@@ -70,9 +71,9 @@ class Describer {
     }
     std::size_t argument = 0;
     for (const nests::NestBuffer& buffer : tasks_.kernels[call.kernel].nest.buffers) {
-      if (buffer.storage == nests::Storage::Scratch) continue;
+      if (buffer.storage == nests::StorageClass::Scratch) continue;
       const std::uint32_t id = call.buffers[argument++];
-      (buffer.storage == nests::Storage::Result ? uses.writes : uses.reads).insert(id);
+      (buffer.storage == nests::StorageClass::Result ? uses.writes : uses.reads).insert(id);
     }
     return uses;
   }
@@ -94,7 +95,7 @@ class Describer {
   // One item per call, so that intermediate values of a task have short lifetimes. Calls that write
   // the same buffer, such as a fill followed by an update, form one item.
   bool add_task(const TaskList::Task& task) {
-    const std::vector<TaskList::Call>& calls = task.ways.front().calls;
+    const std::vector<TaskList::Call>& calls = task.alternatives.front().calls;
     std::vector<Uses> uses;
     for (const TaskList::Call& call : calls) uses.push_back(uses_of(task, call));
     for (std::size_t begin = 0; begin < calls.size();) {
@@ -141,7 +142,7 @@ class Describer {
       made_.buffers.push_back(id);
       item.makes.push_back(value_of_[id]);
       const TaskList::Buffer& buffer = tasks_.buffers[id];
-      const bool is_output = buffer.life != Life::Value;
+      const bool is_output = buffer.lifetime != Lifetime::Value;
       const std::uint64_t bytes = is_output ? 0 : rounded(*known_bytes(buffer), kArenaAlignment);
       made_.problem.values.push_back(
           {buffer.name.empty() ? task.value : buffer.name, bytes, is_output, !is_output});
@@ -149,12 +150,12 @@ class Describer {
     for (const auto& [result, operand] : task.may_share) {
       if (calls.size() > 1 || !writes.contains(result) || !reads.contains(operand)) continue;
       const std::uint32_t to = value_of_[result], from = value_of_[operand];
-      if (from == kNoValue || tasks_.buffers[result].life != Life::Value ||
-          tasks_.buffers[operand].life != Life::Value)
+      if (from == kNoValue || tasks_.buffers[result].lifetime != Lifetime::Value ||
+          tasks_.buffers[operand].lifetime != Lifetime::Value)
         continue;
       item.may_share.emplace_back(to, from);
     }
-    item.ways.push_back({seconds, 0});
+    item.alternatives.push_back({seconds, 0});
     made_.steps.push_back(std::move(steps));
     made_.problem.items.push_back(std::move(item));
     return true;
@@ -200,10 +201,11 @@ class Carrier {
   // Creates one buffer per instance of a value. The first instance keeps the program's buffer.
   void place_instances() {
     std::vector<char> is_there(from_.buffers.size(), 0);
-    for (const memory::Storage& storage : plan_.storages) {
+    for (const memory::ArenaBlock& storage : plan_.blocks) {
       for (const memory::Instance& instance : storage.instances) {
         const std::uint32_t id = described_.buffers[instance.value];
-        if (from_.buffers[id].place != Program::Place::Arena) {  // Outputs stay in their buffers.
+        if (from_.buffers[id].place !=
+            Program::BufferKind::Arena) {  // Outputs stay in their buffers.
           instances_[{instance.value, instance.made_at}] = id;
           continue;
         }
@@ -291,7 +293,7 @@ class Carrier {
     }
     for (std::size_t k = 0; k < program_.buffers.size(); ++k) {
       Program::Buffer& buffer = program_.buffers[k];
-      if (buffer.place != Program::Place::Arena) continue;
+      if (buffer.place != Program::BufferKind::Arena) continue;
       buffer.last_step = last[k];
       buffer.first_step = std::min(first[k], last[k]);
       if (first[k] == kNoValue) buffer.dims = {0}, buffer.offset = 0;
@@ -314,11 +316,11 @@ class Carrier {
 
 std::optional<StepProblem> step_problem(const TaskList& tasks, const TargetFacts& facts,
                                         int threads) {
-  return Describer(tasks, facts, threads).run();
+  return ProblemBuilder(tasks, facts, threads).run();
 }
 
-Program carried_out(const Program& program, const StepProblem& described, const memory::Plan& plan,
-                    std::vector<std::uint32_t>* step_items) {
+Program apply_plan(const Program& program, const StepProblem& described, const memory::Plan& plan,
+                   std::vector<std::uint32_t>* step_items) {
   return Carrier(program, described, plan).run(step_items);
 }
 

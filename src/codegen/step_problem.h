@@ -29,7 +29,7 @@ std::optional<StepProblem> step_problem(const TaskList& tasks, const TargetFacts
 /// Applies a memory plan to a program: reorders steps, repeats recomputed ones, places every
 /// instance of a value, and adds transfers for offloaded values. Kernels and code are unchanged, so
 /// results are bit-identical. `step_items`, if given, receives the item number of each step.
-Program carried_out(const Program& program, const StepProblem& described, const memory::Plan& plan,
-                    std::vector<std::uint32_t>* step_items = nullptr);
+Program apply_plan(const Program& program, const StepProblem& described, const memory::Plan& plan,
+                   std::vector<std::uint32_t>* step_items = nullptr);
 
 }  // namespace tenon::codegen

@@ -18,7 +18,8 @@ constexpr std::size_t kMostTasks = 2'000;
 
 std::optional<std::uint64_t> bytes_of(const TaskList::Buffer& buffer) {
   const Dim count = product(buffer.dims);
-  if (buffer.opaque || buffer.life == Life::Sized || !count.is_constant()) return std::nullopt;
+  if (buffer.opaque || buffer.lifetime == Lifetime::Sized || !count.is_constant())
+    return std::nullopt;
   const std::uint64_t bytes = static_cast<std::uint64_t>(count.constant()) *
                               static_cast<std::uint64_t>(info(buffer.dtype).storage_bytes);
   return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
@@ -47,7 +48,7 @@ std::optional<memory::Problem> problem_of(const TaskList& tasks) {
       if (value_of[root] != kNone || !bytes) return std::nullopt;
       value_of[root] = static_cast<std::uint32_t>(problem.values.size());
       item.makes.push_back(value_of[root]);
-      const bool is_output = buffer.life != Life::Value;  // Outside the arena.
+      const bool is_output = buffer.lifetime != Lifetime::Value;  // Outside the arena.
       problem.values.push_back({buffer.name, is_output ? 0 : *bytes, is_output, false});
     }
     for (const auto& [result, operand] : task.may_share) {
@@ -56,7 +57,7 @@ std::optional<memory::Problem> problem_of(const TaskList& tasks) {
       if (to != kNone && from != kNone && problem.values[to].bytes == problem.values[from].bytes)
         item.may_share.emplace_back(to, from);
     }
-    item.ways.emplace_back();
+    item.alternatives.emplace_back();
     problem.items.push_back(std::move(item));
   }
   return problem;
@@ -78,15 +79,16 @@ void keep_readers_first(const TaskList& tasks, std::span<const StatePorts> state
     }
     for (std::size_t k = 0; maker && k < *maker; ++k) {
       if (!touches(tasks.tasks[k].reads, input)) continue;
-      memory::put_before(problem, static_cast<std::uint32_t>(k),
-                         static_cast<std::uint32_t>(*maker));
+      memory::add_order_constraint(problem, static_cast<std::uint32_t>(k),
+                                   static_cast<std::uint32_t>(*maker));
     }
   }
 }
 
 std::size_t step_count(const TaskList::Task& task) {
   std::size_t count = 0;
-  for (const TaskList::Way& way : task.ways) count += way.calls.size();
+  for (const TaskList::Alternative& alternative : task.alternatives)
+    count += alternative.calls.size();
   return count;
 }
 
@@ -103,7 +105,7 @@ void order_tasks(TaskList& tasks, std::span<const StatePorts> states,
                  std::vector<Decision>* decisions) {
   if (tasks.tasks.size() > kMostTasks || tasks.tasks.size() < 3) return;
   const bool has_bodies = std::ranges::any_of(
-      tasks.checks, [](const TaskList::Check& check) { return check.end != kNoBuffer; });
+      tasks.checks, [](const TaskList::ConstraintCheck& check) { return check.end != kNoBuffer; });
   std::optional<memory::Problem> problem = has_bodies ? std::nullopt : problem_of(tasks);
   if (!problem) return;
   keep_readers_first(tasks, states, *problem);

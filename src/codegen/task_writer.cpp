@@ -74,9 +74,10 @@ std::vector<bool> TaskWriter::constants_among(const Node& node,
                                               const NestSequence& sequence) const {
   std::vector<bool> is_constant;
   for (const NestSequence::Buffer& buffer : sequence.buffers) {
-    is_constant.push_back(buffer.role == NestSequence::BufferRole::Operand &&
-                          list_.buffers[scope_.buffers.at(node.operands.at(buffer.index))].life ==
-                              Life::Constant);
+    is_constant.push_back(
+        buffer.role == NestSequence::BufferRole::Operand &&
+        list_.buffers[scope_.buffers.at(node.operands.at(buffer.index))].lifetime ==
+            Lifetime::Constant);
   }
   return is_constant;
 }
@@ -100,7 +101,7 @@ std::vector<std::uint32_t> TaskWriter::buffer_ids(
       }
       case NestSequence::BufferRole::Temporary:
         // Unused if the temporary is scratch of a nest.
-        ids.push_back(scope_.add_buffer("", buffer.dtype, buffer.dims, Life::Value));
+        ids.push_back(scope_.add_buffer("", buffer.dtype, buffer.dims, Lifetime::Value));
         break;
     }
   }
@@ -116,7 +117,7 @@ std::uint32_t TaskWriter::form_of(std::uint32_t source, const How& how, DType dt
       shared_.forms.try_emplace({source, text}, static_cast<std::uint32_t>(list_.buffers.size()));
   if (!is_new) return known->second;
   const std::uint32_t made =
-      scope_.add_buffer(list_.buffers[source].name, dtype, dims, Life::Constant);
+      scope_.add_buffer(list_.buffers[source].name, dtype, dims, Lifetime::Constant);
   list_.buffers[made].form = TaskList::Form{source, text, how};
   return made;
 }
@@ -163,7 +164,8 @@ void TaskWriter::note_lookups(const TaskList::Call& call) {
     const LoopNest& nest = list_.kernels[call.kernel].nest;
     const std::vector<bool> is_looked_up = looked_up(nest);
     for (std::size_t k = 0; k < nest.buffers.size(); ++k) {
-      if (nest.buffers[k].storage != Storage::Scratch) known->second.push_back(is_looked_up[k]);
+      if (nest.buffers[k].storage != StorageClass::Scratch)
+        known->second.push_back(is_looked_up[k]);
     }
   }
   for (std::size_t k = 0; k < call.buffers.size(); ++k) note_use(call.buffers[k], known->second[k]);
@@ -173,14 +175,14 @@ void TaskWriter::note_lookups(const LoopNest& nest, const std::vector<std::uint3
   const std::vector<bool> is_looked_up = looked_up(nest);
   std::size_t given = 0;
   for (std::size_t k = 0; k < nest.buffers.size(); ++k) {
-    if (nest.buffers[k].storage == Storage::Scratch) continue;
+    if (nest.buffers[k].storage == StorageClass::Scratch) continue;
     note_use(arguments[given++], is_looked_up[k]);
   }
 }
 
 void TaskWriter::note_use(std::uint32_t buffer, bool is_lookup) {
   bool& all = shared_.is_looked_up.try_emplace(buffer, true).first->second;
-  all = all && is_lookup && list_.buffers[buffer].life == Life::Constant;
+  all = all && is_lookup && list_.buffers[buffer].lifetime == Lifetime::Constant;
 }
 
 std::optional<std::size_t> TaskWriter::guard_symbol(const Version& version) {
@@ -188,12 +190,13 @@ std::optional<std::size_t> TaskWriter::guard_symbol(const Version& version) {
   return name ? symbol_number(list_, *name) : std::nullopt;
 }
 
-std::uint32_t TaskWriter::add_kernel(LoopNest nest, const std::string& name, std::string_view way) {
+std::uint32_t TaskWriter::add_kernel(LoopNest nest, const std::string& name,
+                                     std::string_view alternative) {
   nest.name.clear();
   // Scratch sizes use the list's symbols, which may differ between equal nests.
   const Dim scratch = scope_.in_list(scratch_bytes(nest));
   const std::string text =
-      concat(to_string(nest), scratch.is_constant() ? "" : to_string(scratch), way);
+      concat(to_string(nest), scratch.is_constant() ? "" : to_string(scratch), alternative);
   const auto [found, is_new] = shared_.kernels.try_emplace(text, list_.kernels.size());
   if (is_new) {
     nest.name = concat("k", list_.kernels.size());

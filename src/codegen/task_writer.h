@@ -92,7 +92,8 @@ class TaskWriter {
   /// Records an access to the buffer: at data-dependent positions, or at all of them.
   void note_use(std::uint32_t buffer, bool is_lookup);
   /// Nests with equal text are one kernel, unless they use different alternatives.
-  std::uint32_t add_kernel(LoopNest nest, const std::string& name, std::string_view way = "");
+  std::uint32_t add_kernel(LoopNest nest, const std::string& name,
+                           std::string_view alternative = "");
   /// Returns the list's symbol that guards a version, if any.
   std::optional<std::size_t> guard_symbol(const Version& version);
 

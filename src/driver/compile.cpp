@@ -5,7 +5,7 @@
 #include "codegen/cpu/cpu_target.h"
 #include "driver/inputs.h"
 #include "driver/pipeline.h"
-#include "driver/tuning/device_ways.h"
+#include "driver/tuning/device_tuning.h"
 #include "driver/tuning/preferred.h"
 #include "driver/weights.h"
 #include "runtime/processors.h"
@@ -23,29 +23,30 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::string_view kEstimates = "going on without it: estimates decide";
 
-void tell(const CompileRequest& request, const std::string& text) {
+void note(const CompileRequest& request, const std::string& text) {
   if (request.on_notice) request.on_notice(text);
 }
 std::string warning_text(const Error& error, std::string_view what) {
   return concat("warning: ", error.what(), "\n  ", what);
 }
 void warn(const CompileRequest& request, const Error& error, std::string_view what) {
-  tell(request, warning_text(error, what));
+  note(request, warning_text(error, what));
 }
 
-auto fallback_warning(std::function<void(const std::string&)> tell) {
-  return [tell = std::move(tell)](const InternalError& error, std::string_view alternative) {
-    tell(concat("warning: ", report(error), "\n  ", alternative));
+auto fallback_warning(std::function<void(const std::string&)> note) {
+  return [note = std::move(note)](const InternalError& error, std::string_view alternative) {
+    note(concat("warning: ", report(error), "\n  ", alternative));
   };
 }
 
 codegen::CompileOptions options_of(const CompileRequest& request, const Graph& graph) {
-  const std::optional<codegen::cuda::Target> device = codegen::cuda::parse_target(request.cpu);
-  codegen::CompileOptions options = cpu_options(device ? "native" : request.cpu);
+  const std::optional<codegen::cuda::CudaTarget> device =
+      codegen::cuda::parse_target(request.target);
+  codegen::CompileOptions options = cpu_options(device ? "native" : request.target);
   options.device = device;
   if (options.device) {
     options.device->allows_tf32 = request.precision == "tf32";
-    options.device->multiplies_bytes = request.precision == "int8";
+    options.device->has_int8_multiply_add = request.precision == "int8";
   }
   if (options.on_fallback && request.on_notice)
     options.on_fallback = fallback_warning(request.on_notice);
@@ -88,8 +89,8 @@ std::shared_ptr<TuningCache> cache_for(const CompileRequest& request) {
 
 // Applies tuned library algorithms. They are timed on the device of this machine; without that
 // device the libraries choose by their own heuristics.
-void take_tuned_ways(Program& program, TuningCache& cache, const CompileRequest& request,
-                     bool times) {
+void take_tuned_candidates(Program& program, TuningCache& cache, const CompileRequest& request,
+                           bool times) {
   const auto begin = Clock::now();
   try {
     const TuneReport report = tune_on_device(cache, program, times);
@@ -144,7 +145,7 @@ auto with_choices(Graph graph, const CompileRequest& request, const Use& use) {
   if (request.is_untuned && request.tune_seconds) {
     throw Error("--tune and --untuned ask for opposite things", ErrorKind::Usage);
   }
-  PipelineOptions passes = pipeline_for(request.cpu, request.precision);
+  PipelineOptions passes = pipeline_for(request.target, request.precision);
   passes.pass_options.states = request.states;
   if (const auto first = options_of(request, graph); !first.device)
     passes.pass_options.target = first.target->facts();
@@ -187,7 +188,7 @@ codegen::CompileOptions known_options(const Graph& graph, const CompileRequest& 
 std::optional<TuningCache> open_tuning_cache(bool writes, const CompileRequest& request) {
   const std::optional<std::string> path = tuning_cache_path();
   if (!path) {
-    tell(request, "note: no home folder, so no tuning cache; XDG_CACHE_HOME says where it may be");
+    note(request, "note: no home folder, so no tuning cache; XDG_CACHE_HOME says where it may be");
     if (!writes) return std::nullopt;
     return TuningCache();
   }
@@ -215,20 +216,20 @@ Program compile_model(Graph graph, const CompileRequest& request) {
                           const std::shared_ptr<TuningCache>& cache, bool times) {
                         Program program = codegen::compile(made, options);
                         if (options.device && cache)
-                          take_tuned_ways(program, *cache, request, times);
+                          take_tuned_candidates(program, *cache, request, times);
                         return program;
                       });
 }
 
 Program compile_graph(Graph graph, const std::string& target, bool allow_winograd) {
   CompileRequest request;
-  request.cpu = target;
+  request.target = target;
   request.allow_winograd = allow_winograd;
   request.is_untuned = true;
   return compile_model(std::move(graph), request);
 }
 
-std::string print_model(Graph graph, const CompileRequest& request, codegen::Stage stage) {
+std::string print_model(Graph graph, const CompileRequest& request, codegen::CompileStage stage) {
   return with_choices(
       std::move(graph), request,
       [stage](const Graph& made, const codegen::CompileOptions& options, const auto&, bool) {
@@ -250,7 +251,7 @@ TuneReport tune_kernels(const Graph& graph, const CompileRequest& request) {
   // Operations that only libraries compute.
   options.choose = tuned_choice(*cache, tuning_place(options, request.threads));
   Program program = codegen::compile(graph, options);
-  take_tuned_ways(program, *cache, request, true);
+  take_tuned_candidates(program, *cache, request, true);
   return report;
 }
 

@@ -24,7 +24,7 @@ struct CompileRecord {
 /// Options of a compilation, for the command line, tests and bindings.
 struct CompileRequest {
   /// one of `cpu_names()`, or a device: "cuda:sm_90a"
-  std::string cpu = "native";
+  std::string target = "native";
   /// "f16", "bf16"; on a device also "tf32", "int8"
   std::string precision = "";
   bool allow_winograd = true;
@@ -72,7 +72,7 @@ Program compile_model(Graph graph, const CompileRequest& request);
 Program compile_graph(Graph graph, const std::string& target = "native",
                       bool allow_winograd = true);
 /// Returns the text of an intermediate representation of the compilation.
-std::string print_model(Graph graph, const CompileRequest& request, codegen::Stage stage);
+std::string print_model(Graph graph, const CompileRequest& request, codegen::CompileStage stage);
 /// Returns the choice for each kernel.
 std::vector<codegen::Decision> decide_kernels(Graph graph, const CompileRequest& request);
 /// Returns options for a graph after its passes, with the choices of the preferences and the cache.
@@ -87,6 +87,6 @@ std::optional<TuningCache> open_tuning_cache(bool writes, const CompileRequest& 
 /// Returns options for graphs after their passes: the cost model's choice on a processor. If the
 /// nests of a candidate are unsound, the next candidate takes its place with a warning on the
 /// standard error stream; with TENON_STRICT in the environment (tests), the error is thrown.
-codegen::CompileOptions cpu_options(const std::string& cpu = "native");
+codegen::CompileOptions cpu_options(const std::string& target = "native");
 
 }  // namespace tenon

@@ -38,7 +38,7 @@ std::vector<std::string> names_of(const Program& program,
 }
 
 CompiledModel::CompiledModel(Program program, int thread_count) : totals_(totals_of(program)) {
-  if (!program.is_kernels_alone()) {
+  if (!program.is_kernel_only()) {
     host_model_ = std::make_shared<const HostExecutable>(std::move(program));
     host_.emplace(host_model_, thread_count);
   } else {
@@ -141,8 +141,8 @@ void CompiledModel::place_outputs() {
   }
 }
 
-void CompiledModel::before_bodies(std::function<void()> call) {
-  if (host_) host_->before_bodies(std::move(call));
+void CompiledModel::set_body_callback(std::function<void()> call) {
+  if (host_) host_->set_body_callback(std::move(call));
 }
 
 void CompiledModel::run_prepared() {
@@ -176,14 +176,14 @@ void CompiledModel::run_watched(RunEvents& events) {
   }
 }
 
-void CompiledModel::run_looking(const HostContext::Looks& looks) {
+void CompiledModel::run_observed(const HostContext::Observers& observers) {
   if (context_) {
     context_->run(sources_, targets_, [&](std::size_t step) {
-      if (looks.behind_step) looks.behind_step(context_->runner(), step);
+      if (observers.after_step) observers.after_step(context_->runner(), step);
     });
   } else {
     made_.clear();
-    made_ = host_->run(given_, looks);
+    made_ = host_->run(given_, observers);
   }
 }
 

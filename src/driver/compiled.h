@@ -48,13 +48,13 @@ class CompiledModel {
   void run_prepared(std::vector<double>& seconds);
   /// Sets a callback before each run of a body, such as a loop iteration; an exception from it ends
   /// the run.
-  void before_bodies(std::function<void()> call);
+  void set_body_callback(std::function<void()> call);
   /// Runs, and reports the events of every step.
   void run_watched(RunEvents& events);
   /// Makes watched runs of a kernel-only program time only one step in `stride`.
   void sample(std::uint32_t stride, std::uint32_t phase) { watch_.sample(stride, phase); }
   /// Runs with observers of each step's results.
-  void run_looking(const HostContext::Looks& looks);
+  void run_observed(const HostContext::Observers& observers);
   /// Runs repeatedly and returns the time of each step: kernels first, then host operators and
   /// control flow.
   std::vector<StepTime> timed_steps(int run_count);
@@ -66,8 +66,8 @@ class CompiledModel {
     return {model_, thread_count(), inputs_, contexts};
   }
   /// On a device: times the library algorithms for these steps and keeps the fastest.
-  std::vector<TimedWays> time_ways(const std::vector<bool>& steps) {
-    return context_->time_ways(steps);
+  std::vector<TimedCandidates> time_candidates(const std::vector<bool>& steps) {
+    return context_->time_candidates(steps);
   }
   /// On a device: returns the seconds of these steps on the prepared inputs.
   double time_steps(std::size_t first, std::size_t count) {

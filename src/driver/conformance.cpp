@@ -33,7 +33,7 @@ std::string run_case(const ConformanceCase& test, const ConformanceOptions& sett
   std::optional<CompiledModel> compiled;
   if (settings.is_compiled) {
     compiled.emplace(compile_graph(graph, settings.target), 1);
-    result.is_kernels_alone = compiled->totals().operator_steps == 0;
+    result.is_kernel_only = compiled->totals().operator_steps == 0;
   }
   int sets = 0;
   for (int set = 0;; ++set) {
@@ -45,7 +45,7 @@ std::string run_case(const ConformanceCase& test, const ConformanceOptions& sett
       const fs::path file = data / concat("input_", k, ".pb");
       inputs.push_back(onnx::read_datum_file(file.string(), graph.value(graph.inputs()[k]).type));
     }
-    reference::Options options;
+    reference::EvaluateOptions options;
     options.thread_count = 1;  // the cases already run in parallel
     const RunSymbolic run = [&](const std::vector<Datum>& given) {
       return compiled ? compiled->run(given) : reference::evaluate(graph, given, options);

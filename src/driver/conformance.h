@@ -24,7 +24,7 @@ struct ConformanceResult {
   std::string reason;
   double elapsed_ms = 0;
   /// compiled to a kernel-only program
-  bool is_kernels_alone = false;
+  bool is_kernel_only = false;
   VariedRuns varied = {};
 };
 

@@ -30,7 +30,7 @@ Tensor filled(DType dtype, const Shape& shape) {
 // Returns the shortest of several runs on the device, in seconds.
 double time_of(const std::string& text, const std::string& precision, const Tensor& input) {
   CompileRequest request;
-  request.cpu = "cuda";
+  request.target = "cuda";
   request.precision = precision;
   CompiledModel model(compile_model(parse_graph(text, all_ops()), request), 1);
   model.prepare({Datum(input)});

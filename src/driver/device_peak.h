@@ -19,9 +19,9 @@ DevicePeak measure_device_peak();
 MachinePeak measure_device_peak_for(const Program& program);
 
 /// Returns the bandwidth between this machine's GPU and pinned host memory in the slower direction,
-/// in bytes per second: cached for this kind of GPU, or measured now and cached. `anew` measures in
-/// any case. Throws Error (Device) without a GPU.
-double known_link_bytes_per_s(bool anew = false);
+/// in bytes per second: cached for this kind of GPU, or measured now and cached. `measures_again`
+/// measures in any case. Throws Error (Device) without a GPU.
+double cached_link_bytes_per_s(bool measures_again = false);
 
 /// Returns the roofline lower bound of a step's time in seconds: of arithmetic or memory traffic.
 double least_seconds(const MachinePeak& peak, double flops, double bytes);

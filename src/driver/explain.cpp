@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "driver/node_alone.h"
+#include "driver/extract_node.h"
 #include "ops/fused_groups.h"
 
 #include <algorithm>
@@ -18,14 +18,14 @@ std::string first_name(const Graph& graph, NodeId id) {
 }
 
 // Location of a value: in the graph itself, in a body of one of its nodes, or not found.
-struct Whereabouts {
+struct ValueLocation {
   const Graph* graph = nullptr;
   NodeId node;    // producer of the value; invalid for an input
   NodeId holder;  // node of the outermost graph whose body contains it
   bool is_found() const { return graph != nullptr; }
 };
 
-bool find_in(const Graph& graph, const std::string& name, Whereabouts& place) {
+bool find_in(const Graph& graph, const std::string& name, ValueLocation& place) {
   if (const ValueId value = graph.find(name)) {
     place.graph = &graph;
     place.node = graph.value(value).producer;
@@ -41,8 +41,8 @@ bool find_in(const Graph& graph, const std::string& name, Whereabouts& place) {
   return false;
 }
 
-Whereabouts place_of(const Graph& graph, const std::string& name) {
-  Whereabouts place;
+ValueLocation place_of(const Graph& graph, const std::string& name) {
+  ValueLocation place;
   find_in(graph, name, place);
   return place;
 }
@@ -74,7 +74,7 @@ void collect_names(const Graph& graph, std::vector<std::string>& names) {
 
 // Returns the first result of the named node; empty if not found.
 std::string resolve(const Graph& graph, const std::string& name) {
-  const Whereabouts place = place_of(graph, name);
+  const ValueLocation place = place_of(graph, name);
   if (place.is_found()) return place.node ? first_name(*place.graph, place.node) : name;
   for (NodeId id : graph.nodes_in_order()) {
     if (graph.node(id).name == name) return first_name(graph, id);
@@ -86,11 +86,11 @@ std::string resolve(const Graph& graph, const std::string& name) {
   return "";
 }
 
-std::string op_at(const Whereabouts& place) {
+std::string op_at(const ValueLocation& place) {
   return place.node ? std::string(place.graph->op_name(place.node)) : "input";
 }
 
-std::string described(const Graph& graph, const Whereabouts& place) {
+std::string described(const Graph& graph, const ValueLocation& place) {
   if (!place.is_found()) return "gone";
   if (!place.holder) return op_at(place);
   return concat(op_at(place), " in ", graph.op_name(place.holder), " '",
@@ -102,15 +102,15 @@ std::vector<Explanation::Kernel> kernels_of(const Graph& graph, NodeId node,
                                             const codegen::CompileOptions& compile) {
   if (graph.constant_of(graph.node(node).results.front()) != nullptr) return {};
   std::vector<Explanation::Kernel> kernels;
-  for (const codegen::Decision& decision : codegen::decide(node_alone(graph, node), compile)) {
-    kernels.push_back(in_words(decision));
+  for (const codegen::Decision& decision : codegen::decide(extract_node(graph, node), compile)) {
+    kernels.push_back(describe_decision(decision));
   }
   return kernels;
 }
 
 }  // namespace
 
-Explanation::Kernel in_words(const codegen::Decision& decision) {
+Explanation::Kernel describe_decision(const codegen::Decision& decision) {
   const auto& candidates = decision.candidates;
   const std::vector<codegen::Version>& versions = decision.selection.versions;
   const auto version_of = [&](std::size_t k) {
@@ -153,7 +153,7 @@ Explanation explain(Graph graph, const std::string& name, PipelineOptions option
   result.name = resolve(graph, name);
   std::string was = "not created yet";
   if (!result.name.empty()) {
-    const Whereabouts place = place_of(graph, result.name);
+    const ValueLocation place = place_of(graph, result.name);
     result.op = op_at(place);
     result.type = to_string(place.graph->value(place.graph->find(result.name)).type);
     was = described(graph, place);
@@ -170,7 +170,7 @@ Explanation explain(Graph graph, const std::string& name, PipelineOptions option
   options.on_pass = [&](const PassReport& report, const Graph& after) {
     const std::vector<Remarks::Entry>& entries = remarks.about(value);
     for (; said < entries.size(); ++said) result.steps.push_back({report.pass, entries[said].text});
-    Whereabouts place = place_of(after, value);
+    ValueLocation place = place_of(after, value);
     is_ever_found |= place.is_found();
     if (const std::string renamed = place.is_found() ? "" : result_of(after, result.name);
         !renamed.empty()) {
@@ -189,7 +189,7 @@ Explanation explain(Graph graph, const std::string& name, PipelineOptions option
   };
   graph = run_pipeline(std::move(graph), options);
 
-  const Whereabouts place = place_of(graph, value);
+  const ValueLocation place = place_of(graph, value);
   if (!is_ever_found && result.steps.empty()) {
     throw Error(concat("the model has no node or value '", name, "'"), ErrorKind::Usage)
         .hint(suggest_name(name, known));

@@ -46,6 +46,6 @@ Explanation explain(Graph graph, const std::string& name, PipelineOptions option
                     const codegen::CompileOptions& compile = cpu_options());
 
 /// Returns a decision's candidates in that order, in words.
-Explanation::Kernel in_words(const codegen::Decision& decision);
+Explanation::Kernel describe_decision(const codegen::Decision& decision);
 
 }  // namespace tenon

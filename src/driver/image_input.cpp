@@ -10,18 +10,18 @@
 namespace tenon {
 namespace {
 
-struct Places {
+struct PixelLayout {
   std::int64_t channels = 0, height = 0, width = 0;
   bool has_channels_last = false;
 };
 
-Places places_of(const Shape& shape, const std::string& path) {
+PixelLayout places_of(const Shape& shape, const std::string& path) {
   Shape image = shape;
   if (image.size() == 4 && image.front() == 1) image.erase(image.begin());
   // The axis of extent 3 is the channel axis; without one, or if both ends qualify, it is the
   // first.
   if (image.size() == 3) {
-    const Places first{image[0], image[1], image[2], false},
+    const PixelLayout first{image[0], image[1], image[2], false},
         last{image[2], image[0], image[1], true};
     if (image[0] == 3) return first;
     if (image[2] == 3) return last;
@@ -75,7 +75,7 @@ bool is_image_file(const std::string& path) {
 
 Tensor read_image_input(const std::string& path, DType dtype, const Shape& shape,
                         const PixelSettings& settings) {
-  const Places to = places_of(shape, path);
+  const PixelLayout to = places_of(shape, path);
   const auto file = MappedFile::open(path);
   const auto bytes = file->bytes();
   const Image image = [&] {

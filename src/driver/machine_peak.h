@@ -21,9 +21,9 @@ struct MachinePeak {
 MachinePeak measure_machine_peak(int thread_count);
 
 /// Returns the machine peak cached for this processor model and thread count; measures and caches
-/// it if it is missing. `anew` measures in any case. Without a writable cache it is measured each
-/// time.
-MachinePeak known_machine_peak(int thread_count, bool anew = false);
+/// it if it is missing. `measures_again` measures in any case. Without a writable cache it is
+/// measured each time.
+MachinePeak cached_machine_peak(int thread_count, bool measures_again = false);
 /// Returns the processor's model name.
 std::string processor_name();
 

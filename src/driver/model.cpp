@@ -50,9 +50,10 @@ void refuse_style(const std::string& format, const SaveOptions& options) {
 
 }  // namespace
 
-const std::vector<Format>& formats() {
-  static const std::vector<Format> list = [] {
-    std::vector<Format> all = {{"tenon", "Tenon's own text form"}, {"onnx", "ONNX, every opset"}};
+const std::vector<ModelFormat>& formats() {
+  static const std::vector<ModelFormat> list = [] {
+    std::vector<ModelFormat> all = {{"tenon", "Tenon's own text form"},
+                                    {"onnx", "ONNX, every opset"}};
     for (const DocumentFormat& format : document_formats())
       all.push_back({format.name, format.summary});
     return all;
@@ -78,7 +79,7 @@ std::string model_text(const Graph& graph, const std::string& format, const Save
     throw Error("ONNX is not a text", ErrorKind::Usage).hint("give a file to write: -o FILE");
   }
   std::vector<std::string> known;
-  for (const Format& entry : formats()) known.push_back(entry.name);
+  for (const ModelFormat& entry : formats()) known.push_back(entry.name);
   throw Error(concat("no format is called '", format, "'"), ErrorKind::Usage)
       .hint(suggest_name(format, known));
 }

@@ -14,11 +14,11 @@ namespace tenon {
 class ModelSource;
 
 /// A format that models are read from or written to.
-struct Format {
+struct ModelFormat {
   std::string name;
   std::string summary;
 };
-const std::vector<Format>& formats();
+const std::vector<ModelFormat>& formats();
 
 /// Reads a model: `zoo:NAME?param=value,…`, `random:SEED?nodes=COUNT`, `-` or a file, whose format
 /// is detected by content.

@@ -72,17 +72,18 @@ std::string read_bytes(int file, std::size_t most_bytes, const std::string& name
 }
 
 // An open file, closed by the destructor.
-class OpenFile {
+class SourceFile {
  public:
-  explicit OpenFile(const std::string& path) : number_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+  explicit SourceFile(const std::string& path)
+      : number_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
     if (number_ >= 0) return;
     throw Error("cannot open the model", ErrorKind::Usage)
         .at(path)
         .got(std::generic_category().message(errno))
         .hint("a model is a file, zoo:NAME, or - for standard input");
   }
-  OpenFile(const OpenFile&) = delete;
-  ~OpenFile() { ::close(number_); }
+  SourceFile(const SourceFile&) = delete;
+  ~SourceFile() { ::close(number_); }
   int number() const { return number_; }
 
  private:
@@ -122,7 +123,7 @@ ModelSource::ModelSource(std::string argument) : argument_(std::move(argument)),
   if (fs::is_directory(status))
     throw Error("a model is a file, not a folder", ErrorKind::Usage).got(argument_);
   if (fs::is_regular_file(status)) return;
-  const OpenFile file(argument_);
+  const SourceFile file(argument_);
   kind_ = Kind::Bytes;
   bytes_ = read_piped(file.number(), name_);
 }
@@ -137,12 +138,12 @@ ModelSource ModelSource::of_bytes(std::string bytes, std::string name) {
 
 std::string ModelSource::head() const {
   if (kind_ == Kind::Bytes) return bytes_.substr(0, kHeadBytes);
-  return read_bytes(OpenFile(argument_).number(), kHeadBytes, name_);
+  return read_bytes(SourceFile(argument_).number(), kHeadBytes, name_);
 }
 
 std::string ModelSource::whole() const {
   if (kind_ == Kind::Bytes) return bytes_;
-  return read_bytes(OpenFile(argument_).number(), std::string::npos / 2, name_);
+  return read_bytes(SourceFile(argument_).number(), std::string::npos / 2, name_);
 }
 
 bool ModelSource::is_program() const {
@@ -185,7 +186,7 @@ void ModelSource::add_values(Graph& graph) const {
   const std::string path = values_path(argument_);
   std::error_code none;
   if (kind_ != Kind::File || !fs::is_regular_file(path, none)) return;
-  const std::string text = read_bytes(OpenFile(path).number(), std::string::npos / 2, path);
+  const std::string text = read_bytes(SourceFile(path).number(), std::string::npos / 2, path);
   try {
     set_values(graph, parse_graph(text, all_ops(), path));
   } catch (Error& error) {

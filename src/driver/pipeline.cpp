@@ -87,9 +87,9 @@ std::string sentence_of(const Pass& pass, PassFailure::Kind kind) {
 // Verification takes as long as a pass: larger graphs are verified only after all passes.
 constexpr std::size_t kVerifiedEachTime = 50'000;
 
-class Runner {
+class PipelineRunner {
  public:
-  Runner(const Graph& graph, const PipelineOptions& options) : options_(options) {
+  PipelineRunner(const Graph& graph, const PipelineOptions& options) : options_(options) {
     if (!options.verify_each) return;
     PassCheckOptions settings;
     settings.trial_count = options.verify_trials;
@@ -146,17 +146,17 @@ class Runner {
 
 std::vector<std::string> standard_passes() {
   return {
-      "integer-products",  // first of all: otherwise dequantized weights would be folded to floats
-      "fold-constants",    // before rules, which rely on static and symbolic shapes
+      "lower-qdq",       // first of all: otherwise dequantized weights would be folded to floats
+      "fold-constants",  // before rules, which rely on static and symbolic shapes
       "simplify",
-      "recognise",       // patterns expect the canonical form that simplify produces
-      "fold-constants",  // folds new constants of the two
-      "fold-scales",     // computed scales are constants by now
-      "sum-stacks",      // after all pattern matching of products
-      "choose-layouts",  // before fuse: a transpose inside a group would split it
-      "simplify",        // transposes and reshapes that became adjacent
-      "fuse",            // after all pattern matching: a group hides its members
-      "order",           // last: nodes and lifetimes are final
+      "recognise",              // patterns expect the canonical form that simplify produces
+      "fold-constants",         // folds new constants of the two
+      "fold-scales",            // computed scales are constants by now
+      "fold-batch-reductions",  // after all pattern matching of products
+      "choose-layouts",         // before fuse: a transpose inside a group would split it
+      "simplify",               // transposes and reshapes that became adjacent
+      "fuse",                   // after all pattern matching: a group hides its members
+      "order",                  // last: nodes and lifetimes are final
   };
 }
 
@@ -167,19 +167,19 @@ PipelineOptions pipeline_for(const std::string& target, const std::string& preci
   if (is_device) options.pass_options.target = gpu_facts(*architecture);
   const bool is_narrow = precision == "f16" || precision == "fp16" || precision == "bf16";
   if (is_narrow || is_device) options.passes = standard_passes();
-  const auto behind_scales = [&] {
+  const auto after_scales = [&] {
     return std::find(options.passes.begin(), options.passes.end(), "fold-scales") + 1;
   };
   // Libraries multiply floats; our own kernels multiply bytes if requested.
   const bool has_bytes = is_device && precision == "int8";
-  if (has_bytes) options.pass_options.target = with_byte_products(options.pass_options.target);
-  if (is_device && !has_bytes) std::erase(options.passes, "integer-products");
+  if (has_bytes) options.pass_options.target = with_int8_tensor_cores(options.pass_options.target);
+  if (is_device && !has_bytes) std::erase(options.passes, "lower-qdq");
   // A single product has too few results to keep a device busy.
-  if (is_device) std::erase(options.passes, "sum-stacks");
-  if (is_device) options.passes.insert(behind_scales(), "join-products");
+  if (is_device) std::erase(options.passes, "fold-batch-reductions");
+  if (is_device) options.passes.insert(after_scales(), "fuse-horizontal");
   if (is_narrow) {
     // After scale folding, which needs full precision.
-    options.passes.insert(behind_scales(), "assign-precision");
+    options.passes.insert(after_scales(), "assign-precision");
     if (precision == "bf16") options.pass_options.assign_precision_to = "bf16";
   } else if (!precision.empty() && precision != "f32" && !(precision == "tf32" && is_device) &&
              !has_bytes) {
@@ -213,7 +213,7 @@ std::vector<Pass> chosen_passes(const PipelineOptions& options) {
 
 Graph run_passes(Graph graph, std::span<const Pass> passes, const PipelineOptions& options) {
   keep_constraints(graph);  // before any pass rewrites a node with a requirement
-  Runner runner(graph, options);
+  PipelineRunner runner(graph, options);
   for (const Pass& pass : passes) {
     try {
       graph = runner.run(pass, std::move(graph));

@@ -61,8 +61,8 @@ std::size_t batch_axis(const Graph& graph) {
   return 0;
 }
 
-void infer_anew(Graph& graph, std::unordered_map<ValueId, Type> old_types,
-                std::optional<BatchChange> batch, const std::string& hint) {
+void reinfer(Graph& graph, std::unordered_map<ValueId, Type> old_types,
+             std::optional<BatchChange> batch, const std::string& hint) {
   try {
     BatchInference(graph, std::move(old_types), std::move(batch)).run();
     verify(graph);
@@ -95,9 +95,9 @@ Graph rebatched(Graph graph, std::int64_t batch) {
   const BatchChange change{*before, Dim(batch)};
   const std::size_t axis = batch_axis(graph);
   auto old_types = set_batch(graph, change, axis);
-  infer_anew(graph, std::move(old_types), change,
-             concat("the graph is written for a batch of ", *before,
-                    " alone: export it with a symbol there"));
+  reinfer(graph, std::move(old_types), change,
+          concat("the graph is written for a batch of ", *before,
+                 " alone: export it with a symbol there"));
   return graph;
 }
 
@@ -134,8 +134,8 @@ Graph reshaped(Graph graph, const std::map<std::string, Shape>& shapes) {
   }
   std::optional<BatchChange> change;
   if (batch) change = BatchChange{before, Dim(*batch)};
-  infer_anew(graph, std::move(old_types), std::move(change),
-             "the graph supports only its static extents: export it with dynamic axes");
+  reinfer(graph, std::move(old_types), std::move(change),
+          "the graph supports only its static extents: export it with dynamic axes");
   return graph;
 }
 

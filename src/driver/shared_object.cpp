@@ -25,7 +25,7 @@ namespace tenon {
 
 void write_shared_object(const Program& program, const std::string& path,
                          const std::string& constants_path) {
-  if (!program.is_kernels_alone()) {
+  if (!program.is_kernel_only()) {
     throw Error("a shared object has no operators that are no kernels", ErrorKind::Unsupported)
         .got(program.operators.size() + program.branches.size() + program.loops.size(),
              " such steps")

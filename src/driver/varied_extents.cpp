@@ -18,15 +18,15 @@ namespace {
 constexpr std::int64_t kMaxResultBytes = std::int64_t{1} << 28, kMaxNodeRuns = 100'000,
                        kMaxNodeOperations = std::int64_t{1} << 32;
 
-struct Outcome {
+struct VariationOutcome {
   std::optional<std::vector<Datum>> results;
   std::string refusal;
   bool has_place = false;
 };
 
 template <class Run>
-Outcome outcome_of(Run run) {
-  Outcome outcome;
+VariationOutcome outcome_of(Run run) {
+  VariationOutcome outcome;
   try {
     outcome.results = run();
   } catch (const Error& error) {
@@ -53,7 +53,7 @@ void write_file(const std::filesystem::path& path, const std::string& bytes) {
 }
 
 void keep(const std::filesystem::path& folder, const std::vector<Datum>& inputs,
-          const Outcome& outcome) {
+          const VariationOutcome& outcome) {
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
   if (failed)
@@ -134,7 +134,7 @@ VariedRuns run_varied(const std::string& model, const Graph& graph,
   std::size_t number = 0;
   for (const Variation& variation : variations_of(inputs)) {
     const std::vector<Datum> changed = varied(inputs, variation);
-    const Outcome expected = outcome_of([&] {
+    const VariationOutcome expected = outcome_of([&] {
       std::vector<std::optional<Dims>> numbers;
       for (const Datum& input : changed) {
         numbers.emplace_back();
@@ -142,14 +142,14 @@ VariedRuns run_varied(const std::string& model, const Graph& graph,
         const Shape& shape = input.tensor().shape();
         numbers.back() = Dims(shape.begin(), shape.end());
       }
-      reference::Options options;
+      reference::EvaluateOptions options;
       options.thread_count = 1;
       options.max_result_bytes = kMaxResultBytes;
       options.max_node_operations = kMaxNodeOperations;
       options.node_runs_left = std::make_shared<std::int64_t>(kMaxNodeRuns);
       return reference::evaluate(onnx::import_with_extents(model, numbers), changed, options);
     });
-    const Outcome actual = outcome_of([&] { return run(changed); });
+    const VariationOutcome actual = outcome_of([&] { return run(changed); });
     if (!folder.empty()) {
       keep(std::filesystem::path(folder) / concat("test_data_set_", number++), changed, actual);
     }

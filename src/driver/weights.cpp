@@ -60,7 +60,7 @@ OpenWeights open_weights(Graph graph, const std::vector<std::string>& names) {
 
 Program close_weights(Program program, const OpenWeights& opened) {
   if (opened.weights.empty()) return program;
-  if (!program.is_kernels_alone()) {
+  if (!program.is_kernel_only()) {
     throw Error("weights of a program with operators that are no kernels cannot be swapped",
                 ErrorKind::Unsupported)
         .got(program.operators.size() + program.branches.size() + program.loops.size(),
@@ -85,7 +85,7 @@ Program close_weights(Program program, const OpenWeights& opened) {
     std::memcpy(constants.get() + offsets[k], elements.bytes().data(), elements.byte_size());
     Program::Buffer& buffer = program.buffers[program.inputs[first + k]];
     buffer.name = name;
-    buffer.place = Program::Place::Constant;
+    buffer.place = Program::BufferKind::Constant;
     buffer.offset = offsets[k];
     buffer.is_weight = true;
   }

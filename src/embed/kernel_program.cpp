@@ -43,12 +43,12 @@ class OwnedOutput {
 class KernelContext : public RunContext {
  public:
   KernelContext(std::shared_ptr<const Executable> model, int threads, Replacements weights,
-                const std::vector<Port>& inputs, const std::vector<Port>& outputs)
+                const std::vector<ProgramPort>& inputs, const std::vector<ProgramPort>& outputs)
       : context_(std::move(model), threads), weights_(std::move(weights)) {
     for (const auto& [buffer, data] : weights_) context_.replace_constant(buffer, data.get());
-    for (const Port& port : inputs)
+    for (const ProgramPort& port : inputs)
       inputs_.push_back({concat("input '", port.name, "'"), port.dtype});
-    for (const Port& port : outputs)
+    for (const ProgramPort& port : outputs)
       outputs_.push_back({concat("output '", port.name, "'"), port.dtype});
     shapes_.resize(inputs.size());
     sources_.resize(inputs.size());
@@ -248,7 +248,7 @@ class KernelProgram : public LoadedProgram {
 }  // namespace
 
 std::shared_ptr<LoadedProgram> load(Program program) {
-  if (!program.is_kernels_alone()) return load_with_operators(std::move(program));
+  if (!program.is_kernel_only()) return load_with_operators(std::move(program));
   return std::make_shared<KernelProgram>(std::move(program));
 }
 

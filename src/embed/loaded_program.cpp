@@ -19,7 +19,7 @@ std::string text_of(const Extent& extent, const Program& program) {
     bool is_sum = false;
   };
   std::vector<Part> stack;
-  for (const Extent::Step& step : extent.steps()) {
+  for (const Extent::Instruction& step : extent.steps()) {
     if (step.op == Extent::Op::Number) {
       stack.push_back({std::to_string(step.number)});
       continue;
@@ -55,8 +55,8 @@ std::string text_of(const Extent& extent, const Program& program) {
   return stack.back().text;
 }
 
-Port port_of(const Program::Buffer& buffer, const Program& program) {
-  Port port;
+ProgramPort port_of(const Program::Buffer& buffer, const Program& program) {
+  ProgramPort port;
   port.name = buffer.name;
   port.dtype = dtype_of(buffer.dtype);
   port.has_rank = port.dtype != TENON_NO_DTYPE;
@@ -73,9 +73,9 @@ Port port_of(const Program::Buffer& buffer, const Program& program) {
   return port;
 }
 
-std::string to_json(const std::vector<Port>& ports) {
+std::string to_json(const std::vector<ProgramPort>& ports) {
   std::vector<std::string> items;
-  for (const Port& port : ports)
+  for (const ProgramPort& port : ports)
     items.push_back(JsonObject().add("name", port.name).add("type", port.type).text());
   return json_list(items);
 }
@@ -113,7 +113,7 @@ LoadedProgram::LoadedProgram(const Program& program) {
                      .text();
 }
 
-const std::vector<Port>& LoadedProgram::ports(std::int32_t kind) const {
+const std::vector<ProgramPort>& LoadedProgram::ports(std::int32_t kind) const {
   switch (kind) {
     case TENON_INPUT:
       return inputs_;
@@ -126,10 +126,10 @@ const std::vector<Port>& LoadedProgram::ports(std::int32_t kind) const {
 }
 
 void LoadedProgram::set_weight(const std::string& name, const tenon_tensor& elements) {
-  const auto found = std::ranges::find(weights_, name, &Port::name);
+  const auto found = std::ranges::find(weights_, name, &ProgramPort::name);
   if (found == weights_.end()) {
     std::vector<std::string> known;
-    for (const Port& weight : weights_) known.push_back(weight.name);
+    for (const ProgramPort& weight : weights_) known.push_back(weight.name);
     throw Error(concat("the program has no weight '", name, "' to swap"), ErrorKind::Usage)
         .hint(known.empty() ? std::string("compile it with swappable_weights (--swappable-weights)")
                             : suggest_name(name, known));

@@ -15,7 +15,7 @@
 namespace tenon::embed {
 
 /// An input, output or weight in the public interface.
-struct Port {
+struct ProgramPort {
   std::string name, type;
   /// -1: symbolic or data-dependent.
   std::vector<std::int64_t> shape;
@@ -47,7 +47,7 @@ class LoadedProgram {
   explicit LoadedProgram(const Program& program);
   virtual ~LoadedProgram() = default;
 
-  const std::vector<Port>& ports(std::int32_t kind) const;
+  const std::vector<ProgramPort>& ports(std::int32_t kind) const;
   const std::string& description() const { return description_; }
   /// Throws Error (Usage) if the name is not a weight, or the elements do not match.
   void set_weight(const std::string& name, const tenon_tensor& elements);
@@ -59,7 +59,7 @@ class LoadedProgram {
   Replacements replacements() const;
 
  private:
-  std::vector<Port> inputs_, outputs_, weights_;
+  std::vector<ProgramPort> inputs_, outputs_, weights_;
   std::vector<std::uint32_t> weight_buffers_;
   std::string description_;
   mutable std::mutex mutex_;
@@ -72,7 +72,7 @@ std::shared_ptr<LoadedProgram> load(Program program);
 std::shared_ptr<LoadedProgram> load_with_operators(Program program);
 
 /// Reads the program appended to the file from which this code was loaded.
-Program read_own_program();
+Program read_embedded_program();
 
 using Programs = Handles<LoadedProgram, tenon_program, 0x72>;
 using Contexts = Handles<RunContext, tenon_context, 0x73>;

@@ -61,7 +61,7 @@ tenon_status tenon_program_parse(const void* bytes, size_t size, tenon_program* 
 tenon_status tenon_program_self(tenon_program* program) {
   return call([&] {
     require(program, "program");
-    *program = programs().add(load(read_own_program()));
+    *program = programs().add(load(read_embedded_program()));
   });
 }
 
@@ -84,13 +84,13 @@ tenon_status tenon_program_port(tenon_program program, int32_t kind, size_t inde
   return call([&] {
     require(port, "port");
     const auto found = programs().find(program);
-    const std::vector<Port>& ports = found->ports(kind);
+    const std::vector<ProgramPort>& ports = found->ports(kind);
     if (index >= ports.size()) {
       throw Error("there is no such port", ErrorKind::Usage)
           .expected("less than ", ports.size())
           .got(index);
     }
-    const Port& one = ports[index];
+    const ProgramPort& one = ports[index];
     *port = {one.name.c_str(), one.type.c_str(), one.shape.data(),
              one.has_rank ? static_cast<std::int32_t>(one.shape.size()) : -1, one.dtype};
   });

@@ -78,7 +78,7 @@ WrittenDocument DocumentFormat::write(const Graph& whole) const {
   constexpr int most_repairs = 6;
   Graph graph = whole;
   graph.erase_dead();  // documents contain only nodes that reach an output
-  OwnNodes own;
+  NativeNodes own;
   for (int repair = 0;; ++repair) {
     std::unique_ptr<Document> document = put_down(graph, own);
     Return result = read_again(*this, graph, *document);

@@ -2,7 +2,7 @@
 
 #include "base/page.h"
 #include "frontends/findings.h"
-#include "frontends/own_node.h"
+#include "frontends/native_node.h"
 #include "ir/graph.h"
 
 #include <memory>
@@ -53,7 +53,7 @@ struct DocumentFormat {
   /// Writes the document that the other system would have written for this graph; unsupported
   /// nodes, and those of `own`, become native Tenon nodes. Throws Error of kind Unsupported that
   /// lists everything without a representation.
-  std::unique_ptr<Document> (*put_down)(const Graph& graph, const OwnNodes& own);
+  std::unique_ptr<Document> (*put_down)(const Graph& graph, const NativeNodes& own);
 
   /// Writes a document whose import equals the graph and whose check has no findings: nodes that
   /// change in a round trip are written as native Tenon nodes. Throws Error of kind Unsupported if

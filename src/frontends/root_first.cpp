@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kMostRepairs = 10, kMostBytes = 1 << 20;
 
 // Returns the number after a word of a position: "graph.txt, line 34, column 3, tensor 'x'".
-std::optional<std::size_t> number_behind(std::string_view place, std::string_view word) {
+std::optional<std::size_t> number_after(std::string_view place, std::string_view word) {
   const std::size_t at = place.find(word);
   if (at == std::string_view::npos) return std::nullopt;
   const std::string_view rest = place.substr(at + word.size());
@@ -71,7 +71,7 @@ std::optional<std::string> repaired_json(const JsonValue& root,
 // Returns the text with the stated value of a finding replaced by the expected one; nullopt if its
 // line does not contain it.
 std::optional<std::string> repaired(const std::string& text, const Findings::Mismatch& mismatch) {
-  const auto line = number_behind(mismatch.place, "line ");
+  const auto line = number_after(mismatch.place, "line ");
   if (!line || mismatch.says.empty()) return std::nullopt;
   std::size_t begin = 0;
   for (std::size_t k = 1; k < *line && begin != std::string::npos; ++k) {
@@ -80,7 +80,7 @@ std::optional<std::string> repaired(const std::string& text, const Findings::Mis
   }
   if (begin == std::string::npos) return std::nullopt;
   const std::size_t end = std::min(text.find('\n', begin), text.size());
-  const std::size_t column = number_behind(mismatch.place, "column ").value_or(1) - 1;
+  const std::size_t column = number_after(mismatch.place, "column ").value_or(1) - 1;
   std::size_t at = text.find(mismatch.says, begin + column);
   if (at == std::string::npos || at + mismatch.says.size() > end)
     at = text.find(mismatch.says, begin);
@@ -95,11 +95,11 @@ std::optional<std::string> repaired(const std::string& text, const Findings::Mis
 std::size_t most_about(const std::vector<Findings::Mismatch>& mismatches) {
   std::map<std::size_t, std::size_t> counts;
   for (const Findings::Mismatch& each : mismatches) {
-    if (const auto line = number_behind(each.place, "line ")) ++counts[*line];
+    if (const auto line = number_after(each.place, "line ")) ++counts[*line];
   }
   std::size_t best = 0, most = 0;
   for (std::size_t k = 0; k < mismatches.size(); ++k) {
-    const auto line = number_behind(mismatches[k].place, "line ");
+    const auto line = number_after(mismatches[k].place, "line ");
     if (!line || counts[*line] <= most) continue;
     most = counts[*line];
     best = k;

@@ -1,8 +1,8 @@
 #include "frontends/same_network.h"
 
 #include "base/error.h"
+#include "frontends/native_node.h"
 #include "frontends/node_attrs.h"
-#include "frontends/own_node.h"
 
 #include <algorithm>
 #include <set>
@@ -28,9 +28,9 @@ bool same_elements(const Constant& a, const Constant& b) {
 }
 
 // Walks both graphs from the outputs backwards, in parallel.
-class Comparison {
+class NetworkComparison {
  public:
-  Comparison(const Graph& a, const Graph& b) : a_(a), b_(b) {}
+  NetworkComparison(const Graph& a, const Graph& b) : a_(a), b_(b) {}
 
   NetworkDifference run() {
     compare_ports(a_.inputs(), b_.inputs(), "inputs");
@@ -138,7 +138,7 @@ class Comparison {
       return;
     }
     if (same_elements(p, q)) return;
-    if (stands_in_text(a_, pair.a)) {
+    if (fits_text(a_, pair.a)) {
       return differ(pair, concat("the constant ", place_of(a_, pair.a), " lost its elements"));
     }
     if (constants_.insert({pair.a, pair.b}).second) found_.constants.emplace_back(pair.a, pair.b);
@@ -233,6 +233,8 @@ class Comparison {
 
 }  // namespace
 
-NetworkDifference difference(const Graph& a, const Graph& b) { return Comparison(a, b).run(); }
+NetworkDifference difference(const Graph& a, const Graph& b) {
+  return NetworkComparison(a, b).run();
+}
 
 }  // namespace tenon

@@ -21,7 +21,7 @@ struct HostContext::State {
   RunValues values;
   std::function<void()> before_body;
   RunEvents* events = nullptr;  // of the observed run
-  const Looks* looks = nullptr;
+  const Observers* observers = nullptr;
   Watch watch;
   std::atomic_flag is_in_use;
 
@@ -84,8 +84,8 @@ void HostContext::State::run_kernels(std::size_t segment) {
   if (events != nullptr) {
     runner.run(segment, watch);
     events->add(watch);
-  } else if (looks != nullptr && looks->behind_step) {
-    runner.run(segment, [&](std::size_t step) { looks->behind_step(runner, step); });
+  } else if (observers != nullptr && observers->after_step) {
+    runner.run(segment, [&](std::size_t step) { observers->after_step(runner, step); });
   } else {
     runner.run(segment);
   }
@@ -112,7 +112,7 @@ void HostContext::State::run_operator(std::uint32_t number) {
   }
   std::vector<bool> wanted;
   for (const std::uint32_t id : described.results) wanted.push_back(id != kNoBuffer);
-  reference::Options options;
+  reference::EvaluateOptions options;
   options.thread_count = runner.thread_count();
   std::vector<Datum> results;
   try {
@@ -120,10 +120,10 @@ void HostContext::State::run_operator(std::uint32_t number) {
         ready.has_symbols ? ready.bound_attributes(symbols()) : ready.attributes;
     if (ready.kernel != nullptr &&
         run_host_kernel(ready, attributes, operands, wanted, described.results)) {
-      if (looks == nullptr || !looks->behind_operator) return;
+      if (observers == nullptr || !observers->after_operator) return;
       for (const std::uint32_t id : described.results)
         results.push_back(id == kNoBuffer ? Datum() : values.get(id));
-      return looks->behind_operator(step, results);
+      return observers->after_operator(step, results);
     }
     results =
         reference::evaluate_op(*ready.op, attributes, operands, ready.layouts, wanted, options);
@@ -133,7 +133,7 @@ void HostContext::State::run_operator(std::uint32_t number) {
   } catch (const std::bad_alloc&) {
     throw Error("no memory to compute a value", ErrorKind::OutOfMemory).at(described.where);
   }
-  if (looks != nullptr && looks->behind_operator) looks->behind_operator(step, results);
+  if (observers != nullptr && observers->after_operator) observers->after_operator(step, results);
   for (std::size_t k = 0; k < wanted.size(); ++k) {
     if (wanted[k]) values.set(described.results[k], detached(std::move(results.at(k)), moving));
   }
@@ -220,13 +220,13 @@ std::vector<Datum> HostContext::run(const std::vector<Datum>& inputs, RunEvents&
   return state_->run(inputs);
 }
 
-std::vector<Datum> HostContext::run(const std::vector<Datum>& inputs, const Looks& looks) {
+std::vector<Datum> HostContext::run(const std::vector<Datum>& inputs, const Observers& observers) {
   const ContextUse use(state_->is_in_use);
-  struct Looked {
-    Looked(State& looked, const Looks* seen) : state(looked) { state.looks = seen; }
-    ~Looked() { state.looks = nullptr; }
+  struct ObserverScope {
+    ObserverScope(State& looked, const Observers* seen) : state(looked) { state.observers = seen; }
+    ~ObserverScope() { state.observers = nullptr; }
     State& state;
-  } const looked(*state_, &looks);
+  } const looked(*state_, &observers);
   return state_->run(inputs);
 }
 
@@ -234,7 +234,7 @@ void HostContext::overwrite(std::vector<StatePorts> ports) {
   state_->values.overwrite(std::move(ports));
 }
 
-void HostContext::before_bodies(std::function<void()> call) {
+void HostContext::set_body_callback(std::function<void()> call) {
   state_->before_body = std::move(call);
 }
 

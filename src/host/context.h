@@ -28,16 +28,16 @@ class HostContext {
   void overwrite(std::vector<StatePorts> ports);
   /// Sets a callback before each execution of a body, e.g. a loop iteration; an exception ends the
   /// run.
-  void before_bodies(std::function<void()> call);
+  void set_body_callback(std::function<void()> call);
   /// Runs once and appends the events of each step.
   std::vector<Datum> run(const std::vector<Datum>& inputs, RunEvents& events);
   /// Runs once with observers, called after each kernel and after each host operator.
-  struct Looks {
-    std::function<void(const KernelRunner& runner, std::size_t step)> behind_step;
+  struct Observers {
+    std::function<void(const KernelRunner& runner, std::size_t step)> after_step;
     std::function<void(const Program::Step& step, const std::vector<Datum>& results)>
-        behind_operator;
+        after_operator;
   };
-  std::vector<Datum> run(const std::vector<Datum>& inputs, const Looks& looks);
+  std::vector<Datum> run(const std::vector<Datum>& inputs, const Observers& observers);
 
   const KernelRunner& runner() const;
   KernelRunner& runner();

@@ -43,7 +43,7 @@ void HostExecutable::find_last_uses() {
     const std::uint32_t source = p.symbols[symbol].buffer;
     // Inputs are defined before any body, even if a body is their first user.
     if (source == kNoBuffer || first[source] == kNoBuffer ||
-        p.buffers[source].place == Program::Place::Input)
+        p.buffers[source].place == Program::BufferKind::Input)
       continue;
     for (std::uint32_t k = around[first[source]]; k != kNoBuffer; k = around[k])
       inner_symbols_[k].push_back(symbol);
@@ -52,7 +52,7 @@ void HostExecutable::find_last_uses() {
   for (const std::uint32_t id : p.outputs) is_output[root_of(p, id)] = true;
   last_uses_.resize(count);
   for (std::uint32_t id = 0; id < p.buffers.size(); ++id) {
-    if (p.buffers[id].place != Program::Place::Slot || first[id] == kNoBuffer || is_output[id])
+    if (p.buffers[id].place != Program::BufferKind::Slot || first[id] == kNoBuffer || is_output[id])
       continue;
     // A value defined outside of a body lives until the last iteration of the body.
     std::uint32_t step = last[id];

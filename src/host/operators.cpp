@@ -20,9 +20,10 @@ using Kind = ProgramAttribute::Kind;
       .hint("compile the model again");
 }
 
-class Reader {
+class OperatorReader {
  public:
-  Reader(const HostOperator& from, const Program& program) : from_(from), program_(program) {}
+  OperatorReader(const HostOperator& from, const Program& program)
+      : from_(from), program_(program) {}
 
   AttrValue value(const ProgramAttribute& attribute) const {
     switch (attribute.kind) {
@@ -123,7 +124,7 @@ ReadyOperator ready_operator(const HostOperator& from, const Program& program) {
   ready.op = all_ops().find(from.op);
   if (ready.op == nullptr) refuse(from, from.op);
   if (!ready.op->bodies.empty()) refuse(from, concat(from.op, ", which has bodies"));
-  const Reader reader(from, program);
+  const OperatorReader reader(from, program);
   Attributes attributes;
   for (const ProgramAttribute& attribute : from.attributes) {
     if (attributes.find(attribute.name) != nullptr) refuse(from, "an attribute twice");

@@ -19,7 +19,7 @@ bool is_free(const std::shared_ptr<const Memory>& memory) {
 
 }  // namespace
 
-std::shared_ptr<const Memory> Pool::take(std::uint64_t bytes, const std::string& value_name) {
+std::shared_ptr<const Memory> MemoryPool::take(std::uint64_t bytes, const std::string& value_name) {
   const std::uint64_t wanted = std::max(kGrain, (bytes + kGrain - 1) / kGrain * kGrain);
   Block* best = nullptr;
   for (Block& block : blocks_) {
@@ -41,13 +41,13 @@ std::shared_ptr<const Memory> Pool::take(std::uint64_t bytes, const std::string&
   return blocks_.back().memory;
 }
 
-void Pool::end_run() {
+void MemoryPool::end_run() {
   std::erase_if(blocks_,
                 [](const Block& block) { return !block.is_wanted && is_free(block.memory); });
   for (Block& block : blocks_) block.is_wanted = false;
 }
 
-std::uint64_t Pool::bytes() const {
+std::uint64_t MemoryPool::bytes() const {
   std::uint64_t total = 0;
   for (const Block& block : blocks_) total += block.memory->bytes();
   return total;

@@ -10,7 +10,7 @@ namespace tenon {
 
 /// Allocator for values of dynamic size. Blocks are reused when unreferenced; blocks that an entire
 /// run did not use are returned to the system.
-class Pool {
+class MemoryPool {
  public:
   /// Returns a block of at least `bytes`, kept alive by the value in it. Throws Error
   /// (OutOfMemory), naming the value.

@@ -16,7 +16,7 @@ DType element_type_of(const Program::Buffer& buffer) {
 
 Dim dim_of(const Extent& extent, const Program& program) {
   std::vector<Dim> stack;
-  for (const Extent::Step& step : extent.steps()) {
+  for (const Extent::Instruction& step : extent.steps()) {
     if (step.op == Extent::Op::Number) {
       stack.emplace_back(step.number);
     } else if (step.op == Extent::Op::Symbol) {

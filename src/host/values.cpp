@@ -9,7 +9,7 @@
 namespace tenon {
 namespace {
 
-using Place = Program::Place;
+using BufferKind = Program::BufferKind;
 
 Tensor copy_of(const Tensor& tensor) {
   Tensor copy(tensor.dtype(), tensor.shape());
@@ -69,20 +69,21 @@ void RunValues::begin(const std::vector<Datum>& inputs) {
   // Symbols computed by steps are unknown at the start of a run.
   for (std::size_t k = 0; k < p.symbols.size(); ++k) {
     const std::uint32_t source = p.symbols[k].buffer;
-    if (source != kNoBuffer && p.buffers[source].place != Place::Input) runner_.is_known[k] = false;
+    if (source != kNoBuffer && p.buffers[source].place != BufferKind::Input)
+      runner_.is_known[k] = false;
   }
-  for (std::size_t k = 0; k < inputs.size(); ++k) held_[p.inputs[k]].datum = inputs[k];
+  for (std::size_t k = 0; k < inputs.size(); ++k) values_[p.inputs[k]].datum = inputs[k];
   for (const StatePorts& ports : overwritten_) {
     const std::uint32_t id = p.outputs[ports.output];
-    held_[id].datum = inputs[ports.input];
+    values_[id].datum = inputs[ports.input];
     runner_.set_address(id, runner_.address(p.inputs[ports.input]));
   }
   for (const std::uint32_t id : p.outputs) {
-    if (p.buffers[id].place != Place::Output || held_[id].datum) continue;
+    if (p.buffers[id].place != BufferKind::Output || values_[id].datum) continue;
     Tensor made = make_tensor(id, runner_.shapes[id]);
     runner_.set_address(id,
                         const_cast<std::byte*>(made.bytes().data()));  // NOLINT: kernels write it
-    held_[id].datum = std::move(made);
+    values_[id].datum = std::move(made);
   }
 }
 
@@ -94,18 +95,18 @@ std::vector<Datum> RunValues::end() {
 }
 
 void RunValues::clear() {
-  for (Held& held : held_) held = {};
+  for (RunValue& held : values_) held = {};
   pool_.end_run();
 }
 
 bool RunValues::is_moving(std::uint32_t buffer) const {
   const std::uint32_t root = root_of(program(), buffer);
-  return program().buffers[root].place == Place::Arena || held_[root].is_window;
+  return program().buffers[root].place == BufferKind::Arena || values_[root].is_window;
 }
 
 const Shape& RunValues::shape(std::uint32_t buffer) {
   const auto& dims = program().buffers[buffer].dims;
-  if (!std::ranges::all_of(dims, [&](const Extent& dim) { return runner_.is_told(dim); })) {
+  if (!std::ranges::all_of(dims, [&](const Extent& dim) { return runner_.is_resolved(dim); })) {
     throw Error("the program needs an extent before it is known")
         .at("'", program().buffers[buffer].name, "'");
   }
@@ -118,7 +119,7 @@ Tensor RunValues::view_of(std::uint32_t buffer, const Shape& shape) {
   TENON_ASSERT(dtype.has_value(), "a buffer in memory is a tensor");
   std::uint64_t bytes = info(*dtype).storage_bytes;
   for (const std::int64_t extent : shape) bytes *= static_cast<std::uint64_t>(extent);
-  const bool is_constant = program().buffers[buffer].place == Place::Constant;
+  const bool is_constant = program().buffers[buffer].place == BufferKind::Constant;
   if (is_constant) runner_.require_intact(buffer);
   return Tensor::borrow(*dtype, shape, is_constant ? program().constants : nullptr,
                         {runner_.address(buffer), bytes});
@@ -126,15 +127,15 @@ Tensor RunValues::view_of(std::uint32_t buffer, const Shape& shape) {
 
 Datum RunValues::get(std::uint32_t buffer) {
   const Program::Buffer& described = program().buffers[buffer];
-  if (held_[buffer].datum) return *held_[buffer].datum;
-  if (held_[buffer].is_window) return view_of(buffer, held_[buffer].shape);
+  if (values_[buffer].datum) return *values_[buffer].datum;
+  if (values_[buffer].is_window) return view_of(buffer, values_[buffer].shape);
   switch (described.place) {
-    case Place::View:
+    case BufferKind::View:
       if (!is_tensor(buffer)) return get(static_cast<std::uint32_t>(described.offset));
       return tensor(static_cast<std::uint32_t>(described.offset)).reshaped(shape(buffer));
-    case Place::Arena:
+    case BufferKind::Arena:
       return view_of(buffer, runner_.shapes[buffer]);
-    case Place::Constant:
+    case BufferKind::Constant:
       return view_of(buffer, runner_.shapes[buffer]);
     default:
       break;
@@ -171,7 +172,7 @@ void RunValues::check_shape(std::uint32_t buffer, const Shape& shape) {
     runner_.set_symbol(symbol, shape[program().symbols[symbol].axis]);
   }
   for (std::size_t axis = 0; axis < shape.size(); ++axis) {
-    if (!runner_.is_told(described.dims[axis])) continue;
+    if (!runner_.is_resolved(described.dims[axis])) continue;
     const std::int64_t expected = runner_.extent_of(buffer, axis);
     if (expected == shape[axis]) continue;
     throw Error(concat("'", described.name, "' has the wrong extent along axis ", axis))
@@ -191,7 +192,7 @@ void RunValues::set(std::uint32_t buffer, Datum value) {
     }
     check_shape(buffer, value.tensor().shape());
   }
-  if (described.place != Place::Slot) {
+  if (described.place != BufferKind::Slot) {
     const Tensor& tensor = value.tensor();
     if (tensor.shape() != runner_.shapes[buffer]) {
       throw Error(concat("'", described.name, "' has the wrong shape")).got(value.type());
@@ -203,7 +204,7 @@ void RunValues::set(std::uint32_t buffer, Datum value) {
   if (dtype)
     runner_.set_address(
         buffer, const_cast<std::byte*>(value.tensor().bytes().data()));  // NOLINT: only read
-  held_[buffer] = {std::move(value), false, {}};
+  values_[buffer] = {std::move(value), false, {}};
 }
 
 std::byte* RunValues::make_result(std::uint32_t buffer, const Shape& shape) {
@@ -212,7 +213,7 @@ std::byte* RunValues::make_result(std::uint32_t buffer, const Shape& shape) {
     Tensor made = make_tensor(buffer, shape);
     // NOLINTNEXTLINE: the caller writes it
     runner_.set_address(buffer, const_cast<std::byte*>(made.bytes().data()));
-    held_[buffer] = {Datum(std::move(made)), false, {}};
+    values_[buffer] = {Datum(std::move(made)), false, {}};
   } else if (shape != runner_.shapes[buffer]) {
     throw Error(concat("'", program().buffers[buffer].name, "' has the wrong shape"));
   }
@@ -222,14 +223,14 @@ std::byte* RunValues::make_result(std::uint32_t buffer, const Shape& shape) {
 void RunValues::set_window(std::uint32_t slot, std::byte* address, Shape shape) {
   check_shape(slot, shape);
   runner_.set_address(slot, address);
-  held_[slot] = {std::nullopt, true, std::move(shape)};
+  values_[slot] = {std::nullopt, true, std::move(shape)};
 }
 
 void RunValues::begin_body(std::uint32_t step) {
   for (const std::uint32_t symbol : model_.inner_symbols()[step]) runner_.is_known[symbol] = false;
 }
 
-void RunValues::release(std::uint32_t slot) { held_[slot] = {}; }
+void RunValues::release(std::uint32_t slot) { values_[slot] = {}; }
 
 Tensor RunValues::empty_tensor(std::uint32_t buffer) const {
   const std::optional<DType>& dtype = model_.dtypes()[buffer];
@@ -237,7 +238,7 @@ Tensor RunValues::empty_tensor(std::uint32_t buffer) const {
   Shape shape;
   const std::vector<Extent>& dims = program().buffers[buffer].dims;
   for (std::size_t axis = 0; axis < dims.size(); ++axis)
-    shape.push_back(runner_.is_told(dims[axis]) ? runner_.extent_of(buffer, axis) : 0);
+    shape.push_back(runner_.is_resolved(dims[axis]) ? runner_.extent_of(buffer, axis) : 0);
   return Tensor(*dtype, std::move(shape));
 }
 
@@ -267,13 +268,13 @@ void RunValues::make_slot(std::uint32_t slot) {
   Tensor made = make_tensor(slot, runner_.shapes[slot]);
   runner_.set_address(slot,
                       const_cast<std::byte*>(made.bytes().data()));  // NOLINT: kernels write it
-  held_[slot] = {Datum(std::move(made)), false, {}};
+  values_[slot] = {Datum(std::move(made)), false, {}};
 }
 
 void RunValues::check_reads(const Segment& segment) {
   for (const std::uint32_t id : segment.reads) {
-    if (program().buffers[id].place != Place::Slot) continue;
-    const Held& held = held_[id];
+    if (program().buffers[id].place != BufferKind::Slot) continue;
+    const RunValue& held = values_[id];
     if (!held.datum && !held.is_window)
       throw Error("the program reads a value before it is made")
           .at("'", program().buffers[id].name, "'");

@@ -16,7 +16,7 @@ namespace tenon {
 class RunValues {
  public:
   RunValues(const HostExecutable& model, KernelRunner& runner)
-      : model_(model), runner_(runner), held_(model.program().buffers.size()) {}
+      : model_(model), runner_(runner), values_(model.program().buffers.size()) {}
 
   /// From the next run on, these outputs overwrite the memory of these inputs.
   void overwrite(std::vector<StatePorts> ports) { overwritten_ = std::move(ports); }
@@ -67,7 +67,7 @@ class RunValues {
   bool is_tensor(std::uint32_t buffer) const { return model_.dtypes()[buffer].has_value(); }
   /// True if the buffer's memory is planned before the run.
   bool is_planned(std::uint32_t buffer) const {
-    return program().buffers[buffer].place != Program::Place::Slot;
+    return program().buffers[buffer].place != Program::BufferKind::Slot;
   }
   std::int64_t element_bytes(std::uint32_t buffer) const {
     return program().buffers[buffer].element_bytes;
@@ -79,7 +79,7 @@ class RunValues {
   std::uint64_t pool_bytes() const { return pool_.bytes(); }
 
  private:
-  struct Held {
+  struct RunValue {
     std::optional<Datum> datum;
     bool is_window = false;
     Shape shape;  // shape of a window
@@ -90,10 +90,10 @@ class RunValues {
 
   const HostExecutable& model_;
   KernelRunner& runner_;
-  std::vector<Held> held_;           // by buffer
+  std::vector<RunValue> values_;     // by buffer
   std::vector<Shape> input_shapes_;  // bound shapes
   std::vector<StatePorts> overwritten_;
-  Pool pool_;
+  MemoryPool pool_;
 };
 
 /// Copies tensors that overlap any of these byte ranges into memory of their own.

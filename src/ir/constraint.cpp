@@ -85,9 +85,9 @@ bool has_open_extents(const Graph& graph, const Node& node) {
 
 // Deduplicates with one hash lookup per constraint: graphs have thousands of nodes with equal
 // constraints.
-class Collector {
+class ConstraintCollector {
  public:
-  explicit Collector(std::vector<Constraint>& to) : to_(to) {
+  explicit ConstraintCollector(std::vector<Constraint>& to) : to_(to) {
     for (const Constraint& known : to_) seen_.insert(key_of(known));
   }
   void add(Constraint constraint) {
@@ -103,7 +103,7 @@ class Collector {
   std::set<std::string> seen_;
 };
 
-void collect(const Graph& graph, Collector& found) {
+void collect(const Graph& graph, ConstraintCollector& found) {
   for (NodeId id : graph.nodes_in_order()) {
     const Node& node = graph.node(id);
     if (!has_open_extents(graph, node)) continue;
@@ -191,7 +191,7 @@ std::string rule_text(Constraint::Kind kind, const Dim& a, const Dim& b) {
 
 std::vector<Constraint> constraints_of(const Graph& graph) {
   std::vector<Constraint> all = kept_constraints(graph);
-  Collector found(all);
+  ConstraintCollector found(all);
   collect(graph, found);
   return all;
 }
@@ -222,16 +222,16 @@ void copy_constraints(const Graph& from, Graph& to) {
 void keep_constraints(Graph& graph) {
   // Constraints on data-dependent extents are left out: their symbols carry the name of the
   // producing value, and passes rename values.
-  SymbolRanges told;
-  for (ValueId input : graph.inputs()) collect_symbols(graph.value(input).type, told);
+  SymbolRanges bound;
+  for (ValueId input : graph.inputs()) collect_symbols(graph.value(input).type, bound);
   std::size_t count = 0;
   for (const Constraint& constraint : constraints_of(graph)) {
     SymbolRanges asked;
     constraint.a.collect_symbols(asked);
     constraint.b.collect_symbols(asked);
-    const bool is_told =
-        std::ranges::all_of(asked, [&](const auto& symbol) { return told.contains(symbol.first); });
-    if (is_told) graph.metadata[concat(kKey, count++)] = to_text(constraint);
+    const bool is_bound = std::ranges::all_of(
+        asked, [&](const auto& symbol) { return bound.contains(symbol.first); });
+    if (is_bound) graph.metadata[concat(kKey, count++)] = to_text(constraint);
   }
   for (NodeId id : graph.nodes_in_order()) {
     for (Graph& body : graph.mutable_node(id).bodies) keep_constraints(body);

@@ -136,9 +136,9 @@ DimExpr product(const DimExpr& a, const DimExpr& b) {
 }
 
 /// Evaluates canonical forms with some symbols replaced, each shared atom once.
-class Substitution {
+class DimSubstitution {
  public:
-  explicit Substitution(const DimBindings& values) : values_(values) {}
+  explicit DimSubstitution(const DimBindings& values) : values_(values) {}
 
   Dim apply(const Dim& dim) {
     const DimExpr* expr = DimExpr::inside(dim);
@@ -358,7 +358,7 @@ std::optional<std::string> Dim::symbol_name() const {
 
 Dim Dim::substitute(const DimBindings& values) const {
   if (is_constant() || values.empty()) return *this;
-  return Substitution(values).apply(*this);
+  return DimSubstitution(values).apply(*this);
 }
 
 void Dim::collect_symbols(SymbolRanges& symbols) const {

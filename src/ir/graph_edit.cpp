@@ -216,9 +216,10 @@ std::string_view source_name(const Graph& graph, const Node& node) {
 }
 
 /// Compares two graphs in lockstep; ids may differ, names may not.
-class Comparison {
+class GraphComparison {
  public:
-  Comparison(const Graph& a, const Graph& b) : a_(a), b_(b), counterpart_(a.value_id_bound()) {}
+  GraphComparison(const Graph& a, const Graph& b)
+      : a_(a), b_(b), counterpart_(a.value_id_bound()) {}
 
   bool is_same() {
     if (a_.name != b_.name || a_.metadata != b_.metadata) return false;
@@ -265,6 +266,6 @@ class Comparison {
 
 }  // namespace
 
-bool identical(const Graph& a, const Graph& b) { return Comparison(a, b).is_same(); }
+bool identical(const Graph& a, const Graph& b) { return GraphComparison(a, b).is_same(); }
 
 }  // namespace tenon

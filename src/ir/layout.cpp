@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kMaxBlock = 4096;
 
-struct Axis {
+struct LayoutAxis {
   /// 'C', or 'c' for the inner part of a blocked axis.
   char letter;
   /// 1 for an outer axis.
@@ -22,7 +22,7 @@ bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
 bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
 
 /// Consumes the next axis of a layout's text; returns nullopt if the text is malformed.
-std::optional<Axis> take_axis(std::string_view& text) {
+std::optional<LayoutAxis> take_axis(std::string_view& text) {
   std::size_t digits = 0;
   while (digits < text.size() && is_digit(text[digits])) ++digits;
   if (digits == text.size() || digits > 4) return std::nullopt;
@@ -31,7 +31,7 @@ std::optional<Axis> take_axis(std::string_view& text) {
   const std::int64_t block = digits == 0 ? 1 : parse_integer(text.substr(0, digits)).value_or(0);
   if (digits > 0 && (text[0] == '0' || block > kMaxBlock)) return std::nullopt;
   text.remove_prefix(digits + 1);
-  return Axis{letter, block};
+  return LayoutAxis{letter, block};
 }
 
 void require_layout(std::string_view text) {

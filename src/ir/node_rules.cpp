@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "ir/extent_too_large.h"
-#include "ir/opened_extents.h"
+#include "ir/symbolic_results.h"
 
 #include <algorithm>
 #include <deque>
@@ -64,9 +64,10 @@ InferOutput inferred(const OpDef& op, const InferInput& input) {
   try {
     InferOutput output = op.infer(input);
     if (has_countable_elements(output)) return output;
-    return infer_opened(op, input).value_or(std::move(output));
+    return infer_symbolic(op, input).value_or(std::move(output));
   } catch (const ExtentTooLarge&) {
-    if (std::optional<InferOutput> opened = infer_opened(op, input)) return *std::move(opened);
+    if (std::optional<InferOutput> symbolic = infer_symbolic(op, input))
+      return *std::move(symbolic);
     throw;
   }
 }

@@ -83,9 +83,9 @@ void collect_symbols(const Graph& graph, SymbolRanges& symbols) {
   }
 }
 
-class Printer {
+class GraphPrinter {
  public:
-  explicit Printer(std::ostream* stream) : stream_(stream) {}
+  explicit GraphPrinter(std::ostream* stream) : stream_(stream) {}
 
   void print_outermost(const Graph& graph) {
     SymbolRanges symbols;
@@ -238,12 +238,12 @@ class Printer {
 }  // namespace
 
 std::string print(const Graph& graph) {
-  Printer printer(nullptr);
+  GraphPrinter printer(nullptr);
   printer.print_outermost(graph);
   return printer.take();
 }
 
-void print(const Graph& graph, std::ostream& out) { Printer(&out).print_outermost(graph); }
+void print(const Graph& graph, std::ostream& out) { GraphPrinter(&out).print_outermost(graph); }
 
 std::string print(const AttrValue& value) {
   std::string out;

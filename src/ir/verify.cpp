@@ -10,10 +10,10 @@ namespace {
 
 constexpr std::size_t kMostProblems = 20;
 
-class Verifier {
+class GraphVerifier {
  public:
-  Verifier(const Graph& graph, SymbolRanges& symbols, std::string place,
-           std::vector<std::string>& problems)
+  GraphVerifier(const Graph& graph, SymbolRanges& symbols, std::string place,
+                std::vector<std::string>& problems)
       : graph_(graph),
         symbols_(symbols),
         place_(std::move(place)),
@@ -93,7 +93,7 @@ class Verifier {
     const std::vector<Graph>& bodies = graph_.node(id).bodies;
     for (std::size_t i = 0; i < bodies.size(); ++i) {
       const std::string inside = concat(place_, location(id), ", body ", i + 1, ": ");
-      Verifier(bodies[i], symbols_, inside, problems_).run();
+      GraphVerifier(bodies[i], symbols_, inside, problems_).run();
     }
   }
 
@@ -208,7 +208,7 @@ class Verifier {
 std::vector<std::string> problems_of(const Graph& graph) {
   std::vector<std::string> problems;
   SymbolRanges symbols;
-  Verifier(graph, symbols, "", problems).run();
+  GraphVerifier(graph, symbols, "", problems).run();
   return problems;
 }
 

@@ -14,9 +14,9 @@ namespace {
 using Json = nlohmann::json;
 
 // One object of a description. Reading a field marks it as known; unknown fields are reported.
-class Fields {
+class DeviceFields {
  public:
-  Fields(const Json& json, std::string_view source, std::string place)
+  DeviceFields(const Json& json, std::string_view source, std::string place)
       : json_(json), source_(source), place_(std::move(place)) {
     if (!json.is_object()) throw error("").expected("a JSON object");
   }
@@ -65,24 +65,24 @@ class Fields {
 
 }  // namespace
 
-double Device::seconds(double flops, double bytes) const {
+double DeviceSpec::seconds(double flops, double bytes) const {
   return std::max(flops / flops_per_s, bytes / bytes_per_s);
 }
 
-Device parse_device(std::string_view text, std::string_view source) {
+DeviceSpec parse_device(std::string_view text, std::string_view source) {
   const Json json = Json::parse(text, nullptr, false);
   if (json.is_discarded()) {
     throw Error("a description of a device is no JSON", ErrorKind::Usage).at(source);
   }
-  Fields fields(json, source, "$.");
-  Device device;
+  DeviceFields fields(json, source, "$.");
+  DeviceSpec device;
   device.name = fields.text("name");
   device.flops_per_s = fields.positive("flops_per_s");
   device.bytes_per_s = fields.positive("bytes_per_s");
   device.memory_bytes =
       static_cast<std::uint64_t>(std::min(fields.positive("memory_bytes", 0.0), 0x1p56));
   if (const Json* described = fields.object("link")) {
-    Fields link(*described, source, "$.link.");
+    DeviceFields link(*described, source, "$.link.");
     device.link =
         Link{link.text("name"), link.positive("bytes_per_s"), link.positive("latency_s", 0.0)};
     link.refuse_others();

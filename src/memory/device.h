@@ -7,7 +7,7 @@
 namespace tenon::memory {
 
 /// Machine model for planning. It allows plans for machines that are not present.
-struct Device {
+struct DeviceSpec {
   std::string name = "a GPU of 15 Tflop/s";
   double flops_per_s = 15e12;
   double bytes_per_s = 0.75e12;
@@ -22,6 +22,6 @@ struct Device {
 
 /// Parses a JSON object with the fields above and "link": {"name", "bytes_per_s", "latency_s"}.
 /// Throws Error with the field that is missing, unknown or out of range.
-Device parse_device(std::string_view text, std::string_view source);
+DeviceSpec parse_device(std::string_view text, std::string_view source);
 
 }  // namespace tenon::memory

@@ -34,10 +34,10 @@ Evaluator::Evaluator(const Problem& problem, bool in_place)
     for (const auto& [result, operand] : item.may_share)
       shares.insert(shares.end(), {result, operand});
     shares_.add(shares);
-    item_seconds_.push_back(item.ways[0].seconds);
-    workspace_.push_back(static_cast<std::int64_t>(item.ways[0].workspace_bytes));
+    item_seconds_.push_back(item.alternatives[0].seconds);
+    workspace_.push_back(static_cast<std::int64_t>(item.alternatives[0].workspace_bytes));
   }
-  for (const Value& value : problem.values)
+  for (const PlannedValue& value : problem.values)
     bytes_.push_back(static_cast<std::int64_t>(value.bytes));
   const std::size_t values = problem.values.size(), items = problem.items.size();
   word_count_ = (values + kWordBits - 1) / kWordBits;
@@ -46,7 +46,7 @@ Evaluator::Evaluator(const Problem& problem, bool in_place)
   now_.resize(word_count_);
   copied_.resize(word_count_);
   has_new_runs_.resize(blocks);
-  state_.treatments = plain_treatments();
+  state_.residencies = all_kept();
   state_.blocks.resize(blocks);
   state_.touched.resize(blocks * word_count_);
   state_.present.resize((blocks + 1) * word_count_);
@@ -74,9 +74,9 @@ void Evaluator::find_pauses() {
   const std::size_t count = problem.items.size();
   std::vector<std::vector<std::uint32_t>> begins(count), of_value(problem.values.size());
   const auto add = [&](std::uint32_t value, std::uint32_t after, std::uint32_t before) {
-    begins[after].push_back(static_cast<std::uint32_t>(pauses_.size()));
-    of_value[value].push_back(static_cast<std::uint32_t>(pauses_.size()));
-    pauses_.push_back({value, after, before});
+    begins[after].push_back(static_cast<std::uint32_t>(gaps_.size()));
+    of_value[value].push_back(static_cast<std::uint32_t>(gaps_.size()));
+    gaps_.push_back({value, after, before});
   };
   std::vector<std::uint32_t> last_use = maker_;
   std::vector<std::int64_t> crossing(count + 1, 0);
@@ -95,7 +95,7 @@ void Evaluator::find_pauses() {
     if (problem.values[v].is_output || !problem.items[maker_[v]].may_repeat) continue;
     add(v, last_use[v], static_cast<std::uint32_t>(count));
   }
-  for (const auto& list : begins) pauses_at_.add(list);
+  for (const auto& list : begins) gaps_at_.add(list);
   for (const auto& list : of_value) pauses_of_.add(list);
   std::int64_t bytes = 0, most = 0;
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -107,31 +107,31 @@ void Evaluator::find_pauses() {
   }
 }
 
-std::vector<Treatment> Evaluator::plain_treatments() const {
-  std::vector<Treatment> treatments(pauses_.size(), Treatment::Keep);
-  for (std::size_t k = 0; k < pauses_.size(); ++k) {
-    if (pauses_[k].before == problem_.items.size()) treatments[k] = Treatment::Each;
+std::vector<Residency> Evaluator::all_kept() const {
+  std::vector<Residency> residencies(gaps_.size(), Residency::Keep);
+  for (std::size_t k = 0; k < gaps_.size(); ++k) {
+    if (gaps_[k].next_use == problem_.items.size()) residencies[k] = Residency::RecomputePerUse;
   }
-  return treatments;
+  return residencies;
 }
 
-bool Evaluator::may_recompute(std::size_t pause) const {
-  return problem_.items[maker_[pauses_[pause].value]].may_repeat;
+bool Evaluator::may_recompute(std::size_t gap) const {
+  return problem_.items[maker_[gaps_[gap].value]].may_repeat;
 }
 
-bool Evaluator::may_swap(std::size_t pause) const {
-  return problem_.values[pauses_[pause].value].may_swap && pauses_[pause].after < middle_ &&
-         pauses_[pause].before >= middle_ && pauses_[pause].before < problem_.items.size();
+bool Evaluator::may_swap(std::size_t gap) const {
+  return problem_.values[gaps_[gap].value].may_swap && gaps_[gap].last_use < middle_ &&
+         gaps_[gap].next_use >= middle_ && gaps_[gap].next_use < problem_.items.size();
 }
 
-Evaluator::Outcome Evaluator::evaluate(const std::vector<Treatment>& treatments,
+Evaluator::Outcome Evaluator::evaluate(const std::vector<Residency>& residencies,
                                        std::uint64_t budget_bytes) {
   copy_changes(kept_, state_);
   forget_changes();
-  for (std::uint32_t pause = 0; pause < pauses_.size(); ++pause) {
-    if (treatments[pause] == state_.treatments[pause]) continue;
-    state_.treatments[pause] = treatments[pause];
-    changed_pauses_.push_back(pause);
+  for (std::uint32_t gap = 0; gap < gaps_.size(); ++gap) {
+    if (residencies[gap] == state_.residencies[gap]) continue;
+    state_.residencies[gap] = residencies[gap];
+    changed_pauses_.push_back(gap);
   }
   find_events();
   find_live_bytes();
@@ -166,7 +166,7 @@ void Evaluator::forget_changes() {
 }
 
 void Evaluator::copy_changes(const State& from, State& to) {
-  for (const std::uint32_t pause : changed_pauses_) to.treatments[pause] = from.treatments[pause];
+  for (const std::uint32_t gap : changed_pauses_) to.residencies[gap] = from.residencies[gap];
   for (const std::uint32_t block : run_blocks_) {
     to.blocks[block] = from.blocks[block];
     copy_range(from.touched, to.touched, block * word_count_, (block + 1) * word_count_);
@@ -190,13 +190,13 @@ void Evaluator::copy_changes(const State& from, State& to) {
 // Runs the blocks again in which a changed choice has an effect, in order.
 void Evaluator::find_events() {
   const std::size_t none = block_count();
-  // Returns the first block from `block` on in which a changed pause begins or may have an effect.
+  // Returns the first block from `block` on in which a changed gap begins or may have an effect.
   const auto next_of_changes = [&](std::size_t block) {
     std::size_t next = none;
-    for (const std::uint32_t pause : changed_pauses_) {
-      const std::size_t begin = block_of(pauses_[pause].after);
+    for (const std::uint32_t gap : changed_pauses_) {
+      const std::size_t begin = block_of(gaps_[gap].last_use);
       if (begin >= block) next = std::min(next, begin);
-      if (begin < block && block <= block_of(pauses_[pause].before)) return block;
+      if (begin < block && block <= block_of(gaps_[gap].next_use)) return block;
     }
     return next;
   };
@@ -223,14 +223,14 @@ void Evaluator::find_events() {
   }
 }
 
-// Returns whether a changed pause begins in the block, or the block uses its value during it.
+// Returns whether a changed gap begins in the block, or the block uses its value during it.
 bool Evaluator::is_changed_in(std::size_t block) {
   const std::uint64_t* touched = words(state_.touched, block);
   return std::ranges::any_of(changed_pauses_, [&](std::uint32_t k) {
-    const Pause& pause = pauses_[k];
-    const std::size_t begin = block_of(pause.after);
+    const UseGap& gap = gaps_[k];
+    const std::size_t begin = block_of(gap.last_use);
     return begin == block ||
-           (begin < block && block <= block_of(pause.before) && has(touched, pause.value));
+           (begin < block && block <= block_of(gap.next_use) && has(touched, gap.value));
   });
 }
 
@@ -248,17 +248,17 @@ void Evaluator::run_block(std::size_t number) {
     turn_ = i;
     prologue_.clear();
     for (const std::uint32_t v : reads_[i]) {
-      if (!has(now_.data(), v)) remake(v);
+      if (!has(now_.data(), v)) recompute(v);
     }
     run(i);
     for (const std::uint32_t v : prologue_) {
-      const std::uint32_t pause = pause_at(v, i);
-      const bool is_dropped = pause != kNone && pauses_[pause].before != i &&
-                              state_.treatments[pause] == Treatment::Each;
+      const std::uint32_t gap = pause_at(v, i);
+      const bool is_dropped = gap != kNone && gaps_[gap].next_use != i &&
+                              state_.residencies[gap] == Residency::RecomputePerUse;
       if (is_dropped) take(now_.data(), v);
     }
-    for (const std::uint32_t pause : pauses_at_[i]) {
-      if (state_.treatments[pause] != Treatment::Keep) take(now_.data(), pauses_[pause].value);
+    for (const std::uint32_t gap : gaps_at_[i]) {
+      if (state_.residencies[gap] != Residency::Keep) take(now_.data(), gaps_[gap].value);
     }
   }
   std::copy_n(now_.data(), word_count_, words(state_.present, number + 1));
@@ -274,10 +274,10 @@ void Evaluator::run_block(std::size_t number) {
   run_blocks_.push_back(static_cast<std::uint32_t>(number));
 }
 
-// Returns the pause of a value that contains an item or ends with it.
+// Returns the gap of a value that contains an item or ends with it.
 std::uint32_t Evaluator::pause_at(std::uint32_t value, std::uint32_t item) const {
-  for (const std::uint32_t pause : pauses_of_[value]) {
-    if (pauses_[pause].after < item && item <= pauses_[pause].before) return pause;
+  for (const std::uint32_t gap : pauses_of_[value]) {
+    if (gaps_[gap].last_use < item && item <= gaps_[gap].next_use) return gap;
   }
   return kNone;
 }
@@ -291,8 +291,8 @@ void Evaluator::run(std::uint32_t item) {
   }
 }
 
-void Evaluator::remake(std::uint32_t value) {
-  if (state_.treatments[pause_at(value, turn_)] == Treatment::Swap) {
+void Evaluator::recompute(std::uint32_t value) {
+  if (state_.residencies[pause_at(value, turn_)] == Residency::Offload) {
     // Copied back from slow memory; `transfer` decides when the copy begins.
     block_.copies.push_back({value, static_cast<std::uint32_t>(block_.runs.size())});
     put(now_.data(), value);
@@ -300,7 +300,7 @@ void Evaluator::remake(std::uint32_t value) {
   }
   const std::uint32_t maker = maker_[value];
   for (const std::uint32_t v : reads_[maker]) {
-    if (!has(now_.data(), v)) remake(v);
+    if (!has(now_.data(), v)) recompute(v);
   }
   run(maker);
   prologue_.insert(prologue_.end(), makes_[maker].begin(), makes_[maker].end());

@@ -7,7 +7,8 @@
 
 namespace tenon::memory {
 
-/// Evaluates a choice of treatments quickly: its events, their duration and the peak of live bytes.
+/// Evaluates a choice of residencies quickly: its events, their duration and the peak of live
+/// bytes.
 ///
 /// Evaluation is incremental. Items form blocks. A call runs the blocks again in which the choice
 /// differs from the kept one, forward to find their events and backward to find their live bytes.
@@ -21,8 +22,8 @@ class Evaluator {
     double seconds = 0;
     std::uint64_t peak_bytes = 0;
   };
-  /// `treatments` has one entry per pause.
-  Outcome evaluate(const std::vector<Treatment>& treatments, std::uint64_t budget_bytes);
+  /// `residencies` has one entry per gap.
+  Outcome evaluate(const std::vector<Residency>& residencies, std::uint64_t budget_bytes);
   /// Keeps the choice of the last call: calls for similar choices are fast.
   void keep();
   /// Events of the last call.
@@ -31,16 +32,16 @@ class Evaluator {
   /// That call must be free of copies.
   std::uint32_t peak_item() const;
 
-  const std::vector<Pause>& pauses() const { return pauses_; }
+  const std::vector<UseGap>& gaps() const { return gaps_; }
   /// Keeps each value from definition to last use.
-  std::vector<Treatment> plain_treatments() const;
-  bool may_recompute(std::size_t pause) const;
-  bool may_swap(std::size_t pause) const;
-  /// Time of the item that computes the pause's value, without recomputing its operands.
-  double remake_seconds(std::size_t pause) const {
-    return problem_.items[maker_[pauses_[pause].value]].ways[0].seconds;
+  std::vector<Residency> all_kept() const;
+  bool may_recompute(std::size_t gap) const;
+  bool may_swap(std::size_t gap) const;
+  /// Time of the item that computes the gap's value, without recomputing its operands.
+  double recompute_seconds(std::size_t gap) const {
+    return problem_.items[maker_[gaps_[gap].value]].alternatives[0].seconds;
   }
-  /// Peak of treatments that have no valid plan.
+  /// Peak of residencies that have no valid plan.
   static constexpr std::uint64_t kImpossible = std::uint64_t{1} << 60;
   static constexpr std::uint32_t kNone = static_cast<std::uint32_t>(-1);
 
@@ -72,7 +73,7 @@ class Evaluator {
   };
   using Words = std::vector<std::uint64_t>;  // Sets of values, one after another.
   struct State {
-    std::vector<Treatment> treatments;
+    std::vector<Residency> residencies;
     std::vector<Block> blocks;
     Words touched;        // By block: values that its runs read or make.
     Words present, live;  // By block border.
@@ -84,7 +85,7 @@ class Evaluator {
     std::size_t copy_count = 0;
     std::uint32_t middle_run = 0;  // Position in its block.
   };
-  struct Life {
+  struct LiveRange {
     std::uint32_t value, begin, last;  // Events, inclusive.
   };
   struct Swapped {
@@ -105,7 +106,7 @@ class Evaluator {
   bool is_changed_in(std::size_t block);
   void run_block(std::size_t block);
   void scan_block(std::size_t block);
-  void remake(std::uint32_t value);
+  void recompute(std::uint32_t value);
   void run(std::uint32_t item);
   std::uint32_t pause_at(std::uint32_t value, std::uint32_t item) const;
   std::int64_t shared_bytes(std::uint32_t item);
@@ -116,9 +117,9 @@ class Evaluator {
   const Problem& problem_;
   bool in_place_;
   std::vector<std::uint32_t> maker_;
-  std::vector<Pause> pauses_;
+  std::vector<UseGap> gaps_;
   Lists reads_, makes_, shares_;         // By item; shares: results and operands in turn.
-  Lists pauses_at_;                      // By the item after which they begin.
+  Lists gaps_at_;                        // By the item after which they begin.
   Lists pauses_of_;                      // By value, in order.
   std::vector<std::int64_t> bytes_;      // By value.
   std::vector<double> item_seconds_;     // By item.
@@ -146,7 +147,7 @@ class Evaluator {
   std::vector<std::int64_t> live_;        // By event.
   std::vector<std::uint32_t> life_of_;    // By value.
   std::vector<std::uint32_t> taken_;
-  std::vector<Life> lives_;
+  std::vector<LiveRange> live_ranges_;
   std::vector<Swapped> swapped_;
   std::vector<Copy> frees_, ins_;
   std::uint32_t middle_event_ = 0;

@@ -80,16 +80,16 @@ struct StateKeyHash {
   std::size_t operator()(const StateKey& key) const { return key.low; }
 };
 
-enum class Weights : std::uint8_t { None, Mean, Heaviest };
+enum class NodeWeights : std::uint8_t { None, Mean, Heaviest };
 struct Style {
   std::uint64_t least_nodes;  // Nodes per restart, at least.
   bool uses_twins;
-  Weights weights[4];  // By round.
+  NodeWeights weights[4];  // By round.
 };
 
-class Search {
+class PlacementSearch {
  public:
-  Search(std::span<const ArenaBuffer> buffers, std::uint64_t capacity, const Style& style)
+  PlacementSearch(std::span<const ArenaBuffer> buffers, std::uint64_t capacity, const Style& style)
       : style_(style),
         capacity_(static_cast<Bytes>(capacity)),
         sections_(sections_of(buffers)),
@@ -176,7 +176,7 @@ class Search {
     std::vector<std::array<Bytes, 4>> keys(size_.size());
     double total_weight = 0;
     for (std::uint64_t weight : weight_) total_weight += static_cast<double>(weight);
-    const Weights weights = round < 3 ? Weights::None : style_.weights[round % 4];
+    const NodeWeights weights = round < 3 ? NodeWeights::None : style_.weights[round % 4];
     for (Index b = 0; b < size_.size(); ++b) {
       const Bytes width = sections_.last[b] - sections_.first[b];
       Bytes tight = 0;
@@ -190,11 +190,11 @@ class Search {
       std::array<Bytes, 3> key = {-tight, -width, -area};
       if (round % 3 == 0) key = {-width, -area, -tight};
       if (round % 3 == 1) key = {-tight, -area, -width};
-      if (weights == Weights::None) {
+      if (weights == NodeWeights::None) {
         keys[b] = {key[0], key[1], key[2], 0};
       } else {
         const double measure =
-            weights == Weights::Heaviest ? heaviest : weight / static_cast<double>(width);
+            weights == NodeWeights::Heaviest ? heaviest : weight / static_cast<double>(width);
         keys[b] = {-static_cast<Bytes>(measure * 1e9 / total_weight), key[0], key[1], key[2]};
       }
       if (round < 3) continue;
@@ -411,8 +411,8 @@ std::uint64_t luby(std::uint64_t k) {
 // Search times have a heavy tail: many short searches in different orders find a solution before
 // one long search does. Neither style dominates the other.
 constexpr Style kStyles[] = {
-    {4000, true, {Weights::None, Weights::Mean, Weights::None, Weights::Heaviest}},
-    {1000, false, {Weights::None, Weights::Mean, Weights::None, Weights::Mean}},
+    {4000, true, {NodeWeights::None, NodeWeights::Mean, NodeWeights::None, NodeWeights::Heaviest}},
+    {1000, false, {NodeWeights::None, NodeWeights::Mean, NodeWeights::None, NodeWeights::Mean}},
 };
 constexpr std::uint64_t kFirstTurn = 1'000'000;  // Nodes.
 
@@ -421,12 +421,12 @@ constexpr std::uint64_t kFirstTurn = 1'000'000;  // Nodes.
 FitSearch fit(std::span<const ArenaBuffer> buffers, std::uint64_t capacity,
               std::uint64_t node_limit) {
   FitSearch result;
-  std::vector<Search> searches;
+  std::vector<PlacementSearch> searches;
   for (const Style& style : kStyles) searches.emplace_back(buffers, capacity, style);
   std::vector<std::uint64_t> rounds(searches.size(), 0);
   // The styles alternate with growing node limits.
   for (std::uint64_t turn = 0; result.node_count < node_limit; ++turn) {
-    Search& search = searches[turn % searches.size()];
+    PlacementSearch& search = searches[turn % searches.size()];
     std::uint64_t& round = rounds[turn % searches.size()];
     const std::uint64_t turn_end = result.node_count + (kFirstTurn << (turn / searches.size()));
     while (result.node_count < std::min(node_limit, turn_end)) {

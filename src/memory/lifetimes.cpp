@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint32_t kNone = static_cast<std::uint32_t>(-1);
 
-struct Life {
+struct ValueLifetime {
   Instance instance;
   std::uint32_t end = 0;
   // Its copy may run as late as its last reader, so its storage is not reused in place.
@@ -18,16 +18,16 @@ struct Life {
 
 }  // namespace
 
-std::vector<Storage> lifetimes_of(const Problem& problem, std::span<const Event> events,
-                                  bool in_place) {
-  std::vector<Life> lives;
-  std::vector<Storage> workspaces;
+std::vector<ArenaBlock> lifetimes_of(const Problem& problem, std::span<const Event> events,
+                                     bool in_place) {
+  std::vector<ValueLifetime> lives;
+  std::vector<ArenaBlock> workspaces;
   std::vector<std::uint32_t> current(problem.values.size(), kNone);
   std::vector<std::uint32_t> leaving(problem.values.size(), kNone);
-  struct Sharing {
+  struct InPlacePair {
     std::uint32_t event, result, operand;  // Indices of lives.
   };
-  std::vector<Sharing> sharings;
+  std::vector<InPlacePair> sharings;
   const auto use = [&](std::uint32_t value, std::uint32_t event) {
     TENON_ASSERT(current[value] != kNone, "a plan makes a value before it reads it");
     lives[current[value]].end = event + 1;
@@ -49,7 +49,7 @@ std::vector<Storage> lifetimes_of(const Problem& problem, std::span<const Event>
         for (std::size_t k = 0; k < operands.size(); ++k) {
           sharings.push_back({e, current[item.may_share[k].first], operands[k]});
         }
-        if (const std::uint64_t bytes = item.ways[event.way].workspace_bytes) {
+        if (const std::uint64_t bytes = item.alternatives[event.alternative].workspace_bytes) {
           workspaces.push_back({bytes, 0, e, e + 1, {}});
         }
         break;
@@ -75,7 +75,7 @@ std::vector<Storage> lifetimes_of(const Problem& problem, std::span<const Event>
   // Assigns a storage to each life; an in-place result continues the storage of its operand.
   std::vector<std::uint32_t> successor(lives.size(), kNone);
   std::vector<char> has_predecessor(lives.size(), 0);
-  for (const Sharing& sharing : sharings) {
+  for (const InPlacePair& sharing : sharings) {
     // An output stays live to the end.
     const bool dies_here = lives[sharing.operand].end == sharing.event + 1 &&
                            !problem.values[lives[sharing.operand].instance.value].is_output;
@@ -85,25 +85,25 @@ std::vector<Storage> lifetimes_of(const Problem& problem, std::span<const Event>
     successor[sharing.operand] = sharing.result;
     has_predecessor[sharing.result] = 1;
   }
-  std::vector<Storage> storages;
+  std::vector<ArenaBlock> blocks;
   for (std::uint32_t k = 0; k < lives.size(); ++k) {
     if (has_predecessor[k] != 0) continue;
-    Storage storage;
+    ArenaBlock storage;
     storage.bytes = problem.values[lives[k].instance.value].bytes;
     storage.begin = lives[k].instance.made_at;
     for (std::uint32_t life = k; life != kNone; life = successor[life]) {
       storage.instances.push_back(lives[life].instance);
       storage.end = lives[life].end;
     }
-    storages.push_back(std::move(storage));
+    blocks.push_back(std::move(storage));
   }
-  storages.insert(storages.end(), workspaces.begin(), workspaces.end());
-  return storages;
+  blocks.insert(blocks.end(), workspaces.begin(), workspaces.end());
+  return blocks;
 }
 
-std::vector<ArenaBuffer> arena_buffers(std::span<const Storage> storages) {
+std::vector<ArenaBuffer> arena_buffers(std::span<const ArenaBlock> blocks) {
   std::vector<ArenaBuffer> buffers;
-  for (const Storage& storage : storages) {
+  for (const ArenaBlock& storage : blocks) {
     buffers.push_back({storage.bytes, storage.begin, storage.end, {}});
   }
   return buffers;
@@ -121,7 +121,7 @@ double seconds_of(const Problem& problem, std::span<const Event> events) {
       case Event::Kind::Run: {
         const Item& item = problem.items[event.index];
         for (std::uint32_t v : item.reads) now = std::max(now, back_at[v]);
-        now += item.ways[event.way].seconds;
+        now += item.alternatives[event.alternative].seconds;
         for (std::uint32_t v : item.makes) back_at[v] = 0;
         break;
       }
@@ -151,9 +151,9 @@ std::vector<Event> plain_events(const Problem& problem) {
 Plan planned(const Problem& problem, std::vector<Event> events, const PlaceOptions& options,
              bool in_place) {
   Plan plan;
-  plan.storages = lifetimes_of(problem, events, in_place);
-  const Arena arena = place(arena_buffers(plan.storages), options);
-  for (std::size_t k = 0; k < plan.storages.size(); ++k) plan.storages[k].offset = arena.offsets[k];
+  plan.blocks = lifetimes_of(problem, events, in_place);
+  const Arena arena = place(arena_buffers(plan.blocks), options);
+  for (std::size_t k = 0; k < plan.blocks.size(); ++k) plan.blocks[k].offset = arena.offsets[k];
   plan.arena_bytes = arena.bytes;
   plan.max_live_bytes = arena.max_live_bytes;
   plan.seconds = seconds_of(problem, events);
@@ -183,8 +183,9 @@ std::uint64_t working_set_bytes(const Problem& problem, std::uint32_t index) {
     return sum;
   };
   bytes -= std::min(sum_once(results), sum_once(operands));
-  std::uint64_t least = item.ways.front().workspace_bytes;
-  for (const Way& way : item.ways) least = std::min(least, way.workspace_bytes);
+  std::uint64_t least = item.alternatives.front().workspace_bytes;
+  for (const Implementation& alternative : item.alternatives)
+    least = std::min(least, alternative.workspace_bytes);
   return bytes + least;
 }
 

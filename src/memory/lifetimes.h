@@ -10,11 +10,11 @@ namespace tenon::memory {
 /// Returns the storages of an event list, without offsets: a value lives from its definition to the
 /// last read before it is recomputed. With `in_place`, a result reuses the storage of an operand
 /// that dies at its definition, if the item allows it.
-std::vector<Storage> lifetimes_of(const Problem& problem, std::span<const Event> events,
-                                  bool in_place = true);
+std::vector<ArenaBlock> lifetimes_of(const Problem& problem, std::span<const Event> events,
+                                     bool in_place = true);
 
 /// Converts storages to buffers for placement.
-std::vector<ArenaBuffer> arena_buffers(std::span<const Storage> storages);
+std::vector<ArenaBuffer> arena_buffers(std::span<const ArenaBlock> blocks);
 
 /// Returns the duration of the events: items run in order; copies run in order on the link, one at
 /// a time per direction.

@@ -28,7 +28,7 @@ std::vector<NodeId> running_nodes(const Graph& graph) {
   return nodes;
 }
 
-std::int64_t held_bytes(const Graph& graph, ValueId value) {
+std::int64_t live_bytes(const Graph& graph, ValueId value) {
   // Exceeds any memory, and a sum of a million such sizes still fits 64 bits.
   constexpr double kMost = std::int64_t{1} << 40;
   return static_cast<std::int64_t>(std::min(size_hint_bytes(graph.value(value).type), kMost));
@@ -62,7 +62,7 @@ LivePeak live_peak(const Graph& graph, std::span<const NodeId> order) {
   for (std::size_t step = 0; step < order.size(); ++step) {
     for (ValueId result : graph.node(order[step]).results) {
       if (!result) continue;
-      const std::int64_t bytes = held_bytes(graph, result);
+      const std::int64_t bytes = live_bytes(graph, result);
       found.is_exact = found.is_exact && !has_symbols(graph, result);
       held += bytes;
       freed[last_step(result, step)] += bytes;
@@ -81,15 +81,15 @@ LivePeak live_peak(const Graph& graph, std::span<const NodeId> order) {
     }
   }
   std::ranges::stable_sort(found.alive, std::greater{},
-                           [&](ValueId value) { return held_bytes(graph, value); });
+                           [&](ValueId value) { return live_bytes(graph, value); });
   return found;
 }
 
-Problem held_problem(const Graph& graph) {
+Problem liveness_problem(const Graph& graph) {
   Problem problem;
   problem.name = graph.name;
   const auto bytes_of = [&](ValueId value) {
-    return static_cast<std::uint64_t>(held_bytes(graph, value));
+    return static_cast<std::uint64_t>(live_bytes(graph, value));
   };
   for (ValueId input : graph.inputs()) problem.fixed_bytes += bytes_of(input);
   for (NodeId id : graph.nodes_in_order()) {
@@ -119,7 +119,7 @@ Problem held_problem(const Graph& graph) {
           {graph.value(result).name, bytes_of(result), graph.is_output(result), true});
     }
     if (item.name.empty() && !item.makes.empty()) item.name = problem.values[item.makes[0]].name;
-    item.ways.push_back({0, static_cast<std::uint64_t>(inner_peak_bytes(graph, id))});
+    item.alternatives.push_back({0, static_cast<std::uint64_t>(inner_peak_bytes(graph, id))});
     problem.items.push_back(std::move(item));
   }
   return problem;

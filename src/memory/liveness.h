@@ -35,13 +35,13 @@ LivePeak live_peak(const Graph& graph, std::span<const NodeId> order);
 
 /// Returns the bytes of a value, symbolic extents at their size hints; 0 for types other than
 /// tensors.
-std::int64_t held_bytes(const Graph& graph, ValueId value);
+std::int64_t live_bytes(const Graph& graph, ValueId value);
 /// Returns the peak of live bytes inside the node's bodies.
 std::int64_t inner_peak_bytes(const Graph& graph, NodeId node);
 /// Returns all nodes except constants, in graph order.
 std::vector<NodeId> running_nodes(const Graph& graph);
 /// Converts the graph to a planning problem: one item per running node, without times; peaks of
 /// bodies become workspace.
-Problem held_problem(const Graph& graph);
+Problem liveness_problem(const Graph& graph);
 
 }  // namespace tenon::memory

@@ -47,7 +47,7 @@ class Bits {
 struct Forward {
   std::vector<std::uint32_t> items;    // Items of the problem, in order.
   std::vector<std::uint32_t> node_of;  // Defining node, by value; kNone for values of other items.
-  std::vector<std::vector<std::uint32_t>> before, behind;
+  std::vector<std::vector<std::uint32_t>> before, after;
   std::vector<std::uint64_t> bytes;
   std::vector<double> seconds;
   std::size_t size() const { return items.size(); }
@@ -74,11 +74,11 @@ struct Forward {
         made += problem.values[v].bytes;
       }
       bytes.push_back(made);
-      seconds.push_back(item.ways[0].seconds);
+      seconds.push_back(item.alternatives[0].seconds);
     }
-    behind.resize(items.size());
+    after.resize(items.size());
     for (std::uint32_t k = 0; k < items.size(); ++k) {
-      for (const std::uint32_t b : before[k]) behind[b].push_back(k);
+      for (const std::uint32_t b : before[k]) after[b].push_back(k);
     }
   }
 
@@ -87,7 +87,7 @@ struct Forward {
     Bits result(size());
     for (std::uint32_t k = 0; k < size(); ++k) {
       const bool is_read =
-          std::ranges::any_of(behind[k], [&](std::uint32_t r) { return !set.has(r); });
+          std::ranges::any_of(after[k], [&](std::uint32_t r) { return !set.has(r); });
       if (set.has(k) && is_read) result.add(k);
     }
     return result;
@@ -157,9 +157,10 @@ using Sequence = std::vector<Bits>;  // Growing lower sets; the last has all nod
 
 // Dynamic program: least kept bytes for every time, over growing lower sets whose blocks fit a
 // budget.
-class Programme {
+class DynamicProgram {
  public:
-  Programme(const Forward& graph, std::vector<Bits> sets) : graph_(graph), sets_(std::move(sets)) {
+  DynamicProgram(const Forward& graph, std::vector<Bits> sets)
+      : graph_(graph), sets_(std::move(sets)) {
     double whole = 0;
     for (const double seconds : graph.seconds) whole += seconds;
     const std::size_t grid = sets_.size() > 400 ? 150 : 400;
@@ -255,7 +256,7 @@ class Programme {
 };
 
 std::vector<Sequence> sequences_of_programme(const Forward& graph, Method method) {
-  const Programme programme(graph, sets_of(graph, method));
+  const DynamicProgram programme(graph, sets_of(graph, method));
   std::uint64_t impossible = 0, possible = programme.whole_bytes();
   const std::uint64_t most = possible;
   while (possible - impossible > most / 1000 + 1) {

@@ -31,7 +31,7 @@ std::string line_at(double y, double x, std::string_view colour, std::string_vie
       kMargin, kWidth - 10, y, colour, x, y - 4, in_markup(label));
 }
 
-std::string name_of(const Storage& storage, const Plan& plan, const Problem& problem) {
+std::string name_of(const ArenaBlock& storage, const Plan& plan, const Problem& problem) {
   std::string names;
   for (const Instance& instance : storage.instances) {
     names += (names.empty() ? "" : ", then ") + problem.values[instance.value].name;
@@ -62,10 +62,10 @@ std::string memory_map(const Plan& plan, const Problem& problem, std::uint64_t b
       "right, "
       "addresses upwards; point at a rectangle to see what lies there.</p>\n"
       "<svg viewBox=\"0 0 {} {}\" width=\"100%\" role=\"img\">\n",
-      plan.events.size(), plan.storages.size(), format_bytes(plan.arena_bytes), plan.arena_bytes,
+      plan.events.size(), plan.blocks.size(), format_bytes(plan.arena_bytes), plan.arena_bytes,
       format_bytes(plan.max_live_bytes),
       budget_bytes > 0 ? ", budget " + format_bytes(budget_bytes) : std::string(), kWidth, kHeight);
-  for (const Storage& storage : plan.storages) {
+  for (const ArenaBlock& storage : plan.blocks) {
     if (storage.bytes == 0) continue;
     const std::string name = name_of(storage, plan, problem);
     const double low = static_cast<double>(storage.offset);

@@ -20,11 +20,11 @@ constexpr int kSweeps = 3;
 
 using Order = std::vector<std::uint32_t>;  // Items in execution order.
 
-struct Cost {
+struct OrderCost {
   std::uint64_t peak_bytes = 0;
   std::size_t peak_count = 0;  // Number of moments at the peak.
   double area = 0;             // Live bytes, summed over moments.
-  auto operator<=>(const Cost&) const = default;
+  auto operator<=>(const OrderCost&) const = default;
 };
 
 class Orders {
@@ -47,9 +47,9 @@ class Orders {
     return order;
   }
 
-  Cost cost(const Order& order) {
+  OrderCost cost(const Order& order) {
     find_live(order);
-    Cost cost;
+    OrderCost cost;
     for (const std::int64_t bytes : live_) {
       const auto now = static_cast<std::uint64_t>(bytes);
       if (now > cost.peak_bytes) cost.peak_bytes = now, cost.peak_count = 0;
@@ -105,12 +105,12 @@ class Orders {
   // Moves items away from the peak while the cost decreases.
   Order lowered(Order order, std::uint64_t bound_bytes) {
     std::uint64_t trials = kWork / std::max<std::size_t>(order.size(), 1);
-    Cost now = cost(order);
+    OrderCost now = cost(order);
     while (now.peak_bytes > bound_bytes && trials > 0) {
       const std::vector<Order> moves = moves_around_peak(order, trials);
       Order best;
       for (const Order& move : moves) {
-        const Cost then = cost(move);
+        const OrderCost then = cost(move);
         if (then >= now) continue;
         now = then;
         best = move;
@@ -156,7 +156,8 @@ class Orders {
     for (std::uint32_t p = 1; p <= count; ++p) live_[p] += live_[p - 1];
     live_.resize(count);
     for (std::uint32_t p = 0; p < count; ++p)
-      live_[p] += static_cast<std::int64_t>(problem_.items[order[p]].ways[0].workspace_bytes);
+      live_[p] +=
+          static_cast<std::int64_t>(problem_.items[order[p]].alternatives[0].workspace_bytes);
   }
 
   // The live bytes that an item causes are convex in its place: its results live from there on, its
@@ -303,7 +304,7 @@ Problem reordered(const Problem& problem, bool in_place) {
   return permuted(problem, best);
 }
 
-std::vector<Problem> promising_orders(const Problem& problem, bool in_place) {
+std::vector<Problem> candidate_orders(const Problem& problem, bool in_place) {
   std::vector<Problem> found = {reordered(problem, in_place)};
   if (problem.items.empty() || problem.items.size() > kMostItems) return found;
   const Orders orders(problem, in_place);
@@ -344,7 +345,7 @@ std::uint64_t order_bound_bytes(const Problem& problem, bool in_place) {
   }
   for (std::uint32_t i = 0; i < count; ++i) {
     const Item& item = problem.items[i];
-    std::uint64_t bytes = item.ways[0].workspace_bytes;
+    std::uint64_t bytes = item.alternatives[0].workspace_bytes;
     for (std::uint32_t v : item.makes) bytes += problem.values[v].bytes;
     const auto is_wanted_after = [&](std::uint32_t v) {
       return problem.values[v].is_output ||

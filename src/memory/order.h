@@ -11,7 +11,7 @@ Problem reordered(const Problem& problem, bool in_place = true);
 
 /// Returns distinct orders that are good starts for planning under a budget: `reordered` first,
 /// then orders with a higher peak that may need less once values are evicted and recomputed.
-std::vector<Problem> promising_orders(const Problem& problem, bool in_place = true);
+std::vector<Problem> candidate_orders(const Problem& problem, bool in_place = true);
 
 /// Returns the peak of live bytes in the given order.
 std::uint64_t peak_bytes(const Problem& problem, bool in_place = true);

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kNamed = 10;
 
-std::string name_of(const Storage& storage, const Plan& plan, const Problem& problem) {
+std::string name_of(const ArenaBlock& storage, const Plan& plan, const Problem& problem) {
   if (storage.instances.empty())
     return "workspace of " + problem.items[plan.events[storage.begin].index].name;
   return problem.values[storage.instances.back().value].name;
@@ -20,7 +20,7 @@ std::string name_of(const Storage& storage, const Plan& plan, const Problem& pro
 
 Peak peak_of(const Plan& plan, const Problem& problem) {
   std::vector<std::int64_t> live(plan.events.size() + 1, 0);
-  for (const Storage& storage : plan.storages) {
+  for (const ArenaBlock& storage : plan.blocks) {
     live[storage.begin] += static_cast<std::int64_t>(storage.bytes);
     live[storage.end] -= static_cast<std::int64_t>(storage.bytes);
   }
@@ -33,7 +33,7 @@ Peak peak_of(const Plan& plan, const Problem& problem) {
   const auto run = std::find_if(begin, plan.events.end(),
                                 [](const Event& event) { return event.kind == Event::Kind::Run; });
   if (run != plan.events.end()) peak.item = problem.items[run->index].name;
-  for (const Storage& storage : plan.storages) {
+  for (const ArenaBlock& storage : plan.blocks) {
     if (storage.begin <= peak.event && peak.event < storage.end && storage.bytes > 0)
       peak.alive.push_back({name_of(storage, plan, problem), storage.bytes});
   }

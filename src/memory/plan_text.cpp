@@ -34,10 +34,10 @@ std::string print(const Plan& plan, const Problem& problem) {
     const std::string& name =
         is_run ? problem.items[event.index].name : problem.values[event.index].name;
     text += concat(kEventNames[static_cast<int>(event.kind)], " ", event.index);
-    if (is_run) text += concat(" ", event.way);
+    if (is_run) text += concat(" ", event.alternative);
     text += concat(" ", quote(name), "\n");
   }
-  for (const Storage& storage : plan.storages) {
+  for (const ArenaBlock& storage : plan.blocks) {
     text += concat("storage ", storage.offset, " ", storage.bytes, " ", storage.begin, " ",
                    storage.end);
     for (const Instance& instance : storage.instances) {
@@ -82,7 +82,7 @@ Plan parse_plan(std::string_view text, std::string_view source) {
     if (words[0] == "storage") {
       if (words.size() < 5)
         refuse(source, number, "storage OFFSET BYTES BEGIN END VALUE@EVENT…", line);
-      Storage storage;
+      ArenaBlock storage;
       storage.offset = integer(words[1]);
       storage.bytes = integer(words[2]);
       storage.begin = index(words[3]);
@@ -92,7 +92,7 @@ Plan parse_plan(std::string_view text, std::string_view source) {
         if (parts.size() != 2) refuse(source, number, "VALUE@EVENT", words[k]);
         storage.instances.push_back({index(parts[0]), index(parts[1])});
       }
-      plan.storages.push_back(std::move(storage));
+      plan.blocks.push_back(std::move(storage));
       continue;
     }
     bool is_event = false;

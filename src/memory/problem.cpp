@@ -13,7 +13,7 @@ constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 56;
 
 }  // namespace
 
-void put_before(Problem& problem, std::uint32_t item, std::uint32_t later) {
+void add_order_constraint(Problem& problem, std::uint32_t item, std::uint32_t later) {
   const auto mark = static_cast<std::uint32_t>(problem.values.size());
   problem.values.push_back({"", 0, false, false});
   problem.items[item].makes.push_back(mark);
@@ -30,14 +30,14 @@ std::vector<std::uint32_t> Problem::makers() const {
 
 double Problem::seconds() const {
   double sum = 0;
-  for (const Item& item : items) sum += item.ways.front().seconds;
+  for (const Item& item : items) sum += item.alternatives.front().seconds;
   return sum;
 }
 
 void verify(const Problem& problem) {
   std::vector<char> is_made(problem.values.size(), 0);
   std::uint64_t total = problem.fixed_bytes;
-  for (const Value& value : problem.values) {
+  for (const PlannedValue& value : problem.values) {
     if (value.bytes > kMaxBytes || (total += value.bytes) > kMaxBytes) {
       throw Error("the sizes of a memory problem add up to more than any memory has")
           .at("value '", value.name, "'");
@@ -56,9 +56,10 @@ void verify(const Problem& problem) {
       }
       is_made[v] = 1;
     }
-    if (item.ways.empty()) throw Error("an item has no way to be done").at(place);
-    for (const Way& way : item.ways) {
-      if (!std::isfinite(way.seconds) || way.seconds < 0 || way.workspace_bytes > kMaxBytes) {
+    if (item.alternatives.empty()) throw Error("an item has no way to be done").at(place);
+    for (const Implementation& alternative : item.alternatives) {
+      if (!std::isfinite(alternative.seconds) || alternative.seconds < 0 ||
+          alternative.workspace_bytes > kMaxBytes) {
         throw Error("a way takes a time or a workspace that cannot be").at(place);
       }
     }

@@ -9,7 +9,7 @@
 namespace tenon::memory {
 
 /// A value that takes bytes from its definition to its last use.
-struct Value {
+struct PlannedValue {
   std::string name;
   std::uint64_t bytes = 0;
   /// Live to the end.
@@ -18,7 +18,7 @@ struct Value {
 };
 
 /// One implementation of an item.
-struct Way {
+struct Implementation {
   double seconds = 0;
   std::uint64_t workspace_bytes = 0;
 };
@@ -33,7 +33,7 @@ struct Item {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> may_share;
   bool may_repeat = false;
   /// At least one; the first is the default.
-  std::vector<Way> ways;
+  std::vector<Implementation> alternatives;
   /// The caller's identifier; preserved by reordering.
   std::uint32_t number = 0;
 };
@@ -49,7 +49,7 @@ struct Link {
 /// order.
 struct Problem {
   std::string name;
-  std::vector<Value> values;
+  std::vector<PlannedValue> values;
   std::vector<Item> items;
   std::optional<Link> link;
   /// Bytes outside the arena for the whole run: parameters and inputs.
@@ -65,12 +65,12 @@ struct Problem {
 /// never, or if an index, size or time is out of range.
 void verify(const Problem& problem);
 /// Orders an item before another one without a data dependency, by a value of zero bytes.
-void put_before(Problem& problem, std::uint32_t item, std::uint32_t later);
+void add_order_constraint(Problem& problem, std::uint32_t item, std::uint32_t later);
 
 /// One step of a plan.
 struct Event {
   enum class Kind : std::uint8_t {
-    /// Runs item `index` by its way `way`.
+    /// Runs item `index` by its way `alternative`.
     Run,
     /// Starts copying value `index` to slow memory (offload); items continue meanwhile.
     Out,
@@ -79,7 +79,7 @@ struct Event {
     /// Starts copying the value back; its first reader waits for the copy.
     In,
   } kind = Kind::Run;
-  std::uint32_t index = 0, way = 0;
+  std::uint32_t index = 0, alternative = 0;
   bool operator==(const Event&) const = default;
 };
 
@@ -92,18 +92,18 @@ struct Instance {
 };
 
 /// Bytes of the arena that are reserved during the events [begin, end).
-struct Storage {
+struct ArenaBlock {
   std::uint64_t bytes = 0, offset = 0;
   std::uint32_t begin = 0, end = 0;
   /// Consecutive occupants, each overwriting its predecessor in place. Empty: the workspace of the
   /// item that runs at `begin`.
   std::vector<Instance> instances;
-  bool operator==(const Storage&) const = default;
+  bool operator==(const ArenaBlock&) const = default;
 };
 
 struct Plan {
   std::vector<Event> events;
-  std::vector<Storage> storages;
+  std::vector<ArenaBlock> blocks;
   std::uint64_t arena_bytes = 0;
   std::uint64_t max_live_bytes = 0;
   double seconds = 0;

@@ -52,7 +52,7 @@ class ReadyQueue {
 }  // namespace
 
 Tasks::Tasks(const Problem& problem) {
-  for (const Value& value : problem.values)
+  for (const PlannedValue& value : problem.values)
     values.push_back({static_cast<std::int64_t>(value.bytes), 0, {}, value.is_output});
   for (std::uint32_t task = 0; task < problem.items.size(); ++task) {
     const Item& item = problem.items[task];
@@ -66,7 +66,7 @@ Tasks::Tasks(const Problem& problem) {
       values[value].readers.push_back(task);
     }
     keep_once(needs.back());
-    inner_bytes.push_back(static_cast<std::int64_t>(item.ways[0].workspace_bytes));
+    inner_bytes.push_back(static_cast<std::int64_t>(item.alternatives[0].workspace_bytes));
   }
 }
 

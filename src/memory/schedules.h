@@ -12,14 +12,14 @@ struct Tasks {
   explicit Tasks(const Problem& problem);
   std::size_t size() const { return makes.size(); }
 
-  struct Held {
+  struct ScheduledValue {
     std::int64_t bytes = 0;
     std::uint32_t maker = 0;
     /// Without duplicates.
     std::vector<std::uint32_t> readers;
     bool is_output = false;
   };
-  std::vector<Held> values;
+  std::vector<ScheduledValue> values;
   /// Values, by task.
   std::vector<std::vector<std::uint32_t>> makes, reads;
   /// Tasks, by task, without duplicates.

@@ -13,9 +13,9 @@ namespace {
 // Total items visited by annealing steps; the problem size from which a problem counts as large.
 constexpr std::uint64_t kWork = 40'000'000, kLarge = 300;
 
-class Random {
+class AnnealingRandom {
  public:
-  explicit Random(std::uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15U + 1) {}
+  explicit AnnealingRandom(std::uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15U + 1) {}
   std::uint64_t next() {
     state_ ^= state_ << 13;
     state_ ^= state_ >> 7;
@@ -29,8 +29,8 @@ class Random {
   std::uint64_t state_;
 };
 
-struct Choice {
-  std::vector<Treatment> treatments;
+struct Solution {
+  std::vector<Residency> residencies;
   Evaluator::Outcome outcome;
 };
 
@@ -41,28 +41,28 @@ class Annealing {
         options_(options),
         evaluator_(problem, options.in_place),
         base_seconds_(std::max(problem.seconds(), 1e-12)) {
-    for (std::uint32_t pause = 0; pause < evaluator_.pauses().size(); ++pause) {
-      if (problem.values[evaluator_.pauses()[pause].value].bytes == 0) continue;
-      std::vector<Treatment> ways;
-      if (options.may_recompute && evaluator_.may_recompute(pause)) {
-        ways.push_back(Treatment::Once);
-        ways.push_back(Treatment::Each);
+    for (std::uint32_t gap = 0; gap < evaluator_.gaps().size(); ++gap) {
+      if (problem.values[evaluator_.gaps()[gap].value].bytes == 0) continue;
+      std::vector<Residency> alternatives;
+      if (options.may_recompute && evaluator_.may_recompute(gap)) {
+        alternatives.push_back(Residency::RecomputeOnce);
+        alternatives.push_back(Residency::RecomputePerUse);
       }
-      if (options.may_swap && problem.link && evaluator_.may_swap(pause)) {
-        ways.push_back(Treatment::Swap);
+      if (options.may_swap && problem.link && evaluator_.may_swap(gap)) {
+        alternatives.push_back(Residency::Offload);
       }
-      if (ways.empty()) continue;
-      ways.push_back(Treatment::Keep);
-      pauses_.push_back(pause);
-      ways_.push_back(std::move(ways));
+      if (alternatives.empty()) continue;
+      alternatives.push_back(Residency::Keep);
+      gaps_.push_back(gap);
+      ways_.push_back(std::move(alternatives));
     }
   }
 
-  // `starts`: initial treatments in addition to keeping every value.
-  SearchResult run(const std::vector<std::vector<Treatment>>& starts = {}) {
+  // `starts`: initial residencies in addition to keeping every value.
+  SearchResult run(const std::vector<std::vector<Residency>>& starts = {}) {
     SearchResult result;
     std::uint64_t budget = options_.budget_bytes;
-    const std::vector<Treatment> keep = evaluator_.plain_treatments();
+    const std::vector<Residency> keep = evaluator_.all_kept();
     consider(keep, evaluate(keep, budget), budget);
     // If all values fit, no plan is faster.
     if (!pool_.empty() && try_to_place(result)) return finished(std::move(result));
@@ -84,7 +84,7 @@ class Annealing {
     for (int tightening = 0; tightening < (size() > kLarge ? 6 : 4) && !is_stopped_; ++tightening) {
       if (tightening > 0 && size() > kLarge) {
         // The best plan is slightly too large: one walk starts from it.
-        const std::vector<Treatment> last = pool_.front().treatments;
+        const std::vector<Residency> last = pool_.front().residencies;
         pool_.clear();
         anneal(last, budget, steps, static_cast<std::uint64_t>(tightening), kWarm);
         if (try_to_place(result) || pool_.empty()) break;
@@ -92,7 +92,7 @@ class Annealing {
         continue;
       }
       pool_.clear();
-      const int walks = pauses_.empty() ? 0 : goes_far ? 2 * restarts : restarts;
+      const int walks = gaps_.empty() ? 0 : goes_far ? 2 * restarts : restarts;
       for (int walk = 0; walk < walks && !is_stopped_; ++walk) {
         const int restart = walk % restarts;
         // If one walk through a large problem ended far above the budget, further walks are
@@ -111,7 +111,7 @@ class Annealing {
                budget, walk < restarts ? steps : long_steps,
                static_cast<std::uint64_t>(tightening * 64 + restart));
       }
-      if (pool_.empty() && !pauses_.empty() && !is_hopeless) insist(budget, steps);
+      if (pool_.empty() && !gaps_.empty() && !is_hopeless) insist(budget, steps);
       if (try_to_place(result)) break;
       if (pool_.empty()) break;
       budget -= std::max<std::uint64_t>(options_.budget_bytes / 200, 1);
@@ -122,7 +122,7 @@ class Annealing {
 
  private:
   SearchResult finished(SearchResult result) const {
-    result.pauses = evaluator_.pauses();
+    result.gaps = evaluator_.gaps();
     result.evaluation_count = evaluation_count_;
     result.was_stopped = is_stopped_;
     return result;
@@ -138,7 +138,7 @@ class Annealing {
     for (const double price : {4.0, 16.0}) {
       if (is_stopped_ || !pool_.empty() || (price < 16 && is_far_from(budget))) continue;
       price_ = price;
-      anneal(std::vector(smallest_.treatments), budget, steps, static_cast<std::uint64_t>(price),
+      anneal(std::vector(smallest_.residencies), budget, steps, static_cast<std::uint64_t>(price),
              kWarm);
     }
   }
@@ -149,18 +149,18 @@ class Annealing {
     return std::clamp<std::uint64_t>(kWork / size(), 1'500, kMostSteps);
   }
 
-  std::vector<Treatment> all_swapped(std::vector<Treatment> treatments) const {
-    for (std::size_t k = 0; k < pauses_.size(); ++k) {
+  std::vector<Residency> all_swapped(std::vector<Residency> residencies) const {
+    for (std::size_t k = 0; k < gaps_.size(); ++k) {
       const bool may_swap =
-          std::find(ways_[k].begin(), ways_[k].end(), Treatment::Swap) != ways_[k].end();
-      if (may_swap) treatments[pauses_[k]] = Treatment::Swap;
+          std::find(ways_[k].begin(), ways_[k].end(), Residency::Offload) != ways_[k].end();
+      if (may_swap) residencies[gaps_[k]] = Residency::Offload;
     }
-    return treatments;
+    return residencies;
   }
 
-  Evaluator::Outcome evaluate(const std::vector<Treatment>& treatments, std::uint64_t budget) {
+  Evaluator::Outcome evaluate(const std::vector<Residency>& residencies, std::uint64_t budget) {
     if (++evaluation_count_ % kReported == 0) report();
-    return evaluator_.evaluate(treatments, budget);
+    return evaluator_.evaluate(residencies, budget);
   }
 
   void report() {
@@ -190,38 +190,38 @@ class Annealing {
                static_cast<double>(std::max<std::uint64_t>(options_.budget_bytes, 1));
   }
 
-  void consider(const std::vector<Treatment>& treatments, const Evaluator::Outcome& outcome,
+  void consider(const std::vector<Residency>& residencies, const Evaluator::Outcome& outcome,
                 std::uint64_t budget) {
-    if (smallest_.treatments.empty() || outcome.peak_bytes < smallest_.outcome.peak_bytes) {
-      smallest_ = {treatments, outcome};
+    if (smallest_.residencies.empty() || outcome.peak_bytes < smallest_.outcome.peak_bytes) {
+      smallest_ = {residencies, outcome};
     }
     if (outcome.peak_bytes > budget) return;
     if (pool_.size() == kPool && merit(outcome) >= merit(pool_.back().outcome)) return;
     const auto position = std::upper_bound(
         pool_.begin(), pool_.end(), merit(outcome),
-        [&](double value, const Choice& choice) { return value < merit(choice.outcome); });
-    for (const Choice& choice : pool_) {
-      if (choice.treatments == treatments) return;
+        [&](double value, const Solution& choice) { return value < merit(choice.outcome); });
+    for (const Solution& choice : pool_) {
+      if (choice.residencies == residencies) return;
     }
-    pool_.insert(position, {treatments, outcome});
+    pool_.insert(position, {residencies, outcome});
     if (pool_.size() > kPool) pool_.pop_back();
   }
 
   // Evicts values live at the peak one by one, each time the one with the least recomputation time
   // per byte. Random walks through large problems would take long to get there.
-  std::vector<Treatment> greedy(std::vector<Treatment> state, std::uint64_t budget) {
-    const std::vector<Pause>& pauses = evaluator_.pauses();
+  std::vector<Residency> greedy(std::vector<Residency> state, std::uint64_t budget) {
+    const std::vector<UseGap>& gaps = evaluator_.gaps();
     Evaluator::Outcome now = evaluate(state, budget);
     evaluator_.keep();
-    for (std::size_t step = 0; step < 2 * pauses_.size() && now.peak_bytes > budget; ++step) {
+    for (std::size_t step = 0; step < 2 * gaps_.size() && now.peak_bytes > budget; ++step) {
       if (is_stopped_) break;
       const std::uint32_t peak = evaluator_.peak_item();
       std::vector<std::pair<double, std::uint32_t>> candidates;
-      for (const std::uint32_t k : pauses_) {
-        const bool crosses = pauses[k].after < peak && pauses[k].before > peak;
-        if (!crosses || state[k] != Treatment::Keep || !evaluator_.may_recompute(k)) continue;
-        const auto bytes = static_cast<double>(problem_.values[pauses[k].value].bytes);
-        candidates.emplace_back(evaluator_.remake_seconds(k) / bytes, k);
+      for (const std::uint32_t k : gaps_) {
+        const bool crosses = gaps[k].last_use < peak && gaps[k].next_use > peak;
+        if (!crosses || state[k] != Residency::Keep || !evaluator_.may_recompute(k)) continue;
+        const auto bytes = static_cast<double>(problem_.values[gaps[k].value].bytes);
+        candidates.emplace_back(evaluator_.recompute_seconds(k) / bytes, k);
       }
       if (candidates.empty()) break;
       const std::size_t tried = std::min(kTried, candidates.size());
@@ -230,17 +230,17 @@ class Annealing {
       double best = 0;
       std::uint32_t chosen = candidates[0].second;
       for (std::size_t k = 0; k < tried; ++k) {
-        state[candidates[k].second] = Treatment::Once;
+        state[candidates[k].second] = Residency::RecomputeOnce;
         const Evaluator::Outcome then = evaluate(state, budget);
-        state[candidates[k].second] = Treatment::Keep;
+        state[candidates[k].second] = Residency::Keep;
         const double gained =
             (energy(now, budget) - energy(then, budget)) /
-            static_cast<double>(problem_.values[pauses[candidates[k].second].value].bytes);
+            static_cast<double>(problem_.values[gaps[candidates[k].second].value].bytes);
         if (k > 0 && gained <= best) continue;
         best = gained;
         chosen = candidates[k].second;
       }
-      state[chosen] = Treatment::Once;
+      state[chosen] = Residency::RecomputeOnce;
       now = evaluate(state, budget);
       evaluator_.keep();
       consider(state, now, budget);
@@ -248,32 +248,32 @@ class Annealing {
     return state;
   }
 
-  void anneal(std::vector<Treatment> state, std::uint64_t budget, std::uint64_t steps,
+  void anneal(std::vector<Residency> state, std::uint64_t budget, std::uint64_t steps,
               std::uint64_t seed, double hot = kHot) {
-    Random random(seed + 17);
+    AnnealingRandom random(seed + 17);
     Evaluator::Outcome outcome = evaluate(state, budget);
     evaluator_.keep();
     double now = energy(outcome, budget);
-    std::vector<std::pair<std::uint32_t, Treatment>> undo;
+    std::vector<std::pair<std::uint32_t, Residency>> undo;
     for (std::uint64_t step = 0; step < steps && !is_stopped_; ++step) {
       const double progress = static_cast<double>(step) / static_cast<double>(steps);
       const double temperature = hot * std::pow(std::min(kCold, hot / 10) / hot, progress);
       undo.clear();
       const auto change = [&](std::size_t k) {
-        const std::uint32_t pause = pauses_[k];
-        const Treatment before = state[pause];
-        Treatment treatment = before;
-        while (treatment == before) treatment = ways_[k][random.below(ways_[k].size())];
-        undo.emplace_back(pause, before);
-        state[pause] = treatment;
+        const std::uint32_t gap = gaps_[k];
+        const Residency before = state[gap];
+        Residency residency = before;
+        while (residency == before) residency = ways_[k][random.below(ways_[k].size())];
+        undo.emplace_back(gap, before);
+        state[gap] = residency;
       };
-      const std::size_t first = random.below(pauses_.size());
+      const std::size_t first = random.below(gaps_.size());
       change(first);
-      // Two simultaneous changes swap the treatments of two values, often of neighbors.
+      // Two simultaneous changes swap the residencies of two values, often of neighbors.
       const double kind = random.unit();
-      if (pauses_.size() > 1 && kind < 0.5) {
-        std::size_t second = random.below(pauses_.size());
-        if (kind < 0.25) second = (first + 1 + random.below(6)) % pauses_.size();
+      if (gaps_.size() > 1 && kind < 0.5) {
+        std::size_t second = random.below(gaps_.size());
+        if (kind < 0.25) second = (first + 1 + random.below(6)) % gaps_.size();
         if (second != first) change(second);
       }
       outcome = evaluate(state, budget);
@@ -283,7 +283,7 @@ class Annealing {
         evaluator_.keep();
         consider(state, outcome, budget);
       } else {
-        for (const auto& [pause, treatment] : undo) state[pause] = treatment;
+        for (const auto& [gap, residency] : undo) state[gap] = residency;
       }
     }
   }
@@ -292,8 +292,8 @@ class Annealing {
     // Plans of a large problem are similar: a few placements are representative.
     const std::size_t tried = size() > kLarge ? kTriedOfLarge : kPool;
     for (std::size_t k = 0; k < std::min(tried, pool_.size()); ++k) {
-      const Choice& choice = pool_[k];
-      evaluate(choice.treatments, options_.budget_bytes);
+      const Solution& choice = pool_[k];
+      evaluate(choice.residencies, options_.budget_bytes);
       const std::uint64_t live = max_live_bytes(
           arena_buffers(lifetimes_of(problem_, evaluator_.events(), options_.in_place)),
           options_.place.alignment);
@@ -302,7 +302,7 @@ class Annealing {
           planned(problem_, evaluator_.events(), place_options(kPlaceNodes), options_.in_place);
       if (plan.arena_bytes > options_.budget_bytes) continue;
       result.plan = std::move(plan);
-      result.treatments = choice.treatments;
+      result.residencies = choice.residencies;
       result.is_within_budget = true;
       return true;
     }
@@ -319,11 +319,11 @@ class Annealing {
   }
 
   void settle_for_smallest(SearchResult& result, bool is_hopeless) {
-    evaluate(smallest_.treatments, options_.budget_bytes);
+    evaluate(smallest_.residencies, options_.budget_bytes);
     result.plan =
         planned(problem_, evaluator_.events(),
                 place_options(is_hopeless ? kPlaceNodes : kLastPlaceNodes), options_.in_place);
-    result.treatments = smallest_.treatments;
+    result.residencies = smallest_.residencies;
     result.is_within_budget = result.plan.arena_bytes <= options_.budget_bytes;
   }
 
@@ -342,10 +342,10 @@ class Annealing {
   const SearchOptions& options_;
   Evaluator evaluator_;
   double base_seconds_;
-  std::vector<std::uint32_t> pauses_;         // Gaps with an alternative to Keep.
-  std::vector<std::vector<Treatment>> ways_;  // By position in pauses_.
-  std::vector<Choice> pool_;                  // Within the budget, fastest first.
-  Choice smallest_;
+  std::vector<std::uint32_t> gaps_;           // Gaps with an alternative to Keep.
+  std::vector<std::vector<Residency>> ways_;  // By position in gaps_.
+  std::vector<Solution> pool_;                // Within the budget, fastest first.
+  Solution smallest_;
   std::uint64_t evaluation_count_ = 0;
   bool is_stopped_ = false;
   double price_ = 1;  // Penalty of a plan at twice the budget, in multiples of the base time.
@@ -379,9 +379,9 @@ SearchResult search(const Problem& problem, const SearchOptions& options) {
     if (is_better(other, best)) best = std::move(other);
   };
   if (best.was_stopped) return best;
-  const std::vector<Treatment> recomputed = best.treatments;
+  const std::vector<Residency> recomputed = best.residencies;
   SearchResult swapped = Annealing(problem, alone).run();
-  const std::vector<std::vector<Treatment>> starts = {recomputed, swapped.treatments};
+  const std::vector<std::vector<Residency>> starts = {recomputed, swapped.residencies};
   consider(std::move(swapped));
   const bool is_free = best.is_within_budget && best.plan.seconds <= problem.seconds();
   if (is_free || best.was_stopped) return best;

@@ -9,20 +9,20 @@
 namespace tenon::memory {
 
 /// Interval between two uses of a value: from the item that defines or reads it to its next reader.
-struct Pause {
+struct UseGap {
   /// Item indices.
-  std::uint32_t value = 0, after = 0, before = 0;
+  std::uint32_t value = 0, last_use = 0, next_use = 0;
 };
 
 /// Residency policy of a value during a gap.
-enum class Treatment : std::uint8_t {
+enum class Residency : std::uint8_t {
   Keep,
   /// Evicted, recomputed at the next need and kept from there (RecomputeOnce).
-  Once,
+  RecomputeOnce,
   /// Evicted, recomputed at every need (RecomputePerUse).
-  Each,
+  RecomputePerUse,
   /// Copied to slow memory and prefetched before the next use (offload).
-  Swap,
+  Offload,
 };
 
 /// State of a running search.
@@ -55,9 +55,9 @@ struct SearchResult {
   /// The fastest plan within the budget; the smallest plan if the budget was not reached.
   Plan plan;
   /// Gaps of the problem's values.
-  std::vector<Pause> pauses;
+  std::vector<UseGap> gaps;
   /// By gap.
-  std::vector<Treatment> treatments;
+  std::vector<Residency> residencies;
   bool is_within_budget = false;
   std::uint64_t evaluation_count = 0;
   /// `goes_on` ended the search.

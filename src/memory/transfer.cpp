@@ -10,15 +10,15 @@ namespace tenon::memory {
 void Evaluator::collect_runs() {
   run_items_.clear();
   live_.clear();
-  lives_.clear();
+  live_ranges_.clear();
   life_of_.assign(problem_.values.size(), kNone);
   for (const Block& block : state_.blocks) {
     for (const CopyBack& copy : block.copies) life_of_[copy.value] = 0;
   }
   const auto begin_life = [&](std::uint32_t v) {
     const auto event = static_cast<std::uint32_t>(run_items_.size());
-    life_of_[v] = static_cast<std::uint32_t>(lives_.size());
-    lives_.push_back({v, event, event});
+    life_of_[v] = static_cast<std::uint32_t>(live_ranges_.size());
+    live_ranges_.push_back({v, event, event});
   };
   for (std::size_t number = 0; number < block_count(); ++number) {
     const Block& block = state_.blocks[number];
@@ -34,7 +34,7 @@ void Evaluator::collect_runs() {
       }
       for (const std::uint32_t v : reads_[item]) {
         if (life_of_[v] != kNone)
-          lives_[life_of_[v]].last = static_cast<std::uint32_t>(run_items_.size());
+          live_ranges_[life_of_[v]].last = static_cast<std::uint32_t>(run_items_.size());
       }
       for (const std::uint32_t v : makes_[item]) {
         if (life_of_[v] != kNone) begin_life(v);
@@ -45,7 +45,7 @@ void Evaluator::collect_runs() {
   }
   for (std::uint32_t v = 0; v < life_of_.size(); ++v) {
     if (life_of_[v] != kNone && problem_.values[v].is_output)
-      lives_[life_of_[v]].last = static_cast<std::uint32_t>(run_items_.size()) - 1;
+      live_ranges_[life_of_[v]].last = static_cast<std::uint32_t>(run_items_.size()) - 1;
   }
 }
 
@@ -56,26 +56,27 @@ void Evaluator::transfer(std::uint64_t budget_bytes, Outcome& outcome) {
   const auto budget = static_cast<std::int64_t>(budget_bytes);
   const auto copy_s = [&](std::uint32_t life) {
     return problem_.link->latency_s +
-           static_cast<double>(problem_.values[lives_[life].value].bytes) /
+           static_cast<double>(problem_.values[live_ranges_[life].value].bytes) /
                problem_.link->bytes_per_s;
   };
   const auto bytes_of = [&](std::uint32_t life) {
-    return static_cast<std::int64_t>(problem_.values[lives_[life].value].bytes);
+    return static_cast<std::int64_t>(problem_.values[live_ranges_[life].value].bytes);
   };
   std::vector<std::uint32_t> leaving, returning;
   for (const Swapped& swapped : swapped_) {
     // Needed back before all values are copied out.
-    if (lives_[swapped.back].begin < middle_event_) {
+    if (live_ranges_[swapped.back].begin < middle_event_) {
       outcome.peak_bytes = kImpossible;
       return;
     }
     leaving.push_back(swapped.left);
     returning.push_back(swapped.back);
   }
-  std::sort(leaving.begin(), leaving.end(),
-            [&](std::uint32_t x, std::uint32_t y) { return lives_[x].begin < lives_[y].begin; });
+  std::sort(leaving.begin(), leaving.end(), [&](std::uint32_t x, std::uint32_t y) {
+    return live_ranges_[x].begin < live_ranges_[y].begin;
+  });
   std::stable_sort(returning.begin(), returning.end(), [&](std::uint32_t x, std::uint32_t y) {
-    return lives_[x].begin > lives_[y].begin;
+    return live_ranges_[x].begin > live_ranges_[y].begin;
   });
 
   std::int64_t peak = 0;
@@ -92,7 +93,7 @@ void Evaluator::transfer(std::uint64_t budget_bytes, Outcome& outcome) {
     std::iota(by_use.begin(), by_use.end(), 0U);
     if (is_forward) {
       std::stable_sort(by_use.begin(), by_use.end(), [&](std::uint32_t x, std::uint32_t y) {
-        return lives_[copies[x]].last < lives_[copies[y]].last;
+        return live_ranges_[copies[x]].last < live_ranges_[copies[y]].last;
       });
     }
     const auto release = [&](std::uint32_t event) {
@@ -116,15 +117,15 @@ void Evaluator::transfer(std::uint64_t budget_bytes, Outcome& outcome) {
         release(event);
       }
       peak = std::max(peak, live_[event] + held);
-      now += problem_.items[run_items_[event]].ways[0].seconds;
+      now += problem_.items[run_items_[event]].alternatives[0].seconds;
       while (queued < copies.size()) {
-        const Life& life = lives_[copies[queued]];
+        const LiveRange& life = live_ranges_[copies[queued]];
         if (life.begin != event) break;
         done[queued] = link_free = std::max(now, link_free) + copy_s(copies[queued]);
         ++queued;
       }
       for (; past < copies.size(); ++past) {
-        const Life& life = lives_[copies[by_use[past]]];
+        const LiveRange& life = live_ranges_[copies[by_use[past]]];
         if (is_forward ? life.last > event : life.begin < event) break;
         is_held[by_use[past]] = 1;
         held += bytes_of(copies[by_use[past]]);
@@ -145,15 +146,15 @@ std::vector<Event> Evaluator::events() const {
   const std::size_t count = items.size();
   std::vector<std::vector<Event>> before(count + 1), after(count + 1);
   for (const Swapped& swapped : swapped_) {
-    const Life& life = lives_[swapped.left];
+    const LiveRange& life = live_ranges_[swapped.left];
     after[life.begin].push_back({Event::Kind::Out, life.value, 0});
   }
   for (const Copy& copy : frees_) {
-    before[copy.event].push_back({Event::Kind::Free, lives_[copy.life].value, 0});
+    before[copy.event].push_back({Event::Kind::Free, live_ranges_[copy.life].value, 0});
   }
   // The reversed pass found the latest copies first.
   for (std::size_t k = ins_.size(); k-- > 0;) {
-    before[ins_[k].event].push_back({Event::Kind::In, lives_[ins_[k].life].value, 0});
+    before[ins_[k].event].push_back({Event::Kind::In, live_ranges_[ins_[k].life].value, 0});
   }
   std::vector<Event> events;
   for (std::size_t e = 0; e <= count; ++e) {

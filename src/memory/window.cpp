@@ -15,21 +15,21 @@ namespace {
 constexpr int kMaxRounds = 64;
 
 // Peak bytes and the number of steps that reach it.
-struct Peak {
+struct WindowPeak {
   std::int64_t bytes = 0;
   std::size_t steps = 0, first = 0;
-  bool operator<(const Peak& other) const {
+  bool operator<(const WindowPeak& other) const {
     return std::pair(bytes, steps) < std::pair(other.bytes, other.steps);
   }
 };
 
-struct Profile {
+struct LiveProfile {
   std::vector<std::int64_t> before;  // Live bytes when a step begins.
-  Peak peak;
+  WindowPeak peak;
 };
 
-Profile profile_of(const Tasks& tasks, const Sequence& sequence) {
-  Profile profile;
+LiveProfile profile_of(const Tasks& tasks, const Sequence& sequence) {
+  LiveProfile profile;
   std::vector<std::size_t> waiting(tasks.values.size());
   for (std::size_t value = 0; value < waiting.size(); ++value) {
     waiting[value] = tasks.values[value].readers.size() + (tasks.values[value].is_output ? 1 : 0);
@@ -53,10 +53,10 @@ Profile profile_of(const Tasks& tasks, const Sequence& sequence) {
 }
 
 /// All orders of consecutive tasks, indexed by the set of completed ones.
-class Window {
+class ReorderWindow {
  public:
-  Window(const Tasks& tasks, const Sequence& sequence, std::size_t start, std::size_t count,
-         std::int64_t held)
+  ReorderWindow(const Tasks& tasks, const Sequence& sequence, std::size_t start, std::size_t count,
+                std::int64_t held)
       : count_(count), held_(held) {
     std::vector<std::uint32_t> members(
         sequence.begin() + static_cast<std::ptrdiff_t>(start),
@@ -73,16 +73,16 @@ class Window {
     std::ranges::sort(touched);
     const auto rest = std::ranges::unique(touched);
     touched.erase(rest.begin(), rest.end());
-    std::vector<bool> is_behind(tasks.size(), false);
+    std::vector<bool> is_after(tasks.size(), false);
     for (std::size_t step = start + count; step < sequence.size(); ++step)
-      is_behind[sequence[step]] = true;
+      is_after[sequence[step]] = true;
     // Values with the same maker and readers are merged: a concat may read any number of values.
     std::map<std::tuple<std::size_t, std::size_t, bool>, std::int64_t> bytes_of;
     for (std::uint32_t value : touched) {
-      const Tasks::Held& known = tasks.values[value];
+      const Tasks::ScheduledValue& known = tasks.values[value];
       const bool is_kept =
           known.is_output || std::ranges::any_of(known.readers, [&](std::uint32_t reader) {
-            return is_behind[reader];
+            return is_after[reader];
           });
       bytes_of[{mask_of(members, std::span(&known.maker, 1)), mask_of(members, known.readers),
                 is_kept}] += known.bytes;
@@ -156,7 +156,8 @@ class Window {
 Sequence with_best_window(const Tasks& tasks, const Sequence& sequence, std::size_t start,
                           std::int64_t held) {
   const std::size_t count = std::min(kWindow, sequence.size() - start);
-  const std::vector<std::size_t> order = Window(tasks, sequence, start, count, held).best_order();
+  const std::vector<std::size_t> order =
+      ReorderWindow(tasks, sequence, start, count, held).best_order();
   Sequence changed = sequence;
   for (std::size_t k = 0; k < count; ++k) changed[start + k] = sequence[start + order[k]];
   return changed;
@@ -165,7 +166,7 @@ Sequence with_best_window(const Tasks& tasks, const Sequence& sequence, std::siz
 }  // namespace
 
 Sequence with_best_windows(const Tasks& tasks, Sequence sequence) {
-  Profile profile = profile_of(tasks, sequence);
+  LiveProfile profile = profile_of(tasks, sequence);
   for (int round = 0; round < kMaxRounds; ++round) {
     bool is_better = false;
     const std::size_t at = profile.peak.first;
@@ -174,7 +175,7 @@ Sequence with_best_windows(const Tasks& tasks, Sequence sequence) {
       const std::size_t start = std::min(at > behind ? at - behind : 0, last_start);
       Sequence changed = with_best_window(tasks, sequence, start, profile.before[start]);
       if (changed == sequence) continue;
-      Profile other = profile_of(tasks, changed);
+      LiveProfile other = profile_of(tasks, changed);
       if (!(other.peak < profile.peak)) continue;
       sequence = std::move(changed);
       profile = std::move(other);

@@ -7,7 +7,7 @@
 namespace tenon::nests {
 namespace {
 
-class Collector {
+class AccessCollector {
  public:
   std::vector<ElementAccess> run(const LoopNest& nest) {
     visit(nest.body);
@@ -149,7 +149,7 @@ std::optional<Dim> greatest(const LoopNest& nest, AffineDim value,
 
 }  // namespace
 
-std::vector<ElementAccess> accesses_of(const LoopNest& nest) { return Collector().run(nest); }
+std::vector<ElementAccess> accesses_of(const LoopNest& nest) { return AccessCollector().run(nest); }
 
 std::optional<AffineDim> affine_dim_of(const LoopNest& nest, const Scalar& scalar) {
   switch (scalar->kind) {

@@ -64,7 +64,7 @@ Scalar scalar_of(const Affine& affine) {
   return binary_scalar(BinaryOp::Add, DType::I64, sum, integer_scalar(affine.start));
 }
 
-void Rewriting::apply(Block& block) {
+void ScalarRewriter::apply(Block& block) {
   for (Statement& statement : block) {
     for (Scalar* scalar : {&statement.value, &statement.place, &statement.limit}) {
       if (scalar->is_defined()) *scalar = apply(*scalar);
@@ -74,7 +74,7 @@ void Rewriting::apply(Block& block) {
   }
 }
 
-Scalar Rewriting::apply(const Scalar& scalar) {
+Scalar ScalarRewriter::apply(const Scalar& scalar) {
   const auto known = done_.find(&scalar.node());
   if (known != done_.end()) return known->second;
   ScalarNode node = scalar.node();

@@ -24,10 +24,10 @@ std::optional<Affine> affine_of(const Scalar& scalar);
 Scalar scalar_of(const Affine& affine);
 
 /// Rewrites every scalar of a block, operands first.
-class Rewriting {
+class ScalarRewriter {
  public:
   using Change = std::function<Scalar(ScalarNode node)>;
-  explicit Rewriting(Change change) : change_(std::move(change)) {}
+  explicit ScalarRewriter(Change change) : change_(std::move(change)) {}
   void apply(Block& block);
 
  private:

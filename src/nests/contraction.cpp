@@ -21,12 +21,12 @@ std::optional<Contraction> find_contraction(const LoopNest& nest) {
 }
 
 std::optional<Contraction> find_contraction(const Block& body) {
-  std::optional<Contraction> found = find_sum_of_products(body);
+  std::optional<Contraction> found = find_general_contraction(body);
   if (!found || !is_plain_load(found->a) || !is_plain_load(found->b)) return std::nullopt;
   return found;
 }
 
-std::optional<Contraction> find_sum_of_products(const Block& body) {
+std::optional<Contraction> find_general_contraction(const Block& body) {
   Contraction found;
   const Block* block = &body;
   while (block->size() == 1 && block->front().kind == Statement::Kind::Loop &&
@@ -81,7 +81,7 @@ void drop_casts_of_factors(LoopNest& nest) {
   });
 }
 
-bool can_be_laid_anew(const Scalar& load) {
+bool can_be_repacked(const Scalar& load) {
   return load->bounds == Bounds::Inside ||
          (load->bounds == Bounds::Fill && load->args.back()->kind == ScalarKind::Real &&
           load->args.back()->real == 0);

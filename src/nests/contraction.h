@@ -19,11 +19,11 @@ struct Contraction {
   Scalar a, b;
 };
 /// Matches any factors, in the order of the product.
-std::optional<Contraction> find_sum_of_products(const Block& body);
+std::optional<Contraction> find_general_contraction(const Block& body);
 std::optional<Contraction> find_contraction(const LoopNest& nest);
 std::optional<Contraction> find_contraction(const Block& body);
 /// Returns whether the epilogue accesses consecutive elements (or a single one) along the loop.
-bool suits_columns(const Contraction& sum, std::size_t loop);
+bool suits_columns(const Contraction& contraction, std::size_t loop);
 
 /// Removes casts around factors of a contraction. Products of narrow elements are exact and loads
 /// widen, so these casts have no effect except to hide the contraction from the matcher.
@@ -31,6 +31,6 @@ void drop_casts_of_factors(LoopNest& nest);
 
 /// Returns whether all elements that a load reads can be packed: it stays inside its buffer, or
 /// reads zeros outside.
-bool can_be_laid_anew(const Scalar& load);
+bool can_be_repacked(const Scalar& load);
 
 }  // namespace tenon::nests

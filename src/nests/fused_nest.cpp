@@ -17,7 +17,7 @@
 namespace tenon::nests {
 namespace {
 
-using Part = NestSequence::Part;
+using Part = NestSequence::NestCall;
 
 double bytes_of(const Dims& dims, DType dtype) {
   return static_cast<double>(info(dtype).storage_bytes) * size_hint(product(dims));
@@ -90,7 +90,7 @@ class FusedNestBuilder {
     std::vector<std::size_t> ids;
     std::size_t given = 0;
     for (const NestBuffer& buffer : from.nest.buffers) {
-      if (buffer.storage == Storage::Scratch) {
+      if (buffer.storage == StorageClass::Scratch) {
         ids.push_back(sequence_.buffers.size() + scratch_.size());
         scratch_.push_back(buffer);
         cost.local_bytes += local_bytes_of(buffer);
@@ -100,10 +100,11 @@ class FusedNestBuilder {
       }
     }
     Block block = from.nest.body;
-    Rewriting([&](ScalarNode node) {
+    ScalarRewriter([&](ScalarNode node) {
       if (node.kind == ScalarKind::Loop) return loop_scalar(node.id + loop_base);
       if (node.kind == ScalarKind::Extent) return nest.extent(from.nest.extents[node.id]);
-      if (node.kind == ScalarKind::Local || node.kind == ScalarKind::Place) node.id += local_base;
+      if (node.kind == ScalarKind::Local || node.kind == ScalarKind::Position)
+        node.id += local_base;
       if (node.kind == ScalarKind::Load) node.id = ids[node.id];
       return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
     }).apply(block);
@@ -423,7 +424,7 @@ class FusedNestBuilder {
   // Replaces the buffer by scratch for one outer iteration.
   void make_local(const Handed& value, Kept& kept, const std::map<std::size_t, Affine>& starts) {
     const NestSequence::Buffer& buffer = sequence_.buffers[value.buffer];
-    NestBuffer local{"", buffer.dtype, buffer.dims, Storage::Scratch};
+    NestBuffer local{"", buffer.dtype, buffer.dims, StorageClass::Scratch};
     std::vector<Affine> shifts(buffer.dims.size());
     Dims view = value.view;
     for (std::size_t axis = 0; axis < value.cuttable; ++axis) {
@@ -436,7 +437,7 @@ class FusedNestBuilder {
     const auto is_seen = [&](const ScalarNode& node) {
       return node.kind == ScalarKind::Load && node.id == value.buffer;
     };
-    Rewriting([&](ScalarNode node) {
+    ScalarRewriter([&](ScalarNode node) {
       if (is_seen(node) && node.view == buffer.dims) {
         for (std::size_t axis = 0; axis < node.view.size(); ++axis) {
           const Affine& shift = shifts[axis];
@@ -450,7 +451,7 @@ class FusedNestBuilder {
       }
       return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
     }).apply(stages_);
-    Rewriting([&](ScalarNode node) {
+    ScalarRewriter([&](ScalarNode node) {
       if (is_seen(node)) {
         node.args = value.indices;
         node.view = view;
@@ -564,8 +565,9 @@ class FusedNestBuilder {
         part.nest.buffers.back().name = names_.at(id);
       } else {
         const NestSequence::Buffer& buffer = sequence_.buffers[id];
-        part.nest.buffers.push_back({names_.at(id), buffer.dtype, buffer.dims,
-                                     written.contains(id) ? Storage::Result : Storage::Operand});
+        part.nest.buffers.push_back(
+            {names_.at(id), buffer.dtype, buffer.dims,
+             written.contains(id) ? StorageClass::Result : StorageClass::Operand});
         part.buffers.push_back(id);
       }
     }

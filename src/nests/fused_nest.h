@@ -15,7 +15,7 @@ struct FusionTile {
   std::int64_t block = 1;
 };
 struct FusedNest {
-  NestSequence::Part part;
+  NestSequence::NestCall part;
   FusionCost cost;
 };
 

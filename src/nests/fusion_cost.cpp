@@ -15,9 +15,9 @@ constexpr double kLoadShare = 0.4;
 
 }  // namespace
 
-void FusionCost::count_rows(double rows, double whole_rows, double product_flops) {
+void FusionCost::count_rows(double rows, double whole_rows, double contraction_flops) {
   const double best = std::min(prices.tile_rows, whole_rows);
-  if (rows < best) again_flops += product_flops * kLoadShare * (best / std::max(1.0, rows) - 1);
+  if (rows < best) again_flops += contraction_flops * kLoadShare * (best / std::max(1.0, rows) - 1);
 }
 
 double FusionCost::gain() const {
@@ -29,10 +29,10 @@ double FusionCost::gain() const {
   const double reading = (passes - 1) * weight_bytes * share;
   // Load imbalance: with few iterations some threads idle.
   const double idle = std::ceil(sure_passes / prices.threads) / (sure_passes / prices.threads) - 1;
-  const double waiting = std::max(flops / prices.flops_per_byte, weight_bytes) * idle;
+  const double waiting = std::max(flops / prices.machine_balance, weight_bytes) * idle;
   const double spared =
       handed_bytes + (kLargeShare - 1) * std::max(0.0, handed_bytes - kLargeBytes);
-  return 2 * spared + kernels * prices.kernel_bytes - again_flops / prices.flops_per_byte -
+  return 2 * spared + kernels * prices.kernel_bytes - again_flops / prices.machine_balance -
          again_bytes * prices.close_share - line_bytes - reading - waiting;
 }
 

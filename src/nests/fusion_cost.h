@@ -9,7 +9,7 @@ struct FusionPrices {
   /// Waking and joining threads.
   double fork_bytes = 0;
   /// Machine balance.
-  double flops_per_byte = 1;
+  double machine_balance = 1;
   /// Capacities per thread: for scratch, for scratch with reread weights in the own cache, and for
   /// both in a share of the last-level cache.
   double local_bytes = 0, close_bytes = 0, shared_bytes = 0;
@@ -46,7 +46,7 @@ struct FusionCost {
   double flops = 0;
 
   /// Adds the loss of contractions whose tile has fewer rows than the register tile could use.
-  void count_rows(double rows, double whole_rows, double product_flops);
+  void count_rows(double rows, double whole_rows, double contraction_flops);
 
   /// Net saving in bytes of memory traffic; negative if fusion does not pay.
   double gain() const;

@@ -20,7 +20,7 @@ bool is_plain(const Block& block) {
 bool may_be_general(const LoopNest& nest) {
   const bool has_scratch =
       std::any_of(nest.buffers.begin(), nest.buffers.end(),
-                  [](const NestBuffer& buffer) { return buffer.storage == Storage::Scratch; });
+                  [](const NestBuffer& buffer) { return buffer.storage == StorageClass::Scratch; });
   if (has_scratch || !is_plain(nest.body)) return false;
   bool is_unchecked = true;
   for_each_load(nest.body,
@@ -37,10 +37,10 @@ class Generaliser {
     // Removes details that do not affect code: names, and sizes of buffers accessed through views.
     nest.name.clear();
     for (std::size_t k = 0; k < nest.buffers.size(); ++k) {
-      nest.buffers[k].name = concat(nest.buffers[k].storage == Storage::Result ? "y" : "x", k);
+      nest.buffers[k].name = concat(nest.buffers[k].storage == StorageClass::Result ? "y" : "x", k);
       nest.buffers[k].dims.clear();
     }
-    Rewriting([&](ScalarNode node) {
+    ScalarRewriter([&](ScalarNode node) {
       if (node.kind == ScalarKind::Load) see(node.args, node.view);
       return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
     }).apply(nest.body);

@@ -54,9 +54,9 @@ bool are_apart(const Statement& one, const Statement& other) {
   return false;
 }
 
-class Reading {
+class InPlaceAnalysis {
  public:
-  Reading(const LoopNest& nest, std::size_t result, std::size_t operand)
+  InPlaceAnalysis(const LoopNest& nest, std::size_t result, std::size_t operand)
       : nest_(nest), result_(result), operand_(operand) {}
 
   bool allows() {
@@ -144,10 +144,10 @@ class Reading {
 }  // namespace
 
 bool may_overwrite(const LoopNest& nest, std::size_t result, std::size_t operand) {
-  if (nest.buffers[result].storage != Storage::Result ||
-      nest.buffers[operand].storage != Storage::Operand)
+  if (nest.buffers[result].storage != StorageClass::Result ||
+      nest.buffers[operand].storage != StorageClass::Operand)
     return false;
-  return Reading(nest, result, operand).allows();
+  return InPlaceAnalysis(nest, result, operand).allows();
 }
 
 }  // namespace tenon::nests

@@ -36,9 +36,9 @@ void unflatten(LoopNest& nest, const Dims& dims, std::size_t begin, std::size_t 
   }
 }
 
-class Rewriter {
+class IndexRewriter {
  public:
-  explicit Rewriter(const std::map<std::size_t, BufferUse>& uses) : uses_(uses) {}
+  explicit IndexRewriter(const std::map<std::size_t, BufferUse>& uses) : uses_(uses) {}
 
   void rewrite(Block& block) {
     for (Statement& statement : block) {
@@ -233,7 +233,7 @@ std::vector<bool> looked_up(const LoopNest& nest) {
 }
 
 void renumber_buffers(LoopNest& nest, const std::map<std::size_t, BufferUse>& uses) {
-  Rewriter(uses).rewrite(nest.body);
+  IndexRewriter(uses).rewrite(nest.body);
 }
 
 void substitute_loop(Block& block, std::size_t loop, const Scalar& value) {
@@ -282,7 +282,7 @@ void list_extents(LoopNest& nest) {
   visit(nest.body);
   for_each_load(nest.body, [&](const Scalar& load) { list(load->view); });
   for (const NestBuffer& buffer : nest.buffers) {
-    if (buffer.storage == Storage::Scratch) nest.extent(scratch_size(buffer));
+    if (buffer.storage == StorageClass::Scratch) nest.extent(scratch_size(buffer));
   }
 }
 

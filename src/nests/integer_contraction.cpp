@@ -32,9 +32,10 @@ struct Halo {
   std::vector<std::int64_t> before;
 };
 
-std::optional<Halo> halo_around(const Scalar& load, const Contraction& sum, std::size_t dot_axis) {
+std::optional<Halo> halo_around(const Scalar& load, const Contraction& contraction,
+                                std::size_t dot_axis) {
   std::map<std::size_t, Dim> extents;
-  for (const auto* loops : {&sum.parallel, &sum.reduction}) {
+  for (const auto* loops : {&contraction.parallel, &contraction.reduction}) {
     for (const Statement* loop : *loops) extents.emplace(loop->id, loop->extent);
   }
   Halo halo;
@@ -67,8 +68,8 @@ std::optional<Halo> halo_around(const Scalar& load, const Contraction& sum, std:
 LoopNest copy_nest(const Scalar& load, const Halo& halo, const NestBuffer& source) {
   LoopNest nest;
   nest.name = "pad";
-  nest.buffers = {{"x", source.dtype, load->view, Storage::Operand},
-                  {"p", source.dtype, halo.dims, Storage::Result}};
+  nest.buffers = {{"x", source.dtype, load->view, StorageClass::Operand},
+                  {"p", source.dtype, halo.dims, StorageClass::Result}};
   Statement store;
   store.kind = Statement::Kind::Store;
   store.id = 1;
@@ -110,7 +111,7 @@ Scalar with_load(const Scalar& factor, const Scalar& load) {
 }
 
 std::optional<Contraction> find_integer_contraction(const Block& body) {
-  std::optional<Contraction> found = find_sum_of_products(body);
+  std::optional<Contraction> found = find_general_contraction(body);
   if (!found || found->reduction.back()->body.front().value->dtype != DType::I32)
     return std::nullopt;
   const auto a = byte_load(found->a), b = byte_load(found->b);
@@ -142,14 +143,14 @@ bool has_dp4a(const Block& block) {
   });
 }
 
-std::vector<NestSequence::Part> split_byte_padding(NestSequence& sequence,
-                                                   const NestSequence::Part& given) {
-  NestSequence::Part part = given;
-  const std::optional<Contraction> sum = find_integer_contraction(part.nest.body);
-  if (!sum) return {std::move(part)};
-  const Scalar& load = sum->a;
+std::vector<NestSequence::NestCall> split_byte_padding(NestSequence& sequence,
+                                                       const NestSequence::NestCall& given) {
+  NestSequence::NestCall part = given;
+  const std::optional<Contraction> contraction = find_integer_contraction(part.nest.body);
+  if (!contraction) return {std::move(part)};
+  const Scalar& load = contraction->a;
   const Statement* dot = nullptr;
-  for (const Statement* loop : sum->reduction) {
+  for (const Statement* loop : contraction->reduction) {
     if (stride_along(load, loop->id) == Stride::Unit) dot = loop;
   }
   const bool fills = load->bounds == Bounds::Fill;
@@ -160,12 +161,12 @@ std::vector<NestSequence::Part> split_byte_padding(NestSequence& sequence,
     return {std::move(part)};
   }
   const std::size_t last_axis = load->view.size() - 1;
-  const auto halo = halo_around(load, *sum, last_axis);
+  const auto halo = halo_around(load, *contraction, last_axis);
   if (!halo) return {std::move(part)};
   const std::size_t source = buffer_of(part, load->id), made = sequence.buffers.size();
   const NestBuffer from = part.nest.buffers[load->id];
   sequence.buffers.push_back({NestSequence::BufferRole::Temporary, 0, from.dtype, halo->dims});
-  NestSequence::Part copy;
+  NestSequence::NestCall copy;
   copy.nest = copy_nest(load, *halo, from);
   copy.buffers = {source, made};
 
@@ -186,7 +187,7 @@ std::vector<NestSequence::Part> split_byte_padding(NestSequence& sequence,
   }
   fold->value = binary_scalar(BinaryOp::Multiply, fold->value->dtype,
                               with_load(fold->value->args[0], moved), fold->value->args[1]);
-  part.nest.buffers.push_back({concat("p", made), from.dtype, halo->dims, Storage::Operand});
+  part.nest.buffers.push_back({concat("p", made), from.dtype, halo->dims, StorageClass::Operand});
   part.buffers.push_back(made);
   list_extents(part.nest);
   return {std::move(copy), std::move(part)};

@@ -23,7 +23,7 @@ inline bool has_dots(const Block& block) { return has_dot_loop(block) || has_dp4
 /// Prepares `a`, an unsigned non-constant operand, for dots of four along the reduction: if it is
 /// read out of bounds, or the loop is not a multiple of four, a preceding nest makes a padded copy.
 /// Returns the nests, the given one last; only the given one if no copy is needed or possible.
-std::vector<NestSequence::Part> split_byte_padding(NestSequence& sequence,
-                                                   const NestSequence::Part& part);
+std::vector<NestSequence::NestCall> split_byte_padding(NestSequence& sequence,
+                                                       const NestSequence::NestCall& part);
 
 }  // namespace tenon::nests

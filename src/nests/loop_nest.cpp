@@ -15,9 +15,9 @@
 namespace tenon::nests {
 namespace {
 
-class Printer {
+class NestPrinter {
  public:
-  explicit Printer(const LoopNest& nest) : nest_(nest) {}
+  explicit NestPrinter(const LoopNest& nest) : nest_(nest) {}
 
   std::string run() {
     const bool is_bare = std::ranges::all_of(nest_.name, is_name_char);
@@ -97,7 +97,7 @@ class Printer {
         return concat("dim(", nest_.extents[s->id], ")");
       case ScalarKind::Local:
         return concat("t", s->id);
-      case ScalarKind::Place:
+      case ScalarKind::Position:
         return concat("place of t", s->id);
       case ScalarKind::Load: {
         const std::size_t rank = s->view.size();
@@ -275,7 +275,7 @@ Dim scratch_size(const NestBuffer& buffer) {
 Dim scratch_bytes(const LoopNest& nest) {
   Dim total = 0;
   for (const NestBuffer& buffer : nest.buffers) {
-    if (buffer.storage == Storage::Scratch) total = total + scratch_size(buffer);
+    if (buffer.storage == StorageClass::Scratch) total = total + scratch_size(buffer);
   }
   return total;
 }
@@ -301,6 +301,6 @@ void drop_empty_loops(Block& block) {
   });
 }
 
-std::string to_string(const LoopNest& nest) { return Printer(nest).run(); }
+std::string to_string(const LoopNest& nest) { return NestPrinter(nest).run(); }
 
 }  // namespace tenon::nests

@@ -9,7 +9,7 @@
 namespace tenon::nests {
 
 /// Storage class of a nest's buffer.
-enum class Storage : std::uint8_t {
+enum class StorageClass : std::uint8_t {
   /// Argument, read-only.
   Operand,
   /// Argument, written.
@@ -21,7 +21,7 @@ struct NestBuffer {
   std::string name;
   DType dtype = DType::F32;
   Dims dims;
-  Storage storage = Storage::Operand;
+  StorageClass storage = StorageClass::Operand;
   /// Prefetch distance, in elements, for each vector or row of a tile that is read.
   std::int64_t ahead = 0;
   /// Integer constants: bound of the magnitude; 0 if unknown.

@@ -13,9 +13,10 @@ namespace tenon::nests {
 namespace {
 
 // Compares the scalars of two loops at equal positions. Gives up on very large terms.
-class Comparison {
+class SubexpressionComparison {
  public:
-  Comparison(std::size_t loop, std::size_t other_loop) : loop_(loop), other_loop_(other_loop) {}
+  SubexpressionComparison(std::size_t loop, std::size_t other_loop)
+      : loop_(loop), other_loop_(other_loop) {}
 
   bool is_same(const Scalar& a, const Scalar& b) {
     constexpr int kMostVisits = 5000;
@@ -58,7 +59,7 @@ bool reads(const Scalar& scalar, std::size_t buffer) {
 
 void collect_locals(const Scalar& scalar, std::set<std::size_t>& locals) {
   any_node(scalar, [&](const ScalarNode& node) {
-    if (node.kind == ScalarKind::Local || node.kind == ScalarKind::Place) locals.insert(node.id);
+    if (node.kind == ScalarKind::Local || node.kind == ScalarKind::Position) locals.insert(node.id);
     return false;
   });
 }
@@ -80,9 +81,9 @@ bool disturbs(const Block& block, const std::set<std::size_t>& locals, std::size
 }
 
 // Replaces all occurrences of `value` by `read`.
-class Replacement {
+class SubexpressionReplacement {
  public:
-  Replacement(const Scalar& value, Comparison comparison, Scalar read)
+  SubexpressionReplacement(const Scalar& value, SubexpressionComparison comparison, Scalar read)
       : value_(value), comparison_(std::move(comparison)), read_(std::move(read)) {}
 
   // No value without an occurrence.
@@ -104,7 +105,7 @@ class Replacement {
 
  private:
   const Scalar& value_;
-  Comparison comparison_;
+  SubexpressionComparison comparison_;
   Scalar read_;
   ScalarMemo<std::optional<Scalar>> known_;
 };
@@ -142,7 +143,8 @@ bool share(LoopNest& nest, Block& block, std::size_t first, std::size_t last) {
   if (disturbs(between, locals, store.id) || reads(store.value, store.id)) return false;
 
   const auto stored =
-      Replacement(fold.value, Comparison(folding.id, storing.id), element(store, dtype))
+      SubexpressionReplacement(fold.value, SubexpressionComparison(folding.id, storing.id),
+                               element(store, dtype))
           .in(store.value);
   if (!stored) return false;
   Statement writing = storing;

@@ -17,9 +17,9 @@ namespace {
 using Buffer = NestSequence::Buffer;
 using BufferRole = NestSequence::BufferRole;
 
-class Builder {
+class NestBuilder {
  public:
-  Builder(const std::string& name, const std::vector<Expr>& results)
+  NestBuilder(const std::string& name, const std::vector<Expr>& results)
       : name_(name), results_(results) {}
 
   NestSequence run() {
@@ -154,7 +154,7 @@ class Builder {
 
   // Factors of a contraction are read repeatedly, so computed factors are materialized.
   void mark_factors(const ExprNode& sum) {
-    if (!is_sum_of_products(sum)) return;
+    if (!is_contraction_expr(sum)) return;
     for (const Expr& factor : sum.args[0].node().args) {
       const Expr* expr = &factor;
       while (expr->node().kind == ExprKind::Cast) expr = &expr->node().args[0];
@@ -192,7 +192,7 @@ class Builder {
   // --- groups -----------------------------------------------------------------------------------
 
   // Independent loops of a stage, outermost first; a loop's id is its axis.
-  static std::vector<std::size_t> outer_loops(const Stage& stage) {
+  static std::vector<std::size_t> outer_loops(const NestStage& stage) {
     const ExprNode& node = stage.expr.node();
     std::vector<std::size_t> loops;
     // Updates may collide, so they run in sequence.
@@ -229,8 +229,8 @@ class Builder {
   // Adds the stage to the group if they share outer loops within which all data between them is
   // local to one iteration.
   bool join(Group& group, std::size_t k) {
-    const Stage& first = stages_[group.stages.front()];
-    const Stage& stage = stages_[k];
+    const NestStage& first = stages_[group.stages.front()];
+    const NestStage& stage = stages_[k];
     if (stage.is_one_of_many || first.is_one_of_many) return false;
     std::size_t shared = 0;
     while (shared < group.shared && shared < stage.loops.size() &&
@@ -263,15 +263,15 @@ class Builder {
   }
 
   // A sum of squares, as in a variance, has no operand reuse that tiles could exploit.
-  static bool is_contraction(const Stage& stage) {
-    if (!is_sum_of_products(stage.expr.node())) return false;
+  static bool is_contraction(const NestStage& stage) {
+    if (!is_contraction_expr(stage.expr.node())) return false;
     const std::vector<Expr>& factors = stage.expr.node().args[0].node().args;
     return &factors[0].node() != &factors[1].node();
   }
 
   // Returns how many of the first `shared` loops index the group's written buffers in every access.
   std::size_t aligned_loops(std::size_t index, const Group& group, std::size_t shared) {
-    const Stage& stage = stages_[index];
+    const NestStage& stage = stages_[index];
     LoopNest nest;
     const Block body = writer_.body(nest, index);
     const auto visit = [&](const Scalar& load) {
@@ -303,15 +303,15 @@ class Builder {
   std::unordered_map<std::size_t, std::size_t> operands_;
   std::set<const ExprNode*> visited_;
   std::set<const ExprNode*> factors_;  // Reads whose source must be a buffer.
-  std::vector<Stage> stages_;
+  std::vector<NestStage> stages_;
   std::vector<Group> groups_;
   std::vector<std::set<std::size_t>> touched_;  // By stage: buffers that it accesses.
   std::vector<std::size_t> touching_groups_;    // By buffer: number of groups that access it.
   StageWriter writer_{stages_, places_, sequence_.buffers};
 };
 
-void Builder::build(const Group& group) {
-  NestSequence::Part part;
+void NestBuilder::build(const Group& group) {
+  NestSequence::NestCall part;
   LoopNest& nest = part.nest;
   nest.name = concat(name_, sequence_.parts.empty() ? "" : concat("_", sequence_.parts.size()));
   std::size_t rank = 0;
@@ -319,7 +319,7 @@ void Builder::build(const Group& group) {
   while (nest.loop_names.size() < rank) nest.new_loop(concat("i", nest.loop_names.size()));
   Block shared_body;
   for (std::size_t k : group.stages) {
-    const Stage& stage = stages_[k];
+    const NestStage& stage = stages_[k];
     Block block = writer_.body(nest, k);
     for (std::size_t l = stage.loops.size(); l-- > group.shared;) {
       const std::size_t axis = stage.loops[l];
@@ -327,7 +327,7 @@ void Builder::build(const Group& group) {
     }
     for (Statement& statement : block) shared_body.push_back(std::move(statement));
   }
-  const Stage& first = stages_[group.stages.front()];
+  const NestStage& first = stages_[group.stages.front()];
   for (std::size_t l = group.shared; l-- > 0;) {
     shared_body = {loop_statement(first.loops[l], first.expr.dims()[first.loops[l]],
                                   std::move(shared_body), true)};
@@ -360,9 +360,9 @@ void Builder::build(const Group& group) {
     }
     // A temporary of an earlier nest is read-only here.
     const bool is_written = group.written.contains(id);
-    const Storage storage = is_own       ? Storage::Scratch
-                            : is_written ? Storage::Result
-                                         : Storage::Operand;
+    const StorageClass storage = is_own       ? StorageClass::Scratch
+                                 : is_written ? StorageClass::Result
+                                              : StorageClass::Operand;
     const std::string_view letter = buffer.role == BufferRole::Operand  ? "x"
                                     : buffer.role == BufferRole::Result ? "y"
                                                                         : "m";
@@ -381,10 +381,10 @@ void Builder::build(const Group& group) {
 bool is_compilable(DType dtype) { return dtype != DType::String && !is_complex(dtype); }
 
 NestSequence build_nests(const std::string& name, const std::vector<Expr>& results) {
-  NestSequence sequence = Builder(name, results).run();
-  for (NestSequence::Part& part : sequence.parts) drop_empty_loops(part.nest.body);
+  NestSequence sequence = NestBuilder(name, results).run();
+  for (NestSequence::NestCall& part : sequence.parts) drop_empty_loops(part.nest.body);
   std::erase_if(sequence.parts,
-                [](const NestSequence::Part& part) { return part.nest.body.empty(); });
+                [](const NestSequence::NestCall& part) { return part.nest.body.empty(); });
   return sequence;
 }
 

@@ -17,7 +17,7 @@ struct NestSequence {
     DType dtype = DType::F32;
     Dims dims;
   };
-  struct Part {
+  struct NestCall {
     LoopNest nest;
     /// The sequence's buffer for each non-scratch buffer of the nest, in order.
     std::vector<std::size_t> buffers;
@@ -25,7 +25,7 @@ struct NestSequence {
     bool is_scheduled = false;
   };
   std::vector<Buffer> buffers;
-  std::vector<Part> parts;
+  std::vector<NestCall> parts;
 };
 
 /// Derives the nests. Reductions, scans and scatters are stages; stages that share outer loops are

@@ -10,9 +10,9 @@ namespace tenon::nests {
 namespace {
 
 // Substitutes expressions for operands.
-class Substitution {
+class ExprSubstitution {
  public:
-  explicit Substitution(const std::vector<Expr>& operands) : operands_(operands) {}
+  explicit ExprSubstitution(const std::vector<Expr>& operands) : operands_(operands) {}
 
   Expr apply(const Expr& expr) {
     const auto found = done_.find(&expr.node());
@@ -80,7 +80,7 @@ std::vector<Expr> node_exprs(const Graph& graph, NodeId id) {
     for (ValueId operand : part.operands) operands.push_back(operand ? values.at(operand) : Expr());
     const std::vector<Expr> exprs = node_exprs(body, inner);
     if (exprs.empty()) return {};
-    Substitution substitution(operands);
+    ExprSubstitution substitution(operands);
     std::size_t k = 0;
     for (ValueId result : part.results) {
       if (result) values[result] = substitution.apply(exprs.at(k++));

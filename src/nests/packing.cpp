@@ -11,12 +11,12 @@ namespace tenon::nests {
 namespace {
 
 // Addressing of one source axis.
-struct Axis {
+struct PackedAxis {
   std::int64_t extent = 0, stride = 0, start = 0;
   std::vector<std::int64_t> steps;  // By loop of the packing.
 };
 
-bool is_inside(const Axis& axis, std::int64_t position) {
+bool is_inside(const PackedAxis& axis, std::int64_t position) {
   return position >= 0 && position < axis.extent;
 }
 
@@ -25,7 +25,7 @@ bool is_inside(const Axis& axis, std::int64_t position) {
 void pack(const Packing& packing, const Tensor& tensor, std::byte* target) {
   const std::size_t bytes = info(tensor.dtype()).storage_bytes, rank = packing.loops.size();
   const std::vector<std::int64_t> source = constants(packing.source_dims);
-  std::vector<Axis> axes(source.size());
+  std::vector<PackedAxis> axes(source.size());
   std::int64_t stride = 1;
   for (std::size_t axis = source.size(); axis-- > 0; stride *= source[axis]) {
     const auto affine = affine_of(packing.coordinates[axis]);
@@ -43,7 +43,7 @@ void pack(const Packing& packing, const Tensor& tensor, std::byte* target) {
     // The first of a row of columns, and the range of columns inside the source.
     std::int64_t offset = 0, column_stride = 0, begin = 0;
     std::int64_t end = std::clamp<std::int64_t>(packing.limit - at[0] * width, 0, width);
-    for (const Axis& axis : axes) {
+    for (const PackedAxis& axis : axes) {
       std::int64_t first = axis.start;
       for (std::size_t k = 0; k + 1 < rank; ++k) first += at[k] * axis.steps[k];
       offset += first * axis.stride;

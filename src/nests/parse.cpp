@@ -101,7 +101,7 @@ class NestParser {
       const std::size_t start = lexer_.position();
       std::string name = lexer_.name("a buffer's name");
       if ((name == "out" || name == "scratch") && lexer_.peek() != ':') {
-        buffer.storage = name == "out" ? Storage::Result : Storage::Scratch;
+        buffer.storage = name == "out" ? StorageClass::Result : StorageClass::Scratch;
         name = lexer_.name("a buffer's name");
       }
       lexer_.expect(':', "before a buffer's type");
@@ -376,7 +376,7 @@ class NestParser {
     }
     if (name == "place" && lexer_.take_word("of")) {
       const std::size_t at = lexer_.position();
-      return place_scalar(local(lexer_.name("a local"), at));
+      return position_scalar(local(lexer_.name("a local"), at));
     }
     const std::size_t id = local(name, start);
     if (!is_defined_[id])

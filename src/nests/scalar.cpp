@@ -47,9 +47,9 @@ Scalar local_scalar(std::size_t local, DType dtype) {
   return make(std::move(node));
 }
 
-Scalar place_scalar(std::size_t local) {
+Scalar position_scalar(std::size_t local) {
   ScalarNode node;
-  node.kind = ScalarKind::Place;
+  node.kind = ScalarKind::Position;
   node.id = local;
   return make(std::move(node));
 }

@@ -23,7 +23,7 @@ enum class ScalarKind : std::uint8_t {
   /// The value of a local.
   Local,
   /// The index that an arg reduction keeps with a local.
-  Place,
+  Position,
   Unary,
   Binary,
   Select,
@@ -78,7 +78,7 @@ Scalar literal_scalar(DType dtype, double real, std::int64_t integer);
 Scalar loop_scalar(std::size_t loop);
 Scalar local_scalar(std::size_t local, DType dtype);
 /// The index that an arg reduction keeps with a local.
-Scalar place_scalar(std::size_t local);
+Scalar position_scalar(std::size_t local);
 Scalar unary_scalar(UnaryOp op, DType dtype, Scalar x);
 /// Folds constants; simplifies integer sums and products.
 Scalar binary_scalar(BinaryOp op, DType dtype, Scalar a, Scalar b);

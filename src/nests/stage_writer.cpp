@@ -11,7 +11,7 @@
 namespace tenon::nests {
 namespace {
 
-Statement store(const Stage& stage, std::vector<Scalar> at, Scalar value, LoopNest& nest) {
+Statement store(const NestStage& stage, std::vector<Scalar> at, Scalar value, LoopNest& nest) {
   if (stage.offset != Dim(0)) {
     at[stage.axis] =
         binary_scalar(BinaryOp::Add, DType::I64, at[stage.axis], nest.extent(stage.offset));
@@ -230,7 +230,8 @@ Scalar StageWriter::element(LoopNest& nest, const Expr& expr, const std::vector<
   return result;
 }
 
-Block StageWriter::reduce_body(LoopNest& nest, const Stage& stage, const std::vector<Scalar>& at) {
+Block StageWriter::reduce_body(LoopNest& nest, const NestStage& stage,
+                               const std::vector<Scalar>& at) {
   const ExprNode& node = stage.expr.node();
   const Expr& body = node.args[0];
   std::vector<Scalar> inner = at;
@@ -263,12 +264,13 @@ Block StageWriter::reduce_body(LoopNest& nest, const Stage& stage, const std::ve
   Statement start = define_statement(local, identity_scalar(node.reduction, within));
   start.reduction = node.reduction;
   block.insert(block.begin(), std::move(start));
-  const Scalar result = keeps_place ? place_scalar(local) : folded(local, within, node.dtype);
+  const Scalar result = keeps_place ? position_scalar(local) : folded(local, within, node.dtype);
   block.push_back(store(stage, at, result, nest));
   return block;
 }
 
-Block StageWriter::scan_body(LoopNest& nest, const Stage& stage, const std::vector<Scalar>& at) {
+Block StageWriter::scan_body(LoopNest& nest, const NestStage& stage,
+                             const std::vector<Scalar>& at) {
   const ExprNode& node = stage.expr.node();
   const Expr& body = node.args[0];
   const std::size_t axis = node.axes[0], id = nest.new_loop(concat("s", axis));
@@ -295,7 +297,7 @@ Block StageWriter::scan_body(LoopNest& nest, const Stage& stage, const std::vect
           loop_statement(id, node.dims[axis], std::move(block))};
 }
 
-Block StageWriter::scatter_body(LoopNest& nest, const Stage& stage) {
+Block StageWriter::scatter_body(LoopNest& nest, const NestStage& stage) {
   const ExprNode& node = stage.expr.node();
   const Expr& updates = node.args[1];
   std::vector<Scalar> at;
@@ -330,7 +332,7 @@ Block StageWriter::body(LoopNest& nest, std::size_t index) {
   elements_.clear();
   positions_.clear();
   current_ = index;
-  const Stage& stage = stages_[index];
+  const NestStage& stage = stages_[index];
   const ExprNode& node = stage.expr.node();
   while (nest.loop_names.size() < node.dims.size())
     nest.new_loop(concat("i", nest.loop_names.size()));

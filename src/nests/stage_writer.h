@@ -11,7 +11,7 @@
 namespace tenon::nests {
 
 /// One loop structure that writes (a part of) a buffer.
-struct Stage {
+struct NestStage {
   /// A reduce, scan or scatter node, or an elementwise expression.
   Expr expr;
   /// Destination.
@@ -46,7 +46,7 @@ bool needs_check(const ExprNode& read);
 /// `k` of the stage's expression.
 class StageWriter {
  public:
-  StageWriter(const std::vector<Stage>& stages, const StageResults& places,
+  StageWriter(const std::vector<NestStage>& stages, const StageResults& places,
               const std::vector<NestSequence::Buffer>& buffers)
       : stages_(stages), places_(places), buffers_(buffers) {}
 
@@ -60,11 +60,11 @@ class StageWriter {
                                         const std::vector<Scalar>& at);
   Scalar load(const StageResult& place, const Dims& dims, const std::vector<Scalar>& at) const;
   Scalar read(LoopNest& nest, const ExprNode& node, const std::vector<Scalar>& at);
-  Block reduce_body(LoopNest& nest, const Stage& stage, const std::vector<Scalar>& at);
-  Block scan_body(LoopNest& nest, const Stage& stage, const std::vector<Scalar>& at);
-  Block scatter_body(LoopNest& nest, const Stage& stage);
+  Block reduce_body(LoopNest& nest, const NestStage& stage, const std::vector<Scalar>& at);
+  Block scan_body(LoopNest& nest, const NestStage& stage, const std::vector<Scalar>& at);
+  Block scatter_body(LoopNest& nest, const NestStage& stage);
 
-  const std::vector<Stage>& stages_;
+  const std::vector<NestStage>& stages_;
   const StageResults& places_;
   const std::vector<NestSequence::Buffer>& buffers_;
   std::size_t current_ = 0;  // The stage being emitted.

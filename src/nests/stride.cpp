@@ -6,16 +6,16 @@ namespace tenon::nests {
 
 namespace {
 
-class Growth {
+class StrideWalk {
  public:
-  explicit Growth(std::size_t loop) : loop_(loop) {}
-  using Step = std::optional<std::int64_t>;
-  Step of(const Scalar& scalar) {
+  explicit StrideWalk(std::size_t loop) : loop_(loop) {}
+  using Increment = std::optional<std::int64_t>;
+  Increment of(const Scalar& scalar) {
     return known_.of(scalar, [&] { return found(scalar); });
   }
 
  private:
-  Step found(const Scalar& scalar) {
+  Increment found(const Scalar& scalar) {
     switch (scalar->kind) {
       case ScalarKind::Integer:
       case ScalarKind::Extent:
@@ -34,30 +34,30 @@ class Growth {
   }
 
   // No value on overflow.
-  Step of_binary(const Scalar& scalar) {
-    const Step a = of(scalar->args[0]), b = of(scalar->args[1]);
+  Increment of_binary(const Scalar& scalar) {
+    const Increment a = of(scalar->args[0]), b = of(scalar->args[1]);
     if (!a || !b) return std::nullopt;
     if (*a == 0 && *b == 0) return 0;
     std::int64_t step = 0;
-    bool is_told = false;
-    if (scalar->binary == BinaryOp::Add) is_told = !__builtin_add_overflow(*a, *b, &step);
-    if (scalar->binary == BinaryOp::Subtract) is_told = !__builtin_sub_overflow(*a, *b, &step);
+    bool is_exact = false;
+    if (scalar->binary == BinaryOp::Add) is_exact = !__builtin_add_overflow(*a, *b, &step);
+    if (scalar->binary == BinaryOp::Subtract) is_exact = !__builtin_sub_overflow(*a, *b, &step);
     if (scalar->binary == BinaryOp::Multiply) {
       const Scalar& factor = scalar->args[*a == 0 ? 0 : 1];
-      is_told = factor->kind == ScalarKind::Integer &&
-                !__builtin_mul_overflow(*a == 0 ? *b : *a, factor->integer, &step);
+      is_exact = factor->kind == ScalarKind::Integer &&
+                 !__builtin_mul_overflow(*a == 0 ? *b : *a, factor->integer, &step);
     }
-    return is_told ? Step(step) : std::nullopt;
+    return is_exact ? Increment(step) : std::nullopt;
   }
 
   std::size_t loop_;
-  ScalarMemo<Step> known_;
+  ScalarMemo<Increment> known_;
 };
 
 }  // namespace
 
 std::optional<std::int64_t> growth(const Scalar& scalar, std::size_t loop) {
-  return Growth(loop).of(scalar);
+  return StrideWalk(loop).of(scalar);
 }
 
 Stride stride_along(const std::vector<Scalar>& indices, const Dims& view, std::size_t loop) {

@@ -27,17 +27,17 @@ std::vector<std::int64_t> blocks_of(const Dim& extent) {
 // Longer chains do not pay, and a node can have any number of nests.
 constexpr std::size_t kMostNests = 16;
 
-struct Found {
-  NestSequence::Part part;
+struct FusionCandidate {
+  NestSequence::NestCall part;
   FusionCost cost;
   std::size_t first = 0;
   double gain() const { return cost.gain(); }
 };
 
-std::optional<Found> best_tile(const NestSequence& sequence, std::size_t first, std::size_t last,
-                               const FusionPrices& prices) {
+std::optional<FusionCandidate> best_tile(const NestSequence& sequence, std::size_t first,
+                                         std::size_t last, const FusionPrices& prices) {
   const std::vector<Dim> extents = outer_extents(sequence.parts[last].nest.body);
-  std::optional<Found> best;
+  std::optional<FusionCandidate> best;
   for (std::size_t depth = 0; depth < extents.size(); ++depth) {
     for (std::size_t cut = 0; cut <= depth; ++cut) {
       for (const std::int64_t block : blocks_of(extents[cut])) {
@@ -45,7 +45,7 @@ std::optional<Found> best_tile(const NestSequence& sequence, std::size_t first, 
         std::optional<FusedNest> fused =
             fused_nest(sequence, first, last, {depth, cut, block}, prices);
         if (!fused || fused->cost.gain() <= (best ? best->gain() : 0)) continue;
-        best = Found{std::move(fused->part), fused->cost, first};
+        best = FusionCandidate{std::move(fused->part), fused->cost, first};
       }
     }
   }
@@ -57,7 +57,7 @@ std::optional<Found> best_tile(const NestSequence& sequence, std::size_t first, 
 bool is_worth_loops(const LoopNest& copy, const FusionPrices& prices) {
   return std::ranges::any_of(copy.buffers, [&](const NestBuffer& buffer) {
     const Dim count = product(buffer.dims);
-    return buffer.storage == Storage::Result && count.is_constant() &&
+    return buffer.storage == StorageClass::Result && count.is_constant() &&
            static_cast<double>(count.constant()) *
                    static_cast<double>(info(buffer.dtype).storage_bytes) >
                prices.shared_bytes;
@@ -66,7 +66,7 @@ bool is_worth_loops(const LoopNest& copy, const FusionPrices& prices) {
 
 // Returns whether arithmetic takes longer than writing and rereading the copy.
 bool is_mostly_arithmetic(const FusionCost& cost) {
-  return cost.flops > 2 * cost.prices.flops_per_byte * cost.handed_bytes;
+  return cost.flops > 2 * cost.prices.machine_balance * cost.handed_bytes;
 }
 
 }  // namespace
@@ -74,11 +74,11 @@ bool is_mostly_arithmetic(const FusionCost& cost) {
 void tile_and_fuse(NestSequence& sequence, const FusionPrices& prices) {
   for (std::size_t last = sequence.parts.size(); last-- > 1;) {
     if (sequence.parts[last].is_scheduled) continue;
-    std::optional<Found> best;
+    std::optional<FusionCandidate> best;
     for (std::size_t first = last; first-- > 0 && last - first < kMostNests;) {
       const bool is_copy = !best && !computes(sequence.parts[first].nest.body);
       if (is_copy && !is_worth_loops(sequence.parts[first].nest, prices)) break;
-      std::optional<Found> longer = best_tile(sequence, first, last, prices);
+      std::optional<FusionCandidate> longer = best_tile(sequence, first, last, prices);
       if (!longer) break;
       if (is_copy && is_mostly_arithmetic(longer->cost)) break;
       if (!best || longer->gain() > best->gain()) best = std::move(longer);

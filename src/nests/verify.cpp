@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "nests/access_map.h"
-#include "nests/pairs.h"
+#include "nests/bf16_dot.h"
 #include "nests/stride.h"
 
 #include <algorithm>
@@ -87,7 +87,7 @@ class Structure {
         });
     if (is_uneven || (is_in_jam && s.limit.is_defined() && s.loop != LoopKind::Serial))
       fault(concat("loop ", name, " has a limit inside a jam"));
-    if (s.loop == LoopKind::Serial && s.width > 1 && !is_pair(s)) {
+    if (s.loop == LoopKind::Serial && s.width > 1 && !is_bf16_dot(s)) {
       fault(concat("loop ", name, " runs ", s.width,
                    " positions at a time, and is no pair of products of bf16 that are added up"));
     }
@@ -131,7 +131,7 @@ class Structure {
       return;
     }
     const NestBuffer& buffer = nest_.buffers[s.id];
-    if (buffer.storage == Storage::Operand)
+    if (buffer.storage == StorageClass::Operand)
       fault(concat(buffer.name, " is only read, and written"));
     visit_view(buffer, s.view, s.indices.size());
   }
@@ -161,7 +161,7 @@ class Structure {
         break;
       }
       case ScalarKind::Local:
-      case ScalarKind::Place:
+      case ScalarKind::Position:
         if (scalar->id >= nest_.locals.size() || !is_defined_[scalar->id]) {
           fault(concat("t", scalar->id, " is read before it has a value"));
         }
@@ -195,16 +195,16 @@ class Structure {
 };
 
 // Checks element accesses of a structurally valid nest.
-class Elements {
+class ElementOrderCheck {
  public:
-  Elements(const LoopNest& nest, std::vector<std::string>& faults)
+  ElementOrderCheck(const LoopNest& nest, std::vector<std::string>& faults)
       : nest_(nest), faults_(faults), all_(accesses_of(nest)) {}
 
   void run() {
     for (const ElementAccess& access : all_) check_bounds(access);
     for (const ElementAccess& load : all_) {
       if (load.kind == ElementAccess::Kind::Load &&
-          nest_.buffers[load.buffer].storage != Storage::Operand)
+          nest_.buffers[load.buffer].storage != StorageClass::Operand)
         check_order(load);
     }
     for (const ElementAccess& store : all_) {
@@ -336,7 +336,7 @@ class Elements {
   void check_parallel(const ElementAccess& store) {
     const auto place = place_of(nest_, store);
     if (!place || never_runs(store)) return;
-    const bool is_scratch = nest_.buffers[store.buffer].storage == Storage::Scratch;
+    const bool is_scratch = nest_.buffers[store.buffer].storage == StorageClass::Scratch;
     const auto step = [](const AffineDim& value, const Statement& loop) {
       return value.steps.contains(loop.id) ? value.steps.at(loop.id) : 0;
     };
@@ -404,7 +404,7 @@ class Elements {
 std::vector<std::string> faults_of(const LoopNest& nest) {
   std::vector<std::string> faults;
   Structure(nest, faults).run();
-  if (faults.empty()) Elements(nest, faults).run();
+  if (faults.empty()) ElementOrderCheck(nest, faults).run();
   return faults;
 }
 

@@ -88,9 +88,9 @@ bool is_arithmetic(ExprKind kind) {
 }
 
 /// Walks a node's expressions from the results to the operands.
-class Reader {
+class AccessReader {
  public:
-  explicit Reader(std::size_t operand_count) {
+  explicit AccessReader(std::size_t operand_count) {
     found_.operands.resize(operand_count, Access::Unread);
     found_.reads_once = true;
   }
@@ -340,7 +340,7 @@ NodeAccess access_of(const Graph& graph, NodeId id) {
   try {
     const std::vector<Expr> exprs = lowered(graph, id);
     if (exprs.empty()) return opaque;
-    Reader reader(node.operands.size());
+    AccessReader reader(node.operands.size());
     for (const Expr& expr : exprs) reader.read(expr);
     NodeAccess access = reader.take(node.op->fusion ? *node.op->fusion : fusion_kind(exprs));
     access.flops = size_hint(flops_of(exprs));

@@ -32,7 +32,7 @@ void walk(const Expr& expr, std::set<const ExprNode*>& seen, const Visit& visit)
 
 // Matches a sum of products of two operands, each with its own coordinates.
 bool is_contraction(const ExprNode& node) {
-  if (!is_sum_of_products(node)) return false;
+  if (!is_contraction_expr(node)) return false;
   const ExprNode& body = node.args[0].node();
   const auto operands_of = [](const Expr& side) {
     std::set<std::size_t> operands;

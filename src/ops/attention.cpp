@@ -15,7 +15,7 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
 // Stage of the `scores` result.
-enum class Stage { Product, Capped, Masked, Softmax };
+enum class AttentionStage { Product, Capped, Masked, Softmax };
 
 // Result of a fully masked row: zero weights, or the NaN of the plain softmax.
 enum class MaskedRows { Zero, Nan };
@@ -28,15 +28,15 @@ struct Attrs {
   // Sliding window: number of keys before and after a query's own that it sees; -1: all.
   std::int64_t left_window = -1, right_window = -1;
   std::optional<DType> softmax_dtype;
-  Stage scores = Stage::Product;
+  AttentionStage scores = AttentionStage::Product;
   MaskedRows masked_rows = MaskedRows::Zero;
 };
 
 // Named extents of scaled dot-product attention. With grouped-query attention (GQA), a key head
 // serves `group` query heads.
-struct Extents {
+struct AttentionExtents {
   Dim batch, heads, queries, head_size, key_heads, keys, value_size;
-  explicit Extents(const TensorType& q, const TensorType& k, const TensorType& v)
+  explicit AttentionExtents(const TensorType& q, const TensorType& k, const TensorType& v)
       : batch(q.dims[0]),
         heads(q.dims[1]),
         queries(q.dims[2]),
@@ -63,7 +63,7 @@ void require_equal(const Dim& a, const Dim& b, std::string_view what, const Oper
 
 ResultTypes infer(const Attrs& attrs, const OperandTypes& in) {
   for (const char* operand : {"q", "k", "v"}) require_rank("attention", operand, in[operand], 4);
-  const Extents extents(in["q"], in["k"], in["v"]);
+  const AttentionExtents extents(in["q"], in["k"], in["v"]);
   const Dims &k = in["k"].dims, &v = in["v"].dims;
   for (const char* operand : {"q", "k", "v"}) require_elements(in, operand, floats);
   require_equal(extents.batch, k[0], "batches of queries and keys differ", in);
@@ -107,7 +107,7 @@ std::vector<Expr> under(const Space& s, std::size_t lead, const std::vector<Expr
 
 // QK^T: sums q · k over the head size, one key head per group of query heads. Shape [batch, key
 // heads, group, …].
-Expr products(const Extents& e, const Expr& q, const Expr& k) {
+Expr products(const AttentionExtents& e, const Expr& q, const Expr& k) {
   const std::size_t lead = e.lead({}).size();
   const Space s(e.lead({e.queries, e.keys, e.head_size}));
   const Expr query = s[lead], key = s[lead + 1], along = s[lead + 2];
@@ -116,7 +116,7 @@ Expr products(const Extents& e, const Expr& q, const Expr& k) {
                  {static_cast<int>(lead) + 2});
 }
 
-Expr weighted_values(const Extents& e, const Expr& weights, const Expr& v) {
+Expr weighted_values(const AttentionExtents& e, const Expr& weights, const Expr& v) {
   const std::size_t lead = e.lead({}).size();
   const Space s(e.lead({e.queries, e.value_size, e.keys}));
   const Expr query = s[lead], column = s[lead + 1], key = s[lead + 2];
@@ -151,7 +151,7 @@ Expr windowed(const Attrs& attrs, const Expr& key, const Expr& position, Expr sc
   return select(position <= key + Dim(attrs.left_window), scores, -infinity);
 }
 
-Expr masked(const Attrs& attrs, const Lowering& op, const Extents& e, Expr scores) {
+Expr masked(const Attrs& attrs, const Lowering& op, const AttentionExtents& e, Expr scores) {
   const Space s(scores.dims());
   const bool is_grouped = s.dims().size() == 5;
   const Expr batch = s[0], head = is_grouped ? s[1] * e.group() + s[2] : s[1];
@@ -189,7 +189,7 @@ Expr masked_softmax(const Expr& scores, MaskedRows masked_rows) {
 
 void lower(const Attrs& attrs, Lowering& op) {
   const DType dtype = op.operand_type("q").dtype, wide = statistics_dtype({}, dtype);
-  const Extents extents(op.operand_type("q"), op.operand_type("k"), op.operand_type("v"));
+  const AttentionExtents extents(op.operand_type("q"), op.operand_type("k"), op.operand_type("v"));
   const Expr q = cast(op.operand("q"), wide), k = cast(op.operand("k"), wide);
   const Expr product = products(extents, q, k);
   const Expr scaled = attrs.scale ? product * *attrs.scale
@@ -221,17 +221,17 @@ class AttentionGradient {
     const Var weights = scores_at("softmax"), dy = op.upstream("y");
     const Var v = cast_to(op.operand("v"), dtype);
     op.add("v", cast_to(over_queries(weights, dy), op.operand_type("v").dtype));
-    const Var dweights = over_keys_transposed(dy, v) + flow_at(Stage::Softmax);
+    const Var dweights = over_keys_transposed(dy, v) + flow_at(AttentionStage::Softmax);
     const Var along =
         build.call("reduce_sum", {dweights * weights}, {{"axes", Attr::Integers{-1}}});
-    const Var dmasked = weights * (dweights - along) + flow_at(Stage::Masked);
+    const Var dmasked = weights * (dweights - along) + flow_at(AttentionStage::Masked);
     add_mask(dmasked);
-    Var dproduct = dmasked + flow_at(Stage::Capped);
+    Var dproduct = dmasked + flow_at(AttentionStage::Capped);
     if (attrs.softcap != 0) {
       const Var ratio = scores_at("capped") / attrs.softcap;
       dproduct = dproduct * (1.0 - ratio * ratio);
     }
-    const Var dscores = (dproduct + flow_at(Stage::Product)) * scale();
+    const Var dscores = (dproduct + flow_at(AttentionStage::Product)) * scale();
     op.add("q", over_keys(dscores, op.operand("k")));
     op.add("k", over_queries(dscores, op.operand("q")));
   }
@@ -254,7 +254,7 @@ class AttentionGradient {
     return build.call_all("attention", operands, values, {"", ""})[1];
   }
   // Returns the gradient of the `scores` result if it was taken at this stage; else 0.
-  Var flow_at(Stage stage) const {
+  Var flow_at(AttentionStage stage) const {
     if (attrs.scores == stage && op.has_upstream("scores")) return op.upstream("scores");
     return build.constant(Tensor::scalar(dtype, 0));
   }
@@ -307,7 +307,7 @@ class AttentionGradient {
   const Attrs& attrs;
   Gradient& op;
   Builder& build;
-  Extents extents;
+  AttentionExtents extents;
   DType dtype;
 };
 

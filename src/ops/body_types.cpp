@@ -67,11 +67,11 @@ void BodyTypes::bind_alike(const Type& declared, const Type& given) {
   if (!declared.is_tensor()) return bind_alike(declared.element(), given.element());
   for (std::size_t axis = 0; axis < declared.tensor().rank(); ++axis) {
     const Dim &inner = declared.tensor().dims[axis], &outer = given.tensor().dims[axis];
-    SymbolRanges asked, told;
+    SymbolRanges asked, bound;
     inner.collect_symbols(asked);
-    outer.collect_symbols(told);
+    outer.collect_symbols(bound);
     DimBindings tried = bindings_;
-    for (const auto& [name, range] : told) {
+    for (const auto& [name, range] : bound) {
       if (asked.contains(name)) tried.try_emplace(name, Dim::symbol(name, range));
     }
     const bool is_known =

@@ -41,7 +41,7 @@ Communicator& ranks_of(Evaluation& op) {
 RankGroup group_of(Evaluation& op, std::int64_t size, std::int64_t stride) {
   Communicator& all = ranks_of(op);
   const auto ranks = static_cast<int>(size), apart = static_cast<int>(stride);
-  if (RankGroup::comes_out_even(all.size(), ranks, apart)) return {all, ranks, apart};
+  if (RankGroup::divides_evenly(all.size(), ranks, apart)) return {all, ranks, apart};
   throw Error(concat(op.op->name, ": the graph is for another number of ranks"), ErrorKind::Usage)
       .expected(size * stride)
       .got(all.size());

@@ -11,14 +11,14 @@ namespace {
 constexpr std::size_t channel_axis = 1;
 
 // Loops of one sum: the axes of the result first, then the reduction axes.
-struct Sum {
+struct ConvolutionLoops {
   Dims dims;
   std::vector<AxisLoops> result;
   std::size_t result_count = 0;
 
   // `parts` is the number of separately looped parts of each axis (channels of a group, phases of a
   // stride), so that coordinates need no division.
-  Sum(const AxisMap& map, const Dims& logical, const Dims& parts) {
+  ConvolutionLoops(const AxisMap& map, const Dims& logical, const Dims& parts) {
     result = map.loops(dims, logical, parts);
     result_count = dims.size();
   }
@@ -118,7 +118,7 @@ Expr convolve(const Convolution& conv, const Expr& x, const Expr& w, DType dtype
   const Dim inputs = conv.inputs_per_group(), outputs = conv.outputs_per_group();
   Dims parts(conv.y.rank(), 1);
   if (is_grouped) parts[channel_axis] = outputs;
-  Sum sum(conv.y, conv.y_dims, parts);
+  ConvolutionLoops sum(conv.y, conv.y_dims, parts);
   const AxisLoops channel = sum.add_blocked(inputs, is_grouped ? 1 : conv.x.block(channel_axis));
   const std::vector<AxisLoops> kernel = sum.add_spatial(spatial_dims(conv.w_dims));
   const Space space(sum.dims);
@@ -140,7 +140,8 @@ Expr convolve_transposed(const Convolution& conv, const Expr& y, const Expr& w) 
   const Dim inputs = conv.inputs_per_group(), outputs = conv.outputs_per_group();
   const PhaseDecomposition phases(conv.windows);
   const Dims extents = joined({conv.x_dims[0], conv.x_dims[1]}, phases.loop_extents());
-  Sum sum(conv.x, extents, joined({1, is_grouped ? inputs : 1}, phases.phase_counts()));
+  ConvolutionLoops sum(conv.x, extents,
+                       joined({1, is_grouped ? inputs : 1}, phases.phase_counts()));
   const AxisLoops channel = sum.add_blocked(outputs, is_grouped ? 1 : conv.y.block(channel_axis));
   const std::vector<AxisLoops> steps = sum.add_spatial(phases.step_counts());
   const Space space(sum.dims);
@@ -166,7 +167,7 @@ Expr correlate_for_weights(const Convolution& conv, const Expr& x, const Expr& y
   const Dim inputs = conv.inputs_per_group(), outputs = conv.outputs_per_group();
   Dims parts(conv.w.rank(), 1);
   if (conv.groups > 1) parts[0] = outputs;
-  Sum sum(conv.w, conv.w_dims, parts);
+  ConvolutionLoops sum(conv.w, conv.w_dims, parts);
   const AxisLoops batch = sum.add(conv.x_dims[0]);
   const std::vector<AxisLoops> places = sum.add_spatial(spatial_dims(conv.y_dims));
   const Space space(sum.dims);

@@ -69,7 +69,7 @@ void lower(const Attrs& attrs, Lowering& op) {
   };
   ComplexExpr signal{part(0), {}};
   if (!(x.dims().back() == Dim(1))) signal.imaginary = part(1);
-  ComplexExpr terms = turned(signal, target, source, length, attrs.inverse);
+  ComplexExpr terms = rotated_by(signal, target, source, length, attrs.inverse);
   const Expr scale = cast(extent_expr(attrs.inverse ? length : Dim(1)), DType::F64);
   if (is_mirrored) {
     const Expr is_single = equal(source, 0.0) || equal(source * 2.0, length);

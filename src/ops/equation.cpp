@@ -30,18 +30,18 @@ std::vector<std::string> split_terms(std::string_view text) {
   }
 }
 
-struct Term {
+struct EquationTerm {
   std::string letters;                  // in order
   std::optional<std::size_t> ellipsis;  // index of the letter after it
 };
 
-Term parse_term(std::string_view equation, std::string_view text) {
+EquationTerm parse_term(std::string_view equation, std::string_view text) {
   const auto fail = [&](std::string_view why) {
     throw Error(concat("einsum: the equation does not read as one: ", why))
         .expected("letters and at most one ... for each operand, as in 'b...ij,jk->b...ik'")
         .got("'", equation, "'");
   };
-  Term term;
+  EquationTerm term;
   for (std::size_t k = 0; k < text.size(); ++k) {
     if (is_letter(text[k])) {
       term.letters += text[k];
@@ -70,7 +70,7 @@ Equation::Equation(std::string_view text, const std::vector<Dims>& operands)
         .got("'", text, "'");
   }
   for (std::size_t k = 0; k < terms.size(); ++k) {
-    const Term term = parse_term(text, terms[k]);
+    const EquationTerm term = parse_term(text, terms[k]);
     const std::size_t rank = operands[k].size(), named = term.letters.size();
     if (term.ellipsis ? rank < named : rank != named) {
       throw Error("einsum: a term does not fit its operand's rank")
@@ -99,7 +99,7 @@ Equation::Label Equation::label_of(char letter) {
 }
 
 Equation::Labels Equation::labels_of(std::string_view text, std::size_t rank) {
-  const Term term = parse_term(text_, text);
+  const EquationTerm term = parse_term(text_, text);
   Labels labels;
   const std::size_t under_dots = rank - term.letters.size();
   for (std::size_t k = 0; k <= term.letters.size(); ++k) {
@@ -121,7 +121,7 @@ void Equation::set_result(std::optional<std::string_view> term, std::string_view
     }
     term = implied;
   }
-  const Term parsed = parse_term(text_, *term);
+  const EquationTerm parsed = parse_term(text_, *term);
   for (char letter : parsed.letters) {
     const bool is_known = letters_.find(letter) != std::string::npos;
     if (is_known && std::ranges::count(parsed.letters, letter) == 1) continue;

@@ -27,9 +27,9 @@ Expr summed_to(Expr flow, const Dims& dims) {
   return leading.empty() ? flow : sum_out(flow, leading);
 }
 
-class Backward {
+class ExprBackward {
  public:
-  Backward(const std::vector<Expr>& exprs, std::size_t operand) : operand_(operand) {
+  ExprBackward(const std::vector<Expr>& exprs, std::size_t operand) : operand_(operand) {
     for (const Expr& expr : exprs) {
       if (expr.is_defined()) visit(expr);
     }
@@ -264,7 +264,7 @@ class Backward {
 
 Expr expr_gradient(const std::vector<Expr>& exprs, const std::vector<Expr>& flows,
                    std::size_t operand) {
-  return Backward(exprs, operand).run(exprs, flows);
+  return ExprBackward(exprs, operand).run(exprs, flows);
 }
 
 }  // namespace tenon

@@ -67,7 +67,7 @@ bool is_arg(Reduction reduction) {
          reduction == Reduction::ArgMaxLast || reduction == Reduction::ArgMinLast;
 }
 
-bool is_sum_of_products(const ExprNode& node) {
+bool is_contraction_expr(const ExprNode& node) {
   if (node.kind != ExprKind::Reduce || node.reduction != Reduction::Sum) return false;
   const ExprNode& body = node.args[0].node();
   return body.kind == ExprKind::Binary && body.binary == BinaryOp::Multiply;

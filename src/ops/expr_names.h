@@ -18,6 +18,6 @@ bool is_transcendental(UnaryOp op);
 /// Returns whether the reduction returns the position of an extreme.
 bool is_arg(Reduction reduction);
 /// Returns whether the node is a sum of products.
-bool is_sum_of_products(const ExprNode& node);
+bool is_contraction_expr(const ExprNode& node);
 
 }  // namespace tenon

@@ -4,8 +4,8 @@
 
 namespace tenon {
 
-ComplexExpr turned(const ComplexExpr& x, const Expr& frequency, const Expr& time, const Dim& length,
-                   bool inverse) {
+ComplexExpr rotated_by(const ComplexExpr& x, const Expr& frequency, const Expr& time,
+                       const Dim& length, bool inverse) {
   // Reduces the phase modulo full turns in exact integers.
   const Expr part = cast(mod(frequency * time, length), DType::F64);
   const Expr angle = part * (2 * std::numbers::pi) / cast(extent_expr(length), DType::F64);

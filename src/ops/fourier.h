@@ -11,7 +11,7 @@ struct ComplexExpr {
 /// Returns (real + i·imaginary)·exp(∓2πi·frequency·time/length), with plus if `inverse`. An
 /// undefined imaginary part is zero. The positions are i64, the parts f64: otherwise rounding noise
 /// would mask absent frequencies.
-ComplexExpr turned(const ComplexExpr& x, const Expr& frequency, const Expr& time, const Dim& length,
-                   bool inverse);
+ComplexExpr rotated_by(const ComplexExpr& x, const Expr& frequency, const Expr& time,
+                       const Dim& length, bool inverse);
 
 }  // namespace tenon

@@ -43,10 +43,10 @@ void lower(const Attrs& attrs, Lowering& op) {
   const std::size_t axis = normal_axis("gather", attrs.axis, x.rank());
   const std::vector<Expr> own = Space(op.result_type("y").dims).indices();
   const auto at = own.begin() + static_cast<std::ptrdiff_t>(axis);
-  const auto behind = at + static_cast<std::ptrdiff_t>(indices.rank());
+  const auto after = at + static_cast<std::ptrdiff_t>(indices.rank());
   std::vector<Expr> coordinates(own.begin(), at);
-  coordinates.push_back(wrap_negative(indices.at({at, behind}), x.dims()[axis]));
-  coordinates.insert(coordinates.end(), behind, own.end());
+  coordinates.push_back(wrap_negative(indices.at({at, after}), x.dims()[axis]));
+  coordinates.insert(coordinates.end(), after, own.end());
   op.define("y", x.at(std::move(coordinates)));
 }
 

@@ -9,12 +9,12 @@
 namespace tenon::grid_sample_op {
 namespace {
 
-enum class Mode { Linear, Nearest, Cubic };
-enum class Padding { Zeros, Border, Reflection };
+enum class GridSampleMode { Linear, Nearest, Cubic };
+enum class GridSamplePadding { Zeros, Border, Reflection };
 
 struct Attrs {
-  Mode mode = Mode::Linear;
-  Padding padding = Padding::Zeros;
+  GridSampleMode mode = GridSampleMode::Linear;
+  GridSamplePadding padding = GridSamplePadding::Zeros;
   bool align_corners = false;
 };
 
@@ -33,8 +33,8 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
   TensorType y{x.dtype, {x.dims[0], x.dims[1]}, x.layout};
   y.dims.insert(y.dims.end(), grid.dims.begin() + 1, grid.dims.end() - 1);
   require_elements(in, "grid", floats);
-  require_elements(in, "x", attrs.mode == Mode::Nearest ? everything : reals);
-  if (attrs.padding != Padding::Zeros) require_source("grid_sample", x, y);
+  require_elements(in, "x", attrs.mode == GridSampleMode::Nearest ? everything : reals);
+  if (attrs.padding != GridSamplePadding::Zeros) require_source("grid_sample", x, y);
   return y;
 }
 
@@ -48,12 +48,12 @@ Expr denormalised(const Attrs& attrs, const Expr& coordinate, const Dim& extent)
 
 // Moves a position outside the image inside, by the padding mode.
 Expr brought_inside(const Attrs& attrs, const Expr& position, const Dim& extent) {
-  if (attrs.padding == Padding::Zeros) return position;
+  if (attrs.padding == GridSamplePadding::Zeros) return position;
   const Expr count = real_extent(extent, position.dtype());
   const double margin = attrs.align_corners ? 0 : -0.5;
   const Expr highest = count - (1.0 + margin);
   const Expr is_inside = position >= margin && position <= highest;
-  if (attrs.padding == Padding::Border) {
+  if (attrs.padding == GridSamplePadding::Border) {
     return select(is_inside, position, max(min(position, count - 1.0), 0.0));
   }
   // Reflects at both borders; a single pixel has zero width between them.
@@ -65,8 +65,8 @@ Expr brought_inside(const Attrs& attrs, const Expr& position, const Dim& extent)
 
 // Moves an integer position inside. With zero padding it stays outside and reads 0.
 Expr tap_index(const Attrs& attrs, const Expr& tap, const Dim& extent) {
-  if (attrs.padding == Padding::Zeros) return tap;
-  if (attrs.padding == Padding::Border) return clamp_to_axis(tap, extent);
+  if (attrs.padding == GridSamplePadding::Zeros) return tap;
+  if (attrs.padding == GridSamplePadding::Border) return clamp_to_axis(tap, extent);
   if (attrs.align_corners) {
     const Dim period = max(extent - 1, 1) * 2;
     const Expr phase = mod(tap, period);
@@ -82,13 +82,13 @@ struct Tap {
 
 std::vector<Tap> taps_along(const Attrs& attrs, const Expr& coordinate, const Dim& extent) {
   const Expr given = denormalised(attrs, coordinate, extent);
-  if (attrs.mode == Mode::Nearest) {
+  if (attrs.mode == GridSampleMode::Nearest) {
     return {{tap_index(attrs, cast(round_even(given), DType::I64), extent), Expr()}};
   }
   const Expr position = brought_inside(attrs, given, extent);
   const Expr base = floor(position);
   std::vector<Tap> taps;
-  const bool is_cubic = attrs.mode == Mode::Cubic;
+  const bool is_cubic = attrs.mode == GridSampleMode::Cubic;
   for (int offset = is_cubic ? -1 : 0; offset <= (is_cubic ? 2 : 1); ++offset) {
     const Expr distance = position - (base + static_cast<double>(offset));
     const Expr weight = is_cubic ? cubic_weight(distance, kCubicA) : 1.0 - abs(distance);
@@ -101,7 +101,7 @@ std::vector<Tap> taps_along(const Attrs& attrs, const Expr& coordinate, const Di
 void lower(const Attrs& attrs, Lowering& op) {
   const TensorType& y = op.result_type("y");
   const Expr x = op.operand("x"), grid = op.operand("grid");
-  const bool is_nearest = attrs.mode == Mode::Nearest;
+  const bool is_nearest = attrs.mode == GridSampleMode::Nearest;
   const DType dtype = working_dtype(y.dtype, grid.dtype());
   const Space space(y.dims);
   const std::size_t axes = y.rank() - 2;
@@ -125,8 +125,9 @@ void lower(const Attrs& attrs, Lowering& op) {
   }
   Expr total;
   for (auto& [coordinates, weight] : picks) {
-    const Expr element = attrs.padding == Padding::Zeros ? x.at_or(std::move(coordinates), 0.0)
-                                                         : x.at(std::move(coordinates));
+    const Expr element = attrs.padding == GridSamplePadding::Zeros
+                             ? x.at_or(std::move(coordinates), 0.0)
+                             : x.at(std::move(coordinates));
     if (is_nearest) return op.define("y", element);
     const Expr term = cast(element, dtype) * weight;
     total = total.is_defined() ? total + term : term;

@@ -40,32 +40,32 @@ void watch_scans(j_common_ptr info) {
   std::longjmp(reporter->back, 1);
 }
 
-enum class Outcome { Done, Damaged, Colours };
+enum class JpegOutcome { Done, Damaged, Colours };
 
 // These two functions create no objects with destructors, which a longjmp would skip.
-Outcome read_header(ByteSpan data, Image& image, Reporter& reporter,
-                    jpeg_decompress_struct& decoder) {
-  if (setjmp(reporter.back) != 0) return Outcome::Damaged;
+JpegOutcome read_header(ByteSpan data, Image& image, Reporter& reporter,
+                        jpeg_decompress_struct& decoder) {
+  if (setjmp(reporter.back) != 0) return JpegOutcome::Damaged;
   jpeg_create_decompress(&decoder);
   decoder.progress = &reporter.progress;
   jpeg_mem_src(&decoder, data.data(), data.size());
   jpeg_read_header(&decoder, TRUE);
-  if (decoder.num_components != 1 && decoder.num_components != 3) return Outcome::Colours;
+  if (decoder.num_components != 1 && decoder.num_components != 3) return JpegOutcome::Colours;
   decoder.out_color_space = JCS_RGB;
   image.height = decoder.image_height;
   image.width = decoder.image_width;
-  return Outcome::Done;
+  return JpegOutcome::Done;
 }
 
-Outcome read_lines(Image& image, Reporter& reporter, jpeg_decompress_struct& decoder) {
-  if (setjmp(reporter.back) != 0) return Outcome::Damaged;
+JpegOutcome read_lines(Image& image, Reporter& reporter, jpeg_decompress_struct& decoder) {
+  if (setjmp(reporter.back) != 0) return JpegOutcome::Damaged;
   jpeg_start_decompress(&decoder);
   while (decoder.output_scanline < decoder.output_height) {
     JSAMPROW line = &image.rgb[std::size_t{decoder.output_scanline} * decoder.output_width * 3];
     jpeg_read_scanlines(&decoder, &line, 1);
   }
   jpeg_finish_decompress(&decoder);
-  return Outcome::Done;
+  return JpegOutcome::Done;
 }
 
 }  // namespace
@@ -82,12 +82,12 @@ Image decode_jpeg(ByteSpan data) {
     ~Guard() { jpeg_destroy_decompress(&held); }
   } guard{decoder};
   Image size;
-  Outcome outcome = read_header(data, size, reporter, decoder);
-  if (outcome == Outcome::Colours) unsupported_image("a JPEG of four colours");
-  if (outcome == Outcome::Damaged) damaged_image("JPEG", reporter.reason);
+  JpegOutcome outcome = read_header(data, size, reporter, decoder);
+  if (outcome == JpegOutcome::Colours) unsupported_image("a JPEG of four colours");
+  if (outcome == JpegOutcome::Damaged) damaged_image("JPEG", reporter.reason);
   Image image = blank_image(size.height, size.width);
   outcome = read_lines(image, reporter, decoder);
-  if (outcome == Outcome::Damaged) damaged_image("JPEG", reporter.reason);
+  if (outcome == JpegOutcome::Damaged) damaged_image("JPEG", reporter.reason);
   return image;
 }
 

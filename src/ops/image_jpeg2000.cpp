@@ -9,7 +9,7 @@
 namespace tenon {
 namespace {
 
-struct Source {
+struct Jpeg2000Source {
   ByteSpan data;
   std::size_t at = 0;
 };
@@ -17,7 +17,7 @@ struct Source {
 constexpr auto kFailed = static_cast<OPJ_SIZE_T>(-1);
 
 OPJ_SIZE_T read_bytes(void* target, OPJ_SIZE_T count, void* user) {
-  auto* source = static_cast<Source*>(user);
+  auto* source = static_cast<Jpeg2000Source*>(user);
   const std::size_t held = std::min<std::size_t>(count, source->data.size() - source->at);
   if (held == 0) return kFailed;
   std::copy_n(source->data.begin() + static_cast<std::ptrdiff_t>(source->at), held,
@@ -27,14 +27,14 @@ OPJ_SIZE_T read_bytes(void* target, OPJ_SIZE_T count, void* user) {
 }
 
 OPJ_BOOL seek(OPJ_OFF_T offset, void* user) {
-  auto* source = static_cast<Source*>(user);
+  auto* source = static_cast<Jpeg2000Source*>(user);
   if (offset < 0 || static_cast<std::size_t>(offset) > source->data.size()) return OPJ_FALSE;
   source->at = static_cast<std::size_t>(offset);
   return OPJ_TRUE;
 }
 
 OPJ_OFF_T skip(OPJ_OFF_T count, void* user) {
-  auto* source = static_cast<Source*>(user);
+  auto* source = static_cast<Jpeg2000Source*>(user);
   return seek(static_cast<OPJ_OFF_T>(source->at) + count, user) == OPJ_TRUE ? count : -1;
 }
 
@@ -68,7 +68,7 @@ bool is_plain(const opj_image_t& image) {
 }  // namespace
 
 Image decode_jpeg2000(ByteSpan data) {
-  Source source{data, 0};
+  Jpeg2000Source source{data, 0};
   std::string reason;
   const bool is_bare = data[0] == 0xFF;
   const std::unique_ptr<opj_codec_t, void (*)(opj_codec_t*)> codec(

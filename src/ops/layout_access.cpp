@@ -50,7 +50,7 @@ AxisMap::AxisMap(std::string_view op, const Layout& layout, std::size_t rank,
   for (char letter : spatial_letters) place(letter);
   physical_rank_ = layout.rank();
   std::size_t named = 0;
-  for (const Place& found : places_) named += found.inner ? 2 : 1;
+  for (const AxisPosition& found : places_) named += found.inner ? 2 : 1;
   if (named != physical_rank_) {
     throw Error(concat(op, ": layout has an axis of another kind"))
         .expected("axes ", leading, " and any of ", spatial_letters)
@@ -60,14 +60,14 @@ AxisMap::AxisMap(std::string_view op, const Layout& layout, std::size_t rank,
 
 Dims AxisMap::logical_dims(const Dims& physical) const {
   Dims dims;
-  for (const Place& place : places_) dims.push_back(physical[place.axis] * Dim(place.block));
+  for (const AxisPosition& place : places_) dims.push_back(physical[place.axis] * Dim(place.block));
   return dims;
 }
 
 Dims AxisMap::physical_dims(std::string_view op, const Dims& logical) const {
   Dims dims(physical_rank_);
   for (std::size_t k = 0; k < places_.size(); ++k) {
-    const Place& place = places_[k];
+    const AxisPosition& place = places_[k];
     if (!assume_multiple(logical[k], place.block)) {
       throw Error(concat(op, ": an axis does not divide into the layout's blocks"))
           .expected("a multiple of ", place.block)
@@ -83,7 +83,7 @@ std::vector<Expr> AxisMap::coordinates(const std::vector<LogicalIndex>& indices)
   TENON_ASSERT(indices.size() == places_.size(), "there is an index for each logical axis");
   std::vector<Expr> coordinates(physical_rank_);
   for (std::size_t k = 0; k < places_.size(); ++k) {
-    const Place& place = places_[k];
+    const AxisPosition& place = places_[k];
     const LogicalIndex& index = indices[k];
     if (!place.inner) {
       coordinates[place.axis] = index.whole;
@@ -99,7 +99,7 @@ std::vector<Expr> AxisMap::coordinates(const std::vector<LogicalIndex>& indices)
 }
 
 Expr AxisMap::along(std::size_t logical_axis, const Expr& values) const {
-  const Place& place = places_[logical_axis];
+  const AxisPosition& place = places_[logical_axis];
   Dims dims(physical_rank_, 1);
   dims[place.axis] = floor_div(values.extent(0), place.block);
   if (place.inner) dims[*place.inner] = place.block;
@@ -109,7 +109,7 @@ Expr AxisMap::along(std::size_t logical_axis, const Expr& values) const {
 std::vector<std::int64_t> AxisMap::axes_without(std::size_t logical_axis) const {
   std::vector<std::int64_t> axes;
   for (std::size_t axis = 0; axis < physical_rank_; ++axis) {
-    const Place& place = places_[logical_axis];
+    const AxisPosition& place = places_[logical_axis];
     if (place.axis != axis && place.inner != axis) axes.push_back(static_cast<std::int64_t>(axis));
   }
   return axes;
@@ -124,7 +124,7 @@ std::vector<AxisLoops> AxisMap::loops(Dims& dims, const Dims& logical,
   };
   for (std::size_t axis = 0; axis < physical_rank_; ++axis) {
     for (std::size_t k = 0; k < places_.size(); ++k) {
-      const Place& place = places_[k];
+      const AxisPosition& place = places_[k];
       if (place.inner == axis) all[k].inner = add(place.block);
       if (place.axis != axis) continue;
       if (place.inner) {

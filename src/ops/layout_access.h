@@ -55,12 +55,12 @@ class AxisMap {
                                const Dims& inner_extents = {}) const;
 
  private:
-  struct Place {
+  struct AxisPosition {
     std::size_t axis = 0;
     std::optional<std::size_t> inner;  // memory axis of the position within a block
     std::int64_t block = 1;
   };
-  std::vector<Place> places_;
+  std::vector<AxisPosition> places_;
   std::size_t physical_rank_ = 0;
 };
 

@@ -58,20 +58,20 @@ double scalar_or(const Evaluation& op, std::string_view operand, double otherwis
   return tensor.real_at(0);
 }
 
-struct Limits {
+struct SuppressionLimits {
   double max_boxes, overlap, score;
 };
 
-struct Candidate {
+struct BoxCandidate {
   double score;
   std::int64_t box;
 };
 
 // Boxes of a class above the score threshold: element `first` of the scores belongs to box 0.
 template <class ScoreAt>
-std::vector<Candidate> candidates_in(std::int64_t first, std::int64_t count, double least,
-                                     const ScoreAt& score_at) {
-  std::vector<Candidate> candidates;
+std::vector<BoxCandidate> candidates_in(std::int64_t first, std::int64_t count, double least,
+                                        const ScoreAt& score_at) {
+  std::vector<BoxCandidate> candidates;
   for (std::int64_t box = 0; box < count; ++box) {
     const double score = score_at(first + box);
     if (score > least) candidates.push_back({score, box});
@@ -82,15 +82,16 @@ std::vector<Candidate> candidates_in(std::int64_t first, std::int64_t count, dou
 // Greedy non-maximum suppression: keeps the best remaining box that does not overlap a kept one too
 // much. A heap avoids sorting candidates that are never reached.
 std::vector<std::int64_t> kept_boxes(const std::vector<Box>& boxes,
-                                     std::vector<Candidate> candidates, const Limits& limits) {
-  const auto is_worse = [](const Candidate& a, const Candidate& b) {
+                                     std::vector<BoxCandidate> candidates,
+                                     const SuppressionLimits& limits) {
+  const auto is_worse = [](const BoxCandidate& a, const BoxCandidate& b) {
     return a.score != b.score ? a.score < b.score : a.box > b.box;
   };
   std::make_heap(candidates.begin(), candidates.end(), is_worse);
   std::vector<std::int64_t> kept;
   while (!candidates.empty() && static_cast<double>(kept.size()) < limits.max_boxes) {
     std::pop_heap(candidates.begin(), candidates.end(), is_worse);
-    const Candidate candidate = candidates.back();
+    const BoxCandidate candidate = candidates.back();
     candidates.pop_back();
     const Box& box = boxes[static_cast<std::size_t>(candidate.box)];
     const bool is_free = std::all_of(kept.begin(), kept.end(), [&](std::int64_t other) {
@@ -103,8 +104,9 @@ std::vector<std::int64_t> kept_boxes(const std::vector<Box>& boxes,
 
 void evaluate(const Attrs& attrs, Evaluation& op) {
   const Tensor &boxes = op.tensor("boxes"), &scores = op.tensor("scores");
-  const Limits limits{scalar_or(op, "max_boxes_per_class", 0), scalar_or(op, "iou_threshold", 0),
-                      scalar_or(op, "score_threshold", -std::numeric_limits<double>::infinity())};
+  const SuppressionLimits limits{
+      scalar_or(op, "max_boxes_per_class", 0), scalar_or(op, "iou_threshold", 0),
+      scalar_or(op, "score_threshold", -std::numeric_limits<double>::infinity())};
   const std::int64_t batches = scores.shape().at(0), classes = scores.shape().at(1);
   const std::int64_t count = scores.shape().at(2);
   if (boxes.shape() != Shape{batches, count, 4}) {
@@ -119,7 +121,7 @@ void evaluate(const Attrs& attrs, Evaluation& op) {
     }
     for (std::int64_t label = 0; label < classes; ++label) {
       const std::int64_t first = (batch * classes + label) * count;
-      std::vector<Candidate> found;
+      std::vector<BoxCandidate> found;
       if (scores.dtype() == DType::F32) {  // the most frequent case
         const auto numbers = scores.as<float>();
         found = candidates_in(first, count, limits.score, [&](std::int64_t k) {

@@ -8,12 +8,12 @@
 namespace tenon::pad_op {
 namespace {
 
-enum class Mode { Constant, Reflect, Edge, Wrap };
+enum class PadMode { Constant, Reflect, Edge, Wrap };
 
 struct Attrs {
   Dims pads;                       // all begins, then all ends; negative: cropped
   std::vector<std::int64_t> axes;  // empty: all
-  Mode mode = Mode::Constant;
+  PadMode mode = PadMode::Constant;
 };
 
 struct PaddedAxis {
@@ -63,16 +63,16 @@ TensorType infer(const Attrs& attrs, const OperandTypes& in) {
     if (!assume_at_most(0, padded_extent)) {
       throw Error("pad: more is cut off than there is").got("x: ", in["x"], ", pads: ", attrs.pads);
     }
-    if (attrs.mode != Mode::Constant) require_copied(in["x"], padded, attrs.pads, padded_extent);
+    if (attrs.mode != PadMode::Constant) require_copied(in["x"], padded, attrs.pads, padded_extent);
     extent = padded_extent;
   }
   return y;
 }
 
 // Maps a position outside of `extent` elements to the element that it copies.
-Expr folded_in(Mode mode, const Expr& position, const Dim& extent) {
-  if (mode == Mode::Edge) return clamp_to_axis(position, extent);
-  if (mode == Mode::Wrap) return mod(position, extent);
+Expr folded_in(PadMode mode, const Expr& position, const Dim& extent) {
+  if (mode == PadMode::Edge) return clamp_to_axis(position, extent);
+  if (mode == PadMode::Wrap) return mod(position, extent);
   if (extent == Dim(1)) return position * 0.0;
   // Reflection at both ends has a period of two traversals.
   const Dim period = max(extent - 1, 1) * 2;
@@ -89,7 +89,7 @@ void lower(const Attrs& attrs, Lowering& op) {
   bool may_be_empty = false;  // an empty result reads no element
   for (const PaddedAxis& padded : padded_axes(attrs, x.rank())) {
     Expr& coordinate = coordinates[padded.axis];
-    if (attrs.mode == Mode::Constant) {
+    if (attrs.mode == PadMode::Constant) {
       coordinate = coordinate - padded.before;
       continue;
     }
@@ -98,14 +98,14 @@ void lower(const Attrs& attrs, Lowering& op) {
     may_be_empty |= extent.range().lo < 1;
     coordinate = folded_in(attrs.mode, coordinate - max(padded.before, 0), extent) + cut_before;
   }
-  if (attrs.mode != Mode::Constant && !may_be_empty)
+  if (attrs.mode != PadMode::Constant && !may_be_empty)
     return op.define("y", x.at(std::move(coordinates)));
   const Expr value = op.has("value") ? reshape(op.operand("value"), {}) : literal(x.dtype(), 0);
   op.define("y", x.at_or(std::move(coordinates), value));
 }
 
 void gradient(const Attrs& attrs, Gradient& op) {
-  if (attrs.mode != Mode::Constant) {
+  if (attrs.mode != PadMode::Constant) {
     throw Error("pad: only padding with a constant has a gradient", ErrorKind::Unsupported);
   }
   Dims cut;

@@ -135,8 +135,8 @@ Expr fold_windows(const Pooling& pooling, Reduction reduction, const Expr& eleme
 namespace {
 
 // Loops over x, by phase if the stride exceeds 1, with the windows that cover each element.
-struct Spread {
-  explicit Spread(const Pooling& pooling)
+struct WindowSpread {
+  explicit WindowSpread(const Pooling& pooling)
       : phases(pooling.windows),
         extents{pooling.x_dims[0], pooling.x_dims[1]},
         loops(make_loops(pooling)),
@@ -191,7 +191,7 @@ Expr element_number(const Pooling& pooling, const std::vector<Expr>& elements) {
 }  // namespace
 
 Expr spread_windows(const Pooling& pooling, const Expr& y) {
-  const Spread spread(pooling);
+  const WindowSpread spread(pooling);
   return spread.sum(pooling, y.at_or(pooling.y.coordinates(spread.at), 0));
 }
 
@@ -204,7 +204,7 @@ Expr elements_of_greatest(const Pooling& pooling, const Expr& x) {
 }
 
 Expr spread_greatest(const Pooling& pooling, const Expr& greatest, const Expr& y) {
-  const Spread spread(pooling);
+  const WindowSpread spread(pooling);
   const std::vector<Expr> at = pooling.y.coordinates(spread.at);
   const Expr number = element_number(pooling, spread.taps.elements);
   const Expr is_it = equal(greatest.at_or(at, -1), number);

@@ -13,7 +13,7 @@
 namespace tenon::resize_op {
 namespace {
 
-enum class Mode { Nearest, Linear, Cubic };
+enum class ResizeMode { Nearest, Linear, Cubic };
 enum class Coordinates {
   HalfPixel,
   HalfPixelSymmetric,
@@ -31,7 +31,7 @@ struct Attrs {
   Dims sizes;
   std::vector<double> roi;         // starts, then ends, as fractions of the axis
   std::vector<std::int64_t> axes;  // empty: all
-  Mode mode = Mode::Nearest;
+  ResizeMode mode = ResizeMode::Nearest;
   Coordinates coordinates = Coordinates::HalfPixel;
   Rounding rounding = Rounding::PreferFloor;
   Aspect aspect = Aspect::Stretch;
@@ -159,7 +159,7 @@ void require_factor(const Dim& before, const Dim& after) {
 }
 
 TensorType infer(const Attrs& attrs, const OperandTypes& in) {
-  TensorType y = require_elements(in, "x", attrs.mode == Mode::Nearest ? everything : reals);
+  TensorType y = require_elements(in, "x", attrs.mode == ResizeMode::Nearest ? everything : reals);
   const std::vector<std::size_t> axes = resized_axes(attrs, y.rank());
   require_scales(attrs);
   const bool keeps_aspect = attrs.scales.empty() && attrs.aspect != Aspect::Stretch;
@@ -207,7 +207,7 @@ Expr common_scale_expr(const Attrs& attrs, const Dims& extents) {
 }
 
 // Resize of one axis: extents before and after, and the mapping from result to source positions.
-struct AxisMap {
+struct ResizeAxis {
   std::size_t axis = 0;
   Dim before, after;
   std::optional<double> known_scale;
@@ -216,14 +216,14 @@ struct AxisMap {
   double start = 0, end = 1;
 };
 
-std::vector<AxisMap> axis_maps(const Attrs& attrs, const Dims& before, const Dims& after) {
+std::vector<ResizeAxis> axis_maps(const Attrs& attrs, const Dims& before, const Dims& after) {
   const std::vector<std::size_t> axes = resized_axes(attrs, before.size());
   const bool keeps_aspect = attrs.scales.empty() && attrs.aspect != Aspect::Stretch;
   const Dims extents = extents_of(before, axes);
   const auto common = keeps_aspect ? common_scale(attrs, extents) : std::optional<double>();
-  std::vector<AxisMap> maps;
+  std::vector<ResizeAxis> maps;
   for (std::size_t k = 0; k < axes.size(); ++k) {
-    AxisMap map;
+    ResizeAxis map;
     map.axis = axes[k];
     map.before = before[map.axis];
     map.after = after[map.axis];
@@ -254,13 +254,13 @@ std::vector<AxisMap> axis_maps(const Attrs& attrs, const Dims& before, const Dim
   return maps;
 }
 
-bool changes_nothing(const Attrs& attrs, const AxisMap& map) {
+bool changes_nothing(const Attrs& attrs, const ResizeAxis& map) {
   return map.known_scale == 1.0 && map.start == 0 && map.end == 1 &&
          attrs.coordinates != Coordinates::HalfPixelForNearest;
 }
 
 // Returns the real source position of a result index.
-Expr source_position(const Attrs& attrs, const AxisMap& map, const Expr& index) {
+Expr source_position(const Attrs& attrs, const ResizeAxis& map, const Expr& index) {
   const Expr x = cast(index, DType::F64);
   const Expr half_pixel = (x + 0.5) / map.scale - 0.5;
   const Expr is_single = equal(map.full_width, 1.0);
@@ -287,7 +287,7 @@ Expr source_position(const Attrs& attrs, const AxisMap& map, const Expr& index) 
 }
 
 // An integer factor needs no real numbers: blocks of equal elements.
-std::optional<std::int64_t> whole_factor(const Attrs& attrs, const AxisMap& map) {
+std::optional<std::int64_t> whole_factor(const Attrs& attrs, const ResizeAxis& map) {
   if (!map.known_scale || *map.known_scale < 1 ||
       *map.known_scale != std::floor(*map.known_scale)) {
     return std::nullopt;
@@ -300,7 +300,7 @@ std::optional<std::int64_t> whole_factor(const Attrs& attrs, const AxisMap& map)
   return is_block ? std::optional(static_cast<std::int64_t>(*map.known_scale)) : std::nullopt;
 }
 
-Expr nearest_index(const Attrs& attrs, const AxisMap& map, const Expr& index) {
+Expr nearest_index(const Attrs& attrs, const ResizeAxis& map, const Expr& index) {
   if (const auto factor = whole_factor(attrs, map)) return floor_div(index, Dim(*factor));
   const Expr position = source_position(attrs, map, index);
   const auto rounded = [&]() -> Expr {
@@ -321,7 +321,7 @@ Expr nearest_index(const Attrs& attrs, const AxisMap& map, const Expr& index) {
 
 // Space of one axis that broadcasts against the whole, so that expressions of this axis are
 // computed once.
-Space axis_space(const AxisMap& map, std::size_t rank, std::optional<Dim> taps) {
+Space axis_space(const ResizeAxis& map, std::size_t rank, std::optional<Dim> taps) {
   Dims dims(rank - map.axis, Dim(1));
   dims.front() = map.after;
   if (taps) dims.push_back(*taps);
@@ -329,12 +329,12 @@ Space axis_space(const AxisMap& map, std::size_t rank, std::optional<Dim> taps) 
 }
 
 Expr kernel(const Attrs& attrs, const Expr& distance) {
-  if (attrs.mode == Mode::Cubic) return cubic_weight(distance, attrs.cubic_a);
+  if (attrs.mode == ResizeMode::Cubic) return cubic_weight(distance, attrs.cubic_a);
   return max(1.0 - abs(distance), 0.0);
 }
 
-Dim tap_count(const Attrs& attrs, const AxisMap& map) {
-  const std::int64_t radius = attrs.mode == Mode::Cubic ? 2 : 1;
+Dim tap_count(const Attrs& attrs, const ResizeAxis& map) {
+  const std::int64_t radius = attrs.mode == ResizeMode::Cubic ? 2 : 1;
   if (!attrs.antialias) return 2 * radius;
   if (!map.known_scale) {
     // An extent that was rounded to preserve the aspect ratio is less precise about the scale.
@@ -348,7 +348,7 @@ Dim tap_count(const Attrs& attrs, const AxisMap& map) {
 
 // Separable interpolation: weights the elements around each position along one axis, over a tap
 // axis that is summed.
-Expr interpolated(const Attrs& attrs, const AxisMap& map, const Expr& x) {
+Expr interpolated(const Attrs& attrs, const ResizeAxis& map, const Expr& x) {
   const Dim taps = tap_count(attrs, map);
   const Space own = axis_space(map, x.rank(), taps);
   const Expr position = source_position(attrs, map, own[0]);
@@ -374,12 +374,12 @@ Expr interpolated(const Attrs& attrs, const AxisMap& map, const Expr& x) {
 void lower(const Attrs& attrs, Lowering& op) {
   const Expr x = op.operand("x");
   const TensorType& y = op.result_type("y");
-  std::vector<AxisMap> maps = axis_maps(attrs, x.dims(), y.dims);
-  std::erase_if(maps, [&](const AxisMap& map) { return changes_nothing(attrs, map); });
+  std::vector<ResizeAxis> maps = axis_maps(attrs, x.dims(), y.dims);
+  std::erase_if(maps, [&](const ResizeAxis& map) { return changes_nothing(attrs, map); });
   Expr value = x;
-  if (attrs.mode == Mode::Nearest) {
+  if (attrs.mode == ResizeMode::Nearest) {
     std::vector<Expr> coordinates = Space(y.dims).indices();
-    for (const AxisMap& map : maps) {
+    for (const ResizeAxis& map : maps) {
       const Space own = axis_space(map, x.rank(), std::nullopt);
       coordinates[map.axis] = nearest_index(attrs, map, own[0]);
     }
@@ -388,15 +388,15 @@ void lower(const Attrs& attrs, Lowering& op) {
     value = cast(x, working_dtype(x.dtype(), DType::F32));
     // Interpolation along the last axis gathers single elements, along other axes it reads whole
     // rows: the last axis comes while there are few rows. Shrinking axes come before growing ones.
-    const auto growing = std::stable_partition(maps.begin(), maps.end(), [](const AxisMap& map) {
+    const auto growing = std::stable_partition(maps.begin(), maps.end(), [](const ResizeAxis& map) {
       return map.known_scale.value_or(2) < 1;
     });
     std::reverse(growing, maps.end());
-    for (const AxisMap& map : maps) value = interpolated(attrs, map, value);
+    for (const ResizeAxis& map : maps) value = interpolated(attrs, map, value);
     value = cast(value, y.dtype);
   }
   if (attrs.coordinates == Coordinates::CropAndResize) {
-    for (const AxisMap& map : maps) {
+    for (const ResizeAxis& map : maps) {
       const Expr position = source_position(attrs, map, axis_space(map, x.rank(), std::nullopt)[0]);
       const Expr is_inside = position >= 0.0 && position <= real(map.before) - 1.0;
       value = select(is_inside, value, attrs.extrapolation);
@@ -406,7 +406,7 @@ void lower(const Attrs& attrs, Lowering& op) {
 }
 
 // Returns the matrix [before, after] that resizes one axis, by resizing unit vectors.
-Var axis_matrix(const Attrs& attrs, const AxisMap& map, Gradient& op, DType dtype) {
+Var axis_matrix(const Attrs& attrs, const ResizeAxis& map, Gradient& op, DType dtype) {
   Builder& build = op.build();
   const Shape square{map.before.constant(), map.before.constant()};
   const Var zeros = build.constant(Constant::splat(Tensor::scalar(dtype, 0), square));
@@ -428,7 +428,7 @@ void gradient(const Attrs& attrs, Gradient& op) {
   }
   Builder& build = op.build();
   Var dx = op.upstream("y");
-  for (const AxisMap& map : axis_maps(attrs, x.dims, y.dims)) {
+  for (const ResizeAxis& map : axis_maps(attrs, x.dims, y.dims)) {
     if (changes_nothing(attrs, map)) continue;
     Attr::Integers to_last(x.rank());
     std::iota(to_last.begin(), to_last.end(), 0);

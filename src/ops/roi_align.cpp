@@ -8,10 +8,10 @@
 namespace tenon::roi_align_op {
 namespace {
 
-enum class Mode { Avg, Max };
+enum class RoiAlignMode { Avg, Max };
 
 struct Attrs {
-  Mode mode = Mode::Avg;
+  RoiAlignMode mode = RoiAlignMode::Avg;
   std::int64_t height = 1, width = 1;
   std::int64_t sampling_ratio = 0;  // points per bin along each axis; 0: about one per pixel
   double spatial_scale = 1;
@@ -102,7 +102,7 @@ void lower(const Attrs& attrs, Lowering& op) {
   const Expr is_inside = rows.is_inside && columns.is_inside;
   const Expr is_point = rows.is_point && columns.is_point;
   const Axes taps{4, 5};
-  if (attrs.mode == Mode::Avg) {
+  if (attrs.mode == RoiAlignMode::Avg) {
     const Expr sample =
         corner(true, true) + corner(true, false) + corner(false, true) + corner(false, false);
     const Expr sum = sum_over(select(is_inside && is_point, sample, 0.0), taps);

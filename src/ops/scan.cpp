@@ -22,11 +22,11 @@ std::int64_t entry(const Integers& list, std::size_t position) {
 }
 
 // Starts of the parts of the operand list.
-struct Parts {
+struct OperandSplit {
   std::size_t states, inputs;
 };
 
-Parts parts_of(const Attrs& attrs, std::size_t operand_count) {
+OperandSplit parts_of(const Attrs& attrs, std::size_t operand_count) {
   const auto count = static_cast<std::int64_t>(operand_count);
   if (attrs.state_count < 0 || attrs.input_count < 1 || attrs.input_count > count ||
       attrs.state_count > count - attrs.input_count) {
@@ -58,7 +58,7 @@ Type step_type(const Type& input, std::int64_t axis, std::optional<Dim>& steps) 
 
 ResultTypes infer(const Attrs& attrs, const OperandTypes& in) {
   std::vector<Type> inputs = in.variadic_types("values");
-  const Parts parts = parts_of(attrs, inputs.size());
+  const OperandSplit parts = parts_of(attrs, inputs.size());
   std::optional<Dim> steps;
   for (std::size_t k = 0; k < parts.inputs; ++k) {
     Type& input = inputs[parts.states + k];
@@ -86,7 +86,7 @@ ResultTypes infer(const Attrs& attrs, const OperandTypes& in) {
 
 void evaluate(const Attrs& attrs, Evaluation& op) {
   const std::vector<Datum> values = op.variadic("values");
-  const Parts parts = parts_of(attrs, values.size());
+  const OperandSplit parts = parts_of(attrs, values.size());
   std::vector<std::size_t> axes;
   std::int64_t steps = 0;
   for (std::size_t k = 0; k < parts.inputs; ++k) {
@@ -130,7 +130,7 @@ void evaluate(const Attrs& attrs, Evaluation& op) {
 }
 
 void gradient(const Attrs& attrs, Gradient& op) {
-  const Parts parts = parts_of(attrs, op.variadic("values").size());
+  const OperandSplit parts = parts_of(attrs, op.variadic("values").size());
   Repetition repetition{.carried = parts.states};
   for (std::size_t k = 0; k < parts.inputs; ++k) {
     repetition.inputs.push_back({entry(attrs.input_axes, k), entry(attrs.input_reverse, k) != 0});

@@ -7,10 +7,10 @@
 namespace tenon::signal_window_op {
 namespace {
 
-enum class Kind : std::uint8_t { Hann, Hamming, Blackman };
+enum class SignalWindowKind : std::uint8_t { Hann, Hamming, Blackman };
 
 struct Attrs {
-  Kind kind = Kind::Hann;
+  SignalWindowKind kind = SignalWindowKind::Hann;
   Dim size = 1;
   bool periodic = true;
   DType dtype = DType::F32;
@@ -22,16 +22,16 @@ TensorType infer(const Attrs& attrs, const OperandTypes&) {
 }
 
 // Weights of a cosine-sum window: constant, one period and two periods.
-struct Weights {
+struct WindowWeights {
   double constant, once, twice;
 };
-Weights weights_of(Kind kind) {
+WindowWeights weights_of(SignalWindowKind kind) {
   switch (kind) {
-    case Kind::Hann:
+    case SignalWindowKind::Hann:
       return {0.5, -0.5, 0};
-    case Kind::Hamming:
+    case SignalWindowKind::Hamming:
       return {25.0 / 46.0, -21.0 / 46.0, 0};
-    case Kind::Blackman:
+    case SignalWindowKind::Blackman:
       return {0.42, -0.5, 0.08};
   }
   return {};
@@ -42,7 +42,7 @@ void lower(const Attrs& attrs, Lowering& op) {
   const Expr position = cast(Space({attrs.size})[0], DType::F64);
   const Expr angle =
       position * (2 * std::numbers::pi) / cast(extent_expr(max(turn, 1)), DType::F64);
-  const Weights weights = weights_of(attrs.kind);
+  const WindowWeights weights = weights_of(attrs.kind);
   Expr y = cos(angle) * weights.once + weights.constant;
   if (weights.twice != 0) y = y + cos(angle * 2.0) * weights.twice;
   op.define("y", cast(y, attrs.dtype));

@@ -11,7 +11,7 @@ namespace {
 // Printing larger constants costs more than the sharing saves.
 constexpr std::int64_t kMaxElements = 16;
 
-class Writer {
+class SignatureWriter {
  public:
   // Returns false for a node that a text cannot identify.
   bool write(const Graph& graph, NodeId id) {
@@ -75,7 +75,7 @@ class Writer {
 
   // Writes a body with a value numbering of its own.
   bool write_body(const Graph& body) {
-    Writer inside;
+    SignatureWriter inside;
     for (ValueId input : body.inputs()) (inside.text += inside.number_of(input)) += ',';
     for (NodeId id : body.nodes_in_order()) {
       inside.text += ';';
@@ -107,12 +107,12 @@ class Writer {
 }  // namespace
 
 std::string signature_of(const Graph& graph, NodeId node) {
-  Writer writer;
+  SignatureWriter writer;
   return writer.write(graph, node) ? std::move(writer.text) : "";
 }
 
 std::string signature_of(const Graph& graph, std::span<const NodeId> nodes) {
-  Writer writer;
+  SignatureWriter writer;
   return writer.write_group(graph, nodes) ? std::move(writer.text) : "";
 }
 

@@ -5,10 +5,10 @@
 namespace tenon::simulated_quantize_op {
 namespace {
 
-enum class Kind { Identity, Input, Weight, Activation };
+enum class SimulatedKind { Identity, Input, Weight, Activation };
 
 struct Attrs {
-  Kind kind = Kind::Identity;
+  SimulatedKind kind = SimulatedKind::Identity;
 };
 
 TensorType infer(const Attrs&, const OperandTypes& in) {
@@ -23,7 +23,7 @@ TensorType infer(const Attrs&, const OperandTypes& in) {
 
 void lower(const Attrs& attrs, Lowering& op) {
   const Expr x = op.operand("x");
-  if (attrs.kind == Kind::Identity) return op.define("y", x);
+  if (attrs.kind == SimulatedKind::Identity) return op.define("y", x);
   const Expr scale = op.operand("dom_scale");
   const Expr held = min(max(x / scale, op.operand("clip_min")), op.operand("clip_max"));
   op.define("y", round_even(held) * scale);

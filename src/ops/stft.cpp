@@ -61,7 +61,7 @@ void lower(const Attrs& attrs, Lowering& op) {
   };
   ComplexExpr signal{part(0), {}};
   if (!(x.dims().back() == Dim(1))) signal.imaginary = part(1);
-  const ComplexExpr terms = turned(signal, space[2], time, length, false);
+  const ComplexExpr terms = rotated_by(signal, space[2], time, length, false);
   op.define("y",
             cast(concat({sum_out(terms.real, {4}), sum_out(terms.imaginary, {4})}, -1), y.dtype));
 }

@@ -7,11 +7,11 @@
 namespace tenon::tensor_scatter_op {
 namespace {
 
-enum class Mode { Linear, Circular };
+enum class TensorScatterMode { Linear, Circular };
 
 struct Attrs {
   std::int64_t axis = -2;
-  Mode mode = Mode::Linear;
+  TensorScatterMode mode = TensorScatterMode::Linear;
 };
 
 TensorType infer(const Attrs& attrs, const OperandTypes& in) {
@@ -41,7 +41,7 @@ void lower(const Attrs& attrs, Lowering& op) {
   Expr place = space[axis];
   if (op.has("positions")) {
     place = place - cast(op.operand("positions"), DType::I64).at({space[0]});
-    if (attrs.mode == Mode::Circular) place = mod(place, cache.dims()[axis]);
+    if (attrs.mode == TensorScatterMode::Circular) place = mod(place, cache.dims()[axis]);
   }
   op.define("y", op.operand("update").at_or(with_coordinate(space, axis, place), cache));
 }

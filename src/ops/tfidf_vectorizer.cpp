@@ -9,10 +9,10 @@ namespace {
 
 using Integers = std::vector<std::int64_t>;
 
-enum class Mode : std::uint8_t { Tf, Idf, TfIdf };
+enum class TfidfMode : std::uint8_t { Tf, Idf, TfIdf };
 
 struct Attrs {
-  Mode mode = Mode::Tf;
+  TfidfMode mode = TfidfMode::Tf;
   std::int64_t min_gram_length = 1, max_gram_length = 1, max_skip_count = 0;
   Integers ngram_counts;   // start of the n-grams of each length in the pool
   Integers ngram_indexes;  // the column of each n-gram of the pool
@@ -144,9 +144,9 @@ void evaluate(const Attrs& attrs, Evaluation& op) {
     for (std::size_t column = 0; column < width; ++column) {
       const double weight = column < attrs.weights.size() ? attrs.weights[column] : 1;
       const double seen = counts[column] > 0 ? 1 : 0;
-      const double value = attrs.mode == Mode::Tf    ? counts[column]
-                           : attrs.mode == Mode::Idf ? seen * weight
-                                                     : counts[column] * weight;
+      const double value = attrs.mode == TfidfMode::Tf    ? counts[column]
+                           : attrs.mode == TfidfMode::Idf ? seen * weight
+                                                          : counts[column] * weight;
       y.set_real(static_cast<std::int64_t>(row * width + column), value);
     }
   }

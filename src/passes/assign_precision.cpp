@@ -13,7 +13,7 @@ namespace tenon {
 namespace {
 
 /// Precision that a node computes in, and the reason.
-enum class Choice : std::uint8_t {
+enum class NodePrecision : std::uint8_t {
   /// reads and writes no f32 value
   Untouched,
   Wide,
@@ -112,7 +112,7 @@ std::vector<bool> factors_of(const std::vector<Expr>& exprs, std::size_t operand
     open.pop_back();
     if (!seen.insert(node).second) continue;
     for (const Expr& arg : node->args) open.push_back(&arg.node());
-    if (!is_sum_of_products(*node)) continue;
+    if (!is_contraction_expr(*node)) continue;
     const std::vector<Expr>& factors = node->args[0].node().args;
     const auto a = factor_operand(factors[0]), b = factor_operand(factors[1]);
     has_product |= a && b && *a != *b;
@@ -199,7 +199,7 @@ class Assigner {
 
  private:
   bool reads_narrow(NodeId id) const {
-    return choices_[id] == Choice::Narrow || choices_[id] == Choice::NarrowToWide;
+    return choices_[id] == NodePrecision::Narrow || choices_[id] == NodePrecision::NarrowToWide;
   }
   // A node that computes in f32 with narrow factors leaves its other operands in f32.
   bool reads_narrow(NodeId id, ValueId operand) const {
@@ -215,7 +215,7 @@ class Assigner {
   // Returns whether the value will have the narrow type.
   bool is_narrow(ValueId value) const {
     const NodeId producer = graph_.value(value).producer;
-    return producer && is_wide(graph_, value) && choices_[producer] == Choice::Narrow;
+    return producer && is_wide(graph_, value) && choices_[producer] == NodePrecision::Narrow;
   }
   // Returns the narrow value that a cast to f32 produced this one from.
   ValueId narrow_source(ValueId value) const {
@@ -241,16 +241,16 @@ class Assigner {
     return known == 1;
   }
 
-  Choice stay_wide(NodeId id, std::string_view why) const {
+  NodePrecision stay_wide(NodeId id, std::string_view why) const {
     say(id, concat("stays in f32: ", why));
-    return Choice::Wide;
+    return NodePrecision::Wide;
   }
 
-  Choice choice_for(NodeId id) {
+  NodePrecision choice_for(NodeId id) {
     const Node& node = graph_.node(id);
     const bool has_wide = std::any_of(node.operands.begin(), node.operands.end(),
                                       [&](ValueId operand) { return is_wide(graph_, operand); });
-    if (!has_wide || !node.results[0]) return Choice::Untouched;
+    if (!has_wide || !node.results[0]) return NodePrecision::Untouched;
     if (!node.bodies.empty()) return stay_wide(id, "its bodies do");
     const auto is_tensor = [&](ValueId value) {
       return !value || graph_.value(value).type.is_tensor();
@@ -261,7 +261,7 @@ class Assigner {
     }
     const AttrValue* to = node.op->name == "cast" ? node.attrs.find("to") : nullptr;
     if (to && std::get<DType>(*to) == narrow_ && is_narrow(node.operands[0])) {
-      return Choice::Vanishes;
+      return NodePrecision::Vanishes;
     }
     for (ValueId operand : node.operands) {
       if (is_wide(graph_, operand) && graph_.constant_of(operand) && !fits(operand)) {
@@ -273,7 +273,7 @@ class Assigner {
         fusion_kind(graph_, id) == Fusion::Contraction) {
       return contraction_choice(id);
     }
-    if (narrows_factors(id)) return Choice::Narrow;
+    if (narrows_factors(id)) return NodePrecision::Narrow;
     return follower_choice(id);
   }
 
@@ -310,7 +310,7 @@ class Assigner {
     return true;
   }
 
-  Choice contraction_choice(NodeId id) const {
+  NodePrecision contraction_choice(NodeId id) const {
     const Node& node = graph_.node(id);
     for (std::size_t k = 0; k < node.operands.size(); ++k) {
       if (node.operands[k] && !is_wide(graph_, node.operands[k])) {
@@ -318,11 +318,11 @@ class Assigner {
       }
     }
     if (!is_wide(graph_, node.results[0])) return stay_wide(id, "its result has another type");
-    return has_element_attribute(node) ? Choice::NarrowToWide : Choice::Narrow;
+    return has_element_attribute(node) ? NodePrecision::NarrowToWide : NodePrecision::Narrow;
   }
 
   // Narrows data movement and elementwise arithmetic if the operands are narrow.
-  Choice follower_choice(NodeId id) const {
+  NodePrecision follower_choice(NodeId id) const {
     const Node& node = graph_.node(id);
     bool has_narrow = false;
     for (ValueId operand : node.operands) {
@@ -339,7 +339,7 @@ class Assigner {
     const bool moves = node.op->precision == Precision::MovesOnly;
     if (moves ||
         (fusion_kind(graph_, id) == Fusion::Elementwise && is_plain(lowered(graph_, id)))) {
-      return Choice::Narrow;
+      return NodePrecision::Narrow;
     }
     return stay_wide(id, concat(node.op->name, " needs it"));
   }
@@ -347,7 +347,7 @@ class Assigner {
   // Makes a value narrow if at least one reader reads it narrow: kernels that read memory at full
   // bandwidth would pay for a second copy in f32, and the other readers widen as they load.
   void keep_narrow(NodeId id) {
-    if (keeps_tiles_ || choices_[id] != Choice::Wide) return;
+    if (keeps_tiles_ || choices_[id] != NodePrecision::Wide) return;
     for (ValueId result : graph_.node(id).results) {
       if (!result || !is_wide(graph_, result) || graph_.constant_of(result) ||
           graph_.is_output(result))
@@ -370,32 +370,32 @@ class Assigner {
   // the bytes.
   void narrow_before_readers(NodeId id) {
     const Node& node = graph_.node(id);
-    if (choices_[id] != Choice::Wide || node.op->precision != Precision::MovesOnly) return;
+    if (choices_[id] != NodePrecision::Wide || node.op->precision != Precision::MovesOnly) return;
     if (node.results.size() != 1 || !is_wide(graph_, node.results[0])) return;
     if (has_element_attribute(node) || fusion_kind(graph_, id) != Fusion::Reshuffle) return;
     for (ValueId operand : node.operands) {
       if (is_wide(graph_, operand) && graph_.constant_of(operand) && !fits(operand)) return;
     }
     if (!is_read_narrow_only(node.results[0])) return;
-    choices_[id] = Choice::Narrow;
+    choices_[id] = NodePrecision::Narrow;
   }
 
   // A contraction whose readers all read f32 writes its f32 accumulators without narrowing.
   void widen_result(NodeId id) {
     const Node& node = graph_.node(id);
-    if (choices_[id] != Choice::Narrow || node.op->precision != Precision::Integer) return;
+    if (choices_[id] != NodePrecision::Narrow || node.op->precision != Precision::Integer) return;
     // Library convolutions write the type that they read.
     if (!keeps_tiles_ && takes_windows(*node.op)) return;
     const AttrDef* asked = node.op->find_attr("out_dtype");
     if (!asked || asked->kind != AttrKind::Element) return;
     const std::vector<NodeId>& readers = graph_.readers(node.results[0]);
     const auto is_one = [&](NodeId reader) {
-      return reads_narrow(reader, node.results[0]) || choices_[reader] == Choice::Vanishes;
+      return reads_narrow(reader, node.results[0]) || choices_[reader] == NodePrecision::Vanishes;
     };
-    if (std::ranges::none_of(readers, is_one)) choices_[id] = Choice::NarrowToWide;
+    if (std::ranges::none_of(readers, is_one)) choices_[id] = NodePrecision::NarrowToWide;
   }
 
-  ValueId cast_behind(ValueId value, DType to) {
+  ValueId cast_after(ValueId value, DType to) {
     const NodeId producer = graph_.value(value).producer;
     const NodeId before = producer ? graph_.next(producer) : graph_.first();
     Graph::NewNode node;
@@ -430,24 +430,24 @@ class Assigner {
       const ValueId source = narrow_source(value);
       made = source                      ? source
              : graph_.constant_of(value) ? narrow_constant(value)
-                                         : cast_behind(value, narrow_);
+                                         : cast_after(value, narrow_);
     }
     return made;
   }
   ValueId in_wide(ValueId value) {
     ValueId& made = wide_of_[value];
-    if (!made) made = cast_behind(value, DType::F32);
+    if (!made) made = cast_after(value, DType::F32);
     return made;
   }
 
   void rewrite(NodeId id) {
-    if (choices_[id] == Choice::Vanishes) {
+    if (choices_[id] == NodePrecision::Vanishes) {
       const ValueId value = graph_.node(id).operands[0], result = graph_.node(id).results[0];
       // Readers skip the cast. An output keeps it as an identity cast.
       if (!graph_.is_output(result)) stands_for_[result] = value;
       return;
     }
-    if (choices_[id] == Choice::NarrowToWide && !has_element_attribute(graph_.node(id))) {
+    if (choices_[id] == NodePrecision::NarrowToWide && !has_element_attribute(graph_.node(id))) {
       graph_.set_attribute(id, "out_dtype", DType::F32);
     }
     const std::size_t count = graph_.node(id).operands.size();
@@ -505,7 +505,7 @@ class Assigner {
   DType narrow_;
   bool keeps_tiles_;
   std::vector<NodeId> nodes_;
-  IdMap<NodeId, Choice> choices_;
+  IdMap<NodeId, NodePrecision> choices_;
   IdMap<NodeId, std::vector<bool>> factors_;  // by operand; empty if all operands are narrow
   IdMap<ValueId, char> fits_;                 // constants only: 1 or 2 once computed
   IdMap<ValueId, ValueId> narrow_of_, wide_of_, stands_for_;

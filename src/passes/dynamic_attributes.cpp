@@ -53,7 +53,7 @@ bool settle(Graph& graph, NodeId id, std::size_t position) {
 
 }  // namespace
 
-std::size_t settle_dynamic_attributes(Graph& graph, NodeId id, Reinference& types) {
+std::size_t resolve_dynamic_attributes(Graph& graph, NodeId id, Reinference& types) {
   std::size_t count = 0;
   const OpDef& op = *graph.node(id).op;
   for (std::size_t k = 0; k < op.operands.size(); ++k) {
@@ -66,12 +66,12 @@ std::size_t settle_dynamic_attributes(Graph& graph, NodeId id, Reinference& type
   return count;
 }
 
-std::size_t settle_dynamic_attributes(Graph& graph) {
+std::size_t resolve_dynamic_attributes(Graph& graph) {
   std::size_t count = 0;
   Reinference types(graph);
   for (NodeId id : graph.nodes_in_order()) {
     types.refresh(id);
-    count += settle_dynamic_attributes(graph, id, types);
+    count += resolve_dynamic_attributes(graph, id, types);
   }
   if (count > 0) graph.erase_dead();
   return count;

@@ -208,7 +208,7 @@ Graph fold_constants(Graph graph, const PassOptions& options) {
     Reinference types(graph);
     for (NodeId id : graph.nodes_in_order()) {
       types.refresh(id);
-      settle_dynamic_attributes(graph, id, types);
+      resolve_dynamic_attributes(graph, id, types);
       if (fold_node(graph, id, options, types)) continue;
       if (inline_branch(graph, id, types)) {
         is_settled = false;

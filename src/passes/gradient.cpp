@@ -43,7 +43,7 @@ std::vector<ValueId> named(const Graph& graph, const std::vector<std::string>& n
 }  // namespace
 
 Graph with_gradients(Graph graph, const GradientOptions& options) {
-  settle_dynamic_attributes(graph);  // rules only handle plain attributes
+  resolve_dynamic_attributes(graph);  // rules only handle plain attributes
   const std::vector<ValueId> outputs = graph.outputs();
   const std::vector<ValueId> of = named(graph, options.of, outputs);
   const std::vector<ValueId> by = named(graph, options.by, graph.inputs());

@@ -35,9 +35,9 @@ bool knows_its_symbols(const Graph& body) {
 }
 
 /// Rebuilds a graph group by group.
-class Writer {
+class GroupWriter {
  public:
-  Writer(Graph graph, const Grouping& grouping, Remarks* remarks)
+  GroupWriter(Graph graph, const Grouping& grouping, Remarks* remarks)
       : old_(std::move(graph)),
         grouping_(grouping),
         remarks_(remarks),
@@ -221,7 +221,7 @@ class Writer {
 }  // namespace
 
 Graph with_groups(Graph graph, const Grouping& grouping, Remarks* remarks) {
-  return Writer(std::move(graph), grouping, remarks).write();
+  return GroupWriter(std::move(graph), grouping, remarks).write();
 }
 
 }  // namespace tenon

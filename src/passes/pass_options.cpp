@@ -9,12 +9,12 @@
 namespace tenon {
 namespace {
 
-struct Option {
+struct PassOption {
   std::string name;
   std::function<void(PassOptions&, std::string_view value)> set;
 };
 
-Option word(std::string name, std::string PassOptions::*field, std::vector<std::string> words) {
+PassOption word(std::string name, std::string PassOptions::*field, std::vector<std::string> words) {
   return {name, [name, field, words](PassOptions& options, std::string_view value) {
             if (std::ranges::find(words, value) == words.end()) {
               throw Error(concat("option '", name, "' cannot be '", value, "'"), ErrorKind::Usage)
@@ -26,7 +26,7 @@ Option word(std::string name, std::string PassOptions::*field, std::vector<std::
 }
 
 template <class Integer>
-Option number(std::string name, Integer PassOptions::*field) {
+PassOption number(std::string name, Integer PassOptions::*field) {
   return {name, [name, field](PassOptions& options, std::string_view value) {
             const std::optional<std::int64_t> parsed = parse_integer(value);
             if (!parsed || *parsed < 0) {
@@ -37,7 +37,7 @@ Option number(std::string name, Integer PassOptions::*field) {
           }};
 }
 
-Option flag(std::string name, bool QuantizePartitionOptions::*field) {
+PassOption flag(std::string name, bool QuantizePartitionOptions::*field) {
   return {name, [name, field](PassOptions& options, std::string_view value) {
             if (value != "true" && value != "false") {
               throw Error(concat("option '", name, "' cannot be '", value, "'"), ErrorKind::Usage)
@@ -47,7 +47,7 @@ Option flag(std::string name, bool QuantizePartitionOptions::*field) {
           }};
 }
 
-Option element(std::string name, DType QuantizePartitionOptions::*field) {
+PassOption element(std::string name, DType QuantizePartitionOptions::*field) {
   return {name, [name, field](PassOptions& options, std::string_view value) {
             const std::optional<DType> dtype = parse_dtype(value);
             if (!dtype) {
@@ -73,8 +73,8 @@ void set_states(PassOptions& options, std::string_view value) {
   }
 }
 
-const std::vector<Option>& known_options() {
-  static const std::vector<Option> all = {
+const std::vector<PassOption>& known_options() {
+  static const std::vector<PassOption> all = {
       word("assign-precision.to", &PassOptions::assign_precision_to, {"f16", "bf16"}),
       word("choose-layouts.mode", &PassOptions::layout_mode, {"cpu", "tensorflow", "none"}),
       word("choose-layouts.to", &PassOptions::layout_to, {"NHWC", "NCHW"}),
@@ -101,7 +101,7 @@ void set_option(PassOptions& options, std::string_view setting) {
   }
   const std::string_view name = trim(setting.substr(0, mark));
   std::vector<std::string> names;
-  for (const Option& option : known_options()) {
+  for (const PassOption& option : known_options()) {
     if (option.name == name) return option.set(options, trim(setting.substr(mark + 1)));
     names.push_back(option.name);
   }

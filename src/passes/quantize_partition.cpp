@@ -10,9 +10,9 @@ namespace {
 using Results = std::optional<std::vector<Rewritten>>;
 
 // The only kind of temporary: a value inside an open 8-bit section.
-class Partition {
+class QuantizePartitioner {
  public:
-  explicit Partition(const QuantizePartitionOptions& options) : options_(options) {
+  explicit QuantizePartitioner(const QuantizePartitionOptions& options) : options_(options) {
     rules_.realize = [this](ForwardRewriter& rewriter, const Temporary& open) {
       Attributes hint;
       hint.set("dtype", options_.dtype);
@@ -26,13 +26,13 @@ class Partition {
         return (this->*member)(rewriter, node);
       };
     };
-    rules_.by_op = {{"conv", rule(&Partition::convolution)},
-                    {"clip", rule(&Partition::stay_inside)},
-                    {"relu", rule(&Partition::stay_inside)},
-                    {"max_pool", rule(&Partition::stay_inside)},
-                    {"add", rule(&Partition::add)},
-                    {"mul", rule(&Partition::multiply)},
-                    {"average_pool", rule(&Partition::global_average)}};
+    rules_.by_op = {{"conv", rule(&QuantizePartitioner::convolution)},
+                    {"clip", rule(&QuantizePartitioner::stay_inside)},
+                    {"relu", rule(&QuantizePartitioner::stay_inside)},
+                    {"max_pool", rule(&QuantizePartitioner::stay_inside)},
+                    {"add", rule(&QuantizePartitioner::add)},
+                    {"mul", rule(&QuantizePartitioner::multiply)},
+                    {"average_pool", rule(&QuantizePartitioner::global_average)}};
   }
 
   Graph run(const Graph& graph) const { return ForwardRewriter(graph, rules_).run(); }
@@ -143,7 +143,7 @@ class Partition {
 /// becomes an add. The rules, including one such pair per reader, are those of TVM's
 /// QuantizePartition of 2021; options improve on them.
 Graph quantize_partition(Graph graph, const PassOptions& options) {
-  return Partition(options.quantize_partition)
+  return QuantizePartitioner(options.quantize_partition)
       .run(relay_quantize::with_biases_apart(std::move(graph)));
 }
 

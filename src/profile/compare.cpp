@@ -25,22 +25,22 @@ std::string ratio(double before, double after) {
   return text;
 }
 
-struct Pair {
+struct StepPair {
   std::string key, what;
   double before = 0, after = 0;
   double change() const { return after - before; }
 };
 
-Page::Section section_of(std::string heading, std::vector<Pair> pairs, std::size_t top,
+Page::Section section_of(std::string heading, std::vector<StepPair> pairs, std::size_t top,
                          const std::string& key_title, const std::string& what_title) {
-  std::stable_sort(pairs.begin(), pairs.end(), [](const Pair& a, const Pair& b) {
+  std::stable_sort(pairs.begin(), pairs.end(), [](const StepPair& a, const StepPair& b) {
     return std::fabs(a.change()) > std::fabs(b.change());
   });
   Page::Section section;
   section.heading = std::move(heading);
   section.columns = {key_title,    ">before us",      ">after us",
                      ">change us", ">after / before", what_title};
-  for (const Pair& pair : pairs) {
+  for (const StepPair& pair : pairs) {
     if (section.rows.size() == top) break;
     section.rows.push_back({pair.key, us(pair.before), us(pair.after), signed_us(pair.change()),
                             ratio(pair.before, pair.after), pair.what});
@@ -65,8 +65,8 @@ std::vector<NamedStep> named_steps(const Profile& profile) {
   return list;
 }
 
-std::vector<Pair> step_pairs(const Profile& before, const Profile& after) {
-  std::vector<Pair> pairs;
+std::vector<StepPair> step_pairs(const Profile& before, const Profile& after) {
+  std::vector<StepPair> pairs;
   std::map<std::pair<std::string, int>, std::size_t> known;
   for (const auto& [key, name, step] : named_steps(before)) {
     known[key] = pairs.size();
@@ -78,7 +78,7 @@ std::vector<Pair> step_pairs(const Profile& before, const Profile& after) {
       pairs.push_back({name, concat("(none) -> ", step->candidate), 0, typical_seconds(*step)});
       continue;
     }
-    Pair& pair = pairs[found->second];
+    StepPair& pair = pairs[found->second];
     pair.after = typical_seconds(*step);
     const std::string was = pair.what.substr(0, pair.what.rfind(" -> "));
     pair.what = was == step->candidate ? was : concat(was, " -> ", step->candidate);
@@ -86,8 +86,8 @@ std::vector<Pair> step_pairs(const Profile& before, const Profile& after) {
   return pairs;
 }
 
-std::vector<Pair> group_pairs(const Profile& before, const Profile& after, GroupBy by) {
-  std::vector<Pair> pairs;
+std::vector<StepPair> group_pairs(const Profile& before, const Profile& after, GroupBy by) {
+  std::vector<StepPair> pairs;
   std::map<std::string, std::size_t> known;
   std::map<std::string, std::size_t> counts;
   for (const ProfileGroup& group : grouped(before, by)) {
@@ -98,7 +98,7 @@ std::vector<Pair> group_pairs(const Profile& before, const Profile& after, Group
   for (const ProfileGroup& group : grouped(after, by)) {
     const auto [found, is_new] = known.try_emplace(group.key, pairs.size());
     if (is_new) pairs.push_back({group.key, "", 0, 0});
-    Pair& pair = pairs[found->second];
+    StepPair& pair = pairs[found->second];
     pair.after = group.seconds;
     const std::size_t was = counts[group.key];
     pair.what =
@@ -113,9 +113,9 @@ Page compare_profiles(const Profile& before, const Profile& after, std::size_t t
   const ProfileGroup was = total_of(before), is = total_of(after);
   Page page;
   page.title = concat("From ", before.name, " to ", after.name);
-  std::vector<Pair> totals = {{"all steps",
-                               concat(before.steps.size(), " -> ", after.steps.size(), " steps"),
-                               was.seconds, is.seconds}};
+  std::vector<StepPair> totals = {
+      {"all steps", concat(before.steps.size(), " -> ", after.steps.size(), " steps"), was.seconds,
+       is.seconds}};
   if (before.runs > 0 && after.runs > 0)
     totals.push_back({"a run, median", "", before.run_seconds.median, after.run_seconds.median});
   page.sections.push_back(section_of("In total", std::move(totals), top, "what", "steps"));

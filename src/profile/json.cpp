@@ -78,9 +78,9 @@ Json to_json(const Profile::Buffer& buffer) {
 }
 
 // Reads members and tracks the current path for error messages.
-class Reader {
+class ProfileJsonReader {
  public:
-  Reader(const Json& json, std::string path, std::string_view source)
+  ProfileJsonReader(const Json& json, std::string path, std::string_view source)
       : json_(json), path_(std::move(path)), source_(source) {}
 
   [[noreturn]] void refuse(const std::string& path, const std::string& expected,
@@ -90,7 +90,7 @@ class Reader {
         .expected(expected)
         .got(got);
   }
-  Reader at(const std::string& key) const {
+  ProfileJsonReader at(const std::string& key) const {
     const auto found = json_.is_object() ? json_.find(key) : json_.end();
     if (!json_.is_object() || found == json_.end())
       refuse(path_, concat("a member '", key, "'"), json_.is_object() ? "none" : json_.type_name());
@@ -102,9 +102,9 @@ class Reader {
   void each(const Visit& visit) const {
     if (!json_.is_array()) refuse(path_, "a list", json_.type_name());
     for (std::size_t k = 0; k < json_.size(); ++k)
-      visit(Reader(json_[k], concat(path_, "[", k, "]"), source_));
+      visit(ProfileJsonReader(json_[k], concat(path_, "[", k, "]"), source_));
   }
-  Reader item(std::size_t k) const {
+  ProfileJsonReader item(std::size_t k) const {
     if (!json_.is_array() || k >= json_.size())
       refuse(path_, concat("a list of more than ", k), json_.type_name());
     return {json_[k], concat(path_, "[", k, "]"), source_};
@@ -144,7 +144,7 @@ class Reader {
   template <class T>
   void operator>>(std::vector<T>& values) const {
     values.clear();
-    each([&](const Reader& item) { item >> values.emplace_back(); });
+    each([&](const ProfileJsonReader& item) { item >> values.emplace_back(); });
   }
   void operator>>(Profile::Spread& spread) const {
     at("median") >> spread.median;
@@ -183,9 +183,9 @@ class Reader {
     at("nodes_after") >> pass.nodes_after;
     at("remarks") >> pass.remarks;
   }
-  void operator>>(Profile::Place& place) const {
-    one_of(place, {Profile::Place::Input, Profile::Place::Output, Profile::Place::Constant,
-                   Profile::Place::Arena});
+  void operator>>(Profile::BufferKind& place) const {
+    one_of(place, {Profile::BufferKind::Input, Profile::BufferKind::Output,
+                   Profile::BufferKind::Constant, Profile::BufferKind::Arena});
   }
   void operator>>(Profile::Making& making) const {
     one_of(making, {Profile::Making::Made, Profile::Making::Again, Profile::Making::Back});
@@ -354,7 +354,7 @@ Profile parse_profile(std::string_view text, std::string_view source) {
         .at(source)
         .got(error.what());
   }
-  const Reader root(json, "$", source);
+  const ProfileJsonReader root(json, "$", source);
   std::string format;
   std::int64_t version = 0;
   root.at("format") >> format;
@@ -378,7 +378,7 @@ Profile parse_profile(std::string_view text, std::string_view source) {
   root.at("buffers") >> profile.buffers;
   root.at("symbols") >> profile.symbols;
   root.at("passes") >> profile.passes;
-  const Reader ceilings = root.at("ceilings");
+  const ProfileJsonReader ceilings = root.at("ceilings");
   ceilings.at("flops_per_s") >> profile.ceilings.flops_per_s;
   ceilings.at("bytes_per_s") >> profile.ceilings.bytes_per_s;
   ceilings.at("cache_bytes_per_s") >> profile.ceilings.cache_bytes_per_s;

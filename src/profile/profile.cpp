@@ -37,15 +37,15 @@ Profile::Spread spread_of(std::vector<double> samples) {
   return {at(0.5), at(0.1), at(0.9), samples.front()};
 }
 
-std::string to_string(Profile::Place place) {
+std::string to_string(Profile::BufferKind place) {
   switch (place) {
-    case Profile::Place::Input:
+    case Profile::BufferKind::Input:
       return "input";
-    case Profile::Place::Output:
+    case Profile::BufferKind::Output:
       return "output";
-    case Profile::Place::Constant:
+    case Profile::BufferKind::Constant:
       return "constant";
-    case Profile::Place::Arena:
+    case Profile::BufferKind::Arena:
       return "arena";
   }
   return "";

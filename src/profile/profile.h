@@ -26,14 +26,14 @@ struct Profile {
     std::uint32_t lane = 0;
     double start = 0, kern = 0, end = 0;
   };
-  enum class Place : std::uint8_t { Input, Output, Constant, Arena };
+  enum class BufferKind : std::uint8_t { Input, Output, Constant, Arena };
   /// Origin of a buffer's content: computed, recomputed, or swapped in to keep a budget.
   enum class Making : std::uint8_t { Made, Again, Back };
   struct Buffer {
     std::string name, dtype;
     std::vector<std::int64_t> shape;
     std::uint64_t bytes = 0;
-    Place place = Place::Arena;
+    BufferKind place = BufferKind::Arena;
     /// Planned offset in its arena.
     std::uint64_t offset = 0;
     /// Index of the arena; a program of several parts has one for each.
@@ -150,7 +150,7 @@ Profile parse_profile(std::string_view text, std::string_view source);
 /// True if the start of a file looks like a profile.
 bool is_profile(std::string_view head);
 
-std::string to_string(Profile::Place place);
+std::string to_string(Profile::BufferKind place);
 std::string to_string(Profile::Kind kind);
 std::string to_string(Profile::Making making);
 

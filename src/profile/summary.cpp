@@ -10,7 +10,7 @@ namespace tenon {
 namespace {
 
 bool takes_arena(const Profile::Buffer& buffer) {
-  return buffer.place == Profile::Place::Arena && !buffer.inside;
+  return buffer.place == Profile::BufferKind::Arena && !buffer.inside;
 }
 
 void add(const Profile& profile, const Profile::Step& step, ProfileGroup& group) {

@@ -39,13 +39,13 @@ std::string colour(double share) {
   return text;
 }
 
-struct Box {
+struct NodeBox {
   double x = 0, y = 0;  // upper left corner
 };
 
 // Layered layout: a step is below all producers of its operands; steps of one layer are in
 // execution order.
-std::vector<Box> placed(const Profile& profile, double& width, double& height) {
+std::vector<NodeBox> placed(const Profile& profile, double& width, double& height) {
   std::vector<std::size_t> row(profile.steps.size(), 0);
   std::vector<std::size_t> in_row;
   std::vector<std::size_t> place(profile.steps.size(), 0);
@@ -60,7 +60,7 @@ std::vector<Box> placed(const Profile& profile, double& width, double& height) {
   for (const std::size_t count : in_row) most = std::max(most, count);
   width = std::max(kLeast, static_cast<double>(most) * (kWide + kGapX) + kGapX);
   height = kKey + static_cast<double>(in_row.size()) * (kTall + kGapY) + kGapY;
-  std::vector<Box> boxes;
+  std::vector<NodeBox> boxes;
   for (std::size_t k = 0; k < profile.steps.size(); ++k) {
     const double all = static_cast<double>(in_row[row[k]]) * (kWide + kGapX) - kGapX;
     boxes.push_back({(width - all) / 2 + static_cast<double>(place[k]) * (kWide + kGapX),
@@ -73,7 +73,7 @@ std::vector<Box> placed(const Profile& profile, double& width, double& height) {
 
 std::string svg_graph(const Profile& profile) {
   double width = 0, height = 0;
-  const std::vector<Box> boxes = placed(profile, width, height);
+  const std::vector<NodeBox> boxes = placed(profile, width, height);
   const double total = total_of(profile).seconds;
   double longest = 0;
   for (const Profile::Step& step : profile.steps)

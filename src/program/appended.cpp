@@ -39,9 +39,10 @@ Error damaged_program(const std::string& path, const char* how) {
   return Error("the program file is damaged").at(path).got(how).hint("compile the model again");
 }
 
-class OpenFile {
+class AppendedFile {
  public:
-  explicit OpenFile(const std::string& path) : number_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+  explicit AppendedFile(const std::string& path)
+      : number_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
     struct stat status {};
     if (number_ < 0) throw unreadable(path);
     if (fstat(number_, &status) != 0) {
@@ -51,8 +52,8 @@ class OpenFile {
     }
     size_ = static_cast<std::uint64_t>(status.st_size);
   }
-  OpenFile(const OpenFile&) = delete;
-  ~OpenFile() { close(number_); }
+  AppendedFile(const AppendedFile&) = delete;
+  ~AppendedFile() { close(number_); }
   int number() const { return number_; }
   std::uint64_t size() const { return size_; }
   void read(void* target, std::uint64_t bytes, std::uint64_t offset,
@@ -81,7 +82,7 @@ class Pages {
   Pages(const Pages&) = delete;
   ~Pages() { munmap(data_, bytes_); }
 
-  void map(const OpenFile& file, std::uint64_t offset, std::uint64_t bytes, std::uint64_t place,
+  void map(const AppendedFile& file, std::uint64_t offset, std::uint64_t bytes, std::uint64_t place,
            const std::string& path) {
     if (bytes == 0) return;
     void* mapped = mmap(data_ + place, bytes, PROT_READ, MAP_PRIVATE | MAP_FIXED, file.number(),
@@ -137,7 +138,7 @@ void write_appended(const Program& program, std::span<const std::byte> carrier,
 }
 
 Program read_appended(const std::string& path) {
-  const OpenFile file(path);
+  const AppendedFile file(path);
   Trailer trailer;
   if (file.size() < sizeof trailer)
     throw damaged_program(path, "it is too short to hold a program");
@@ -157,14 +158,14 @@ Program read_appended(const std::string& path) {
   if (trailer.bytes == 0) throw damaged_program(path, "an empty program");
   std::uint64_t total = trailer.bytes;
   std::string constants_path;
-  std::unique_ptr<OpenFile> constants;
+  std::unique_ptr<AppendedFile> constants;
   if (trailer.name_bytes > 0) {
     std::string name(trailer.name_bytes, '\0');
     file.read(name.data(), name.size(), trailer.offset + trailer.bytes, path);
     if (name.find('/') != std::string::npos || name.find('\0') != std::string::npos || name == "..")
       throw damaged_program(path, "its constants lie elsewhere");
     constants_path = (std::filesystem::path(path).parent_path() / name).string();
-    constants = std::make_unique<OpenFile>(constants_path);
+    constants = std::make_unique<AppendedFile>(constants_path);
     if (constants->size() != trailer.constant_bytes)
       throw damaged_program(constants_path, "another size than the program says");
     total += trailer.constant_bytes;

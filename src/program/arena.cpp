@@ -13,7 +13,7 @@ std::uint64_t rounded(std::uint64_t bytes) {
 }
 
 /// A range of the arena and the live intervals of its buffers, which do not overlap.
-class Slot {
+class ArenaSlot {
  public:
   bool is_busy(std::uint32_t first, std::uint32_t last) const {
     auto use = uses_.upper_bound(last);
@@ -129,7 +129,7 @@ class Placer {
 
  private:
   std::vector<Column> columns_;
-  std::map<std::pair<std::uint64_t, std::uint64_t>, Slot> slots_;  // by offset and size
+  std::map<std::pair<std::uint64_t, std::uint64_t>, ArenaSlot> slots_;  // by offset and size
   std::uint64_t most_bytes_ = 0;
 };
 

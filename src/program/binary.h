@@ -18,7 +18,7 @@ inline Error damaged(std::string_view what) {
 }
 
 /// Serializes numbers and texts for a program's tables.
-class Writer {
+class BinaryWriter {
  public:
   void number(std::uint64_t value) {
     for (int k = 0; k < 8; ++k) bytes_ += static_cast<char>(value >> (8 * k));
@@ -34,7 +34,7 @@ class Writer {
   }
   void extent(const Extent& value) {
     number(value.steps().size());
-    for (const Extent::Step& step : value.steps()) {
+    for (const Extent::Instruction& step : value.steps()) {
       number(static_cast<std::uint64_t>(step.op));
       number(static_cast<std::uint64_t>(step.number));
     }
@@ -61,9 +61,9 @@ class Writer {
 };
 
 /// Deserializes them; refuses truncated input and ids out of range as damage.
-class Reader {
+class BinaryReader {
  public:
-  explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  explicit BinaryReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
   std::uint64_t number() {
     if (bytes_.size() < 8) throw damaged("it ends inside its tables");
     std::uint64_t value = 0;
@@ -103,7 +103,7 @@ class Reader {
   }
   Extent extent(std::size_t symbol_count) {
     const std::size_t size = count(16);
-    std::vector<Extent::Step> steps;
+    std::vector<Extent::Instruction> steps;
     std::size_t depth = 0;
     for (std::size_t k = 0; k < size; ++k) {
       const std::uint64_t op = number();

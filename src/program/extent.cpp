@@ -40,7 +40,7 @@ Extent Extent::symbol(std::size_t index) {
   return of({{Op::Symbol, static_cast<std::int64_t>(index)}});
 }
 
-Extent Extent::of(std::vector<Step> steps) {
+Extent Extent::of(std::vector<Instruction> steps) {
   Extent extent;
   extent.steps_ = std::move(steps);
   return extent;
@@ -48,7 +48,7 @@ Extent Extent::of(std::vector<Step> steps) {
 
 Extent Extent::combined(Op op, const Extent& a, const Extent& b) {
   if (a.is_number() && b.is_number()) return apply(op, a.number(), b.number());
-  std::vector<Step> steps = a.steps_;
+  std::vector<Instruction> steps = a.steps_;
   steps.insert(steps.end(), b.steps_.begin(), b.steps_.end());
   steps.push_back({op, 0});
   return of(std::move(steps));
@@ -57,7 +57,7 @@ Extent Extent::combined(Op op, const Extent& a, const Extent& b) {
 std::int64_t Extent::value(std::span<const std::int64_t> symbols) const {
   if (is_number()) return number();
   std::vector<std::int64_t> stack;
-  for (const Step& step : steps_) {
+  for (const Instruction& step : steps_) {
     if (step.op == Op::Number) {
       stack.push_back(step.number);
     } else if (step.op == Op::Symbol) {
@@ -73,7 +73,7 @@ std::int64_t Extent::value(std::span<const std::int64_t> symbols) const {
 
 std::string to_string(const Extent& extent) {
   std::vector<std::string> stack;
-  for (const Extent::Step& step : extent.steps()) {
+  for (const Extent::Instruction& step : extent.steps()) {
     if (step.op == Extent::Op::Number) {
       stack.push_back(std::to_string(step.number));
     } else if (step.op == Extent::Op::Symbol) {

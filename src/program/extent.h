@@ -12,20 +12,20 @@ namespace tenon {
 class Extent {
  public:
   enum class Op : std::uint8_t { Number, Symbol, Add, Multiply, FloorDivide, Minimum, Maximum };
-  struct Step {
+  struct Instruction {
     Op op = Op::Number;
     /// The constant, or the index of the symbol.
     std::int64_t number = 0;
-    bool operator==(const Step&) const = default;
+    bool operator==(const Instruction&) const = default;
   };
 
   Extent() = default;
   Extent(std::int64_t number) : steps_{{Op::Number, number}} {}  // NOLINT: numbers are extents
   static Extent symbol(std::size_t index);
-  static Extent of(std::vector<Step> steps);
+  static Extent of(std::vector<Instruction> steps);
   static Extent combined(Op op, const Extent& a, const Extent& b);
 
-  const std::vector<Step>& steps() const { return steps_; }
+  const std::vector<Instruction>& steps() const { return steps_; }
   bool is_number() const { return steps_.size() == 1 && steps_.front().op == Op::Number; }
   std::int64_t number() const { return steps_.front().number; }
   /// Evaluates the extent for these values of the symbols. Throws Error on overflow of 64 bits and
@@ -34,7 +34,7 @@ class Extent {
   bool operator==(const Extent&) const = default;
 
  private:
-  std::vector<Step> steps_{{Op::Number, 0}};
+  std::vector<Instruction> steps_{{Op::Number, 0}};
 };
 
 std::string to_string(const Extent& extent);

@@ -29,7 +29,7 @@ constexpr std::uint64_t kMaxTables = std::uint64_t{1} << 30;
 // File layout: tables, code, then page-aligned constants. One checksum covers everything before the
 // constants. The constants are mapped and may be hundreds of megabytes; their checksums are stored
 // in the tables and compared on first use.
-struct Header {
+struct ProgramHeader {
   std::array<char, 8> magic = kMagic;
   std::uint64_t table_bytes = 0, code_bytes = 0, constant_offset = 0, constant_bytes = 0;
   std::uint64_t checksum = 0;
@@ -42,8 +42,8 @@ std::uint64_t header_checksum(std::span<const std::byte> tables, std::span<const
 std::uint64_t whole_pages(std::uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
 // A mapped file, unmapped when the last reference to its constants is released.
-struct Mapping {
-  explicit Mapping(const std::string& path) {
+struct FileMapping {
+  explicit FileMapping(const std::string& path) {
     const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (file < 0) throw Error("cannot open the program", ErrorKind::Usage).got(path);
     struct stat status {};
@@ -69,8 +69,10 @@ struct Mapping {
       throw Error("cannot map the program", ErrorKind::Usage).at(path).got(std::strerror(problem));
     if (data == nullptr) throw damaged("an empty file");
   }
-  Mapping(const Mapping&) = delete;
-  ~Mapping() { munmap(const_cast<std::byte*>(data), size); }  // NOLINT: unmapped as it was mapped
+  FileMapping(const FileMapping&) = delete;
+  ~FileMapping() {
+    munmap(const_cast<std::byte*>(data), size);
+  }  // NOLINT: unmapped as it was mapped
   const std::byte* data = nullptr;
   std::size_t size = 0;
 };
@@ -95,7 +97,7 @@ struct FileLayout {
         header.constant_offset - sizeof(header) - header.table_bytes - header.code_bytes);
     constants = bytes.subspan(header.constant_offset, header.constant_bytes);
   }
-  Header header;
+  ProgramHeader header;
   std::span<const std::byte> tables, code, gap, constants;
 };
 
@@ -106,12 +108,13 @@ ProgramBytes write_program(const Program& program, std::ostream& head, std::ostr
     throw Error("a program that swaps cannot be written to a file", ErrorKind::Unsupported)
         .hint("compile it without a budget");
   }
-  Writer tables;
+  BinaryWriter tables;
   write_tables(tables, program);
-  Header header;
+  ProgramHeader header;
   header.table_bytes = tables.bytes().size();
   header.code_bytes = program.code.size();
-  header.constant_offset = whole_pages(sizeof(Header) + header.table_bytes + header.code_bytes);
+  header.constant_offset =
+      whole_pages(sizeof(ProgramHeader) + header.table_bytes + header.code_bytes);
   header.constant_bytes = program.constant_bytes;
   header.checksum = header_checksum(std::as_bytes(std::span(tables.bytes())), program.code);
 
@@ -121,8 +124,8 @@ ProgramBytes write_program(const Program& program, std::ostream& head, std::ostr
   write(head, &header, sizeof(header));
   write(head, tables.bytes().data(), tables.bytes().size());
   write(head, program.code.data(), program.code.size());
-  const std::vector<std::byte> gap(header.constant_offset - sizeof(Header) - header.table_bytes -
-                                   header.code_bytes);
+  const std::vector<std::byte> gap(header.constant_offset - sizeof(ProgramHeader) -
+                                   header.table_bytes - header.code_bytes);
   write(head, gap.data(), gap.size());
   write(constants, program.constants.get(), program.constant_bytes);
   return {header.constant_offset, header.constant_bytes};
@@ -147,7 +150,7 @@ Program parse_program(std::span<const std::byte> bytes, std::shared_ptr<const vo
   for (const std::byte byte : layout.gap) {
     if (byte != std::byte{0}) throw damaged("something between its parts");
   }
-  Reader in(layout.tables);
+  BinaryReader in(layout.tables);
   Program program = read_tables(in);
   if (!in.is_at_end()) throw damaged("something after its tables");
   program.code.assign(layout.code.begin(), layout.code.end());
@@ -160,7 +163,7 @@ Program parse_program(std::span<const std::byte> bytes, std::shared_ptr<const vo
 }
 
 Program read_program(const std::string& path) {
-  const auto mapping = std::make_shared<const Mapping>(path);
+  const auto mapping = std::make_shared<const FileMapping>(path);
   try {
     Program program = parse_program({mapping->data, mapping->size}, mapping);
     program.is_mapped = true;
@@ -174,7 +177,7 @@ Program read_program(const std::string& path) {
 void seal_program(std::span<std::byte> bytes) {
   FileLayout layout(bytes);
   layout.header.checksum = header_checksum(layout.tables, layout.code);
-  std::memcpy(bytes.data(), &layout.header, sizeof(Header));
+  std::memcpy(bytes.data(), &layout.header, sizeof(ProgramHeader));
 }
 
 }  // namespace tenon

@@ -7,8 +7,8 @@ namespace tenon {
 
 bool is_read_first(const Program& program, std::size_t input, std::size_t output) {
   const std::uint32_t from = program.inputs[input], to = program.outputs[output];
-  if (program.buffers[from].place != Program::Place::Input ||
-      program.buffers[to].place != Program::Place::Output ||
+  if (program.buffers[from].place != Program::BufferKind::Input ||
+      program.buffers[to].place != Program::BufferKind::Output ||
       std::ranges::count(program.outputs, to) > 1)
     return false;
   std::optional<std::size_t> first_write, last_read;

@@ -11,9 +11,9 @@ namespace tenon {
 namespace {
 
 // Tokenizer for the text form of programs. Skips white space.
-class Cursor {
+class ProgramCursor {
  public:
-  Cursor(std::string_view text, std::string_view source) : text_(text), source_(source) {}
+  ProgramCursor(std::string_view text, std::string_view source) : text_(text), source_(source) {}
 
   bool take(std::string_view token) {
     skip();
@@ -99,9 +99,9 @@ constexpr std::array<std::string_view, 10> kAttributeKinds = {
     "bool", "integer", "real", "text", "element", "integers", "reals", "texts", "constant", "type"};
 constexpr std::array<std::string_view, 4> kCheckKinds = {"equal", "at_most", "one_or", "broadcast"};
 
-class Parser {
+class ProgramParser {
  public:
-  Parser(std::string_view text, std::string_view source) : in_(text, source) {}
+  ProgramParser(std::string_view text, std::string_view source) : in_(text, source) {}
 
   Program run() {
     in_.expect("program");
@@ -163,7 +163,7 @@ class Parser {
     if (depth > 200) in_.fail("an extent without end");
     if (in_.take("$")) return Extent::symbol(in_.natural<std::uint32_t>());
     if (!in_.take("(")) return in_.integer();
-    std::vector<Extent::Step> steps = extent(depth + 1).steps();
+    std::vector<Extent::Instruction> steps = extent(depth + 1).steps();
     const std::size_t op = one_of(std::array<std::string_view, 5>{"+", "*", "/", "min", "max"});
     const Extent second = extent(depth + 1);
     in_.expect(")");
@@ -237,21 +237,21 @@ class Parser {
     in_.expect("of");
     made.element_bytes = in_.natural<std::uint32_t>();
     made.dims = extents();
-    made.place = static_cast<Program::Place>(one_of(
+    made.place = static_cast<Program::BufferKind>(one_of(
         std::array<std::string_view, 6>{"input", "output", "constant", "arena", "slot", "view"}));
-    using Place = Program::Place;
-    if (made.place == Place::Constant || made.place == Place::Arena) in_.expect("at");
-    if (made.place == Place::View) {
+    using BufferKind = Program::BufferKind;
+    if (made.place == BufferKind::Constant || made.place == BufferKind::Arena) in_.expect("at");
+    if (made.place == BufferKind::View) {
       in_.expect("of");
       made.offset = buffer();
-    } else if (made.place != Place::Slot) {
+    } else if (made.place != BufferKind::Slot) {
       made.offset = in_.natural<std::uint64_t>();
     }
-    if (made.place == Place::Constant) {
+    if (made.place == BufferKind::Constant) {
       made.is_looked_up = in_.take("looked_up");
       made.is_weight = in_.take("weight");
     }
-    if (made.place == Place::Arena || made.place == Place::Slot) {
+    if (made.place == BufferKind::Arena || made.place == BufferKind::Slot) {
       in_.expect("in");
       in_.expect("steps");
       made.first_step = in_.natural<std::uint32_t>();
@@ -332,7 +332,7 @@ class Parser {
   void call(Program::Step& made) {
     made.kernel = in_.natural<std::uint32_t>();
     made.buffers = buffers();
-    in_.expect("told");
+    in_.expect("extents");
     made.extents = extents();
     in_.expect("items");
     made.work = extent();
@@ -454,18 +454,18 @@ class Parser {
     return made;
   }
 
-  Cursor in_;
+  ProgramCursor in_;
   Program program_;
 };
 
 }  // namespace
 
 Program parse_program_text(std::string_view text, std::string_view source_name) {
-  return Parser(text, source_name).run();
+  return ProgramParser(text, source_name).run();
 }
 
 ArenaText parse_plan_text(std::string_view text, std::string_view source_name) {
-  Cursor in(text, source_name);
+  ProgramCursor in(text, source_name);
   ArenaText plan;
   in.expect("plan");
   if (in.take(":")) {

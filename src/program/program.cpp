@@ -4,11 +4,11 @@
 
 namespace tenon {
 
-bool Program::is_kernels_alone() const {
+bool Program::is_kernel_only() const {
   return std::ranges::all_of(steps,
                              [](const Step& step) { return step.kind == StepKind::Kernel; }) &&
-         std::ranges::all_of(outputs,
-                             [&](std::uint32_t id) { return buffers[id].place == Place::Output; });
+         std::ranges::all_of(
+             outputs, [&](std::uint32_t id) { return buffers[id].place == BufferKind::Output; });
 }
 
 std::int64_t Program::last_place(const TensorMap& map, std::size_t axis) {
@@ -57,7 +57,7 @@ std::vector<std::uint32_t> buffers_of(const Program& program, const Program::Ste
 }
 
 std::uint32_t root_of(const Program& program, std::uint32_t buffer) {
-  while (program.buffers[buffer].place == Program::Place::View) {
+  while (program.buffers[buffer].place == Program::BufferKind::View) {
     buffer = static_cast<std::uint32_t>(program.buffers[buffer].offset);
   }
   return buffer;

@@ -37,7 +37,7 @@ struct Program {
     /// Buffer and axis that define the value; kNoBuffer if undefined.
     std::uint32_t buffer = kNoBuffer, axis = 0;
   };
-  enum class Place : std::uint8_t {
+  enum class BufferKind : std::uint8_t {
     Input,
     Output,
     Constant,
@@ -54,7 +54,7 @@ struct Program {
     /// 0 if the value is not a tensor of known rank.
     std::uint32_t element_bytes = 4;
     std::vector<Extent> dims;
-    Place place = Place::Arena;
+    BufferKind place = BufferKind::Arena;
     /// Index of the input or output; offset in the constants; offset in the arena if planned;
     /// buffer id that a view refers to.
     std::uint64_t offset = 0;
@@ -182,7 +182,7 @@ struct Program {
   std::vector<std::uint64_t> constant_checksums;
 
   /// True for a kernel-only program, which a runtime without operators can execute.
-  bool is_kernels_alone() const;
+  bool is_kernel_only() const;
 };
 
 /// Returns the buffers that a step itself uses: those of its kernel call, its operator or its

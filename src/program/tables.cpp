@@ -5,7 +5,7 @@
 namespace tenon {
 namespace {
 
-void write_operator(Writer& out, const HostOperator& made) {
+void write_operator(BinaryWriter& out, const HostOperator& made) {
   const auto texts = [&](const std::vector<std::string>& list) {
     out.list(list, [&](const std::string& text) { out.text(text); });
   };
@@ -24,7 +24,7 @@ void write_operator(Writer& out, const HostOperator& made) {
   out.text(made.where);
 }
 
-void write_branch(Writer& out, const BranchStep& made) {
+void write_branch(BinaryWriter& out, const BranchStep& made) {
   for (const std::uint32_t number : {made.condition, made.then_end, made.else_end})
     out.number(number);
   out.list(made.results, [&](const BranchStep::Result& each) {
@@ -32,7 +32,7 @@ void write_branch(Writer& out, const BranchStep& made) {
   });
 }
 
-void write_loop(Writer& out, const LoopStep& made) {
+void write_loop(BinaryWriter& out, const LoopStep& made) {
   for (const std::uint32_t number : {made.end, made.trip_count, made.condition, made.counter,
                                      made.goes_on, made.next_condition}) {
     out.number(number);
@@ -56,14 +56,14 @@ void write_loop(Writer& out, const LoopStep& made) {
 }
 
 // Reads a buffer id or kNoBuffer.
-std::uint32_t read_optional(Reader& in, std::size_t buffers) {
+std::uint32_t read_optional(BinaryReader& in, std::size_t buffers) {
   const std::uint32_t id = in.small();
   if (id != kNoBuffer && id >= buffers) throw damaged("a number that nothing has");
   return id;
 }
-bool read_flag(Reader& in) { return in.id(2) != 0; }
+bool read_flag(BinaryReader& in) { return in.id(2) != 0; }
 
-HostOperator read_operator(Reader& in, std::size_t symbols, std::size_t buffers) {
+HostOperator read_operator(BinaryReader& in, std::size_t symbols, std::size_t buffers) {
   const auto texts = [&] {
     std::vector<std::string> list;
     for (std::size_t left = in.count(8); left > 0; --left) list.push_back(in.text());
@@ -95,7 +95,7 @@ HostOperator read_operator(Reader& in, std::size_t symbols, std::size_t buffers)
   return made;
 }
 
-BranchStep read_branch(Reader& in, std::size_t buffers) {
+BranchStep read_branch(BinaryReader& in, std::size_t buffers) {
   BranchStep made;
   made.condition = in.id(buffers);
   made.then_end = in.small();
@@ -107,7 +107,7 @@ BranchStep read_branch(Reader& in, std::size_t buffers) {
   return made;
 }
 
-LoopStep read_loop(Reader& in, std::size_t buffers) {
+LoopStep read_loop(BinaryReader& in, std::size_t buffers) {
   LoopStep made;
   made.end = in.small();
   for (std::uint32_t* id :
@@ -139,7 +139,7 @@ LoopStep read_loop(Reader& in, std::size_t buffers) {
 
 }  // namespace
 
-void write_tables(Writer& out, const Program& program) {
+void write_tables(BinaryWriter& out, const Program& program) {
   out.text(program.name);
   out.text(program.target);
   out.list(program.symbols, [&](const Program::Symbol& symbol) {
@@ -217,7 +217,7 @@ void write_tables(Writer& out, const Program& program) {
   out.list(program.loops, [&](const LoopStep& made) { write_loop(out, made); });
 }
 
-Program read_tables(Reader& in) {
+Program read_tables(BinaryReader& in) {
   Program program;
   program.name = in.text();
   program.target = in.text();
@@ -250,7 +250,7 @@ Program read_tables(Reader& in) {
     buffer.dtype = in.text();
     buffer.element_bytes = static_cast<std::uint32_t>(in.number());
     buffer.dims = extents();
-    buffer.place = static_cast<Program::Place>(in.id(6));
+    buffer.place = static_cast<Program::BufferKind>(in.id(6));
     buffer.offset = in.number();
     buffer.first_step = static_cast<std::uint32_t>(in.number());
     buffer.last_step = static_cast<std::uint32_t>(in.number());

@@ -12,14 +12,14 @@
 namespace tenon {
 namespace {
 
-struct Level {
+struct IsaLevel {
   std::string_view name;
   std::vector<std::string_view> features;
 };
 
 // Extensions that follow a level and "+".
-const std::vector<Level>& extensions() {
-  static const std::vector<Level> list = {
+const std::vector<IsaLevel>& extensions() {
+  static const std::vector<IsaLevel> list = {
       {"avx512-bf16", {"AVX-512-BF16"}},
       {"amx-bf16", {"AVX-512-BF16", "AMX-BF16"}},
       {"amx-int8", {"AVX-512VNNI", "AMX-INT8"}},
@@ -45,8 +45,8 @@ bool may_use_tiles() {
   return is_allowed;
 }
 
-const std::vector<Level>& levels() {
-  static const std::vector<Level> list = {
+const std::vector<IsaLevel>& levels() {
+  static const std::vector<IsaLevel> list = {
       {"x86-64-v3", {"AVX2", "FMA", "F16C", "BMI", "BMI2", "LZCNT", "MOVBE"}},
       {"x86-64-v4",
        {"AVX2", "FMA", "F16C", "BMI", "BMI2", "LZCNT", "MOVBE", "AVX-512F", "AVX-512BW",
@@ -92,8 +92,8 @@ void require_target(const Program& program, const std::vector<std::string_view>&
   std::string_view left = program.target;
   for (bool is_level = true; is_level || !left.empty(); is_level = false) {
     const std::size_t plus = std::min(left.find('+'), left.size());
-    const std::vector<Level>& known = is_level ? levels() : extensions();
-    const auto found = std::ranges::find(known, left.substr(0, plus), &Level::name);
+    const std::vector<IsaLevel>& known = is_level ? levels() : extensions();
+    const auto found = std::ranges::find(known, left.substr(0, plus), &IsaLevel::name);
     if (found == known.end()) {
       throw Error("the program is for a processor that this version does not know",
                   ErrorKind::Device)

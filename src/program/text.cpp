@@ -38,18 +38,18 @@ std::string listed(const std::vector<std::uint64_t>& numbers) {
 std::string place_of(const Program::Buffer& buffer) {
   const std::string steps = concat(" in steps ", buffer.first_step, " to ", buffer.last_step);
   switch (buffer.place) {
-    case Program::Place::Input:
+    case Program::BufferKind::Input:
       return concat("input ", buffer.offset);
-    case Program::Place::Output:
+    case Program::BufferKind::Output:
       return concat("output ", buffer.offset);
-    case Program::Place::Constant:
+    case Program::BufferKind::Constant:
       return concat("constant at ", buffer.offset, buffer.is_looked_up ? " looked_up" : "",
                     buffer.is_weight ? " weight" : "");
-    case Program::Place::Arena:
+    case Program::BufferKind::Arena:
       return concat("arena at ", buffer.offset, steps);
-    case Program::Place::Slot:
+    case Program::BufferKind::Slot:
       return concat("slot", steps);
-    case Program::Place::View:
+    case Program::BufferKind::View:
       return concat("view of %", buffer.offset);
   }
   return "nowhere";
@@ -128,7 +128,7 @@ std::string step_text(const Program& program, const Program::Step& step) {
       break;
   }
   std::string text =
-      concat("kernel ", step.kernel, " ", listed(step.buffers), " told ", listed(step.extents),
+      concat("kernel ", step.kernel, " ", listed(step.buffers), " extents ", listed(step.extents),
              " items ", to_string(step.work), " by ", quote(step.candidate));
   for (const Program::Guard& guard : step.when) {
     text += concat(" when $", guard.symbol, " from ", guard.lo, " to ", guard.hi);
@@ -200,7 +200,7 @@ ArenaText arena_text(const Program& program) {
   plan.bytes = program.arena_bytes;
   for (const Program::Buffer& buffer : program.buffers) {
     const std::uint64_t bytes = bytes_of(buffer).value_or(0);
-    if (buffer.place != Program::Place::Arena || bytes == 0) continue;
+    if (buffer.place != Program::BufferKind::Arena || bytes == 0) continue;
     plan.lines.push_back(
         {buffer.first_step, buffer.last_step, buffer.offset, buffer.offset + bytes, buffer.name});
   }

@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint32_t kMaxElementBytes = 16;
 constexpr int kMaxDepth = 64;  // nesting depth of bodies: beyond any model, but safe for the stack
 
-using Place = Program::Place;
+using BufferKind = Program::BufferKind;
 using Kind = Program::StepKind;
 
 Error broken(std::string_view what, const std::string& where) {
@@ -23,9 +23,9 @@ Error broken(std::string_view what, const std::string& where) {
       .hint("compile the model again");
 }
 
-class Verifier {
+class ProgramVerifier {
  public:
-  explicit Verifier(const Program& program) : program_(program) {}
+  explicit ProgramVerifier(const Program& program) : program_(program) {}
 
   void run() {
     check_views();
@@ -65,7 +65,7 @@ class Verifier {
   }
 
   void check_symbols(const Extent& extent, const std::string& where) const {
-    for (const Extent::Step& step : extent.steps()) {
+    for (const Extent::Instruction& step : extent.steps()) {
       if (step.op == Extent::Op::Symbol &&
           static_cast<std::uint64_t>(step.number) >= program_.symbols.size()) {
         throw broken("a symbol that there is not", where);
@@ -84,20 +84,20 @@ class Verifier {
     if (symbol.buffer == kNoBuffer) return;  // undefined symbol
     const bool is_there =
         symbol.buffer < program_.buffers.size() &&
-        (place(symbol.buffer) == Place::Input || place(symbol.buffer) == Place::Slot);
+        (place(symbol.buffer) == BufferKind::Input || place(symbol.buffer) == BufferKind::Slot);
     if (!is_there || symbol.axis >= program_.buffers[symbol.buffer].dims.size()) {
       throw broken("it is read from no value", where);
     }
   }
 
-  Place place(std::uint32_t buffer) const { return program_.buffers[buffer].place; }
-  Place root_place(std::uint32_t buffer) const { return place(root_of(program_, buffer)); }
+  BufferKind place(std::uint32_t buffer) const { return program_.buffers[buffer].place; }
+  BufferKind root_place(std::uint32_t buffer) const { return place(root_of(program_, buffer)); }
 
   // A view refers to an earlier buffer, so chains of views end.
   void check_views() const {
     for (std::size_t k = 0; k < program_.buffers.size(); ++k) {
       const Program::Buffer& buffer = program_.buffers[k];
-      if (buffer.place == Place::View && buffer.offset >= k)
+      if (buffer.place == BufferKind::View && buffer.offset >= k)
         throw broken("a view of nothing", place_of(buffer));
     }
   }
@@ -107,15 +107,15 @@ class Verifier {
       const std::string where = concat("input ", k);
       const std::uint32_t id = program_.inputs[k];
       if (id >= program_.buffers.size()) throw broken("a buffer that there is not", where);
-      if (place(id) != Place::Input || program_.buffers[id].offset != k)
+      if (place(id) != BufferKind::Input || program_.buffers[id].offset != k)
         throw broken("a buffer of another kind", where);
     }
     for (std::size_t k = 0; k < program_.outputs.size(); ++k) {
       const std::string where = concat("output ", k);
       const std::uint32_t id = program_.outputs[k];
       if (id >= program_.buffers.size()) throw broken("a buffer that there is not", where);
-      const bool is_own = place(id) == Place::Output && program_.buffers[id].offset == k;
-      if (!is_own && (place(id) == Place::Output || root_place(id) == Place::Arena)) {
+      const bool is_own = place(id) == BufferKind::Output && program_.buffers[id].offset == k;
+      if (!is_own && (place(id) == BufferKind::Output || root_place(id) == BufferKind::Arena)) {
         throw broken("a buffer of another kind", where);
       }
     }
@@ -143,7 +143,7 @@ class Verifier {
 
   void check_buffer(const Program::Buffer& buffer) const {
     // Values that are not tensors, or whose elements only operators interpret.
-    const bool is_opaque = buffer.place == Place::Slot || buffer.place == Place::Input;
+    const bool is_opaque = buffer.place == BufferKind::Slot || buffer.place == BufferKind::Input;
     if (!is_opaque && (buffer.element_bytes == 0 || buffer.element_bytes > kMaxElementBytes)) {
       throw broken(concat("elements of ", buffer.element_bytes, " bytes"), place_of(buffer));
     }
@@ -157,21 +157,21 @@ class Verifier {
       }
     };
     switch (buffer.place) {
-      case Program::Place::Input:
+      case Program::BufferKind::Input:
         require_port(buffer, program_.inputs);
         break;
-      case Program::Place::Output:
+      case Program::BufferKind::Output:
         require_port(buffer, program_.outputs);
         break;
-      case Program::Place::Constant:
+      case Program::BufferKind::Constant:
         require_inside(program_.constant_bytes, "constants");
         break;
-      case Program::Place::Arena:
+      case Program::BufferKind::Arena:
         if (program_.is_arena_planned) require_inside(program_.arena_bytes, "arena");
         for (const Extent& dim : buffer.dims) require_of_inputs(dim, place_of(buffer));
         break;
-      case Program::Place::Slot:
-      case Program::Place::View:
+      case Program::BufferKind::Slot:
+      case Program::BufferKind::View:
         break;
       default:
         throw broken("it lies nowhere", place_of(buffer));
@@ -186,17 +186,17 @@ class Verifier {
 
   // The arena is laid out before the first step, so its extents may depend on inputs only.
   void require_of_inputs(const Extent& extent, const std::string& where) const {
-    for (const Extent::Step& step : extent.steps()) {
+    for (const Extent::Instruction& step : extent.steps()) {
       if (step.op != Extent::Op::Symbol) continue;
       const std::uint32_t source = program_.symbols[static_cast<std::size_t>(step.number)].buffer;
-      if (source == kNoBuffer || place(source) != Place::Input) {
+      if (source == kNoBuffer || place(source) != BufferKind::Input) {
         throw broken("extents that are known too late", where);
       }
     }
   }
-  void require_told(const Extent& extent, const std::string& where) const {
+  void require_bound(const Extent& extent, const std::string& where) const {
     check_symbols(extent, where);
-    for (const Extent::Step& step : extent.steps()) {
+    for (const Extent::Instruction& step : extent.steps()) {
       if (step.op != Extent::Op::Symbol) continue;
       const std::uint32_t source = program_.symbols[static_cast<std::size_t>(step.number)].buffer;
       if (source == kNoBuffer || !is_set_[source])
@@ -210,11 +210,11 @@ class Verifier {
     // A buffer without elements needs no definition.
     const bool is_empty = std::ranges::any_of(program_.buffers[root].dims,
                                               [](const Extent& dim) { return dim == Extent(0); });
-    if (place(root) == Place::Slot && !is_set_[root] && !is_empty)
+    if (place(root) == BufferKind::Slot && !is_set_[root] && !is_empty)
       throw broken("a value before it is made", where);
   }
   void set(std::uint32_t buffer, const std::string& where) {
-    if (place(buffer) != Place::Slot || is_set_[buffer]) return;
+    if (place(buffer) != BufferKind::Slot || is_set_[buffer]) return;
     if (program_.buffers[buffer].element_bytes > sizeof(std::string)) {
       throw broken("elements of no size", where);
     }
@@ -222,13 +222,13 @@ class Verifier {
     made_.push_back(buffer);
   }
   void require_result(std::uint32_t buffer, const std::string& where) const {
-    if (place(buffer) != Place::Slot && place(buffer) != Place::Arena &&
-        place(buffer) != Place::Output) {
+    if (place(buffer) != BufferKind::Slot && place(buffer) != BufferKind::Arena &&
+        place(buffer) != BufferKind::Output) {
       throw broken("it gives what cannot be written", where);
     }
   }
   void require_slot(std::uint32_t buffer, const std::string& where) const {
-    if (place(buffer) != Place::Slot) throw broken("it gives what cannot be given", where);
+    if (place(buffer) != BufferKind::Slot) throw broken("it gives what cannot be given", where);
   }
 
   void check_steps(std::uint32_t begin, std::uint32_t end, int depth) {
@@ -323,7 +323,7 @@ class Verifier {
       outs.push_back(each.out);
       if (each.is_direct) require_slot(each.out, where);
       if (each.result != kNoBuffer) require_result(each.result, where);
-      if (each.spare != kNoBuffer && place(each.spare) != Place::Arena)
+      if (each.spare != kNoBuffer && place(each.spare) != BufferKind::Arena)
         throw broken("a place that is none", where);
     }
     for (const LoopStep::Scanned& each : made.scanned) {
@@ -380,21 +380,22 @@ class Verifier {
     for (const Program::Guard& guard : step.when) {
       if (guard.symbol >= program_.symbols.size())
         throw broken("a symbol that there is not", where);
-      require_told(Extent::symbol(guard.symbol), where);
+      require_bound(Extent::symbol(guard.symbol), where);
     }
     check_call(step, index, where);
-    require_told(step.work, where);
-    require_told(program_.kernels[step.kernel].scratch_bytes, where);
+    require_bound(step.work, where);
+    require_bound(program_.kernels[step.kernel].scratch_bytes, where);
     for (const Program::TensorMap& map : program_.kernels[step.kernel].maps) {
-      require_told(map.rows, where);
+      require_bound(map.rows, where);
       if (map.buffer >= step.buffers.size()) throw broken("a map of none of its buffers", where);
     }
-    for (const Extent& extent : step.extents) require_told(extent, where);
+    for (const Extent& extent : step.extents) require_bound(extent, where);
     for (const std::uint32_t id : step.buffers) {
-      for (const Extent& dim : program_.buffers[id].dims) require_told(dim, where);
-      const bool is_opaque = (place(id) == Place::Slot || place(id) == Place::Input) &&
+      for (const Extent& dim : program_.buffers[id].dims) require_bound(dim, where);
+      const bool is_opaque = (place(id) == BufferKind::Slot || place(id) == BufferKind::Input) &&
                              program_.buffers[id].element_bytes == 0;
-      if (place(id) == Place::View || is_opaque) throw broken("it uses what is no buffer", where);
+      if (place(id) == BufferKind::View || is_opaque)
+        throw broken("it uses what is no buffer", where);
       set(id, where);
     }
   }
@@ -407,7 +408,7 @@ class Verifier {
       if (id >= program_.buffers.size()) throw broken("a buffer that there is not", where);
       const Program::Buffer& buffer = program_.buffers[id];
       const bool is_alive = index >= buffer.first_step && index <= buffer.last_step;
-      if (buffer.place == Program::Place::Arena && !is_alive) {
+      if (buffer.place == Program::BufferKind::Arena && !is_alive) {
         throw broken(concat("it uses ", place_of(buffer), ", which is not alive then"), where);
       }
     }
@@ -429,6 +430,6 @@ class Verifier {
 
 }  // namespace
 
-void verify(const Program& program) { Verifier(program).run(); }
+void verify(const Program& program) { ProgramVerifier(program).run(); }
 
 }  // namespace tenon

@@ -412,7 +412,7 @@ class BlockEvaluator {
     fill(values, 0, values.strides, updates);
     std::vector<std::int64_t> offsets(static_cast<std::size_t>(count), 0);
     for (std::size_t axis = 0; axis < out.shape.size(); ++axis) {
-      Buffer coordinate = make_buffer(Lane::I64, space);
+      Buffer coordinate = make_buffer(LaneType::I64, space);
       fill(coordinate, 0, coordinate.strides, broadcast(node.args[axis + 2], updates.dims()));
       const std::span<const std::int64_t> places = coordinate.tensor.as<std::int64_t>();
       for (std::size_t k = 0; k < offsets.size(); ++k) {

@@ -64,7 +64,7 @@ bool arithmetic(BinaryOp op, Block a, Block b, std::int64_t count, std::byte* ou
 
 }  // namespace
 
-void store_literal(const ExprNode& node, Lane lane, std::byte* out) {
+void store_literal(const ExprNode& node, LaneType lane, std::byte* out) {
   with_lane(lane, [&](auto zero) {
     using T = decltype(zero);
     if constexpr (is_integral_lane<T>) {
@@ -78,7 +78,7 @@ void store_literal(const ExprNode& node, Lane lane, std::byte* out) {
   });
 }
 
-bool run_unary(const ExprNode& node, Lane lane, Block x, std::int64_t count, std::byte* out) {
+bool run_unary(const ExprNode& node, LaneType lane, Block x, std::int64_t count, std::byte* out) {
   const UnaryOp op = node.unary;
   const bool is_uniform = with_lane(lane, [&](auto zero) {
     using T = decltype(zero);
@@ -92,7 +92,7 @@ bool run_unary(const ExprNode& node, Lane lane, Block x, std::int64_t count, std
   return is_uniform;
 }
 
-bool run_binary(const ExprNode& node, Lane lane, Block a, Block b, std::int64_t count,
+bool run_binary(const ExprNode& node, LaneType lane, Block a, Block b, std::int64_t count,
                 std::byte* out) {
   const BinaryOp op = node.binary;
   const bool is_uniform = with_lane(lane, [&](auto zero) {
@@ -108,7 +108,8 @@ bool run_binary(const ExprNode& node, Lane lane, Block a, Block b, std::int64_t 
   return is_uniform;
 }
 
-bool run_select(Lane lane, Block condition, Block a, Block b, std::int64_t count, std::byte* out) {
+bool run_select(LaneType lane, Block condition, Block a, Block b, std::int64_t count,
+                std::byte* out) {
   const bool is_uniform = condition.is_uniform && a.is_uniform && b.is_uniform;
   with_lane(lane, [&](auto zero) {
     using T = decltype(zero);
@@ -134,7 +135,7 @@ float round_to(DType dtype, float value) {
   }
 }
 
-bool run_cast(DType dtype, Lane from, Block x, std::int64_t count, std::byte* out) {
+bool run_cast(DType dtype, LaneType from, Block x, std::int64_t count, std::byte* out) {
   const bool is_uniform = with_lane(from, [&](auto from_zero) {
     using From = decltype(from_zero);
     if (dtype == DType::Bool) {
@@ -149,7 +150,7 @@ bool run_cast(DType dtype, Lane from, Block x, std::int64_t count, std::byte* ou
   });
   const std::int64_t length = is_uniform ? 1 : count;
   if (needs_wrap(dtype)) wrap_all(dtype, length, out);
-  if (lane_of(dtype) == Lane::F32 && dtype != DType::F32) {
+  if (lane_of(dtype) == LaneType::F32 && dtype != DType::F32) {
     auto* elements = reinterpret_cast<float*>(out);
     for (std::int64_t i = 0; i < length; ++i) elements[i] = round_to(dtype, elements[i]);
   }

@@ -6,7 +6,7 @@
 
 namespace tenon::reference {
 
-std::size_t element_bytes(Lane lane) {
+std::size_t element_bytes(LaneType lane) {
   return with_lane(lane, [](auto zero) { return sizeof(zero); });
 }
 
@@ -62,7 +62,7 @@ std::size_t BlockProgram::add_step(const Expr& expr, const BufferSource& buffers
     step.load = loader_of(step.buffer);
     const std::size_t rank = source.rank();
     for (std::size_t k = 0; k < rank; ++k) {
-      std::optional<Affine> affine = affine_of(node.args[k + 1], seen);
+      std::optional<AffineRead> affine = affine_of(node.args[k + 1], seen);
       if (!affine) {
         step.coordinates.clear();
         break;
@@ -91,7 +91,7 @@ std::size_t BlockProgram::add_step(const Expr& expr, const BufferSource& buffers
   return steps_.size() - 1;
 }
 
-std::optional<Affine> BlockProgram::affine_of(const Expr& expr, Seen& seen) const {
+std::optional<AffineRead> BlockProgram::affine_of(const Expr& expr, Seen& seen) const {
   const ExprNode& node = expr.node();
   if (node.args.empty()) return found_affine(node, seen);
   if (const auto known = seen.affine.find(&node); known != seen.affine.end()) return known->second;
@@ -101,7 +101,7 @@ std::optional<Affine> BlockProgram::affine_of(const Expr& expr, Seen& seen) cons
 namespace {
 
 // Returns a + factor * b; nullopt on overflow.
-std::optional<Affine> combined(Affine a, const Affine& b, std::int64_t factor) {
+std::optional<AffineRead> combined(AffineRead a, const AffineRead& b, std::int64_t factor) {
   bool wraps = false;
   const auto add = [&](std::int64_t& to, std::int64_t number) {
     std::int64_t product = 0;
@@ -115,9 +115,9 @@ std::optional<Affine> combined(Affine a, const Affine& b, std::int64_t factor) {
 
 }  // namespace
 
-std::optional<Affine> BlockProgram::found_affine(const ExprNode& node, Seen& seen) const {
-  Affine affine{0, std::vector<std::int64_t>(space_.size(), 0)};
-  const auto is_number = [](const Affine& a) {
+std::optional<AffineRead> BlockProgram::found_affine(const ExprNode& node, Seen& seen) const {
+  AffineRead affine{0, std::vector<std::int64_t>(space_.size(), 0)};
+  const auto is_number = [](const AffineRead& a) {
     return std::all_of(a.coefficients.begin(), a.coefficients.end(), [](auto c) { return c == 0; });
   };
   switch (node.kind) {
@@ -134,20 +134,20 @@ std::optional<Affine> BlockProgram::found_affine(const ExprNode& node, Seen& see
       return affine;
     case ExprKind::Unary: {
       if (node.unary != UnaryOp::Negate) return std::nullopt;
-      std::optional<Affine> x = affine_of(node.args[0], seen);
+      std::optional<AffineRead> x = affine_of(node.args[0], seen);
       if (!x) return std::nullopt;
       return combined(affine, *x, -1);
     }
     case ExprKind::Binary: {
-      const std::optional<Affine> a = affine_of(node.args[0], seen);
-      const std::optional<Affine> b = a ? affine_of(node.args[1], seen) : std::nullopt;
+      const std::optional<AffineRead> a = affine_of(node.args[0], seen);
+      const std::optional<AffineRead> b = a ? affine_of(node.args[1], seen) : std::nullopt;
       if (!b) return std::nullopt;
       if (node.binary == BinaryOp::Add || node.binary == BinaryOp::Subtract) {
         return combined(*a, *b, node.binary == BinaryOp::Add ? 1 : -1);
       }
       if (node.binary != BinaryOp::Multiply || (!is_number(*a) && !is_number(*b)))
         return std::nullopt;
-      const Affine& form = is_number(*b) ? *a : *b;
+      const AffineRead& form = is_number(*b) ? *a : *b;
       const std::int64_t factor = is_number(*b) ? b->constant : a->constant;
       return combined(affine, form, factor);
     }
@@ -303,7 +303,7 @@ bool BlockProgram::run_affine_read(const Instruction& step, std::size_t slot,
   // Coordinates are affine, so the in-bounds positions are one interval [begin, end).
   std::int64_t begin = 0, end = cursor.count;
   for (std::size_t k = 0; k < step.coordinates.size(); ++k) {
-    const Affine& form = step.coordinates[k];
+    const AffineRead& form = step.coordinates[k];
     std::int64_t first = form.constant;
     for (std::size_t axis = 0; axis < form.coefficients.size(); ++axis) {
       first += form.coefficients[axis] * cursor.at[axis];

@@ -18,7 +18,7 @@ using BufferSource = std::function<Buffer(const Expr&)>;
 bool is_inline(ExprKind kind);
 
 /// An index as an affine form: constant + coefficients · position.
-struct Affine {
+struct AffineRead {
   std::int64_t constant = 0;
   std::vector<std::int64_t> coefficients;
 };
@@ -38,7 +38,7 @@ class BlockProgram {
   const Shape& space() const { return space_; }
   const std::vector<int>& groups() const { return groups_; }
   const std::vector<std::int64_t>& extra_strides() const { return extra_strides_; }
-  Lane lane() const { return steps_.back().lane; }
+  LaneType lane() const { return steps_.back().lane; }
   /// Estimated nanoseconds per element for blocks along `axis`.
   double cost_along(std::size_t axis) const;
 
@@ -69,7 +69,7 @@ class BlockProgram {
   struct Instruction {
     const ExprNode* node = nullptr;
     ExprKind kind = ExprKind::Literal;
-    Lane lane = Lane::F32;
+    LaneType lane = LaneType::F32;
     /// Indices of earlier steps.
     std::vector<std::size_t> args;
     /// For Index: axis of the space.
@@ -80,7 +80,7 @@ class BlockProgram {
     /// For Operand: stride by axis of the space.
     std::vector<std::int64_t> strides;
     /// For Read: empty unless all coordinates are affine.
-    std::vector<Affine> coordinates;
+    std::vector<AffineRead> coordinates;
     /// For affine Read: stride by axis of the space.
     std::vector<std::int64_t> read_strides;
   };
@@ -88,11 +88,11 @@ class BlockProgram {
   /// Memoization: expressions share subexpressions.
   struct Seen {
     std::unordered_map<const ExprNode*, std::size_t> steps;
-    std::unordered_map<const ExprNode*, std::optional<Affine>> affine;
+    std::unordered_map<const ExprNode*, std::optional<AffineRead>> affine;
   };
   std::size_t add_step(const Expr& expr, const BufferSource& buffers, Seen& seen);
-  std::optional<Affine> affine_of(const Expr& expr, Seen& seen) const;
-  std::optional<Affine> found_affine(const ExprNode& node, Seen& seen) const;
+  std::optional<AffineRead> affine_of(const Expr& expr, Seen& seen) const;
+  std::optional<AffineRead> found_affine(const ExprNode& node, Seen& seen) const;
   void merge_axes();
 
   struct Cursor {
@@ -114,6 +114,6 @@ class BlockProgram {
   std::vector<Instruction> steps_;
 };
 
-std::size_t element_bytes(Lane lane);
+std::size_t element_bytes(LaneType lane);
 
 }  // namespace tenon::reference

@@ -5,10 +5,10 @@
 namespace tenon::reference {
 namespace {
 
-template <class Storage, class Wide, class Convert>
+template <class StorageClass, class Wide, class Convert>
 void load(const Buffer& buffer, std::int64_t offset, std::int64_t stride, std::int64_t count,
           void* out, Convert convert) {
-  const Storage* from = buffer.tensor.as<Storage>().data() + offset;
+  const StorageClass* from = buffer.tensor.as<StorageClass>().data() + offset;
   Wide* to = static_cast<Wide*>(out);
   if (stride == 1) {
     for (std::int64_t i = 0; i < count; ++i) to[i] = convert(from[i]);
@@ -17,11 +17,11 @@ void load(const Buffer& buffer, std::int64_t offset, std::int64_t stride, std::i
   }
 }
 
-template <class Storage, class Wide>
+template <class StorageClass, class Wide>
 void load_as(const Buffer& buffer, std::int64_t offset, std::int64_t stride, std::int64_t count,
              void* out) {
-  load<Storage, Wide>(buffer, offset, stride, count, out,
-                      [](Storage x) { return static_cast<Wide>(x); });
+  load<StorageClass, Wide>(buffer, offset, stride, count, out,
+                           [](StorageClass x) { return static_cast<Wide>(x); });
 }
 
 template <DType dtype>
@@ -118,15 +118,15 @@ Loader loader_of(const Buffer& buffer) {
   TENON_ASSERT(false, "every dtype can be loaded");
 }
 
-Lane lane_of(const Buffer& buffer) {
-  return buffer.holds_pointers ? Lane::Text : lane_of(buffer.tensor.dtype());
+LaneType lane_of(const Buffer& buffer) {
+  return buffer.holds_pointers ? LaneType::Text : lane_of(buffer.tensor.dtype());
 }
 
-Buffer make_buffer(Lane lane, Shape shape) {
+Buffer make_buffer(LaneType lane, Shape shape) {
   constexpr DType kStorage[] = {DType::F32, DType::F64,  DType::I64,
                                 DType::U64, DType::C128, DType::I64};
   return Buffer::of(Tensor(kStorage[static_cast<std::size_t>(lane)], std::move(shape)),
-                    lane == Lane::Text);
+                    lane == LaneType::Text);
 }
 
 Tensor to_tensor(const Buffer& buffer, DType dtype) {

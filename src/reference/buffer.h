@@ -25,10 +25,10 @@ struct Buffer {
 using Loader = void (*)(const Buffer& buffer, std::int64_t offset, std::int64_t stride,
                         std::int64_t count, void* out);
 Loader loader_of(const Buffer& buffer);
-Lane lane_of(const Buffer& buffer);
+LaneType lane_of(const Buffer& buffer);
 
 /// Allocates a lane-typed buffer for an intermediate.
-Buffer make_buffer(Lane lane, Shape shape);
+Buffer make_buffer(LaneType lane, Shape shape);
 /// Converts the buffer to a tensor of `dtype`: rounds to narrow floats, dereferences strings.
 Tensor to_tensor(const Buffer& buffer, DType dtype);
 

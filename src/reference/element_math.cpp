@@ -258,23 +258,23 @@ Complex complex_binary(BinaryOp op, Complex a, Complex b) {
 
 }  // namespace
 
-Lane lane_of(DType dtype) {
+LaneType lane_of(DType dtype) {
   switch (info(dtype).arithmetic) {
     case Arithmetic::F64:
-      return Lane::F64;
+      return LaneType::F64;
     case Arithmetic::F32:
-      return Lane::F32;
+      return LaneType::F32;
     case Arithmetic::Signed:
     case Arithmetic::Bool:
-      return Lane::I64;
+      return LaneType::I64;
     case Arithmetic::Unsigned:
-      return dtype == DType::U64 ? Lane::U64 : Lane::I64;
+      return dtype == DType::U64 ? LaneType::U64 : LaneType::I64;
     case Arithmetic::Complex:
-      return Lane::C128;
+      return LaneType::C128;
     case Arithmetic::Text:
       break;
   }
-  return Lane::Text;
+  return LaneType::Text;
 }
 
 std::int64_t wrap(DType dtype, std::int64_t value) {
@@ -306,7 +306,7 @@ std::int64_t wrap(DType dtype, std::int64_t value) {
   }
 }
 
-bool needs_wrap(DType dtype) { return lane_of(dtype) == Lane::I64 && dtype != DType::I64; }
+bool needs_wrap(DType dtype) { return lane_of(dtype) == LaneType::I64 && dtype != DType::I64; }
 
 template <class T>
 T unary_element(UnaryOp op, T x) {

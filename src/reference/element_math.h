@@ -13,28 +13,28 @@
 namespace tenon::reference {
 
 /// Type in which elements are computed; text elements are pointers to strings.
-enum class Lane : std::uint8_t { F32, F64, I64, U64, C128, Text };
+enum class LaneType : std::uint8_t { F32, F64, I64, U64, C128, Text };
 using Text = const std::string*;
 using Complex = std::complex<double>;
 
 /// Returns the lane of a dtype. Narrow unsigned integers fit the signed lane; only u64 has its own.
-Lane lane_of(DType dtype);
+LaneType lane_of(DType dtype);
 
 /// Calls `f` with a zero of the lane's C++ type.
 template <class F>
-decltype(auto) with_lane(Lane lane, F&& f) {
+decltype(auto) with_lane(LaneType lane, F&& f) {
   switch (lane) {
-    case Lane::F32:
+    case LaneType::F32:
       return f(float{});
-    case Lane::F64:
+    case LaneType::F64:
       return f(double{});
-    case Lane::I64:
+    case LaneType::I64:
       return f(std::int64_t{});
-    case Lane::U64:
+    case LaneType::U64:
       return f(std::uint64_t{});
-    case Lane::C128:
+    case LaneType::C128:
       return f(Complex{});
-    case Lane::Text:
+    case LaneType::Text:
       break;
   }
   return f(Text{});

@@ -90,7 +90,7 @@ void widen(Datum& datum) {
 }
 
 // Returns the value's type; for values kept wide, the declared type.
-Type type_as_declared(const Datum& datum, const Type& declared, const Options& options) {
+Type type_as_declared(const Datum& datum, const Type& declared, const EvaluateOptions& options) {
   Type type = datum.type();
   if (!options.keeps_floats_wide || !type.is_tensor() || !declared.is_tensor()) return type;
   if (is_narrow_float(declared.tensor().dtype) && type.tensor().dtype == DType::F32) {
@@ -101,12 +101,12 @@ Type type_as_declared(const Datum& datum, const Type& declared, const Options& o
 
 // `outer` holds the symbols of the surrounding graph, which attributes in a body may use.
 std::vector<Datum> run_graph(const Graph& graph, std::vector<Datum> inputs,
-                             const DimBindings& outer, const Options& options);
+                             const DimBindings& outer, const EvaluateOptions& options);
 
 class GraphEvaluation : public Evaluation {
  public:
   GraphEvaluation(const std::vector<Graph>& bodies, const DimBindings& symbols,
-                  const Options& options)
+                  const EvaluateOptions& options)
       : bodies_(bodies), symbols_(symbols), options_(options) {
     options_.on_value = nullptr;
     options_.on_progress = nullptr;
@@ -120,7 +120,7 @@ class GraphEvaluation : public Evaluation {
  private:
   const std::vector<Graph>& bodies_;
   const DimBindings& symbols_;
-  Options options_;
+  EvaluateOptions options_;
 };
 
 void refuse_large(const OpDef& op, const std::vector<Type>& types, std::int64_t limit) {
@@ -146,7 +146,7 @@ std::vector<Datum> run_op(const OpDef& op, Attributes attrs,
                           const std::vector<std::optional<Datum>>& operands,
                           const std::vector<Layout>& layouts, const std::vector<bool>& wanted,
                           const std::vector<Graph>& bodies, const DimBindings& symbols,
-                          const Options& options) {
+                          const EvaluateOptions& options) {
   std::vector<OperandFacts> facts(operands.size());
   std::vector<bool> present(operands.size());
   std::vector<const Tensor*> tensors(operands.size(), nullptr);
@@ -197,7 +197,7 @@ std::vector<Datum> run_op(const OpDef& op, Attributes attrs,
   }
   std::vector<Expr> exprs = lower_op(op, attrs, std::move(operand_types), std::move(result_types));
   refuse_costly(op, exprs, options.max_node_operations);
-  if (options.stand_in) exprs = made_total(exprs, *options.stand_in);
+  if (options.default_value) exprs = made_total(exprs, *options.default_value);
   if (options.computes_wide) exprs = computed_wide(exprs);
   std::vector<Tensor> values = evaluate(exprs, tensors, options.thread_count);
   return {std::make_move_iterator(values.begin()), std::make_move_iterator(values.end())};
@@ -205,7 +205,7 @@ std::vector<Datum> run_op(const OpDef& op, Attributes attrs,
 
 std::vector<Datum> run_node(const Graph& graph, NodeId id,
                             const std::vector<std::optional<Datum>>& operands,
-                            const DimBindings& symbols, const Options& options) {
+                            const DimBindings& symbols, const EvaluateOptions& options) {
   const Node& node = graph.node(id);
   std::vector<Layout> layouts;
   for (ValueId operand : node.operands) {
@@ -229,7 +229,7 @@ std::vector<Datum> run_node(const Graph& graph, NodeId id,
 }
 
 std::vector<Datum> run_graph(const Graph& graph, std::vector<Datum> inputs,
-                             const DimBindings& outer, const Options& options) {
+                             const DimBindings& outer, const EvaluateOptions& options) {
   if (inputs.size() != graph.inputs().size()) {
     throw Error("wrong number of inputs").expected(graph.inputs().size()).got(inputs.size());
   }
@@ -313,27 +313,28 @@ Tensor ConstantCache::get(const Constant& constant) {
   return found->second;
 }
 
-std::vector<Datum> evaluate(const Graph& graph, std::vector<Datum> inputs, const Options& options) {
+std::vector<Datum> evaluate(const Graph& graph, std::vector<Datum> inputs,
+                            const EvaluateOptions& options) {
   return run_graph(graph, std::move(inputs), {}, options);
 }
 
 std::vector<Datum> evaluate_op(const OpDef& op, const Attributes& attrs,
                                const std::vector<std::optional<Datum>>& operands,
                                const std::vector<bool>& wanted, const std::vector<Graph>& bodies,
-                               const Options& options) {
+                               const EvaluateOptions& options) {
   return run_op(op, attrs, operands, {}, wanted, bodies, {}, options);
 }
 
 std::vector<Datum> evaluate_op(const OpDef& op, const Attributes& attrs,
                                const std::vector<std::optional<Datum>>& operands,
                                const std::vector<Layout>& layouts, const std::vector<bool>& wanted,
-                               const Options& options) {
+                               const EvaluateOptions& options) {
   return run_op(op, attrs, operands, layouts, wanted, {}, {}, options);
 }
 
 std::vector<Datum> evaluate_node(const Graph& graph, NodeId node,
                                  const std::vector<std::optional<Datum>>& operands,
-                                 const DimBindings& symbols, const Options& options) {
+                                 const DimBindings& symbols, const EvaluateOptions& options) {
   return run_node(graph, node, operands, symbols, options);
 }
 

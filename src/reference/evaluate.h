@@ -22,7 +22,7 @@ class ConstantCache {
   std::map<std::string, Tensor> made_;
 };
 
-struct Options {
+struct EvaluateOptions {
   /// 0: all cores. Results do not depend on it.
   int thread_count = 0;
   /// Progress callback after each node with the number of finished nodes.
@@ -49,7 +49,7 @@ struct Options {
   std::int64_t max_node_operations = 0;
   /// Value of an out-of-bounds read and of an integer division by zero, instead of an Error. Two
   /// runs with different values show whether an output depends on a failing element.
-  std::optional<double> stand_in;
+  std::optional<double> default_value;
   /// Called before each execution of a body, e.g. a loop iteration; an exception ends the run. For
   /// limits and for interrupting endless loops.
   std::function<void()> before_body;
@@ -62,25 +62,27 @@ struct Options {
 /// Evaluates a graph on the given inputs. Throws Error if an input does not match its declared type
 /// or range, or if the data violates an operator's conditions.
 std::vector<Datum> evaluate(const Graph& graph, std::vector<Datum> inputs,
-                            const Options& options = {});
+                            const EvaluateOptions& options = {});
 
 /// Evaluates one operator on tensors; returns the `wanted` results by position.
 std::vector<Datum> evaluate_op(const OpDef& op, const Attributes& attrs,
                                const std::vector<std::optional<Datum>>& operands,
                                const std::vector<bool>& wanted,
-                               const std::vector<Graph>& bodies = {}, const Options& options = {});
+                               const std::vector<Graph>& bodies = {},
+                               const EvaluateOptions& options = {});
 
 /// Evaluates an operator without bodies on operands with layouts.
 std::vector<Datum> evaluate_op(const OpDef& op, const Attributes& attrs,
                                const std::vector<std::optional<Datum>>& operands,
                                const std::vector<Layout>& layouts, const std::vector<bool>& wanted,
-                               const Options& options);
+                               const EvaluateOptions& options);
 
 /// Evaluates one node of a graph. Operand values have the layouts declared in the graph; `symbols`
 /// are substituted in its attributes.
 std::vector<Datum> evaluate_node(const Graph& graph, NodeId node,
                                  const std::vector<std::optional<Datum>>& operands,
-                                 const DimBindings& symbols = {}, const Options& options = {});
+                                 const DimBindings& symbols = {},
+                                 const EvaluateOptions& options = {});
 
 /// Evaluates expressions in blocks; an undefined expression yields an empty tensor. Shared
 /// subexpressions are evaluated once.

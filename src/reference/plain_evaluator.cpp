@@ -182,7 +182,7 @@ class PlainEvaluator {
       });
     });
     if (needs_wrap(node.dtype)) out.i64 = wrap(node.dtype, out.i64);
-    if (lane_of(node.dtype) == Lane::F32) out.f32 = round_to(node.dtype, out.f32);
+    if (lane_of(node.dtype) == LaneType::F32) out.f32 = round_to(node.dtype, out.f32);
     return out;
   }
 

@@ -20,7 +20,7 @@ bool may_divide_by_zero(const ExprNode& node) {
 
 class Totals {
  public:
-  explicit Totals(double stand_in) : stand_in_(stand_in) {}
+  explicit Totals(double default_value) : default_value_(default_value) {}
 
   Expr of(const Expr& expr) {
     if (!expr.is_defined()) return expr;
@@ -28,14 +28,15 @@ class Totals {
     ExprNode node = expr.node();
     for (Expr& arg : node.args) arg = of(arg);
     if (node.kind == ExprKind::Read && !node.has_fill && node.dtype != DType::String) {
-      node.args.push_back(literal(node.dtype, stand_in_));
+      node.args.push_back(literal(node.dtype, default_value_));
       node.has_fill = true;
     }
     Expr total;
     if (may_divide_by_zero(node)) {
       const Expr divisor = node.args[1], is_zero = equal(divisor, 0.0);
       node.args[1] = select(is_zero, 1.0, divisor);
-      total = select(is_zero, stand_in_, Expr(std::make_shared<const ExprNode>(std::move(node))));
+      total =
+          select(is_zero, default_value_, Expr(std::make_shared<const ExprNode>(std::move(node))));
     } else {
       total = Expr(std::make_shared<const ExprNode>(std::move(node)));
     }
@@ -43,14 +44,14 @@ class Totals {
   }
 
  private:
-  double stand_in_;
+  double default_value_;
   std::unordered_map<const ExprNode*, Expr> made_;
 };
 
 }  // namespace
 
-std::vector<Expr> made_total(const std::vector<Expr>& exprs, double stand_in) {
-  Totals totals(stand_in);
+std::vector<Expr> made_total(const std::vector<Expr>& exprs, double default_value) {
+  Totals totals(default_value);
   std::vector<Expr> made;
   made.reserve(exprs.size());
   for (const Expr& expr : exprs) made.push_back(totals.of(expr));

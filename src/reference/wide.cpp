@@ -7,24 +7,24 @@ namespace {
 
 class Wide {
  public:
-  struct Made {
+  struct WideExpr {
     Expr expr;
     bool reads_operand = false;
   };
 
   // Returns the f64 version of an f32 expression that reads an operand.
-  const Made& of(const Expr& expr) {
+  const WideExpr& of(const Expr& expr) {
     if (const auto made = made_.find(&expr.node()); made != made_.end()) return made->second;
     return made_.emplace(&expr.node(), make(expr)).first->second;
   }
 
  private:
-  Made make(const Expr& expr) {
+  WideExpr make(const Expr& expr) {
     if (expr.node().kind == ExprKind::Operand) return {widened(expr), true};
     ExprNode node = expr.node();
     bool reads_operand = false;
     for (Expr& arg : node.args) {
-      const Made& made = of(arg);
+      const WideExpr& made = of(arg);
       arg = made.expr;
       reads_operand |= made.reads_operand;
     }
@@ -38,7 +38,7 @@ class Wide {
     return expr.dtype() == DType::F32 ? cast(expr, DType::F64) : expr;
   }
 
-  std::unordered_map<const ExprNode*, Made> made_;
+  std::unordered_map<const ExprNode*, WideExpr> made_;
 };
 
 }  // namespace

@@ -42,7 +42,7 @@ void BoundShapes::compute_shapes() {
   }
   for (const std::uint32_t id : p.outputs) is_needed[id] = is_needed[root_of(p, id)] = true;
   for (std::size_t k = 0; k < p.buffers.size(); ++k) {
-    if (std::ranges::all_of(p.buffers[k].dims, [&](const Extent& dim) { return is_told(dim); }))
+    if (std::ranges::all_of(p.buffers[k].dims, [&](const Extent& dim) { return is_resolved(dim); }))
       compute_shape(k, is_needed[k]);
   }
 }
@@ -92,8 +92,8 @@ std::string BoundShapes::place_of(std::size_t buffer) const {
   return found == program_.steps.end() ? own : concat("node '", found->value, "', ", own);
 }
 
-bool BoundShapes::is_told(const Extent& extent) const {
-  return std::ranges::all_of(extent.steps(), [&](const Extent::Step& step) {
+bool BoundShapes::is_resolved(const Extent& extent) const {
+  return std::ranges::all_of(extent.steps(), [&](const Extent::Instruction& step) {
     return step.op != Extent::Op::Symbol || is_known[static_cast<std::size_t>(step.number)];
   });
 }
@@ -114,7 +114,7 @@ void BoundShapes::check_symbols(std::optional<std::uint32_t> step) const {
   for (const ShapeCheck& check : program_.checks) {
     const bool is_of_body = check.end != UINT32_MAX;
     if (is_of_body && (!step || *step < check.begin || *step >= check.end)) continue;
-    if (is_told(check.a) && is_told(check.b)) require_check(check, symbols);
+    if (is_resolved(check.a) && is_resolved(check.b)) require_check(check, symbols);
   }
 }
 
@@ -136,7 +136,7 @@ void BoundShapes::read_symbols(std::span<const std::vector<std::int64_t>> input_
   is_known.assign(p.symbols.size(), false);
   for (std::size_t k = 0; k < p.symbols.size(); ++k) {
     const Program::Symbol& symbol = p.symbols[k];
-    if (symbol.buffer == kNoBuffer || p.buffers[symbol.buffer].place != Program::Place::Input)
+    if (symbol.buffer == kNoBuffer || p.buffers[symbol.buffer].place != Program::BufferKind::Input)
       continue;
     const Program::Buffer& input = p.buffers[symbol.buffer];
     const auto& shape = input_shapes[input.offset];
@@ -166,7 +166,7 @@ void BoundShapes::check_inputs(std::span<const std::vector<std::int64_t>> input_
     for (std::size_t axis = 0; axis < dims.size(); ++axis) {
       const bool is_given = axis < input_shapes[k].size();
       const std::int64_t given = is_given ? input_shapes[k][axis] : 0;
-      expected.push_back(is_told(dims[axis]) ? extent_of(p.inputs[k], axis) : given);
+      expected.push_back(is_resolved(dims[axis]) ? extent_of(p.inputs[k], axis) : given);
     }
     if (input_shapes[k] == expected) {
       shapes[p.inputs[k]] = std::move(expected);
@@ -216,7 +216,7 @@ void BoundShapes::place() {
       for (const std::uint32_t id : step.buffers) is_used[root_of(p, id)] = true;
     }
     for (std::size_t k = 0; k < p.buffers.size(); ++k) {
-      if (p.buffers[k].place != Program::Place::Arena) continue;
+      if (p.buffers[k].place != Program::BufferKind::Arena) continue;
       requests.push_back(
           {is_used[k] ? bytes_of(k) : 0, p.buffers[k].first_step, p.buffers[k].last_step});
       requesters.push_back(k);

@@ -35,7 +35,7 @@ struct BoundShapes {
   void bind(std::span<const std::vector<std::int64_t>> input_shapes);
   /// Records a symbol that a step computed. Throws Error if the program does not accept the value.
   void set_symbol(std::uint32_t symbol, std::int64_t value);
-  bool is_told(const Extent& extent) const;
+  bool is_resolved(const Extent& extent) const;
   /// Recomputes the shape of a buffer. Its symbols must be known. Extents that are negative or
   /// divided by zero, and sizes that overflow, are an Error if the run needs the buffer; otherwise
   /// it has no shape.

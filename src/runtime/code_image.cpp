@@ -70,9 +70,9 @@ void* imported(std::string_view name) {
 }
 
 // Bounds-checked view of an ELF object.
-class Object {
+class ObjectFile {
  public:
-  explicit Object(std::span<const std::byte> bytes) : bytes_(bytes) {
+  explicit ObjectFile(std::span<const std::byte> bytes) : bytes_(bytes) {
     const auto& header = at<Elf64_Ehdr>(0);
     if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_type != ET_REL ||
         header.e_machine != EM_X86_64 || header.e_shentsize != sizeof(Elf64_Shdr)) {
@@ -157,7 +157,7 @@ void relocate(std::byte* place, std::uint64_t room, std::uint32_t type, const st
 }  // namespace
 
 CodeImage::CodeImage(std::span<const std::byte> object_bytes) {
-  const Object object(object_bytes);
+  const ObjectFile object(object_bytes);
   std::vector<std::size_t> offsets(object.sections().size(), 0);
   const Elf64_Shdr* symbol_table = nullptr;
   std::size_t size = kPadding;

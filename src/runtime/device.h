@@ -18,7 +18,7 @@ struct Feedback {
 };
 
 /// Times of a library's algorithms for one step of the program; infinity if one does not run.
-struct TimedWays {
+struct TimedCandidates {
   std::size_t step = 0;
   std::vector<double> seconds;
   /// Number of repetitions; each time is the minimum over them.
@@ -53,8 +53,8 @@ class DeviceContext {
   /// Sets a callback that each run makes for each of these steps, in order, once the device has
   /// completed all steps up to it and before the run ends. Others may then read the results that
   /// these steps wrote to device memory of the caller.
-  virtual void call_behind(std::vector<std::size_t> steps,
-                           std::function<void(std::size_t step)> call) = 0;
+  virtual void call_after(std::vector<std::size_t> steps,
+                          std::function<void(std::size_t step)> call) = 0;
   /// Copies an input or output of the last run from the device.
   virtual void fetch_input(std::size_t input, void* target) = 0;
   virtual void fetch_output(std::size_t output, void* target) = 0;
@@ -62,7 +62,7 @@ class DeviceContext {
   /// time in seconds.
   virtual double replay() = 0;
   /// Times the library algorithms of these steps on the bound shapes and selects the fastest.
-  virtual std::vector<TimedWays> time_ways(const std::vector<bool>& steps) = 0;
+  virtual std::vector<TimedCandidates> time_candidates(const std::vector<bool>& steps) = 0;
   /// Returns the time in seconds of consecutive steps on the bound shapes and the present data.
   virtual double time_steps(std::size_t first, std::size_t count) = 0;
   virtual std::uint64_t arena_bytes() const = 0;

@@ -107,7 +107,7 @@ ContextUse::ContextUse(std::atomic_flag& is_in_use) : is_in_use_(is_in_use) {
 }
 
 Context::Context(std::shared_ptr<const Executable> model, int thread_count) {
-  if (!model->program().is_kernels_alone()) {
+  if (!model->program().is_kernel_only()) {
     throw Error("the program has steps that are no kernels", ErrorKind::Unsupported)
         .at("program '", model->program().name, "'");
   }
@@ -171,11 +171,11 @@ void Context::fetch_output(std::size_t output, void* target) {
   state_->runner.device()->fetch_output(output, target);
 }
 
-std::vector<TimedWays> Context::time_ways(const std::vector<bool>& steps) {
+std::vector<TimedCandidates> Context::time_candidates(const std::vector<bool>& steps) {
   const ContextUse use(state_->is_in_use);
   state_->require_idle();
   TENON_ASSERT(is_on_device() && state_->runner.is_bound(), "shapes are bound on a device");
-  return state_->runner.device()->time_ways(steps);
+  return state_->runner.device()->time_candidates(steps);
 }
 
 double Context::time_steps(std::size_t first, std::size_t count) {

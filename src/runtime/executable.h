@@ -111,7 +111,7 @@ class Context {
   void fetch_output(std::size_t output, void* target);
   /// On a device: times library algorithms per step on the bound shapes; the context uses the
   /// fastest from then on.
-  std::vector<TimedWays> time_ways(const std::vector<bool>& steps);
+  std::vector<TimedCandidates> time_candidates(const std::vector<bool>& steps);
   double time_steps(std::size_t first, std::size_t count);
   /// Runs once and records times by step of the program.
   void run(std::span<const void* const> inputs, std::span<void* const> outputs, Watch& watch);

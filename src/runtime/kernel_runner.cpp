@@ -67,7 +67,7 @@ void KernelRunner::bind(std::span<const std::vector<std::int64_t>> input_shapes)
   for (Prepared& each : prepared_) each.is_ready = false;
   BoundShapes::bind(input_shapes);
   const Program& p = program();
-  const bool is_alone = p.is_kernels_alone();
+  const bool is_alone = p.is_kernel_only();
   // On a device, buffers between kernels live in device memory; the host arena holds what host
   // steps share with them.
   const bool has_arena = model_->device() == nullptr || !is_alone;
@@ -84,15 +84,15 @@ void KernelRunner::bind(std::span<const std::vector<std::int64_t>> input_shapes)
 std::byte* KernelRunner::address(std::uint32_t buffer) const {
   const Program& p = program();
   switch (p.buffers[buffer].place) {
-    case Program::Place::Constant: {
+    case Program::BufferKind::Constant: {
       const auto found = replaced_.find(buffer);
       const std::byte* data =
           found != replaced_.end() ? found->second : p.constants.get() + p.buffers[buffer].offset;
       return const_cast<std::byte*>(data);  // NOLINT: only read
     }
-    case Program::Place::Arena:
+    case Program::BufferKind::Arena:
       return arena_.data() == nullptr ? nullptr : arena_.data() + offsets[buffer];
-    case Program::Place::View:
+    case Program::BufferKind::View:
       return address(static_cast<std::uint32_t>(p.buffers[buffer].offset));
     default:
       return static_cast<std::byte*>(addresses_[buffer]);
@@ -139,10 +139,11 @@ void KernelRunner::place_buffers(const Segment& segment, Prepared& prepared) {
         compute_shape(id, is_needed);
       // Memory was planned without the buffers that had no shape.
       const std::uint32_t root = root_of(p, id);
-      if (p.buffers[root].place == Program::Place::Arena && !has_shape[root])
+      if (p.buffers[root].place == Program::BufferKind::Arena && !has_shape[root])
         compute_shape(root, is_needed);
-      const Program::Place place = p.buffers[id].place;
-      const bool is_fixed = place == Program::Place::Constant || place == Program::Place::Arena;
+      const Program::BufferKind place = p.buffers[id].place;
+      const bool is_fixed =
+          place == Program::BufferKind::Constant || place == Program::BufferKind::Arena;
       if (!is_fixed) prepared.patches.push_back({prepared.pointers.size(), id});
       prepared.pointers.push_back(is_fixed ? address(id) : nullptr);
     }
@@ -154,8 +155,9 @@ std::unique_ptr<GuardedCall> KernelRunner::guarded(const ReadyStep& ready) {
   const std::span<void*> all(ready.segment->pointers.data() + ready.first_pointer, buffers.size());
   std::vector<GuardedCall::Argument> arguments;
   for (std::size_t k = 0; k < buffers.size(); ++k) {
-    const Program::Place place = program().buffers[root_of(program(), buffers[k])].place;
-    const bool is_read_only = place == Program::Place::Constant || place == Program::Place::Input;
+    const Program::BufferKind place = program().buffers[root_of(program(), buffers[k])].place;
+    const bool is_read_only =
+        place == Program::BufferKind::Constant || place == Program::BufferKind::Input;
     arguments.push_back({all[k], bytes_of(buffers[k]), is_read_only});
   }
   return std::make_unique<GuardedCall>(all, arguments, *guard_);
@@ -200,7 +202,7 @@ void KernelRunner::prepare_steps(const Segment& segment, Prepared& prepared) {
     prepared.steps.push_back(ready);
     prepared.steps.back().chunk = chunk_of(step, ready.work);
   }
-  if (!guard_) find_turned_steps(prepared);
+  if (!guard_) find_reversed_steps(prepared);
   if (guard_) stride += kGuardBytes;
   const bool grows = stride > scratch_stride_;
   scratch_stride_ = std::max(scratch_stride_, stride);
@@ -217,7 +219,7 @@ void KernelRunner::prepare_steps(const Segment& segment, Prepared& prepared) {
 // reuse (LRU thrashing). Alternating the direction from run to run reuses the most recently read
 // part. Excluded: weights with many rows per read, which are compute-bound and prefetched, and
 // weights of many times the cache, of which too little survives.
-void KernelRunner::find_turned_steps(Prepared& prepared) const {
+void KernelRunner::find_reversed_steps(Prepared& prepared) const {
   constexpr double kMostCaches = 8, kMostRows = 8, kBytesOfCall = 4096;
   const auto constant_bytes = [&](const ReadyStep& ready) {
     std::uint64_t bytes = 0;
@@ -237,7 +239,7 @@ void KernelRunner::find_turned_steps(Prepared& prepared) const {
     // A matrix-vector product with square weights accesses two sides' worth of other elements.
     const double side = 4 * std::sqrt(weights / 4);
     if (weights < kBytesOfCall || others > kMostRows * 2 * side) continue;
-    ready.turned_items = static_cast<std::int64_t>(
+    ready.reversed_items = static_cast<std::int64_t>(
         std::ceil(static_cast<double>(ready.work) * kBytesOfCall / weights));
   }
 }
@@ -262,7 +264,7 @@ template <class F>
 void KernelRunner::for_each_constant(const ReadyStep& ready, F visit) const {
   for (const std::uint32_t id : program().steps[ready.step].buffers) {
     const Program::Buffer& buffer = program().buffers[id];
-    if (buffer.place == Program::Place::Constant) visit(Read{&buffer, bytes_of(id)});
+    if (buffer.place == Program::BufferKind::Constant) visit(Read{&buffer, bytes_of(id)});
   }
 }
 
@@ -299,7 +301,7 @@ void KernelRunner::compare_before(const ReadyStep& ready, ThreadPool::Caller& ca
     caller.for_each(static_cast<std::int64_t>(count), 1, thread_count_, compare, &blocks);
     // Verification read the whole table, but a run needs only a few rows.
     if (!blocks.has_compared || !read.buffer->is_looked_up || !program().is_mapped) return;
-    let_go(program().constants.get() + read.buffer->offset, read.bytes);
+    release(program().constants.get() + read.buffer->offset, read.bytes);
   });
 }
 
@@ -328,12 +330,12 @@ void KernelRunner::run_items(const ReadyStep& ready, std::size_t thread, std::in
   const KernelArguments arguments{ready.segment->pointers.data() + ready.first_pointer,
                                   ready.segment->extents.data() + ready.first_extent,
                                   scratch_for(ready, thread), &error_};
-  if (ready.turned_items == 0 || ready.segment->order == ThreadPool::Order::Forward) {
+  if (ready.reversed_items == 0 || ready.segment->order == ThreadPool::Order::Forward) {
     ready.kernel(&arguments, begin, end);
     return;
   }
-  for (std::int64_t at = end; at > begin; at -= ready.turned_items)
-    ready.kernel(&arguments, std::max(begin, at - ready.turned_items), at);
+  for (std::int64_t at = end; at > begin; at -= ready.reversed_items)
+    ready.kernel(&arguments, std::max(begin, at - ready.reversed_items), at);
 }
 
 void KernelRunner::compare_and_run(ReadyStep& ready, ThreadPool::Caller& caller) {
@@ -354,7 +356,7 @@ void KernelRunner::compare_and_run(ReadyStep& ready, ThreadPool::Caller& caller)
   if (is_altered_) throw altered_constants(program(), ready.step);
 }
 
-void KernelRunner::require_checks_held(const ReadyStep& ready) const {
+void KernelRunner::require_checks_passed(const ReadyStep& ready) const {
   if (error_ == 0) return;
   const Program::Step& step = program().steps[ready.step];
   const auto& checks = program().kernels[step.kernel].checks;
@@ -372,16 +374,16 @@ void KernelRunner::require_intact(std::uint32_t constant) const {
   if (is_altered) throw altered_constants(program());
 }
 
-KernelRunner::Places KernelRunner::places_of(std::size_t segment) const {
+KernelRunner::BoundPorts KernelRunner::places_of(std::size_t segment) const {
   const Segment& described = model_->segments()[segment];
-  Places places;
+  BoundPorts places;
   for (const std::uint32_t id : described.reads) places.sources.push_back(address(id));
   for (const std::uint32_t id : described.writes) places.targets.push_back(address(id));
   return places;
 }
 
 void KernelRunner::run_on_device(std::size_t segment, std::span<double> seconds) {
-  const Places places = places_of(segment);
+  const BoundPorts places = places_of(segment);
   prepared_[segment].device->run(places.sources, places.targets, seconds);
 }
 
@@ -397,7 +399,7 @@ void KernelRunner::run_steps(Prepared& prepared, Seen& seen) {
     const auto& step = *static_cast<const ReadyStep*>(opaque);
     if constexpr (Seen::is_on) {
       // Steps on a single thread need no piece per thread.
-      if (end - begin < step.work && step.owner->watch_->is_looking()) {
+      if (end - begin < step.work && step.owner->watch_->is_sampling()) {
         Watch::Piece& piece = step.owner->watch_->piece(thread);
         if (!piece.is_there()) piece.begin = ticks();
         step.owner->run_items(step, thread, begin, end);
@@ -422,11 +424,11 @@ void KernelRunner::run_steps(Prepared& prepared, Seen& seen) {
     std::unique_ptr<GuardedCall> guards = guard_ ? guarded(step) : nullptr;
     if (prepared.has_run || is_compared(step)) {
       caller.for_each(step.work, step.chunk, thread_count_, run_chunk, &step,
-                      step.turned_items > 0 ? prepared.order : ThreadPool::Order::Forward);
+                      step.reversed_items > 0 ? prepared.order : ThreadPool::Order::Forward);
     } else {
       compare_and_run(step, caller);
     }
-    require_checks_held(step);
+    require_checks_passed(step);
     guards.reset();
     seen.end_step(step.step);
   }
@@ -444,7 +446,7 @@ void KernelRunner::run(std::size_t segment) {
 
 void KernelRunner::start(std::size_t segment) {
   if (!prepared_[segment].device) return run(segment);
-  const Places places = places_of(segment);
+  const BoundPorts places = places_of(segment);
   prepared_[segment].device->start(places.sources, places.targets);
 }
 
@@ -471,7 +473,7 @@ void KernelRunner::run(std::size_t segment, const Context::Look& look) {
     throw Error("values inside a run on a device are not looked at", ErrorKind::Unsupported)
         .hint("take --target=cpu");
   }
-  struct Looking : NoWatch {
+  struct Observing : NoWatch {
     const Context::Look* look;
     void end_step(std::size_t step) { (*look)(step); }
   } looking;

@@ -82,7 +82,7 @@ class KernelRunner : public BoundShapes {
     std::size_t step = 0;
     Prepared* segment = nullptr;
     KernelRunner* owner = nullptr;
-    std::int64_t turned_items = 0;  // chunk size when iterating backward; 0: always forward
+    std::int64_t reversed_items = 0;  // chunk size when iterating backward; 0: always forward
   };
   struct Prepared {
     bool is_ready = false;
@@ -104,7 +104,7 @@ class KernelRunner : public BoundShapes {
 
   void place_buffers(const Segment& segment, Prepared& prepared);
   void prepare_steps(const Segment& segment, Prepared& prepared);
-  void find_turned_steps(Prepared& prepared) const;
+  void find_reversed_steps(Prepared& prepared) const;
   std::unique_ptr<GuardedCall> guarded(const ReadyStep& ready);
   std::byte* scratch_of(std::size_t thread) const {
     return scratch_.data() + thread * scratch_stride_;
@@ -115,11 +115,11 @@ class KernelRunner : public BoundShapes {
   void for_each_constant(const ReadyStep& ready, F visit) const;
   bool is_compared(const ReadyStep& ready) const;
   void compare_before(const ReadyStep& ready, ThreadPool::Caller& caller);
-  struct Places {
+  struct BoundPorts {
     std::vector<const void*> sources;
     std::vector<void*> targets;
   };
-  Places places_of(std::size_t segment) const;
+  BoundPorts places_of(std::size_t segment) const;
   void run_on_device(std::size_t segment, std::span<double> seconds);
   template <class Seen>
   void run_steps(Prepared& prepared, Seen& seen);
@@ -127,7 +127,7 @@ class KernelRunner : public BoundShapes {
   void compare_share(const ReadyStep& ready, std::int64_t begin, std::int64_t end);
   void run_items(const ReadyStep& ready, std::size_t thread, std::int64_t begin, std::int64_t end);
   void compare_and_run(ReadyStep& ready, ThreadPool::Caller& caller);
-  void require_checks_held(const ReadyStep& ready) const;
+  void require_checks_passed(const ReadyStep& ready) const;
 
   std::shared_ptr<const Executable> model_;
   int thread_count_ = 1;

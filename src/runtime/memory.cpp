@@ -70,7 +70,7 @@ bool Memory::allocate(std::uint64_t bytes) {
   return true;
 }
 
-void let_go(const std::byte* begin, std::uint64_t bytes) {
+void release(const std::byte* begin, std::uint64_t bytes) {
   constexpr std::uintptr_t large_page = std::uintptr_t{2} << 20;
   const auto address = reinterpret_cast<std::uintptr_t>(begin);
   const std::uintptr_t first = (address + large_page - 1) / large_page * large_page;
@@ -87,7 +87,7 @@ Error no_arena(const Program& program, std::span<const std::uint64_t> buffer_byt
   std::vector<std::size_t> planned;
   for (std::size_t k = 0; k < program.buffers.size(); ++k) {
     const Program::Buffer& buffer = program.buffers[k];
-    if (buffer.place != Program::Place::Arena) continue;
+    if (buffer.place != Program::BufferKind::Arena) continue;
     planned.push_back(k);
     for (std::size_t step = buffer.first_step; step <= buffer.last_step && step < alive.size();
          ++step) {

@@ -29,7 +29,7 @@ class Memory {
 
 /// Releases the huge pages inside a range of a mapped file. Later accesses reload single small
 /// pages.
-void let_go(const std::byte* begin, std::uint64_t bytes);
+void release(const std::byte* begin, std::uint64_t bytes);
 
 /// Returns the error for a failed arena allocation: required size, the step with the peak, and the
 /// largest buffers alive there. `buffer_bytes` is indexed by buffer.

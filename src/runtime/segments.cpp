@@ -41,7 +41,7 @@ struct Given {
 };
 
 void add_symbols(const Extent& extent, std::set<std::uint32_t>& symbols) {
-  for (const Extent::Step& step : extent.steps()) {
+  for (const Extent::Instruction& step : extent.steps()) {
     if (step.op == Extent::Op::Symbol) symbols.insert(static_cast<std::uint32_t>(step.number));
   }
 }
@@ -112,17 +112,18 @@ class Divider {
   }
 
   void note(std::uint32_t id, Segment& segment) const {
-    const Program::Place place = program_.buffers[id].place;
-    if (place == Program::Place::Constant) return;
+    const Program::BufferKind place = program_.buffers[id].place;
+    if (place == Program::BufferKind::Constant) return;
     const auto is_inside = [&](std::uint32_t step) {
       return step >= segment.begin && step < segment.end;
     };
-    const bool is_own = place != Program::Place::Input && place != Program::Place::Output &&
-                        !given_.is_given[id] && is_inside(makers_[id]);
-    if (is_own && place == Program::Place::Slot) segment.slots.push_back(id);
-    const bool is_written =
-        place == Program::Place::Output ||
-        (is_own && (place == Program::Place::Slot || !std::ranges::all_of(uses_[id], is_inside)));
+    const bool is_own = place != Program::BufferKind::Input &&
+                        place != Program::BufferKind::Output && !given_.is_given[id] &&
+                        is_inside(makers_[id]);
+    if (is_own && place == Program::BufferKind::Slot) segment.slots.push_back(id);
+    const bool is_written = place == Program::BufferKind::Output ||
+                            (is_own && (place == Program::BufferKind::Slot ||
+                                        !std::ranges::all_of(uses_[id], is_inside)));
     if (is_written) {
       segment.writes.push_back(id);
     } else if (!is_own) {
@@ -139,7 +140,7 @@ class Divider {
 }  // namespace
 
 std::vector<Segment> segments_of(const Program& program) {
-  if (!program.is_kernels_alone()) return Divider(program).run();
+  if (!program.is_kernel_only()) return Divider(program).run();
   Segment all{
       0, static_cast<std::uint32_t>(program.steps.size()), program.inputs, program.outputs, {}, {}};
   for (std::uint32_t k = 0; k < program.symbols.size(); ++k) all.symbols.push_back(k);

@@ -23,11 +23,13 @@ constexpr int kSpins = 20000;
 // itself takes back a worker that is still Ready, so that a worker which the system has not woken
 // yet delays no job. The higher bits count jobs, so that a worker is never confused about whose job
 // it runs (ABA).
-enum State : std::uint32_t { Idle, Taken, Ready, Running, Stop };
+enum JobState : std::uint32_t { Idle, Taken, Ready, Running, Stop };
 constexpr std::uint32_t kStateMask = 7, kNextJob = 8;
 
 std::uint32_t state_in(std::uint32_t word) { return word & kStateMask; }
-std::uint32_t with_state(std::uint32_t word, State state) { return (word & ~kStateMask) | state; }
+std::uint32_t with_state(std::uint32_t word, JobState state) {
+  return (word & ~kStateMask) | state;
+}
 bool is_called(std::uint32_t word) { return state_in(word) == Ready || state_in(word) == Stop; }
 
 }  // namespace
@@ -106,9 +108,9 @@ struct alignas(64) ThreadPool::Worker {
 // of a job are therefore pinned apart while they wake: one processor each if the job has one thread
 // per processor, else any processor without a running thread of the job. Afterwards each thread
 // gets its old affinity back.
-class ThreadPool::Places {
+class ThreadPool::WorkerSlots {
  public:
-  explicit Places(std::size_t threads) : threads_(threads) {
+  explicit WorkerSlots(std::size_t threads) : threads_(threads) {
     CPU_ZERO(&taken_);
     take(sched_getcpu());
   }
@@ -271,7 +273,7 @@ void ThreadPool::Caller::for_each(std::int64_t count, std::int64_t chunk, int th
       return helper.worker->is_asleep.load(std::memory_order_relaxed);
     };
     if (std::any_of(helpers.begin(), helpers.begin() + helper_count, is_asleep)) {
-      Places places(job.threads);
+      WorkerSlots places(job.threads);
       for (std::size_t k = 0; k < helper_count; ++k)
         if (!is_asleep(helpers[k])) places.take(helpers[k].worker->processor);
       for (std::size_t k = 0; k < helper_count; ++k)

@@ -58,7 +58,7 @@ class ThreadPool {
  private:
   struct Job;
   struct Worker;
-  class Places;
+  class WorkerSlots;
   static constexpr std::size_t kMaxWorkers = 255;
 
   int take_helpers(int wanted);

@@ -57,7 +57,7 @@ void Watch::prepare(std::size_t step_count, std::size_t thread_count) {
 
 void Watch::begin_run() {
   forget_pieces();
-  is_looking_ = phase_ == 0;
+  is_sampling_ = phase_ == 0;
   wait_ = std::max<std::uint8_t>(phase_, 1);
   last_ = ticks();
 }

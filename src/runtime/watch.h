@@ -51,7 +51,7 @@ class Watch {
     if (--wait_ == 0) end_wait(number);
   }
   // True if the current step is timed; its threads then record their pieces.
-  bool is_looking() const { return is_looking_; }
+  bool is_sampling() const { return is_sampling_; }
   Piece& piece(std::size_t thread) { return pieces_[steps_.size() * thread_count_ + thread]; }
   // Records step durations that a device reported, consecutive from the start of the run.
   void put(std::span<const double> seconds);
@@ -60,12 +60,12 @@ class Watch {
   void end_wait(std::size_t number) {
     const std::uint64_t now = ticks();
     wait_ = 1;
-    if (is_looking_) {
+    if (is_sampling_) {
       steps_.push_back({static_cast<std::uint32_t>(number), last_, now});  // has capacity
-      is_looking_ = stride_ == 1;
-      if (!is_looking_) wait_ = static_cast<std::uint16_t>(stride_ - 1);
+      is_sampling_ = stride_ == 1;
+      if (!is_sampling_) wait_ = static_cast<std::uint16_t>(stride_ - 1);
     } else {
-      is_looking_ = true;
+      is_sampling_ = true;
     }
     last_ = now;
     forget_pieces();
@@ -82,7 +82,7 @@ class Watch {
   std::uint16_t thread_count_ = 0;
   std::uint16_t wait_ = 1;  // steps until the next clock read
   std::uint8_t stride_ = 1, phase_ = 0;
-  bool is_looking_ = true;
+  bool is_sampling_ = true;
 };
 
 /// Null observer without any cost.

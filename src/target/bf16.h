@@ -10,7 +10,8 @@ namespace tenon {
 /// derived from its rates: "avx512-bf16", or "amx-bf16" for AMX tiles. Empty if bf16 is widened to
 /// f32 before it is multiplied.
 inline std::string_view bf16_instructions(const TargetFacts& facts) {
-  const double times = facts.products_per_cycle(DType::BF16) / facts.products_per_cycle(DType::F32);
+  const double times =
+      facts.multiply_adds_per_cycle(DType::BF16) / facts.multiply_adds_per_cycle(DType::F32);
   return times >= 8 ? "amx-bf16" : times > 1 ? "avx512-bf16" : "";
 }
 

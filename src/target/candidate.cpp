@@ -15,18 +15,19 @@ using nests::NestBuffer;
 using nests::NestSequence;
 using nests::Scalar;
 using nests::ScalarNode;
-using nests::Storage;
+using nests::StorageClass;
 
 Verdict yes(double cost) { return {true, cost, ""}; }
 Verdict no(std::string reason) { return {false, 0, std::move(reason)}; }
 
-std::vector<bool> may_pack(const NestSequence::Part& part, const std::vector<bool>& is_constant) {
+std::vector<bool> may_pack(const NestSequence::NestCall& part,
+                           const std::vector<bool>& is_constant) {
   std::map<std::size_t, std::set<const ScalarNode*>> loads;
   for_each_load(part.nest.body, [&](const Scalar& load) { loads[load->id].insert(&load.node()); });
   std::vector<bool> list;
   std::size_t given = 0;
   for (std::size_t k = 0; k < part.nest.buffers.size(); ++k) {
-    const bool is_given = part.nest.buffers[k].storage != Storage::Scratch;
+    const bool is_given = part.nest.buffers[k].storage != StorageClass::Scratch;
     const std::size_t id = is_given ? part.buffers[given] : 0;
     list.push_back(is_given && id < is_constant.size() && is_constant[id] && loads[k].size() == 1);
     given += is_given;

@@ -26,7 +26,7 @@ Verdict no(std::string reason);
 /// One nest of a sequence that needs kernels.
 struct KernelWork {
   const nests::NestSequence& sequence;
-  const nests::NestSequence::Part& part;
+  const nests::NestSequence::NestCall& part;
   /// Indexed by the sequence's buffers.
   const std::vector<bool>& is_constant;
   bool allow_winograd = true;
@@ -35,7 +35,7 @@ struct KernelWork {
 /// The scheduled nests that a candidate produces, and the packings that it requests for their
 /// constants.
 struct MadeKernel {
-  nests::NestSequence::Part part;
+  nests::NestSequence::NestCall part;
   std::vector<nests::Packing> packings;
 };
 
@@ -54,7 +54,7 @@ struct Candidate {
 /// Returns for every buffer of the work's nest, intermediate buffers included, whether it may be
 /// packed: constants with a single reading place. A layout chosen for one reader would be wrong for
 /// another.
-std::vector<bool> may_pack(const nests::NestSequence::Part& part,
+std::vector<bool> may_pack(const nests::NestSequence::NestCall& part,
                            const std::vector<bool>& is_constant);
 
 /// Returns the index of the cheapest candidate that accepts.

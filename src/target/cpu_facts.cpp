@@ -18,7 +18,7 @@ constexpr std::uint64_t kKiB = 1024, kMiB = 1024 * kKiB;
 struct Described {
   std::uint64_t nearest_bytes, own_bytes, shared_bytes;
   unsigned nearest_ways, own_ways, shared_ways, units, registers, vector_bits;
-  double cycles_per_s, products_per_cycle;
+  double cycles_per_s, multiply_adds_per_cycle;
   // Bandwidth of each level for one unit; 0: Zen 4's bandwidth per cycle, scaled by frequency.
   double nearest_bytes_per_s = 0, own_bytes_per_s = 0, shared_bytes_per_s = 0,
          memory_bytes_per_s = 0;
@@ -42,7 +42,7 @@ TargetFacts described(std::string name, std::string instructions, const Describe
   facts.registers = d.registers;
   facts.vector_bits = d.vector_bits;
   facts.cycles_per_s = d.cycles_per_s;
-  const double flops = 2 * d.products_per_cycle * d.cycles_per_s;
+  const double flops = 2 * d.multiply_adds_per_cycle * d.cycles_per_s;
   facts.rates = {{DType::F32, DType::F32, flops}, {DType::F64, DType::F64, flops / 2}};
   facts.levels = {
       {d.nearest_bytes, d.nearest_ways, speed(d.nearest_bytes_per_s, kNearestShare), false},
@@ -50,7 +50,7 @@ TargetFacts described(std::string name, std::string instructions, const Describe
       {d.shared_bytes, d.shared_ways, speed(d.shared_bytes_per_s, kSharedShare), true},
       {0, 0, memory, true}};
   facts.start_s = 32.0 * kKiB / memory;
-  facts.flops_per_byte = 8;
+  facts.machine_balance = 8;
   facts.image_layout = "NHWC";
   facts.layout_loss_bytes_per_flop = 0.5;
   return facts;
@@ -66,7 +66,7 @@ TargetFacts with_bf16(TargetFacts facts, std::string_view instructions) {
 // A VNNI instruction issues as often as an f32 FMA and computes four products per lane; AMX int8
 // tiles have twice the rate of bf16 tiles.
 TargetFacts with_dots(TargetFacts facts, bool has_tiles = false) {
-  const double flops = 2 * facts.products_per_cycle() * facts.cycles_per_s;
+  const double flops = 2 * facts.multiply_adds_per_cycle() * facts.cycles_per_s;
   facts.rates.push_back({DType::U8, DType::I32, (has_tiles ? 32 : 4) * flops});
   return facts;
 }

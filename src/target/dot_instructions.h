@@ -10,7 +10,8 @@ namespace tenon {
 /// derived from its rates: "avx512-vnni", "avx-vnni", or "amx-int8" for VNNI and AMX tiles. Empty
 /// if a dot product of four bytes takes several instructions.
 inline std::string_view dot_instructions(const TargetFacts& facts) {
-  const double times = facts.products_per_cycle(DType::U8) / facts.products_per_cycle(DType::F32);
+  const double times =
+      facts.multiply_adds_per_cycle(DType::U8) / facts.multiply_adds_per_cycle(DType::F32);
   return times <= 1                ? ""
          : times >= 16             ? "amx-int8"
          : facts.vector_bits > 256 ? "avx512-vnni"

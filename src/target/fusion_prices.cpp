@@ -6,12 +6,12 @@ namespace tenon {
 
 nests::FusionPrices fusion_prices(const TargetFacts& facts) {
   const double memory = facts.memory().bytes_per_s;
-  const MemoryLevel &own = facts.own_cache(), &shared = facts.shared_cache();
+  const MemoryLevel &own = facts.private_cache(), &shared = facts.last_level_cache();
   nests::FusionPrices prices;
   prices.fork_bytes = facts.start_s * memory;
   // Apart from waking threads, a kernel starts with caches full of other kernels' data.
   prices.kernel_bytes = 4 * prices.fork_bytes;
-  prices.flops_per_byte = facts.flops_per_byte;
+  prices.machine_balance = facts.machine_balance;
   // Scratch leaves room for the weights that every tile reads; a shared cache is divided among the
   // threads.
   prices.local_bytes = 0.375 * static_cast<double>(own.bytes);

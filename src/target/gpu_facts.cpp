@@ -28,7 +28,7 @@ TargetFacts gpu_facts(const std::string& architecture) {
   facts.name = "cuda:" + architecture;
   facts.instructions = architecture;
   facts.units = 132;
-  facts.cluster_units = 112;  // At least 104 and fewer than 124 were observed.
+  facts.cluster_capable_units = 112;  // At least 104 and fewer than 124 were observed.
   facts.registers = 255;
   facts.vector_bits = 128;
   facts.line_bytes = 128;
@@ -43,16 +43,16 @@ TargetFacts gpu_facts(const std::string& architecture) {
                   {50 << 20, 16, 2 * kMemory, true},
                   {0, 0, kMemory, true}};
   facts.start_s = 0.5e-6;  // One launch within a CUDA graph.
-  facts.flops_per_byte = 12;
+  facts.machine_balance = 12;
   facts.image_layout = "NHWC";
   facts.layout_loss_bytes_per_flop = 0.5;
   facts.keeps_tiles = false;
-  if (compute_capability(architecture) >= kFragmentCapability) facts.product_tile = 128;
+  if (compute_capability(architecture) >= kFragmentCapability) facts.gemm_tile = 128;
   return facts;
 }
 
-TargetFacts with_byte_products(TargetFacts facts) {
-  if (facts.product_tile == 0) return facts;
+TargetFacts with_int8_tensor_cores(TargetFacts facts) {
+  if (facts.gemm_tile == 0) return facts;
   facts.rates.push_back({DType::U8, DType::I32, 2 * facts.flops_per_s(DType::F16)});
   return facts;
 }

@@ -13,7 +13,7 @@ namespace tenon {
 TargetFacts gpu_facts(const std::string& architecture);
 /// Adds the rate of int8 tensor cores if the target has GEMM tiles: twice the f16 rate by
 /// instruction throughput, not measured.
-TargetFacts with_byte_products(TargetFacts facts);
+TargetFacts with_int8_tensor_cores(TargetFacts facts);
 /// Returns the architecture of a CUDA target: "sm_90a" for "cuda:sm_90a" and for "cuda"; no value
 /// for other targets.
 std::optional<std::string> gpu_architecture(std::string_view target);

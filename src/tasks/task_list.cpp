@@ -10,13 +10,14 @@
 namespace tenon {
 namespace {
 
-using nests::Storage;
+using nests::StorageClass;
 
 // Maps a buffer of the nest to its position in the call's buffers; no value for scratch.
 std::optional<std::size_t> argument_of(const nests::LoopNest& nest, std::size_t buffer) {
-  if (nest.buffers[buffer].storage == Storage::Scratch) return std::nullopt;
+  if (nest.buffers[buffer].storage == StorageClass::Scratch) return std::nullopt;
   std::size_t given = 0;
-  for (std::size_t k = 0; k < buffer; ++k) given += nest.buffers[k].storage != Storage::Scratch;
+  for (std::size_t k = 0; k < buffer; ++k)
+    given += nest.buffers[k].storage != StorageClass::Scratch;
   return given;
 }
 
@@ -28,10 +29,10 @@ bool has_equal_bytes(const TaskList::Buffer& a, const TaskList::Buffer& b) {
 // Returns whether the calls of an alternative let the result overwrite the operand: every call that
 // reads the operand precedes every call that writes the result, except one call that overwrites it
 // in place.
-bool may_share_in(const TaskList& tasks, const TaskList::Way& way, std::uint32_t result,
-                  std::uint32_t operand) {
+bool may_share_in(const TaskList& tasks, const TaskList::Alternative& alternative,
+                  std::uint32_t result, std::uint32_t operand) {
   bool is_written = false;
-  for (const TaskList::Call& call : way.calls) {
+  for (const TaskList::Call& call : alternative.calls) {
     const nests::LoopNest& nest = tasks.kernels[call.kernel].nest;
     std::optional<std::size_t> of_result, of_operand;
     bool is_twice = false;
@@ -59,10 +60,10 @@ std::string_view name_of(TaskList::Task::Kind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
-std::string_view name_of(Life life) {
+std::string_view name_of(Lifetime lifetime) {
   static constexpr std::string_view kNames[] = {"input", "output", "constant",
                                                 "state", "value",  "sized"};
-  return kNames[static_cast<std::size_t>(life)];
+  return kNames[static_cast<std::size_t>(lifetime)];
 }
 
 namespace {
@@ -119,15 +120,15 @@ std::uint32_t end_of(const TaskList& tasks, std::uint32_t task) {
 void derive_uses(const TaskList& tasks, TaskList::Task& task) {
   if (task.host || task.branch || task.loop) return derive_control_uses(task);
   std::set<std::uint32_t> reads, writes, own;
-  for (const TaskList::Way& way : task.ways) {
+  for (const TaskList::Alternative& alternative : task.alternatives) {
     std::set<std::uint32_t> made;  // Written by earlier calls.
-    for (const TaskList::Call& call : way.calls) {
+    for (const TaskList::Call& call : alternative.calls) {
       const nests::LoopNest& nest = tasks.kernels[call.kernel].nest;
       for (std::size_t k = 0; k < nest.buffers.size(); ++k) {
         const std::optional<std::size_t> argument = argument_of(nest, k);
         if (!argument) continue;
         const std::uint32_t id = call.buffers[*argument];
-        if (nest.buffers[k].storage == Storage::Result) {
+        if (nest.buffers[k].storage == StorageClass::Result) {
           writes.insert(id);
           made.insert(id);
         } else if (made.contains(id)) {
@@ -144,13 +145,15 @@ void derive_uses(const TaskList& tasks, TaskList::Task& task) {
   for (const std::uint32_t result : writes) {
     for (const std::uint32_t operand : reads) {
       // A caller-provided input may only alias a caller-provided output.
-      const Life life = tasks.buffers[operand].life;
-      const bool is_given = life == Life::Input && tasks.buffers[result].life == Life::Output;
-      const bool can = (life == Life::Value || is_given) && !writes.contains(operand) &&
-                       has_equal_bytes(tasks.buffers[result], tasks.buffers[operand]) &&
-                       std::ranges::all_of(task.ways, [&](const TaskList::Way& way) {
-                         return may_share_in(tasks, way, result, operand);
-                       });
+      const Lifetime lifetime = tasks.buffers[operand].lifetime;
+      const bool is_given =
+          lifetime == Lifetime::Input && tasks.buffers[result].lifetime == Lifetime::Output;
+      const bool can =
+          (lifetime == Lifetime::Value || is_given) && !writes.contains(operand) &&
+          has_equal_bytes(tasks.buffers[result], tasks.buffers[operand]) &&
+          std::ranges::all_of(task.alternatives, [&](const TaskList::Alternative& alternative) {
+            return may_share_in(tasks, alternative, result, operand);
+          });
       if (can) task.may_share.emplace_back(result, operand);
     }
   }

@@ -28,7 +28,7 @@ struct MemorySpace {
 };
 
 /// Lifetime of a buffer's content. Sized: a value whose extents are known only at run time.
-enum class Life : std::uint8_t { Input, Output, Constant, State, Value, Sized };
+enum class Lifetime : std::uint8_t { Input, Output, Constant, State, Value, Sized };
 
 /// Intermediate form between kernel selection and memory planning: buffers, kernels and tasks, with
 /// alternatives per task and no memory addresses yet. Buffers, kernels and tasks are referenced by
@@ -53,7 +53,7 @@ struct TaskList {
     std::string name;
     DType dtype = DType::F32;
     Dims dims;
-    Life life = Life::Value;
+    Lifetime lifetime = Lifetime::Value;
     MemorySpace space = {};
     /// Index of the input or output.
     std::uint32_t port = 0;
@@ -110,7 +110,7 @@ struct TaskList {
   };
   /// One alternative implementation of a task: a sequence of calls. Buffers between the calls
   /// belong to the alternative.
-  struct Way {
+  struct Alternative {
     std::string candidate;
     /// All must hold. At most one alternative of a task has no guards.
     std::vector<Guard> when;
@@ -135,7 +135,7 @@ struct TaskList {
     /// Name of the node's first result.
     std::string value;
     std::vector<std::uint32_t> reads, writes;
-    std::vector<Way> ways;
+    std::vector<Alternative> alternatives;
     /// Pairs of a result and an operand that it may overwrite after the operand's last use.
     std::vector<std::pair<std::uint32_t, std::uint32_t>> may_share;
     /// Set by the kind of task. Bodies end at task boundaries.
@@ -145,14 +145,14 @@ struct TaskList {
   };
 
   /// A constraint on extents, checked before any of the given tasks runs.
-  struct Check : Constraint {
+  struct ConstraintCheck : Constraint {
     /// The tasks of a body; by default all tasks.
     std::uint32_t begin = 0, end = kNoBuffer;
   };
 
   std::string name;
   std::vector<Symbol> symbols;
-  std::vector<Check> checks;
+  std::vector<ConstraintCheck> checks;
   std::vector<Buffer> buffers;
   std::vector<std::uint32_t> inputs, outputs;
   std::vector<Kernel> kernels;
@@ -163,7 +163,7 @@ struct TaskList {
 };
 
 std::string_view name_of(TaskList::Task::Kind kind);
-std::string_view name_of(Life life);
+std::string_view name_of(Lifetime lifetime);
 
 /// Derives a task's reads, writes and `may_share` from the nests of its calls; for a task without
 /// kernels, from its operator or its control flow.

@@ -31,8 +31,9 @@ std::string buffer_text(const TaskList::Buffer& buffer) {
   std::string text = concat(print_name(buffer.name), ": ",
                             buffer.opaque ? to_string(*buffer.opaque)
                                           : to_string(TensorType{buffer.dtype, buffer.dims, {}}),
-                            " ", name_of(buffer.life));
-  if (buffer.life == Life::Input || buffer.life == Life::Output) text += concat(" ", buffer.port);
+                            " ", name_of(buffer.lifetime));
+  if (buffer.lifetime == Lifetime::Input || buffer.lifetime == Lifetime::Output)
+    text += concat(" ", buffer.port);
   if (buffer.space.kind != MemorySpace::Kind::Host) {
     static constexpr std::string_view kSpaces[] = {"host", "pinned", "device", "file"};
     text += concat(" in ", kSpaces[static_cast<std::size_t>(buffer.space.kind)], " ",
@@ -125,9 +126,9 @@ std::string loop_text(const LoopStep& loop) {
   return text;
 }
 
-class Parser {
+class TaskListParser {
  public:
-  Parser(std::string_view text, std::string_view source) : in_(text, source) {}
+  TaskListParser(std::string_view text, std::string_view source) : in_(text, source) {}
 
   TaskList run() {
     expect_word("tasks");
@@ -205,7 +206,7 @@ class Parser {
   }
 
   void check() {
-    TaskList::Check made;
+    TaskList::ConstraintCheck made;
     std::size_t kind = 0;
     while (kind < std::size(kChecks) && !in_.take_word(kChecks[kind])) ++kind;
     if (kind == std::size(kChecks))
@@ -242,11 +243,11 @@ class Parser {
     } else {
       made.opaque = type;
     }
-    made.life = life();
-    if (made.opaque && made.life != Life::Input && made.life != Life::Sized) {
+    made.lifetime = lifetime();
+    if (made.opaque && made.lifetime != Lifetime::Input && made.lifetime != Lifetime::Sized) {
       throw in_.error_at(type_at, "only the run holds what is no tensor of known rank");
     }
-    if (made.life == Life::Input || made.life == Life::Output)
+    if (made.lifetime == Lifetime::Input || made.lifetime == Lifetime::Output)
       made.port = number<std::uint32_t>("which one");
     if (in_.take_word("in")) made.space = space();
     if (in_.take_word("form")) {
@@ -264,9 +265,9 @@ class Parser {
     list_.buffers.push_back(std::move(made));
   }
 
-  Life life() {
-    for (const Life each :
-         {Life::Input, Life::Output, Life::Constant, Life::State, Life::Value, Life::Sized}) {
+  Lifetime lifetime() {
+    for (const Lifetime each : {Lifetime::Input, Lifetime::Output, Lifetime::Constant,
+                                Lifetime::State, Lifetime::Value, Lifetime::Sized}) {
       if (in_.take_word(name_of(each))) return each;
     }
     throw in_.error_here("expected input, output, constant, state, value or sized");
@@ -357,8 +358,8 @@ class Parser {
       } else if (made.kind == Task::Kind::Loop) {
         made.loop = loop();
       } else {
-        expect_word("way");
-        made.ways.push_back(way());
+        expect_word("candidate");
+        made.alternatives.push_back(alternative());
       }
     }
     list_.tasks.push_back(std::move(made));
@@ -474,8 +475,8 @@ class Parser {
     throw in_.error_here("expected compute, form, host, copy, branch or loop");
   }
 
-  TaskList::Way way() {
-    TaskList::Way made;
+  TaskList::Alternative alternative() {
+    TaskList::Alternative made;
     made.candidate = in_.text("a candidate's name");
     while (in_.take_word("when")) {
       const std::size_t at = in_.position();
@@ -500,7 +501,7 @@ class Parser {
       in_.expect('(', "before a call's buffers");
       call.buffers = buffers();
       in_.expect(')', "after a call's buffers");
-      expect_word("told");
+      expect_word("extents");
       in_.expect('[', "before a kernel's extents");
       while (!in_.take(']')) {
         call.extents.push_back(in_.dim(ranges_));
@@ -532,7 +533,7 @@ std::string to_string(const TaskList& tasks) {
     text += concat("  symbol ", to_string(Dim::symbol(symbol.name)), " from ", symbol.lo, " to ",
                    symbol.hi, " axis ", symbol.axis, " of ", named(symbol.buffer), "\n");
   }
-  for (const TaskList::Check& check : tasks.checks) {
+  for (const TaskList::ConstraintCheck& check : tasks.checks) {
     text += concat("  check ", kChecks[static_cast<std::size_t>(check.kind)], " [",
                    to_string(check.a), "] [", to_string(check.b), "] ", quoted_text(check.op), " ",
                    quoted_text(check.where));
@@ -549,15 +550,15 @@ std::string to_string(const TaskList& tasks) {
     text += concat("  task ", print_name(task.name), " ", name_of(task.kind), " of ",
                    print_name(task.value), " reads ", listed(task.reads), " writes ",
                    listed(task.writes), " {\n");
-    for (const TaskList::Way& way : task.ways) {
-      text += concat("    way ", quoted_text(way.candidate));
-      for (const TaskList::Guard& guard : way.when) {
+    for (const TaskList::Alternative& alternative : task.alternatives) {
+      text += concat("    candidate ", quoted_text(alternative.candidate));
+      for (const TaskList::Guard& guard : alternative.when) {
         text += concat(" when ", to_string(Dim::symbol(tasks.symbols[guard.symbol].name)), " from ",
                        guard.lo, " to ", guard.hi);
       }
       text += " {\n";
-      for (const TaskList::Call& call : way.calls) {
-        text += concat("      call ", call.kernel, "(", listed(call.buffers), ") told ",
+      for (const TaskList::Call& call : alternative.calls) {
+        text += concat("      call ", call.kernel, "(", listed(call.buffers), ") extents ",
                        to_string(call.extents), " items [", to_string(call.work), "] flops ",
                        format_real(call.flops), " bytes ", format_real(call.bytes), "\n");
       }
@@ -574,7 +575,7 @@ std::string to_string(const TaskList& tasks) {
 }
 
 TaskList parse_tasks(std::string_view text, std::string_view source_name) {
-  return Parser(text, source_name).run();
+  return TaskListParser(text, source_name).run();
 }
 
 }  // namespace tenon

@@ -6,9 +6,9 @@
 namespace tenon {
 namespace {
 
-class Verifier {
+class TaskListVerifier {
  public:
-  explicit Verifier(const TaskList& tasks)
+  explicit TaskListVerifier(const TaskList& tasks)
       : tasks_(tasks), is_written_(tasks.buffers.size(), false) {}
 
   void run() {
@@ -20,18 +20,18 @@ class Verifier {
         require(id < tasks_.buffers.size(), "a port is a buffer", "the list");
         const TaskList::Buffer& buffer = tasks_.buffers[id];
         const bool is_own =
-            buffer.life == (is_input ? Life::Input : Life::Output) && buffer.port == k;
+            buffer.lifetime == (is_input ? Lifetime::Input : Lifetime::Output) && buffer.port == k;
         // A run-time-sized buffer, or one that exists before the run, is returned as is.
-        const bool is_given = !is_input && !is_own && buffer.life != Life::Output &&
-                              tasks_.buffers[root_of(tasks_, id)].life != Life::Value;
+        const bool is_given = !is_input && !is_own && buffer.lifetime != Lifetime::Output &&
+                              tasks_.buffers[root_of(tasks_, id)].lifetime != Lifetime::Value;
         require(is_own || is_given, "a port is a buffer of its kind and number", "the list");
       }
     }
     for (const TaskList::Symbol& symbol : tasks_.symbols) {
-      const bool is_told =
+      const bool is_bound =
           symbol.buffer == kNoBuffer || (symbol.buffer < tasks_.buffers.size() &&
                                          symbol.axis < tasks_.buffers[symbol.buffer].dims.size());
-      require(is_told, "a symbol is an extent of a buffer", concat("symbol ", symbol.name));
+      require(is_bound, "a symbol is an extent of a buffer", concat("symbol ", symbol.name));
     }
     check_tasks(0, static_cast<std::uint32_t>(tasks_.tasks.size()));
     for (const std::uint32_t output : tasks_.outputs)
@@ -50,13 +50,13 @@ class Verifier {
     const TaskList::Buffer& buffer = tasks_.buffers[k];
     const auto id = static_cast<std::uint32_t>(k);
     if (buffer.view_of) require(*buffer.view_of < k, "a view is of a buffer before it", place(id));
-    is_written_[k] =
-        buffer.life == Life::Input || buffer.life == Life::Constant || buffer.life == Life::State;
+    is_written_[k] = buffer.lifetime == Lifetime::Input || buffer.lifetime == Lifetime::Constant ||
+                     buffer.lifetime == Lifetime::State;
     if (!buffer.form) return;
     require(buffer.form->source < k, "a form is made of a buffer before it", place(id));
-    const Life of = tasks_.buffers[buffer.form->source].life;
-    require(of == Life::Constant || of == Life::State, "a form is made of a constant or a state",
-            place(id));
+    const Lifetime of = tasks_.buffers[buffer.form->source].lifetime;
+    require(of == Lifetime::Constant || of == Lifetime::State,
+            "a form is made of a constant or a state", place(id));
   }
 
   // A buffer without elements needs no writer.
@@ -112,17 +112,17 @@ class Verifier {
     }
     for (const std::uint32_t id : task.writes) {
       require(id < tasks_.buffers.size(), "it writes a buffer that there is", where);
-      const Life life = tasks_.buffers[id].life;
-      require(life != Life::Input && life != Life::Constant,
+      const Lifetime lifetime = tasks_.buffers[id].lifetime;
+      require(lifetime != Lifetime::Input && lifetime != Lifetime::Constant,
               concat("it writes what can be written: %", id), where);
       is_written_[id] = true;
     }
-    for (const TaskList::Way& way : task.ways) {
-      for (const TaskList::Guard& guard : way.when) {
+    for (const TaskList::Alternative& alternative : task.alternatives) {
+      for (const TaskList::Guard& guard : alternative.when) {
         require(guard.symbol < tasks_.symbols.size() && guard.lo <= guard.hi,
                 "a guard asks for values of a symbol", where);
       }
-      for (const TaskList::Call& call : way.calls) {
+      for (const TaskList::Call& call : alternative.calls) {
         require(call.kernel < tasks_.kernels.size(), "it calls a kernel that there is", where);
         for (const std::uint32_t id : call.buffers) {
           const bool is_known = std::ranges::find(task.reads, id) != task.reads.end() ||
@@ -144,6 +144,6 @@ class Verifier {
 
 }  // namespace
 
-void verify(const TaskList& tasks) { Verifier(tasks).run(); }
+void verify(const TaskList& tasks) { TaskListVerifier(tasks).run(); }
 
 }  // namespace tenon

@@ -24,7 +24,7 @@ constexpr std::int64_t kMaxNodeRuns = 4000, kMaxResultBytes = 256 << 10,
 
 // Placeholder values for elements that fail: outputs that are equal under both do not depend on
 // failed elements.
-constexpr double kStandIns[] = {5, 100};
+constexpr double kDefaultValues[] = {5, 100};
 
 // One run: its outputs, or the reason of its refusal.
 struct Outcome {
@@ -38,9 +38,9 @@ struct Trial {
   Outcome expected;
 };
 
-reference::Options limits(std::optional<double> stand_in = {}) {
-  reference::Options options;
-  options.stand_in = stand_in;
+reference::EvaluateOptions limits(std::optional<double> default_value = {}) {
+  reference::EvaluateOptions options;
+  options.default_value = default_value;
   options.thread_count = 1;
   options.node_runs_left = std::make_shared<std::int64_t>(kMaxNodeRuns);
   options.max_result_bytes = kMaxResultBytes;
@@ -49,8 +49,8 @@ reference::Options limits(std::optional<double> stand_in = {}) {
 }
 
 Outcome run_reference(const Graph& graph, const std::vector<Datum>& inputs,
-                      std::optional<double> stand_in = {}) {
-  const reference::Options options = limits(stand_in);
+                      std::optional<double> default_value = {}) {
+  const reference::EvaluateOptions options = limits(default_value);
   try {
     return {reference::evaluate(graph, inputs, options), {}, false};
   } catch (const Error& error) {
@@ -82,8 +82,8 @@ bool is_small(const Graph& graph) {
 }
 
 // A failing run is reported with its stage.
-struct Stage : std::exception {
-  explicit Stage(std::string text) : what_text(std::move(text)) {}
+struct CompileStage : std::exception {
+  explicit CompileStage(std::string text) : what_text(std::move(text)) {}
   const char* what() const noexcept override { return what_text.c_str(); }
   std::string what_text;
 };
@@ -95,15 +95,15 @@ auto during(const char* stage, const Work& work) {
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    throw Stage(concat(stage, ": ", error.what()));
+    throw CompileStage(concat(stage, ": ", error.what()));
   }
 }
 
 std::string result_difference(const Graph& graph, const Graph& optimised, const Trial& trial,
-                              const Outcome& got, std::optional<double> stand_in = {}) {
+                              const Outcome& got, std::optional<double> default_value = {}) {
   const Leeway leeway = leeway_between(graph, optimised);
   const auto different = difference_between(got.outputs, trial.expected.outputs, leeway, [&] {
-    return disturbed_outputs(graph, trial.inputs, leeway.epsilon, limits(stand_in));
+    return disturbed_outputs(graph, trial.inputs, leeway.epsilon, limits(default_value));
   });
   if (!different) return "";
   return concat("results differ: output '", graph.value(graph.outputs()[different->output]).name,
@@ -115,12 +115,13 @@ std::string result_difference(const Graph& graph, const Graph& optimised, const 
 // program is right if its outputs equal those of the optimised graph for any placeholder of failed
 // elements.
 std::string taken_though_refused(const Graph& optimised, const Trial& trial, const Outcome& got) {
-  for (const double stand_in : kStandIns) {
-    const Trial total{trial.inputs, run_reference(optimised, trial.inputs, stand_in)};
+  for (const double default_value : kDefaultValues) {
+    const Trial total{trial.inputs, run_reference(optimised, trial.inputs, default_value)};
     if (total.expected.refusal) {
       return concat("compiled takes what the reference refuses:\n", *trial.expected.refusal);
     }
-    const std::string different = result_difference(optimised, optimised, total, got, stand_in);
+    const std::string different =
+        result_difference(optimised, optimised, total, got, default_value);
     if (!different.empty()) {
       return concat("compiled takes what the reference refuses, and an output depends on it:\n",
                     *trial.expected.refusal, "\n", different);
@@ -226,7 +227,7 @@ Verdict judge(const std::string& model, std::uint64_t number) {
       return {Verdict::Kind::NotImported, ""};
     }
     return judge_graph(*std::move(graph), number);
-  } catch (const Stage& stage) {
+  } catch (const CompileStage& stage) {
     return {Verdict::Kind::Failed, stage.what_text};
   } catch (const std::exception& error) {
     return {Verdict::Kind::Failed, concat("unexpected: ", error.what())};

@@ -204,7 +204,7 @@ std::vector<Datum> inputs_of(const Check& check, const std::vector<Tensor>& tens
 std::vector<Tensor> run(const Check& check, const std::vector<Tensor>& tensors,
                         int thread_count = 2) {
   const Graph graph = make_graph(check, tensors);
-  reference::Options options;
+  reference::EvaluateOptions options;
   options.thread_count = thread_count;
   std::vector<Tensor> results;
   const std::vector<Datum> outputs = reference::evaluate(graph, inputs_of(check, tensors), options);

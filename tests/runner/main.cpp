@@ -123,7 +123,7 @@ int run(const Settings& settings) {
 namespace {
 
 // Value of the option `name` in `--name=number`; nullopt for another word.
-std::optional<std::uint64_t> number_behind(const std::string& word, const std::string& option) {
+std::optional<std::uint64_t> number_after(const std::string& word, const std::string& option) {
   if (word.rfind(option, 0) != 0) return std::nullopt;
   const auto number = tenon::parse_integer(word.substr(option.size()));
   if (!number || *number < 0) return std::nullopt;
@@ -143,9 +143,9 @@ int main(int argc, char** argv) {
       settings.round_trip = true;
     else if (word == "--compiled")
       settings.compiled = true;
-    else if (const auto count = number_behind(word, "--random-gradients="))
+    else if (const auto count = number_after(word, "--random-gradients="))
       settings.random_gradients = *count;
-    else if (const auto seed = number_behind(word, "--seed="))
+    else if (const auto seed = number_after(word, "--seed="))
       settings.seed = *seed;
     else if (word.rfind("--filter=", 0) == 0)
       settings.filter = word.substr(9);

@@ -54,10 +54,10 @@ void compile_case(SizeCase sized, std::uint64_t number) {
   options.threads = threads[random.below(4)];
   if (is_device) {
     // Its code is the text of an emulation, which no compiler of a device has to read.
-    options.device = codegen::cuda::Target{.architecture = "sm_90a",
-                                           .allows_tf32 = random.chance(30),
-                                           .uses_libraries = random.chance(50),
-                                           .is_emulated = true};
+    options.device = codegen::cuda::CudaTarget{.architecture = "sm_90a",
+                                               .allows_tf32 = random.chance(30),
+                                               .uses_libraries = random.chance(50),
+                                               .is_emulated = true};
   } else {
     if (random.chance(30)) {
       options.choose = [&random](const codegen::Decision& decision) {

@@ -31,14 +31,14 @@ struct Failure {
 };
 
 struct Settings {
-  reference::Options how;
+  reference::EvaluateOptions how;
   bool allow_winograd = false;
   std::string target = "native";
 };
 
 // Each run has the full budget of node runs.
 std::vector<Datum> outputs_of(const Graph& graph, const std::vector<Datum>& inputs,
-                              reference::Options how) {
+                              reference::EvaluateOptions how) {
   if (how.node_runs_left) how.node_runs_left = std::make_shared<std::int64_t>(*how.node_runs_left);
   return reference::evaluate(graph, inputs, how);
 }

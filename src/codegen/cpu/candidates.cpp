@@ -2,15 +2,15 @@
 
 #include "base/error.h"
 #include "codegen/cpu/integer_candidates.h"
-#include "codegen/cpu/packed_in_run.h"
+#include "codegen/cpu/register_tiles.h"
+#include "codegen/cpu/run_time_packing.h"
 #include "codegen/cpu/schedule.h"
-#include "codegen/cpu/tile_blocks.h"
-#include "codegen/cpu/tiles.h"
 #include "codegen/cpu/winograd_nests.h"
+#include "codegen/cpu/work_partition.h"
 #include "nests/materialise.h"
 #include "nests/schedule/pad.h"
-#include "nests/schedule/skip_hidden.h"
-#include "nests/schedule/skip_padding.h"
+#include "nests/schedule/trim_masked_loops.h"
+#include "nests/schedule/trim_padding_loops.h"
 #include "ops/access.h"
 #include "target/bf16.h"
 
@@ -58,7 +58,7 @@ std::int64_t column_width(std::int64_t column_count, std::int64_t columns) {
 
 // Cycles per reduction step over all rows and columns, for vectors of `lanes` elements.
 double tiled_cycles(const TileFacts& facts, const TileShape& shape, std::int64_t lanes) {
-  const RowTiles rows = row_tiles(facts.row_count, std::min(shape.rows, facts.most_rows));
+  const RowTiles rows = row_tiles(facts.row_count, std::min(shape.rows, facts.max_rows));
   const auto cycles = [&](double vectors) {
     return static_cast<double>(rows.large_count) *
                step_cycles(static_cast<double>(rows.large), vectors) +
@@ -75,12 +75,12 @@ double tiled_cycles(const TileFacts& facts, const TileShape& shape, std::int64_t
 std::string tile_name(const TileShape& shape) {
   return concat(shape.is_paired ? "pairs " : "tiles ", shape.rows, "x", shape.columns,
                 shape.depth > 0 ? concat(" by ", shape.depth) : "",
-                shape.is_reordered ? " reordered" : "");
+                shape.is_loop_order_swapped ? " reordered" : "");
 }
 
-double product_count(const Contraction& sum) {
+double product_count(const Contraction& contraction) {
   double products = 1;
-  for (const auto* loops : {&sum.parallel, &sum.reduction}) {
+  for (const auto* loops : {&contraction.parallel, &contraction.reduction}) {
     for (const Statement* loop : *loops) products *= size_hint(loop->extent);
   }
   return products;
@@ -102,7 +102,7 @@ class Lister {
   Lister(const KernelWork& work, const TargetFacts& facts)
       : work_(work),
         target_(facts),
-        products_(facts.products_per_cycle()),
+        products_(facts.multiply_adds_per_cycle()),
         bytes_(facts.bytes_per_cycle(facts.memory())),
         sum_(find_contraction(work.part.nest)) {}
 
@@ -110,10 +110,10 @@ class Lister {
     if (sum_) add_windows();
     const std::vector<bool> packs = may_pack(work_.part, work_.is_constant);
     const TileFacts facts = tile_facts(work_.part.nest, packs, target_);
-    const bool has_sums = sum_ || facts.refusal.empty() || facts.reduction_refusal.empty();
-    if (has_sums) add_tiles(facts, packs);
+    const bool has_reductions = sum_ || facts.refusal.empty() || facts.reduction_refusal.empty();
+    if (has_reductions) add_tiles(facts, packs);
     std::vector<Candidate> of_bytes = integer_candidates(work_, target_);
-    const bool has_any = has_sums || !of_bytes.empty();
+    const bool has_any = has_reductions || !of_bytes.empty();
     for (Candidate& candidate : of_bytes) list_.push_back(std::move(candidate));
     add_loops(has_any ? weight_bytes(packs) : 0);
     return std::move(list_);
@@ -146,7 +146,7 @@ class Lister {
   }
 
   // The cost model gives all block sizes equal cost; the default is used unless tuned.
-  void add_winograd(const std::string& name, WindowSum window, int tile) {
+  void add_winograd(const std::string& name, WindowContraction window, int tile) {
     const double cost = estimated(window, tile);
     window.weights.tile = tile;
     window.weights.columns = winograd_columns(window, target_);
@@ -167,7 +167,7 @@ class Lister {
     }
   }
 
-  void add_block(const std::string& name, const WindowSum& window, double cost,
+  void add_block(const std::string& name, const WindowContraction& window, double cost,
                  std::int64_t block) {
     add(name, yes(cost),
         [window, block, part = &work_.part, &target = target_](
@@ -184,7 +184,7 @@ class Lister {
           } else {
             made.push_back({weight_nest(sequence, part->nest.name, window.weights, weights), {}});
           }
-          for (NestSequence::Part& nest :
+          for (NestSequence::NestCall& nest :
                winograd_nests(sequence, *part, window, weights, block, target)) {
             made.push_back({std::move(nest), {}});
           }
@@ -194,7 +194,7 @@ class Lister {
   }
 
   // Winograd must win by a margin that justifies its memory use and larger rounding errors.
-  double estimated(WindowSum window, int tile) const {
+  double estimated(WindowContraction window, int tile) const {
     constexpr double kPays = 0.8;
     window.weights.tile = tile;
     return at_size_hint(winograd_cost(window, target_) / kPays, window);
@@ -202,7 +202,7 @@ class Lister {
 
   // For a symbolic batch, other candidates count images by the size hint, whereas Winograd counts
   // the minimum. Scales the cost to the size hint for comparison.
-  double at_size_hint(double cost, const WindowSum& window) const {
+  double at_size_hint(double cost, const WindowContraction& window) const {
     if (window.batches.is_constant()) return cost;
     const double products = product_count(*sum_) / products_;
     const double weights = weight_bytes(may_pack(work_.part, work_.is_constant)) / bytes_;
@@ -230,17 +230,17 @@ class Lister {
     const double cost = std::max(products / products_, weight_bytes(packs) / bytes_);
     const double usual = facts.refusal.empty() ? tiled_cycles(facts, shapes.front(), lanes) : 1;
     const bool has_parts = facts.refusal.empty() && facts.depth_refusal.empty() &&
-                           gains_by_depth(shapes.front(), target_);
-    for (const bool is_reordered : {false, true}) {
+                           gains_by_k_blocking(shapes.front(), target_);
+    for (const bool is_loop_order_swapped : {false, true}) {
       for (TileShape shape : shapes) {
-        shape.is_reordered = is_reordered;
+        shape.is_loop_order_swapped = is_loop_order_swapped;
         const std::string refusal =
             facts.refusal.empty() ? refusal_of(shape, facts, shapes) : facts.refusal;
         if (!refusal.empty()) {
           add(tile_name(shape), no(refusal));
           continue;
         }
-        const bool is_first = is_same(shape, shapes.front()) && !is_reordered;
+        const bool is_first = is_same(shape, shapes.front()) && !is_loop_order_swapped;
         const double share =
             is_first ? 1 : kUntimed * std::max(tiled_cycles(facts, shape, lanes) / usual, 1.0);
         add(tile_name(shape), yes(cost * share * (has_parts ? kLostWhole : 1)), tiles(shape));
@@ -256,8 +256,8 @@ class Lister {
     shape.is_paired = true;
     const std::string& refusal = facts.refusal.empty() ? facts.pair_refusal : facts.refusal;
     // With AMX the listed bf16 rate is that of tiles; vectors of pairs are as fast as f32.
-    const double pairs = target_.products_per_cycle(DType::BF16);
-    const double share = facts.has_own_tiles || bf16_instructions(target_) != "amx-bf16"
+    const double pairs = target_.multiply_adds_per_cycle(DType::BF16);
+    const double share = facts.has_amx_tiles || bf16_instructions(target_) != "amx-bf16"
                              ? products_ / pairs
                              : kUntimed;
     if (!refusal.empty()) {
@@ -270,11 +270,11 @@ class Lister {
   // K-blocking, with columns that stay in L1. Only measurement tells whether L2 is fast enough to
   // reread them for every row tile.
   void add_depths(const TileFacts& facts, TileShape shape, double cost) {
-    const unsigned most = depth_for(shape, target_);
+    const unsigned most = k_block_for(shape, target_);
     for (const unsigned depth : {most, most / 2}) {
       shape.depth = depth;
       const std::string& refusal = facts.refusal.empty() ? facts.depth_refusal : facts.refusal;
-      const bool is_first = depth == most && gains_by_depth(shape, target_);
+      const bool is_first = depth == most && gains_by_k_blocking(shape, target_);
       if (!refusal.empty()) {
         add(tile_name(shape), no(refusal));
       } else {
@@ -297,7 +297,7 @@ class Lister {
       results *= size_hint(loop->extent);
     double cycles = cost * kDots + results * kFold;
     TileShape along = shape;
-    along.along_sum = true;
+    along.lanes_along_k = true;
     if (facts.refusal.empty()) {
       const auto lanes = static_cast<double>(target_.vector_bits / 32),
                  columns = static_cast<double>(facts.column_count);
@@ -331,17 +331,17 @@ class Lister {
   static std::string refusal_of(const TileShape& shape, const TileFacts& facts,
                                 const std::vector<TileShape>& shapes) {
     const auto outcome = [&](const TileShape& s) {
-      const RowTiles rows = row_tiles(facts.row_count, std::min(s.rows, facts.most_rows));
+      const RowTiles rows = row_tiles(facts.row_count, std::min(s.rows, facts.max_rows));
       return std::make_pair(rows.large, column_width(facts.column_count, s.columns));
     };
     for (const TileShape& other : shapes) {
       if (is_same(other, shape)) break;
       if (outcome(other) == outcome(shape)) {
         return concat("identical here to ",
-                      tile_name({other.rows, other.columns, shape.is_reordered}));
+                      tile_name({other.rows, other.columns, shape.is_loop_order_swapped}));
       }
     }
-    if (!shape.is_reordered) return "";
+    if (!shape.is_loop_order_swapped) return "";
     if (!facts.has_other_loops) return "there are no loops around the tiles to turn";
     if (facts.column_count <= shape.columns) return "there is one block of columns";
     return "";
@@ -351,22 +351,23 @@ class Lister {
     return [shape, part = &work_.part, &is_constant = work_.is_constant, &target = target_](
                NestSequence& sequence, std::vector<WinogradWeights>&) {
       std::vector<MadeKernel> made;
-      std::vector<NestSequence::Part> parts =
-          split_padding(sequence, *part, is_constant, shape.is_paired, target.bytes_kept());
+      std::vector<NestSequence::NestCall> parts = split_padding(
+          sequence, *part, is_constant, shape.is_paired, target.llc_bytes_per_operand());
       const auto border = parts.size() == 2 && !shape.is_paired
-                              ? nests::zero_border(parts[0], parts[1])
+                              ? nests::zero_padding(parts[0], parts[1])
                               : std::nullopt;
-      for (NestSequence::Part& nest : parts) {
+      for (NestSequence::NestCall& nest : parts) {
         materialise_subexpressions(nest.nest);
         std::vector<bool> packs = may_pack(nest, is_constant);
-        add_worth_packing(packs, nest, shape, target);
+        add_profitable_packings(packs, nest, shape, target);
         auto packings = tile_contraction(nest.nest, packs, shape, target);
         if (packings) {
-          for (NestSequence::Part& copy : pack_in_run(sequence, nest, *packings, is_constant))
+          for (NestSequence::NestCall& copy :
+               pack_at_run_time(sequence, nest, *packings, is_constant))
             made.push_back({std::move(copy), {}});
         }
-        if (packings) nests::skip_hidden(nest.nest);
-        if (packings && border) nests::skip_padding(nest.nest, *border);
+        if (packings) nests::trim_masked_loops(nest.nest);
+        if (packings && border) nests::trim_padding_loops(nest.nest, *border);
         if (!packings) schedule(nest.nest);  // The copy that adds padding around an operand.
         nest.is_scheduled = true;
         made.push_back({std::move(nest), packings ? std::move(*packings) : std::vector<Packing>()});
@@ -394,7 +395,7 @@ class Lister {
           add(name, yes(cost * kUntimed), loops(shape));
         }
       }
-      for (const LoopCost& other : other_vectors(base)) {
+      for (const LoopCost& other : vectorize_others(base)) {
         LoopShape shape;
         shape.along = other.loop;
         add(concat("loops along ", base.loop_names[other.loop]),

@@ -39,7 +39,7 @@ class CpuTarget : public Target {
   std::string key_of(std::span<const KernelSource> kernels) const {
     std::string key =
         concat(generator_name(), "\n", machine_name(), "\n", facts_.name, " ", facts_.instructions,
-               " ", facts_.ahead_bytes, " ", facts_.weight_streams, " ", facts_.streamed_caches);
+               " ", facts_.prefetch_bytes, " ", facts_.weight_streams, " ", facts_.streamed_caches);
     for (const MemoryLevel& level : facts_.levels) key += concat(" ", level.bytes);
     for (const KernelSource& kernel : kernels)
       key += concat("\n", kernel.symbol, ":\n", to_string(*kernel.nest));

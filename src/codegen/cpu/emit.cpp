@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "codegen/cpu/kernel_emitter.h"
-#include "nests/pairs.h"
+#include "nests/bf16_dot.h"
 #include "target/bf16.h"
 
 #include <llvm/Analysis/CGSCCPassManager.h>
@@ -47,7 +47,7 @@ std::string features_of(const TargetFacts& facts) {
   return bf16_instructions(facts) == "amx-bf16" ? "+avx512bf16,+amx-tile,+amx-bf16" : "+avx512bf16";
 }
 
-std::unique_ptr<llvm::TargetMachine> target_machine(const TargetFacts& facts, bool has_pairs) {
+std::unique_ptr<llvm::TargetMachine> target_machine(const TargetFacts& facts, bool has_bf16_dot) {
   static std::once_flag once;
   std::call_once(once, [] {
     for (auto constructor = tenon_late_constructors_begin;
@@ -70,7 +70,7 @@ std::unique_ptr<llvm::TargetMachine> target_machine(const TargetFacts& facts, bo
   const std::string& cpu = facts.instructions;
   llvm::TargetOptions options;
   std::unique_ptr<llvm::TargetMachine> machine(found->createTargetMachine(
-      triple, cpu, has_pairs ? features_of(facts) : "", options, llvm::Reloc::PIC_,
+      triple, cpu, has_bf16_dot ? features_of(facts) : "", options, llvm::Reloc::PIC_,
       llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
   if (!machine) throw Error("no code generator for this processor", ErrorKind::Device).got(cpu);
   return machine;
@@ -139,7 +139,7 @@ std::string machine_name(const TargetFacts& facts) {
 Module compile_nests(std::span<const KernelSource> kernels, const TargetFacts& facts,
                      bool keeps_text) {
   const bool uses_pairs = std::ranges::any_of(
-      kernels, [](const KernelSource& kernel) { return nests::has_pairs(kernel.nest->body); });
+      kernels, [](const KernelSource& kernel) { return nests::has_bf16_dot(kernel.nest->body); });
   const auto machine = target_machine(facts, uses_pairs);
   llvm::LLVMContext context;
   llvm::Module module("tenon", context);

@@ -23,7 +23,7 @@ decltype(Candidate::make) dots(const KernelWork& work, const TileShape& shape,
   return [shape, part = &work.part, &is_constant = work.is_constant, &target](
              NestSequence& sequence, std::vector<nests::WinogradWeights>&) {
     std::vector<MadeKernel> made;
-    for (NestSequence::Part& nest : nests::split_byte_padding(sequence, *part)) {
+    for (NestSequence::NestCall& nest : nests::split_byte_padding(sequence, *part)) {
       materialise_subexpressions(nest.nest);
       auto packings = tile_integers(nest.nest, may_pack(nest, is_constant), shape, target);
       if (!packings) schedule(nest.nest);
@@ -36,16 +36,16 @@ decltype(Candidate::make) dots(const KernelWork& work, const TileShape& shape,
 
 // Totals over all int8 contractions of a nest: multiply-accumulates and bytes of weights; the
 // longest reduction.
-struct ByteSum {
+struct Int8Contraction {
   double products = 0, weights = 0, length = 0;
 };
-std::optional<ByteSum> find_byte_sum(LoopNest nest) {
+std::optional<Int8Contraction> find_int8_contraction(LoopNest nest) {
   Block* stages = stages_of(nest);
   double around = 1;
   for (const Block* block = &nest.body; stages != nullptr && block != stages;
        block = &block->front().body)
     around *= size_hint(block->front().extent);
-  ByteSum all;
+  Int8Contraction all;
   for (std::size_t k = 0; k < (stages == nullptr ? 1 : stages->size()); ++k) {
     const Block stage = stages == nullptr ? nest.body : Block{(*stages)[k]};
     const auto sum = nests::find_integer_contraction(stage);
@@ -64,7 +64,7 @@ std::optional<ByteSum> find_byte_sum(LoopNest nest) {
 }  // namespace
 
 std::vector<Candidate> integer_candidates(const KernelWork& work, const TargetFacts& facts) {
-  const std::optional<ByteSum> sum = find_byte_sum(work.part.nest);
+  const std::optional<Int8Contraction> sum = find_int8_contraction(work.part.nest);
   if (!sum) return {};
   const unsigned lanes = facts.vector_bits / 32;
   std::vector<TileShape> shapes = {{facts.registers >= 32 ? 14U : 5U, 2 * lanes},
@@ -73,24 +73,24 @@ std::vector<Candidate> integer_candidates(const KernelWork& work, const TargetFa
   const std::vector<bool> packs = may_pack(work.part, work.is_constant);
   const std::string refusal = integer_tile_refusal(work.part.nest, packs);
   // With AMX the listed int8 rate is that of tiles; VNNI vectors have four times the f32 rate.
-  const bool has_own_tiles = dot_instructions(facts) == "amx-int8";
-  const bool fits = has_own_tiles && fits_own_tiles(work.part.nest, packs);
+  const bool has_amx_tiles = dot_instructions(facts) == "amx-int8";
+  const bool fits = has_amx_tiles && fits_amx_tiles(work.part.nest, packs);
   // AMX accumulators are moved to vectors through memory. For short reductions this takes longer
   // than computing with VNNI vectors.
-  const bool pays = fits && sum->length > facts.short_tile_sum;
+  const bool pays = fits && sum->length > facts.max_vnni_reduction;
   if (fits) shapes.insert(pays ? shapes.begin() : shapes.end(), {2 * kOwnTileRows, 2 * lanes});
-  const double products =
-      has_own_tiles && !pays ? 4 * facts.products_per_cycle() : facts.products_per_cycle(DType::U8);
+  const double products = has_amx_tiles && !pays ? 4 * facts.multiply_adds_per_cycle()
+                                                 : facts.multiply_adds_per_cycle(DType::U8);
   const double cost =
       sum->products / products + sum->weights / facts.bytes_per_cycle(facts.memory());
   std::vector<Candidate> list;
-  for (const bool is_reordered : {false, true}) {
+  for (const bool is_loop_order_swapped : {false, true}) {
     for (TileShape shape : shapes) {
-      shape.is_reordered = is_reordered;
+      shape.is_loop_order_swapped = is_loop_order_swapped;
       const bool is_first = list.empty();
       Candidate& made = list.emplace_back();
-      made.name =
-          concat("dot tiles ", shape.rows, "x", shape.columns, is_reordered ? " reordered" : "");
+      made.name = concat("dot tiles ", shape.rows, "x", shape.columns,
+                         is_loop_order_swapped ? " reordered" : "");
       made.verdict = refusal.empty() ? yes(is_first ? cost : cost * kUntimedInteger) : no(refusal);
       made.make = dots(work, shape, facts);
     }

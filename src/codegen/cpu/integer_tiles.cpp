@@ -254,7 +254,8 @@ std::optional<std::vector<Packing>> tile_bytes(LoopNest& nest, Block& whole,
   // If a core's own cache holds all weights, column blocks are innermost, so that rows are read
   // once.
   const bool keeps_rows =
-      (b_bytes <= static_cast<std::int64_t>(target.own_cache().bytes / 2)) != shape.is_reordered;
+      (b_bytes <= static_cast<std::int64_t>(target.private_cache().bytes / 2)) !=
+      shape.is_loop_order_swapped;
   std::vector<Statement> around;
   for (const Statement* loop : c.parallel) {
     if (loop == roles.columns || loop == roles.rows) continue;
@@ -346,21 +347,21 @@ std::string integer_tile_refusal(LoopNest nest, const std::vector<bool>& may_pac
   return find_byte_stage(std::move(nest), may_pack).roles.refusal;
 }
 
-bool fits_own_tiles(LoopNest nest, const std::vector<bool>& may_pack) {
-  constexpr std::int64_t kFewestRows = 4, kTileSum = 64, kColumns = 32;
+bool fits_amx_tiles(LoopNest nest, const std::vector<bool>& may_pack) {
+  constexpr std::int64_t kFewestRows = 4, kAmxReduction = 64, kColumns = 32;
   const ByteStage stage = find_byte_stage(std::move(nest), may_pack);
   const IntegerRoles& roles = stage.roles;
   if (!roles.refusal.empty() || roles.rows == nullptr || roles.rows->limit.is_defined())
     return false;
   return roles.rows->extent.is_constant() && roles.rows->extent.constant() >= kFewestRows &&
-         roles.dot->extent.constant() % kTileSum == 0 &&
+         roles.dot->extent.constant() % kAmxReduction == 0 &&
          roles.columns->extent.constant() >= kColumns;
 }
 
 std::optional<std::vector<Packing>> tile_integers(LoopNest& nest, const std::vector<bool>& may_pack,
                                                   const TileShape& shape,
                                                   const TargetFacts& target) {
-  return turn_stages(nest, [&](Block& stage, const OuterLoops& around, LoopKind outermost) {
+  return reorder_stages(nest, [&](Block& stage, const OuterLoops& around, LoopKind outermost) {
     return tile_bytes(nest, stage, around, may_pack, shape, outermost, target);
   });
 }

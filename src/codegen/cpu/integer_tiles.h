@@ -1,6 +1,6 @@
 #pragma once
 
-#include "codegen/cpu/tiles.h"
+#include "codegen/cpu/register_tiles.h"
 
 #include <optional>
 #include <string>
@@ -14,7 +14,7 @@ namespace tenon::codegen::cpu {
 std::string integer_tile_refusal(LoopNest nest, const std::vector<bool>& may_pack);
 
 /// Returns whether rows and columns of such a nest fill AMX tiles.
-bool fits_own_tiles(LoopNest nest, const std::vector<bool>& may_pack);
+bool fits_amx_tiles(LoopNest nest, const std::vector<bool>& may_pack);
 
 /// Schedules an int8 contraction as a register tile of accumulators that each step updates by dot
 /// products of four bytes (VNNI, AMX). Preconditions: the nest is not refused, and `a` has padding

@@ -2,10 +2,10 @@
 #include "codegen/cpu/kernel_emitter.h"
 
 #include "base/error.h"
+#include "nests/bf16_dot.h"
 #include "nests/in_place.h"
 #include "nests/integer_contraction.h"
 #include "nests/loop_extents.h"
-#include "nests/pairs.h"
 #include "nests/reports.h"
 #include "target/bf16.h"
 #include "target/dot_instructions.h"
@@ -53,7 +53,7 @@ KernelEmitter::KernelEmitter(llvm::Module& module, const LoopNest& nest, const s
       context_(module.getContext()),
       ir_(context_),
       math_(ir_, module, facts.vector_bits > 256),
-      has_tiles_((bf16_instructions(facts) == "amx-bf16" && nests::has_pairs(nest.body)) ||
+      has_tiles_((bf16_instructions(facts) == "amx-bf16" && nests::has_bf16_dot(nest.body)) ||
                  (dot_instructions(facts) == "amx-int8" && nests::has_dot_loop(nest.body))) {
   llvm::Type* pointer = llvm::PointerType::getUnqual(context_);
   llvm::Type* number = ir_.getInt64Ty();
@@ -98,7 +98,7 @@ void KernelEmitter::remember(const Key& key, const Lanes& lanes) {
 bool KernelEmitter::varies(const Scalar& scalar) {
   const auto known = varies_.find(&scalar.node());
   if (known != varies_.end()) return known->second;
-  bool result = scalar->kind == ScalarKind::Local || scalar->kind == ScalarKind::Place ||
+  bool result = scalar->kind == ScalarKind::Local || scalar->kind == ScalarKind::Position ||
                 (scalar->kind == ScalarKind::Loop && scalar->id == jammed_);
   for (const Scalar& arg : scalar->args) result = varies(arg) || result;
   varies_.emplace(&scalar.node(), result);
@@ -125,7 +125,7 @@ void KernelEmitter::load_arguments() {
   }
   std::uint64_t given = 0;
   for (const NestBuffer& buffer : nest_.buffers) {
-    if (buffer.storage == Storage::Scratch) {
+    if (buffer.storage == StorageClass::Scratch) {
       buffers_.push_back(scratch);
       scratch = ir_.CreateInBoundsGEP(ir_.getInt8Ty(), scratch, extent(scratch_size(buffer)));
     } else {
@@ -147,7 +147,7 @@ void KernelEmitter::run() {
   llvm::BasicBlock* entry = llvm::BasicBlock::Create(context_, "entry", function_);
   ir_.SetInsertPoint(entry);
   load_arguments();
-  if (has_tiles_) configure_tiles(2 * kTileRows);
+  if (has_tiles_) configure_amx_tiles(2 * kTileRows);
   llvm::Value* begin = function_->getArg(1);
   llvm::Value* end = function_->getArg(2);
   const bool is_one_vector = nest_.body.size() == 1 &&
@@ -218,8 +218,8 @@ void KernelEmitter::emit_loop(const Statement& loop) {
   } else if (loop.loop == LoopKind::Jam) {
     emit_jam(loop, count);
   } else if (loop.loop == LoopKind::Dot) {
-    emit_dots(loop, std::nullopt, zero, 1);
-  } else if (is_short_sum(loop)) {
+    emit_vnni_dots(loop, std::nullopt, zero, 1);
+  } else if (is_short_reduction(loop)) {
     for (std::int64_t k = 0; k < loop.extent.constant(); ++k) {
       const Scope scope(*this);
       loops_[loop.id] = math_.integer(k);
@@ -235,12 +235,12 @@ void KernelEmitter::emit_loop(const Statement& loop) {
 void KernelEmitter::emit_jam(const Statement& loop, llvm::Value* count) {
   jam_width_ = loop.width;
   const auto one_tile = [&](llvm::Value* first, unsigned size) {
-    fetch_what_follows(loop.body, loop.id, first, size);
+    prefetch_next_rows(loop.body, loop.id, first, size);
     panel_ = share_of_panel(loop, first, size);
-    row_fetch_ = rows_behind(loop, first, size);
+    row_prefetch_ = rows_after(loop, first, size);
     emit_jammed(loop.body, loop.id, first, size);
     panel_.reset();
-    row_fetch_.reset();
+    row_prefetch_.reset();
   };
   const auto tiles = [&](llvm::Value* from, llvm::Value* to, unsigned size) {
     counted(from, to, size, nest_.loop_names[loop.id],
@@ -251,7 +251,7 @@ void KernelEmitter::emit_jam(const Statement& loop, llvm::Value* count) {
   };
   // Edge tiles are peeled; interior tiles run in a loop.
   const auto numbered_tiles = [&](std::int64_t from, std::int64_t to, unsigned size) {
-    const EdgeTiles edges = edge_tiles(loop, from, to, size);
+    const BoundaryTiles edges = boundary_tiles(loop, from, to, size);
     const auto by_themselves = [&](std::int64_t begin, std::int64_t end) {
       for (; begin < end; begin += size) {
         const Scope scope(*this);
@@ -301,19 +301,19 @@ void KernelEmitter::emit_jammed(const Block& block, std::size_t loop, llvm::Valu
       emit_jammed_lanes(statement, loop, first, count);
       continue;
     }
-    if (const std::optional<TileSum> sum = find_tile_sum(statement, count)) {
-      emit_tiles(*sum, loop, first, count);
+    if (const std::optional<AmxTileSum> sum = find_amx_tile_sum(statement, count)) {
+      emit_amx_tiles(*sum, loop, first, count);
       continue;
     }
-    if (statement.kind == Statement::Kind::Loop && nests::is_pair(statement)) {
-      emit_pair(statement, loop, first, count);
+    if (statement.kind == Statement::Kind::Loop && nests::is_bf16_dot(statement)) {
+      emit_bf16_dot(statement, loop, first, count);
       continue;
     }
     if (statement.kind == Statement::Kind::Loop && statement.loop == LoopKind::Dot) {
-      emit_dots(statement, loop, first, count);
+      emit_vnni_dots(statement, loop, first, count);
       continue;
     }
-    if (statement.kind == Statement::Kind::Loop && is_along_edge(statement, loop)) {
+    if (statement.kind == Statement::Kind::Loop && is_along_boundary(statement, loop)) {
       for (std::int64_t k = 0; k < statement.extent.constant(); ++k) {
         const Scope scope(*this);
         loops_[statement.id] = math_.integer(k);
@@ -322,18 +322,18 @@ void KernelEmitter::emit_jammed(const Block& block, std::size_t loop, llvm::Valu
       continue;
     }
     if (statement.kind == Statement::Kind::Loop) {
-      const std::optional<EdgeAxis> edge = edge_across(statement, loop);
+      const std::optional<BoundaryAxis> edge = boundary_across(statement, loop);
       llvm::Value* end =
           statement.limit.is_defined() ? emit(statement.limit).value : extent(statement.extent);
       if (!edge && is_unrolled(statement)) {
-        emit_unrolled_sum(statement, loop, first, count);
+        emit_unrolled_reduction(statement, loop, first, count);
         continue;
       }
       counted(ir_.getInt64(0), end, 1, nest_.loop_names[statement.id], [&](llvm::Value* counter) {
         loops_[statement.id] = math_.uniform(counter);
         if (panel_) panel_->steps.emplace_back(&statement, counter);
         if (statement.body.front().kind == Statement::Kind::Fold)
-          fetch_ahead(statement, counter, 1);
+          prefetch_ahead(statement, counter, 1);
         if (edge) {
           emit_decided(*edge, [&] { emit_jammed(statement.body, loop, first, count); });
         } else {
@@ -357,25 +357,25 @@ constexpr std::int64_t kUnrolled = 4;
 
 }  // namespace
 
-bool KernelEmitter::is_plain_sum(const Statement& loop) const {
+bool KernelEmitter::is_plain_reduction(const Statement& loop) const {
   return math_.width() > 1 && loop.extent.is_constant() && !loop.limit.is_defined() &&
          loop.body.size() == 1 && loop.body.front().kind == Statement::Kind::Fold;
 }
 
 // A short reduction, as over a window or an interpolation: its weights are hoisted out of the
 // surrounding loop.
-bool KernelEmitter::is_short_sum(const Statement& sum) const {
-  return is_plain_sum(sum) && sum.extent.constant() <= kUnrolled;
+bool KernelEmitter::is_short_reduction(const Statement& sum) const {
+  return is_plain_reduction(sum) && sum.extent.constant() <= kUnrolled;
 }
 
 bool KernelEmitter::is_unrolled(const Statement& sum) const {
-  return is_plain_sum(sum) && sum.extent.constant() >= 2 * kUnrolled;
+  return is_plain_reduction(sum) && sum.extent.constant() >= 2 * kUnrolled;
 }
 
 // Unrolls a reduction in order: prefetches then cover whole cache lines, and loop overhead,
 // noticeable with 256-bit vectors, shrinks.
-void KernelEmitter::emit_unrolled_sum(const Statement& sum, std::size_t loop, llvm::Value* first,
-                                      unsigned count) {
+void KernelEmitter::emit_unrolled_reduction(const Statement& sum, std::size_t loop,
+                                            llvm::Value* first, unsigned count) {
   const std::int64_t extent = sum.extent.constant(), whole = extent / kUnrolled * kUnrolled;
   const auto number = [&](std::int64_t value) {
     return ir_.getInt64(static_cast<std::uint64_t>(value));
@@ -387,7 +387,7 @@ void KernelEmitter::emit_unrolled_sum(const Statement& sum, std::size_t loop, ll
   };
   counted(number(0), number(whole), kUnrolled, nest_.loop_names[sum.id], [&](llvm::Value* counter) {
     if (panel_) panel_->steps.emplace_back(&sum, counter);
-    fetch_ahead(sum, counter, kUnrolled);
+    prefetch_ahead(sum, counter, kUnrolled);
     if (panel_) panel_->steps.pop_back();
     for (std::int64_t k = 0; k < kUnrolled; ++k)
       step(ir_.CreateAdd(counter, number(k), "", true, true));
@@ -456,7 +456,7 @@ void KernelEmitter::emit_serial(const Statement& loop, llvm::Value* from, llvm::
 
 void KernelEmitter::emit_vector_loop(const Statement& loop, llvm::Value* from, llvm::Value* to) {
   const bool folds = !loop.is_independent;
-  from = emit_squares(loop, from, to);
+  from = emit_transpose(loop, from, to);
   // Uniform values of outer scopes remain valid; values created inside do not.
   for (unsigned width = loop.width; width > 1; width = width > 8 ? width / 2 : 1) {
     llvm::Value* count = ir_.CreateSub(to, from);
@@ -543,7 +543,7 @@ Lanes KernelEmitter::emit(const Scalar& scalar) {
   const Lanes lanes = emit_new(scalar);
   // Loops and locals change under the same node.
   const bool changes = scalar->kind == ScalarKind::Loop || scalar->kind == ScalarKind::Local ||
-                       scalar->kind == ScalarKind::Place;
+                       scalar->kind == ScalarKind::Position;
   if (!changes) remember(key, lanes);
   return lanes;
 }
@@ -564,7 +564,7 @@ Lanes KernelEmitter::emit_new(const Scalar& scalar) {
       return {ir_.CreateLoad(state.is_vector ? math_.lanes_of(type) : type, state.slot),
               state.is_vector ? Lanes::Form::Vector : Lanes::Form::Uniform, 0};
     }
-    case ScalarKind::Place: {  // 0 for an empty range.
+    case ScalarKind::Position: {  // 0 for an empty range.
       llvm::Value* place = ir_.CreateLoad(ir_.getInt64Ty(), local(node.id).place_slot);
       return math_.uniform(
           ir_.CreateSelect(ir_.CreateICmpSLT(place, ir_.getInt64(0)), ir_.getInt64(0), place));
@@ -587,7 +587,7 @@ Lanes KernelEmitter::emit_new(const Scalar& scalar) {
       return math_.select(condition, a, b);
     }
     case ScalarKind::Cast:
-      if (const std::optional<Lanes> held = emit_held_cast(scalar)) return *held;
+      if (const std::optional<Lanes> held = emit_saturating_cast(scalar)) return *held;
       return math_.cast(emit(node.args[0]), node.args[0]->dtype, node.dtype);
   }
   return {};

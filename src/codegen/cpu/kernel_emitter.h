@@ -1,7 +1,7 @@
 #pragma once
 
 #include "codegen/cpu/lanes.h"
-#include "codegen/cpu/tiles.h"
+#include "codegen/cpu/register_tiles.h"
 #include "codegen/nest_names.h"
 #include "target/facts.h"
 
@@ -55,37 +55,37 @@ class KernelEmitter {
   void emit_jammed(const Block& block, std::size_t loop, llvm::Value* first, unsigned count);
   // A vectorized reduction loop: every unrolled copy accumulates in lanes, which are combined after
   // the loop. Requires a single fold; emitted for all copies together.
-  bool is_plain_sum(const Statement& loop) const;
-  bool is_short_sum(const Statement& sum) const;
+  bool is_plain_reduction(const Statement& loop) const;
+  bool is_short_reduction(const Statement& sum) const;
   bool is_unrolled(const Statement& sum) const;
-  void emit_unrolled_sum(const Statement& sum, std::size_t loop, llvm::Value* first,
-                         unsigned count);
+  void emit_unrolled_reduction(const Statement& sum, std::size_t loop, llvm::Value* first,
+                               unsigned count);
   void emit_jammed_lanes(const Statement& lanes, std::size_t loop, llvm::Value* first,
                          unsigned count);
   // In-register transpose of blocks whose vector lanes are the columns of the destination
-  // (kernel_squares.cpp). Returns the end of the emitted part; null for any other loop.
-  llvm::Value* emit_squares(const Statement& loop, llvm::Value* from, llvm::Value* to);
-  void emit_square(const Statement& lanes, const Statement& across, llvm::Value* lane,
-                   llvm::Value* pass, unsigned size);
-  // bf16 dot products: two products per accumulator (kernel_pairs.cpp).
+  // (kernel_transpose.cpp). Returns the end of the emitted part; null for any other loop.
+  llvm::Value* emit_transpose(const Statement& loop, llvm::Value* from, llvm::Value* to);
+  void emit_transposed_block(const Statement& lanes, const Statement& across, llvm::Value* lane,
+                             llvm::Value* pass, unsigned size);
+  // bf16 dot products: two products per accumulator (kernel_bf16_dot.cpp).
   struct Factors {
     Scalar row, column;
   };
   Factors factors_of(const Statement& pair);
-  void emit_pair(const Statement& pair, std::size_t loop, llvm::Value* first, unsigned count);
-  // Loops of a bf16 or int8 reduction that AMX tiles can compute completely (kernel_tiles.cpp).
-  struct TileSum {
+  void emit_bf16_dot(const Statement& pair, std::size_t loop, llvm::Value* first, unsigned count);
+  // Loops of a bf16 or int8 reduction that AMX tiles can compute completely (kernel_amx.cpp).
+  struct AmxTileSum {
     std::vector<const Statement*> around;  // Outermost first.
     // The loop along which one AMX tile has sixteen pairs or dots.
     const Statement* inner = nullptr;
     const Statement* unit = nullptr;  // A pair or a dot.
   };
-  std::optional<TileSum> find_tile_sum(const Statement& sum, unsigned count) const;
-  void emit_tiles(const TileSum& sum, std::size_t loop, llvm::Value* first, unsigned count);
-  void configure_tiles(unsigned rows);
+  std::optional<AmxTileSum> find_amx_tile_sum(const Statement& sum, unsigned count) const;
+  void emit_amx_tiles(const AmxTileSum& sum, std::size_t loop, llvm::Value* first, unsigned count);
+  void configure_amx_tiles(unsigned rows);
   // VNNI dot products: four byte products per accumulator.
-  void emit_dots(const Statement& dots, std::optional<std::size_t> loop, llvm::Value* first,
-                 unsigned count);
+  void emit_vnni_dots(const Statement& dots, std::optional<std::size_t> loop, llvm::Value* first,
+                      unsigned count);
   struct DotBytes {
     bool is_unsigned = false;  // Operand a.
     bool is_signed = false;    // Operand b.
@@ -95,12 +95,12 @@ class KernelEmitter {
   llvm::Value* dots(llvm::Value* total, llvm::Value* a, llvm::Value* b, const DotBytes& bytes);
   std::optional<Lanes> emit_dp4a(const ScalarNode& node);
   // Saturating casts of floats that are clamped to a 32-bit range need no overflow handling, and no
-  // conversion at all if they are cast back to float (kernel_held.cpp).
-  std::optional<Lanes> emit_held_cast(const Scalar& cast);
+  // conversion at all if they are cast back to float (kernel_saturating_cast.cpp).
+  std::optional<Lanes> emit_saturating_cast(const Scalar& cast);
   // Rounds to nearest, ties to even. Out-of-range values give -2^31 if one instruction rounds and
   // converts.
   llvm::Value* rounded_to_i32(llvm::Value* value);
-  bool rounds_at_once(llvm::Value* value) const;
+  bool rounds_in_conversion(llvm::Value* value) const;
   bool varies(const Scalar& scalar);  // Among unrolled copies.
   void emit_define(const Statement& statement);
   void emit_fold(const Statement& statement);
@@ -120,21 +120,21 @@ class KernelEmitter {
   Lanes guarded_load(const Scalar& scalar, const Address& at);
   // Returns whether the coordinate is in bounds for all positions of the loops.
   bool is_surely_inside(const Scalar& index, const Dim& extent) const;
-  // Loop peeling for windows that overlap an edge (kernel_edges.cpp). Row tiles at edges are
+  // Loop peeling for windows that overlap an edge (kernel_loop_peeling.cpp). Row tiles at edges are
   // peeled, so that bounds are known at compile time; along other axes both cases are emitted.
   std::optional<Range> range_here(const Scalar& index) const;
-  struct EdgeTiles {
+  struct BoundaryTiles {
     std::int64_t first = 0, last = 0;  // Number of peeled tiles at the beginning and at the end.
   };
-  EdgeTiles edge_tiles(const Statement& rows, std::int64_t from, std::int64_t to,
-                       unsigned size) const;
-  bool is_along_edge(const Statement& loop, std::size_t rows) const;
-  struct EdgeAxis {
+  BoundaryTiles boundary_tiles(const Statement& rows, std::int64_t from, std::int64_t to,
+                               unsigned size) const;
+  bool is_along_boundary(const Statement& loop, std::size_t rows) const;
+  struct BoundaryAxis {
     Scalar index;
     Dim extent;
   };
-  std::optional<EdgeAxis> edge_across(const Statement& loop, std::size_t rows) const;
-  void emit_decided(const EdgeAxis& edge, const std::function<void()>& emit_body);
+  std::optional<BoundaryAxis> boundary_across(const Statement& loop, std::size_t rows) const;
+  void emit_decided(const BoundaryAxis& edge, const std::function<void()>& emit_body);
   Address address(const std::vector<Scalar>& indices, const Dims& view, bool checks);
   Address row_address(const Scalar& load);
   llvm::Value* extent(const Dim& dim);
@@ -144,33 +144,33 @@ class KernelEmitter {
                 bool is_written = false);
   // Prefetches the operands and results of a tile's epilogue during its reduction, row by row of
   // large tensors.
-  void fetch_what_follows(const Block& block, std::size_t loop, llvm::Value* first, unsigned count);
+  void prefetch_next_rows(const Block& block, std::size_t loop, llvm::Value* first, unsigned count);
   void prefetch_line(llvm::Value* place, bool is_written);
-  // Prefetch of the next packed panel while all rows use the current one (kernel_fetch.cpp): each
-  // row tile prefetches its share, a little per step of the reduction.
-  struct PanelFetch {
+  // Prefetch of the next packed panel while all rows use the current one (kernel_prefetch.cpp):
+  // each row tile prefetches its share, a little per step of the reduction.
+  struct PanelPrefetch {
     std::size_t buffer = 0;
     llvm::Value* start = nullptr;  // start of the share
     llvm::Value* step_bytes = nullptr;
     std::vector<std::pair<const Statement*, llvm::Value*>>
         steps;  // Open loops of the reduction, and their counters.
   };
-  std::optional<PanelFetch> share_of_panel(const Statement& rows, llvm::Value* first,
-                                           unsigned count);
-  void fetch_panel(unsigned steps);
+  std::optional<PanelPrefetch> share_of_panel(const Statement& rows, llvm::Value* first,
+                                              unsigned count);
+  void prefetch_panel(unsigned steps);
   // Prefetch of the next row tile's operand rows, spread over the steps of the reduction.
-  struct RowFetch {
+  struct RowPrefetch {
     Scalar load;
     std::size_t rows, sum;  // Loops.
     std::int64_t steps;
     llvm::Value* first;
     unsigned count;
   };
-  std::optional<RowFetch> rows_behind(const Statement& rows, llvm::Value* first,
-                                      unsigned count) const;
-  void fetch_rows(llvm::Value* step);
+  std::optional<RowPrefetch> rows_after(const Statement& rows, llvm::Value* first,
+                                        unsigned count) const;
+  void prefetch_rows(llvm::Value* step);
   // Emits the prefetches for `steps` steps of a reduction from this one on.
-  void fetch_ahead(const Statement& sum, llvm::Value* step, unsigned steps);
+  void prefetch_ahead(const Statement& sum, llvm::Value* step, unsigned steps);
   void report_unless(llvm::Value* condition, Check check);
   void report_if_zero(const Lanes& divisor);
 
@@ -221,8 +221,8 @@ class KernelEmitter {
   // Coordinates whose bounds check is decided by an enclosing branch.
   std::vector<Decided> decided_;
   std::vector<const Statement*> around_;  // Open serial loops, outermost first.
-  std::optional<PanelFetch> panel_;
-  std::optional<RowFetch> row_fetch_;
+  std::optional<PanelPrefetch> panel_;
+  std::optional<RowPrefetch> row_prefetch_;
   bool has_tiles_ = false;
   unsigned jam_width_ = 1;
 };

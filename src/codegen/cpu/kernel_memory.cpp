@@ -120,7 +120,7 @@ Lanes KernelEmitter::emit_load(const Scalar& scalar) {
   llvm::Type* stored = math_.stored_type(from.dtype);
   const llvm::Align alignment(info(from.dtype).storage_bytes);
   const auto constant_content = [&](llvm::Instruction* load) {
-    if (from.storage == Storage::Operand && !may_change_[node.id]) {
+    if (from.storage == StorageClass::Operand && !may_change_[node.id]) {
       load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context_, {}));
     }
     return load;

@@ -1,6 +1,6 @@
 // Elementary functions on f32 lanes: range reduction and polynomials with errors of a fraction of
 // an ulp. Coefficients are Taylor series, or fitted to erfc.
-#include "codegen/cpu/lane_parts.h"
+#include "codegen/cpu/lane_slices.h"
 #include "codegen/cpu/lanes.h"
 
 #include <llvm/IR/Intrinsics.h>
@@ -58,10 +58,10 @@ llvm::Value* LaneMath::by_registers(
   std::vector<llvm::Value*> parts;
   for (unsigned first = 0; first < count; first += part) {
     values.clear();
-    for (llvm::Value* arg : args) values.push_back(part_of(ir_, arg, first, part));
+    for (llvm::Value* arg : args) values.push_back(slice_lanes(ir_, arg, first, part));
     parts.push_back(one(values));
   }
-  return joined(ir_, std::move(parts));
+  return concat_lanes(ir_, std::move(parts));
 }
 
 namespace {

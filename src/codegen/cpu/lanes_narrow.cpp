@@ -15,11 +15,11 @@ namespace Intrinsic = llvm::Intrinsic;
 namespace {
 
 // Layout of sign, exponent and mantissa. Special values come from the scalar conversion functions.
-struct Format {
+struct NarrowFloatFormat {
   int mantissa_bits, lowest_exponent, sign_position;
 };
 
-Format format_of(DType dtype) {
+NarrowFloatFormat format_of(DType dtype) {
   switch (dtype) {
     case DType::F8E4M3FN:
       return {3, -6, 7};
@@ -92,7 +92,7 @@ llvm::Value* LaneMath::to_narrow_float(DType dtype, llvm::Value* value, bool sat
     return ir_.CreateTrunc(ir_.CreateSelect(is_nan, whole(code, nan), code),
                            shaped(ir_.getInt8Ty()));
   }
-  const Format format = format_of(dtype);
+  const NarrowFloatFormat format = format_of(dtype);
   const std::int64_t sign_bit = std::int64_t{1} << format.sign_position;
   const bool has_negative_zero = f32_to_narrow_float(dtype, -0.0F) != 0;
   const bool nan_has_sign = f32_to_narrow_float(dtype, -kNaN) != nan;

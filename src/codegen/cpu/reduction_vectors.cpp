@@ -27,7 +27,7 @@ bool is_read_along(const Scalar& load, std::size_t loop) {
 
 // Returns whether a constant can be packed in the order of its loops.
 bool can_be_laid(const Scalar& load, const std::vector<bool>& may_pack) {
-  if (!may_pack[load->id] || !can_be_laid_anew(load)) return false;
+  if (!may_pack[load->id] || !can_be_repacked(load)) return false;
   return std::all_of(load->args.begin(),
                      load->args.begin() + static_cast<std::ptrdiff_t>(load->view.size()),
                      [](const Scalar& coordinate) { return affine_of(coordinate).has_value(); });
@@ -38,11 +38,11 @@ std::vector<PackedLoop> packed_loops(LoopNest& nest, const ReductionRoles& roles
                                      const std::vector<Statement>& around_it) {
   std::vector<PackedLoop> loops;
   const auto add = [&](const Statement& loop) {
-    if (&loop != roles.lanes && is_read_along(roles.sum.b, loop.id))
+    if (&loop != roles.lanes && is_read_along(roles.contraction.b, loop.id))
       loops.push_back({loop.id, loop.extent});
   };
   for (const Statement& loop : around_it) add(loop);
-  for (const auto* list : {&roles.sum.parallel, &roles.sum.reduction}) {
+  for (const auto* list : {&roles.contraction.parallel, &roles.contraction.reduction}) {
     for (const Statement* loop : *list) add(*loop);
   }
   if (loops.empty()) loops.push_back({nest.new_loop("one"), 1});
@@ -70,7 +70,7 @@ ReductionRoles find_reduction_roles(const Block& body, const std::vector<bool>& 
   roles.refusal = concat("no operand is contiguous along a reduction loop of ", kFewestLanes,
                          " or more iterations, with the other operand contiguous too or constant");
   for (const bool swaps : {false, true}) {
-    Contraction& c = roles.sum = *found;
+    Contraction& c = roles.contraction = *found;
     if (swaps) std::swap(c.a, c.b);
     for (const Statement* loop : c.reduction) {
       const bool is_long = loop->extent.is_constant() && loop->extent.constant() >= kFewestLanes;
@@ -100,7 +100,7 @@ std::vector<Packing> vectorise_reduction(LoopNest& nest, Block& whole,
                                          LoopKind outermost) {
   const ReductionRoles roles = find_reduction_roles(whole, may_pack);
   TENON_ASSERT(roles.refusal.empty(), "the contraction can be computed as dot products");
-  const Contraction& c = roles.sum;
+  const Contraction& c = roles.contraction;
   std::size_t rows = roles.rows->id, lanes = roles.lanes->id;
   const std::int64_t count = roles.lanes->extent.constant();
   std::vector<std::size_t> around, others;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "codegen/cpu/tiles.h"
+#include "codegen/cpu/register_tiles.h"
 
 #include <optional>
 #include <string>
@@ -12,7 +12,7 @@ namespace tenon::codegen::cpu {
 /// along the reduction dimension, with several rows in flight.
 struct ReductionRoles {
   /// `a` depends on the row; `b` does not.
-  Contraction sum;
+  Contraction contraction;
   /// A reduction loop along which elements of `a` are contiguous.
   const Statement* lanes = nullptr;
   const Statement* rows = nullptr;

@@ -67,7 +67,7 @@ double evenness(std::int64_t items, const TargetFacts& target) {
 RowBlocks blocks_of_rows(std::int64_t rows, std::int64_t fewest, std::int64_t tile_rows,
                          double row_bytes, std::int64_t items, const TargetFacts& target) {
   constexpr std::int64_t kMostParts = 64;
-  const auto own = static_cast<double>(target.own_cache().bytes);
+  const auto own = static_cast<double>(target.private_cache().bytes);
   RowBlocks blocks{rows, row_bytes * static_cast<double>(rows) <= kHeld * own};
   double best = 0;
   for (std::int64_t parts = 1; parts <= kMostParts && rows / parts >= fewest; ++parts) {
@@ -102,7 +102,7 @@ RowBlocks blocks_of_rows(std::int64_t rows, std::int64_t fewest, std::int64_t ti
 std::int64_t columns_together(std::int64_t column_blocks, std::int64_t around, double rows_bytes,
                               const TargetFacts& target) {
   constexpr std::int64_t kMost = 4;  // Their accumulators share the same cache.
-  if (rows_bytes <= kKept * static_cast<double>(target.own_cache().bytes)) return 1;
+  if (rows_bytes <= kKept * static_cast<double>(target.private_cache().bytes)) return 1;
   const double enough = std::min(kEvenEnough, evenness(column_blocks * around, target));
   std::int64_t together = 1;
   for (std::int64_t count = 2; count <= kMost; ++count) {
@@ -114,7 +114,7 @@ std::int64_t columns_together(std::int64_t column_blocks, std::int64_t around, d
 
 std::int64_t images_together(std::int64_t images, double image_bytes, double weight_bytes,
                              std::int64_t column_blocks, const TargetFacts& target) {
-  const auto own = static_cast<double>(target.own_cache().bytes);
+  const auto own = static_cast<double>(target.private_cache().bytes);
   const double all = image_bytes * static_cast<double>(images);
   if (all <= kHeld * own) return 0;
   std::int64_t together = 1;

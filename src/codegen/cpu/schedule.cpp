@@ -24,7 +24,7 @@ double trips(const Dim& extent) {
 }
 
 // Estimated cost of a block, roughly in vector instructions, with one optional vectorized loop.
-class Cost {
+class LoopCostModel {
  public:
   static double of(const Block& block, std::optional<std::size_t> vector, double lanes) {
     double total = 0;
@@ -98,7 +98,7 @@ std::size_t widest_bytes(const LoopNest& nest) {
   return std::max<std::size_t>(bytes, 4);
 }
 
-struct Choice {
+struct LoopCandidate {
   double cost = 0;
   std::vector<const Statement*> loops;
 };
@@ -115,19 +115,20 @@ bool is_long_enough(const Statement& loop) {
 }
 
 // Chooses the cheapest vector loop on every path of the loop tree; `along` has priority.
-Choice best(const Block& block, double lanes, std::optional<std::size_t> along) {
-  Choice choice;
+LoopCandidate best(const Block& block, double lanes, std::optional<std::size_t> along) {
+  LoopCandidate choice;
   for (const Statement& statement : block) {
     const Block alone{statement};
     if (statement.kind != Statement::Kind::Loop) {
-      choice.cost += Cost::of(alone, std::nullopt, lanes);
+      choice.cost += LoopCostModel::of(alone, std::nullopt, lanes);
       continue;
     }
-    Choice inner = best(statement.body, lanes, along);
+    LoopCandidate inner = best(statement.body, lanes, along);
     inner.cost = inner.cost * trips(statement.extent) + 1;
     const bool is_below = along && has_loop(statement.body, *along);
     if (!is_below && is_long_enough(statement)) {
-      const double here = Cost::of(alone, statement.id, std::min(lanes, trips(statement.extent)));
+      const double here =
+          LoopCostModel::of(alone, statement.id, std::min(lanes, trips(statement.extent)));
       if (here < inner.cost || along == statement.id) inner = {here, {&statement}};
     }
     choice.cost += inner.cost;
@@ -147,7 +148,7 @@ bool is_small(const Block& block, int& statements) {
       if (!is_small(statement.body, statements)) return false;
     } else {
       const double most = statement.kind == Statement::Kind::Fold ? kMostCostOfFold : kMostCost;
-      if (statement.place.is_defined() || Cost::of({statement}, std::nullopt, 1) > most)
+      if (statement.place.is_defined() || LoopCostModel::of({statement}, std::nullopt, 1) > most)
         return false;
     }
   }
@@ -206,7 +207,7 @@ void mark_parallel(Block& block, std::optional<double> positions = std::nullopt)
   loop.loop = LoopKind::Parallel;
   // Parallelizes further loops until there are enough balanced work items, each with enough work. A
   // symbolic extent often is a batch of one.
-  const double inside = Cost::of(loop.body, std::nullopt, 1);
+  const double inside = LoopCostModel::of(loop.body, std::nullopt, 1);
   const double sure = positions.value_or(1) * (loop.extent.is_constant() ? count : 1);
   if (sure < kEnoughItems && inside > kMinItemCost) mark_parallel(loop.body, sure);
 }
@@ -215,19 +216,19 @@ void mark_parallel(Block& block, std::optional<double> positions = std::nullopt)
 
 void vectorise(const LoopNest& nest, Block& block) {
   const unsigned lanes = lanes_of(nest);
-  const Choice choice = best(block, lanes, std::nullopt);
+  const LoopCandidate choice = best(block, lanes, std::nullopt);
   mark_vectors(block, {choice.loops.begin(), choice.loops.end()}, lanes, LoopShape().interleave);
 }
 
 double schedule(LoopNest& nest, const LoopShape& shape) {
   const unsigned lanes = lanes_of(nest);
-  const Choice choice = best(nest.body, lanes, shape.along);
+  const LoopCandidate choice = best(nest.body, lanes, shape.along);
   mark_vectors(nest.body, {choice.loops.begin(), choice.loops.end()}, lanes, shape.interleave);
   mark_parallel(nest.body);
   return choice.cost;
 }
 
-std::vector<LoopCost> other_vectors(const LoopNest& nest) {
+std::vector<LoopCost> vectorize_others(const LoopNest& nest) {
   const unsigned lanes = lanes_of(nest);
   std::set<std::size_t> loops;
   collect_vectors(nest.body, loops);

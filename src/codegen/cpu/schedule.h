@@ -26,6 +26,6 @@ struct LoopCost {
   std::size_t loop = 0;
   double cost = 0;
 };
-std::vector<LoopCost> other_vectors(const LoopNest& nest);
+std::vector<LoopCost> vectorize_others(const LoopNest& nest);
 
 }  // namespace tenon::codegen::cpu

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "codegen/cpu/row_blocks.h"
-#include "nests/pairs.h"
+#include "nests/bf16_dot.h"
 #include "nests/stride.h"
 #include "ops/access.h"
 #include "target/bf16.h"
@@ -34,16 +34,16 @@ const Statement* loop_to_halve(const Contraction& c, const Statement* columns,
 }
 
 // A short reduction: writing the result takes most of the time.
-bool is_short(const Contraction& sum) {
+bool is_short(const Contraction& contraction) {
   constexpr double kShort = 128;
   double length = 1;
-  for (const Statement* loop : sum.reduction) length *= size_hint(loop->extent);
+  for (const Statement* loop : contraction.reduction) length *= size_hint(loop->extent);
   return length <= kShort;
 }
 
-std::int64_t result_bytes(const Contraction& sum) {
+std::int64_t result_bytes(const Contraction& contraction) {
   std::int64_t bytes = 4;
-  for (const Statement* loop : sum.parallel)
+  for (const Statement* loop : contraction.parallel)
     bytes *= static_cast<std::int64_t>(size_hint(loop->extent));
   return bytes;
 }
@@ -64,15 +64,15 @@ std::int64_t fetched_ahead(const Contraction& c, const std::vector<const Stateme
 
 // Prefetch distance for rows that exceed a core's own cache: hardware prefetchers follow each row,
 // but not the jump to the next row tile.
-std::int64_t rows_ahead(const Roles& roles, unsigned rows_at_once, const TargetFacts& target) {
-  constexpr std::int64_t kLongSum = 64;
-  const Contraction& c = roles.sum;
+std::int64_t rows_ahead(const TileRoles& roles, unsigned rows_at_once, const TargetFacts& target) {
+  constexpr std::int64_t kLongReduction = 64;
+  const Contraction& c = roles.contraction;
   if (roles.rows == nullptr || c.reduction.size() != 1 || c.a->bounds != Bounds::Inside) return 0;
   const Dim& length = c.reduction.front()->extent;
   const double bytes =
       static_cast<double>(info(c.a->dtype).storage_bytes) * size_hint(product(c.a->view));
-  const bool is_long = length.is_constant() && length.constant() >= kLongSum;
-  if (!is_long || bytes < static_cast<double>(target.own_cache().bytes)) return 0;
+  const bool is_long = length.is_constant() && length.constant() >= kLongReduction;
+  if (!is_long || bytes < static_cast<double>(target.private_cache().bytes)) return 0;
   return rows_at_once * distance_along(c.a, roles.rows->id).value_or(0);
 }
 
@@ -104,19 +104,19 @@ Depth depth_of(const std::vector<const Statement*>& reduction, std::int64_t most
   return depth;
 }
 
-bool has_few_rows(const Roles& roles, const TileShape& shape) {
+bool has_few_rows(const TileRoles& roles, const TileShape& shape) {
   return roles.rows->extent.constant() < kFewestTiles * shape.rows;
 }
 
 }  // namespace
 
-std::string pair_refusal(const Roles& roles, const std::vector<bool>& may_pack,
+std::string pair_refusal(const TileRoles& roles, const std::vector<bool>& may_pack,
                          const TileShape& shape, const TargetFacts& target) {
   if (bf16_instructions(target).empty()) return "the processor has no instructions for it";
-  const Contraction& c = roles.sum;
-  const Statement* loop = may_pack[c.b->id] ? pair_loop(c, c.a, c.b) : nullptr;
+  const Contraction& c = roles.contraction;
+  const Statement* loop = may_pack[c.b->id] ? bf16_dot_loop(c, c.a, c.b) : nullptr;
   if (loop == nullptr) return "not a bf16 contraction with a constant operand and an even K";
-  if (closest_last(c.reduction, c.a).back() != loop) return "the innermost loop is another one";
+  if (sort_by_stride(c.reduction, c.a).back() != loop) return "the innermost loop is another one";
   if (roles.rows == nullptr) return "the constant operand is not reused along rows";
   const Dim& columns = roles.columns->extent;
   if (!columns.is_constant() || columns.constant() % shape.columns != 0)
@@ -126,16 +126,17 @@ std::string pair_refusal(const Roles& roles, const std::vector<bool>& may_pack,
 
 // An AMX tile holds 32 bf16 elements of the reduction per row; two tiles cover rows and two cover
 // columns.
-bool fits_own_tiles(const Roles& roles, const TargetFacts& target) {
-  constexpr std::int64_t kFewestRows = 4, kTileSum = 32;
+bool fits_amx_tiles(const TileRoles& roles, const TargetFacts& target) {
+  constexpr std::int64_t kFewestRows = 4, kAmxReduction = 32;
   const Dim &rows = roles.rows->extent,
-            &sum = closest_last(roles.sum.reduction, roles.sum.a).back()->extent;
+            &contraction =
+                sort_by_stride(roles.contraction.reduction, roles.contraction.a).back()->extent;
   return bf16_instructions(target) == "amx-bf16" && rows.is_constant() &&
          rows.constant() >= kFewestRows && !roles.rows->limit.is_defined() &&
-         sum.constant() % kTileSum == 0;
+         contraction.constant() % kAmxReduction == 0;
 }
 
-std::string depth_refusal(const Roles& roles, const std::vector<bool>& may_pack,
+std::string depth_refusal(const TileRoles& roles, const std::vector<bool>& may_pack,
                           const TileShape& shape, bool may_take_lines) {
   const std::string few = "M is small or symbolic";
   if (roles.rows == nullptr || !roles.rows->extent.is_constant() || roles.rows->limit.is_defined())
@@ -146,20 +147,21 @@ std::string depth_refusal(const Roles& roles, const std::vector<bool>& may_pack,
         lines->extent.constant() * roles.rows->extent.constant() < kFewestTiles * shape.rows)
       return few;
   }
-  const bool packs = may_pack[roles.sum.b->id] && can_be_laid_anew(roles.sum.b) &&
+  const bool packs = may_pack[roles.contraction.b->id] && can_be_repacked(roles.contraction.b) &&
                      roles.columns->extent.is_constant();
   if (!packs) return "the operand along columns is not constant";
-  return depth_of(closest_last(roles.sum.reduction, roles.sum.a), shape.depth).refusal;
+  return depth_of(sort_by_stride(roles.contraction.reduction, roles.contraction.a), shape.depth)
+      .refusal;
 }
 
 // Returns whether the row operand should be packed by reduction step: if each step lies in a page
 // of its own, its lines map to too few cache sets to survive until the next tile, and are reread
 // from the last-level cache for every column block. That must cost more than the copy.
-bool should_pack_rows(const Roles& roles, unsigned rows_at_once, unsigned width,
+bool should_pack_rows(const TileRoles& roles, unsigned rows_at_once, unsigned width,
                       const TargetFacts& target) {
   constexpr std::int64_t kPageElements = 1024;
   constexpr double kPays = 2;
-  const Contraction& c = roles.sum;
+  const Contraction& c = roles.contraction;
   if (roles.rows == nullptr || c.a->bounds != Bounds::Inside || c.a->dtype != DType::F32)
     return false;
   const Dim& rows = roles.rows->extent;
@@ -175,22 +177,23 @@ bool should_pack_rows(const Roles& roles, unsigned rows_at_once, unsigned width,
     }
   }
   const std::int64_t distance =
-      std::abs(*distance_along(c.a, closest_last(c.reduction, c.a).back()->id));
+      std::abs(*distance_along(c.a, sort_by_stride(c.reduction, c.a).back()->id));
   if (distance < kPageElements ||
-      steps <= static_cast<double>(lines_in_cache(distance, target.own_cache(), target.line_bytes)))
+      steps <=
+          static_cast<double>(lines_in_cache(distance, target.private_cache(), target.line_bytes)))
     return false;
   const double waits =
-      tiles * steps * target.line_bytes / target.bytes_per_cycle(target.shared_cache());
+      tiles * steps * target.line_bytes / target.bytes_per_cycle(target.last_level_cache());
   const double copy =
       2 * 4 * size_hint(product(c.a->view)) / target.bytes_per_cycle(target.memory());
   return waits > kPays * copy;
 }
 
-TilePlan plan_of(const Roles& roles, const std::vector<Statement>& around_it,
+TilePlan plan_of(const TileRoles& roles, const std::vector<Statement>& around_it,
                  const std::vector<bool>& may_pack, const TileShape& shape, bool is_alone,
                  const TargetFacts& target) {
-  const Contraction& c = roles.sum;
-  const std::vector<const Statement*> reduction = closest_last(c.reduction, c.a);
+  const Contraction& c = roles.contraction;
+  const std::vector<const Statement*> reduction = sort_by_stride(c.reduction, c.a);
   TilePlan plan;
   plan.columns = roles.columns->id;
   plan.column_count = roles.columns->extent;
@@ -210,9 +213,9 @@ TilePlan plan_of(const Roles& roles, const std::vector<Statement>& around_it,
     plan.other_extents.push_back(loop->extent);
   }
   for (const Statement* loop : reduction) plan.reduction.push_back(loop->id);
-  plan.sum_length = 1;
+  plan.reduction_length = 1;
   for (const Statement* loop : reduction)
-    plan.sum_length *=
+    plan.reduction_length *=
         loop->extent.is_constant() && !loop->limit.is_defined() ? loop->extent.constant() : 0;
   std::vector<const Statement*> outside;
   for (const Statement& loop : around_it) outside.push_back(&loop);
@@ -254,9 +257,9 @@ TilePlan plan_of(const Roles& roles, const std::vector<Statement>& around_it,
     plan.is_paired = true;
     plan.depth = 0;
     plan.pair_extent = reduction.back()->extent;
-    plan.rows_at_once = fits_own_tiles(roles, target) ? 2 * kOwnTileRows : shape.rows;
+    plan.rows_at_once = fits_amx_tiles(roles, target) ? 2 * kOwnTileRows : shape.rows;
     plan.is_shared_by_rows =
-        fits_own_tiles(roles, target) && plan.others.empty() && reduction.size() == 1;
+        fits_amx_tiles(roles, target) && plan.others.empty() && reduction.size() == 1;
     plan.row_bytes = bytes_of_row(c);
   }
   if (is_alone && plan.depth == 0 && !plan.is_paired && may_pack[plan.a] &&

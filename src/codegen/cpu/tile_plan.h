@@ -1,7 +1,7 @@
 #pragma once
 
+#include "codegen/cpu/register_tiles.h"
 #include "codegen/cpu/tile_roles.h"
-#include "codegen/cpu/tiles.h"
 #include "nests/schedule/pack.h"
 #include "target/facts.h"
 
@@ -37,7 +37,7 @@ struct TilePlan {
   std::size_t b = 0;
   Dims b_view;
   /// 0 if symbolic.
-  std::int64_t sum_length = 0;
+  std::int64_t reduction_length = 0;
   /// K-blocking: positions of one reduction loop per block; 0: no blocking.
   std::int64_t depth = 0;
   /// The blocked reduction loop.
@@ -70,21 +70,21 @@ struct TilePlan {
 };
 /// `around_it` are the loops around the contraction's nest; `is_alone`: no outer loops are shared
 /// with other stages.
-TilePlan plan_of(const Roles& roles, const std::vector<Statement>& around_it,
+TilePlan plan_of(const TileRoles& roles, const std::vector<Statement>& around_it,
                  const std::vector<bool>& may_pack, const TileShape& shape, bool is_alone,
                  const TargetFacts& target);
 
 /// Returns why bf16 pairs (VDPBF16PS, TDPBF16PS) cannot be used; empty if they can.
-std::string pair_refusal(const Roles& roles, const std::vector<bool>& may_pack,
+std::string pair_refusal(const TileRoles& roles, const std::vector<bool>& may_pack,
                          const TileShape& shape, const TargetFacts& target);
 /// Returns whether pairs fill AMX tiles.
-bool fits_own_tiles(const Roles& roles, const TargetFacts& target);
+bool fits_amx_tiles(const TileRoles& roles, const TargetFacts& target);
 /// Returns why K-blocking is impossible; empty if it is possible. `may_take_lines`: rows of several
 /// image lines count together.
-std::string depth_refusal(const Roles& roles, const std::vector<bool>& may_pack,
+std::string depth_refusal(const TileRoles& roles, const std::vector<bool>& may_pack,
                           const TileShape& shape, bool may_take_lines);
 /// Returns whether packing the row operand tile by tile pays.
-bool should_pack_rows(const Roles& roles, unsigned rows_at_once, unsigned width,
+bool should_pack_rows(const TileRoles& roles, unsigned rows_at_once, unsigned width,
                       const TargetFacts& target);
 
 }  // namespace tenon::codegen::cpu

@@ -24,8 +24,8 @@ std::optional<std::int64_t> distance_along(const Scalar& load, std::size_t loop)
   return distance;
 }
 
-std::vector<const Statement*> closest_last(std::vector<const Statement*> loops,
-                                           const Scalar& load) {
+std::vector<const Statement*> sort_by_stride(std::vector<const Statement*> loops,
+                                             const Scalar& load) {
   const auto distance = [&](const Statement* loop) {
     return std::abs(
         distance_along(load, loop->id).value_or(std::numeric_limits<std::int64_t>::max()));
@@ -36,14 +36,14 @@ std::vector<const Statement*> closest_last(std::vector<const Statement*> loops,
   return loops;
 }
 
-Roles find_roles(const Block& body, const std::vector<bool>& may_pack) {
-  Roles roles;
+TileRoles find_roles(const Block& body, const std::vector<bool>& may_pack) {
+  TileRoles roles;
   std::optional<Contraction> found = find_contraction(body);
   if (!found) {
     roles.refusal = "not a contraction of two f32, f16 or bf16 operands";
     return roles;
   }
-  Contraction& c = roles.sum = std::move(*found);
+  Contraction& c = roles.contraction = std::move(*found);
   // Columns: b and the result vary along them; a does not (or does too, as in depthwise
   // convolutions).
   int best = 0;
@@ -57,7 +57,7 @@ Roles find_roles(const Block& body, const std::vector<bool>& may_pack) {
       const Scalar& a = swaps ? c.b : c.a;
       const Scalar& b = swaps ? c.a : c.b;
       const Stride of_a = stride_along(a, loop->id), of_b = stride_along(b, loop->id);
-      const bool packs = may_pack[b->id] && can_be_laid_anew(b);
+      const bool packs = may_pack[b->id] && can_be_repacked(b);
       if (of_b == Stride::Zero || (of_b == Stride::Other && !packs) || of_a == Stride::Other) {
         if (best == 0) {
           roles.refusal =
@@ -83,11 +83,11 @@ Roles find_roles(const Block& body, const std::vector<bool>& may_pack) {
   return roles;
 }
 
-const Statement* lines_around(const Roles& roles, const Statement* inner) {
+const Statement* lines_around(const TileRoles& roles, const Statement* inner) {
   const Statement* lines = nullptr;
-  for (const Statement* loop : roles.sum.parallel) {
+  for (const Statement* loop : roles.contraction.parallel) {
     const bool is_taken = loop == roles.columns || loop == roles.rows || loop == inner;
-    const bool is_shared = !is_taken && stride_along(roles.sum.b, loop->id) == Stride::Zero;
+    const bool is_shared = !is_taken && stride_along(roles.contraction.b, loop->id) == Stride::Zero;
     if (is_shared && loop->extent.is_constant() && !loop->limit.is_defined()) lines = loop;
   }
   return lines;

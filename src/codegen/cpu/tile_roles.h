@@ -18,24 +18,25 @@ std::optional<std::int64_t> distance_along(const Scalar& load, std::size_t loop)
 
 /// Sorts the reduction loops by element distance, contiguous loops innermost. Symbolic distances
 /// count as those of rows and images.
-std::vector<const Statement*> closest_last(std::vector<const Statement*> loops, const Scalar& load);
+std::vector<const Statement*> sort_by_stride(std::vector<const Statement*> loops,
+                                             const Scalar& load);
 
 /// The loops of a contraction that become rows (M) and columns (N) of register tiles. Pointers
 /// refer to the analyzed block.
-struct Roles {
+struct TileRoles {
   /// `b` varies along the columns.
-  Contraction sum;
+  Contraction contraction;
   const Statement* columns = nullptr;
   /// Null if no operand is reused along rows.
   const Statement* rows = nullptr;
   /// Reason of a refusal; empty if possible.
   std::string refusal;
 };
-Roles find_roles(const Block& body, const std::vector<bool>& may_pack);
+TileRoles find_roles(const Block& body, const std::vector<bool>& may_pack);
 
 /// Returns the loop around the rows that iterates over lines of rows, all of which read the same
 /// columns; with `inner` (the lines), the loop over images.
-const Statement* lines_around(const Roles& roles, const Statement* inner = nullptr);
+const Statement* lines_around(const TileRoles& roles, const Statement* inner = nullptr);
 
 /// Returns how many rows of the operand L1 holds together.
 unsigned rows_in_cache(const Scalar& load, std::size_t loop, const TargetFacts& target);

@@ -28,16 +28,16 @@ std::optional<Affine> place_of(const Scalar& load) {
   return place;
 }
 
-class Finder {
+class WinogradMatcher {
  public:
-  Finder(const NestSequence::Part& part, const std::vector<bool>& is_constant)
+  WinogradMatcher(const NestSequence::NestCall& part, const std::vector<bool>& is_constant)
       : part_(part), is_constant_(is_constant) {}
 
   FoundWindow run() {
     const auto sum = find_contraction(part_.nest);
     if (!sum || sum->reduction.size() != 3) return no("not a convolution with two spatial axes");
     for (const NestBuffer& buffer : part_.nest.buffers) {
-      if (buffer.storage == Storage::Scratch)
+      if (buffer.storage == StorageClass::Scratch)
         return no("its loops contain more than the contraction");
     }
     for (const auto* loops : {&sum->parallel, &sum->reduction}) {
@@ -171,19 +171,19 @@ class Finder {
     return weights.channels > 0 && weights.outputs > 0 && found_.tiles_hint() > 0;
   }
 
-  const NestSequence::Part& part_;
+  const NestSequence::NestCall& part_;
   const std::vector<bool>& is_constant_;
   static constexpr std::int64_t kUnknown = -1;
   std::map<std::size_t, std::int64_t> extents_;
   std::map<std::size_t, Dim> loops_;
-  WindowSum found_;
+  WindowContraction found_;
   Affine weight_;
 };
 
 }  // namespace
 
-FoundWindow find_window(const NestSequence::Part& part, const std::vector<bool>& is_constant) {
-  return Finder(part, is_constant).run();
+FoundWindow find_window(const NestSequence::NestCall& part, const std::vector<bool>& is_constant) {
+  return WinogradMatcher(part, is_constant).run();
 }
 
 namespace {
@@ -195,7 +195,7 @@ constexpr std::int64_t kEnoughBlocks = 8;
 
 }  // namespace
 
-double winograd_cost(const WindowSum& window, const TargetFacts& facts) {
+double winograd_cost(const WindowContraction& window, const TargetFacts& facts) {
   const double weight_bytes = facts.bytes_per_cycle(facts.memory());
   const WinogradWeights& w = window.weights;
   const auto tiles = static_cast<double>(window.tiles_hint()),
@@ -207,13 +207,13 @@ double winograd_cost(const WindowSum& window, const TargetFacts& facts) {
       window.has_constant_weights ? 0 : products * (share * kWeightCost + kinds * 4 / weight_bytes);
   // The next column block streams from memory while the current one is used.
   return making +
-         kinds * products * std::max(tiles / facts.products_per_cycle(), 4 / weight_bytes) +
+         kinds * products * std::max(tiles / facts.multiply_adds_per_cycle(), 4 / weight_bytes) +
          tiles * share *
              (kImageCost * static_cast<double>(w.channels) +
               kResultCost * static_cast<double>(w.outputs));
 }
 
-std::int64_t tiles_in_block(const WindowSum& window) {
+std::int64_t tiles_in_block(const WindowContraction& window) {
   const std::int64_t bytes =
       window.edge() * window.edge() * window.weights.channels * window.blocked_outputs() * 4;
   // Symbolic image extents: a small block suits few and many tiles.

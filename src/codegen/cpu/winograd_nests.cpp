@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "codegen/cpu/row_blocks.h"
-#include "codegen/cpu/tile_blocks.h"
+#include "codegen/cpu/work_partition.h"
 #include "nests/index_map.h"
 #include "ops/access.h"
 
@@ -101,7 +101,7 @@ class Rewrite {
 
 class Nests {
  public:
-  Nests(NestSequence& sequence, const NestSequence::Part& part, const WindowSum& window,
+  Nests(NestSequence& sequence, const NestSequence::NestCall& part, const WindowContraction& window,
         std::size_t derived, std::int64_t block, unsigned rows, unsigned lanes)
       : sequence_(sequence),
         from_(part),
@@ -111,12 +111,12 @@ class Nests {
         rows_(rows),
         lanes_(lanes) {}
 
-  std::vector<NestSequence::Part> run() {
+  std::vector<NestSequence::NestCall> run() {
     const std::int64_t kinds = w_.edge() * w_.edge();
     const Dim held = block_ > 0 ? Dim(block_) : w_.tiles();
     image_dims_ = {held, kinds, w_.weights.channels};
     result_dims_ = {held, kinds, w_.blocked_outputs()};
-    std::vector<NestSequence::Part> parts;
+    std::vector<NestSequence::NestCall> parts;
     if (block_ > 0) {
       start("");
       const std::size_t blocks = nest().new_loop("b");
@@ -124,7 +124,7 @@ class Nests {
       image_tiles_ = add_scratch("v", image_dims_);
       result_tiles_ = add_scratch("m", result_dims_);
       Block body = image_loops();
-      for (Block more : {product_loops(), result_loops()}) {
+      for (Block more : {contraction_loops(), result_loops()}) {
         for (Statement& statement : more) body.push_back(std::move(statement));
       }
       nest().body = {
@@ -137,16 +137,16 @@ class Nests {
     sequence_.buffers.push_back({NestSequence::BufferRole::Temporary, 0, DType::F32, result_dims_});
     const std::size_t image = sequence_.buffers.size() - 2, result = image + 1;
     start("_image");
-    image_tiles_ = use(image, Storage::Result);
+    image_tiles_ = use(image, StorageClass::Result);
     nest().body = image_loops();
     parts.push_back(finish());
     start("_products");
-    image_tiles_ = use(image, Storage::Operand);
-    result_tiles_ = use(result, Storage::Result);
-    nest().body = product_loops();
+    image_tiles_ = use(image, StorageClass::Operand);
+    result_tiles_ = use(result, StorageClass::Result);
+    nest().body = contraction_loops();
     parts.push_back(finish());
     start("");
-    result_tiles_ = use(result, Storage::Operand);
+    result_tiles_ = use(result, StorageClass::Operand);
     nest().body = result_loops();
     parts.push_back(finish());
     return parts;
@@ -162,13 +162,13 @@ class Nests {
     used_.clear();
   }
 
-  NestSequence::Part finish() {
+  NestSequence::NestCall finish() {
     list_extents(nest());
     return std::move(part_);
   }
 
   // Returns the nest's index of a sequence buffer.
-  std::size_t use(std::size_t buffer, Storage storage) {
+  std::size_t use(std::size_t buffer, StorageClass storage) {
     const auto [found, is_new] = used_.try_emplace(buffer, nest().buffers.size());
     if (is_new) {
       const NestSequence::Buffer& made = sequence_.buffers[buffer];
@@ -180,7 +180,7 @@ class Nests {
   }
 
   std::size_t add_scratch(const char* name, const Dims& dims) {
-    nest().buffers.push_back({name, DType::F32, dims, Storage::Scratch});
+    nest().buffers.push_back({name, DType::F32, dims, StorageClass::Scratch});
     return nest().buffers.size() - 1;
   }
 
@@ -248,7 +248,7 @@ class Nests {
   }
   // Tiles of the phases are interleaved.
   Scalar beginning(const Scalar& number, const Dim& extent, std::int64_t step) const {
-    const std::int64_t phases = WindowSum::phases(extent, step);
+    const std::int64_t phases = WindowContraction::phases(extent, step);
     if (phases == 1) return times(number, w_.weights.tile * step);
     const Scalar turn = integers(BinaryOp::Divide, number, integer_scalar(phases));
     return integers(BinaryOp::Add, times(turn, w_.weights.tile * step),
@@ -324,12 +324,12 @@ class Nests {
     return loop(channel, w_.weights.channels, LoopKind::Vector, lanes_, std::move(body));
   }
 
-  Block product_loops() {
+  Block contraction_loops() {
     const std::size_t kind = nest().new_loop("k"), outer = nest().new_loop("oo"),
                       inner = nest().new_loop("oi");
     const std::size_t row = nest().new_loop("t"), channel = nest().new_loop("c"),
                       total = nest().new_local(DType::F32);
-    const std::size_t weights = use(derived_, Storage::Operand);
+    const std::size_t weights = use(derived_, StorageClass::Operand);
     // Prefetches the next column block while the current one is used.
     nest().buffers[weights].ahead = w_.weights.channels * w_.weights.columns;
     Statement fold;
@@ -376,7 +376,8 @@ class Nests {
     const auto guarded = [&](Block& block, const Scalar& position, const Dim& extent,
                              std::int64_t step, std::int64_t k, Block inside) {
       const Dim last_tile = Dim(w_.weights.tile) * (w_.phase_tiles(extent, step) - Dim(1));
-      const Dim last = Dim(WindowSum::phases(extent, step) - 1) + Dim(step) * (last_tile + Dim(k));
+      const Dim last =
+          Dim(WindowContraction::phases(extent, step) - 1) + Dim(step) * (last_tile + Dim(k));
       if (provably_at_most(last + Dim(1), extent)) {
         for (Statement& statement : inside) block.push_back(std::move(statement));
       } else {
@@ -426,13 +427,13 @@ class Nests {
   }
 
   NestSequence& sequence_;
-  const NestSequence::Part& from_;
-  const WindowSum& w_;
+  const NestSequence::NestCall& from_;
+  const WindowContraction& w_;
   const std::size_t derived_;
   const std::int64_t block_;
   const unsigned rows_;   // Rows of a GEMM tile.
   const unsigned lanes_;  // Lanes of the transforms.
-  NestSequence::Part part_;
+  NestSequence::NestCall part_;
   std::map<std::size_t, std::size_t> used_;
   Scalar first_tile_;
   std::size_t image_tiles_ = 0, result_tiles_ = 0;  // Buffers of the nest.
@@ -441,28 +442,30 @@ class Nests {
 
 }  // namespace
 
-std::int64_t WindowSum::phases(const Dim& extent, std::int64_t step) {
+std::int64_t WindowContraction::phases(const Dim& extent, std::int64_t step) {
   return extent.is_constant() && extent.constant() < step ? extent.constant() : step;
 }
 
-Dim WindowSum::phase_tiles(const Dim& extent, std::int64_t step) const {
+Dim WindowContraction::phase_tiles(const Dim& extent, std::int64_t step) const {
   return ceil_div(ceil_div(extent, step), weights.tile);
 }
 
-std::int64_t WindowSum::tiles_hint() const {
+std::int64_t WindowContraction::tiles_hint() const {
   return batches_hint() * static_cast<std::int64_t>(size_hint(tile_rows() * tile_columns()));
 }
 
-std::int64_t WindowSum::blocked_outputs() const { return weights.blocks() * weights.columns; }
+std::int64_t WindowContraction::blocked_outputs() const {
+  return weights.blocks() * weights.columns;
+}
 
-std::int64_t winograd_columns(const WindowSum& window, const TargetFacts& facts) {
+std::int64_t winograd_columns(const WindowContraction& window, const TargetFacts& facts) {
   const std::int64_t wide = tile_for(facts.registers, facts.vector_bits).columns;
   return window.weights.outputs % wide == 0 ? wide : window.weights.columns;
 }
 
 // Rows of narrow GEMM tiles: the number of accumulators should exceed the FMA latency by half on
 // all units of a core. The result is bounded by the rows that L1 holds despite set conflicts.
-unsigned product_rows(const WindowSum& window, const TargetFacts& facts) {
+unsigned product_rows(const WindowContraction& window, const TargetFacts& facts) {
   constexpr double kLatency = 4;
   const std::int64_t distance = window.edge() * window.edge() * window.weights.channels;
   const double in_cache = rows_in_cache(distance, facts);
@@ -470,15 +473,16 @@ unsigned product_rows(const WindowSum& window, const TargetFacts& facts) {
   double wanted = usual.rows;
   if (window.weights.columns < usual.columns) {
     const double lanes = facts.vector_bits / 32.0;
-    wanted = std::ceil(1.5 * kLatency * facts.products_per_cycle() / lanes);
+    wanted = std::ceil(1.5 * kLatency * facts.multiply_adds_per_cycle() / lanes);
   }
   return static_cast<unsigned>(std::max(std::min(wanted, in_cache), 6.0));
 }
 
-std::vector<NestSequence::Part> winograd_nests(NestSequence& sequence,
-                                               const NestSequence::Part& part,
-                                               const WindowSum& window, std::size_t derived,
-                                               std::int64_t block, const TargetFacts& facts) {
+std::vector<NestSequence::NestCall> winograd_nests(NestSequence& sequence,
+                                                   const NestSequence::NestCall& part,
+                                                   const WindowContraction& window,
+                                                   std::size_t derived, std::int64_t block,
+                                                   const TargetFacts& facts) {
   return Nests(sequence, part, window, derived, block, product_rows(window, facts),
                facts.vector_bits / 32)
       .run();

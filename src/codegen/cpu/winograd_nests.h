@@ -15,7 +15,7 @@ using nests::Contraction;
 using nests::WinogradWeights;
 
 /// A 3×3 convolution of stride 1, recognized in a nest; window elements may be dilated.
-struct WindowSum {
+struct WindowContraction {
   Contraction sum;
   /// The load of the image.
   Scalar image;
@@ -59,33 +59,34 @@ struct WindowSum {
 /// Match result for Winograd's minimal filtering: a 3×3 convolution of stride 1, channels last;
 /// otherwise the reason of the refusal.
 struct FoundWindow {
-  std::optional<WindowSum> window;
+  std::optional<WindowContraction> window;
   std::string refusal;
 };
-FoundWindow find_window(const NestSequence::Part& part, const std::vector<bool>& is_constant);
+FoundWindow find_window(const NestSequence::NestCall& part, const std::vector<bool>& is_constant);
 
 /// Estimated cycles on one core, for tiles of `weights.tile`.
-double winograd_cost(const WindowSum& window, const TargetFacts& facts);
+double winograd_cost(const WindowContraction& window, const TargetFacts& facts);
 
 /// Returns the column width of the GEMM tiles, the innermost extent of the packed weights.
-std::int64_t winograd_columns(const WindowSum& window, const TargetFacts& facts);
+std::int64_t winograd_columns(const WindowContraction& window, const TargetFacts& facts);
 
 /// Returns the number of tiles per fused block: few enough for a core's own cache, and enough to
 /// amortize reading the weights. 0 if too few blocks would remain for the threads.
-std::int64_t tiles_in_block(const WindowSum& window);
+std::int64_t tiles_in_block(const WindowContraction& window);
 
 /// Builds a nest that transforms the weights into `made` in the layout of the GEMMs:
 /// `transform_weights` in f32.
-NestSequence::Part weight_nest(const NestSequence& sequence, const std::string& name,
-                               const WinogradWeights& weights, std::size_t made);
+NestSequence::NestCall weight_nest(const NestSequence& sequence, const std::string& name,
+                                   const WinogradWeights& weights, std::size_t made);
 
 /// Builds the nests that replace `part`. With `block` > 0, blocks of tiles run through input
 /// transform, GEMMs and output transform in one nest with thread-local scratch; 0: three separate
 /// nests with all tiles in between. `derived` is the buffer of transformed weights.
-std::vector<NestSequence::Part> winograd_nests(NestSequence& sequence,
-                                               const NestSequence::Part& part,
-                                               const WindowSum& window, std::size_t derived,
-                                               std::int64_t block, const TargetFacts& facts);
+std::vector<NestSequence::NestCall> winograd_nests(NestSequence& sequence,
+                                                   const NestSequence::NestCall& part,
+                                                   const WindowContraction& window,
+                                                   std::size_t derived, std::int64_t block,
+                                                   const TargetFacts& facts);
 
 /// Arithmetic of the transforms.
 inline Scalar add(const Scalar& a, const Scalar& b) {

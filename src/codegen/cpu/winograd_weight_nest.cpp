@@ -24,16 +24,16 @@ std::vector<Scalar> transformed(const std::vector<Scalar>& g, int tile) {
 
 }  // namespace
 
-NestSequence::Part weight_nest(const NestSequence& sequence, const std::string& name,
-                               const WinogradWeights& weights, std::size_t made) {
-  NestSequence::Part part;
+NestSequence::NestCall weight_nest(const NestSequence& sequence, const std::string& name,
+                                   const WinogradWeights& weights, std::size_t made) {
+  NestSequence::NestCall part;
   part.is_scheduled = true;
   part.buffers = {weights.source, made};
   LoopNest& nest = part.nest;
   nest.name = concat(name, "_weights");
   const Dims flat{product(sequence.buffers[weights.source].dims)}, dims = weights.dims();
-  nest.buffers = {{"w", DType::F32, flat, Storage::Operand},
-                  {"g", DType::F32, dims, Storage::Result}};
+  nest.buffers = {{"w", DType::F32, flat, StorageClass::Operand},
+                  {"g", DType::F32, dims, StorageClass::Result}};
   const std::size_t block = nest.new_loop("oo"), channel = nest.new_loop("c"),
                     lane = nest.new_loop("oi");
   constexpr unsigned kLanes = 16;

@@ -1,7 +1,7 @@
 #include "codegen/cuda/attention.h"
 
-#include "codegen/cuda/distance.h"
-#include "codegen/cuda/tidy_loops.h"
+#include "codegen/cuda/canonicalize_loops.h"
+#include "codegen/cuda/loop_stride.h"
 #include "nests/affine.h"
 #include "nests/contraction.h"
 #include "nests/fused_nest.h"
@@ -42,9 +42,9 @@ bool reads_buffer(const Scalar& scalar, std::size_t buffer) {
   });
 }
 
-class Matcher {
+class AttentionMatcher {
  public:
-  explicit Matcher(const LoopNest& nest) : nest_(nest) {}
+  explicit AttentionMatcher(const LoopNest& nest) : nest_(nest) {}
 
   bool run() {
     const Block* block = &nest_.body;
@@ -60,7 +60,7 @@ class Matcher {
                           block->back().body.size() == 1 &&
                           block->back().body.front().kind == Statement::Kind::Store;
     const std::size_t values = block->size() - (is_moved ? 2 : 1);
-    return take_products((*block)[0]) && take_softmax(*block, values) &&
+    return take_gemms((*block)[0]) && take_softmax(*block, values) &&
            take_values((*block)[values], is_moved ? &block->back() : nullptr) && take_loops(loops);
   }
 
@@ -68,16 +68,17 @@ class Matcher {
 
  private:
   // for key { t = 0; for d { t += q * k }; scores[key] = t }
-  bool take_products(const Statement& loop) {
+  bool take_gemms(const Statement& loop) {
     if (loop.kind != Statement::Kind::Loop || loop.limit.is_defined()) return false;
-    const auto sum = nests::find_contraction(Block{loop});
+    const auto contraction = nests::find_contraction(Block{loop});
     // This match points into a copy; the pointers into the nest itself are found below.
-    if (!sum || sum->parallel.size() != 1 || sum->reduction.size() != 1) return false;
+    if (!contraction || contraction->parallel.size() != 1 || contraction->reduction.size() != 1)
+      return false;
     products_ = &loop;
     const Statement& along = loop.body[1];
     const Statement& store = loop.body.back();
     if (store.kind != Statement::Kind::Store || loop.body.size() > 4) return false;
-    if (nest_.buffers[store.id].storage != Storage::Scratch) return false;
+    if (nest_.buffers[store.id].storage != StorageClass::Scratch) return false;
     if (!holds_sum(loop.body)) return false;
     const Scalar &a = along.body.front().value->args[0], &b = along.body.front().value->args[1];
     const bool is_a_key = moves(a, loop.id);
@@ -155,10 +156,10 @@ class Matcher {
         tile.score = fold->value;
         tile.key_loop = statement.id;
         if (!reads_buffer(tile.score, tile.score_buffer)) return false;
-      } else if (const Statement* sum = fold_of(statement, Reduction::Sum);
-                 sum && highest && !total) {
-        total = sum->id;
-        if (!is_share(sum->value, statement.id, *highest, peak)) return false;
+      } else if (const Statement* contraction = fold_of(statement, Reduction::Sum);
+                 contraction && highest && !total) {
+        total = contraction->id;
+        if (!is_share(contraction->value, statement.id, *highest, peak)) return false;
       } else if (total && k + 1 == end && statement.body.size() == 1 &&
                  statement.body.front().kind == Statement::Kind::Store) {
         return take_shares(statement, *highest, *total, peak);
@@ -199,7 +200,7 @@ class Matcher {
 
   bool take_shares(const Statement& loop, std::size_t highest, std::size_t total, Scalar& peak) {
     const Statement& store = loop.body.front();
-    if (nest_.buffers[store.id].storage != Storage::Scratch) return false;
+    if (nest_.buffers[store.id].storage != StorageClass::Scratch) return false;
     shares_ = store.id;
     share_indices_ = &store.indices;
     share_loop_ = loop.id;
@@ -215,8 +216,9 @@ class Matcher {
   // for column { t = 0; for key { t += shares[key] * v }; y[column] = t }
   bool take_values(const Statement& loop, const Statement* move) {
     if (loop.kind != Statement::Kind::Loop || loop.limit.is_defined()) return false;
-    const auto sum = nests::find_contraction(Block{loop});
-    if (!sum || sum->parallel.size() != 1 || sum->reduction.size() != 1) return false;
+    const auto contraction = nests::find_contraction(Block{loop});
+    if (!contraction || contraction->parallel.size() != 1 || contraction->reduction.size() != 1)
+      return false;
     const Statement& along = loop.body[1];
     if (!(along.extent == tile.keys) || !loop.extent.is_constant() || !holds_sum(loop.body))
       return false;
@@ -252,8 +254,9 @@ class Matcher {
     tile.store = &move.body.front();
     return !move.limit.is_defined() && move.extent == sums.extent &&
            (*value)->kind == ScalarKind::Load && (*value)->id == from.id &&
-           nest_.buffers[from.id].storage == Storage::Scratch && is_along(from.indices, sums.id) &&
-           (*value)->view.size() == (*value)->args.size() && is_along((*value)->args, move.id);
+           nest_.buffers[from.id].storage == StorageClass::Scratch &&
+           is_along(from.indices, sums.id) && (*value)->view.size() == (*value)->args.size() &&
+           is_along((*value)->args, move.id);
   }
 
   // True if the indices address one row: the loop on one axis, 0 on the others.
@@ -366,7 +369,7 @@ void split_divided_loops(LoopNest& nest) {
     });
     if (!is_split) continue;
     const nests::Affine both{{{id, by}, {inner, 1}}, 0};
-    nests::Rewriting([&, id = id](ScalarNode node) {
+    nests::ScalarRewriter([&, id = id](ScalarNode node) {
       if (node.kind == ScalarKind::Loop && node.id == id) return nests::scalar_of(both);
       if (node.kind == ScalarKind::Binary && nests::is_integer(node.args[1], both.steps.at(id))) {
         const auto of = nests::affine_of(node.args[0]);
@@ -386,12 +389,12 @@ bool is_same(const Scalar& x, const Scalar& y, std::size_t a, std::size_t b) {
 }
 
 std::optional<AttentionTile> match_attention(const LoopNest& nest) {
-  Matcher matcher(nest);
+  AttentionMatcher matcher(nest);
   if (!matcher.run()) return std::nullopt;
   return std::move(matcher.tile);
 }
 
-void join_attention(NestSequence& sequence) {
+void fuse_attention(NestSequence& sequence) {
   // QK^T, softmax and PV, optionally followed by a nest that copies the result.
   for (const std::size_t count : {4U, 3U}) {
     for (std::size_t first = 0; first + count <= sequence.parts.size(); ++first) {

@@ -40,7 +40,7 @@ struct AttentionTile {
 std::optional<AttentionTile> match_attention(const LoopNest& nest);
 
 /// Fuses the nests of attention into one where a kernel computes the whole.
-void join_attention(NestSequence& sequence);
+void fuse_attention(NestSequence& sequence);
 
 /// Structural equality of expressions, with loop `b` of `y` in the place of loop `a` of `x`.
 bool is_same(const Scalar& x, const Scalar& y, std::size_t a, std::size_t b);

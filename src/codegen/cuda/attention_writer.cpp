@@ -62,7 +62,7 @@ std::optional<Scalar> last_key(const AttentionTile& tile) {
 
 }  // namespace
 
-unsigned blocks_together(const AttentionTile& tile) { return is_small(tile) ? 6 : 1; }
+unsigned min_blocks_per_multiprocessor(const AttentionTile& tile) { return is_small(tile) ? 6 : 1; }
 
 void write_attention(const LoopNest& nest, const AttentionTile& tile, Lines& lines,
                      ValueWriter& values) {
@@ -91,7 +91,7 @@ void write_attention(const LoopNest& nest, const AttentionTile& tile, Lines& lin
   const std::string y = concat(nest.buffers[tile.store->id].name, " + ",
                                values.place(tile.store->indices, tile.store->view, false).offset);
   const std::size_t product = nest.locals.size();  // an id after the nest's own locals
-  nests::Rewriting rewriting([&](ScalarNode node) {
+  nests::ScalarRewriter rewriting([&](ScalarNode node) {
     if (node.kind == ScalarKind::Load && node.id == tile.score_buffer)
       return local_scalar(product, DType::F32);
     return Scalar(std::make_shared<const ScalarNode>(std::move(node)));

@@ -11,6 +11,6 @@ void write_attention(const LoopNest& nest, const AttentionTile& tile, Lines& lin
                      ValueWriter& values);
 
 /// Minimum number of resident blocks per multiprocessor (`__launch_bounds__`).
-unsigned blocks_together(const AttentionTile& tile);
+unsigned min_blocks_per_multiprocessor(const AttentionTile& tile);
 
 }  // namespace tenon::codegen::cuda

@@ -86,7 +86,7 @@ bool is_coalesced(const Block& block, std::size_t loop) {
 }
 
 // Number of neighbouring elements that fit in one vector access of every contiguous buffer.
-unsigned lanes_of(const LoopNest& nest, const Binding& binding) {
+unsigned lanes_of(const LoopNest& nest, const GridBinding& binding) {
   if (binding.items.empty()) return 1;
   const Statement& last = *binding.items.back();
   if (!last.extent.is_constant()) return 1;
@@ -122,7 +122,7 @@ unsigned lanes_of(const LoopNest& nest, const Binding& binding) {
 std::int64_t own_bytes(const LoopNest& nest) {
   std::int64_t bytes = 0;
   for (const NestBuffer& buffer : nest.buffers) {
-    if (buffer.storage != Storage::Scratch) continue;
+    if (buffer.storage != StorageClass::Scratch) continue;
     const Dim size = scratch_size(buffer);
     if (!size.is_constant() || size.constant() > (std::int64_t{1} << 40)) return -1;
     bytes += size.constant();
@@ -177,16 +177,16 @@ bool is_free(const Statement& statement) {
          !statement.limit.is_defined();
 }
 
-Binding bind(const LoopNest& nest, const Target& target) {
-  Binding binding;
+GridBinding bind(const LoopNest& nest, const CudaTarget& target) {
+  GridBinding binding;
   binding.inner = &nest.body;
   binding.attention = match_attention(nest);
   if (binding.attention) {
     binding.group = binding.threads = kAttentionThreads;
     return binding;
   }
-  binding.product = match_product(nest, target);
-  if (binding.product) {
+  binding.gemm = match_gemm_tile(nest, target);
+  if (binding.gemm) {
     binding.threads = kProductThreads;
     return binding;
   }
@@ -240,18 +240,19 @@ Binding bind(const LoopNest& nest, const Target& target) {
   return binding;
 }
 
-Binding bind_selected(const LoopNest& nest, const Target& target, std::string_view candidate) {
+GridBinding bind_selected(const LoopNest& nest, const CudaTarget& target,
+                          std::string_view candidate) {
   if (!is_on_tensor_cores(candidate)) return bind(nest, target_for(target, false));
-  Target own = target;
-  own.prefers_fragments = candidate == kMma;
+  CudaTarget own = target;
+  own.prefers_mma_sync = candidate == kMma;
   // First by the target's own preference, then with tensor cores forced.
-  Binding binding = bind(nest, own);
-  return binding.reads_boxes() || binding.mma ? binding : bind(nest, target_for(own, true));
+  GridBinding binding = bind(nest, own);
+  return binding.uses_tma() || binding.mma ? binding : bind(nest, target_for(own, true));
 }
 
 namespace {
 
-Dim item_count(const Binding& binding) {
+Dim item_count(const GridBinding& binding) {
   Dim count = 1;
   for (const Statement* loop : binding.items) count = count * loop->extent;
   return binding.lanes == 1 ? count : ceil_div(count, binding.lanes);
@@ -259,13 +260,13 @@ Dim item_count(const Binding& binding) {
 
 }  // namespace
 
-Dim block_count(const LoopNest&, const Binding& binding) {
+Dim block_count(const LoopNest&, const GridBinding& binding) {
   if (binding.attention) {
     Dim blocks = ceil_div(binding.attention->queries->extent, kAttentionRows);
     for (const Statement* loop : binding.attention->outer) blocks = blocks * loop->extent;
     return blocks;
   }
-  if (binding.product) return tile_count(*binding.product);
+  if (binding.gemm) return tile_count(*binding.gemm);
   if (binding.mma) return binding.mma->tile_count();
   if (binding.weight_gradient) return unit_count(*binding.weight_gradient);
   if (binding.convolution) return binding.convolution->block_count();
@@ -275,7 +276,7 @@ Dim block_count(const LoopNest&, const Binding& binding) {
   return has_short_items ? min(blocks, Dim(kMostRowBlocks)) : blocks;
 }
 
-Dim scratch_per_block(const LoopNest& nest, const Binding& binding) {
+Dim scratch_per_block(const LoopNest& nest, const GridBinding& binding) {
   if (!binding.has_global_scratch) return 0;
   return scratch_bytes(nest) * Dim(binding.threads / binding.group);
 }

@@ -2,8 +2,8 @@
 
 #include "codegen/cuda/attention.h"
 #include "codegen/cuda/convolution.h"
+#include "codegen/cuda/gemm.h"
 #include "codegen/cuda/mma.h"
-#include "codegen/cuda/product.h"
 #include "codegen/cuda/select.h"
 #include "codegen/cuda/weight_gradient.h"
 #include "codegen/nest_names.h"
@@ -16,7 +16,7 @@ namespace tenon::codegen::cuda {
 
 /// Mapping of a nest's iterations to a grid. The outermost independent loops form the items; a
 /// group of threads computes one item, or one thread computes `lanes` neighbouring items.
-struct Binding {
+struct GridBinding {
   /// Item loops, outermost first.
   std::vector<const Statement*> items;
   /// Body of one item.
@@ -33,7 +33,7 @@ struct Binding {
   /// Set if the whole nest is attention: a block computes several queries on tensor cores.
   std::optional<AttentionTile> attention;
   /// Set if the nest is a GEMM whose output tiles blocks compute on tensor cores.
-  std::optional<ProductTile> product;
+  std::optional<GemmTile> gemm;
   /// Set if the nest is a weight gradient whose partial sums blocks compute on tensor cores.
   std::optional<WeightGradientTile> weight_gradient;
 
@@ -42,18 +42,19 @@ struct Binding {
   /// Set if the nest is a GEMM or a convolution on mma.sync fragments.
   std::optional<MmaTile> mma;
 
-  bool reads_boxes() const { return product || weight_gradient || convolution; }
+  bool uses_tma() const { return gemm || weight_gradient || convolution; }
 };
 
 /// The nest must outlive the binding.
-Binding bind(const LoopNest& nest, const Target& target);
+GridBinding bind(const LoopNest& nest, const CudaTarget& target);
 /// Binds a nest that was selected for tensor cores (`kWgmma`, `kMma`) or for another candidate to
 /// exactly that candidate.
-Binding bind_selected(const LoopNest& nest, const Target& target, std::string_view candidate);
+GridBinding bind_selected(const LoopNest& nest, const CudaTarget& target,
+                          std::string_view candidate);
 
 /// Number of thread blocks to launch, and bytes of device scratch per block.
-Dim block_count(const LoopNest& nest, const Binding& binding);
-Dim scratch_per_block(const LoopNest& nest, const Binding& binding);
+Dim block_count(const LoopNest& nest, const GridBinding& binding);
+Dim scratch_per_block(const LoopNest& nest, const GridBinding& binding);
 
 /// Upper bound on blocks that need device scratch; each block loops over further items.
 inline constexpr std::int64_t kMostScratchBlocks = 1056;

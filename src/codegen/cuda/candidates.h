@@ -15,16 +15,16 @@ struct DeviceCandidate {
   /// The cost only ranks the candidates; `reason` is also set if the candidate is accepted.
   Verdict verdict;
   /// The target to pass to `select_kernels` for this candidate.
-  Target target;
+  CudaTarget target;
 };
 
 /// Candidates for a part, ordered by estimated speed; without tuning the first is taken.
 std::vector<DeviceCandidate> device_candidates(const NestSequence& sequence,
-                                               const NestSequence::Part& part,
+                                               const NestSequence::NestCall& part,
                                                const std::vector<bool>& is_constant,
-                                               const Target& target);
+                                               const CudaTarget& target);
 
 /// Text of the target's properties, apart from the nest, that decide which candidates accept.
-std::string work_text(const Target& target);
+std::string work_text(const CudaTarget& target);
 
 }  // namespace tenon::codegen::cuda

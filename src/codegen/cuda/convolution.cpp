@@ -1,7 +1,7 @@
 #include "codegen/cuda/convolution.h"
 
-#include "codegen/cuda/distance.h"
-#include "codegen/cuda/sum_store.h"
+#include "codegen/cuda/library_conditions.h"
+#include "codegen/cuda/loop_stride.h"
 #include "target/gpu_facts.h"
 
 #include <algorithm>
@@ -27,10 +27,10 @@ bool suits_tiles(const ConvolutionTile& tile) {
   const bool has_pixels =
       !pixels.is_constant() || (pixels.constant() > 0 && pixels.constant() <= kMostRows);
   if (!has_pixels || tile.row_stride > kMostStep || tile.column_stride > kMostStep) return false;
-  if (tile.product.has_bytes()) return tile.channels % 16 == 0;
+  if (tile.gemm.has_bytes()) return tile.channels % 16 == 0;
   const bool is_product =
       tile.window_rows * tile.window_columns * tile.row_stride * tile.column_stride == 1;
-  return tile.channels % tile_depth(tile.product.dtype) == 0 && !is_product;
+  return tile.channels % tile_depth(tile.gemm.dtype) == 0 && !is_product;
 }
 
 // True if the offsets of a window's taps relative to the image borders fit in a signed byte, as
@@ -68,7 +68,8 @@ bool fit_stages(ConvolutionTile& tile, const TargetFacts& facts) {
   const std::int64_t share = (tile.stage_count() + tile.parts - 1) / tile.parts;
   const bool are_alone = blocks <= facts.units && share > held_by(2);
   tile.stages = std::min(share, held_by(are_alone ? 1 : 2));
-  return blocks <= (are_alone ? 1 : 2) * (tile.cluster() > 2 ? facts.cluster_units : facts.units);
+  return blocks <=
+         (are_alone ? 1 : 2) * (tile.cluster() > 2 ? facts.cluster_capable_units : facts.units);
 }
 
 // Configures 64x64 tiles in clusters, for few pixels.
@@ -76,7 +77,7 @@ bool make_small(ConvolutionTile& tile, const TargetFacts& facts) {
   if (!tile.batch.is_constant() || tile.outputs % kConvolutionTile != 0) return false;
   tile.is_large = false;
   tile.tile_outputs = kConvolutionTile;
-  tile.parts = tile.beside = 1;
+  tile.parts = tile.siblings = 1;
   const std::int64_t tiles = tile.tile_count().constant();
   while (2 * tile.parts <= kMostCluster && 2 * tile.parts * tiles <= facts.units &&
          tile.stage_count() >= 2 * tile.parts * kFewestStages)
@@ -84,7 +85,7 @@ bool make_small(ConvolutionTile& tile, const TargetFacts& facts) {
   while (!fit_stages(tile, facts) && tile.parts > 1) tile.parts /= 2;
   if (2 * tile.parts > kMostCluster || tile.outputs % (2 * kConvolutionTile) != 0) return true;
   ConvolutionTile sharing = tile;
-  sharing.beside = 2;
+  sharing.siblings = 2;
   if (fit_stages(sharing, facts)) tile = std::move(sharing);
   return true;
 }
@@ -106,7 +107,7 @@ bool make_large(ConvolutionTile& tile) {
 // Chooses the tile size by the number of pixels. Refuses where a library is faster: many tiles or
 // long reductions (its tiles are larger). The library's own choice for few pixels is far from
 // optimal.
-bool choose_form(ConvolutionTile& tile, const Target& target) {
+bool choose_form(ConvolutionTile& tile, const CudaTarget& target) {
   if (!suits_tiles(tile) || !has_short_windows(tile)) return false;
   const TargetFacts facts = gpu_facts(target.architecture);
   const std::int64_t units = facts.units;
@@ -117,9 +118,9 @@ bool choose_form(ConvolutionTile& tile, const Target& target) {
       large_tiles && *large_tiles <= kWaves * units && large.stage_count() <= kMostLargeStages;
   if (may_be_small && is_short(small, units)) {
     tile = std::move(small);
-  } else if (may_be_large && (is_quick || !target.uses_libraries || tile.product.has_bytes())) {
+  } else if (may_be_large && (is_quick || !target.uses_libraries || tile.gemm.has_bytes())) {
     tile = std::move(large);
-  } else if (may_be_small && (!target.uses_libraries || tile.product.has_bytes())) {
+  } else if (may_be_small && (!target.uses_libraries || tile.gemm.has_bytes())) {
     tile = std::move(small);
   } else {
     return false;
@@ -135,15 +136,15 @@ Dim ConvolutionTile::tile_count() const {
 }
 
 std::int64_t ConvolutionTile::stage_count() const {
-  const std::int64_t depth = tile_depth(product.dtype);
+  const std::int64_t depth = tile_depth(gemm.dtype);
   return window_rows * window_columns * ((channels + depth - 1) / depth);
 }
 
 LoopNest without_epilogue(const LoopNest& nest) {
   LoopNest plain = nest;
-  const auto sum = find_tile_sum(plain);
-  const std::size_t local = (*sum->inner)[0].id;
-  const Statement store = *only_store(*sum);
+  const auto contraction = find_tile_contraction(plain);
+  const std::size_t local = (*contraction->inner)[0].id;
+  const Statement store = *only_store(*contraction);
   Block* block = &plain.body;
   while (block->size() == 1 && block->front().kind == Statement::Kind::Loop)
     block = &block->front().body;
@@ -153,19 +154,19 @@ LoopNest without_epilogue(const LoopNest& nest) {
   return plain;
 }
 
-std::optional<ConvolutionTile> find_convolution(const LoopNest& nest, const Target& target) {
-  const auto sum = find_tile_sum(nest);
-  if (!sum) return std::nullopt;
-  const std::optional<Statement> store = only_store(*sum);
+std::optional<ConvolutionTile> find_convolution(const LoopNest& nest, const CudaTarget& target) {
+  const auto contraction = find_tile_contraction(nest);
+  if (!contraction) return std::nullopt;
+  const std::optional<Statement> store = only_store(*contraction);
   if (!store) return std::nullopt;
   ConvolutionTile tile;
-  ProductTile& product = tile.product;
-  if (!take_store(nest, *sum, *store, target, product)) return std::nullopt;
+  GemmTile& gemm = tile.gemm;
+  if (!take_store(nest, *contraction, *store, target, gemm)) return std::nullopt;
   const LoopNest plain = without_epilogue(nest);
-  const auto plain_sum = find_tile_sum(plain);
+  const auto plain_sum = find_tile_contraction(plain);
   const LibraryMatch match =
       match_convolution(plain, *plain_sum, std::vector<bool>(plain.buffers.size(), false),
-                        Channels::AsTheyAre, Numbers::Any);
+                        ChannelPadding::Unpadded, Numbers::Any);
   if (!match.refusal.empty()) return std::nullopt;
   std::vector<std::int64_t> numbers;
   for (std::size_t k = 0; k < match.extents.size(); ++k) {
@@ -185,26 +186,27 @@ std::optional<ConvolutionTile> find_convolution(const LoopNest& nest, const Targ
   tile.column_stride = numbers[14];
   tile.row_dilation = numbers[15];
   tile.column_dilation = numbers[16];
-  tile.image = match.buffers[0] == sum->a->id ? sum->a : sum->b;
-  tile.weights = match.buffers[0] == sum->a->id ? sum->b : sum->a;
-  if (tile.image->id != sum->a->id) std::swap(product.dtype, product.b_dtype);
-  for (const Statement* loop : sum->parallel) {
+  tile.image = match.buffers[0] == contraction->a->id ? contraction->a : contraction->b;
+  tile.weights = match.buffers[0] == contraction->a->id ? contraction->b : contraction->a;
+  if (tile.image->id != contraction->a->id) std::swap(gemm.dtype, gemm.b_dtype);
+  for (const Statement* loop : contraction->parallel) {
     if (loop->limit.is_defined()) return std::nullopt;
     const auto step = distance(*store, loop->id);
     if (step && *step == Dim(1)) {
-      product.columns = loop;
+      gemm.columns = loop;
     } else {
-      product.rows.push_back(loop);
+      gemm.rows.push_back(loop);
     }
   }
-  if (product.columns == nullptr) return std::nullopt;
-  std::sort(product.rows.begin(), product.rows.end(), [&](const Statement* a, const Statement* b) {
+  if (gemm.columns == nullptr) return std::nullopt;
+  std::sort(gemm.rows.begin(), gemm.rows.end(), [&](const Statement* a, const Statement* b) {
     return distance(*store, a->id)->constant() > distance(*store, b->id)->constant();
   });
   return tile;
 }
 
-std::optional<ConvolutionTile> match_convolution_tile(const LoopNest& nest, const Target& target) {
+std::optional<ConvolutionTile> match_convolution_tile(const LoopNest& nest,
+                                                      const CudaTarget& target) {
   if (!target.has_wgmma()) return std::nullopt;
   std::optional<ConvolutionTile> tile = find_convolution(nest, target);
   if (tile && !choose_form(*tile, target)) return std::nullopt;

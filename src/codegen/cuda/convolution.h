@@ -1,7 +1,7 @@
 #pragma once
 
+#include "codegen/cuda/gemm.h"
 #include "codegen/cuda/library_match.h"
-#include "codegen/cuda/product.h"
 
 #include <optional>
 #include <string_view>
@@ -11,11 +11,11 @@ namespace tenon::codegen::cuda {
 /// An implicit-GEMM convolution on tensor cores (wgmma) with fused epilogue. For few pixels: tiles
 /// of 64 pixels by 64 outputs; the blocks of a cluster split the reduction (split-K) and multicast
 /// the pixels, because libraries leave most multiprocessors idle there. For many pixels: a GEMM
-/// whose rows are pixels (`product_template()`).
+/// whose rows are pixels (`gemm_template()`).
 struct ConvolutionTile {
   /// The GEMM view: rows are pixels (batch, row and column flattened), columns are outputs;
   /// includes the epilogue.
-  ProductTile product;
+  GemmTile gemm;
   /// Loads of image and weights; weights are laid out as output, row, column, channel.
   Scalar image, weights;
   Dim batch = 1;
@@ -28,9 +28,9 @@ struct ConvolutionTile {
   std::int64_t tile_outputs = 64;
   /// Cluster shape of 64-pixel tiles: blocks that split a tile's reduction, tiles of other outputs
   /// that share its pixels by multicast, and pipeline stages in shared memory.
-  std::int64_t parts = 1, beside = 1, stages = 1;
+  std::int64_t parts = 1, siblings = 1, stages = 1;
 
-  std::int64_t cluster() const { return parts * beside; }
+  std::int64_t cluster() const { return parts * siblings; }
   Dim block_count() const { return tile_count() * Dim(parts); }
   Dim pixel_count() const { return batch * Dim(rows * columns); }
   Dim tile_count() const;
@@ -40,11 +40,12 @@ struct ConvolutionTile {
 
 /// Matches a convolution with weights in that layout, independent of available instructions and
 /// tile sizes.
-std::optional<ConvolutionTile> find_convolution(const LoopNest& nest, const Target& target);
+std::optional<ConvolutionTile> find_convolution(const LoopNest& nest, const CudaTarget& target);
 
 /// Returns nullopt if the nest does not match, weights have another layout, the target lacks wgmma,
 /// or the pixels suffice for a library that supports the convolution.
-std::optional<ConvolutionTile> match_convolution_tile(const LoopNest& nest, const Target& target);
+std::optional<ConvolutionTile> match_convolution_tile(const LoopNest& nest,
+                                                      const CudaTarget& target);
 
 /// Returns the nest without its epilogue, to ask which library would support it.
 LoopNest without_epilogue(const LoopNest& nest);

@@ -38,9 +38,9 @@ class DeviceTasks : public TaskWriter {
     NestSequence sequence = nests_of_node.sequence;
     const std::vector<bool> is_constant = constants_among(node, sequence);
     arrange(sequence, *options_.device);
-    const std::vector<NestSequence::Part> parts = sequence.parts;
+    const std::vector<NestSequence::NestCall> parts = sequence.parts;
     std::vector<const LoopNest*> nests;
-    for (const NestSequence::Part& part : parts) nests.push_back(&part.nest);
+    for (const NestSequence::NestCall& part : parts) nests.push_back(&part.nest);
     const std::vector<double> shares = work_shares(nests);
     std::vector<SelectedKernels> selected;
     for (std::size_t k = 0; k < parts.size(); ++k) {
@@ -64,13 +64,13 @@ class DeviceTasks : public TaskWriter {
     note_lookups(nest, call.buffers);
     set_kernel(nest, "copy", "", call);
     note_uses(nest, call, task);
-    task.ways.push_back({"loops", {}, {std::move(call)}});
+    task.alternatives.push_back({"loops", {}, {std::move(call)}});
     list_.tasks.push_back(std::move(task));
   }
 
  private:
   // Selects the kernels of a nest by the cost model, or by the callback in the options.
-  SelectedKernels select_for(NodeId id, NestSequence& sequence, const NestSequence::Part& part,
+  SelectedKernels select_for(NodeId id, NestSequence& sequence, const NestSequence::NestCall& part,
                              const std::vector<bool>& is_constant, double flops) {
     SelectedKernels selected;
     if (!options_.choose && options_.decisions == nullptr) {
@@ -141,12 +141,13 @@ class DeviceTasks : public TaskWriter {
       note_uses(kernel.part.nest, call, task);
     }
     for (const Guards& guard : guards) {
-      TaskList::Way way{kernel.candidate, {}, {call}};
-      for (const Program::Guard& each : guard) way.when.push_back({each.symbol, each.lo, each.hi});
+      TaskList::Alternative alternative{kernel.candidate, {}, {call}};
+      for (const Program::Guard& each : guard)
+        alternative.when.push_back({each.symbol, each.lo, each.hi});
       const Version& version = selected.version;
       if (const auto symbol = version.symbol.empty() ? std::nullopt : guard_symbol(version))
-        way.when.push_back({static_cast<std::uint32_t>(*symbol), version.lo, version.hi});
-      task.ways.push_back(std::move(way));
+        alternative.when.push_back({static_cast<std::uint32_t>(*symbol), version.lo, version.hi});
+      task.alternatives.push_back(std::move(alternative));
       ++shared_.step_count;
     }
     if (!kernel.library) {
@@ -161,7 +162,7 @@ class DeviceTasks : public TaskWriter {
   // Adds a kernel and its launch geometry to a call; `by` names the tensor-core candidate, if any.
   void set_kernel(const LoopNest& nest, const std::string& name, const std::string& by,
                   TaskList::Call& call) {
-    const Binding binding = bind_selected(nest, *options_.device, by);
+    const GridBinding binding = bind_selected(nest, *options_.device, by);
     set_numbers(call, nest);
     call.work = scope_.in_list(block_count(nest, binding));
     call.kernel = add_kernel(nest, name, by);
@@ -169,14 +170,15 @@ class DeviceTasks : public TaskWriter {
     kernel.threads = binding.threads;
     kernel.scratch_bytes = scope_.in_list(scratch_per_block(nest, binding));
     if (binding.mma) kernel.shared_bytes = kMmaSharedBytes;
-    if (binding.product) set_product(nest, *binding.product, kernel);
+    if (binding.gemm) set_gemm(nest, *binding.gemm, kernel);
     if (binding.weight_gradient) set_weight_gradient(nest, *binding.weight_gradient, kernel);
     if (binding.convolution) set_convolution(nest, *binding.convolution, kernel);
   }
 
   static std::uint32_t place_of(const LoopNest& nest, const Scalar& load) {
     std::uint32_t place = 0;
-    for (std::size_t k = 0; k < load->id; ++k) place += nest.buffers[k].storage != Storage::Scratch;
+    for (std::size_t k = 0; k < load->id; ++k)
+      place += nest.buffers[k].storage != StorageClass::Scratch;
     return place;
   }
 
@@ -212,10 +214,9 @@ class DeviceTasks : public TaskWriter {
     kernel.shared_bytes = convolution_shared_bytes(tile);
     kernel.cluster = tile.is_large ? 0 : static_cast<std::uint32_t>(tile.cluster());
     // Box size per block: with multicast, each block loads its slice of the shared pixels.
-    const std::uint64_t side = whole(tile.tile_outputs),
-                        depth = whole(tile_depth(tile.product.dtype)),
+    const std::uint64_t side = whole(tile.tile_outputs), depth = whole(tile_depth(tile.gemm.dtype)),
                         pixels =
-                            whole(tile.is_large ? kProductTile : kConvolutionTile / tile.beside);
+                            whole(tile.is_large ? kProductTile : kConvolutionTile / tile.siblings);
     const Dims matrix = {tile.outputs, tile.window_rows * tile.window_columns * tile.channels};
     kernel.maps = {map_of(nest, tile.image, tile.image->view, {depth, pixels, 1, 1},
                           {1, whole(tile.column_stride), whole(tile.row_stride), 1}),
@@ -227,7 +228,7 @@ class DeviceTasks : public TaskWriter {
   static std::uint64_t whole(std::int64_t number) { return static_cast<std::uint64_t>(number); }
 
   // Tensor maps of both operands, and shared memory for the pipeline stages.
-  void set_product(const LoopNest& nest, const ProductTile& tile, TaskList::Kernel& kernel) {
+  void set_gemm(const LoopNest& nest, const GemmTile& tile, TaskList::Kernel& kernel) {
     const std::uint64_t side = whole(tile.tile_columns()), depth = whole(tile_depth(tile.dtype));
     kernel.shared_bytes = kProductSharedBytes;
     kernel.cluster = 0;
@@ -237,13 +238,13 @@ class DeviceTasks : public TaskWriter {
                     {whole(tile.a_pitch)},
                     {depth, kProductTile},
                     {1, 1}}};
-    const std::int64_t rows = tile.is_b_turned ? tile.inner_count : tile.column_count;
-    const std::int64_t columns = tile.is_b_turned ? tile.column_count : tile.inner_count;
+    const std::int64_t rows = tile.is_b_n_major ? tile.inner_count : tile.column_count;
+    const std::int64_t columns = tile.is_b_n_major ? tile.column_count : tile.inner_count;
     kernel.maps.push_back({place_of(nest, tile.b),
                            Dim(rows),
                            {whole(columns)},
                            {whole(tile.b_pitch)},
-                           {depth, tile.is_b_turned ? depth : side},
+                           {depth, tile.is_b_n_major ? depth : side},
                            {1, 1}});
   }
 
@@ -264,8 +265,8 @@ class DeviceTasks : public TaskWriter {
   static void note_uses(const LoopNest& nest, const TaskList::Call& call, TaskList::Task& task) {
     std::size_t given = 0;
     for (const NestBuffer& buffer : nest.buffers) {
-      if (buffer.storage == Storage::Scratch) continue;
-      auto& uses = buffer.storage == Storage::Result ? task.writes : task.reads;
+      if (buffer.storage == StorageClass::Scratch) continue;
+      auto& uses = buffer.storage == StorageClass::Result ? task.writes : task.reads;
       uses.push_back(call.buffers[given++]);
     }
   }

@@ -17,11 +17,11 @@ namespace {
 constexpr std::int64_t kFewTurns = 4096;
 
 // Buffers and outer locals that a loop reads and writes.
-struct Uses {
+struct LoopUses {
   std::set<std::size_t> reads, writes;
   bool has_outer_locals = false;
 
-  explicit Uses(const Statement& loop) {
+  explicit LoopUses(const Statement& loop) {
     nests::for_each_load(loop.body, [&](const Scalar& load) { reads.insert(load->id); });
     std::set<std::size_t> defined;
     visit(loop.body, defined);
@@ -50,7 +50,7 @@ bool share_any(const std::set<std::size_t>& a, const std::set<std::size_t>& b) {
 
 bool are_apart(const Block& block) {
   if (block.size() < 2 || !std::ranges::all_of(block, is_free)) return false;
-  std::vector<Uses> uses(block.begin(), block.end());
+  std::vector<LoopUses> uses(block.begin(), block.end());
   for (std::size_t j = 0; j < uses.size(); ++j) {
     if (uses[j].has_outer_locals) return false;
     for (std::size_t i = 0; i < j; ++i) {
@@ -65,8 +65,8 @@ bool are_apart(const Block& block) {
 }  // namespace
 
 void distribute_loops(NestSequence& sequence) {
-  std::vector<NestSequence::Part> parts;
-  for (NestSequence::Part& part : sequence.parts) {
+  std::vector<NestSequence::NestCall> parts;
+  for (NestSequence::NestCall& part : sequence.parts) {
     std::vector<const Statement*> around;
     const Block* block = &part.nest.body;
     Dim turns = 1;
@@ -81,7 +81,7 @@ void distribute_loops(NestSequence& sequence) {
       continue;
     }
     for (std::size_t k = 0; k < block->size(); ++k) {
-      NestSequence::Part one = part;
+      NestSequence::NestCall one = part;
       one.nest.body = nests::in_loops(around, {(*block)[k]});
       if (k > 0) one.nest.name += "_" + std::to_string(k + 1);
       list_extents(one.nest);

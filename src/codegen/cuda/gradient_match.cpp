@@ -1,8 +1,8 @@
 // Matches data and weight gradients of convolutions (contractions over transposed windows) for
 // cuDNN.
-#include "codegen/cuda/distance.h"
+#include "codegen/cuda/library_conditions.h"
 #include "codegen/cuda/library_match.h"
-#include "codegen/cuda/sum_store.h"
+#include "codegen/cuda/loop_stride.h"
 #include "nests/affine.h"
 
 #include <algorithm>
@@ -19,9 +19,9 @@ using nests::Contraction;
 // Loops of a contraction by id.
 struct Loops {
   std::map<std::size_t, const Statement*> parallel, reduction;
-  explicit Loops(const Contraction& sum) {
-    for (const Statement* loop : sum.parallel) parallel[loop->id] = loop;
-    for (const Statement* loop : sum.reduction) reduction[loop->id] = loop;
+  explicit Loops(const Contraction& contraction) {
+    for (const Statement* loop : contraction.parallel) parallel[loop->id] = loop;
+    for (const Statement* loop : contraction.reduction) reduction[loop->id] = loop;
   }
 };
 
@@ -34,27 +34,27 @@ const Statement* plain_loop(const Scalar& index,
 }
 
 // Window parameters of one spatial axis of the forward convolution.
-struct Window {
-  std::int64_t size = 1, stride = 1, dilation = 1, before = 0, behind = 0;
+struct GradientWindow {
+  std::int64_t size = 1, stride = 1, dilation = 1, before = 0, after = 0;
   std::int64_t image = 0, result = 0;  // extents
   void finish() {
-    behind = std::max<std::int64_t>(
+    after = std::max<std::int64_t>(
         0, (result - 1) * stride + (size - 1) * dilation + 1 - before - image);
   }
   bool is_sound() const {
     const std::int64_t span = (size - 1) * dilation + 1;
-    return before >= 0 && before < span && behind < span &&
-           (image + before + behind - span) / stride + 1 == result;
+    return before >= 0 && before < span && after < span &&
+           (image + before + after - span) / stride + 1 == result;
   }
 };
 
-std::vector<Dim> extents_of(const Dim& batch, const std::array<Window, 2>& windows,
+std::vector<Dim> extents_of(const Dim& batch, const std::array<GradientWindow, 2>& windows,
                             const Dim& channels, const Dim& outputs) {
-  const Window &rows = windows[0], &columns = windows[1];
+  const GradientWindow &rows = windows[0], &columns = windows[1];
   return {
-      batch,          rows.image,  columns.image,  channels,      outputs,          rows.size,
-      columns.size,   rows.result, columns.result, rows.before,   rows.behind,      columns.before,
-      columns.behind, rows.stride, columns.stride, rows.dilation, columns.dilation, 1};
+      batch,         rows.image,  columns.image,  channels,      outputs,          rows.size,
+      columns.size,  rows.result, columns.result, rows.before,   rows.after,       columns.before,
+      columns.after, rows.stride, columns.stride, rows.dilation, columns.dilation, 1};
 }
 
 bool are_numbers(const Dims& view, std::size_t from) {
@@ -62,26 +62,28 @@ bool are_numbers(const Dims& view, std::size_t from) {
                      [](const Dim& dim) { return dim.is_constant(); });
 }
 
-std::string store_refusal(const Contraction& sum, const std::optional<Statement>& store) {
+std::string store_refusal(const Contraction& contraction, const std::optional<Statement>& store) {
   if (!store) return "more than one result";
-  if (!starts_from_zero((*sum.inner)[0])) return "the accumulator does not start at zero";
+  if (!starts_from_zero((*contraction.inner)[0])) return "the accumulator does not start at zero";
   const Scalar* value = &store->value;
   while ((*value)->kind == ScalarKind::Cast) value = &(*value)->args[0];
-  if ((*value)->kind != ScalarKind::Local || (*value)->id != (*sum.inner)[0].id)
+  if ((*value)->kind != ScalarKind::Local || (*value)->id != (*contraction.inner)[0].id)
     return "the contraction has an epilogue";
   return "";
 }
 
 }  // namespace
 
-LibraryMatch match_weight_gradient(const LoopNest& nest, const Contraction& sum, Channels padding) {
-  const std::optional<Statement> store = only_store(sum);
-  if (std::string why = store_refusal(sum, store); !why.empty()) return refuse(why);
+LibraryMatch match_weight_gradient(const LoopNest& nest, const Contraction& contraction,
+                                   ChannelPadding padding) {
+  const std::optional<Statement> store = only_store(contraction);
+  if (std::string why = store_refusal(contraction, store); !why.empty()) return refuse(why);
   LibraryMatch match;
   match.call.kind = LibraryCall::Kind::WeightGradient;
-  if (std::string why = note_types(nest, sum, *store, match.call); !why.empty()) return refuse(why);
+  if (std::string why = note_types(nest, contraction, *store, match.call); !why.empty())
+    return refuse(why);
   if (match.call.result_dtype != match.call.dtype) return refuse("a result of another type");
-  const Loops loops(sum);
+  const Loops loops(contraction);
   // The output gradient is indexed by plain loops; batch, row and column are reduced.
   const auto reads_plainly = [&](const Scalar& load) {
     if (load->view.size() != 4 || load->bounds != Bounds::Inside) return false;
@@ -91,26 +93,28 @@ LibraryMatch match_weight_gradient(const LoopNest& nest, const Contraction& sum,
     }
     return plain_loop(load->args[3], loops.parallel) != nullptr;
   };
-  const bool is_a_gradient = reads_plainly(sum.a) && !reads_plainly(sum.b);
-  if (!is_a_gradient && !reads_plainly(sum.b)) return refuse("no gradient of a convolution");
-  const Scalar gradient = is_a_gradient ? sum.a : sum.b, image = is_a_gradient ? sum.b : sum.a;
+  const bool is_a_gradient = reads_plainly(contraction.a) && !reads_plainly(contraction.b);
+  if (!is_a_gradient && !reads_plainly(contraction.b))
+    return refuse("no gradient of a convolution");
+  const Scalar gradient = is_a_gradient ? contraction.a : contraction.b,
+               image = is_a_gradient ? contraction.b : contraction.a;
   if (image->view.size() != 4 || !is_zero_outside(image)) return refuse("no image");
   if (!are_numbers(image->view, 1) || !are_numbers(gradient->view, 1))
     return refuse("images whose extents the run decides");
   const Statement *batch = plain_loop(gradient->args[0], loops.reduction),
                   *outputs = plain_loop(gradient->args[3], loops.parallel),
                   *channels = plain_loop(image->args[3], loops.parallel);
-  const std::int64_t together = channels_together(match.call.dtype);
+  const std::int64_t together = channel_granularity(match.call.dtype);
   const auto is_channel = [&](std::size_t axis) {
     return plain_loop(image->args[axis], loops.parallel) != nullptr ||
            (nests::is_integer(image->args[axis], 0) && image->view[axis] == Dim(1));
   };
-  if (padding != Channels::ArePadded && is_channel(1) && !is_channel(3)) {
+  if (padding != ChannelPadding::Padded && is_channel(1) && !is_channel(3)) {
     LibraryMatch other = refuse("images whose channels are not last");
     other.image = image;
     other.image_order = {0, 2, 3, 1};
     const bool are_few = image->view[1].constant() < together;
-    if (padding == Channels::MayBePadded && are_few) other.image_channels = together;
+    if (padding == ChannelPadding::Paddable && are_few) other.image_channels = together;
     return other;
   }
   const bool is_single = nests::is_integer(image->args[3], 0);  // a single channel without a loop
@@ -118,14 +122,14 @@ LibraryMatch match_weight_gradient(const LoopNest& nest, const Contraction& sum,
     return refuse("channels by themselves");
   const std::int64_t held = image->view[3].constant();
   const Dim count = channels == nullptr ? Dim(1) : channels->extent;
-  if (padding == Channels::MayBePadded && count == image->view[3] && held < together) {
+  if (padding == ChannelPadding::Paddable && count == image->view[3] && held < together) {
     LibraryMatch other = refuse("few channels");
     other.image = image;
     other.image_order = {0, 1, 2, 3};
     other.image_channels = together;
     return other;
   }
-  const bool is_padded = padding == Channels::ArePadded && !(count == image->view[3]);
+  const bool is_padded = padding == ChannelPadding::Padded && !(count == image->view[3]);
   if (!(count == image->view[3]) && !is_padded) return refuse("groups of channels");
   if (batch != nullptr && plain_loop(image->args[0], loops.reduction) != batch)
     return refuse("a batch with windows");
@@ -133,13 +137,13 @@ LibraryMatch match_weight_gradient(const LoopNest& nest, const Contraction& sum,
   for (const Statement* loop : {channels, batch}) {
     if (loop != nullptr) used.insert(loop->id);
   }
-  std::array<Window, 2> windows;
+  std::array<GradientWindow, 2> windows;
   std::array<const Statement*, 2> inside{};
   for (const std::size_t k : {0U, 1U}) {
     const auto affine = nests::affine_of(image->args[k + 1]);
     const Statement* along = plain_loop(gradient->args[k + 1], loops.reduction);
     if (!affine || affine->start > 0) return refuse("windows that do not move evenly");
-    Window& window = windows[k];
+    GradientWindow& window = windows[k];
     window.image = image->view[k + 1].constant();
     window.result = gradient->view[k + 1].constant();
     window.before = -affine->start;
@@ -189,23 +193,25 @@ LibraryMatch match_weight_gradient(const LoopNest& nest, const Contraction& sum,
   return match;
 }
 
-LibraryMatch match_data_gradient(const LoopNest& nest, const Contraction& sum) {
-  const std::optional<Statement> store = only_store(sum);
-  if (std::string why = store_refusal(sum, store); !why.empty()) return refuse(why);
+LibraryMatch match_data_gradient(const LoopNest& nest, const Contraction& contraction) {
+  const std::optional<Statement> store = only_store(contraction);
+  if (std::string why = store_refusal(contraction, store); !why.empty()) return refuse(why);
   LibraryMatch match;
   match.call.kind = LibraryCall::Kind::DataGradient;
-  if (std::string why = note_types(nest, sum, *store, match.call); !why.empty()) return refuse(why);
+  if (std::string why = note_types(nest, contraction, *store, match.call); !why.empty())
+    return refuse(why);
   if (match.call.result_dtype != match.call.dtype) return refuse("a result of another type");
-  const Loops loops(sum);
+  const Loops loops(contraction);
   // The result's innermost loop runs along its channels; the weights move with it.
   const Statement* channels = nullptr;
-  for (const Statement* loop : sum.parallel) {
+  for (const Statement* loop : contraction.parallel) {
     const auto step = distance(*store, loop->id);
     if (step && *step == Dim(1)) channels = loop;
   }
   if (channels == nullptr) return refuse("a result whose channels are not last");
-  const bool is_a_weights = nests::depends_on(sum.a, channels->id);
-  const Scalar weights = is_a_weights ? sum.a : sum.b, gradient = is_a_weights ? sum.b : sum.a;
+  const bool is_a_weights = nests::depends_on(contraction.a, channels->id);
+  const Scalar weights = is_a_weights ? contraction.a : contraction.b,
+               gradient = is_a_weights ? contraction.b : contraction.a;
   if (nests::depends_on(gradient, channels->id)) return refuse("channels by themselves");
   if (gradient->view.size() != 4 || weights->view.size() != 4 || !is_zero_outside(gradient) ||
       !is_zero_outside(weights))
@@ -232,7 +238,7 @@ LibraryMatch match_data_gradient(const LoopNest& nest, const Contraction& sum) {
   if (others.size() != 2) return refuse("weights that do not lie evenly");
   std::set<std::size_t> used{channels->id, outputs->id};
   if (batch != nullptr) used.insert(batch->id);
-  std::array<Window, 2> windows;
+  std::array<GradientWindow, 2> windows;
   Dim piece = channels->extent;
   std::array<bool, 2> is_met{};
   for (const std::size_t k : {1U, 0U}) {
@@ -267,7 +273,7 @@ LibraryMatch match_data_gradient(const LoopNest& nest, const Contraction& sum) {
           phase = loop;
       }
     }
-    Window& window = windows[k];
+    GradientWindow& window = windows[k];
     window.stride = phase == nullptr ? 1 : phase->extent.constant();
     const auto along_step = distance(*store, along->id);
     if (!along_step || !(*along_step == piece * Dim(window.stride)) ||

@@ -1,9 +1,9 @@
 #include "codegen/cuda/grouped_convolution.h"
 
 #include "codegen/cuda/convolution.h"
+#include "codegen/cuda/gemm.h"
+#include "codegen/cuda/library_conditions.h"
 #include "codegen/cuda/library_match.h"
-#include "codegen/cuda/product.h"
-#include "codegen/cuda/sum_store.h"
 #include "nests/affine.h"
 #include "nests/index_map.h"
 #include "nests/schedule/loops.h"
@@ -29,19 +29,21 @@ void leave_one(const Statement& groups, std::vector<Scalar>& at, Dims& view) {
 
 }  // namespace
 
-std::optional<OneGroup> one_group(const LoopNest& nest) {
-  const auto sum = find_tile_sum(nest);
-  if (!sum) return std::nullopt;
-  OneGroup one;
-  for (const Statement* loop : sum->parallel) {
-    if (!nests::depends_on(sum->a, loop->id) || !nests::depends_on(sum->b, loop->id)) continue;
+std::optional<ExtractedGroup> extract_group(const LoopNest& nest) {
+  const auto contraction = find_tile_contraction(nest);
+  if (!contraction) return std::nullopt;
+  ExtractedGroup one;
+  for (const Statement* loop : contraction->parallel) {
+    if (!nests::depends_on(contraction->a, loop->id) ||
+        !nests::depends_on(contraction->b, loop->id))
+      continue;
     if (one.groups != nullptr) return std::nullopt;
     one.groups = loop;
   }
   if (one.groups == nullptr || !one.groups->extent.is_constant() || one.groups->limit.is_defined())
     return std::nullopt;
   one.nest = nest;
-  nests::Rewriting rewriting([&](ScalarNode node) {
+  nests::ScalarRewriter rewriting([&](ScalarNode node) {
     if (node.kind == ScalarKind::Load) leave_one(*one.groups, node.args, node.view);
     return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
   });
@@ -57,15 +59,15 @@ std::optional<OneGroup> one_group(const LoopNest& nest) {
 
 std::optional<nests::Packing> grouped_packing(const LoopNest& nest,
                                               const std::vector<bool>& is_constant) {
-  const auto one = one_group(nest);
+  const auto one = extract_group(nest);
   if (!one) return std::nullopt;
   const LoopNest plain = without_epilogue(one->nest);
-  const LibraryMatch match = match_convolution(plain, *find_tile_sum(plain), is_constant,
-                                               Channels::AsTheyAre, Numbers::Any);
+  const LibraryMatch match = match_convolution(plain, *find_tile_contraction(plain), is_constant,
+                                               ChannelPadding::Unpadded, Numbers::Any);
   if (!match.refusal.empty() || !match.packing) return std::nullopt;
-  const auto sum = find_tile_sum(nest);
+  const auto contraction = find_tile_contraction(nest);
   nests::Packing packing = *match.packing;
-  const Scalar& weights = sum->a->id == packing.buffer ? sum->a : sum->b;
+  const Scalar& weights = contraction->a->id == packing.buffer ? contraction->a : contraction->b;
   packing.source_dims = weights->view;
   packing.coordinates.assign(
       weights->args.begin(),

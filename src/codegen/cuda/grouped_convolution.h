@@ -8,14 +8,14 @@
 namespace tenon::codegen::cuda {
 
 /// A grouped convolution reduced to one group: a nest over tensors that contain only that group.
-struct OneGroup {
+struct ExtractedGroup {
   LoopNest nest;
   /// The group loop of the original nest.
   const Statement* groups = nullptr;
 };
 
 /// Returns nullopt unless exactly one loop moves both factors of the contraction.
-std::optional<OneGroup> one_group(const LoopNest& nest);
+std::optional<ExtractedGroup> extract_group(const LoopNest& nest);
 
 /// Packing of constant weights into group, output, row, column, channel order. Returns nullopt
 /// unless the nest is a grouped convolution with constant weights in another order. `is_constant`

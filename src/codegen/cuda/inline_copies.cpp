@@ -14,7 +14,7 @@ namespace tenon::codegen::cuda {
 namespace {
 
 // A store that copies elements from another buffer.
-struct Copy {
+struct CopyNest {
   std::vector<std::size_t> loops;  // by axis of the written buffer
   Dims dims;
   Scalar source;         // a load
@@ -22,11 +22,11 @@ struct Copy {
   const LoopNest* nest = nullptr;
 };
 
-std::vector<std::size_t> given_buffers(const NestSequence::Part& part) {
+std::vector<std::size_t> given_buffers(const NestSequence::NestCall& part) {
   std::vector<std::size_t> ids;
   std::size_t given = 0;
   for (const NestBuffer& buffer : part.nest.buffers)
-    ids.push_back(buffer.storage == Storage::Scratch ? SIZE_MAX : part.buffers[given++]);
+    ids.push_back(buffer.storage == StorageClass::Scratch ? SIZE_MAX : part.buffers[given++]);
   return ids;
 }
 
@@ -51,29 +51,29 @@ class Inliner {
   explicit Inliner(NestSequence& sequence) : sequence_(sequence) {}
 
   void run() {
-    const std::vector<NestSequence::Part> before = sequence_.parts;  // copies point into it
-    for (const NestSequence::Part& part : before) find_copies(part);
+    const std::vector<NestSequence::NestCall> before = sequence_.parts;  // copies point into it
+    for (const NestSequence::NestCall& part : before) find_copies(part);
     if (copies_.empty()) return;
     std::set<std::size_t> still_read;
-    for (NestSequence::Part& part : sequence_.parts) {
+    for (NestSequence::NestCall& part : sequence_.parts) {
       rewrite(part);
       const std::vector<std::size_t> ids = given_buffers(part);
       nests::for_each_load(part.nest.body,
                            [&](const Scalar& load) { still_read.insert(ids[load->id]); });
     }
-    for (NestSequence::Part& part : sequence_.parts) {
+    for (NestSequence::NestCall& part : sequence_.parts) {
       drop_stores(part.nest.body, given_buffers(part), still_read);
       nests::drop_unused_buffers(part);
     }
     std::erase_if(sequence_.parts,
-                  [](const NestSequence::Part& part) { return part.nest.body.empty(); });
+                  [](const NestSequence::NestCall& part) { return part.nest.body.empty(); });
   }
 
  private:
-  void find_copies(const NestSequence::Part& part) {
+  void find_copies(const NestSequence::NestCall& part) {
     find_copies(part, part.nest.body, given_buffers(part));
   }
-  void find_copies(const NestSequence::Part& part, const Block& block,
+  void find_copies(const NestSequence::NestCall& part, const Block& block,
                    const std::vector<std::size_t>& ids) {
     for (const Statement& store : block) {
       if (store.kind == Statement::Kind::Loop && store.is_independent &&
@@ -91,7 +91,7 @@ class Inliner {
       if (target.role != NestSequence::BufferRole::Temporary || store.view != target.dims) continue;
       const std::size_t from = ids[(*source)->id];
       if (sequence_.buffers[from].role != NestSequence::BufferRole::Operand) continue;
-      Copy copy{{}, target.dims, *source, from, &part.nest};
+      CopyNest copy{{}, target.dims, *source, from, &part.nest};
       for (std::size_t axis = 0; axis < store.indices.size(); ++axis) {
         const Scalar& at = store.indices[axis];
         const bool is_only = nests::is_integer(at, 0) && target.dims[axis] == Dim(1);
@@ -102,23 +102,23 @@ class Inliner {
     }
   }
 
-  void rewrite(NestSequence::Part& part) {
+  void rewrite(NestSequence::NestCall& part) {
     const std::vector<std::size_t> ids = given_buffers(part);
     std::map<std::size_t, std::size_t> added;  // position in the nest, by buffer of the sequence
     LoopNest& nest = part.nest;
-    nests::Rewriting rewriting([&](ScalarNode node) {
+    nests::ScalarRewriter rewriting([&](ScalarNode node) {
       const bool is_load = node.kind == ScalarKind::Load && node.id < ids.size();
       const auto found = is_load ? copies_.find(ids[node.id]) : copies_.end();
       if (found == copies_.end() || node.bounds != Bounds::Inside)
         return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
-      const Copy& copy = found->second;
+      const CopyNest& copy = found->second;
       std::vector<Scalar> at = node.args;
       if (node.view != copy.dims) at = nests::reshaped_position(nest, node.view, copy.dims, at);
       const auto [place, is_new] = added.try_emplace(copy.from, nest.buffers.size());
       if (is_new) {
         const NestSequence::Buffer& source = sequence_.buffers[copy.from];
         nest.buffers.push_back(
-            {concat("x", source.index), source.dtype, source.dims, Storage::Operand});
+            {concat("x", source.index), source.dtype, source.dims, StorageClass::Operand});
         part.buffers.push_back(copy.from);
       }
       ScalarNode load = copy.source.node();
@@ -131,7 +131,7 @@ class Inliner {
   }
 
   // Rewrites an index of the copy's source at a position of the copy's target.
-  static Scalar at_position(LoopNest& nest, const Scalar& scalar, const Copy& copy,
+  static Scalar at_position(LoopNest& nest, const Scalar& scalar, const CopyNest& copy,
                             const std::vector<Scalar>& at) {
     if (scalar->kind == ScalarKind::Loop) {
       const auto axis = std::find(copy.loops.begin(), copy.loops.end(), scalar->id);
@@ -159,8 +159,8 @@ class Inliner {
   }
 
   NestSequence& sequence_;
-  std::map<std::size_t, Copy> copies_;  // by written buffer
-  std::map<std::size_t, Dim> extents_;  // by loop
+  std::map<std::size_t, CopyNest> copies_;  // by written buffer
+  std::map<std::size_t, Dim> extents_;      // by loop
 };
 
 }  // namespace

@@ -36,7 +36,8 @@ std::optional<Filling> filling(const LoopNest& nest, const Statement& loop) {
     return statement.kind == Statement::Kind::Loop && is_fold_band(band_of(statement));
   });
   found.store = &inner.back();
-  if (!is_one || nest.buffers[found.store->id].storage != Storage::Scratch) return std::nullopt;
+  if (!is_one || nest.buffers[found.store->id].storage != StorageClass::Scratch)
+    return std::nullopt;
   // Each loop indexes one axis.
   std::size_t axes = 0;
   for (const Scalar& index : found.store->indices) {
@@ -82,7 +83,7 @@ bool inline_into(LoopNest& nest, const Filling& from, Statement& statement) {
   for (const auto& [loop, place] : places) nests::substitute_loop(body, loop, place);
   const Scalar value = nests::cast_scalar(body.back().value, nest.buffers[buffer].dtype);
   Block store = *band.inner;
-  nests::Rewriting([&](ScalarNode node) {
+  nests::ScalarRewriter([&](ScalarNode node) {
     if (node.kind == ScalarKind::Load && node.id == buffer) return value;
     return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
   }).apply(store);
@@ -93,7 +94,7 @@ bool inline_into(LoopNest& nest, const Filling& from, Statement& statement) {
 
 }  // namespace
 
-void inline_scratch(NestSequence::Part& part) {
+void inline_scratch(NestSequence::NestCall& part) {
   LoopNest& nest = part.nest;
   Block* block = &nest.body;
   while (block->size() == 1 && is_free(block->front())) block = &block->front().body;

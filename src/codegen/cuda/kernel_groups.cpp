@@ -1,5 +1,5 @@
 #include "codegen/cuda/kernel_writer.h"
-#include "codegen/cuda/sum_store.h"
+#include "codegen/cuda/library_conditions.h"
 #include "nests/affine.h"
 #include "nests/index_map.h"
 #include "nests/stride.h"
@@ -10,7 +10,7 @@ namespace tenon::codegen::cuda {
 namespace {
 
 bool holds_only(const Scalar& scalar, const std::set<std::size_t>& locals) {
-  if (scalar->kind == ScalarKind::Place) return false;
+  if (scalar->kind == ScalarKind::Position) return false;
   if (scalar->kind == ScalarKind::Local) return locals.contains(scalar->id);
   return std::all_of(scalar->args.begin(), scalar->args.end(),
                      [&](const Scalar& arg) { return holds_only(arg, locals); });
@@ -181,7 +181,7 @@ void KernelWriter::keep_rows(const Block& block) {
     lanes_ = passes->lanes;
     for_each_load(*band.inner, [&](const Scalar& load) {
       if (load->bounds == Bounds::Fill || written.contains(load->id) ||
-          nest_.buffers[load->id].storage == Storage::Scratch ||
+          nest_.buffers[load->id].storage == StorageClass::Scratch ||
           !is_packed(load->args, load->view, statement.id) ||
           !is_inside_together(load, statement.id))
         return;

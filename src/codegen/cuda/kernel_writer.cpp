@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "codegen/cuda/attention_writer.h"
-#include "codegen/cuda/product_writer.h"
+#include "codegen/cuda/gemm_writer.h"
 #include "nests/index_map.h"
 #include "nests/reports.h"
 
@@ -27,7 +27,7 @@ bool holds_place(const Block& block, std::set<std::size_t>& locals) {
 
 }  // namespace
 
-KernelWriter::KernelWriter(const Kernel& kernel)
+KernelWriter::KernelWriter(const BoundNest& kernel)
     : nest_(*kernel.nest),
       binding_(kernel.binding),
       symbol_(kernel.symbol),
@@ -47,9 +47,9 @@ std::string KernelWriter::run() {
   lines_.add(concat("// ", nest_.name));
   lines_.open(concat("extern \"C\" __global__ void ", cluster(), "__launch_bounds__(",
                      binding_.threads, together(), ") ", symbol_, "(", parameters(), ")"));
-  if (!binding_.reads_boxes()) lines_.add("wait_for_kernel_before();");
-  if (binding_.product) {
-    write_product(nest_, *binding_.product, lines_, values_);
+  if (!binding_.uses_tma()) lines_.add("wait_for_kernel_before();");
+  if (binding_.gemm) {
+    write_gemm(nest_, *binding_.gemm, lines_, values_);
   } else if (binding_.weight_gradient) {
     write_weight_gradient(nest_, *binding_.weight_gradient, lines_, values_);
   } else if (binding_.convolution) {
@@ -81,23 +81,23 @@ std::string KernelWriter::parameters() const {
   std::vector<std::string> list;
   for (std::size_t k = 0; k < nest_.buffers.size(); ++k) {
     const NestBuffer& buffer = nest_.buffers[k];
-    if (buffer.storage == Storage::Scratch) continue;
+    if (buffer.storage == StorageClass::Scratch) continue;
     // Buffers through which threads exchange values are not `__restrict__`: the compiler could
     // otherwise move a read above the barrier.
-    list.push_back(concat(buffer.storage == Storage::Operand ? "const " : "",
+    list.push_back(concat(buffer.storage == StorageClass::Operand ? "const " : "",
                           stored_type(buffer.dtype),
                           exchanged_.contains(k) ? "* " : "* __restrict__ ", buffer.name));
   }
   for (std::size_t k = 0; k < nest_.extents.size(); ++k) list.push_back(concat("const i64 n", k));
   list.emplace_back("u8* __restrict__ scratch");
   list.emplace_back("i64* __restrict__ error");
-  return join(list, ", ") + (binding_.reads_boxes() ? " TENSOR_MAPS" : "");
+  return join(list, ", ") + (binding_.uses_tma() ? " TENSOR_MAPS" : "");
 }
 
 // Minimum number of resident blocks per multiprocessor, for `__launch_bounds__`.
 std::string KernelWriter::together() const {
   if (binding_.weight_gradient) return ", 1";
-  return binding_.attention ? concat(", ", blocks_together(*binding_.attention)) : "";
+  return binding_.attention ? concat(", ", min_blocks_per_multiprocessor(*binding_.attention)) : "";
 }
 
 std::string KernelWriter::cluster() const {
@@ -118,13 +118,13 @@ void KernelWriter::declare() {
                                          : "(i64)blockIdx.x * blockDim.x + threadIdx.x";
     std::string size;
     for (const NestBuffer& buffer : nest_.buffers) {
-      if (buffer.storage != Storage::Scratch) continue;
+      if (buffer.storage != StorageClass::Scratch) continue;
       size += concat(size.empty() ? "" : " + ", values_.extent(scratch_size(buffer)));
     }
     lines_.add(concat("u8* own = scratch + (", slot, ") * (", size, ");"));
   }
   for (const NestBuffer& buffer : nest_.buffers) {
-    if (buffer.storage != Storage::Scratch) continue;
+    if (buffer.storage != StorageClass::Scratch) continue;
     const std::string type = stored_type(buffer.dtype);
     if (binding_.has_global_scratch) {
       lines_.add(concat(type, "* const ", buffer.name, " = (", type, "*)own;"));

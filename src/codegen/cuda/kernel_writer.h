@@ -17,7 +17,7 @@ namespace tenon::codegen::cuda {
 /// kernel_statements.cpp the single statements.
 class KernelWriter {
  public:
-  explicit KernelWriter(const Kernel& kernel);
+  explicit KernelWriter(const BoundNest& kernel);
 
   std::string run();
   /// Returns a function that runs the kernel on a processor.
@@ -83,7 +83,7 @@ class KernelWriter {
   void write_update(const Statement& statement);
 
   const LoopNest& nest_;
-  const Binding& binding_;
+  const GridBinding& binding_;
   const std::string& symbol_;
   Lines lines_;
   ValueWriter values_;

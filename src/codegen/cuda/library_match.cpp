@@ -1,8 +1,8 @@
 #include "codegen/cuda/library_match.h"
 
-#include "codegen/cuda/distance.h"
-#include "codegen/cuda/matrix_product.h"
-#include "codegen/cuda/sum_store.h"
+#include "codegen/cuda/gemm_match.h"
+#include "codegen/cuda/library_conditions.h"
+#include "codegen/cuda/loop_stride.h"
 #include "nests/affine.h"
 #include "nests/index_map.h"
 #include "nests/stride.h"
@@ -133,12 +133,13 @@ void note_weight_order(const Scalar& weights, std::vector<const Statement*> loop
 
 // Returns the parallel loop along which only the weights of a convolution move, its output
 // channels.
-const Statement* output_loop(const Contraction& sum) {
-  const bool is_a_image = has_window(sum.a);
-  if (is_a_image == has_window(sum.b)) return nullptr;
-  const Scalar &image = is_a_image ? sum.a : sum.b, &weights = is_a_image ? sum.b : sum.a;
+const Statement* output_loop(const Contraction& contraction) {
+  const bool is_a_image = has_window(contraction.a);
+  if (is_a_image == has_window(contraction.b)) return nullptr;
+  const Scalar &image = is_a_image ? contraction.a : contraction.b,
+               &weights = is_a_image ? contraction.b : contraction.a;
   const Statement* found = nullptr;
-  for (const Statement* loop : sum.parallel) {
+  for (const Statement* loop : contraction.parallel) {
     if (nests::depends_on(image, loop->id) || !nests::depends_on(weights, loop->id)) continue;
     if (found != nullptr) return nullptr;
     found = loop;
@@ -167,15 +168,17 @@ Scalar with_unit_column(const Scalar& image) {
 
 }  // namespace
 
-LibraryMatch match_matmul(const LoopNest& nest, const Contraction& sum) {
-  const std::optional<Statement> only = only_store(sum);
+LibraryMatch match_matmul(const LoopNest& nest, const Contraction& contraction) {
+  const std::optional<Statement> only = only_store(contraction);
   if (!only) return refuse("more than one result");
   const Statement& store = *only;
-  if (!starts_from_zero((*sum.inner)[0])) return refuse("the accumulator does not start at zero");
+  if (!starts_from_zero((*contraction.inner)[0]))
+    return refuse("the accumulator does not start at zero");
   LibraryMatch match;
   match.call.kind = LibraryCall::Kind::Matmul;
-  if (std::string why = note_types(nest, sum, store, match.call); !why.empty()) return refuse(why);
-  const MatrixProduct product = matrix_product(sum, store);
+  if (std::string why = note_types(nest, contraction, store, match.call); !why.empty())
+    return refuse(why);
+  const GemmMatch product = match_gemm(contraction, store);
   if (!product.refusal.empty()) return refuse(product.refusal);
   match.is_split = product.is_split;
   // Below this size the launch overhead of a library dominates.
@@ -184,9 +187,9 @@ LibraryMatch match_matmul(const LoopNest& nest, const Contraction& sum) {
   const auto is_bias = [&](const Scalar& load) {
     if (product.is_swapped || nest.buffers[load->id].dtype != nest.buffers[store.id].dtype)
       return false;
-    for (const Statement* loop : sum.parallel) {
+    for (const Statement* loop : contraction.parallel) {
       const auto step = distance(load, loop->id), column_step = distance(store, loop->id);
-      const auto in_a = distance(sum.a, loop->id), in_b = distance(sum.b, loop->id);
+      const auto in_a = distance(contraction.a, loop->id), in_b = distance(contraction.b, loop->id);
       const bool is_column = *in_a == Dim(0) && !(*in_b == Dim(0));
       if (!step || !(*step == (is_column ? *column_step : Dim(0)))) return false;
     }
@@ -194,13 +197,13 @@ LibraryMatch match_matmul(const LoopNest& nest, const Contraction& sum) {
   };
   const auto is_residual = [&](const Scalar& load) {
     if (nest.buffers[load->id].dtype != nest.buffers[store.id].dtype) return false;
-    for (const Statement* loop : sum.parallel) {
+    for (const Statement* loop : contraction.parallel) {
       const auto step = distance(load, loop->id), result_step = distance(store, loop->id);
       if (!step || !(*step == *result_step)) return false;
     }
     return starts_at_zero(load->args, load->view.size());
   };
-  const auto epilogue = match_epilogue(store, (*sum.inner)[0].id, is_bias, is_residual);
+  const auto epilogue = match_epilogue(store, (*contraction.inner)[0].id, is_bias, is_residual);
   if (!epilogue) return refuse("the epilogue is not a bias, residual or relu");
   // The runtime skips empty results and fills results of empty sums with zeros.
   const bool is_plain = !epilogue->bias.is_defined() && !epilogue->residual.is_defined();
@@ -222,40 +225,43 @@ LibraryMatch match_matmul(const LoopNest& nest, const Contraction& sum) {
   return match;
 }
 
-LibraryMatch match_convolution(const LoopNest& nest, const Contraction& sum,
-                               const std::vector<bool>& is_constant, Channels padding,
+LibraryMatch match_convolution(const LoopNest& nest, const Contraction& contraction,
+                               const std::vector<bool>& is_constant, ChannelPadding padding,
                                Numbers numbers) {
-  const std::optional<Statement> only = only_store(sum);
+  const std::optional<Statement> only = only_store(contraction);
   if (!only) return refuse("more than one result");
   const Statement& store = *only;
-  if (!starts_from_zero((*sum.inner)[0])) return refuse("the accumulator does not start at zero");
+  if (!starts_from_zero((*contraction.inner)[0]))
+    return refuse("the accumulator does not start at zero");
   LibraryMatch match;
   match.call.kind = LibraryCall::Kind::Convolution;
   if (numbers == Numbers::Floats) {
-    if (std::string why = note_types(nest, sum, store, match.call); !why.empty())
+    if (std::string why = note_types(nest, contraction, store, match.call); !why.empty())
       return refuse(why);
     if (match.call.result_dtype != match.call.dtype) return refuse("a result of another type");
   }
   // The weights are the factor that moves along the result's innermost loop.
   std::map<std::size_t, const Statement*> parallel, reduction;
-  for (const Statement* loop : sum.parallel) parallel[loop->id] = loop;
-  for (const Statement* loop : sum.reduction) reduction[loop->id] = loop;
+  for (const Statement* loop : contraction.parallel) parallel[loop->id] = loop;
+  for (const Statement* loop : contraction.reduction) reduction[loop->id] = loop;
   const Statement* outputs = nullptr;
-  for (const Statement* loop : sum.parallel) {
+  for (const Statement* loop : contraction.parallel) {
     const auto step = distance(store, loop->id);
     if (step && *step == Dim(1)) outputs = loop;
   }
   if (outputs == nullptr) return refuse("a result whose channels are not last");
-  if (const Statement* channels = output_loop(sum); channels != nullptr && channels != outputs) {
+  if (const Statement* channels = output_loop(contraction);
+      channels != nullptr && channels != outputs) {
     LibraryMatch other = refuse("a result whose channels are not last");
-    for (const Statement* loop : sum.parallel) {
+    for (const Statement* loop : contraction.parallel) {
       if (loop != channels) other.result_order.push_back(loop);
     }
     other.result_order.push_back(channels);
     return other;
   }
-  const bool is_a_image = !nests::depends_on(sum.a, outputs->id);
-  const Scalar read = is_a_image ? sum.a : sum.b, weights = is_a_image ? sum.b : sum.a;
+  const bool is_a_image = !nests::depends_on(contraction.a, outputs->id);
+  const Scalar read = is_a_image ? contraction.a : contraction.b,
+               weights = is_a_image ? contraction.b : contraction.a;
   if (nests::depends_on(read, outputs->id)) return refuse("channels by themselves (depthwise)");
   const bool is_line = read->view.size() == 3;
   if (read->view.size() != 4 && !is_line) return refuse("images of other than one or two axes");
@@ -281,8 +287,8 @@ LibraryMatch match_convolution(const LoopNest& nest, const Contraction& sum,
       other.image_order =
           is_line ? std::vector<std::size_t>{0, 2, 1} : std::vector<std::size_t>{0, 2, 3, 1};
       const std::optional<std::int64_t> count = image->view[1].value();
-      const std::int64_t together = channels_together(match.call.dtype);
-      if (padding == Channels::MayBePadded && count && *count < together)
+      const std::int64_t together = channel_granularity(match.call.dtype);
+      if (padding == ChannelPadding::Paddable && count && *count < together)
         other.image_channels = together;
     }
     return other;
@@ -318,10 +324,10 @@ LibraryMatch match_convolution(const LoopNest& nest, const Contraction& sum,
     return refuse("groups of channels");
   const auto extent = [](const Statement* loop) { return loop == nullptr ? Dim(1) : loop->extent; };
   const Dim channels = extent(axes[3].window), output_count = outputs->extent;
-  const bool is_padded = padding == Channels::ArePadded && !(channels == image->view[3]);
+  const bool is_padded = padding == ChannelPadding::Padded && !(channels == image->view[3]);
   if (!(channels == image->view[3]) && !is_padded) return refuse("groups of channels");
-  const std::int64_t together = channels_together(match.call.dtype);
-  if (padding == Channels::MayBePadded && channels.is_constant() &&
+  const std::int64_t together = channel_granularity(match.call.dtype);
+  if (padding == ChannelPadding::Paddable && channels.is_constant() &&
       channels.constant() < together) {
     LibraryMatch other = refuse("few channels");
     other.image = read;
@@ -405,7 +411,7 @@ LibraryMatch match_convolution(const LoopNest& nest, const Contraction& sum,
   }
   const auto is_bias = [&](const Scalar& load) {
     if (nest.buffers[load->id].dtype != nest.buffers[store.id].dtype) return false;
-    for (const Statement* loop : sum.parallel) {
+    for (const Statement* loop : contraction.parallel) {
       const auto moved = distance(load, loop->id);
       if (!moved || !(*moved == Dim(loop == outputs ? 1 : 0))) return false;
     }
@@ -413,13 +419,13 @@ LibraryMatch match_convolution(const LoopNest& nest, const Contraction& sum,
   };
   const auto is_residual = [&](const Scalar& load) {
     if (nest.buffers[load->id].dtype != nest.buffers[store.id].dtype) return false;
-    for (const Statement* loop : sum.parallel) {
+    for (const Statement* loop : contraction.parallel) {
       const auto moved = distance(load, loop->id), result = distance(store, loop->id);
       if (!moved || !(*moved == *result)) return false;
     }
     return starts_at_zero(load->args, load->view.size());
   };
-  const auto epilogue = match_epilogue(store, (*sum.inner)[0].id, is_bias, is_residual);
+  const auto epilogue = match_epilogue(store, (*contraction.inner)[0].id, is_bias, is_residual);
   if (!epilogue || epilogue->alpha != 1)
     return refuse("the epilogue is not a bias, residual or relu");
   match.call.has_bias = epilogue->bias.is_defined();

@@ -37,22 +37,22 @@ struct LibraryMatch {
 };
 
 /// Matches a batched matrix product over any axes.
-LibraryMatch match_matmul(const LoopNest& nest, const nests::Contraction& sum);
+LibraryMatch match_matmul(const LoopNest& nest, const nests::Contraction& contraction);
 /// Treatment of an image's channels: leave as they are, a zero-padded copy may be requested, or the
 /// image is already padded.
-enum class Channels { AsTheyAre, MayBePadded, ArePadded };
+enum class ChannelPadding { Unpadded, Paddable, Padded };
 
 /// Element types to accept: those that libraries support, or any, for Tenon's own kernels.
 enum class Numbers { Floats, Any };
 
 /// Matches a convolution of channels-last images. `is_constant` is indexed by buffer of the nest.
-LibraryMatch match_convolution(const LoopNest& nest, const nests::Contraction& sum,
-                               const std::vector<bool>& is_constant, Channels padding,
+LibraryMatch match_convolution(const LoopNest& nest, const nests::Contraction& contraction,
+                               const std::vector<bool>& is_constant, ChannelPadding padding,
                                Numbers numbers = Numbers::Floats);
 
 /// Matches the gradient of such a convolution by its image, or by its weights.
-LibraryMatch match_data_gradient(const LoopNest& nest, const nests::Contraction& sum);
-LibraryMatch match_weight_gradient(const LoopNest& nest, const nests::Contraction& sum,
-                                   Channels padding);
+LibraryMatch match_data_gradient(const LoopNest& nest, const nests::Contraction& contraction);
+LibraryMatch match_weight_gradient(const LoopNest& nest, const nests::Contraction& contraction,
+                                   ChannelPadding padding);
 
 }  // namespace tenon::codegen::cuda

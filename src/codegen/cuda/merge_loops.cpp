@@ -57,7 +57,7 @@ bool merge_into(const LoopNest& nest, const Statement& first, Statement& second)
                     (load->bounds == Bounds::Inside && is_same_place(load, *store->second));
   });
   if (!are_in_place) return false;
-  nests::Rewriting([&](ScalarNode node) {
+  nests::ScalarRewriter([&](ScalarNode node) {
     const auto store = node.kind == ScalarKind::Load ? made.find(node.id) : made.end();
     if (store == made.end()) return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
     // The value after a round trip through memory.

@@ -1,8 +1,8 @@
 #include "codegen/cuda/mma.h"
 
-#include "codegen/cuda/distance.h"
 #include "codegen/cuda/grouped_convolution.h"
-#include "codegen/cuda/sum_store.h"
+#include "codegen/cuda/library_conditions.h"
+#include "codegen/cuda/loop_stride.h"
 #include "target/gpu_facts.h"
 
 #include <algorithm>
@@ -14,17 +14,17 @@ namespace {
 
 // Matches a grouped convolution by one group, then restores operands, loops and store of all
 // groups.
-bool find_groups(const LoopNest& nest, const Target& target, MmaTile& tile) {
-  const auto one = one_group(nest);
+bool find_groups(const LoopNest& nest, const CudaTarget& target, MmaTile& tile) {
+  const auto one = extract_group(nest);
   if (!one) return false;
   std::optional<ConvolutionTile> convolution = find_convolution(one->nest, target);
   if (!convolution) return false;
-  const auto sum = find_tile_sum(nest);
+  const auto contraction = find_tile_contraction(nest);
   const auto own_load = [&](const Scalar& load) {
-    return load->id == sum->a->id ? sum->a : sum->b;
+    return load->id == contraction->a->id ? contraction->a : contraction->b;
   };
   const auto own_loop = [&](const Statement* loop) {
-    return *std::ranges::find(sum->parallel, loop->id, &Statement::id);
+    return *std::ranges::find(contraction->parallel, loop->id, &Statement::id);
   };
   convolution->image = own_load(convolution->image);
   convolution->weights = own_load(convolution->weights);
@@ -32,13 +32,13 @@ bool find_groups(const LoopNest& nest, const Target& target, MmaTile& tile) {
                                convolution->window_columns * convolution->channels;
   const auto apart = distance(convolution->weights, one->groups->id);
   if (!apart || !(*apart == Dim(weights))) return false;
-  ProductTile& product = convolution->product;
-  ProductTile own;
-  if (!take_store(nest, *sum, *only_store(*sum), target, own)) return false;
-  product.store = own.store;
-  product.columns = own_loop(product.columns);
-  for (const Statement*& row : product.rows) row = own_loop(row);
-  product.rows.push_back(one->groups);
+  GemmTile& gemm = convolution->gemm;
+  GemmTile own;
+  if (!take_store(nest, *contraction, *only_store(*contraction), target, own)) return false;
+  gemm.store = own.store;
+  gemm.columns = own_loop(gemm.columns);
+  for (const Statement*& row : gemm.rows) row = own_loop(row);
+  gemm.rows.push_back(one->groups);
   tile.groups = one->groups->extent.constant();
   tile.convolution = std::move(*convolution);
   return true;
@@ -52,14 +52,14 @@ bool set_convolution(MmaTile& tile) {
   const Dim pixels = convolution.pixel_count() * Dim(tile.groups);
   const bool has_pixels =
       !pixels.is_constant() || (pixels.constant() > 0 && pixels.constant() <= kMostRows);
-  tile.product = convolution.product;
-  tile.product.column_count = convolution.outputs;
-  tile.product.inner_count =
+  tile.gemm = convolution.gemm;
+  tile.gemm.column_count = convolution.outputs;
+  tile.gemm.inner_count =
       convolution.window_rows * convolution.window_columns * convolution.channels;
-  tile.product.b_pitch = tile.product.inner_count;
-  tile.product.a = convolution.image;
-  tile.product.b = convolution.weights;
-  const auto bytes = static_cast<std::int64_t>(info(tile.product.dtype).storage_bytes);
+  tile.gemm.b_pitch = tile.gemm.inner_count;
+  tile.gemm.a = convolution.image;
+  tile.gemm.b = convolution.weights;
+  const auto bytes = static_cast<std::int64_t>(info(tile.gemm.dtype).storage_bytes);
   return has_pixels && convolution.outputs % kTogether == 0 &&
          convolution.channels * bytes % kCopied == 0;
 }
@@ -74,7 +74,7 @@ std::int64_t cycles_of(std::int64_t rows, std::int64_t columns) {
 
 // Chooses the tile with the shortest makespan over all multiprocessors; ties go to the largest
 // tile.
-void choose_tile(MmaTile& tile, const Target& target) {
+void choose_tile(MmaTile& tile, const CudaTarget& target) {
   constexpr std::array<std::pair<std::int64_t, std::int64_t>, 3> kTiles = {
       {{128, 128}, {128, 64}, {64, 64}}};
   const std::int64_t units = gpu_facts(target.architecture).units;
@@ -82,7 +82,7 @@ void choose_tile(MmaTile& tile, const Target& target) {
   MmaTile best = tile;
   for (const auto& [rows, columns] : kTiles) {
     // More than half of the tile would lie past the last column.
-    if (2 * tile.product.column_count <= columns && columns > kTiles.back().second) continue;
+    if (2 * tile.gemm.column_count <= columns && columns > kTiles.back().second) continue;
     tile.rows = rows;
     tile.columns = columns;
     const std::optional<std::int64_t> count = tile.tile_count().value();
@@ -97,14 +97,14 @@ void choose_tile(MmaTile& tile, const Target& target) {
 }  // namespace
 
 Dim MmaTile::tile_count() const {
-  return ceil_div(row_count(), rows) * Dim((product.column_count + columns - 1) / columns * groups);
+  return ceil_div(row_count(), rows) * Dim((gemm.column_count + columns - 1) / columns * groups);
 }
 
-std::optional<MmaTile> match_mma(const LoopNest& nest, const Target& target) {
+std::optional<MmaTile> match_mma(const LoopNest& nest, const CudaTarget& target) {
   if (!target.has_mma()) return std::nullopt;
   MmaTile tile;
-  if (auto product = find_product(nest, target)) {
-    tile.product = std::move(*product);
+  if (auto gemm = find_gemm_tile(nest, target)) {
+    tile.gemm = std::move(*gemm);
   } else if (auto convolution = find_convolution(nest, target)) {
     tile.convolution = std::move(*convolution);
   } else if (!find_groups(nest, target, tile)) {

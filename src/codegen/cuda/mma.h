@@ -1,7 +1,7 @@
 #pragma once
 
 #include "codegen/cuda/convolution.h"
-#include "codegen/cuda/product.h"
+#include "codegen/cuda/gemm.h"
 
 #include <optional>
 #include <string_view>
@@ -12,21 +12,21 @@ namespace tenon::codegen::cuda {
 /// fragments (`mma.sync`), from compute capability 8.0 on. A cp.async pipeline copies operands to
 /// shared memory in 16-byte pieces.
 struct MmaTile {
-  ProductTile product;
-  /// Set for convolutions, where rows are pixels; its `product` is the one above.
+  GemmTile gemm;
+  /// Set for convolutions, where rows are pixels; its `gemm` is the one above.
   std::optional<ConvolutionTile> convolution;
   /// Groups of channels; their loop is the last of the rows' loops.
   std::int64_t groups = 1;
   /// Tile size.
   std::int64_t rows = 128, columns = 128;
 
-  Dim row_count() const { return convolution ? convolution->pixel_count() : product.row_count; }
+  Dim row_count() const { return convolution ? convolution->pixel_count() : gemm.row_count; }
   /// Number of tiles; one thread block each.
   Dim tile_count() const;
 };
 
 /// Returns nullopt if the nest does not match, the target lacks mma.sync, or has wgmma.
-std::optional<MmaTile> match_mma(const LoopNest& nest, const Target& target);
+std::optional<MmaTile> match_mma(const LoopNest& nest, const CudaTarget& target);
 
 inline constexpr unsigned kMmaThreads = 128;
 /// Bytes of a row per pipeline stage. The number of stages follows from the shared memory; two

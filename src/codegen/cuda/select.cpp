@@ -2,20 +2,20 @@
 
 #include "base/error.h"
 #include "codegen/cuda/attention.h"
+#include "codegen/cuda/canonicalize_loops.h"
 #include "codegen/cuda/convolution.h"
-#include "codegen/cuda/distance.h"
 #include "codegen/cuda/distribute_loops.h"
+#include "codegen/cuda/gemm.h"
+#include "codegen/cuda/gemm_match.h"
 #include "codegen/cuda/grouped_convolution.h"
 #include "codegen/cuda/inline_copies.h"
 #include "codegen/cuda/inline_scratch.h"
+#include "codegen/cuda/library_conditions.h"
 #include "codegen/cuda/library_match.h"
-#include "codegen/cuda/matrix_product.h"
+#include "codegen/cuda/loop_stride.h"
 #include "codegen/cuda/merge_loops.h"
 #include "codegen/cuda/mma.h"
-#include "codegen/cuda/product.h"
 #include "codegen/cuda/space_to_depth.h"
-#include "codegen/cuda/sum_store.h"
-#include "codegen/cuda/tidy_loops.h"
 #include "codegen/cuda/weight_gradient.h"
 #include "nests/affine.h"
 #include "nests/contraction.h"
@@ -23,7 +23,7 @@
 #include "nests/integer_contraction.h"
 #include "nests/operand_copy.h"
 #include "nests/schedule/loops.h"
-#include "nests/split_sums.h"
+#include "nests/split_reductions.h"
 #include "nests/stage_writer.h"
 #include "target/gpu_facts.h"
 
@@ -45,9 +45,10 @@ bool is_rounded_to(DType narrow, const Scalar& value, std::size_t local) {
 
 // Type in which the sum may be stored: the type of its factors if all uses round to it, else its
 // own.
-DType kept_type(const LoopNest& nest, const nests::Contraction& sum, const Statement& store) {
-  const std::size_t local = (*sum.inner)[0].id;
-  const DType narrow = nest.buffers[sum.a->id].dtype;
+DType kept_type(const LoopNest& nest, const nests::Contraction& contraction,
+                const Statement& store) {
+  const std::size_t local = (*contraction.inner)[0].id;
+  const DType narrow = nest.buffers[contraction.a->id].dtype;
   const bool is_stored_so =
       store.value->kind == ScalarKind::Local && nest.buffers[store.id].dtype == narrow;
   return is_stored_so || is_rounded_to(narrow, store.value, local) ? narrow : nest.locals[local];
@@ -55,15 +56,15 @@ DType kept_type(const LoopNest& nest, const nests::Contraction& sum, const State
 
 // Splits a nest into the bare contraction, into a buffer indexed by these loops, and a nest for its
 // epilogue.
-std::vector<NestSequence::Part> split_epilogue(NestSequence& sequence,
-                                               const NestSequence::Part& part,
-                                               const nests::Contraction& sum,
-                                               const LibraryMatch& match) {
+std::vector<NestSequence::NestCall> split_epilogue(NestSequence& sequence,
+                                                   const NestSequence::NestCall& part,
+                                                   const nests::Contraction& contraction,
+                                                   const LibraryMatch& match) {
   const std::vector<const Statement*>& order =
-      match.result_order.empty() ? sum.parallel : match.result_order;
-  const std::size_t local = (*sum.inner)[0].id;
-  const std::optional<Statement> only = only_store(sum);
-  const DType dtype = only ? kept_type(part.nest, sum, *only) : part.nest.locals[local];
+      match.result_order.empty() ? contraction.parallel : match.result_order;
+  const std::size_t local = (*contraction.inner)[0].id;
+  const std::optional<Statement> only = only_store(contraction);
+  const DType dtype = only ? kept_type(part.nest, contraction, *only) : part.nest.locals[local];
   Dims dims;
   std::vector<Scalar> position;
   for (const Statement* loop : order) {
@@ -79,13 +80,14 @@ std::vector<NestSequence::Part> split_epilogue(NestSequence& sequence,
   }
   const std::size_t temporary = sequence.buffers.size();
   sequence.buffers.push_back({NestSequence::BufferRole::Temporary, 0, dtype, dims});
-  const auto with_buffer = [&](Storage storage) {
-    NestSequence::Part copy = part;
+  const auto with_buffer = [&](StorageClass storage) {
+    NestSequence::NestCall copy = part;
     copy.nest.buffers.push_back({concat("m", temporary), dtype, dims, storage});
     copy.buffers.push_back(temporary);
     return copy;
   };
-  NestSequence::Part first = with_buffer(Storage::Result), second = with_buffer(Storage::Operand);
+  NestSequence::NestCall first = with_buffer(StorageClass::Result),
+                         second = with_buffer(StorageClass::Operand);
   const std::size_t id = part.nest.buffers.size();
   Statement store;
   store.kind = Statement::Kind::Store;
@@ -93,7 +95,8 @@ std::vector<NestSequence::Part> split_epilogue(NestSequence& sequence,
   store.value = local_scalar(local, part.nest.locals[local]);
   store.indices = position;
   store.view = dims;
-  first.nest.body = nests::in_loops(order, {(*sum.inner)[0], (*sum.inner)[1], std::move(store)});
+  first.nest.body =
+      nests::in_loops(order, {(*contraction.inner)[0], (*contraction.inner)[1], std::move(store)});
   ScalarNode load;
   load.kind = ScalarKind::Load;
   load.dtype = dtype;
@@ -102,10 +105,10 @@ std::vector<NestSequence::Part> split_epilogue(NestSequence& sequence,
   load.view = dims;
   const Scalar kept(std::make_shared<const ScalarNode>(std::move(load)));
   Block rest{nests::define_statement(local, nests::cast_scalar(kept, part.nest.locals[local]))};
-  rest.insert(rest.end(), sum.inner->begin() + 2, sum.inner->end());
-  second.nest.body = nests::in_loops(sum.parallel, std::move(rest));
+  rest.insert(rest.end(), contraction.inner->begin() + 2, contraction.inner->end());
+  second.nest.body = nests::in_loops(contraction.parallel, std::move(rest));
   second.nest.name += "_epilogue";
-  for (NestSequence::Part* made : {&first, &second}) {
+  for (NestSequence::NestCall* made : {&first, &second}) {
     list_extents(made->nest);
     nests::drop_unused_buffers(*made);
   }
@@ -113,10 +116,11 @@ std::vector<NestSequence::Part> split_epilogue(NestSequence& sequence,
 }
 
 // Splits a nest into a nest that permutes (and pads) an image, and a nest that reads the copy.
-std::vector<NestSequence::Part> split_copy(NestSequence& sequence, const NestSequence::Part& part,
-                                           const Scalar& image,
-                                           const std::vector<std::size_t>& order,
-                                           std::int64_t channels) {
+std::vector<NestSequence::NestCall> split_copy(NestSequence& sequence,
+                                               const NestSequence::NestCall& part,
+                                               const Scalar& image,
+                                               const std::vector<std::size_t>& order,
+                                               std::int64_t channels) {
   const NestBuffer source = part.nest.buffers[image->id];
   Dims dims;
   for (const std::size_t axis : order) dims.push_back(image->view[axis]);
@@ -126,12 +130,12 @@ std::vector<NestSequence::Part> split_copy(NestSequence& sequence, const NestSeq
   sequence.buffers.push_back({NestSequence::BufferRole::Temporary, 0, source.dtype, dims});
   std::size_t given = 0;
   for (std::size_t k = 0; k < image->id; ++k)
-    given += part.nest.buffers[k].storage != Storage::Scratch;
+    given += part.nest.buffers[k].storage != StorageClass::Scratch;
 
-  NestSequence::Part copy;
+  NestSequence::NestCall copy;
   copy.nest.name = part.nest.name + "_channels_last";
-  copy.nest.buffers = {{"y0", source.dtype, dims, Storage::Result},
-                       {source.name, source.dtype, source.dims, Storage::Operand}};
+  copy.nest.buffers = {{"y0", source.dtype, dims, StorageClass::Result},
+                       {source.name, source.dtype, source.dims, StorageClass::Operand}};
   copy.buffers = {temporary, part.buffers[given]};
   Statement store;
   store.kind = Statement::Kind::Store;
@@ -159,11 +163,11 @@ std::vector<NestSequence::Part> split_copy(NestSequence& sequence, const NestSeq
   copy.nest.body = std::move(body);
   list_extents(copy.nest);
 
-  NestSequence::Part rest = part;
+  NestSequence::NestCall rest = part;
   const std::size_t id = rest.nest.buffers.size();
-  rest.nest.buffers.push_back({concat("m", temporary), source.dtype, dims, Storage::Operand});
+  rest.nest.buffers.push_back({concat("m", temporary), source.dtype, dims, StorageClass::Operand});
   rest.buffers.push_back(temporary);
-  nests::Rewriting rewriting([&](ScalarNode node) {
+  nests::ScalarRewriter rewriting([&](ScalarNode node) {
     if (node.kind == ScalarKind::Load && node.id == image->id && node.view == image->view) {
       std::vector<Scalar> args;
       for (const std::size_t axis : order) args.push_back(node.args[axis]);
@@ -181,9 +185,9 @@ std::vector<NestSequence::Part> split_copy(NestSequence& sequence, const NestSeq
   return {std::move(copy), std::move(rest)};
 }
 
-DeviceKernel by_loops(NestSequence::Part part, std::string refusal) {
+DeviceKernel by_loops(NestSequence::NestCall part, std::string refusal) {
   drop_unit_loops(part.nest.body);
-  join_odd_loops(part.nest);
+  collapse_odd_loops(part.nest);
   list_extents(part.nest);
   DeviceKernel kernel;
   kernel.part = std::move(part);
@@ -193,13 +197,13 @@ DeviceKernel by_loops(NestSequence::Part part, std::string refusal) {
 }
 
 // True if a library or tensor-core kernel was selected.
-bool has_product(const std::vector<DeviceKernel>& kernels) {
+bool has_gemm(const std::vector<DeviceKernel>& kernels) {
   return std::any_of(kernels.begin(), kernels.end(), [](const DeviceKernel& kernel) {
     return kernel.library.has_value() || is_on_tensor_cores(kernel.candidate);
   });
 }
 
-DeviceKernel on_tensor_cores(NestSequence::Part part, const Target& target) {
+DeviceKernel on_tensor_cores(NestSequence::NestCall part, const CudaTarget& target) {
   DeviceKernel kernel;
   kernel.part = std::move(part);
   kernel.candidate = target.has_wgmma() ? kWgmma : kMma;
@@ -211,10 +215,11 @@ struct GivenBuffers {
   std::vector<std::size_t> place_of;
   std::vector<bool> is_constant;
 
-  GivenBuffers(const NestSequence::Part& part, const std::vector<bool>& is_constant_in_sequence) {
+  GivenBuffers(const NestSequence::NestCall& part,
+               const std::vector<bool>& is_constant_in_sequence) {
     std::size_t given = 0;
     for (const NestBuffer& buffer : part.nest.buffers) {
-      const bool is_given = buffer.storage != Storage::Scratch;
+      const bool is_given = buffer.storage != StorageClass::Scratch;
       place_of.push_back(given);
       is_constant.push_back(is_given && part.buffers[given] < is_constant_in_sequence.size() &&
                             is_constant_in_sequence[part.buffers[given]]);
@@ -224,8 +229,9 @@ struct GivenBuffers {
 };
 
 // Returns the part with a constant operand in a packed layout.
-NestSequence::Part with_packing(const NestSequence::Part& part, const nests::Packing& packing) {
-  NestSequence::Part laid = part;
+NestSequence::NestCall with_packing(const NestSequence::NestCall& part,
+                                    const nests::Packing& packing) {
+  NestSequence::NestCall laid = part;
   Dims dims;
   std::vector<Scalar> at;
   for (std::size_t k = 0; k < packing.loops.size(); ++k) {
@@ -233,7 +239,7 @@ NestSequence::Part with_packing(const NestSequence::Part& part, const nests::Pac
     at.push_back(loop_scalar(packing.loops[k]));
   }
   laid.nest.buffers[packing.buffer].dims = dims;
-  nests::Rewriting rewriting([&](ScalarNode node) {
+  nests::ScalarRewriter rewriting([&](ScalarNode node) {
     if (node.kind == ScalarKind::Load && node.id == packing.buffer) {
       node.view = dims;
       node.args = at;
@@ -244,8 +250,8 @@ NestSequence::Part with_packing(const NestSequence::Part& part, const nests::Pac
   return laid;
 }
 
-DeviceKernel packed_on_tensor_cores(NestSequence::Part laid, const nests::Packing& packing,
-                                    const GivenBuffers& given, const Target& target) {
+DeviceKernel packed_on_tensor_cores(NestSequence::NestCall laid, const nests::Packing& packing,
+                                    const GivenBuffers& given, const CudaTarget& target) {
   DeviceKernel kernel = on_tensor_cores(std::move(laid), target);
   kernel.packings.push_back(packing);
   kernel.packings.back().buffer = given.place_of[packing.buffer];
@@ -253,106 +259,112 @@ DeviceKernel packed_on_tensor_cores(NestSequence::Part laid, const nests::Packin
 }
 
 // True if wgmma or mma tiles of the target match.
-bool is_product_tile(const LoopNest& nest, const Target& target) {
-  if (target.has_wgmma()) return match_product(nest, target).has_value();
+bool is_gemm_tile(const LoopNest& nest, const CudaTarget& target) {
+  if (target.has_wgmma()) return match_gemm_tile(nest, target).has_value();
   const std::optional<MmaTile> tile = match_mma(nest, target);
   return tile && !tile->convolution;
 }
 // For mma.sync convolutions of floats, libraries are faster.
-bool is_convolution_tile(const LoopNest& nest, const Target& target) {
+bool is_convolution_tile(const LoopNest& nest, const CudaTarget& target) {
   if (target.has_wgmma()) return match_convolution_tile(nest, target).has_value();
   const std::optional<MmaTile> tile = match_mma(nest, target);
-  return tile && tile->convolution && (!target.uses_libraries || tile->product.has_bytes());
+  return tile && tile->convolution && (!target.uses_libraries || tile->gemm.has_bytes());
 }
 
 // Selects a convolution on tensor cores; packs constant weights at compile time.
-std::optional<DeviceKernel> convolution_kernel(const NestSequence::Part& part,
-                                               const nests::Contraction& sum,
-                                               const GivenBuffers& given, const Target& target) {
-  if (!(target.has_wgmma() || target.has_mma()) || !only_store(sum)) return std::nullopt;
+std::optional<DeviceKernel> convolution_kernel(const NestSequence::NestCall& part,
+                                               const nests::Contraction& contraction,
+                                               const GivenBuffers& given,
+                                               const CudaTarget& target) {
+  if (!(target.has_wgmma() || target.has_mma()) || !only_store(contraction)) return std::nullopt;
   if (is_convolution_tile(part.nest, target)) return on_tensor_cores(part, target);
   const LoopNest plain = without_epilogue(part.nest);
-  const LibraryMatch match = match_convolution(plain, *find_tile_sum(plain), given.is_constant,
-                                               Channels::AsTheyAre, Numbers::Any);
+  const LibraryMatch match =
+      match_convolution(plain, *find_tile_contraction(plain), given.is_constant,
+                        ChannelPadding::Unpadded, Numbers::Any);
   const std::optional<nests::Packing> packing =
       match.refusal.empty() ? match.packing : grouped_packing(part.nest, given.is_constant);
   if (!packing) return std::nullopt;
-  NestSequence::Part laid = with_packing(part, *packing);
+  NestSequence::NestCall laid = with_packing(part, *packing);
   if (!is_convolution_tile(laid.nest, target)) return std::nullopt;
   return packed_on_tensor_cores(std::move(laid), *packing, given, target);
 }
 
 // Selects a grouped convolution; only the mma kernels support groups.
-std::optional<DeviceKernel> grouped_kernel(const NestSequence::Part& part,
-                                           const nests::Contraction& sum, const GivenBuffers& given,
-                                           const Target& target) {
-  Target fragments = target_for(target, target.uses_tensor_cores);
-  fragments.prefers_fragments = true;
-  std::optional<DeviceKernel> kernel = convolution_kernel(part, sum, given, fragments);
+std::optional<DeviceKernel> grouped_kernel(const NestSequence::NestCall& part,
+                                           const nests::Contraction& contraction,
+                                           const GivenBuffers& given, const CudaTarget& target) {
+  CudaTarget fragments = target_for(target, target.uses_tensor_cores);
+  fragments.prefers_mma_sync = true;
+  std::optional<DeviceKernel> kernel = convolution_kernel(part, contraction, given, fragments);
   if (!kernel || match_mma(kernel->part.nest, fragments)->groups == 1) return std::nullopt;
   return kernel;
 }
 
 // Selects a GEMM on tensor cores. If columns must not be contiguous, a constant operand is
 // transposed at compile time.
-std::optional<DeviceKernel> product_kernel(const NestSequence::Part& part,
-                                           const nests::Contraction& sum, const GivenBuffers& given,
-                                           const Target& target) {
-  if (is_product_tile(part.nest, target)) return on_tensor_cores(part, target);
-  const std::optional<Statement> store = only_store(sum);
-  if (!store || sum.reduction.size() != 1) return std::nullopt;
-  const MatrixProduct product = matrix_product(sum, *store);
-  if (!product.refusal.empty() || product.is_b_transposed || !given.is_constant[product.b->id])
+std::optional<DeviceKernel> gemm_kernel(const NestSequence::NestCall& part,
+                                        const nests::Contraction& contraction,
+                                        const GivenBuffers& given, const CudaTarget& target) {
+  if (is_gemm_tile(part.nest, target)) return on_tensor_cores(part, target);
+  const std::optional<Statement> store = only_store(contraction);
+  if (!store || contraction.reduction.size() != 1) return std::nullopt;
+  const GemmMatch gemm = match_gemm(contraction, *store);
+  if (!gemm.refusal.empty() || gemm.is_b_transposed || !given.is_constant[gemm.b->id])
     return std::nullopt;
   // Constants with symbolic slices cannot be packed at compile time.
-  if (!product.n.is_constant() || !product.k.is_constant()) return std::nullopt;
+  if (!gemm.n.is_constant() || !gemm.k.is_constant()) return std::nullopt;
   nests::Packing packing;
-  packing.buffer = product.b->id;
-  packing.source_dims = product.b->view;
+  packing.buffer = gemm.b->id;
+  packing.source_dims = gemm.b->view;
   packing.coordinates.assign(
-      product.b->args.begin(),
-      product.b->args.begin() + static_cast<std::ptrdiff_t>(product.b->view.size()));
-  for (const Statement* loop : sum.parallel) {
-    if (!(*distance(product.b, loop->id) == Dim(0))) packing.loops.push_back(loop->id);
+      gemm.b->args.begin(),
+      gemm.b->args.begin() + static_cast<std::ptrdiff_t>(gemm.b->view.size()));
+  for (const Statement* loop : contraction.parallel) {
+    if (!(*distance(gemm.b, loop->id) == Dim(0))) packing.loops.push_back(loop->id);
   }
   if (packing.loops.size() != 1) return std::nullopt;
-  packing.loops.push_back(sum.reduction.front()->id);
-  packing.extents = {product.n.constant(), product.k.constant()};
+  packing.loops.push_back(contraction.reduction.front()->id);
+  packing.extents = {gemm.n.constant(), gemm.k.constant()};
   packing.limit = packing.extents.front() * packing.extents.back();
-  NestSequence::Part laid = with_packing(part, packing);
-  if (!is_product_tile(laid.nest, target)) return std::nullopt;
+  NestSequence::NestCall laid = with_packing(part, packing);
+  if (!is_gemm_tile(laid.nest, target)) return std::nullopt;
   return packed_on_tensor_cores(std::move(laid), packing, given, target);
 }
 
-std::vector<DeviceKernel> select_folded(NestSequence& sequence, const NestSequence::Part& part,
-                                        const nests::Contraction& sum,
-                                        const std::vector<bool>& is_constant, const Target& target);
+std::vector<DeviceKernel> select_folded(NestSequence& sequence, const NestSequence::NestCall& part,
+                                        const nests::Contraction& contraction,
+                                        const std::vector<bool>& is_constant,
+                                        const CudaTarget& target);
 
 // Selects kernels for a contraction of bytes: tensor cores if the operands have, or can be copied
 // to, the required layout. An image whose padding is not zero is copied including its padding.
-std::vector<DeviceKernel> select_for_bytes(NestSequence& sequence, const NestSequence::Part& part,
-                                           const nests::Contraction& sum,
+std::vector<DeviceKernel> select_for_bytes(NestSequence& sequence,
+                                           const NestSequence::NestCall& part,
+                                           const nests::Contraction& contraction,
                                            const std::vector<bool>& is_constant,
-                                           const Target& target) {
+                                           const CudaTarget& target) {
   if (!target.has_wgmma() && !target.has_mma()) return {by_loops(part, "no tiles of bytes")};
   const GivenBuffers given(part, is_constant);
-  if (auto kernel = product_kernel(part, sum, given, target)) return {std::move(*kernel)};
-  if (auto kernel = convolution_kernel(part, sum, given, target)) return {std::move(*kernel)};
-  if (auto kernel = grouped_kernel(part, sum, given, target)) return {std::move(*kernel)};
-  if (std::vector<DeviceKernel> folded = select_folded(sequence, part, sum, is_constant, target);
+  if (auto kernel = gemm_kernel(part, contraction, given, target)) return {std::move(*kernel)};
+  if (auto kernel = convolution_kernel(part, contraction, given, target))
+    return {std::move(*kernel)};
+  if (auto kernel = grouped_kernel(part, contraction, given, target)) return {std::move(*kernel)};
+  if (std::vector<DeviceKernel> folded =
+          select_folded(sequence, part, contraction, is_constant, target);
       !folded.empty())
     return folded;
   // A non-constant matrix is transposed by a copy.
-  for (const Scalar& factor : {sum.a, sum.b}) {
+  for (const Scalar& factor : {contraction.a, contraction.b}) {
     if (factor->view.size() != 2 || factor->bounds != Bounds::Inside) continue;
     NestSequence trial = sequence;
-    std::vector<NestSequence::Part> parts = split_copy(trial, part, factor, {1, 0}, 0);
-    if (!is_product_tile(parts[1].nest, target)) continue;
+    std::vector<NestSequence::NestCall> parts = split_copy(trial, part, factor, {1, 0}, 0);
+    if (!is_gemm_tile(parts[1].nest, target)) continue;
     sequence = std::move(trial);
     return {by_loops(std::move(parts[0]), ""), on_tensor_cores(std::move(parts[1]), target)};
   }
   NestSequence trial = sequence;
-  std::vector<NestSequence::Part> parts = nests::split_byte_padding(trial, part);
+  std::vector<NestSequence::NestCall> parts = nests::split_byte_padding(trial, part);
   if (parts.size() == 2) {
     nests::drop_unused_buffers(parts[1]);
     const auto padded = nests::find_integer_contraction(parts[1].nest.body);
@@ -371,14 +383,14 @@ bool is_of_use(const LibraryMatch& match) {
 }
 
 // Library kernels that add a residual use tf32 tensor cores for most shapes.
-bool drops_digits_for_residual(const LibraryMatch& match, const Target& target) {
+bool drops_digits_for_residual(const LibraryMatch& match, const CudaTarget& target) {
   return match.refusal.empty() && match.call.has_residual && match.call.dtype == "f32" &&
          !target.allows_tf32;
 }
 
-std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence::Part& part,
-                                     const std::vector<bool>& is_constant, const Target& target,
-                                     Channels channels, int copies = 2);
+std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence::NestCall& part,
+                                     const std::vector<bool>& is_constant, const CudaTarget& target,
+                                     ChannelPadding channels, int copies = 2);
 
 // Packs constant weights at compile time instead of copying them at run time.
 void lay_ahead(const SpaceToDepth& folded, const std::vector<bool>& is_constant,
@@ -402,68 +414,69 @@ void lay_ahead(const SpaceToDepth& folded, const std::vector<bool>& is_constant,
 
 // Selects a space-to-depth form for few channels, on a library or byte tiles. Returns an empty list
 // if neither supports it.
-std::vector<DeviceKernel> select_folded(NestSequence& sequence, const NestSequence::Part& part,
-                                        const nests::Contraction& sum,
+std::vector<DeviceKernel> select_folded(NestSequence& sequence, const NestSequence::NestCall& part,
+                                        const nests::Contraction& contraction,
                                         const std::vector<bool>& is_constant,
-                                        const Target& target) {
+                                        const CudaTarget& target) {
   NestSequence trial = sequence;
-  const std::optional<SpaceToDepth> folded = space_to_depth(trial, part, sum);
+  const std::optional<SpaceToDepth> folded = space_to_depth(trial, part, contraction);
   if (!folded) return {};
   std::vector<DeviceKernel> kernels;
-  for (const NestSequence::Part& copy : folded->copies) kernels.push_back(by_loops(copy, ""));
+  for (const NestSequence::NestCall& copy : folded->copies) kernels.push_back(by_loops(copy, ""));
   for (DeviceKernel& kernel :
-       select_for(trial, folded->sum, is_constant, target, Channels::AsTheyAre))
+       select_for(trial, folded->contraction, is_constant, target, ChannelPadding::Unpadded))
     kernels.push_back(std::move(kernel));
   if (folded->rest) kernels.push_back(by_loops(*folded->rest, ""));
-  if (target.uses_libraries || is_integer(sum.a->dtype)) {
-    if (!has_product(kernels)) return {};
+  if (target.uses_libraries || is_integer(contraction.a->dtype)) {
+    if (!has_gemm(kernels)) return {};
     lay_ahead(*folded, is_constant, kernels);
   }
   sequence = std::move(trial);
   return kernels;
 }
 
-std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence::Part& part,
-                                     const std::vector<bool>& is_constant, const Target& target,
-                                     Channels channels, int copies) {
+std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence::NestCall& part,
+                                     const std::vector<bool>& is_constant, const CudaTarget& target,
+                                     ChannelPadding channels, int copies) {
   if (const auto bytes = nests::find_integer_contraction(part.nest.body);
-      bytes && target.multiplies_bytes) {
+      bytes && target.has_int8_multiply_add) {
     return select_for_bytes(sequence, part, *bytes, is_constant, target);
   }
-  const auto sum = nests::find_contraction(part.nest);
-  if (!sum) return {by_loops(part, "not a contraction of two operands")};
+  const auto contraction = nests::find_contraction(part.nest);
+  if (!contraction) return {by_loops(part, "not a contraction of two operands")};
   // Without libraries only emulation takes this path, for tests.
-  if (channels == Channels::MayBePadded && (target.uses_libraries || target.is_emulated)) {
-    std::vector<DeviceKernel> folded = select_folded(sequence, part, *sum, is_constant, target);
+  if (channels == ChannelPadding::Paddable && (target.uses_libraries || target.is_emulated)) {
+    std::vector<DeviceKernel> folded =
+        select_folded(sequence, part, *contraction, is_constant, target);
     if (!folded.empty()) return folded;
   }
-  const Target own = target.prefers_tensor_cores ? target_for(target, true) : target;
-  if (auto pieces = split_weight_gradient(sequence, part, *sum, own)) {
+  const CudaTarget own = target.prefers_tensor_cores ? target_for(target, true) : target;
+  if (auto pieces = split_weight_gradient(sequence, part, *contraction, own)) {
     return {on_tensor_cores(std::move((*pieces)[0]), own), by_loops(std::move((*pieces)[1]), "")};
   }
   const GivenBuffers given(part, is_constant);
-  std::optional<DeviceKernel> product = product_kernel(part, *sum, given, own);
+  std::optional<DeviceKernel> gemm = gemm_kernel(part, *contraction, given, own);
   const bool is_fastest =
-      product &&
-      (!own.uses_libraries ||
-       (own.has_wgmma() && beats_library(*match_product(product->part.nest, own), target)));
-  if (is_fastest) return {std::move(*product)};
-  if (auto kernel = convolution_kernel(part, *sum, given, own)) return {std::move(*kernel)};
+      gemm && (!own.uses_libraries ||
+               (own.has_wgmma() && beats_library(*match_gemm_tile(gemm->part.nest, own), target)));
+  if (is_fastest) return {std::move(*gemm)};
+  if (auto kernel = convolution_kernel(part, *contraction, given, own)) return {std::move(*kernel)};
   if (!target.uses_libraries) return {by_loops(part, "libraries are not wanted")};
-  LibraryMatch match = match_matmul(part.nest, *sum);
+  LibraryMatch match = match_matmul(part.nest, *contraction);
   std::string candidate = "cublaslt";
   if (!match.refusal.empty() || match.is_split) {
-    LibraryMatch convolution = match_convolution(part.nest, *sum, given.is_constant, channels);
+    LibraryMatch convolution =
+        match_convolution(part.nest, *contraction, given.is_constant, channels);
     if (drops_digits_for_residual(convolution, target))
       convolution = refuse("a residual, with all digits");
     if (convolution.refusal.empty()) {
       match = std::move(convolution);
       candidate = "cudnn";
-    } else if (LibraryMatch data = match_data_gradient(part.nest, *sum);
+    } else if (LibraryMatch data = match_data_gradient(part.nest, *contraction);
                convolution.result_order.empty() && is_of_use(data)) {
       match = std::move(data);
       candidate = "cudnn";
-    } else if (LibraryMatch weights = match_weight_gradient(part.nest, *sum, channels);
+    } else if (LibraryMatch weights = match_weight_gradient(part.nest, *contraction, channels);
                is_of_use(weights)) {
       match = std::move(weights);
       candidate = "cudnn";
@@ -494,18 +507,18 @@ std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence:
   // A separate epilogue pass costs less than a library gains when the library has instructions that
   // are faster than mma.sync fragments.
   const bool is_outrun = compute_capability(target.architecture) >= kTileCapability;
-  if (product && (own.has_wgmma() || !is_outrun)) return {std::move(*product)};
+  if (gemm && (own.has_wgmma() || !is_outrun)) return {std::move(*gemm)};
   if (target.has_mma() && !is_outrun) {
-    if (auto kernel = convolution_kernel(part, *sum, given, target_for(target, true)))
+    if (auto kernel = convolution_kernel(part, *contraction, given, target_for(target, true)))
       return {std::move(*kernel)};
   }
-  if (auto kernel = grouped_kernel(part, *sum, given, target)) return {std::move(*kernel)};
+  if (auto kernel = grouped_kernel(part, *contraction, given, target)) return {std::move(*kernel)};
   if (!match.result_order.empty()) {
     NestSequence trial = sequence;
-    std::vector<NestSequence::Part> parts = split_epilogue(trial, part, *sum, match);
+    std::vector<NestSequence::NestCall> parts = split_epilogue(trial, part, *contraction, match);
     std::vector<DeviceKernel> kernels =
         select_for(trial, parts[0], is_constant, target, channels, copies);
-    if (has_product(kernels)) {
+    if (has_gemm(kernels)) {
       sequence = std::move(trial);
       kernels.push_back(by_loops(std::move(parts[1]), ""));
       return kernels;
@@ -514,33 +527,34 @@ std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence:
   // Image and weights may each be copied once.
   if (match.image.is_defined() && copies > 0) {
     NestSequence trial = sequence;
-    std::vector<NestSequence::Part> parts =
+    std::vector<NestSequence::NestCall> parts =
         split_copy(trial, part, match.image, match.image_order, match.image_channels);
-    const Channels copied = match.image_channels != 0 ? Channels::ArePadded : Channels::AsTheyAre;
+    const ChannelPadding copied =
+        match.image_channels != 0 ? ChannelPadding::Padded : ChannelPadding::Unpadded;
     std::vector<DeviceKernel> kernels =
         select_for(trial, parts[1], is_constant, target, copied, copies - 1);
-    if (has_product(kernels)) {
+    if (has_gemm(kernels)) {
       sequence = std::move(trial);
       kernels.insert(kernels.begin(), by_loops(std::move(parts[0]), ""));
       return kernels;
     }
     if (match.image_channels != 0) {
-      return select_for(sequence, part, is_constant, target, Channels::AsTheyAre, copies);
+      return select_for(sequence, part, is_constant, target, ChannelPadding::Unpadded, copies);
     }
   }
   // A library may support the contraction without its epilogue, or with the factors' type as
   // result.
   const bool has_epilogue =
-      sum->inner->size() != 3 || (*sum->inner)[2].value->kind != ScalarKind::Local;
-  const std::optional<Statement> only = only_store(*sum);
+      contraction->inner->size() != 3 || (*contraction->inner)[2].value->kind != ScalarKind::Local;
+  const std::optional<Statement> only = only_store(*contraction);
   const bool is_retyped =
-      only && kept_type(part.nest, *sum, *only) != part.nest.buffers[only->id].dtype;
+      only && kept_type(part.nest, *contraction, *only) != part.nest.buffers[only->id].dtype;
   if (has_epilogue || is_retyped) {
     NestSequence trial = sequence;
-    std::vector<NestSequence::Part> parts = split_epilogue(trial, part, *sum, {});
+    std::vector<NestSequence::NestCall> parts = split_epilogue(trial, part, *contraction, {});
     std::vector<DeviceKernel> kernels =
         select_for(trial, parts[0], is_constant, target, channels, copies);
-    if (has_product(kernels)) {
+    if (has_gemm(kernels)) {
       sequence = std::move(trial);
       kernels.push_back(by_loops(std::move(parts[1]), ""));
       return kernels;
@@ -551,51 +565,51 @@ std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence:
 
 }  // namespace
 
-bool Target::has_mma() const {
+bool CudaTarget::has_mma() const {
   return uses_tensor_cores && !has_wgmma() &&
          compute_capability(architecture) >= kFragmentCapability;
 }
 
-std::optional<Target> parse_target(const std::string& text) {
+std::optional<CudaTarget> parse_target(const std::string& text) {
   const std::optional<std::string> architecture = gpu_architecture(text);
   if (!architecture) return std::nullopt;
-  return Target{*architecture};
+  return CudaTarget{*architecture};
 }
 
-Target target_for(const Target& target, bool is_on_tensor_cores) {
-  Target made = target;
+CudaTarget target_for(const CudaTarget& target, bool is_on_tensor_cores) {
+  CudaTarget made = target;
   made.uses_tensor_cores = is_on_tensor_cores;
   // For forced tensor cores the size thresholds against libraries do not apply.
   if (is_on_tensor_cores) made.uses_libraries = false;
   return made;
 }
 
-void arrange(NestSequence& sequence, const Target& target) {
-  for (NestSequence::Part& part : sequence.parts) nests::drop_casts_of_factors(part.nest);
+void arrange(NestSequence& sequence, const CudaTarget& target) {
+  for (NestSequence::NestCall& part : sequence.parts) nests::drop_casts_of_factors(part.nest);
   inline_copies(sequence);
-  if (compute_capability(target.architecture) >= kFragmentCapability) join_attention(sequence);
-  for (NestSequence::Part& part : sequence.parts)
+  if (compute_capability(target.architecture) >= kFragmentCapability) fuse_attention(sequence);
+  for (NestSequence::NestCall& part : sequence.parts)
     part.is_scheduled = match_attention(part.nest).has_value();
   // 64 KiB per sum are a few hundred iterations of neighbouring threads; longer sums are split.
-  nests::split_sums(sequence, {.bytes = 64 << 10, .are_split_again = true});
+  nests::split_reductions(sequence, {.bytes = 64 << 10, .are_split_again = true});
   distribute_loops(sequence);
-  for (NestSequence::Part& part : sequence.parts) {
+  for (NestSequence::NestCall& part : sequence.parts) {
     part.is_scheduled = false;
     inline_scratch(part);
     merge_neighbouring_loops(part.nest);
   }
 }
 
-std::vector<DeviceKernel> select_kernels(NestSequence& sequence, const NestSequence::Part& part,
+std::vector<DeviceKernel> select_kernels(NestSequence& sequence, const NestSequence::NestCall& part,
                                          const std::vector<bool>& is_constant,
-                                         const Target& target) {
+                                         const CudaTarget& target) {
   if (match_attention(part.nest)) {
     DeviceKernel kernel;
     kernel.part = part;
     kernel.candidate = "attention";  // op-name: a kernel's name, not an operator's
     return {std::move(kernel)};
   }
-  return select_for(sequence, part, is_constant, target, Channels::MayBePadded);
+  return select_for(sequence, part, is_constant, target, ChannelPadding::Paddable);
 }
 
 }  // namespace tenon::codegen::cuda

@@ -2,13 +2,13 @@
 
 #include "base/text.h"
 #include "codegen/cuda/attention_writer.h"
-#include "codegen/cuda/box_template.h"
-#include "codegen/cuda/eight_template.h"
-#include "codegen/cuda/fragment_template.h"
+#include "codegen/cuda/epilogue_template.h"
+#include "codegen/cuda/gemm_writer.h"
 #include "codegen/cuda/kernel_writer.h"
-#include "codegen/cuda/multiply_template.h"
+#include "codegen/cuda/mma_sync_template.h"
 #include "codegen/cuda/prelude.h"
-#include "codegen/cuda/product_writer.h"
+#include "codegen/cuda/tma_template.h"
+#include "codegen/cuda/wgmma_template.h"
 #include "ir/float_formats.h"
 
 #include <algorithm>
@@ -35,29 +35,30 @@ std::string tables(const std::string& kernels) {
 }
 
 // Concatenates the templates that at least one kernel calls.
-std::string templates(const std::vector<Kernel>& kernels, bool are_emulated) {
+std::string templates(const std::vector<BoundNest>& kernels, bool are_emulated) {
   const auto some = [&](const auto& property) {
     return std::any_of(kernels.begin(), kernels.end(),
-                       [&](const Kernel& kernel) { return property(kernel.binding); });
+                       [&](const BoundNest& kernel) { return property(kernel.binding); });
   };
-  const bool has_attention = some([](const Binding& made) { return made.attention.has_value(); });
-  const bool has_product = some([](const Binding& made) { return made.product.has_value(); });
+  const bool has_attention =
+      some([](const GridBinding& made) { return made.attention.has_value(); });
+  const bool has_gemm = some([](const GridBinding& made) { return made.gemm.has_value(); });
   const bool has_weight_gradient =
-      some([](const Binding& made) { return made.weight_gradient.has_value(); });
+      some([](const GridBinding& made) { return made.weight_gradient.has_value(); });
   const bool has_convolution =
-      some([](const Binding& made) { return made.convolution.has_value(); });
-  const bool has_mma = some([](const Binding& made) { return made.mma.has_value(); });
-  const bool has_boxes = some([](const Binding& made) { return made.reads_boxes(); });
+      some([](const GridBinding& made) { return made.convolution.has_value(); });
+  const bool has_mma = some([](const GridBinding& made) { return made.mma.has_value(); });
+  const bool has_boxes = some([](const GridBinding& made) { return made.uses_tma(); });
   std::string text;
-  if (has_attention || has_boxes || has_mma) text += fragment_template();
+  if (has_attention || has_boxes || has_mma) text += mma_sync_template();
   if (has_attention) text += attention_template();
   if (has_boxes) {
-    text += multiply_template();
-    if (are_emulated) text += box_emulation();
-    text += box_template();
+    text += wgmma_template();
+    if (are_emulated) text += tma_emulation();
+    text += tma_template();
   }
-  if (has_boxes || has_mma) text += eight_template();
-  if (has_product || has_convolution) text += product_template();
+  if (has_boxes || has_mma) text += epilogue_template();
+  if (has_gemm || has_convolution) text += gemm_template();
   if (has_convolution) text += convolution_template();
   if (has_mma) text += mma_template();
   if (has_weight_gradient) text += weight_gradient_template();
@@ -70,15 +71,15 @@ std::string KernelWriter::emulation() const {
   std::string call;
   std::size_t given = 0;
   for (const NestBuffer& buffer : nest_.buffers) {
-    if (buffer.storage == Storage::Scratch) continue;
-    call += concat("(", buffer.storage == Storage::Operand ? "const " : "",
+    if (buffer.storage == StorageClass::Scratch) continue;
+    call += concat("(", buffer.storage == StorageClass::Operand ? "const " : "",
                    stored_type(buffer.dtype), "*)emulated_buffers[", given++, "], ");
   }
   for (std::size_t k = 0; k < nest_.extents.size(); ++k)
     call += concat("emulated_extents[", k, "], ");
   return concat(
       "static void body_", symbol_, "() { ", symbol_, "(", call, "emulated_scratch, emulated_error",
-      binding_.reads_boxes()
+      binding_.uses_tma()
           ? ", *(const TensorMap*)emulated_maps, *(const TensorMap*)(emulated_maps + 128)"
           : "",
       "); }\n", "extern \"C\" void emulate_", symbol_,
@@ -87,17 +88,17 @@ std::string KernelWriter::emulation() const {
       "  emulated_buffers = buffers; emulated_extents = extents; emulated_scratch = scratch; "
       "emulated_error = error; emulated_maps = maps;\n",
       "  emulated_launch(body_", symbol_, ", blocks, ", binding_.threads, ", ",
-      binding_.group > 1 || binding_.reads_boxes() ? "true" : "false", ", ",
+      binding_.group > 1 || binding_.uses_tma() ? "true" : "false", ", ",
       binding_.convolution ? binding_.convolution->cluster() : 1, ");\n}\n");
 }
 
-std::string write_source(const std::vector<Kernel>& kernels) {
+std::string write_source(const std::vector<BoundNest>& kernels) {
   std::string text;
-  for (const Kernel& kernel : kernels) text += "\n" + KernelWriter(kernel).run();
+  for (const BoundNest& kernel : kernels) text += "\n" + KernelWriter(kernel).run();
   return concat(prelude(), templates(kernels, false), tables(text), text);
 }
 
-std::string write_emulation(const std::vector<Kernel>& kernels) {
+std::string write_emulation(const std::vector<BoundNest>& kernels) {
   std::string text = R"(static void** emulated_buffers;
 static const i64* emulated_extents;
 static u8* emulated_scratch;
@@ -115,7 +116,7 @@ static void emulated_launch(void (*body)(), unsigned blocks, unsigned threads, b
   if (emulated::is_stuck) *emulated_error = -1;
 }
 )";
-  for (const Kernel& kernel : kernels) {
+  for (const BoundNest& kernel : kernels) {
     KernelWriter writer(kernel);
     text += "\n" + writer.run() + writer.emulation();
   }

@@ -1,8 +1,8 @@
 #include "codegen/cuda/space_to_depth.h"
 
 #include "base/error.h"
+#include "codegen/cuda/gemm.h"
 #include "codegen/cuda/inline_copies.h"
-#include "codegen/cuda/product.h"
 #include "nests/affine.h"
 #include "nests/index_map.h"
 #include "nests/integer_contraction.h"
@@ -31,7 +31,7 @@ constexpr std::int64_t kMostUnfolded = 32;
 constexpr std::int64_t kFewestPositions = 1 << 14;
 
 // A spatial axis of the window: position = stride * outer + window + start.
-struct WindowAxis {
+struct FoldedAxis {
   std::size_t axis = 0;  // axis of the image
   const Statement *outer = nullptr, *window = nullptr;
   std::int64_t stride = 1, start = 0;
@@ -45,15 +45,15 @@ struct WindowAxis {
 };
 
 // A convolution, or its weight gradient.
-struct Windows {
+struct ConvolutionWindow {
   Scalar image, other;
   bool is_gradient = false;
-  std::array<WindowAxis, 2> axes;
+  std::array<FoldedAxis, 2> axes;
   std::optional<std::size_t> batch_axis, channel_axis;  // axes of the image
   const Statement *batch = nullptr, *channels = nullptr, *outputs = nullptr;
-  std::int64_t held_channels = 1;  // including zero padding
+  std::int64_t padded_channels = 1;  // including zero padding
 
-  std::int64_t depth() const { return axes[0].folded * axes[1].folded * held_channels; }
+  std::int64_t depth() const { return axes[0].folded * axes[1].folded * padded_channels; }
 };
 
 const Statement* loop_of(const std::vector<const Statement*>& loops, std::size_t id) {
@@ -63,25 +63,25 @@ const Statement* loop_of(const std::vector<const Statement*>& loops, std::size_t
   return nullptr;
 }
 
-std::optional<WindowAxis> window_axis(std::size_t axis, const nests::Affine& at,
-                                      const Contraction& sum, bool& is_gradient) {
+std::optional<FoldedAxis> window_axis(std::size_t axis, const nests::Affine& at,
+                                      const Contraction& contraction, bool& is_gradient) {
   if (at.steps.size() != 2 || at.start > 0) return std::nullopt;
   const Statement *parallel = nullptr, *summed = nullptr;
   std::int64_t parallel_step = 0, summed_step = 0;
   for (const auto& [id, step] : at.steps) {
     if (step < 1) return std::nullopt;
-    if (const Statement* loop = loop_of(sum.parallel, id)) {
+    if (const Statement* loop = loop_of(contraction.parallel, id)) {
       parallel = loop;
       parallel_step = step;
     } else {
-      summed = loop_of(sum.reduction, id);
+      summed = loop_of(contraction.reduction, id);
       summed_step = step;
     }
   }
   if (parallel == nullptr || summed == nullptr || !parallel->extent.is_constant() ||
       !summed->extent.is_constant())
     return std::nullopt;
-  WindowAxis found{axis, parallel, summed, parallel_step, at.start};
+  FoldedAxis found{axis, parallel, summed, parallel_step, at.start};
   // The stride distinguishes the window's loop, else the smaller extent does.
   is_gradient = parallel_step != summed_step
                     ? summed_step > parallel_step
@@ -107,26 +107,26 @@ bool are_plain(const Scalar& weights) {
 // For bytes, folds a whole row of the window at one step into channels if it fits a shared-memory
 // tile. TMA im2col needs 17 cycles for a pixel of 16 or 48 bytes, but 7 for one of 64. Measured on
 // an H200.
-bool fold_whole_rows(Windows& windows) {
+bool fold_whole_rows(ConvolutionWindow& windows) {
   constexpr std::int64_t kPixel = 64;
-  Windows trial = windows;
-  WindowAxis& columns = trial.axes[1];
+  ConvolutionWindow trial = windows;
+  FoldedAxis& columns = trial.axes[1];
   columns.steps = 1;
   columns.folded = columns.size();
-  trial.held_channels =
-      static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(windows.held_channels)));
+  trial.padded_channels =
+      static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(windows.padded_channels)));
   while (trial.depth() % kPixel != 0) ++columns.folded;
   if (trial.depth() > kTileBytes) return false;
   windows = trial;
   return true;
 }
 
-bool choose_folding(Windows& windows, DType dtype) {
+bool choose_folding(ConvolutionWindow& windows, DType dtype) {
   const std::int64_t channels =
       windows.channels == nullptr ? 1 : windows.channels->extent.constant();
   const bool strides = windows.axes[0].stride > 1 && windows.axes[1].stride > 1;
   std::int64_t positions = 1, unfolded = channels;
-  for (WindowAxis& axis : windows.axes) {
+  for (FoldedAxis& axis : windows.axes) {
     if (axis.size() < 2 || (strides && axis.size() <= axis.stride)) return false;
     axis.folded = strides ? axis.stride : axis.size();
     axis.steps = (axis.size() + axis.folded - 1) / axis.folded;
@@ -143,22 +143,22 @@ bool choose_folding(Windows& windows, DType dtype) {
   if (positions < kFewestPositions && !(strides && is_narrow)) return false;
   // Pad to pieces of 16 bytes: with zero channels, or with zero window columns.
   const std::int64_t together = 16 / static_cast<std::int64_t>(info(dtype).storage_bytes);
-  windows.held_channels = channels;
+  windows.padded_channels = channels;
   if (strides && is_integer(dtype) && fold_whole_rows(windows)) return true;
   while (windows.depth() % together != 0)
-    ++(strides ? windows.held_channels : windows.axes[1].folded);
+    ++(strides ? windows.padded_channels : windows.axes[1].folded);
   return true;
 }
 
-std::optional<Windows> match_windows(const LoopNest& nest, const Contraction& sum,
-                                     const Scalar& image, const Scalar& other) {
+std::optional<ConvolutionWindow> match_windows(const LoopNest& nest, const Contraction& contraction,
+                                               const Scalar& image, const Scalar& other) {
   const bool has_number_around = is_integer(image->dtype) && image->bounds == Bounds::Fill &&
                                  (image->args.back()->kind == ScalarKind::Integer ||
                                   image->args.back()->kind == ScalarKind::Real);
   if (image->view.size() != 4 || image->id == other->id ||
-      !(nests::can_be_laid_anew(image) || has_number_around))
+      !(nests::can_be_repacked(image) || has_number_around))
     return std::nullopt;
-  Windows windows;
+  ConvolutionWindow windows;
   windows.image = image;
   windows.other = other;
   std::size_t count = 0;
@@ -168,7 +168,7 @@ std::optional<Windows> match_windows(const LoopNest& nest, const Contraction& su
     if (!at) return std::nullopt;
     if (at->steps.size() == 2) {
       bool is_gradient = false;
-      const auto found = window_axis(axis, *at, sum, is_gradient);
+      const auto found = window_axis(axis, *at, contraction, is_gradient);
       if (!found || count == 2 || (count == 1 && is_gradient != windows.is_gradient))
         return std::nullopt;
       windows.is_gradient = is_gradient;
@@ -179,8 +179,8 @@ std::optional<Windows> match_windows(const LoopNest& nest, const Contraction& su
     const Statement* loop = nullptr;
     if (at->steps.size() == 1) {
       const auto& [id, step] = *at->steps.begin();
-      loop = loop_of(sum.parallel, id);
-      if (loop == nullptr) loop = loop_of(sum.reduction, id);
+      loop = loop_of(contraction.parallel, id);
+      if (loop == nullptr) loop = loop_of(contraction.reduction, id);
       if (loop == nullptr || step != 1 || !(loop->extent == image->view[axis])) return std::nullopt;
     } else if (!(image->view[axis] == Dim(1))) {
       return std::nullopt;
@@ -189,7 +189,7 @@ std::optional<Windows> match_windows(const LoopNest& nest, const Contraction& su
   }
   if (count != 2) return std::nullopt;
   std::set<std::size_t> used;
-  for (const WindowAxis& axis : windows.axes) {
+  for (const FoldedAxis& axis : windows.axes) {
     used.insert(axis.outer->id);
     used.insert(axis.window->id);
   }
@@ -197,43 +197,44 @@ std::optional<Windows> match_windows(const LoopNest& nest, const Contraction& su
   for (const auto& [axis, loop] : plain) {
     if (loop == nullptr) continue;
     used.insert(loop->id);
-    const bool is_batch = (loop_of(sum.parallel, loop->id) != nullptr) != windows.is_gradient;
+    const bool is_batch =
+        (loop_of(contraction.parallel, loop->id) != nullptr) != windows.is_gradient;
     (is_batch ? windows.batch : windows.channels) = loop;
     (is_batch ? windows.batch_axis : windows.channel_axis) = axis;
   }
   if (used.size() != 4 + static_cast<std::size_t>((windows.batch != nullptr ? 1 : 0) +
                                                   (windows.channels != nullptr ? 1 : 0)))
     return std::nullopt;
-  for (const Statement* loop : sum.parallel) {
+  for (const Statement* loop : contraction.parallel) {
     if (used.contains(loop->id)) continue;
     if (windows.outputs != nullptr) return std::nullopt;
     windows.outputs = loop;
   }
   if (windows.outputs == nullptr || nests::depends_on(image, windows.outputs->id) ||
       !windows.outputs->extent.is_constant() ||
-      used.size() + 1 != sum.parallel.size() + sum.reduction.size())
+      used.size() + 1 != contraction.parallel.size() + contraction.reduction.size())
     return std::nullopt;
   const bool are_few =
       windows.channels == nullptr || (windows.channels->extent.is_constant() &&
                                       windows.channels->extent.constant() <= kMostChannels);
   if (!are_few || (!windows.is_gradient && !are_plain(other))) return std::nullopt;
   // The other factor depends only on reduction loops and outputs.
-  for (const Statement* loop : sum.parallel) {
+  for (const Statement* loop : contraction.parallel) {
     if (loop != windows.outputs && nests::depends_on(other, loop->id)) return std::nullopt;
   }
   if (!choose_folding(windows, nest.buffers[image->id].dtype)) return std::nullopt;
   return windows;
 }
 
-class Folder {
+class SpaceToDepthRewriter {
  public:
-  Folder(NestSequence& sequence, const NestSequence::Part& part, const Contraction& sum,
-         Windows windows)
-      : sequence_(sequence), part_(part), sum_(sum), w_(std::move(windows)) {}
+  SpaceToDepthRewriter(NestSequence& sequence, const NestSequence::NestCall& part,
+                       const Contraction& contraction, ConvolutionWindow windows)
+      : sequence_(sequence), part_(part), contraction_(contraction), w_(std::move(windows)) {}
 
   SpaceToDepth run() {
-    made_.sum = part_;
-    LoopNest& nest = made_.sum.nest;
+    made_.contraction = part_;
+    LoopNest& nest = made_.contraction.nest;
     depth_ = nest.new_loop("d");
     for (const std::size_t k : {0U, 1U}) {
       if (w_.axes[k].steps > 1) steps_[k] = nest.new_loop(concat("s", k));
@@ -245,7 +246,7 @@ class Folder {
       fold_convolution(image);
     }
     list_extents(nest);
-    nests::drop_unused_buffers(made_.sum);
+    nests::drop_unused_buffers(made_.contraction);
     return std::move(made_);
   }
 
@@ -261,12 +262,12 @@ class Folder {
   }
 
   // Adds a buffer to the sequence and to the nest of the contraction.
-  std::size_t add_buffer(DType dtype, const Dims& dims, Storage storage) {
+  std::size_t add_buffer(DType dtype, const Dims& dims, StorageClass storage) {
     last_ = sequence_.buffers.size();
     sequence_.buffers.push_back({NestSequence::BufferRole::Temporary, 0, dtype, dims});
-    made_.sum.nest.buffers.push_back({concat("m", last_), dtype, dims, storage});
-    made_.sum.buffers.push_back(last_);
-    return made_.sum.nest.buffers.size() - 1;
+    made_.contraction.nest.buffers.push_back({concat("m", last_), dtype, dims, storage});
+    made_.contraction.buffers.push_back(last_);
+    return made_.contraction.nest.buffers.size() - 1;
   }
 
   Scalar step(std::size_t k) const {
@@ -279,11 +280,11 @@ class Folder {
   void add_copy(const char* name, const Scalar& source, const Dims& extents,
                 const std::function<std::vector<Scalar>(const std::vector<Scalar>&)>& at) {
     const NestBuffer& from = part_.nest.buffers[source->id];
-    NestSequence::Part copy;
+    NestSequence::NestCall copy;
     copy.nest.name = part_.nest.name + name;
     copy.nest.buffers = {
-        {"y0", from.dtype, sequence_.buffers[last_].dims, Storage::Result},
-        {from.name, from.dtype, from.dims, Storage::Operand},
+        {"y0", from.dtype, sequence_.buffers[last_].dims, StorageClass::Result},
+        {from.name, from.dtype, from.dims, StorageClass::Operand},
     };
     copy.buffers = {last_, nests::buffer_of(part_, source->id)};
     std::vector<Scalar> positions;
@@ -314,28 +315,28 @@ class Folder {
 
   // Copies the image into its new layout, and returns the load of the contraction.
   Scalar copy_image() {
-    const WindowAxis &rows = w_.axes[0], &columns = w_.axes[1];
+    const FoldedAxis &rows = w_.axes[0], &columns = w_.axes[1];
     const Dim batch = w_.batch == nullptr ? Dim(1) : w_.batch->extent;
     // Whole rows of the window are contiguous and are copied as they are.
     const bool has_rows = columns.folded > columns.stride && columns.stride > 1;
     Dims seen = {batch, rows.rows(), columns.rows(), rows.folded};
     if (has_rows) {
-      seen.push_back(columns.folded * w_.held_channels);
+      seen.push_back(columns.folded * w_.padded_channels);
     } else {
-      seen.insert(seen.end(), {columns.folded, w_.held_channels});
+      seen.insert(seen.end(), {columns.folded, w_.padded_channels});
     }
     const Dims view = {batch, rows.rows(), columns.rows(), w_.depth()};
     const DType dtype = part_.nest.buffers[w_.image->id].dtype;
-    const std::size_t id = add_buffer(dtype, view, Storage::Operand);
+    const std::size_t id = add_buffer(dtype, view, StorageClass::Operand);
     add_copy("_depth", w_.image, seen, [&](const std::vector<Scalar>& loops) {
       std::vector<Scalar> i = loops, at(4, integer_scalar(0));
       if (has_rows) {
-        const Scalar held = integer_scalar(w_.held_channels);
+        const Scalar held = integer_scalar(w_.padded_channels);
         i[4] = binary_scalar(BinaryOp::FloorDivide, DType::I64, loops[4], held);
         i.push_back(binary_scalar(BinaryOp::Modulo, DType::I64, loops[4], held));
       }
       for (const std::size_t k : {0U, 1U}) {
-        const WindowAxis& axis = w_.axes[k];
+        const FoldedAxis& axis = w_.axes[k];
         at[axis.axis] = plus(plus(times(i[1 + k], integer_scalar(axis.stride)), i[3 + k]),
                              integer_scalar(axis.start));
       }
@@ -343,7 +344,7 @@ class Folder {
       // A single channel without a loop has index 0; zero padding follows it.
       if (w_.channel_axis) {
         at[*w_.channel_axis] = i[5];
-      } else if (w_.held_channels > 1) {
+      } else if (w_.padded_channels > 1) {
         at[free_axis()] = i[5];
       }
       return at;
@@ -364,7 +365,7 @@ class Folder {
   }
 
   Statement fold_of(const Scalar& a, const Scalar& b) const {
-    const Statement* fold = &(*sum_.inner)[1];
+    const Statement* fold = &(*contraction_.inner)[1];
     while (fold->kind == Statement::Kind::Loop) fold = &fold->body.front();
     Statement made = *fold;
     made.value = binary_scalar(BinaryOp::Multiply, fold->value->dtype,
@@ -388,12 +389,12 @@ class Folder {
   }
   Dims weight_extents() const {
     return {w_.outputs->extent, w_.axes[0].steps,  w_.axes[1].steps,
-            w_.axes[0].folded,  w_.axes[1].folded, w_.held_channels};
+            w_.axes[0].folded,  w_.axes[1].folded, w_.padded_channels};
   }
 
   void fold_convolution(const Scalar& image) {
     const DType dtype = part_.nest.buffers[w_.other->id].dtype;
-    const std::size_t id = add_buffer(dtype, weight_dims(), Storage::Operand);
+    const std::size_t id = add_buffer(dtype, weight_dims(), StorageClass::Operand);
     made_.weights = nests::buffer_of(part_, w_.other->id);
     made_.laid_weights = last_;
     const auto at = [&](const std::vector<Scalar>& i) {
@@ -427,36 +428,38 @@ class Folder {
     const Scalar weights =
         load(id, w_.other->dtype, weight_dims(),
              {loop_scalar(w_.outputs->id), step(0), step(1), loop_scalar(depth_)});
-    const bool is_first = sum_.a->id == w_.image->id;
+    const bool is_first = contraction_.a->id == w_.image->id;
     Block summed =
         in_windows({fold_of(is_first ? image : weights, is_first ? weights : image)}, false);
-    Block inner{(*sum_.inner)[0], std::move(summed.front())};
-    inner.insert(inner.end(), sum_.inner->begin() + 2, sum_.inner->end());
-    made_.sum.nest.body = nests::in_loops(sum_.parallel, std::move(inner));
+    Block inner{(*contraction_.inner)[0], std::move(summed.front())};
+    inner.insert(inner.end(), contraction_.inner->begin() + 2, contraction_.inner->end());
+    made_.contraction.nest.body = nests::in_loops(contraction_.parallel, std::move(inner));
   }
 
   void fold_gradient(const Scalar& image) {
-    const std::size_t local = (*sum_.inner)[0].id;
+    const std::size_t local = (*contraction_.inner)[0].id;
     const DType dtype = part_.nest.locals[local];
-    const std::size_t id = add_buffer(dtype, weight_dims(), Storage::Result);
+    const std::size_t id = add_buffer(dtype, weight_dims(), StorageClass::Result);
     const std::size_t gradient = last_;
-    const bool is_first = sum_.a->id == w_.image->id;
-    Block summed = nests::in_loops(
-        sum_.reduction, {fold_of(is_first ? image : w_.other, is_first ? w_.other : image)});
+    const bool is_first = contraction_.a->id == w_.image->id;
+    Block summed =
+        nests::in_loops(contraction_.reduction,
+                        {fold_of(is_first ? image : w_.other, is_first ? w_.other : image)});
     Statement store;
     store.kind = Statement::Kind::Store;
     store.id = id;
     store.value = local_scalar(local, dtype);
     store.indices = {loop_scalar(w_.outputs->id), step(0), step(1), loop_scalar(depth_)};
     store.view = weight_dims();
-    Block inner{(*sum_.inner)[0], std::move(summed.front()), std::move(store)};
-    made_.sum.nest.body = nests::in_loops({w_.outputs}, in_windows(std::move(inner), true));
+    Block inner{(*contraction_.inner)[0], std::move(summed.front()), std::move(store)};
+    made_.contraction.nest.body = nests::in_loops({w_.outputs}, in_windows(std::move(inner), true));
 
     made_.rest = part_;
-    NestSequence::Part& rest = *made_.rest;
+    NestSequence::NestCall& rest = *made_.rest;
     rest.nest.name += "_epilogue";
     const std::size_t read = rest.nest.buffers.size();
-    rest.nest.buffers.push_back({concat("m", gradient), dtype, weight_dims(), Storage::Operand});
+    rest.nest.buffers.push_back(
+        {concat("m", gradient), dtype, weight_dims(), StorageClass::Operand});
     rest.buffers.push_back(gradient);
     std::vector<Scalar> at(6, integer_scalar(0));
     at[0] = loop_scalar(w_.outputs->id);
@@ -469,16 +472,16 @@ class Folder {
     }
     if (w_.channels != nullptr) at[5] = loop_scalar(w_.channels->id);
     Block body{define_statement(local, load(read, dtype, weight_extents(), std::move(at)))};
-    body.insert(body.end(), sum_.inner->begin() + 2, sum_.inner->end());
-    rest.nest.body = nests::in_loops(sum_.parallel, std::move(body));
+    body.insert(body.end(), contraction_.inner->begin() + 2, contraction_.inner->end());
+    rest.nest.body = nests::in_loops(contraction_.parallel, std::move(body));
     list_extents(rest.nest);
     nests::drop_unused_buffers(rest);
   }
 
   NestSequence& sequence_;
-  const NestSequence::Part& part_;
-  const Contraction& sum_;
-  const Windows w_;
+  const NestSequence::NestCall& part_;
+  const Contraction& contraction_;
+  const ConvolutionWindow w_;
   SpaceToDepth made_;
   std::size_t last_ = 0;   // last buffer added to the sequence
   std::size_t depth_ = 0;  // loop over depth
@@ -487,12 +490,14 @@ class Folder {
 
 }  // namespace
 
-std::optional<SpaceToDepth> space_to_depth(NestSequence& sequence, const NestSequence::Part& part,
-                                           const Contraction& sum) {
+std::optional<SpaceToDepth> space_to_depth(NestSequence& sequence,
+                                           const NestSequence::NestCall& part,
+                                           const Contraction& contraction) {
   for (const bool is_first : {true, false}) {
-    auto windows =
-        match_windows(part.nest, sum, is_first ? sum.a : sum.b, is_first ? sum.b : sum.a);
-    if (windows) return Folder(sequence, part, sum, std::move(*windows)).run();
+    auto windows = match_windows(part.nest, contraction, is_first ? contraction.a : contraction.b,
+                                 is_first ? contraction.b : contraction.a);
+    if (windows)
+      return SpaceToDepthRewriter(sequence, part, contraction, std::move(*windows)).run();
   }
   return std::nullopt;
 }

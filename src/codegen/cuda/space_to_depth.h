@@ -15,10 +15,10 @@ namespace tenon::codegen::cuda {
 /// idle. Supports floats, and bytes with any padding value.
 struct SpaceToDepth {
   /// Nests that copy the image and, if the convolution reads them, the weights.
-  std::vector<NestSequence::Part> copies;
-  NestSequence::Part sum;
+  std::vector<NestSequence::NestCall> copies;
+  NestSequence::NestCall contraction;
   /// For a gradient: the nest that finishes the sum.
-  std::optional<NestSequence::Part> rest;
+  std::optional<NestSequence::NestCall> rest;
   /// Repacked weights: source and target buffer in the sequence, and the packing for constant
   /// weights.
   std::optional<std::size_t> weights, laid_weights;
@@ -26,7 +26,8 @@ struct SpaceToDepth {
 };
 
 /// Adds buffers to the sequence. Returns nullopt if the contraction does not match.
-std::optional<SpaceToDepth> space_to_depth(NestSequence& sequence, const NestSequence::Part& part,
-                                           const nests::Contraction& sum);
+std::optional<SpaceToDepth> space_to_depth(NestSequence& sequence,
+                                           const NestSequence::NestCall& part,
+                                           const nests::Contraction& contraction);
 
 }  // namespace tenon::codegen::cuda

@@ -419,7 +419,7 @@ std::string ValueWriter::new_value(const Scalar& scalar) {
       return concat("n", node.id);
     case ScalarKind::Local:
       return local(node.id);
-    case ScalarKind::Place:
+    case ScalarKind::Position:
       return concat("(", place_of(node.id), " < 0 ? 0LL : ", place_of(node.id), ")");
     case ScalarKind::Load:
       return load(scalar);
@@ -436,7 +436,7 @@ std::string ValueWriter::new_value(const Scalar& scalar) {
       if (const std::optional<Scalar> under = nests::under_one_plus_erf(node))
         return named("float",
                      concat(is_narrow_ ? "narrow_" : "", "one_plus_erf(", value(*under), ")"));
-      if (const auto distance = find_byte_distance(node)) {
+      if (const auto distance = find_dequantized_byte(node)) {
         const std::string x = value(distance->x), zero = value(distance->zero);
         return named("float", concat("byte_from(", x, ", ", zero, ")"));
       }
@@ -457,7 +457,7 @@ std::string ValueWriter::new_value(const Scalar& scalar) {
       return named(computed_type(node.dtype), concat(condition, " ? ", a, " : ", b));
     }
     case ScalarKind::Cast: {
-      if (const auto byte = find_rounded_byte(node)) return rounded_byte(*byte, node.dtype);
+      if (const auto byte = find_requantized_byte(node)) return rounded_byte(*byte, node.dtype);
       const std::string x = value(node.args[0]);
       return named(computed_type(node.dtype), cast_text(x, node.args[0]->dtype, node.dtype));
     }
@@ -465,9 +465,9 @@ std::string ValueWriter::new_value(const Scalar& scalar) {
   return "";
 }
 
-std::string ValueWriter::rounded_byte(const RoundedByte& byte, DType dtype) {
+std::string ValueWriter::rounded_byte(const RequantizedByte& byte, DType dtype) {
   std::string x;
-  if (const auto quotient = find_rounded_quotient(byte.x)) {
+  if (const auto quotient = find_requantized_quotient(byte.x)) {
     x = concat("rounded_quotient(", value(quotient->x));
     for (const float number : {quotient->lowest, quotient->highest, quotient->divisor,
                                quotient->inverse, quotient->rest})
@@ -530,9 +530,9 @@ bool ValueWriter::is_surely_inside(const Scalar& index, const Dim& extent) const
   return range && range->lo >= 0 && range->hi < extent.constant();
 }
 
-ValueWriter::Place ValueWriter::place(const std::vector<Scalar>& indices, const Dims& view,
-                                      bool checks) {
-  Place place;
+ValueWriter::ElementOffset ValueWriter::place(const std::vector<Scalar>& indices, const Dims& view,
+                                              bool checks) {
+  ElementOffset place;
   double elements = 1;
   for (const Dim& dim : view)
     elements *= dim.is_constant() ? static_cast<double>(dim.constant()) : 1e18;
@@ -591,7 +591,7 @@ std::string ValueWriter::load(const Scalar& scalar) {
   }
   const std::vector<Scalar> indices(
       node.args.begin(), node.args.begin() + static_cast<std::ptrdiff_t>(node.view.size()));
-  const Place at = place(indices, node.view, node.bounds != Bounds::Inside);
+  const ElementOffset at = place(indices, node.view, node.bounds != Bounds::Inside);
   const std::string element = from_stored(from.dtype, concat(from.name, "[", at.offset, "]"));
   if (at.inside.empty()) return named(type, element);
   const std::string inside = named("bool", at.inside);

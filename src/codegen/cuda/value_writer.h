@@ -1,6 +1,6 @@
 #pragma once
 
-#include "codegen/cuda/rounded_byte.h"
+#include "codegen/cuda/requantize.h"
 #include "codegen/nest_names.h"
 
 #include <map>
@@ -56,7 +56,7 @@ class ValueWriter {
     /// Index of the lane's element in the vector.
     std::string index = "v";
   };
-  struct Place {
+  struct ElementOffset {
     /// An empty `inside` means that the access is in bounds.
     std::string offset, inside;
   };
@@ -83,7 +83,7 @@ class ValueWriter {
   std::string extent(const Dim& dim) const;
   /// Returns a statement that reports a failed data check to the host.
   static std::string report(Check check);
-  Place place(const std::vector<Scalar>& indices, const Dims& view, bool checks);
+  ElementOffset place(const std::vector<Scalar>& indices, const Dims& view, bool checks);
   std::string local(std::size_t id) const;
   std::string place_of(std::size_t id) const;
   /// True if the expression, with the lane loop at 0, is provably a multiple of the lane count.
@@ -96,7 +96,7 @@ class ValueWriter {
   std::string load(const Scalar& scalar);
   std::string type_of(const Scalar& scalar) const;
   std::string index_binary(const Scalar& scalar);
-  std::string rounded_byte(const RoundedByte& byte, DType dtype);
+  std::string rounded_byte(const RequantizedByte& byte, DType dtype);
   std::string named(const std::string& type, const std::string& text);
 
   const LoopNest& nest_;

@@ -1,7 +1,7 @@
 #include "codegen/cuda/weight_gradient.h"
 
 #include "base/error.h"
-#include "codegen/cuda/sum_store.h"
+#include "codegen/cuda/library_conditions.h"
 #include "nests/affine.h"
 #include "nests/index_map.h"
 #include "nests/operand_copy.h"
@@ -37,16 +37,16 @@ constexpr std::int64_t kImageRows = 5, kGradientRows = 3, kStagedRows = 2;
 // Recognises how loads index the parallel and reduction loops.
 class Recogniser {
  public:
-  explicit Recogniser(const nests::Contraction& sum) : sum_(sum) {
-    for (const Statement* loop : sum.parallel) parallel_[loop->id] = loop;
-    for (const Statement* loop : sum.reduction) reduction_[loop->id] = loop;
+  explicit Recogniser(const nests::Contraction& contraction) : contraction_(contraction) {
+    for (const Statement* loop : contraction.parallel) parallel_[loop->id] = loop;
+    for (const Statement* loop : contraction.reduction) reduction_[loop->id] = loop;
   }
 
   std::optional<WeightGradientTile> run() {
     for (const bool is_a_gradient : {true, false}) {
       tile_ = {};
-      tile_.gradient = is_a_gradient ? sum_.a : sum_.b;
-      tile_.image = is_a_gradient ? sum_.b : sum_.a;
+      tile_.gradient = is_a_gradient ? contraction_.a : contraction_.b;
+      tile_.image = is_a_gradient ? contraction_.b : contraction_.a;
       if (matches()) return tile_;
     }
     return std::nullopt;
@@ -133,11 +133,11 @@ class Recogniser {
     const std::size_t pieces =
         (tile_.groups != nullptr ? 1U : 0U) + (tile_.bands != nullptr ? 1U : 0U);
     return parallel_.size() == 4 + pieces && reduction_.size() == 3 &&
-           std::all_of(sum_.parallel.begin(), sum_.parallel.end(),
+           std::all_of(contraction_.parallel.begin(), contraction_.parallel.end(),
                        [](const Statement* loop) { return !loop->limit.is_defined(); });
   }
 
-  const nests::Contraction& sum_;
+  const nests::Contraction& contraction_;
   Loops parallel_, reduction_;
   WeightGradientTile tile_;
 };
@@ -156,7 +156,7 @@ bool fills_tiles(const WeightGradientTile& tile) {
   return used >= kLeastUsed;
 }
 
-bool suits(const WeightGradientTile& tile, const Target& target) {
+bool suits(const WeightGradientTile& tile, const CudaTarget& target) {
   const std::int64_t columns = tile.columns->extent.constant();
   return target.has_wgmma() && target.allows_tf32 && fills_tiles(tile) &&
          tile.channels->extent == tile.image->view[3] &&
@@ -212,7 +212,7 @@ std::int64_t batch_of(const WeightGradientTile& tile) {
 
 // Chooses pieces that minimize the makespan. Every band rereads the overlapping rows of a window at
 // its start.
-Pieces choose_pieces(const WeightGradientTile& tile, const Target& target) {
+Pieces choose_pieces(const WeightGradientTile& tile, const CudaTarget& target) {
   const std::int64_t units = gpu_facts(target.architecture).units, tiles = tile_pairs(tile);
   const std::vector<std::int64_t> parts = window_parts(tile);
   const std::int64_t lines = tile.lines->extent.constant(),
@@ -263,7 +263,7 @@ const Statement& fold_of(const Statement& loop) {
 // Pieces may end past the last row: those reads yield zero.
 void fill_with_zeros(Statement& fold, const WeightGradientTile& tile) {
   Block block{std::move(fold)};
-  nests::Rewriting rewriting([&](ScalarNode node) {
+  nests::ScalarRewriter rewriting([&](ScalarNode node) {
     const bool is_factor = node.kind == ScalarKind::Load && node.bounds == Bounds::Inside &&
                            (node.id == tile.image->id || node.id == tile.gradient->id);
     if (is_factor) {
@@ -278,13 +278,12 @@ void fill_with_zeros(Statement& fold, const WeightGradientTile& tile) {
 
 }  // namespace
 
-std::optional<std::vector<NestSequence::Part>> split_weight_gradient(NestSequence& sequence,
-                                                                     const NestSequence::Part& part,
-                                                                     const nests::Contraction& sum,
-                                                                     const Target& target) {
-  const std::optional<WeightGradientTile> found = Recogniser(sum).run();
+std::optional<std::vector<NestSequence::NestCall>> split_weight_gradient(
+    NestSequence& sequence, const NestSequence::NestCall& part,
+    const nests::Contraction& contraction, const CudaTarget& target) {
+  const std::optional<WeightGradientTile> found = Recogniser(contraction).run();
   if (!found || found->groups != nullptr || found->bands != nullptr || !suits(*found, target) ||
-      !starts_from_zero((*sum.inner)[0]) || !found->lines->extent.is_constant())
+      !starts_from_zero((*contraction.inner)[0]) || !found->lines->extent.is_constant())
     return std::nullopt;
   const WeightGradientTile& tile = *found;
   const Pieces pieces = choose_pieces(tile, target);
@@ -294,23 +293,23 @@ std::optional<std::vector<NestSequence::Part>> split_weight_gradient(NestSequenc
                                                 tile.channels};
   Dims dims = {groups, bands};
   for (const Statement* loop : window) dims.push_back(loop->extent);
-  const std::size_t temporary = sequence.buffers.size(), local = (*sum.inner)[0].id;
+  const std::size_t temporary = sequence.buffers.size(), local = (*contraction.inner)[0].id;
   sequence.buffers.push_back({NestSequence::BufferRole::Temporary, 0, DType::F32, dims});
   const std::size_t buffer = part.nest.buffers.size();
 
-  NestSequence::Part first = part, second = part;
+  NestSequence::NestCall first = part, second = part;
   std::vector<Scalar> place;
-  for (NestSequence::Part* made : {&first, &second}) {
+  for (NestSequence::NestCall* made : {&first, &second}) {
     const bool is_first = made == &first;
-    made->nest.buffers.push_back(
-        {concat("m", temporary), DType::F32, dims, is_first ? Storage::Result : Storage::Operand});
+    made->nest.buffers.push_back({concat("m", temporary), DType::F32, dims,
+                                  is_first ? StorageClass::Result : StorageClass::Operand});
     made->buffers.push_back(temporary);
     LoopNest& nest = made->nest;
     const std::size_t group = nest.new_loop("group"), band = nest.new_loop("band");
     place = {loop_scalar(group), loop_scalar(band)};
     for (const Statement* loop : window) place.push_back(loop_scalar(loop->id));
-    Block body{(*sum.inner)[0]};
-    Statement fold = fold_of((*sum.inner)[1]);
+    Block body{(*contraction.inner)[0]};
+    Statement fold = fold_of((*contraction.inner)[1]);
     if (is_first) {
       fill_with_zeros(fold, tile);
       Block inner{std::move(fold)};
@@ -338,25 +337,25 @@ std::optional<std::vector<NestSequence::Part>> split_weight_gradient(NestSequenc
       fold.value = load_of(buffer, dims, place);
       body.push_back(nests::loop_statement(
           group, groups, {nests::loop_statement(band, bands, {std::move(fold)})}));
-      body.insert(body.end(), sum.inner->begin() + 2, sum.inner->end());
+      body.insert(body.end(), contraction.inner->begin() + 2, contraction.inner->end());
       nest.body = nests::in_loops(window, std::move(body));
       nest.name += "_epilogue";
     }
     list_extents(nest);
     nests::drop_unused_buffers(*made);
   }
-  return std::vector<NestSequence::Part>{std::move(first), std::move(second)};
+  return std::vector<NestSequence::NestCall>{std::move(first), std::move(second)};
 }
 
 std::optional<WeightGradientTile> match_weight_gradient_tile(const LoopNest& nest,
-                                                             const Target& target) {
-  const auto sum = nests::find_contraction(nest);
-  if (!sum || !starts_from_zero((*sum->inner)[0])) return std::nullopt;
-  std::optional<WeightGradientTile> tile = Recogniser(*sum).run();
+                                                             const CudaTarget& target) {
+  const auto contraction = nests::find_contraction(nest);
+  if (!contraction || !starts_from_zero((*contraction->inner)[0])) return std::nullopt;
+  std::optional<WeightGradientTile> tile = Recogniser(*contraction).run();
   if (!tile || tile->groups == nullptr || tile->bands == nullptr || !suits(*tile, target) ||
       tile->images->extent.constant() % strip_of(*tile).images != 0)
     return std::nullopt;
-  const std::optional<Statement> store = only_store(*sum);
+  const std::optional<Statement> store = only_store(*contraction);
   if (!store || store->value->kind != ScalarKind::Local ||
       nest.buffers[store->id].dtype != DType::F32 || store->view.size() != 6)
     return std::nullopt;

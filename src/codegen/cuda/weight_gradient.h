@@ -29,14 +29,13 @@ struct WeightGradientTile {
 /// Splits the reduction of a weight gradient that this kernel supports: the first part sums pieces,
 /// the second adds the partial sums and applies the epilogue. Returns nullopt if the nest does not
 /// match or the target lacks wgmma. May add a buffer to the sequence.
-std::optional<std::vector<NestSequence::Part>> split_weight_gradient(NestSequence& sequence,
-                                                                     const NestSequence::Part& part,
-                                                                     const nests::Contraction& sum,
-                                                                     const Target& target);
+std::optional<std::vector<NestSequence::NestCall>> split_weight_gradient(
+    NestSequence& sequence, const NestSequence::NestCall& part,
+    const nests::Contraction& contraction, const CudaTarget& target);
 
 /// Matches a nest that `split_weight_gradient` returned.
 std::optional<WeightGradientTile> match_weight_gradient_tile(const LoopNest& nest,
-                                                             const Target& target);
+                                                             const CudaTarget& target);
 
 /// One strip of the reduction: columns of a row, or whole rows of several images side by side.
 struct GradientStrip {

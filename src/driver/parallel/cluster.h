@@ -21,7 +21,7 @@ struct Cluster {
   std::string name;
   /// total number
   std::int64_t ranks = 1;
-  memory::Device device;
+  memory::DeviceSpec device;
   /// launch overhead of a kernel
   double start_s = 0;
   /// Hierarchical all-reduce, tier by tier, as in NCCL; otherwise every rank exchanges with every

@@ -52,7 +52,7 @@ double bytes_exchanged_per_s() {
 }
 
 // Times a stage on zeros, since values do not affect kernel times.
-double stage_seconds(const Stage& stage, int thread_count, const StepPlace& place) {
+double stage_seconds(const StepStage& stage, int thread_count, const StepMemory& place) {
   if (stage.graph.node_count() == 0) return 0;
   StageProgram program(stage.graph, thread_count, place);
   std::vector<std::shared_ptr<std::byte>> memory;
@@ -108,7 +108,7 @@ double whole_step_seconds(const Graph& model, const TrainOptions& options, std::
 }  // namespace
 
 Cluster cluster_here(int thread_count) {
-  const MachinePeak peak = known_machine_peak(thread_count);
+  const MachinePeak peak = cached_machine_peak(thread_count);
   Cluster here;
   here.name = concat("this machine, ", thread_count, " threads a rank");
   here.ranks = kMostRanks;
@@ -124,15 +124,15 @@ Cluster cluster_here(int thread_count) {
 StepCosts measured(StepCosts costs, const Graph& model, const TrainOptions& options,
                    std::int64_t batch, const Cluster& here, int thread_count) {
   TrainOptions with_sums = options;
-  with_sums.parts = 2;
+  with_sums.micro_batches = 2;
   with_sums.state_ranks = 1;
   const StatefulGraph step = train(model, with_sums);
   const std::unique_ptr<Communicator> alone = one_rank();
-  const StepPlace place = host_place(*alone);
+  const StepMemory place = host_step_memory(*alone);
   double compute_s = 0;
   costs.update_s = costs.update_start_s = 0;
-  for (const Stage& stage : cut_at_collectives(step.graph))
-    (stage.is_behind_sums ? costs.update_s : compute_s) +=
+  for (const StepStage& stage : cut_at_collectives(step.graph))
+    (stage.follows_reductions ? costs.update_s : compute_s) +=
         stage_seconds(stage, thread_count, place);
   for (StepCosts::Gradient& gradient : costs.gradients)
     gradient.made_at_s *= compute_s / costs.compute_s;

@@ -40,7 +40,7 @@ constexpr int kNapShare = 8;  // share of the time waited so far: bounds the del
 constexpr std::size_t kFewestVisibleBytes = std::size_t{16} << 10;
 
 // Signal handlers can only access globals.
-volatile std::sig_atomic_t is_told_to_end = 0;
+volatile std::sig_atomic_t is_stop_received = 0;
 
 double seconds_from(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -169,7 +169,7 @@ MpiRanks::MpiRanks() : state_(std::make_unique<State>()) {
   State& s = *state_;
   s.start();
   struct sigaction action = {};
-  action.sa_handler = [](int) { is_told_to_end = 1; };
+  action.sa_handler = [](int) { is_stop_received = 1; };
   action.sa_flags = SA_RESTART;
   sigaction(SIGTERM, &action, &s.before);
   // The format of this message is fixed: later messages may differ between program versions.
@@ -263,7 +263,7 @@ std::span<const std::byte> MpiRanks::seen(int one, const MemoryWindow& window) {
 int MpiRanks::rank() const { return state_->rank; }
 int MpiRanks::size() const { return state_->size; }
 void MpiRanks::set_step(std::int64_t step) { state_->step = step; }
-bool MpiRanks::is_asked_to_end() { return is_told_to_end != 0; }
+bool MpiRanks::is_stop_requested() { return is_stop_received != 0; }
 
 void MpiRanks::abort(int exit_code) {
   state_->is_ending = true;

@@ -33,7 +33,7 @@ class MpiRanks : public Communicator {
   /// Sets the step that other ranks report if this rank dies.
   void set_step(std::int64_t step);
   /// Returns whether the launcher or a user has asked all ranks to end.
-  static bool is_asked_to_end();
+  static bool is_stop_requested();
   /// Terminates all ranks with an exit code. If all of them fail alike, only the first message is
   /// printed.
   [[noreturn]] void abort(int exit_code);

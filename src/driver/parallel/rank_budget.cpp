@@ -20,9 +20,9 @@ std::string what_would_fit(const RankNeeds& needs, std::uint64_t limit, const Ra
     // Activations grow with the number of samples.
     const auto samples = static_cast<std::int64_t>(static_cast<double>(limit - outside) /
                                                    static_cast<double>(needs.arena) *
-                                                   static_cast<double>(shares.part_size));
+                                                   static_cast<double>(shares.micro_batch_size));
     if (samples >= 1)
-      return concat("--batch=", samples * shares.parts, " would fit, ", samples,
+      return concat("--batch=", samples * shares.micro_batches, " would fit, ", samples,
                     " samples a part; or --budget=", limit, ", which runs steps again");
     return concat("not even one sample a part fits; --budget=", limit, " runs steps again");
   }
@@ -46,7 +46,7 @@ void require_fits(const RankNeeds& needs, std::uint64_t limit, const RankShares&
       .expected("at most ", format_bytes(limit))
       .got(format_bytes(needs.total()), ": ", format_bytes(needs.states), " states, ",
            format_bytes(needs.exchanged), " exchanged between ranks, ", format_bytes(needs.arena),
-           " arena of ", shares.part_size, " samples")
+           " arena of ", shares.micro_batch_size, " samples")
       .hint(what_would_fit(needs, limit, shares));
 }
 

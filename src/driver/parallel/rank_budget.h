@@ -1,6 +1,6 @@
 #pragma once
 
-#include "driver/parallel/step_place.h"
+#include "driver/parallel/step_memory.h"
 #include "driver/planning/budget.h"
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct RankNeeds {
 struct RankShares {
   std::int64_t ranks = 1;
   /// parts of a batch, and samples per part
-  std::int64_t parts = 1, part_size = 1;
+  std::int64_t micro_batches = 1, micro_batch_size = 1;
   bool splits_parameters = false;
 };
 

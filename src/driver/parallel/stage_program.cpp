@@ -8,13 +8,13 @@
 
 namespace tenon {
 
-StageProgram::StageProgram(const Graph& graph, int thread_count, const StepPlace& place)
+StageProgram::StageProgram(const Graph& graph, int thread_count, const StepMemory& place)
     : place_(place), thread_count_(thread_count) {
   for (ValueId input : graph.inputs()) input_types_.push_back(graph.value(input).type.tensor());
   // After the last step, if no step is known to write it.
   last_step_.assign(graph.outputs().size(), std::numeric_limits<std::size_t>::max());
   Program program = place.compile(graph);
-  if (!program.is_kernels_alone()) {
+  if (!program.is_kernel_only()) {
     host_model_ = std::make_shared<const HostExecutable>(std::move(program));
   } else {
     model_ = place.load(std::move(program));
@@ -45,7 +45,7 @@ void StageProgram::rest() {
 std::vector<std::size_t> StageProgram::steps_with(std::uint32_t buffer) const {
   const Program& p = program();
   const auto bytes_of = [&](std::uint64_t one) {  // the buffer that a view refers to
-    while (p.buffers[one].place == Program::Place::View) one = p.buffers[one].offset;
+    while (p.buffers[one].place == Program::BufferKind::View) one = p.buffers[one].offset;
     return one;
   };
   std::vector<std::size_t> steps;
@@ -85,7 +85,7 @@ void StageProgram::run(std::span<const std::byte* const> inputs,
                        std::span<std::byte* const> outputs, const WhenMade& when_made,
                        const BeforeStep& before_step) {
   if (!context_ && !host_) make_context();
-  std::size_t told = 0;
+  std::size_t notified = 0;
   before_step(has_steps() ? 0 : program().steps.size());
   if (host_) {
     run_on_host(inputs, outputs);
@@ -93,7 +93,8 @@ void StageProgram::run(std::span<const std::byte* const> inputs,
     const std::vector<const void*> sources(inputs.begin(), inputs.end());
     const std::vector<void*> targets(outputs.begin(), outputs.end());
     const Context::Look look = [&](std::size_t step) {
-      while (told < order_.size() && last_step_[order_[told]] <= step) when_made(order_[told++]);
+      while (notified < order_.size() && last_step_[order_[notified]] <= step)
+        when_made(order_[notified++]);
       if (has_steps()) before_step(step + 1);
     };
     if (context_->is_on_device()) {
@@ -102,13 +103,13 @@ void StageProgram::run(std::span<const std::byte* const> inputs,
         const bool is_new = marks.empty() || marks.back() != last_step_[k];
         if (is_new && last_step_[k] < program().steps.size()) marks.push_back(last_step_[k]);
       }
-      context_->runner().device()->call_behind(std::move(marks), look);
+      context_->runner().device()->call_after(std::move(marks), look);
       context_->run(sources, targets);
     } else {
       context_->run(sources, targets, look);
     }
   }
-  while (told < order_.size()) when_made(order_[told++]);
+  while (notified < order_.size()) when_made(order_[notified++]);
 }
 
 // A program with host steps takes and returns tensors in host memory.

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "driver/parallel/step_place.h"
+#include "driver/parallel/step_memory.h"
 #include "driver/parallel/windows.h"
 #include "host/context.h"
 #include "ir/graph.h"
@@ -18,7 +18,7 @@ namespace tenon {
 class StageProgram {
  public:
   /// `place` must outlive it.
-  StageProgram(const Graph& graph, int thread_count, const StepPlace& place);
+  StageProgram(const Graph& graph, int thread_count, const StepMemory& place);
 
   /// Calls `when_made` with the output's index as soon as an output is complete, in an order that
   /// is the same in every run.
@@ -47,7 +47,7 @@ class StageProgram {
   std::vector<std::size_t> steps_with(std::uint32_t buffer) const;
   void run_on_host(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs);
 
-  const StepPlace& place_;
+  const StepMemory& place_;
   int thread_count_;
   std::uint64_t arena_bytes_ = 0;
   bool has_steps_ = false;

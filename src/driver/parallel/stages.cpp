@@ -19,12 +19,12 @@ class Cutter {
         tensor_ranks_(tensor_ranks),
         earliest_(graph.node_id_bound(), 0),
         stage_(graph.node_id_bound(), kNever),
-        is_behind_(graph.node_id_bound(), 0) {
+        is_after_(graph.node_id_bound(), 0) {
     find_stages();
   }
 
-  std::vector<Stage> cut() {
-    std::vector<Stage> stages;
+  std::vector<StepStage> cut() {
+    std::vector<StepStage> stages;
     for (std::size_t k = 0; k <= last_; ++k) stages.push_back(stage(k));
     return stages;
   }
@@ -43,10 +43,10 @@ class Cutter {
       if (is_constant(id)) continue;
       order.push_back(id);
       find_earliest(id, 0);
-      if (!is_behind_[id]) last_of_part_ = std::max(last_of_part_, earliest_[id]);
+      if (!is_after_[id]) last_of_micro_batch_ = std::max(last_of_micro_batch_, earliest_[id]);
     }
     for (NodeId id : order) {
-      find_earliest(id, last_of_part_ + 1);
+      find_earliest(id, last_of_micro_batch_ + 1);
       last_ = std::max(last_, earliest_[id]);
     }
     for (auto id = order.rbegin(); id != order.rend(); ++id) {
@@ -66,17 +66,17 @@ class Cutter {
   }
 
   // Computes the earliest stage of a node: at least `behind` if it depends on a sum over parts.
-  void find_earliest(NodeId id, std::size_t behind) {
+  void find_earliest(NodeId id, std::size_t after) {
     for (ValueId operand : graph_.node(id).operands) {
       const NodeId maker = operand ? graph_.value(operand).producer : NodeId{};
       if (!maker || is_constant(maker)) continue;
       const bool is_cut = is_collective_node(maker) && !is_state_gather(graph_, maker);
       earliest_[id] = std::max(earliest_[id], earliest_[maker] + (is_cut ? 1 : 0));
       const bool is_sum =
-          is_collective_node(maker) && is_sum_over_parts(graph_, maker, tensor_ranks_);
-      if (is_behind_[maker] || is_sum) is_behind_[id] = 1;
+          is_collective_node(maker) && is_gradient_reduction(graph_, maker, tensor_ranks_);
+      if (is_after_[maker] || is_sum) is_after_[id] = 1;
     }
-    if (is_behind_[id]) earliest_[id] = std::max(earliest_[id], behind);
+    if (is_after_[id]) earliest_[id] = std::max(earliest_[id], after);
   }
 
   bool is_needed_outside(ValueId value, std::size_t stage) const {
@@ -86,10 +86,10 @@ class Cutter {
     });
   }
 
-  Stage stage(std::size_t number) const {
-    Stage made;
+  StepStage stage(std::size_t number) const {
+    StepStage made;
     made.graph.name = graph_.name;
-    made.is_behind_sums = number > last_of_part_;
+    made.follows_reductions = number > last_of_micro_batch_;
     std::unordered_map<ValueId, ValueId> copies;
     std::vector<NodeId> nodes;
     for (NodeId id : graph_.nodes_in_order()) {
@@ -147,13 +147,13 @@ class Cutter {
   const Graph& graph_;
   std::int64_t tensor_ranks_;
   IdMap<NodeId, std::size_t> earliest_, stage_;
-  IdMap<NodeId, char> is_behind_;  // depends, directly or not, on a sum over parts
-  std::size_t last_ = 0, last_of_part_ = 0;
+  IdMap<NodeId, char> is_after_;  // depends, directly or not, on a sum over parts
+  std::size_t last_ = 0, last_of_micro_batch_ = 0;
 };
 
 }  // namespace
 
-bool is_sum_over_parts(const Graph& graph, NodeId collective, std::int64_t tensor_ranks) {
+bool is_gradient_reduction(const Graph& graph, NodeId collective, std::int64_t tensor_ranks) {
   if (!collective_traits(*graph.node(collective).op)->adds) return false;
   const AttrValue* stride = graph.node(collective).attrs.find("stride");
   return (stride == nullptr ? Dim(1) : std::get<Dim>(*stride)) == Dim(tensor_ranks);
@@ -167,7 +167,7 @@ bool is_state_gather(const Graph& graph, NodeId collective) {
          (axis == nullptr || std::get<Dim>(*axis) == Dim(0));
 }
 
-std::vector<Stage> cut_at_collectives(const Graph& graph, std::int64_t tensor_ranks) {
+std::vector<StepStage> cut_at_collectives(const Graph& graph, std::int64_t tensor_ranks) {
   return Cutter(graph, tensor_ranks).cut();
 }
 

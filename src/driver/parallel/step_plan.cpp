@@ -16,14 +16,14 @@ namespace {
 constexpr double kBucketSizes[] = {1 << 20, 4 << 20, 16 << 20, 64 << 20};
 
 double seconds_of(const memory::Item& item, const Cluster& cluster) {
-  return item.ways.front().seconds + cluster.start_s;
+  return item.alternatives.front().seconds + cluster.start_s;
 }
 
 }  // namespace
 
 StepCosts::StepCosts(const Graph& model, TrainOptions options, const Cluster& cluster) {
   // any number above one, so that the graph contains the reductions; it does not affect the cost
-  options.parts = 2;
+  options.micro_batches = 2;
   options.state_ranks = 1;
   const StatefulGraph step = train(model, options);
   std::set<std::string> parameters;
@@ -37,7 +37,7 @@ StepCosts::StepCosts(const Graph& model, TrainOptions options, const Cluster& cl
                        static_cast<double>(info(state.initial.dtype()).storage_bytes);
     (parameters.contains(state.name) ? parameter_bytes : other_state_bytes) += bytes;
   }
-  const std::vector<Stage> stages = cut_at_collectives(step.graph);
+  const std::vector<StepStage> stages = cut_at_collectives(step.graph);
   for (std::size_t k = 0; k < stages.size(); ++k) {
     const Graph graph = run_pipeline(stages[k].graph, {});
     const memory::Problem problem = problem_of(graph, cluster.device);

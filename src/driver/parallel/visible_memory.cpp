@@ -15,7 +15,7 @@
 namespace tenon {
 namespace {
 
-struct Mapping {
+struct SharedMapping {
   std::byte* begin = nullptr;
   std::size_t bytes = 0;
 };
@@ -31,7 +31,7 @@ struct VisibleMemory::State {
   std::mutex mutex;  // accessed by the compute and the communication thread
   std::uint64_t last_number = 0;
   std::map<const std::byte*, Region> own;  // by first byte
-  std::map<std::pair<pid_t, std::uint64_t>, Mapping> others;
+  std::map<std::pair<pid_t, std::uint64_t>, SharedMapping> others;
 
   ~State() {
     for (const auto& [key, mapping] : others) munmap(mapping.begin, mapping.bytes);
@@ -78,7 +78,7 @@ MemoryWindow VisibleMemory::window_of(std::span<const std::byte> bytes) const {
 
 std::span<const std::byte> VisibleMemory::view(pid_t process, const MemoryWindow& window) {
   const std::scoped_lock lock(state_->mutex);
-  Mapping& mapping = state_->others[{process, window.region}];
+  SharedMapping& mapping = state_->others[{process, window.region}];
   if (mapping.begin == nullptr) {
     const std::string path = concat("/proc/", process, "/fd/", window.file);
     const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);

@@ -34,7 +34,8 @@ std::uint64_t bytes_of(const Program::Buffer& buffer) {
 std::string to_string(const BudgetReport& report) {
   std::string text = fmt::format("arena {} of {}", format_bytes(report.arena_bytes),
                                  format_bytes(report.plain_arena_bytes));
-  if (report.parts > 1) text += fmt::format(", the batch in {} parts", report.parts);
+  if (report.micro_batches > 1)
+    text += fmt::format(", the batch in {} parts", report.micro_batches);
   if (report.repeated_count > 0) {
     text += fmt::format(", {} steps run again beside {}", report.repeated_count,
                         report.step_count - report.repeated_count);
@@ -92,7 +93,7 @@ std::uint64_t bytes_outside_arena(const Program& program, int threads) {
   std::uint64_t bytes = program.constant_bytes + program.code.size();
   for (const Program::Buffer& buffer : program.buffers) {
     const bool is_port =
-        buffer.place == Program::Place::Input || buffer.place == Program::Place::Output;
+        buffer.place == Program::BufferKind::Input || buffer.place == Program::BufferKind::Output;
     if (is_port) bytes += bytes_of(buffer);
   }
   std::uint64_t scratch = 0;
@@ -115,7 +116,7 @@ BudgetPlanner::BudgetPlanner(Program plain, codegen::StepProblem described,
     allow_swaps(described_.problem, swap_link(plain_.target));
     report_.swap_place = described_.problem.link->name;
   }
-  std::vector<memory::Problem> orders = memory::promising_orders(described_.problem);
+  std::vector<memory::Problem> orders = memory::candidate_orders(described_.problem);
   const bool is_large = described_.problem.items.size() > kManyItems;
   memory::OrderedResult found = memory::search_orders(orders, search_options(), !is_large);
   described_.problem = std::move(orders[found.order]);
@@ -138,14 +139,14 @@ void BudgetPlanner::take(memory::Plan plan) {
   report_.seconds = plan_.seconds;
 }
 
-void BudgetPlanner::set_parts(std::int64_t parts, std::uint64_t whole_arena_bytes) {
-  report_.parts = parts;
+void BudgetPlanner::set_micro_batches(std::int64_t micro_batches, std::uint64_t whole_arena_bytes) {
+  report_.micro_batches = micro_batches;
   report_.plain_arena_bytes = whole_arena_bytes;
 }
 
 Program BudgetPlanner::program() {
   step_items_.clear();
-  Program made = codegen::carried_out(plain_, described_, plan_, &step_items_);
+  Program made = codegen::apply_plan(plain_, described_, plan_, &step_items_);
   report_.step_count = made.steps.size();
   report_.repeated_count = made.steps.size() - plain_.steps.size();
   report_.swapped_bytes = report_.swap_place_bytes = 0;
@@ -168,7 +169,8 @@ bool BudgetPlanner::learn(std::span<const double> step_seconds) {
     counts[item] += 1.0 / static_cast<double>(described_.steps[item].size());
   }
   for (memory::Item& item : described_.problem.items) {
-    if (counts[item.number] > 0) item.ways[0].seconds = seconds[item.number] / counts[item.number];
+    if (counts[item.number] > 0)
+      item.alternatives[0].seconds = seconds[item.number] / counts[item.number];
   }
   report_.is_measured = true;
   memory::Plan now = plan_;
@@ -182,12 +184,12 @@ bool BudgetPlanner::learn(std::span<const double> step_seconds) {
 std::unique_ptr<BudgetPlanner> planned_within(Program plain,
                                               std::optional<codegen::StepProblem> described,
                                               const BudgetRequest& request) {
-  if (!described || !plain.is_kernels_alone()) {
+  if (!described || !plain.is_kernel_only()) {
     throw Error("the memory of this program cannot be planned", ErrorKind::Unsupported)
         .at("program '", plain.name, "'")
         .expected("kernels one after another, with extents that are known")
-        .got(!plain.is_kernels_alone() ? "control flow or operators without kernels between them"
-                                       : "extents that inputs decide");
+        .got(!plain.is_kernel_only() ? "control flow or operators without kernels between them"
+                                     : "extents that inputs decide");
   }
   return std::make_unique<BudgetPlanner>(std::move(plain), *std::move(described), request);
 }

@@ -50,7 +50,7 @@ struct BudgetReport {
   /// "a file"
   std::string swap_place;
   /// micro-batches of the batch
-  std::int64_t parts = 1;
+  std::int64_t micro_batches = 1;
 
   double extra_time() const { return plain_seconds > 0 ? seconds / plain_seconds - 1 : 0; }
 };
@@ -79,7 +79,7 @@ class BudgetPlanner {
   bool learn(std::span<const double> step_seconds);
   const BudgetReport& report() const { return report_; }
   /// Sets the number of micro-batches, and the arena size with a single one.
-  void set_parts(std::int64_t parts, std::uint64_t whole_arena_bytes);
+  void set_micro_batches(std::int64_t micro_batches, std::uint64_t whole_arena_bytes);
 
  private:
   memory::SearchOptions search_options() const;

@@ -8,7 +8,7 @@ namespace tenon {
 
 /// A function of a training step with the work of its backward.
 struct ChainerStep {
-  chainer::TrainingGraph::Step step;
+  chainer::TrainingGraph::FunctionStep step;
   /// multiply-adds of its forward pass
   double products = 0;
   /// number of product operands with a gradient

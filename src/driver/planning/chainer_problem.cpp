@@ -38,10 +38,10 @@ std::vector<double> products_of(const chainer::Tables& tables, std::string_view 
   return products;
 }
 
-class StepProblem {
+class ChainerStepProblem {
  public:
-  StepProblem(const TrainingGraph& graph, std::vector<ChainerStep> steps, chainer::Reading reading,
-              const memory::Device& device)
+  ChainerStepProblem(const TrainingGraph& graph, std::vector<ChainerStep> steps,
+                     chainer::Reading reading, const memory::DeviceSpec& device)
       : graph_(graph),
         steps_(std::move(steps)),
         reading_(reading),
@@ -74,7 +74,7 @@ class StepProblem {
   }
 
   void add_forward(std::size_t k) {
-    const TrainingGraph::Step& step = steps_[k].step;
+    const TrainingGraph::FunctionStep& step = steps_[k].step;
     if (steps_[k].is_view) {
       value_[step.makes[0]] = value_[step.reads[0]];
       return;
@@ -97,12 +97,12 @@ class StepProblem {
       hidden_[k] = add_value(concat("state of ", item.name), step.hidden_bytes);
       item.makes.push_back(hidden_[k]);
     }
-    item.ways.push_back({device_.seconds(2 * steps_[k].products, bytes), 0});
+    item.alternatives.push_back({device_.seconds(2 * steps_[k].products, bytes), 0});
     problem_.items.push_back(std::move(item));
   }
 
   std::string name_of(std::size_t k) const {
-    const TrainingGraph::Step& step = steps_[k].step;
+    const TrainingGraph::FunctionStep& step = steps_[k].step;
     return step.makes.empty() ? step.function
                               : concat(step.function, "_", graph_.tensors[step.makes[0]].id);
   }
@@ -115,7 +115,7 @@ class StepProblem {
     memory::Item item;
     item.name = problem_.values[gradient_[tensor]].name;
     item.makes = {gradient_[tensor]};
-    item.ways.push_back({});
+    item.alternatives.push_back({});
     problem_.items.push_back(std::move(item));
     return gradient_[tensor];
   }
@@ -130,7 +130,7 @@ class StepProblem {
   }
 
   void add_backward(std::size_t k, Half half) {
-    const TrainingGraph::Step& step = steps_[k].step;
+    const TrainingGraph::FunctionStep& step = steps_[k].step;
     memory::Item item;
     item.name = concat("backward of ", name_of(k), half == Half::Parameters ? ", parameters" : "");
     double bytes = 0;
@@ -161,7 +161,7 @@ class StepProblem {
       if (is_operand) add_gradient(item, k, tensor);
     }
     const double factors = half == Half::Both ? steps_[k].factor_gradients : 1;
-    item.ways.push_back({device_.seconds(2 * steps_[k].products * factors, bytes), 0});
+    item.alternatives.push_back({device_.seconds(2 * steps_[k].products * factors, bytes), 0});
     problem_.items.push_back(std::move(item));
   }
 
@@ -185,7 +185,7 @@ class StepProblem {
   const TrainingGraph& graph_;
   std::vector<ChainerStep> steps_;
   chainer::Reading reading_;
-  const memory::Device& device_;
+  const memory::DeviceSpec& device_;
   std::vector<std::uint32_t> value_, gradient_;  // by tensor
   std::vector<std::uint32_t> hidden_;            // by step
   memory::Problem problem_;
@@ -219,40 +219,40 @@ std::int64_t batch_of(const chainer::Tables& tables, const std::vector<Shape>& s
 }  // namespace
 
 memory::Problem problem_of(const chainer::Tables& tables, std::string_view source,
-                           chainer::Reading reading, const memory::Device& device, int parts,
-                           bool is_fused) {
+                           chainer::Reading reading, const memory::DeviceSpec& device,
+                           int micro_batches, bool is_fused) {
   TrainingGraph graph = chainer::training_graph(tables, source);
   const std::vector<Shape> shapes = shapes_of(tables, source);
   std::vector<double> products = products_of(tables, source, graph, shapes);
-  if (parts > 1) {
+  if (micro_batches > 1) {
     const std::int64_t batch = batch_of(tables, shapes);
-    TENON_ASSERT(batch % parts == 0, "parts of a batch are of one size");
+    TENON_ASSERT(batch % micro_batches == 0, "parts of a batch are of one size");
     for (std::size_t v = 0; v < graph.tensors.size(); ++v) {
       const bool has_batch = !shapes[v].empty() && shapes[v][0] == batch &&
                              graph.tensors[v].role == TrainingGraph::TensorRole::Intermediate;
-      if (has_batch) graph.tensors[v].bytes /= parts;
+      if (has_batch) graph.tensors[v].bytes /= micro_batches;
     }
-    for (TrainingGraph::Step& step : graph.steps) step.hidden_bytes /= parts;
-    for (double& count : products) count /= parts;
+    for (TrainingGraph::FunctionStep& step : graph.steps) step.hidden_bytes /= micro_batches;
+    for (double& count : products) count /= micro_batches;
   }
   std::vector<ChainerStep> steps = steps_of(graph, products);
   if (is_fused) steps = fused(graph, std::move(steps));
-  memory::Problem problem = StepProblem(graph, std::move(steps), reading, device).run();
+  memory::Problem problem = ChainerStepProblem(graph, std::move(steps), reading, device).run();
   problem.name = std::string(source);
   return problem;
 }
 
-std::vector<int> batch_parts(const chainer::Tables& tables, std::string_view source) {
+std::vector<int> micro_batch_counts(const chainer::Tables& tables, std::string_view source) {
   // Batch statistics differ between a batch and its parts.
   for (const chainer::Function& function : tables.forward) {
     if (function.name == "BatchNormalization") return {};
   }
   const std::int64_t batch = batch_of(tables, shapes_of(tables, source));
-  std::vector<int> parts;
+  std::vector<int> micro_batches;
   for (int count = 2; count <= batch && count <= 1024; ++count) {
-    if (batch % count == 0) parts.push_back(count);
+    if (batch % count == 0) micro_batches.push_back(count);
   }
-  return parts;
+  return micro_batches;
 }
 
 }  // namespace tenon

@@ -14,8 +14,8 @@ double usual(const Dim& dim) { return size_hint(dim); }
 
 }  // namespace
 
-memory::Problem problem_of(const Graph& graph, const memory::Device& device) {
-  memory::Problem problem = memory::held_problem(graph);
+memory::Problem problem_of(const Graph& graph, const memory::DeviceSpec& device) {
+  memory::Problem problem = memory::liveness_problem(graph);
   problem.link = device.link;
   const std::vector<NodeId> nodes = memory::running_nodes(graph);
   for (std::size_t k = 0; k < nodes.size(); ++k) {
@@ -33,13 +33,13 @@ memory::Problem problem_of(const Graph& graph, const memory::Device& device) {
     item.may_repeat = !lowered(graph, id).empty();
     const Footprint footprint = footprint_of(graph, id);
     const double bytes = usual(footprint.bytes_read) + usual(footprint.bytes_written);
-    item.ways[0].seconds = device.seconds(usual(footprint.flops), bytes);
+    item.alternatives[0].seconds = device.seconds(usual(footprint.flops), bytes);
   }
   return problem;
 }
 
 PlanSource plan_source(const std::string& model, chainer::Reading reading,
-                       const memory::Device& device, bool is_fused, std::int64_t batch) {
+                       const memory::DeviceSpec& device, bool is_fused, std::int64_t batch) {
   const ModelSource named(model);
   const LoadedDocument loaded = named.document();
   const std::string format = loaded.document ? loaded.format->name : "";
@@ -63,9 +63,10 @@ PlanSource plan_source(const std::string& model, chainer::Reading reading,
                  : reading == chainer::Reading::Tags
                      ? "a training step, what backward needs by tags"
                      : "a training step, what backward needs as retained";
-    for (const int parts : batch_parts(tables, model)) {
-      found.split.emplace_back(
-          parts, [=] { return problem_of(tables, model, reading, device, parts, is_fused); });
+    for (const int micro_batches : micro_batch_counts(tables, model)) {
+      found.split.emplace_back(micro_batches, [=] {
+        return problem_of(tables, model, reading, device, micro_batches, is_fused);
+      });
     }
     return found;
   }

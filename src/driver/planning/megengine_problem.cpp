@@ -5,7 +5,7 @@
 
 namespace tenon {
 
-memory::Problem problem_of(const megengine::Profile& profile, std::string_view source) {
+memory::Problem problem_of(const megengine::MegEngineProfile& profile, std::string_view source) {
   using namespace megengine;
   const Index index = index_of(profile, source);
   const Inference inference = infer_profile(profile, index);
@@ -17,10 +17,10 @@ memory::Problem problem_of(const megengine::Profile& profile, std::string_view s
   for (const std::size_t opr : index.sequence) {
     memory::Item item;
     item.name = profile.graph_exec.operators[opr].name;
-    item.ways.push_back({});
+    item.alternatives.push_back({});
     problem.items.push_back(std::move(item));
   }
-  for (const Storage& storage : lifetimes.storages) {
+  for (const VarStorage& storage : lifetimes.storages) {
     const auto bytes = static_cast<std::uint64_t>(storage.byte_count);
     if (!storage.is_dynamic) {
       problem.fixed_bytes += bytes;

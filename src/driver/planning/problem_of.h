@@ -12,23 +12,23 @@ namespace tenon {
 /// Builds the memory problem of a training step recorded by Chainer: functions and their backwards
 /// are items, intermediates and their gradients are values. Gradients of one tensor accumulate in
 /// place; those of inputs are not computed. Parameters, their gradients and inputs are fixed. Costs
-/// follow from the shapes. With `parts`, it is one of that many equal micro-batches with gradient
-/// accumulation. `is_fused`: fuses functions as a compiler does (`chainer_fused.h`) and retains
-/// values accordingly.
+/// follow from the shapes. With `micro_batches`, it is one of that many equal micro-batches with
+/// gradient accumulation. `is_fused`: fuses functions as a compiler does (`chainer_fused.h`) and
+/// retains values accordingly.
 memory::Problem problem_of(const chainer::Tables& tables, std::string_view source,
-                           chainer::Reading reading, const memory::Device& device, int parts = 1,
-                           bool is_fused = false);
+                           chainer::Reading reading, const memory::DeviceSpec& device,
+                           int micro_batches = 1, bool is_fused = false);
 /// Returns the possible numbers of micro-batches; empty if an operator mixes samples.
-std::vector<int> batch_parts(const chainer::Tables& tables, std::string_view source);
+std::vector<int> micro_batch_counts(const chainer::Tables& tables, std::string_view source);
 
 /// Builds the problem of a run that MegEngine profiled, with its measured device times if present;
 /// Elemwise may overwrite an operand.
-memory::Problem problem_of(const megengine::Profile& profile, std::string_view source);
+memory::Problem problem_of(const megengine::MegEngineProfile& profile, std::string_view source);
 
 /// Builds the problem of a graph's forward pass: node results are values, nodes are items, costs
 /// follow from footprints; symbols take their size hints. Pointwise nodes may overwrite an operand
 /// of the same size.
-memory::Problem problem_of(const Graph& graph, const memory::Device& device);
+memory::Problem problem_of(const Graph& graph, const memory::DeviceSpec& device);
 
 /// Problem of a command-line argument; `reading` applies to Chainer's documents.
 struct PlanSource {
@@ -42,6 +42,7 @@ struct PlanSource {
 };
 /// `batch` is the batch of a graph, 0: unchanged. Throws Error (Usage) for a batch of a document.
 PlanSource plan_source(const std::string& model, chainer::Reading reading,
-                       const memory::Device& device, bool is_fused = false, std::int64_t batch = 0);
+                       const memory::DeviceSpec& device, bool is_fused = false,
+                       std::int64_t batch = 0);
 
 }  // namespace tenon

@@ -14,7 +14,7 @@ constexpr double kCallSeconds = 5e-5;
 
 double device_link_bytes_per_s() {
   try {
-    return known_link_bytes_per_s();
+    return cached_link_bytes_per_s();
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::Device) throw;
     return kGpuLinkBytesPerS;
@@ -31,7 +31,7 @@ memory::Link swap_link(const std::string& target) {
 
 void allow_swaps(memory::Problem& problem, memory::Link link) {
   problem.link = std::move(link);
-  for (memory::Value& value : problem.values)
+  for (memory::PlannedValue& value : problem.values)
     value.may_swap = value.may_swap && value.bytes >= kLeastSwapped;
 }
 

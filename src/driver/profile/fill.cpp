@@ -17,31 +17,31 @@ namespace {
 constexpr const char *kProcessorStream = "cpu0:0", *kDeviceStream = "gpu0:0";
 
 // A node and its graph: the graph itself or a body of one of its nodes.
-struct Found {
+struct FoundNode {
   const Graph* graph = nullptr;
   NodeId node;
 };
 
-void index_nodes(const Graph& graph, std::map<std::string, Found>& found) {
+void index_nodes(const Graph& graph, std::map<std::string, FoundNode>& found) {
   for (const NodeId id : graph.nodes_in_order()) {
     for (const ValueId result : graph.node(id).results) {
-      if (result) found.try_emplace(graph.value(result).name, Found{&graph, id});
+      if (result) found.try_emplace(graph.value(result).name, FoundNode{&graph, id});
     }
     if (is_fused_group(graph, id)) continue;
     for (const Graph& body : graph.node(id).bodies) index_nodes(body, found);
   }
 }
 
-Profile::Place place_of(Program::Place place) {
+Profile::BufferKind place_of(Program::BufferKind place) {
   switch (place) {
-    case Program::Place::Input:
-      return Profile::Place::Input;
-    case Program::Place::Output:
-      return Profile::Place::Output;
-    case Program::Place::Constant:
-      return Profile::Place::Constant;
+    case Program::BufferKind::Input:
+      return Profile::BufferKind::Input;
+    case Program::BufferKind::Output:
+      return Profile::BufferKind::Output;
+    case Program::BufferKind::Constant:
+      return Profile::BufferKind::Constant;
     default:
-      return Profile::Place::Arena;
+      return Profile::BufferKind::Arena;
   }
 }
 
@@ -198,7 +198,7 @@ class Filler {
     }
     if (step.members.empty()) add_remarks(step, step.value);
     if (const codegen::Decision* decision = decision_of(step, key)) {
-      for (const auto& [name, text] : in_words(*decision).candidates)
+      for (const auto& [name, text] : describe_decision(*decision).candidates)
         step.why.push_back({name, text});
     }
   }
@@ -290,7 +290,7 @@ class Filler {
     for (const auto& [number, id] : known) {
       const Program::Buffer& planned = program.buffers[number];
       Profile::Buffer& buffer = profile_.buffers[id];
-      if (buffer.place != Profile::Place::Arena) continue;
+      if (buffer.place != Profile::BufferKind::Arena) continue;
       const auto end = index_.upper_bound({StepSamples::What::Step, planned.last_step});
       for (auto at = index_.lower_bound({StepSamples::What::Step, planned.first_step}); at != end;
            ++at) {
@@ -302,9 +302,9 @@ class Filler {
     const auto last =
         static_cast<std::uint32_t>(profile_.steps.empty() ? 0 : profile_.steps.size() - 1);
     for (Profile::Buffer& buffer : profile_.buffers) {
-      if (buffer.place == Profile::Place::Arena) continue;
-      if (buffer.place != Profile::Place::Output) buffer.first_step = 0;
-      if (buffer.place != Profile::Place::Input) buffer.last_step = last;
+      if (buffer.place == Profile::BufferKind::Arena) continue;
+      if (buffer.place != Profile::BufferKind::Output) buffer.first_step = 0;
+      if (buffer.place != Profile::BufferKind::Input) buffer.last_step = last;
     }
   }
 
@@ -325,24 +325,24 @@ class Filler {
       buffer.first_step = buffer.last_step = k;
       // Several buffers of one name arise from rematerialization or offloading: after offloading,
       // the first reader does not produce the value.
-      if (buffer.place == Profile::Place::Arena && !planned.name.empty() &&
+      if (buffer.place == Profile::BufferKind::Arena && !planned.name.empty() &&
           !arena_names_.insert(planned.name).second)
         buffer.making = makes(step, buffer.name) ? Profile::Making::Again : Profile::Making::Back;
       const KernelRunner& runner = model_.runner();
       if (std::ranges::all_of(planned.dims,
-                              [&](const Extent& dim) { return runner.is_told(dim); })) {
+                              [&](const Extent& dim) { return runner.is_resolved(dim); })) {
         buffer.shape = shape_of(planned);
         buffer.bytes = planned.element_bytes;
         for (const std::int64_t extent : buffer.shape)
           buffer.bytes *= static_cast<std::uint64_t>(extent);
-        buffer.offset = planned.place == Program::Place::Arena ? runner.offsets[id] : 0;
+        buffer.offset = planned.place == Program::BufferKind::Arena ? runner.offsets[id] : 0;
       }
       profile_.buffers.push_back(std::move(buffer));
     }
     Profile::Buffer& buffer = profile_.buffers[found->second];
     buffer.last_step = std::max(buffer.last_step, k);
-    const bool is_given = buffer.place == Profile::Place::Constant ||
-                          buffer.place == Profile::Place::Input ||
+    const bool is_given = buffer.place == Profile::BufferKind::Constant ||
+                          buffer.place == Profile::BufferKind::Input ||
                           buffer.making == Profile::Making::Back;
     const bool is_made = !is_given && (is_new || makes(step, buffer.name));
     note(is_made ? step.writes : step.reads, found->second);
@@ -400,7 +400,8 @@ class Filler {
 
   // Uses the port's buffer, or adds one if no kernel uses it.
   void link_copy(Profile::Step& step, bool is_input) {
-    const Profile::Place place = is_input ? Profile::Place::Input : Profile::Place::Output;
+    const Profile::BufferKind place =
+        is_input ? Profile::BufferKind::Input : Profile::BufferKind::Output;
     std::vector<std::uint32_t>& list = is_input ? step.writes : step.reads;
     for (std::uint32_t id = 0; id < profile_.buffers.size(); ++id) {
       const Profile::Buffer& buffer = profile_.buffers[id];
@@ -491,7 +492,7 @@ class Filler {
   const std::vector<Datum>& inputs_;
   const CompileRecord* compiled_;
   std::uint64_t zero_ = 0;
-  std::map<std::string, Found> nodes_;
+  std::map<std::string, FoundNode> nodes_;
   std::map<std::string, std::vector<const codegen::Decision*>> decisions_;
   DimBindings symbols_;
   std::map<Key, std::uint32_t> index_;  // index of the profile's step

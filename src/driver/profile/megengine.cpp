@@ -45,7 +45,7 @@ std::string megengine_document(const Profile& profile, const Graph& graph) {
   }
   std::map<std::uint32_t, std::uint64_t> arena_bytes;
   for (const Profile::Buffer& buffer : profile.buffers) {
-    if (buffer.place != Profile::Place::Arena) continue;
+    if (buffer.place != Profile::BufferKind::Arena) continue;
     arena_bytes[buffer.arena] = std::max(arena_bytes[buffer.arena], buffer.offset + buffer.bytes);
   }
   std::map<std::uint32_t, std::uint64_t> base;
@@ -55,7 +55,7 @@ std::string megengine_document(const Profile& profile, const Graph& graph) {
     next += (bytes + 4095) / 4096 * 4096;
   }
   for (const Profile::Buffer& buffer : profile.buffers) {
-    if (buffer.place == Profile::Place::Arena)
+    if (buffer.place == Profile::BufferKind::Arena)
       facts.addresses.try_emplace(buffer.name, base[buffer.arena] + buffer.offset);
   }
   return megengine::print_profile(megengine::write_run(graph, facts));
@@ -65,7 +65,7 @@ namespace {
 
 class MegEngineReader {
  public:
-  MegEngineReader(const megengine::Profile& document, const megengine::Index& index)
+  MegEngineReader(const megengine::MegEngineProfile& document, const megengine::Index& index)
       : document_(document),
         index_(index),
         inference_(megengine::infer_profile(document, index)),
@@ -156,8 +156,8 @@ class MegEngineReader {
   void add_buffers() {
     const megengine::GraphExec& exec = document_.graph_exec;
     const megengine::Lifetimes lifetimes = megengine::lifetimes_of(document_, index_, facts_);
-    std::map<std::size_t, const megengine::Storage*> storage;
-    for (const megengine::Storage& each : lifetimes.storages) storage[each.owner] = &each;
+    std::map<std::size_t, const megengine::VarStorage*> storage;
+    for (const megengine::VarStorage& each : lifetimes.storages) storage[each.owner] = &each;
     std::map<bool, std::int64_t> lowest;
     const auto address = [&](const megengine::VarNode& var) {
       return var.dev_ptr ? *var.dev_ptr : var.prev_dev_ptr.value_or(0);
@@ -181,7 +181,7 @@ class MegEngineReader {
                                                     : concat(facts_[k].element_bits, " bits");
       buffer.shape = facts_[k].shape;
       buffer.bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(facts_[k].byte_count(), 0));
-      buffer.place = is_dynamic(k) ? Profile::Place::Arena : Profile::Place::Constant;
+      buffer.place = is_dynamic(k) ? Profile::BufferKind::Arena : Profile::BufferKind::Constant;
       if (address(var) != 0)
         buffer.offset = static_cast<std::uint64_t>(address(var) - lowest[is_dynamic(k)]);
       buffer.last_step = last_step;
@@ -191,13 +191,13 @@ class MegEngineReader {
       }
       if (var.mem_readonly_fwd_src) {
         buffer.inside = static_cast<std::uint32_t>(index_.vars.at(*var.mem_readonly_fwd_src));
-        buffer.place = Profile::Place::Arena;
-      } else if (buffer.place == Profile::Place::Arena && address(var) == 0) {
+        buffer.place = Profile::BufferKind::Arena;
+      } else if (buffer.place == Profile::BufferKind::Arena && address(var) == 0) {
         buffer.bytes = 0;  // never had memory
       }
-      if (buffer.place == Profile::Place::Arena && !buffer.inside) {
+      if (buffer.place == Profile::BufferKind::Arena && !buffer.inside) {
         profile_.arena_bytes = std::max(profile_.arena_bytes, buffer.offset + buffer.bytes);
-      } else if (buffer.place == Profile::Place::Constant) {
+      } else if (buffer.place == Profile::BufferKind::Constant) {
         profile_.constant_bytes += buffer.bytes;
       }
       profile_.buffers.push_back(std::move(buffer));
@@ -221,7 +221,7 @@ class MegEngineReader {
     }
   }
 
-  const megengine::Profile& document_;
+  const megengine::MegEngineProfile& document_;
   const megengine::Index& index_;
   megengine::Inference inference_;
   std::vector<megengine::VarFacts> facts_;
@@ -232,7 +232,7 @@ class MegEngineReader {
 }  // namespace
 
 Profile profile_of_megengine(std::string_view text, std::string_view source) {
-  const megengine::Profile document = megengine::parse_profile(text, source);
+  const megengine::MegEngineProfile document = megengine::parse_profile(text, source);
   const megengine::Index index = megengine::index_of(document, source);
   Profile profile = MegEngineReader(document, index).run();
   profile.name = source.substr(source.rfind('/') + 1);

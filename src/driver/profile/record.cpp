@@ -101,7 +101,7 @@ void add_counters(const CompiledModel& model, const std::vector<Datum>& inputs, 
   const HardwareCounters counters;
   if (!counters.problem().empty()) profile.notes.push_back(counters.problem());
   if (!counters.is_counting()) return;
-  if (!model.program().is_kernels_alone()) {
+  if (!model.program().is_kernel_only()) {
     profile.notes.emplace_back(
         "hardware counters: not read for programs with other steps than kernels");
     return;
@@ -111,14 +111,14 @@ void add_counters(const CompiledModel& model, const std::vector<Datum>& inputs, 
   alone.run_prepared();
   std::map<std::size_t, Profile::Counters> by_step;
   Profile::Counters before = counters.read();
-  HostContext::Looks looks;
-  looks.behind_step = [&](const KernelRunner&, std::size_t step) {
+  HostContext::Observers observers;
+  observers.after_step = [&](const KernelRunner&, std::size_t step) {
     const Profile::Counters now = counters.read();
     by_step[step] = {now.cycles - before.cycles, now.instructions - before.instructions,
                      now.cache_misses - before.cache_misses};
     before = counters.read();
   };
-  alone.run_looking(looks);
+  alone.run_observed(observers);
   std::size_t at = 0;
   for (const auto& [number, seen] : by_step) {
     while (at < profile.steps.size() && profile.steps[at].kind != Profile::Kind::Kernel) ++at;
@@ -144,7 +144,7 @@ std::uint32_t stride_of(CompiledModel& model, const RecordOptions& options) {
   constexpr double kMost = 0.03;  // of the run
   constexpr double kKept = 1.5;   // cost of reading the clock and storing the value, in clock reads
   constexpr double kSamples = 8;  // least number of samples per step
-  if (!model.program().is_kernels_alone() || model.is_on_device()) return 1;
+  if (!model.program().is_kernel_only() || model.is_on_device()) return 1;
   double least = INFINITY;
   for (int k = 0; k < 5; ++k) least = std::min(least, timed([&] { model.run_prepared(); }));
   const double asking = kKept * seconds_of(ticks_to_ask()) *
@@ -240,7 +240,7 @@ Profile record_profile(CompiledModel& model, const std::vector<Datum>& inputs,
   fill_profile(profile, model, seen, samples, inputs, compiled);
   if (options.with_counters && !model.is_on_device()) add_counters(model, inputs, profile);
   if (options.with_ceilings && !model.is_on_device()) {
-    const MachinePeak peak = known_machine_peak(model.thread_count());
+    const MachinePeak peak = cached_machine_peak(model.thread_count());
     profile.ceilings = {peak.flops_per_s, peak.bytes_per_s, peak.cache_bytes_per_s,
                         peak.cache_bytes};
   }

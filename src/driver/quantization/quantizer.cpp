@@ -72,9 +72,9 @@ Graph with_outputs(const Graph& graph, const std::vector<ValueId>& values) {
 }
 
 // Runs a graph on samples and observes some of its values.
-class Watched {
+class ObservedModel {
  public:
-  Watched(const Graph& graph, std::vector<ValueId> values, int threads)
+  ObservedModel(const Graph& graph, std::vector<ValueId> values, int threads)
       : model_(compile_graph(with_outputs(graph, values)), threads) {
     for (const ValueId value : values) names_.push_back(graph.value(value).name);
   }
@@ -91,9 +91,9 @@ class Watched {
 };
 
 // Calibration state in a file that is replaced atomically.
-class State {
+class CalibrationState {
  public:
-  State(std::string path, std::string identity)
+  CalibrationState(std::string path, std::string identity)
       : path_(std::move(path)), identity_(std::move(identity)) {}
 
   // Returns the number of samples seen; fills histograms.
@@ -158,7 +158,7 @@ class Quantizer {
       graph_ = std::move(made.graph);
       result_.equalised = made.pairs.size();
     }
-    products_ = quantizable_products(graph_, scheme_.plan.only_weights);
+    products_ = quantizable_contractions(graph_, scheme_.plan.only_weights);
     refuse_unknown();
     if (std::ranges::all_of(products_,
                             [](const auto& product) { return !product.reason.empty(); })) {
@@ -188,7 +188,7 @@ class Quantizer {
  private:
   void refuse_unknown() const {
     std::vector<std::string> names;
-    for (const QuantizableProduct& product : products_) names.push_back(product.name);
+    for (const QuantizableContraction& product : products_) names.push_back(product.name);
     for (const std::string& name : request_.skip) {
       if (std::ranges::find(names, name) != names.end()) continue;
       throw Error(concat("--skip: no contraction is called '", name, "'"), ErrorKind::Usage)
@@ -201,7 +201,7 @@ class Quantizer {
     std::set<ValueId> seen;
     std::vector<std::size_t> inputs;  // observed values that are inputs
     std::vector<ValueId> wanted = quantizable_joins(graph_, products_);
-    for (const QuantizableProduct& product : products_) {
+    for (const QuantizableContraction& product : products_) {
       if (product.reason.empty()) wanted.push_back(product.observed);
     }
     std::string identity = concat("tenon calibration 1: ", graph_.name, ", ", samples_.size(),
@@ -216,9 +216,9 @@ class Quantizer {
         inputs.push_back(static_cast<std::size_t>(input - graph_.inputs().begin()));
       }
     }
-    const State state(request_.state_path, identity);
+    const CalibrationState state(request_.state_path, identity);
     result_.resumed = state.load(result_.histograms);
-    std::optional<Watched> model;
+    std::optional<ObservedModel> model;
     if (!watched.empty() && result_.resumed < samples_.size())
       model.emplace(graph_, watched, request_.threads);
     for (std::size_t k = result_.resumed; k < samples_.size(); ++k) {
@@ -271,7 +271,7 @@ class Quantizer {
   void measure_nodes() {
     Graph twins = graph_;
     std::vector<ValueId> outputs;
-    for (const QuantizableProduct& product : products_) {
+    for (const QuantizableContraction& product : products_) {
       result_.nodes.push_back(
           {product.name, graph_.node(product.node).op->name, product.reason, 0});
       if (!product.reason.empty()) continue;
@@ -282,7 +282,7 @@ class Quantizer {
       outputs.push_back(twins.node(made).results.front());
     }
     narrow_twins(twins, outputs);
-    Watched model(twins, outputs, request_.threads);
+    ObservedModel model(twins, outputs, request_.threads);
     std::vector<double> signal(outputs.size() / 2, 0), noise(outputs.size() / 2, 0);
     for (const std::vector<Datum>& sample : some_samples()) {
       const std::vector<Tensor> values = model.run(sample);
@@ -307,7 +307,7 @@ class Quantizer {
   void note_shift(const std::string& product, const Tensor& real, const Tensor& narrow) {
     const Shape& shape = real.shape();
     const std::size_t axis =
-        std::ranges::find(products_, product, &QuantizableProduct::name)->outputs_axis;
+        std::ranges::find(products_, product, &QuantizableContraction::name)->outputs_axis;
     if (axis >= shape.size() || !graph_.value(graph_.find(product)).type.tensor().layout.is_empty())
       return;
     Shift& shift = shifts_[product];
@@ -354,11 +354,11 @@ class Quantizer {
   // Quantizes the operands of the second of each pair in `outputs` according to the plan.
   void narrow_twins(Graph& twins, const std::vector<ValueId>& outputs) const {
     std::size_t at = 0;
-    for (const QuantizableProduct& product : products_) {
+    for (const QuantizableContraction& product : products_) {
       if (!product.reason.empty()) continue;
       const NodeId twin = twins.value(outputs[2 * at++ + 1]).producer;
       const std::string observed = twins.value(product.observed).name;
-      twins = narrow_product(std::move(twins), twin, observed, scheme_.plan);
+      twins = quantize_contraction(std::move(twins), twin, observed, scheme_.plan);
     }
   }
 
@@ -371,7 +371,8 @@ class Quantizer {
       narrow.push_back(quantized.outputs()[k]);
     }
     if (floats.empty()) return 0;
-    Watched before(graph_, floats, request_.threads), after(quantized, narrow, request_.threads);
+    ObservedModel before(graph_, floats, request_.threads),
+        after(quantized, narrow, request_.threads);
     double signal = 0, noise = 0;
     for (const std::vector<Datum>& sample : some_samples()) {
       const std::vector<Tensor> a = before.run(sample), b = after.run(sample);
@@ -413,7 +414,7 @@ class Quantizer {
   // Drops activations that only float products read.
   void drop_unread_activations() {
     std::set<std::string> dropped, read;
-    for (const QuantizableProduct& product : products_) {
+    for (const QuantizableContraction& product : products_) {
       if (!product.reason.empty()) continue;
       (scheme_.plan.skipped.contains(product.name) ? dropped : read)
           .insert(graph_.value(product.observed).name);
@@ -434,7 +435,7 @@ class Quantizer {
   const CalibrationSamples& samples_;
   const QuantizeRequest& request_;
   Scheme scheme_;
-  std::vector<QuantizableProduct> products_;
+  std::vector<QuantizableContraction> products_;
   QuantizeResult result_;
 };
 

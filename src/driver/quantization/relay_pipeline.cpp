@@ -17,7 +17,7 @@ namespace tenon {
 namespace {
 
 using relay_quantize::Config;
-using relay_quantize::Kind;
+using relay_quantize::QuantizerKind;
 
 // Quantizes weights of any size at compile time.
 PipelineOptions folding(std::vector<std::string> passes) {
@@ -40,7 +40,7 @@ class Calibrator {
     std::vector<float> scales(nodes.size(), config.global_scale);
     std::vector<std::size_t> watched;
     for (std::size_t k = 0; k < nodes.size(); ++k) {
-      if (relay_quantize::kind_of(graph_, nodes[k]) == Kind::Weight) {
+      if (relay_quantize::kind_of(graph_, nodes[k]) == QuantizerKind::Weight) {
         scales[k] = relay_quantize::weight_scale(graph_, nodes[k], config);
       } else {
         watched.push_back(k);
@@ -145,8 +145,8 @@ RelayQuantizeResult relay_quantize_model(Graph graph, const CalibrationSamples* 
 
   graph = relay_quantize::annotate(graph, config);
   for (const NodeId id : relay_quantize::quantizers(graph))
-    ++(relay_quantize::kind_of(graph, id) == Kind::Weight ? result.weight_quantizers
-                                                          : result.input_quantizers);
+    ++(relay_quantize::kind_of(graph, id) == QuantizerKind::Weight ? result.weight_quantizers
+                                                                   : result.input_quantizers);
   if (done("annotate")) return result;
 
   const std::vector<float> scales = Calibrator(graph, samples, request).scales();

@@ -71,13 +71,13 @@ class Contractions {
     return list;
   }
 
-  struct Window {
+  struct RandomWindow {
     Dims extents;  // of the image
     Integers kernel;
     std::vector<Attr> attrs;
   };
-  Window window(std::size_t rank) {
-    Window made;
+  RandomWindow window(std::size_t rank) {
+    RandomWindow made;
     made.kernel = numbers(rank, 1, rank == 1 ? 5 : 3);
     const Integers strides = numbers(rank, 1, 3);
     const Integers dilations = random_.chance(50) ? Integers(rank, 1) : numbers(rank, 1, 2);
@@ -96,7 +96,7 @@ class Contractions {
 
   void pool() {
     const std::size_t rank = 1 + random_.below(3);
-    Window w = window(rank);
+    RandomWindow w = window(rank);
     Dims dims = {maker_.any_extent(), Dim(random_.between(1, 3))};
     dims.insert(dims.end(), w.extents.begin(), w.extents.end());
     const Var x = var(maker_.value_of(maker_.any_float(), dims));
@@ -111,7 +111,7 @@ class Contractions {
 
   void convolution() {
     const std::size_t rank = random_.chance(70) ? 2 : 1 + 2 * random_.below(2);
-    Window w = window(rank);
+    RandomWindow w = window(rank);
     const std::int64_t groups = random_.chance(60) ? 1 : random_.between(2, 4);
     const std::int64_t channels = groups * random_.between(1, groups > 1 ? 2 : 5);
     const std::int64_t outputs = groups * random_.between(1, groups > 1 ? 3 : 9);

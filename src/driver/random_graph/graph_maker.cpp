@@ -142,7 +142,7 @@ void GraphMaker::run_new_nodes() {
       operands.push_back(operand ? sample_[operand] : std::nullopt);
     }
     if (!can_run) continue;
-    reference::Options options;
+    reference::EvaluateOptions options;
     options.thread_count = 1;
     options.node_runs_left = std::make_shared<std::int64_t>(200);
     options.max_result_bytes = kMostResultBytes;

@@ -33,7 +33,7 @@ struct Checkpoint {
   std::uint64_t seed = 0;
   std::int64_t sample_count = 0;
   /// parts of a batch
-  std::int64_t parts = 1;
+  std::int64_t micro_batches = 1;
   /// of the graph of a step
   std::string step_hash;
   std::vector<CurvePoint> curve;

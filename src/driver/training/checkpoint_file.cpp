@@ -103,7 +103,7 @@ void write_checkpoint_file(const Checkpoint& checkpoint, const std::string& path
                       {"batch_size", std::to_string(checkpoint.batch_size)},
                       {"seed", std::to_string(checkpoint.seed)},
                       {"sample_count", std::to_string(checkpoint.sample_count)},
-                      {"parts", std::to_string(checkpoint.parts)},
+                      {"parts", std::to_string(checkpoint.micro_batches)},
                       {"step_hash", checkpoint.step_hash}};
   content.metadata.insert(more.begin(), more.end());
   content.metadata["checksum"] = checksum_of(content);
@@ -126,7 +126,7 @@ Checkpoint read_checkpoint_file(const std::string& path,
     checkpoint.seed = static_cast<std::uint64_t>(integer_of(checkpoint, content.metadata, "seed"));
     checkpoint.sample_count = integer_of(checkpoint, content.metadata, "sample_count");
     if (content.metadata.contains("parts"))  // older files lack it
-      checkpoint.parts = integer_of(checkpoint, content.metadata, "parts");
+      checkpoint.micro_batches = integer_of(checkpoint, content.metadata, "parts");
     checkpoint.step_hash = text_of(checkpoint, content.metadata, "step_hash");
     if (text_of(checkpoint, content.metadata, "checksum") != checksum_of(content)) {
       throw Error("the checkpoint is damaged: its bytes are not those that were written");

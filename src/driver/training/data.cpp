@@ -223,11 +223,11 @@ std::vector<Tensor> DataSet::batch(const std::vector<std::int64_t>& order, std::
 
 std::pair<DataSet, DataSet> DataSet::divided(double share) const {
   const auto held_out = static_cast<std::int64_t>(std::llround(static_cast<double>(size_) * share));
-  std::pair<DataSet, DataSet> parts(*this, *this);
-  parts.first.size_ = size_ - held_out;
-  parts.second.first_ = first_ + size_ - held_out;
-  parts.second.size_ = held_out;
-  return parts;
+  std::pair<DataSet, DataSet> micro_batches(*this, *this);
+  micro_batches.first.size_ = size_ - held_out;
+  micro_batches.second.first_ = first_ + size_ - held_out;
+  micro_batches.second.size_ = held_out;
+  return micro_batches;
 }
 
 std::vector<std::int64_t> shuffled(std::int64_t count, std::uint64_t seed, std::int64_t epoch) {
@@ -248,14 +248,14 @@ struct BatchLoader::Queue {
 
   void fill(const DataSet& data, std::int64_t batch_size, std::uint64_t seed, std::int64_t epoch,
             std::int64_t at, const BatchShare& share) try {
-    const std::int64_t part_size = batch_size / share.count;
+    const std::int64_t micro_batch_size = batch_size / share.count;
     const std::int64_t per_epoch = data.size() / batch_size;
     for (;; ++epoch, at = 0) {
       const std::vector<std::int64_t> order = shuffled(data.size(), seed, epoch);
       for (; at < per_epoch; ++at) {
         for (std::int64_t part = share.first; part < share.count; part += share.stride) {
           std::vector<Tensor> batch =
-              data.batch(order, at * batch_size + part * part_size, part_size);
+              data.batch(order, at * batch_size + part * micro_batch_size, micro_batch_size);
           std::unique_lock lock(mutex);
           changed.wait(lock, [&] { return is_closed || ready.size() < kBatchesAhead; });
           if (is_closed) return;
@@ -293,11 +293,11 @@ BatchLoader::~BatchLoader() {
   queue_->thread.join();
 }
 
-std::vector<std::vector<Tensor>> BatchLoader::next_parts() {
-  std::vector<std::vector<Tensor>> parts;
+std::vector<std::vector<Tensor>> BatchLoader::next_micro_batches() {
+  std::vector<std::vector<Tensor>> micro_batches;
   for (std::int64_t part = share_.first; part < share_.count; part += share_.stride)
-    parts.push_back(next());
-  return parts;
+    micro_batches.push_back(next());
+  return micro_batches;
 }
 
 std::vector<Tensor> BatchLoader::next() {

@@ -86,7 +86,7 @@ class BatchLoader {
 
   std::vector<Tensor> next();
   /// Returns the parts of the next batch that belong to the share.
-  std::vector<std::vector<Tensor>> next_parts();
+  std::vector<std::vector<Tensor>> next_micro_batches();
 
  private:
   BatchShare share_;

@@ -13,11 +13,11 @@ namespace tenon {
 namespace {
 
 // A kind and settings, `kind,name=value,…`.
-class Settings {
+class OptionSettings {
  public:
   using Setter = std::function<void(const std::string& value)>;
 
-  Settings(std::string what, const std::vector<std::string>& kinds, std::string& kind)
+  OptionSettings(std::string what, const std::vector<std::string>& kinds, std::string& kind)
       : what_(std::move(what)), kinds_(kinds), kind_(kind) {}
 
   void real(const std::string& name, double& field, double low = 0) {
@@ -79,7 +79,7 @@ class Settings {
 }  // namespace
 
 void set_loss(LossOptions& options, const std::string& text) {
-  Settings settings("loss", loss_kinds(), options.kind);
+  OptionSettings settings("loss", loss_kinds(), options.kind);
   settings.integer("axis", options.axis, std::numeric_limits<std::int64_t>::min());
   settings.real("delta", options.delta);
   settings.integer("time", options.time_axis, 0);
@@ -108,7 +108,7 @@ void set_loss(LossOptions& options, const std::string& text) {
 
 void set_optimizer(TrainOptions& options, const std::string& text) {
   OptimizerOptions& optimizer = options.optimizer;
-  Settings settings("optimizer", optimizer_kinds(), optimizer.kind);
+  OptionSettings settings("optimizer", optimizer_kinds(), optimizer.kind);
   settings.real("lr", options.schedule.rate);
   settings.real("momentum", optimizer.momentum);  // op-name: a setting, not an op
   settings.real("beta1", optimizer.beta1);
@@ -126,7 +126,7 @@ void set_optimizer(TrainOptions& options, const std::string& text) {
 }
 
 void set_schedule(ScheduleOptions& options, const std::string& text) {
-  Settings settings("schedule", schedule_kinds(), options.kind);
+  OptionSettings settings("schedule", schedule_kinds(), options.kind);
   settings.integer("warm_up", options.warm_up, 0);
   settings.integer("every", options.every, 1);
   settings.integer("total", options.total, 1);

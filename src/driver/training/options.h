@@ -1,6 +1,6 @@
 #pragma once
 
-#include "driver/planning/step_within.h"
+#include "driver/planning/step_within_budget.h"
 
 #include <map>
 #include <string>

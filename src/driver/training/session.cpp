@@ -76,18 +76,18 @@ Session::Session(StatefulGraph graph, const SessionOptions& options, const Sessi
   }
   before_.resize(now_.size());
   is_in_place_.assign(now_.size(), 0);
-  if (ranks.ranks != nullptr || ranks.parts > 1) {
+  if (ranks.ranks != nullptr || ranks.micro_batches > 1) {
     before_.clear();
     make_ranked(options, ranks);
     return;
   }
-  if (!is_for_device_) step_ = held_unless_finite(std::move(step_));
+  if (!is_for_device_) step_ = skip_nonfinite_updates(std::move(step_));
   const std::vector<StatePorts> step_ports =
       is_for_device_ ? std::vector<StatePorts>() : step_.ports();
   const auto compiled = [&](const Graph& made, std::optional<codegen::StepProblem>* described) {
     if (options.compile) return options.compile(made, described);
     CompileRequest request;
-    request.cpu = options.target;
+    request.target = options.target;
     request.precision = options.precision;
     request.is_untuned = true;
     request.threads = thread_count;
@@ -104,19 +104,20 @@ Session::Session(StatefulGraph graph, const SessionOptions& options, const Sessi
   Program program;
   if (has_budget) {
     SplitStep split = options.split;
-    if (split.in_parts && !is_for_device_) {
-      split.in_parts = [in_parts = options.split.in_parts](std::int64_t parts) {
-        return held_unless_finite(in_parts(parts));
+    if (split.in_micro_batches && !is_for_device_) {
+      split.in_micro_batches = [in_micro_batches =
+                                    options.split.in_micro_batches](std::int64_t micro_batches) {
+        return skip_nonfinite_updates(in_micro_batches(micro_batches));
       };
     }
-    StepWithin within = step_within(std::move(step_), compiled, split, options.budget);
+    StepWithinBudget within = step_within_budget(std::move(step_), compiled, split, options.budget);
     step_ = std::move(within.step);
     planner_ = std::move(within.planner);
     program = planner_->program();
   } else {
     program = compiled(step_.graph, nullptr);
   }
-  if (!program.is_kernels_alone()) {
+  if (!program.is_kernel_only()) {
     host_model_ = std::make_shared<const HostExecutable>(std::move(program));
     host_ = std::make_unique<HostContext>(host_model_, thread_count);
     choose_places();
@@ -134,29 +135,30 @@ void Session::make_ranked(const SessionOptions& options, const SessionRanks& ran
     throw Error("ranks and parts of a batch take this processor as it is, or a GPU",
                 ErrorKind::Unsupported)
         .got(options.target, " ", options.precision)
-        .hint("leave out --precision and --cpu, or --parallel and --parts");
+        .hint("leave out --precision and --cpu, or --parallel and --micro-batches");
   }
   if (has_budget && (is_device || options.budget.may_split)) {
     throw Error("ranks keep a budget on the processor, without --split", ErrorKind::Unsupported)
-        .hint("--parts works a batch off in parts");
+        .hint("--micro-batches works a batch off in parts");
   }
-  StepPlace place =
-      is_device ? cuda_place(*ranks_, ranks.ranks != nullptr, options.target, options.precision)
-                : host_place(*ranks_);
-  places_ = std::make_unique<StatePlaces>(step_, ranks_->rank(), ranks_->size(),
-                                          is_device ? kDeviceAlignment : 1);
+  StepMemory place = is_device ? cuda_step_memory(*ranks_, ranks.ranks != nullptr, options.target,
+                                                  options.precision)
+                               : host_step_memory(*ranks_);
+  places_ = std::make_unique<StateBuffers>(step_, ranks_->rank(), ranks_->size(),
+                                           is_device ? kDeviceAlignment : 1);
   const auto make = [&] {
     ranked_.reset();
-    ranked_ = std::make_unique<RankedStep>(
+    ranked_ = std::make_unique<DistributedStep>(
         step_, *ranks_,
-        RankedStepOptions{ranks.parts, options.thread_count, ranks.bucket_bytes, tensor_ranks_,
-                          ranks.splits_gradients},
+        DistributedStepOptions{ranks.micro_batches, options.thread_count, ranks.bucket_bytes,
+                               tensor_ranks_, ranks.splits_gradients},
         place);
   };
   make();
   const bool splits_parameters = std::ranges::any_of(
       step_.states, [](const State& state) { return state.split && state.split->is_parameter; });
-  const RankShares shares{ranks_->size(), ranks.parts, ranks.part_size, splits_parameters};
+  const RankShares shares{ranks_->size(), ranks.micro_batches, ranks.micro_batch_size,
+                          splits_parameters};
   if (has_budget) {
     const RankNeeds plain = needs();
     const std::string& text = options.budget.budget;
@@ -361,10 +363,11 @@ std::vector<Tensor> Session::run_on_device(const std::vector<Tensor>& batch) {
   return outputs;
 }
 
-std::vector<Tensor> Session::run_parts(const std::vector<std::vector<Tensor>>& parts) {
+std::vector<Tensor> Session::run_micro_batches(
+    const std::vector<std::vector<Tensor>>& micro_batches) {
   if (!ranked_) {
-    TENON_ASSERT(parts.size() == 1, "a session without parts takes whole batches");
-    return run(parts.front());
+    TENON_ASSERT(micro_batches.size() == 1, "a session without parts takes whole batches");
+    return run(micro_batches.front());
   }
   std::vector<const std::byte*> now;
   std::vector<std::byte*> next;
@@ -372,14 +375,14 @@ std::vector<Tensor> Session::run_parts(const std::vector<std::vector<Tensor>>& p
     now.push_back(places_->now(k).get());
     next.push_back(places_->next(k).get());
   }
-  std::vector<Tensor> outputs = ranked_->run(parts, now, next, step_number_++);
+  std::vector<Tensor> outputs = ranked_->run(micro_batches, now, next, step_number_++);
   places_->swap();
   return outputs;
 }
 
 std::vector<Tensor> Session::run(const std::vector<Tensor>& batch) {
   if (is_on_device()) return run_on_device(batch);
-  if (ranked_) return run_parts({batch});
+  if (ranked_) return run_micro_batches({batch});
   // Copies if the caller still holds the tensor of an earlier run.
   std::vector<std::byte*> places(now_.size(), nullptr);
   for (std::size_t k = 0; k < now_.size(); ++k) {
@@ -510,7 +513,7 @@ std::string first_not_finite(const StatefulGraph& step, const std::vector<Tensor
                   "' before the step");
   }
   ValueId first_infinite, first_nan;
-  reference::Options options;
+  reference::EvaluateOptions options;
   options.on_value = [&](ValueId id, const Datum& datum) {
     if (graph.constant_of(id)) return;  // a mask may contain infinities
     const Fault fault = fault_of(datum);

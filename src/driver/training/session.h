@@ -1,9 +1,9 @@
 #pragma once
 
+#include "driver/parallel/distributed_step.h"
 #include "driver/parallel/rank_budget.h"
-#include "driver/parallel/ranked_step.h"
-#include "driver/parallel/state_places.h"
-#include "driver/planning/step_within.h"
+#include "driver/parallel/state_buffers.h"
+#include "driver/planning/step_within_budget.h"
 #include "host/context.h"
 #include "passes/train/stateful_graph.h"
 #include "program/program.h"
@@ -41,14 +41,14 @@ struct SessionRanks {
   /// must outlive the session; null: this process alone
   Communicator* ranks = nullptr;
   /// same as for the graph
-  std::int64_t parts = 1;
-  std::size_t bucket_bytes = RankedStepOptions{}.bucket_bytes;
+  std::int64_t micro_batches = 1;
+  std::size_t bucket_bytes = DistributedStepOptions{}.bucket_bytes;
   /// tensor-parallel ranks, as `shard` has split the graph
   std::int64_t tensor_ranks = 1;
-  /// as in RankedStepOptions
+  /// as in DistributedStepOptions
   bool splits_gradients = false;
   /// samples of a part
-  std::int64_t part_size = 1;
+  std::int64_t micro_batch_size = 1;
 };
 
 /// A rank's piece of a split state.
@@ -73,11 +73,11 @@ class Session {
   /// Runs on a batch; returns the graph's data outputs.
   std::vector<Tensor> run(const std::vector<Tensor>& batch);
   /// Runs on this rank's parts of a batch.
-  std::vector<Tensor> run_parts(const std::vector<std::vector<Tensor>>& parts);
+  std::vector<Tensor> run_micro_batches(const std::vector<std::vector<Tensor>>& micro_batches);
   /// Returns the memory that this rank needs.
   RankNeeds needs() const;
   /// Null for a session without ranks and parts.
-  RankedStep* ranked() const { return ranked_.get(); }
+  DistributedStep* ranked() const { return ranked_.get(); }
 
   const StatefulGraph& step() const { return step_; }
   const Graph& graph() const { return step_.graph; }
@@ -134,9 +134,9 @@ class Session {
   bool is_for_device_;
   bool is_set_ = true;        // since the last run, or never run
   bool is_plan_new_ = false;  // on a device: taken by the next run
-  std::unique_ptr<RankedStep> ranked_;
-  std::unique_ptr<StatePlaces> places_;  // of ranks
-  std::int64_t step_number_ = 0;         // of the ranks' next run
+  std::unique_ptr<DistributedStep> ranked_;
+  std::unique_ptr<StateBuffers> places_;  // of ranks
+  std::int64_t step_number_ = 0;          // of the ranks' next run
   // Without ranks: the first pair for a kernel-only program, the second for one with host steps.
   std::shared_ptr<const Executable> model_;
   std::unique_ptr<Context> context_;

@@ -89,7 +89,7 @@ DataSet::Axes sample_axes(const StatefulGraph& one, const StatefulGraph& other) 
 }
 
 void require_batch(const StatefulGraph& step, const DataSet::Axes& axes, std::int64_t batch_size,
-                   std::int64_t parts) {
+                   std::int64_t micro_batches) {
   for (std::size_t k : step.data_inputs()) {
     const Value& value = step.graph.value(step.graph.inputs()[k]);
     const Dims& dims = value.type.tensor().dims;
@@ -98,7 +98,7 @@ void require_batch(const StatefulGraph& step, const DataSet::Axes& axes, std::in
         .at("input '", value.name, "'")
         .expected(value.type)
         .got("batches of ", batch_size)
-        .hint("give --batch=", dims[axes.at(value.name)] * parts,
+        .hint("give --batch=", dims[axes.at(value.name)] * micro_batches,
               ", or a model whose batch is a symbol, as zoo:NAME?batch=N");
   }
 }
@@ -137,8 +137,8 @@ Trainer::Trainer(Graph model, TrainerOptions options)
     throw Error("a batch has at least one sample", ErrorKind::Usage).got(options_.batch_size);
   if (options_.epochs < 1)
     throw Error("training takes at least one epoch", ErrorKind::Usage).got(options_.epochs);
-  choose_parts();
-  model_ = with_batch(original_, part_size_);
+  choose_micro_batches();
+  model_ = with_batch(original_, micro_batch_size_);
   load_data();
   ScheduleOptions& schedule = options_.train.schedule;
   if (schedule.kind == "cosine" && schedule.total <= 1) schedule.total = step_count();
@@ -148,12 +148,12 @@ Trainer::Trainer(Graph model, TrainerOptions options)
                          options_.budget};
   if (options_.budget.may_split) session.split = split_of(model_, options_.train);
   const SessionRanks ranks{options_.ranks,
-                           options_.parts,
+                           options_.micro_batches,
                            options_.bucket_bytes,
                            options_.tensor_ranks,
                            options_.split >= RankSplit::Gradients,
-                           part_size_};
-  options_.train.parts = options_.parts;
+                           micro_batch_size_};
+  options_.train.micro_batches = options_.micro_batches;
   // The hash excludes the splitting of states, which does not affect results.
   StatefulGraph step = train(model_, options_.train);
   checkpoint_.step_hash = hash_of(step);
@@ -167,15 +167,15 @@ Trainer::Trainer(Graph model, TrainerOptions options)
   }
   if (options_.tensor_ranks > 1) step = shard(step, {options_.tensor_ranks, data_rank_count(), {}});
   step_ = std::make_unique<Session>(std::move(step), session, ranks);
-  evaluated_size_ = part_size_;
-  if (step_->budget() != nullptr && step_->budget()->report().parts > 1) {
+  evaluated_size_ = micro_batch_size_;
+  if (step_->budget() != nullptr && step_->budget()->report().micro_batches > 1) {
     // Results depend on the order of sums.
     checkpoint_.step_hash = hash_of(step_->step());
-    evaluated_size_ /= step_->budget()->report().parts;
+    evaluated_size_ /= step_->budget()->report().micro_batches;
   }
   has_accuracy_ = static_cast<bool>(step_->graph().find(kAccuracy));
   checkpoint_.batch_size = options_.batch_size;
-  checkpoint_.parts = options_.parts;
+  checkpoint_.micro_batches = options_.micro_batches;
   checkpoint_.seed = options_.seed;
   checkpoint_.sample_count = training_->size();
   if (found_) resume();
@@ -194,7 +194,7 @@ Trainer::Trainer(Graph model, TrainerOptions options)
 
 Trainer::~Trainer() = default;
 
-void Trainer::choose_parts() {
+void Trainer::choose_micro_batches() {
   if (rank_count() % options_.tensor_ranks != 0) {
     throw Error("the number of ranks is not a multiple of the tensor-parallel group size",
                 ErrorKind::Usage)
@@ -231,23 +231,25 @@ void Trainer::choose_parts() {
         .at(checkpoint_path(options_.checkpoint))
         .hint("--resume goes on from it; else name another folder, or remove this one");
   }
-  if (options_.parts == 0)
-    options_.parts =
-        found_ && found_->parts % data_rank_count() == 0 ? found_->parts : data_rank_count();
-  if (options_.parts % data_rank_count() != 0) {
+  if (options_.micro_batches == 0)
+    options_.micro_batches = found_ && found_->micro_batches % data_rank_count() == 0
+                                 ? found_->micro_batches
+                                 : data_rank_count();
+  if (options_.micro_batches % data_rank_count() != 0) {
     throw Error("the number of micro-batches is not a multiple of the number of ranks",
                 ErrorKind::Usage)
         .expected("a multiple of ", data_rank_count(), " parts")
-        .got(options_.parts);
+        .got(options_.micro_batches);
   }
-  if (options_.batch_size % options_.parts != 0) {
+  if (options_.batch_size % options_.micro_batches != 0) {
     throw Error("the batch size is not a multiple of the number of micro-batches", ErrorKind::Usage)
-        .expected("a multiple of ", options_.parts, " samples")
+        .expected("a multiple of ", options_.micro_batches, " samples")
         .got(options_.batch_size)
-        .hint("give --batch=", (options_.batch_size / options_.parts + 1) * options_.parts,
-              ", or another number of --parts");
+        .hint("give --batch=",
+              (options_.batch_size / options_.micro_batches + 1) * options_.micro_batches,
+              ", or another number of --micro-batches");
   }
-  part_size_ = options_.batch_size / options_.parts;
+  micro_batch_size_ = options_.batch_size / options_.micro_batches;
 }
 
 // Detects ranks with different models or data, which would otherwise train on meaningless sums
@@ -290,9 +292,9 @@ std::int64_t Trainer::step_count() const {
 void Trainer::load_data() {
   const StatefulGraph step = evaluation(model_, options_.train);
   const StatefulGraph other =
-      evaluation(with_batch_if_possible(original_, part_size_ + 1), options_.train);
+      evaluation(with_batch_if_possible(original_, micro_batch_size_ + 1), options_.train);
   const DataSet::Axes axes = sample_axes(step, other);
-  require_batch(step, axes, part_size_, options_.parts);
+  require_batch(step, axes, micro_batch_size_, options_.micro_batches);
   const LabelRules rules = label_rules(step.graph, model_, options_.train.loss);
   const auto read = [&](const std::string& text) {
     if (text == "synthetic")
@@ -417,7 +419,7 @@ TrainResult Trainer::run() {
   const std::int64_t first_step = checkpoint_.step;
   std::int64_t& step = checkpoint_.step;
   BatchLoader loader(*training_, options_.batch_size, options_.seed, step / per_epoch,
-                     step % per_epoch, {options_.parts, data_rank(), data_rank_count()});
+                     step % per_epoch, {options_.micro_batches, data_rank(), data_rank_count()});
   TrainResult result;
   result.has_accuracy = has_accuracy_;
   const Clock::time_point begin = Clock::now();
@@ -432,9 +434,9 @@ TrainResult Trainer::run() {
     validation_s += seconds_since(validation_begin);
   };
   while (step < total) {
-    const std::vector<std::vector<Tensor>> batch = loader.next_parts();
+    const std::vector<std::vector<Tensor>> batch = loader.next_micro_batches();
     if (step_->ranked() != nullptr) step_->ranked()->set_flag(should_stop && should_stop());
-    const std::vector<Tensor> outputs = step_->run_parts(batch);
+    const std::vector<Tensor> outputs = step_->run_micro_batches(batch);
     const double loss = scalar(outputs[0]), accuracy = has_accuracy_ ? scalar(outputs[1]) : 0;
     require_finite(loss, batch.back());
     ++step;

@@ -47,7 +47,7 @@ struct TrainerOptions {
   /// Number of equal parts of a batch, each processed by one of the ranks, whose sums are added in
   /// order: results depend on this number and not on the number of ranks. 0: as in the checkpoint,
   /// or one per rank.
-  std::int64_t parts = 0;
+  std::int64_t micro_batches = 0;
   /// Tensor parallelism: ranks in groups of this size each hold a shard of the parameters and
   /// compute a part of the products, on the same part of the batch.
   std::int64_t tensor_ranks = 1;
@@ -91,7 +91,7 @@ class Trainer {
   const std::string& note() const { return note_; }
   std::int64_t sample_count() const { return training_->size(); }
   std::int64_t step_count() const;
-  std::int64_t part_count() const { return options_.parts; }
+  std::int64_t micro_batch_count() const { return options_.micro_batches; }
   const Session& session() const { return *step_; }
   /// Throws Error (Usage), the same on every rank, if ranks differ in program, model, data or
   /// checkpoint. Collective: all ranks must call it before `run`.
@@ -111,7 +111,7 @@ class Trainer {
   int data_rank() const { return rank() / static_cast<int>(options_.tensor_ranks); }
   int data_rank_count() const { return rank_count() / static_cast<int>(options_.tensor_ranks); }
   bool has_budget() const { return !options_.budget.budget.empty(); }
-  void choose_parts();
+  void choose_micro_batches();
   void load_data();
   void resume();
   std::optional<CurvePoint> validate();
@@ -121,7 +121,7 @@ class Trainer {
   Graph original_;
   Graph model_;  // with a fixed batch
   TrainerOptions options_;
-  std::int64_t part_size_ = 0;
+  std::int64_t micro_batch_size_ = 0;
   std::int64_t evaluated_size_ = 0;  // batch size of validation
   std::optional<Checkpoint> found_;  // checkpoint to resume from, until it is applied
   std::unique_ptr<Session> step_, evaluation_;

@@ -34,25 +34,25 @@ create table ranges (
 )";
 
 // A prepared statement with its bindings and result columns.
-class Statement {
+class SqlStatement {
  public:
-  Statement(sqlite3* database, const char* text) {
+  SqlStatement(sqlite3* database, const char* text) {
     if (sqlite3_prepare_v2(database, text, -1, &handle_, nullptr) != SQLITE_OK) handle_ = nullptr;
   }
-  Statement(const Statement&) = delete;
-  ~Statement() { sqlite3_finalize(handle_); }
+  SqlStatement(const SqlStatement&) = delete;
+  ~SqlStatement() { sqlite3_finalize(handle_); }
 
   bool is_valid() const { return handle_ != nullptr; }
-  Statement& bind(const std::string& text) {
+  SqlStatement& bind(const std::string& text) {
     sqlite3_bind_text(handle_, ++bound_, text.data(), static_cast<int>(text.size()),
                       SQLITE_TRANSIENT);
     return *this;
   }
-  Statement& bind(std::int64_t number) {
+  SqlStatement& bind(std::int64_t number) {
     sqlite3_bind_int64(handle_, ++bound_, number);
     return *this;
   }
-  Statement& bind(double number) {
+  SqlStatement& bind(double number) {
     sqlite3_bind_double(handle_, ++bound_, number);
     return *this;
   }
@@ -104,11 +104,11 @@ struct TuningCache::Database {
   std::string path;
   sqlite3* handle = nullptr;
   // cached statement of `find`: a large graph runs it thousands of times
-  std::unique_ptr<Statement> lookup;
+  std::unique_ptr<SqlStatement> lookup;
 };
 
 std::int64_t TuningCache::Database::number(const char* query) const {
-  Statement statement(handle, query);
+  SqlStatement statement(handle, query);
   if (!statement.is_valid() || statement.step() != SQLITE_ROW) throw problem("it cannot be read");
   return statement.number(0);
 }
@@ -174,16 +174,16 @@ namespace {
 constexpr const char* kColumns =
     "select id, machine, generator, threads, work, name, symbol, flops from kernels ";
 
-TunedKernel read_kernel(sqlite3* database, const Statement& row) {
+TunedKernel read_kernel(sqlite3* database, const SqlStatement& row) {
   TunedKernel kernel;
   kernel.place = {row.text(1), row.text(2), static_cast<int>(row.number(3))};
   kernel.work = row.text(4);
   kernel.name = row.text(5);
   kernel.symbol = row.text(6);
   kernel.flops = row.real(7);
-  Statement timings(database,
-                    "select candidate, at, seconds, runs from timings where kernel = ? order by "
-                    "at, seconds, candidate");
+  SqlStatement timings(database,
+                       "select candidate, at, seconds, runs from timings where kernel = ? order by "
+                       "at, seconds, candidate");
   if (timings.is_valid()) {
     timings.bind(row.number(0));
     while (timings.step() == SQLITE_ROW) {
@@ -191,7 +191,8 @@ TunedKernel read_kernel(sqlite3* database, const Statement& row) {
           {timings.text(0), timings.number(1), timings.real(2), timings.number(3)});
     }
   }
-  Statement ranges(database, "select lo, hi, candidate from ranges where kernel = ? order by lo");
+  SqlStatement ranges(database,
+                      "select lo, hi, candidate from ranges where kernel = ? order by lo");
   if (ranges.is_valid()) {
     ranges.bind(row.number(0));
     while (ranges.step() == SQLITE_ROW)
@@ -205,12 +206,12 @@ TunedKernel read_kernel(sqlite3* database, const Statement& row) {
 std::optional<TunedKernel> TuningCache::find(const TuningPlace& place,
                                              const std::string& work) const {
   if (!database_->lookup) {
-    database_->lookup = std::make_unique<Statement>(
+    database_->lookup = std::make_unique<SqlStatement>(
         database_->handle,
         concat(kColumns, "where machine = ? and generator = ? and threads = ? and work = ?")
             .c_str());
   }
-  Statement& query = *database_->lookup;
+  SqlStatement& query = *database_->lookup;
   if (!query.is_valid()) throw database_->problem("it cannot be read");
   query.reset();
   query.bind(place.machine).bind(place.generator).bind(std::int64_t{place.threads}).bind(work);
@@ -224,8 +225,8 @@ std::optional<TunedKernel> TuningCache::find(const TuningPlace& place,
 }
 
 std::vector<TunedKernel> TuningCache::all() const {
-  Statement query(database_->handle,
-                  concat(kColumns, "order by machine, generator, threads, name, work").c_str());
+  SqlStatement query(database_->handle,
+                     concat(kColumns, "order by machine, generator, threads, name, work").c_str());
   if (!query.is_valid()) throw database_->problem("it cannot be read");
   std::vector<TunedKernel> kernels;
   int status = query.step();
@@ -238,13 +239,13 @@ std::vector<TunedKernel> TuningCache::all() const {
 void TuningCache::store(const TunedKernel& kernel) {
   sqlite3* handle = database_->handle;
   database_->run("begin immediate");
-  const auto done = [&](Statement& statement) {
+  const auto done = [&](SqlStatement& statement) {
     if (statement.is_valid() && statement.step() == SQLITE_DONE) return;
     const Error error = database_->problem("it cannot be written");
     sqlite3_exec(handle, "rollback", nullptr, nullptr, nullptr);
     throw error;
   };
-  Statement remove(
+  SqlStatement remove(
       handle,
       "delete from kernels where machine = ? and generator = ? and threads = ? and work = ?");
   remove.bind(kernel.place.machine)
@@ -252,9 +253,9 @@ void TuningCache::store(const TunedKernel& kernel) {
       .bind(std::int64_t{kernel.place.threads})
       .bind(kernel.work);
   done(remove);
-  Statement add(handle,
-                "insert into kernels (machine, generator, threads, work, name, symbol, flops) "
-                "values (?, ?, ?, ?, ?, ?, ?)");
+  SqlStatement add(handle,
+                   "insert into kernels (machine, generator, threads, work, name, symbol, flops) "
+                   "values (?, ?, ?, ?, ?, ?, ?)");
   add.bind(kernel.place.machine)
       .bind(kernel.place.generator)
       .bind(std::int64_t{kernel.place.threads})
@@ -262,14 +263,14 @@ void TuningCache::store(const TunedKernel& kernel) {
   add.bind(kernel.name).bind(kernel.symbol).bind(kernel.flops);
   done(add);
   const std::int64_t id = sqlite3_last_insert_rowid(handle);
-  Statement timing(
+  SqlStatement timing(
       handle, "insert into timings (kernel, at, candidate, seconds, runs) values (?, ?, ?, ?, ?)");
   for (const TunedKernel::Timing& entry : kernel.timings) {
     timing.reset();
     timing.bind(id).bind(entry.at).bind(entry.candidate).bind(entry.seconds).bind(entry.runs);
     done(timing);
   }
-  Statement range(handle, "insert into ranges (kernel, lo, hi, candidate) values (?, ?, ?, ?)");
+  SqlStatement range(handle, "insert into ranges (kernel, lo, hi, candidate) values (?, ?, ?, ?)");
   for (const TunedKernel::Range& entry : kernel.ranges) {
     range.reset();
     range.bind(id).bind(entry.lo).bind(entry.hi).bind(entry.candidate);

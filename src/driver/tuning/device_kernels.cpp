@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "codegen/assemble.h"
 #include "codegen/select.h"
-#include "driver/tuning/device_ways.h"
+#include "driver/tuning/device_tuning.h"
 #include "driver/tuning/tuner.h"
 #include "frontends/aitemplate/kernel_choices.h"
 #include "ir/node_rules.h"
@@ -23,7 +23,7 @@ namespace {
 constexpr const char* kUntuned = " untuned";
 
 // Keys of the timings of kernels, and of library algorithms.
-struct Places {
+struct TuningPlaces {
   TuningPlace kernels, ways;
 };
 
@@ -43,13 +43,13 @@ bool has_choice(const Graph& graph, NodeId id) {
 std::size_t accepting_count(const codegen::Decision& decision) {
   return static_cast<std::size_t>(std::ranges::count_if(
       decision.candidates,
-      [](const codegen::Decision::Option& option) { return option.verdict.accepts; }));
+      [](const codegen::Decision::Candidate& option) { return option.verdict.accepts; }));
 }
 
 // Returns the candidates of a graph without symbols by the name of a node's first result: the
 // fastest in the cache, or the untimed default.
 std::map<std::string, NodeKernel> kernels_of(const Graph& graph, const TuningCache& cache,
-                                             const std::optional<Places>& places,
+                                             const std::optional<TuningPlaces>& places,
                                              codegen::CompileOptions options) {
   std::vector<codegen::Decision> decisions;
   options.decisions = &decisions;
@@ -57,7 +57,7 @@ std::map<std::string, NodeKernel> kernels_of(const Graph& graph, const TuningCac
   Program program =
       codegen::assemble(codegen::select(graph, options), codegen::target_name(options));
   TuneReport ignored;
-  if (places) use_known_ways(cache, places->ways, program, ignored);
+  if (places) use_tuned_candidates(cache, places->ways, program, ignored);
   std::map<std::string, NodeKernel> found;
   for (const codegen::Decision& decision : decisions) {
     if (!decision.node || !has_choice(graph, decision.node)) continue;
@@ -79,7 +79,7 @@ std::map<std::string, NodeKernel> kernels_of(const Graph& graph, const TuningCac
 }
 
 // Times the candidates for a graph without symbols, and stores the results.
-void profile(const Graph& graph, TuningCache& cache, const Places& places,
+void profile(const Graph& graph, TuningCache& cache, const TuningPlaces& places,
              codegen::CompileOptions options) {
   TuneOptions settings;
   settings.compile = options;
@@ -110,12 +110,12 @@ SymbolRanges symbols_of(const Graph& graph) {
   return symbols;
 }
 
-Places places_here() { return {device_kernels_place(), device_place()}; }
+TuningPlaces places_here() { return {device_kernels_place(), device_place()}; }
 
 // Returns the keys for this machine's device, or for the device with the most of these kernels in
 // the cache.
-std::optional<Places> places_for(const Graph& graph, const TuningCache& cache,
-                                 const codegen::CompileOptions& options) {
+std::optional<TuningPlaces> places_for(const Graph& graph, const TuningCache& cache,
+                                       const codegen::CompileOptions& options) {
   try {
     return places_here();
   } catch (const Error& error) {
@@ -133,7 +133,7 @@ std::optional<Places> places_for(const Graph& graph, const TuningCache& cache,
   const auto most =
       std::ranges::max_element(places, {}, [](const auto& each) { return each.second; });
   if (most == places.end()) return std::nullopt;
-  return Places{most->first, ways_place(most->first)};
+  return TuningPlaces{most->first, library_tuning_place(most->first)};
 }
 
 }  // namespace
@@ -146,7 +146,7 @@ DeviceKernels with_device_kernels(Graph graph, TuningCache& cache,
       symbols.empty() ? std::vector<std::int64_t>{0} : values_in(symbols.begin()->second);
   std::map<std::string, aitemplate::KernelChoices> choices;  // by node
   std::map<std::string, bool> is_untuned;
-  std::optional<Places> places;
+  std::optional<TuningPlaces> places;
   if (times) places = places_here();
   std::int64_t lo = symbols.empty() ? 0 : symbols.begin()->second.lo;
   for (const std::int64_t value : values) {

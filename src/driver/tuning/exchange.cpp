@@ -14,9 +14,9 @@ constexpr const char* kFormat = "tenon tuning";
 constexpr std::int64_t kExchangeVersion = 1;
 
 // Validating reader of untrusted JSON: reports the location of an invalid member.
-class Reader {
+class TuningJsonReader {
  public:
-  explicit Reader(std::string source) : source_(std::move(source)) {}
+  explicit TuningJsonReader(std::string source) : source_(std::move(source)) {}
 
   Error wrong(const std::string& place, const std::string& expected, const Json* found) const {
     std::string got =
@@ -127,7 +127,7 @@ std::string to_json(const std::vector<TunedKernel>& kernels) {
 
 std::vector<TunedKernel> tuned_kernels_from_json(const std::string& text,
                                                  const std::string& source) {
-  const Reader reader(source);
+  const TuningJsonReader reader(source);
   Json json;
   try {
     json = Json::parse(text);

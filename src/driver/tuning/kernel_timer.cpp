@@ -1,9 +1,9 @@
 #include "driver/tuning/kernel_timer.h"
 
 #include "base/error.h"
+#include "driver/extract_node.h"
 #include "driver/inputs.h"
-#include "driver/node_alone.h"
-#include "driver/tuning/device_ways.h"
+#include "driver/tuning/device_tuning.h"
 #include "ops/access.h"
 
 #include <unistd.h>
@@ -74,13 +74,14 @@ std::vector<Datum> repeating_inputs(const Graph& graph,
 
 struct KernelTimer::Prepared {
   std::unique_ptr<CompiledModel> model;
-  std::vector<bool> open_ways;  // by step: library calls whose algorithms remain to be timed
+  std::vector<bool>
+      untimed_candidates;  // by step: library calls whose algorithms remain to be timed
   std::vector<double> seconds;
   std::size_t first_step = 0, step_count = 0;
 };
 
 KernelTimer::KernelTimer(const Graph& graph, const codegen::Decision& decision, Settings settings)
-    : alone_(node_alone(graph, decision.node)),
+    : alone_(extract_node(graph, decision.node)),
       work_(decision.work),
       settings_(std::move(settings)) {
   if (!is_for_device()) other_data_.resize(std::min(settings_.constant_bytes, cache_bytes()), 1);
@@ -140,7 +141,8 @@ KernelTimer::Prepared& KernelTimer::prepared(std::size_t candidate) {
   auto made = std::make_unique<Prepared>();
   TuneReport counted;
   if (is_for_device())
-    made->open_ways = use_known_ways(*settings_.cache, device_place(), program, counted);
+    made->untimed_candidates =
+        use_tuned_candidates(*settings_.cache, device_place(), program, counted);
   const auto found =
       std::find_if(decisions.begin(), decisions.end(),
                    [&](const codegen::Decision& decision) { return decision.work == work_; });
@@ -167,10 +169,10 @@ void KernelTimer::prepare(Prepared& candidate, const std::string& symbol, std::i
   shapes_ = std::move(shapes);
   candidate.model->prepare(inputs_);
   candidate.model->run_prepared();  // warm-up: touches memory for the first time
-  if (std::ranges::count(candidate.open_ways, true) == 0) return;
-  remember_ways(*settings_.cache, device_place(), candidate.model->program(),
-                candidate.model->time_ways(candidate.open_ways));
-  candidate.open_ways.clear();
+  if (std::ranges::count(candidate.untimed_candidates, true) == 0) return;
+  remember_candidates(*settings_.cache, device_place(), candidate.model->program(),
+                      candidate.model->time_candidates(candidate.untimed_candidates));
+  candidate.untimed_candidates.clear();
 }
 
 // Restores the cache state inside a network: other layers have evicted the constants, and the

@@ -25,7 +25,7 @@ KernelChoice preferred_choice(std::vector<std::string> names, KernelChoice other
              const codegen::Decision& decision) -> std::optional<codegen::Selection> {
     for (const std::string& name : names) {
       for (std::size_t k = 0; k < decision.candidates.size(); ++k) {
-        const codegen::Decision::Option& option = decision.candidates[k];
+        const codegen::Decision::Candidate& option = decision.candidates[k];
         if (option.verdict.accepts && is_meant(option.name, name))
           return codegen::Selection{{{k}}, "preferred"};
       }

@@ -1,8 +1,8 @@
 #include "driver/tuning/tuner.h"
 
 #include "base/error.h"
-#include "driver/node_alone.h"
-#include "driver/tuning/device_ways.h"
+#include "driver/extract_node.h"
+#include "driver/tuning/device_tuning.h"
 #include "driver/tuning/kernel_timer.h"
 #include "ops/access.h"
 #include "runtime/processors.h"
@@ -54,10 +54,10 @@ bool is_known(const TuningCache& cache, const TuningPlace& place, const Decision
 }
 
 // Finds the fastest candidates for one nest; no result if interrupted.
-class Search {
+class TuningSearch {
  public:
-  Search(const Graph& graph, const Decision& decision, const TuneOptions& options,
-         KernelTimer::Settings settings)
+  TuningSearch(const Graph& graph, const Decision& decision, const TuneOptions& options,
+               KernelTimer::Settings settings)
       : decision_(decision), options_(options), timer_(graph, decision, std::move(settings)) {
     kernel_.work = decision.work;
     kernel_.name = decision.name;
@@ -175,7 +175,7 @@ std::vector<Decision> decide_nodes(const Graph& graph, const codegen::CompileOpt
     const ValueId result = graph.node(node).results.front();
     if (!result || graph.constant_of(result) != nullptr) continue;
     try {
-      for (Decision& decision : codegen::decide(node_alone(graph, node), options)) {
+      for (Decision& decision : codegen::decide(extract_node(graph, node), options)) {
         decision.node = node;
         decisions.push_back(std::move(decision));
       }
@@ -224,7 +224,7 @@ TuneReport tune(const Graph& graph, TuningCache& cache, const TuneOptions& optio
     if (options.on_kernel)
       options.on_kernel(report.known + report.timed + report.failed, works.size(), decision->name);
     try {
-      std::optional<TunedKernel> kernel = Search(graph, *decision, options, settings).run();
+      std::optional<TunedKernel> kernel = TuningSearch(graph, *decision, options, settings).run();
       if (!kernel) {
         report.was_interrupted = true;
         continue;

@@ -37,7 +37,7 @@ ValuesDiff diff_values(const ValueList& a, const ValueList& b, const Tolerance& 
 std::string first_differing_pass(const Graph& graph, const std::vector<Datum>& inputs,
                                  std::span<const Pass> passes, const Tolerance& tolerance,
                                  int threads) {
-  reference::Options options;
+  reference::EvaluateOptions options;
   options.thread_count = threads;
   const std::vector<Datum> expected = reference::evaluate(graph, inputs, options);
   Graph made = graph;

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "driver/compile.h"
-#include "driver/values/plain_order.h"
+#include "driver/values/logical_order.h"
 #include "driver/values/visit.h"
 #include "ops/fused_groups.h"
 #include "reference/evaluate.h"
@@ -71,9 +71,10 @@ class FaultFinder {
       if (!operand) continue;
       if (const Constant* constant = made.constant_of(operand)) {
         const Type& type = made.value(operand).type;
-        wanted.insert_or_assign(made.value(operand).name,
-                                in_plain_order(constant->materialise(),
-                                               type.is_tensor() ? type.tensor().layout : Layout()));
+        wanted.insert_or_assign(
+            made.value(operand).name,
+            in_logical_order(constant->materialise(),
+                             type.is_tensor() ? type.tensor().layout : Layout()));
       } else {
         wanted.try_emplace(made.value(operand).name);
       }
@@ -82,9 +83,9 @@ class FaultFinder {
       if (name == found.value) throw StopSearch();
       if (const auto place = wanted.find(name); place != wanted.end()) place->second = value;
     });
-    std::set<std::string> told;
+    std::set<std::string> described;
     for (const ValueId operand : made.node(node).operands) {
-      if (!operand || !told.insert(made.value(operand).name).second) continue;
+      if (!operand || !described.insert(made.value(operand).name).second) continue;
       found.inputs.emplace_back(made.value(operand).name, wanted.at(made.value(operand).name));
     }
   }
@@ -96,7 +97,7 @@ class FaultFinder {
     // A body reads the graph's layouts, but the collected values are in plain order, so the graph
     // is run again.
     std::map<std::string, Datum> values;
-    reference::Options options;
+    reference::EvaluateOptions options;
     options.thread_count = options_.threads;
     options.on_value = [&](ValueId id, const Datum& value) { values[made.value(id).name] = value; };
     for (std::size_t k = 0; k < made.inputs().size(); ++k)
@@ -110,7 +111,7 @@ class FaultFinder {
       if (!operand || !values.contains(made.value(operand).name)) return;
       inputs.push_back(values[made.value(operand).name]);
     }
-    reference::Options inner;
+    reference::EvaluateOptions inner;
     inner.thread_count = options_.threads;
     inner.on_value = [&](ValueId id, const Datum& value) {
       if (!found.inside.empty() || !value.is_tensor() || body.constant_of(id) != nullptr) return;

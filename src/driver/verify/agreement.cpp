@@ -329,7 +329,7 @@ namespace {
 // Evaluates without roundings that an equivalent graph need not have: an overflow of a narrow type
 // need not occur inside a fused kernel, and cancellation inside a node may be avoided.
 std::vector<Datum> wide_outputs(const Graph& graph, std::vector<Datum> inputs,
-                                reference::Options options) {
+                                reference::EvaluateOptions options) {
   if (options.node_runs_left)
     options.node_runs_left = std::make_shared<std::int64_t>(*options.node_runs_left);
   for (Datum& input : inputs) {
@@ -354,13 +354,13 @@ std::vector<Datum> wide_outputs(const Graph& graph, std::vector<Datum> inputs,
 
 std::vector<std::vector<Datum>> disturbed_outputs(const Graph& before,
                                                   const std::vector<Datum>& inputs, double epsilon,
-                                                  const reference::Options& how) {
+                                                  const reference::EvaluateOptions& how) {
   std::vector<std::vector<Datum>> all;
   for (std::size_t n = 0; n < std::size(kDisturbances); ++n) {
     Random random(n + 1);
     std::vector<Datum> moved = inputs;
     for (Datum& input : moved) disturb(input, epsilon, {kDisturbances[n].up}, random);
-    reference::Options options = how;
+    reference::EvaluateOptions options = how;
     if (how.node_runs_left)
       options.node_runs_left = std::make_shared<std::int64_t>(*how.node_runs_left);
     options.disturb = [&](Datum& datum, bool is_given) {

@@ -30,7 +30,7 @@ Leeway leeway_between(const Graph& before, const Graph& after);
 /// before the end, nor f32 inside a node.
 std::vector<std::vector<Datum>> disturbed_outputs(const Graph& before,
                                                   const std::vector<Datum>& inputs, double epsilon,
-                                                  const reference::Options& how);
+                                                  const reference::EvaluateOptions& how);
 
 /// Compares outputs within the leeway; returns the first difference. Calls `disturbed` only if a
 /// plain tolerance is exceeded, and accepts differences that rounding alone could cause. Numbers

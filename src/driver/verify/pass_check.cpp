@@ -15,7 +15,7 @@ namespace {
 using Kind = PassFailure::Kind;
 
 // Gives each run the full limit of node runs.
-reference::Options with_runs(reference::Options how) {
+reference::EvaluateOptions with_runs(reference::EvaluateOptions how) {
   if (how.node_runs_left) how.node_runs_left = std::make_shared<std::int64_t>(*how.node_runs_left);
   return how;
 }
@@ -59,7 +59,7 @@ std::optional<PassFailure> soundness_failure(const Graph& before, const Graph& a
 std::optional<PassFailure> result_failure(const Pass& pass, const Graph& before, const Graph& after,
                                           const std::vector<Datum>& inputs,
                                           const std::vector<Datum>& expected,
-                                          const reference::Options& how,
+                                          const reference::EvaluateOptions& how,
                                           std::vector<Datum>& actual) {
   try {
     actual = reference::evaluate(after, inputs, with_runs(how));
@@ -97,7 +97,7 @@ constexpr int kAttempts = 6;
 
 std::optional<PassFailure> failure_of(const Pass& pass, const Graph& graph,
                                       const std::vector<Datum>& inputs, const PassOptions& options,
-                                      const reference::Options& how) {
+                                      const reference::EvaluateOptions& how) {
   const std::vector<Datum> expected = reference::evaluate(graph, inputs, with_runs(how));
   Graph after;
   try {

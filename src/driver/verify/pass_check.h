@@ -45,7 +45,7 @@ struct PassCheckOptions {
 /// if the graph itself does not run on them.
 std::optional<PassFailure> failure_of(const Pass& pass, const Graph& graph,
                                       const std::vector<Datum>& inputs, const PassOptions& options,
-                                      const reference::Options& how);
+                                      const reference::EvaluateOptions& how);
 
 /// Runs graphs on several sets of inputs, including edge values, as passes change them. Replaces
 /// inputs that the first graph refuses.
@@ -65,11 +65,11 @@ class PassChecker {
   std::optional<PassFailure> check(const Pass& pass, const Graph& before, const Graph& after);
   const std::vector<Datum>& inputs_of_failure() const { return trials_[failed_trial_].inputs; }
   /// Returns the evaluation options.
-  const reference::Options& how() const { return how_; }
+  const reference::EvaluateOptions& how() const { return how_; }
 
  private:
   PassCheckOptions options_;
-  reference::Options how_;
+  reference::EvaluateOptions how_;
   std::vector<Trial> trials_;
   std::size_t failed_trial_ = 0;
 };

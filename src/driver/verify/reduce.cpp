@@ -17,7 +17,7 @@ constexpr std::size_t kNodeBudget = 60000;
 
 using Values = IdMap<ValueId, std::optional<Datum>>;
 
-Values values_in(const Reproducer& reproducer, reference::Options options) {
+Values values_in(const Reproducer& reproducer, reference::EvaluateOptions options) {
   Values values(reproducer.graph.value_id_bound());
   options.node_runs_left = nullptr;  // it has run before
   options.on_value = [&](ValueId id, const Datum& datum) { values[id] = datum; };
@@ -44,9 +44,9 @@ struct Changes {
 };
 
 // Copies the graph with changes. A value without a kept producer becomes an input.
-class Rewriting {
+class GraphReduction {
  public:
-  Rewriting(const Reproducer& from, const Values& values, const Changes& changes)
+  GraphReduction(const Reproducer& from, const Values& values, const Changes& changes)
       : from_(from.graph), values_(values), changes_(changes), made_(from.graph.value_id_bound()) {
     into_.graph.name = from_.name;
     for (ValueId input : from_.inputs()) {
@@ -231,7 +231,7 @@ Attributes shrunk(const Attributes& attrs, std::int64_t from, std::int64_t to) {
 
 class Reducer {
  public:
-  Reducer(Reproducer reproducer, const Shows& shows, const reference::Options& how)
+  Reducer(Reproducer reproducer, const Shows& shows, const reference::EvaluateOptions& how)
       : best_(std::move(reproducer)), shows_(shows), how_(how) {
     values_ = values_in(best_, how_);
   }
@@ -256,7 +256,7 @@ class Reducer {
     if (spent_ > kNodeBudget) return false;
     Reproducer tried;
     try {
-      tried = Rewriting(best_, values_, changes).run();
+      tried = GraphReduction(best_, values_, changes).run();
       spent_ += tried.graph.node_count() + 1;
       if (!problems_of(tried.graph).empty() || !shows_(tried)) return false;
       Values values = values_in(tried, how_);
@@ -389,7 +389,7 @@ class Reducer {
   Reproducer best_;
   Values values_;
   const Shows& shows_;
-  const reference::Options& how_;
+  const reference::EvaluateOptions& how_;
   std::size_t spent_ = 0;
 };
 
@@ -404,7 +404,8 @@ std::string print_datum(const Datum& datum) {
 
 }  // namespace
 
-Reproducer reduce(Reproducer reproducer, const Shows& shows, const reference::Options& how) {
+Reproducer reduce(Reproducer reproducer, const Shows& shows,
+                  const reference::EvaluateOptions& how) {
   return Reducer(std::move(reproducer), shows, how).run();
 }
 

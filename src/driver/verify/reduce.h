@@ -21,7 +21,8 @@ using Shows = std::function<bool(const Reproducer&)>;
 /// Test-case reduction: returns the smallest reproducer found. Drops outputs, nodes and attributes,
 /// turns intermediate values into inputs, shrinks extents, and simplifies elements. `how`:
 /// evaluation options.
-Reproducer reduce(Reproducer reproducer, const Shows& shows, const reference::Options& how = {});
+Reproducer reduce(Reproducer reproducer, const Shows& shows,
+                  const reference::EvaluateOptions& how = {});
 
 /// Returns the graph as text, followed by comments with the inputs' values.
 std::string print_reproducer(const Reproducer& reproducer);

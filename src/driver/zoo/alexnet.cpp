@@ -8,7 +8,7 @@ constexpr std::int64_t kHidden = 4096;
 
 // In form tf a bias is a separate node and the padding makes strides divide the image; in form
 // torch the padding is fixed.
-Var conv_relu(Layers& net, Var x, const std::string& name, Convolution options,
+Var conv_relu(Layers& net, Var x, const std::string& name, ConvolutionSettings options,
               bool is_tensorflow) {
   options.result = name + "/Conv2D";
   options.has_bias = !is_tensorflow;
@@ -31,7 +31,7 @@ Var classifier(Layers& net, Var x, std::int64_t classes) {
   return net.linear(x, "fc8", classes);
 }
 
-Graph make_alexnet(const Settings& settings) {
+Graph make_alexnet(const NetworkSettings& settings) {
   const bool is_tensorflow = settings.word("form", {"tf", "torch"}) == "tf";
   const bool has_lrn = settings.flag_or("lrn", is_tensorflow);
   const bool has_classifier = settings.flag_or("dense", !is_tensorflow);
@@ -45,11 +45,11 @@ Graph make_alexnet(const Settings& settings) {
   const bool is_fed = settings.word("images", {"input", "variable"}) == "input";
   Var x = is_fed ? net.image(images, settings.extent("batch"), 3, size)
                  : net.stored_image(images, settings.number("batch", 1, 1 << 20), 3, size);
-  const Convolution layers[] = {{.channels = 64, .kernel = 11, .stride = 4, .pad = 2},
-                                {.channels = 192, .kernel = 5, .pad = 2},
-                                {.channels = 384, .kernel = 3, .pad = 1},
-                                {.channels = 256, .kernel = 3, .pad = 1},
-                                {.channels = 256, .kernel = 3, .pad = 1}};
+  const ConvolutionSettings layers[] = {{.channels = 64, .kernel = 11, .stride = 4, .pad = 2},
+                                        {.channels = 192, .kernel = 5, .pad = 2},
+                                        {.channels = 384, .kernel = 3, .pad = 1},
+                                        {.channels = 256, .kernel = 3, .pad = 1},
+                                        {.channels = 256, .kernel = 3, .pad = 1}};
   for (int layer = 1; layer <= 5; ++layer) {
     x = conv_relu(net, x, concat("conv", layer), layers[layer - 1], is_tensorflow);
     if (layer <= 2 && has_lrn) x = normalize_response(net, x, concat("lrn", layer, "/LRN"));

@@ -10,7 +10,7 @@ constexpr int kDepths[] = {6, 12, 24, 16};
 // Pre-activation: normalization precedes the convolution, since each layer reads the concatenation
 // of earlier ones.
 Var norm_relu_conv(Layers& net, Var x, const std::string& prefix, const std::string& which,
-                   const Convolution& options) {
+                   const ConvolutionSettings& options) {
   x = net.relu(net.batch_norm(x, prefix + "norm" + which), prefix + "relu" + which);
   return net.convolution(x, prefix + "conv" + which, options);
 }
@@ -21,7 +21,7 @@ Var dense_layer(Layers& net, Var x, const std::string& prefix) {
   return net.concat_channels({x, y}, prefix + "concat");
 }
 
-Graph make_densenet121(const Settings& settings) {
+Graph make_densenet121(const NetworkSettings& settings) {
   Layers net(settings);
   Var x = net.image("x", settings.extent("batch"), 3, settings.number("size", 29, 1 << 14));
   x = net.convolution(x, "conv0", {.channels = 64, .kernel = 7, .stride = 2, .pad = 3});

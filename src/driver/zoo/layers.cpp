@@ -25,7 +25,7 @@ Attr::Integers same_pads(std::int64_t size, std::int64_t kernel, std::int64_t st
   return {total / 2, total / 2, total - total / 2, total - total / 2};
 }
 
-Layers::Layers(const Settings& settings, std::string image_layout, WeightNames weight_names)
+Layers::Layers(const NetworkSettings& settings, std::string image_layout, WeightNames weight_names)
     : build_(settings.network_name()),
       network_name_(settings.network_name()),
       element_type_(settings.element_type()),
@@ -87,7 +87,7 @@ Var Layers::bias(const std::string& name, std::int64_t channels) {
   return normal(bias_name(name), {channels}, kBiasDeviation);
 }
 
-Var Layers::convolution(Var x, const std::string& name, const Convolution& options) {
+Var Layers::convolution(Var x, const std::string& name, const ConvolutionSettings& options) {
   const std::int64_t inputs = channels(x) / options.groups, kernel = options.kernel;
   const double fan_in = static_cast<double>(inputs * kernel * kernel);
   const double deviation = std::sqrt(options.gain / fan_in);
@@ -143,7 +143,7 @@ Var Layers::relu6(Var x, const std::string& name) {
   return build_.call("clip", {x, *zero_, *six_}, {}, name);
 }
 
-std::vector<Attr> Layers::pool_attributes(const Pool& pool) const {
+std::vector<Attr> Layers::pool_attributes(const PoolSettings& pool) const {
   std::vector<Attr> attrs{{"kernel_shape", Attr::Integers(2, pool.kernel)}};
   if (pool.stride != 1) attrs.emplace_back("strides", Attr::Integers(2, pool.stride));
   const Attr::Integers pads = pool.pads.empty() ? all_sides(pool.pad) : pool.pads;
@@ -152,11 +152,11 @@ std::vector<Attr> Layers::pool_attributes(const Pool& pool) const {
   return attrs;
 }
 
-Var Layers::max_pool(Var x, const std::string& name, const Pool& pool) {
+Var Layers::max_pool(Var x, const std::string& name, const PoolSettings& pool) {
   return build_.call("max_pool", {x}, pool_attributes(pool), name);
 }
 
-Var Layers::average_pool(Var x, const std::string& name, const Pool& pool) {
+Var Layers::average_pool(Var x, const std::string& name, const PoolSettings& pool) {
   return build_.call("average_pool", {x}, pool_attributes(pool), name);
 }
 

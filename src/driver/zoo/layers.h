@@ -8,7 +8,7 @@
 namespace tenon::zoo {
 
 /// Parameters of a convolution.
-struct Convolution {
+struct ConvolutionSettings {
   std::int64_t channels = 0;
   std::int64_t kernel = 1, stride = 1, pad = 0, groups = 1;
   bool has_bias = false;
@@ -21,7 +21,7 @@ struct Convolution {
   std::string result = {};
 };
 
-struct Pool {
+struct PoolSettings {
   std::int64_t kernel = 2, stride = 2, pad = 0;
   /// beginnings, then ends; instead of `pad`
   Attr::Integers pads = {};
@@ -42,7 +42,7 @@ struct WeightNames {
 /// elements.
 class Layers {
  public:
-  explicit Layers(const Settings& settings, std::string image_layout = "NCHW",
+  explicit Layers(const NetworkSettings& settings, std::string image_layout = "NCHW",
                   WeightNames weight_names = {});
 
   Builder& builder() { return build_; }
@@ -58,7 +58,7 @@ class Layers {
              const std::string& layout = "");
   Var uniform(const std::string& name, const Attr::Integers& shape, double low, double high);
 
-  Var convolution(Var x, const std::string& name, const Convolution& options);
+  Var convolution(Var x, const std::string& name, const ConvolutionSettings& options);
   /// A transposed convolution with `stride` times the extents of x.
   Var up_convolution(Var x, const std::string& name, std::int64_t channels, std::int64_t stride);
   /// Adds a bias per channel of an image as a separate node.
@@ -68,8 +68,8 @@ class Layers {
   Var batch_norm(Var x, const std::string& name, double scale = 1);
   Var relu(Var x, const std::string& name) { return build_.call("relu", {x}, {}, name); }
   Var relu6(Var x, const std::string& name);
-  Var max_pool(Var x, const std::string& name, const Pool& pool);
-  Var average_pool(Var x, const std::string& name, const Pool& pool);
+  Var max_pool(Var x, const std::string& name, const PoolSettings& pool);
+  Var average_pool(Var x, const std::string& name, const PoolSettings& pool);
   /// Returns the mean over rows and columns, [N, C].
   Var mean_over_pixels(Var x, const std::string& name);
   /// Merges all axes but the first.
@@ -91,7 +91,7 @@ class Layers {
   std::string bias_name(const std::string& layer) const;
   std::string type_text(const Attr::Integers& shape, const std::string& layout) const;
   std::uint64_t seed_of(std::string_view name) const;
-  std::vector<Attr> pool_attributes(const Pool& pool) const;
+  std::vector<Attr> pool_attributes(const PoolSettings& pool) const;
 
   Builder build_;
   std::string network_name_, element_type_;

@@ -4,7 +4,7 @@
 namespace tenon::zoo {
 namespace {
 
-Graph make_mlp(const Settings& settings) {
+Graph make_mlp(const NetworkSettings& settings) {
   Layers net(settings);
   const std::int64_t hidden = settings.number("hidden", 1, 1 << 20);
   const std::int64_t size = settings.number("size", 1, 1 << 20);

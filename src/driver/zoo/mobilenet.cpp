@@ -4,22 +4,23 @@
 namespace tenon::zoo {
 namespace {
 
-struct Stage {
+struct MobileNetStage {
   std::int64_t expansion, channels;
   int depth;
   std::int64_t stride;
 };
-constexpr Stage kStages[] = {{1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
-                             {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
+constexpr MobileNetStage kStages[] = {{1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
+                                      {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
 constexpr double kBranchScale = 0.5;
 
-Var conv_norm_relu6(Layers& net, Var x, const std::string& name, const Convolution& options) {
+Var conv_norm_relu6(Layers& net, Var x, const std::string& name,
+                    const ConvolutionSettings& options) {
   x = net.batch_norm(net.convolution(x, name + ".conv", options), name + ".bn");
   return net.relu6(x, name + ".relu6");
 }
 
 // Inverted residual block: wide inside and narrow outside; the narrow ends lack a ReLU.
-Var inverted_residual(Layers& net, Var x, const std::string& name, const Stage& stage,
+Var inverted_residual(Layers& net, Var x, const std::string& name, const MobileNetStage& stage,
                       std::int64_t stride) {
   const std::int64_t inputs = net.channels(x), wide = inputs * stage.expansion;
   Var y = x;
@@ -32,12 +33,12 @@ Var inverted_residual(Layers& net, Var x, const std::string& name, const Stage& 
   return has_skip ? net.builder().call("add", {x, y}, {}, name + ".add") : y;
 }
 
-Graph make_mobilenet_v2(const Settings& settings) {
+Graph make_mobilenet_v2(const NetworkSettings& settings) {
   Layers net(settings);
   Var x = net.image("x", settings.extent("batch"), 3, settings.number("size", 1, 1 << 14));
   x = conv_norm_relu6(net, x, "features.0", {.channels = 32, .kernel = 3, .stride = 2, .pad = 1});
   int unit = 1;
-  for (const Stage& stage : kStages) {
+  for (const MobileNetStage& stage : kStages) {
     for (int k = 0; k < stage.depth; ++k, ++unit) {
       x = inverted_residual(net, x, concat("features.", unit), stage, k == 0 ? stage.stride : 1);
     }

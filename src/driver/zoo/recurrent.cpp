@@ -35,7 +35,7 @@ Graph step(const CellShape& shape) {
   return build.take();
 }
 
-Graph make_lstm(const Settings& settings) {
+Graph make_lstm(const NetworkSettings& settings) {
   Layers net(settings);
   Builder& build = net.builder();
   const std::string batch = settings.extent("batch"), seq = settings.extent("seq");

@@ -12,7 +12,7 @@ constexpr double kBottleneckScale = 0.3;
 // ---- v1.5: strides in the first unit of a stage, with batch norms ----
 
 Var conv_norm(Layers& net, Var x, const std::string& prefix, const std::string& which,
-              const Convolution& options, double scale = 1) {
+              const ConvolutionSettings& options, double scale = 1) {
   return net.batch_norm(net.convolution(x, prefix + "conv" + which, options), prefix + "bn" + which,
                         scale);
 }
@@ -47,7 +47,7 @@ Var bottleneck_unit(Layers& net, Var x, const std::string& prefix, std::int64_t 
 
 using Unit = Var (*)(Layers&, Var, const std::string&, std::int64_t, std::int64_t);
 
-Graph make_resnet(const Settings& settings, Unit unit, const std::vector<int>& depths) {
+Graph make_resnet(const NetworkSettings& settings, Unit unit, const std::vector<int>& depths) {
   Layers net(settings, settings.word("layout", {"NCHW", "NHWC"}));
   Var x = net.image("x", settings.extent("batch"), 3, settings.number("size", 1, 1 << 14));
   x = conv_norm(net, x, "", "1", {.channels = 64, .kernel = 7, .stride = 2, .pad = 3});
@@ -63,7 +63,7 @@ Graph make_resnet(const Settings& settings, Unit unit, const std::vector<int>& d
   return net.take();
 }
 
-Graph make_resnet18(const Settings& settings) {
+Graph make_resnet18(const NetworkSettings& settings) {
   return make_resnet(settings, basic_unit, {2, 2, 2, 2});
 }
 
@@ -71,17 +71,18 @@ Graph make_resnet18(const Settings& settings) {
 
 constexpr const char* kScope = "resnet_v1_50/";
 
-Var slim_conv(Layers& net, Var x, const std::string& name, Convolution options) {
+Var slim_conv(Layers& net, Var x, const std::string& name, ConvolutionSettings options) {
   options.result = name + "/Conv2D";
   return net.convolution(x, name, options);
 }
 
-Var conv_bias(Layers& net, Var x, const std::string& name, const Convolution& options) {
+Var conv_bias(Layers& net, Var x, const std::string& name, const ConvolutionSettings& options) {
   const Var y = slim_conv(net, x, name, options);
   return net.add_bias(y, name + "/BiasAdd", net.bias(name, options.channels));
 }
 
-Var conv_bias_relu(Layers& net, Var x, const std::string& name, const Convolution& options) {
+Var conv_bias_relu(Layers& net, Var x, const std::string& name,
+                   const ConvolutionSettings& options) {
   return net.relu(conv_bias(net, x, name, options), name + "/Relu");
 }
 
@@ -109,7 +110,7 @@ Var slim_unit(Layers& net, Var x, const std::string& name, std::int64_t width,
   return net.relu(net.builder().call("add", {skip, y}, {}, name + "/add"), name + "/Relu");
 }
 
-Graph make_resnet50_v1(const Settings& settings, const std::string& layout) {
+Graph make_resnet50_v1(const NetworkSettings& settings, const std::string& layout) {
   Layers net(settings, layout, {"/weights", "/biases"});
   Builder& build = net.builder();
   const std::string scope = kScope;
@@ -136,7 +137,7 @@ Graph make_resnet50_v1(const Settings& settings, const std::string& layout) {
   return net.take();
 }
 
-Graph make_resnet50(const Settings& settings) {
+Graph make_resnet50(const NetworkSettings& settings) {
   const std::string& form = settings.word("form", {"v1.5", "v1"});
   if (form == "v1") return make_resnet50_v1(settings, settings.word("layout", {"NCHW", "NHWC"}));
   return make_resnet(settings, bottleneck_unit, {3, 4, 6, 3});

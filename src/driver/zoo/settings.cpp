@@ -26,7 +26,8 @@ std::vector<std::string> parameter_names(const Network& network) {
 
 }  // namespace
 
-Settings::Settings(const Network& network, std::string_view text) : network_(network) {
+NetworkSettings::NetworkSettings(const Network& network, std::string_view text)
+    : network_(network) {
   for (const Parameter& parameter : network.parameters) {
     values_[parameter.name] = parameter.default_value;
   }
@@ -53,20 +54,20 @@ Settings::Settings(const Network& network, std::string_view text) : network_(net
   }
 }
 
-const std::string& Settings::value(std::string_view name) const {
+const std::string& NetworkSettings::value(std::string_view name) const {
   const auto found = values_.find(name);
   TENON_ASSERT(found != values_.end(), "a recipe reads only the parameters that it lists");
   return found->second;
 }
 
-void Settings::refuse(std::string_view name, std::string_view expected) const {
+void NetworkSettings::refuse(std::string_view name, std::string_view expected) const {
   throw Error(
       concat("zoo:", network_.name, ": parameter '", name, "' cannot be '", value(name), "'"),
       ErrorKind::Usage)
       .expected(expected);
 }
 
-std::string Settings::extent(std::string_view name) const {
+std::string NetworkSettings::extent(std::string_view name) const {
   const std::string& text = value(name);
   if (is_symbol(text)) return text;
   const std::optional<std::int64_t> number = parse_integer(text);
@@ -76,12 +77,12 @@ std::string Settings::extent(std::string_view name) const {
   return std::to_string(*number);
 }
 
-std::string Settings::extent_or_zero(std::string_view name) const {
+std::string NetworkSettings::extent_or_zero(std::string_view name) const {
   return value(name) == "0" ? "0" : extent(name);
 }
 
-std::int64_t Settings::number(std::string_view name, std::int64_t lowest,
-                              std::int64_t highest) const {
+std::int64_t NetworkSettings::number(std::string_view name, std::int64_t lowest,
+                                     std::int64_t highest) const {
   const std::optional<std::int64_t> number = parse_integer(value(name));
   if (!number || *number < lowest || *number > highest) {
     refuse(name, concat("a number from ", lowest, " to ", highest));
@@ -89,21 +90,21 @@ std::int64_t Settings::number(std::string_view name, std::int64_t lowest,
   return *number;
 }
 
-bool Settings::flag(std::string_view name) const { return word(name, {"0", "1"}) == "1"; }
+bool NetworkSettings::flag(std::string_view name) const { return word(name, {"0", "1"}) == "1"; }
 
-bool Settings::flag_or(std::string_view name, bool automatic) const {
+bool NetworkSettings::flag_or(std::string_view name, bool automatic) const {
   const std::string& text = word(name, {"0", "1", "auto"});
   return text == "auto" ? automatic : text == "1";
 }
 
-const std::string& Settings::word(std::string_view name,
-                                  const std::vector<std::string>& choices) const {
+const std::string& NetworkSettings::word(std::string_view name,
+                                         const std::vector<std::string>& choices) const {
   const std::string& text = value(name);
   if (std::ranges::count(choices, text) == 0) refuse(name, concat("one of ", join(choices, ", ")));
   return text;
 }
 
-const std::string& Settings::element_type() const {
+const std::string& NetworkSettings::element_type() const {
   return word("dtype", {"f32", "f16", "bf16", "f64"});
 }
 

@@ -9,10 +9,10 @@ namespace tenon::zoo {
 
 /// Parameter values of a network. Every getter throws a usage Error with the network and the
 /// parameter for an invalid value.
-class Settings {
+class NetworkSettings {
  public:
   /// Parses "batch=4,form=v1"; other parameters have their defaults.
-  Settings(const Network& network, std::string_view text);
+  NetworkSettings(const Network& network, std::string_view text);
 
   const std::string& network_name() const { return network_.name; }
   /// Returns the text of an extent: a positive number ("4") or a symbol ("N").
@@ -38,7 +38,7 @@ class Settings {
 /// A network and its builder: one file of the folder for each family.
 struct Recipe {
   Network network;
-  Graph (*make)(const Settings& settings);
+  Graph (*make)(const NetworkSettings& settings);
 };
 std::vector<Recipe> alexnet_recipes();
 std::vector<Recipe> densenet_recipes();

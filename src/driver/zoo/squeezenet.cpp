@@ -4,7 +4,7 @@
 namespace tenon::zoo {
 namespace {
 
-Var conv_relu(Layers& net, Var x, const std::string& name, Convolution options) {
+Var conv_relu(Layers& net, Var x, const std::string& name, ConvolutionSettings options) {
   options.has_bias = true;
   return net.relu(net.convolution(x, name, options), name + ".relu");
 }
@@ -20,9 +20,9 @@ Var fire(Layers& net, Var x, int which, std::int64_t squeezed, std::int64_t expa
 }
 
 // Version 1.1, which pools earlier than 1.0.
-Graph make_squeezenet(const Settings& settings) {
+Graph make_squeezenet(const NetworkSettings& settings) {
   Layers net(settings);
-  const Pool pool{.kernel = 3, .stride = 2, .ceil_mode = true};
+  const PoolSettings pool{.kernel = 3, .stride = 2, .ceil_mode = true};
   Var x = net.image("x", settings.extent("batch"), 3, settings.number("size", 17, 1 << 14));
   x = conv_relu(net, x, "conv1", {.channels = 64, .kernel = 3, .stride = 2});
   x = net.max_pool(x, "pool1", pool);

@@ -59,7 +59,8 @@ Var rows_of(Builder& build, Var table, const std::string& first, const std::stri
 }
 
 // Checks a static extent against the size of the position table.
-void require_positions(const Settings& settings, std::string_view name, std::int64_t highest) {
+void require_positions(const NetworkSettings& settings, std::string_view name,
+                       std::int64_t highest) {
   const std::optional<std::int64_t> number = parse_integer(settings.extent(name));
   if (number && *number > highest) {
     settings.refuse(name, concat("at most ", highest, ", or a symbol such as S"));
@@ -94,7 +95,7 @@ Var bert_layer(Layers& net, Var x, const std::string& prefix, const Mask& mask) 
   return net.layer_norm(y + x, prefix + "norm", kBertEpsilon);
 }
 
-Graph make_bert_base(const Settings& settings) {
+Graph make_bert_base(const NetworkSettings& settings) {
   Layers net(settings);
   Builder& build = net.builder();
   require_positions(settings, "seq", kBertPositions);
@@ -199,7 +200,7 @@ Mask causal_mask(Layers& net, const std::string& seq, const std::string& past) {
   };
 }
 
-Graph make_gpt2(const Settings& settings) {
+Graph make_gpt2(const NetworkSettings& settings) {
   Layers net(settings);
   Builder& build = net.builder();
   require_positions(settings, "seq", kGptPositions);
@@ -242,7 +243,7 @@ Var patches(Layers& net, Var image, const std::string& batch) {
   return x + net.normal("pos_embed", {1, count + 1, kWidth}, 0.1);
 }
 
-Graph make_vit_b16(const Settings& settings) {
+Graph make_vit_b16(const NetworkSettings& settings) {
   Layers net(settings);
   Builder& build = net.builder();
   const std::string batch = settings.extent("batch");

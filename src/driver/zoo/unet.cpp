@@ -54,7 +54,7 @@ class UNet {
  private:
   Var convolution(Var x, const std::string& from, const std::string& to, std::int64_t channels) {
     const std::string step = to.substr(to.size() - 1);
-    const Convolution options{
+    const ConvolutionSettings options{
         .channels = channels, .kernel = 3, .pad = shape.is_padded, .has_bias = !shape.has_norm};
     x = net.convolution(x, concat("conv_", from, "_", step), options);
     if (shape.has_norm) x = net.batch_norm(x, concat("bn_", from, "_", step));
@@ -97,7 +97,7 @@ void output_loss(Layers& net, Var score, const std::string& batch) {
   build.output(build.call("nll_loss", {likelihoods, labels}, {{"ignore_index", -1}}, "loss"));
 }
 
-Graph make_unet572(const Settings& settings) {
+Graph make_unet572(const NetworkSettings& settings) {
   const bool is_chainer = settings.word("form", {"chainer", "paper"}) == "chainer";
   const std::string batch = settings.extent("batch");
   const std::int64_t size = settings.number("size", 1, 1 << 14);
@@ -118,7 +118,7 @@ Graph make_unet572(const Settings& settings) {
   return net.take();
 }
 
-Graph make_unet256(const Settings& settings) {
+Graph make_unet256(const NetworkSettings& settings) {
   const std::int64_t size = settings.number("size", 1, 1 << 14);
   if (size % 16 != 0) settings.refuse("size", "a multiple of 16");
   const std::int64_t width = settings.number("width", 1, 1 << 12);

@@ -12,7 +12,7 @@ struct VggStage {
 };
 constexpr VggStage kVggStages[] = {{64, 2}, {128, 2}, {256, 3}, {512, 3}, {512, 3}};
 
-Graph make_vgg16(const Settings& settings) {
+Graph make_vgg16(const NetworkSettings& settings) {
   Layers net(settings);
   Var x = net.image("x", settings.extent("batch"), 3, settings.number("size", 32, 1 << 14));
   for (int stage = 1; stage <= 5; ++stage) {

@@ -54,7 +54,7 @@ Graph build(std::string_view spec) {
   const std::size_t mark = spec.find('?');
   const Recipe& recipe = find_recipe(trim(spec.substr(0, mark)));
   const std::string_view text = mark == std::string_view::npos ? "" : spec.substr(mark + 1);
-  return recipe.make(Settings(recipe.network, trim(text)));
+  return recipe.make(NetworkSettings(recipe.network, trim(text)));
 }
 
 }  // namespace tenon::zoo

@@ -40,7 +40,7 @@ std::optional<OwnName> parse_own_name(const std::string& name) {
 
 }  // namespace
 
-Checker::Checker(const Dump& dump, const SourceMap& places)
+DumpChecker::DumpChecker(const Dump& dump, const SourceMap& places)
     : dump_(dump),
       places_(places),
       dims_(dump),
@@ -76,7 +76,7 @@ Checker::Checker(const Dump& dump, const SourceMap& places)
   }
 }
 
-Findings Checker::run() {
+Findings DumpChecker::run() {
   find_stale_depths();
   check_presence();
   for (std::size_t k = 0; k < dump_.tensors.size(); ++k) check_tensor(k);
@@ -90,7 +90,7 @@ Findings Checker::run() {
 // ---- places ----
 
 // Returns e.g. "line 34, column 3, tensor 'conv2d_0_0', shape/1/values".
-std::string Checker::place(const Path& path) const {
+std::string DumpChecker::place(const Path& path) const {
   const std::vector<std::string> steps = split(path.text, '/');
   std::string text = places_.place(path.text);
   const auto index = steps.size() > 1 ? parse_integer(steps[1]) : std::nullopt;
@@ -105,23 +105,23 @@ std::string Checker::place(const Path& path) const {
   return rest.empty() ? text : concat(text, ", ", join(rest, "/"));
 }
 
-void Checker::compare_lists(std::string_view kind, const Path& path,
-                            const std::vector<std::string>& says,
-                            const std::vector<std::string>& should_be) {
+void DumpChecker::compare_lists(std::string_view kind, const Path& path,
+                                const std::vector<std::string>& says,
+                                const std::vector<std::string>& should_be) {
   compare(kind, path, join(says, ", "), join(should_be, ", "));
 }
 
-void Checker::compare_numbers(std::string_view kind, const Path& path,
-                              const std::vector<std::int64_t>& says,
-                              const std::vector<std::int64_t>& should_be) {
+void DumpChecker::compare_numbers(std::string_view kind, const Path& path,
+                                  const std::vector<std::int64_t>& says,
+                                  const std::vector<std::int64_t>& should_be) {
   for (std::size_t k = 0; k < std::min(says.size(), should_be.size()); ++k) {
     compare(kind, path / k, says[k], should_be[k]);
   }
   if (says.size() != should_be.size()) compare(kind, path, says.size(), should_be.size());
 }
 
-void Checker::compare_values(std::string_view kind, const Path& path, const PythonValue& says,
-                             const PythonValue& should_be) {
+void DumpChecker::compare_values(std::string_view kind, const Path& path, const PythonValue& says,
+                                 const PythonValue& should_be) {
   const bool is_leaf = says.items.empty() || should_be.items.empty();
   if (is_leaf || says.kind != should_be.kind || says.items.size() != should_be.items.size()) {
     compare(kind, path, shortened_text(says), shortened_text(should_be));
@@ -142,13 +142,13 @@ void Checker::compare_values(std::string_view kind, const Path& path, const Pyth
   }
 }
 
-void Checker::compare_attribute(std::string_view kind, const OperatorRow& row, const Path& path,
-                                std::string_view name, const PythonValue& should_be) {
+void DumpChecker::compare_attribute(std::string_view kind, const OperatorRow& row, const Path& path,
+                                    std::string_view name, const PythonValue& should_be) {
   const PythonValue* says = row.find(name);
   if (says != nullptr) compare_values(kind, path / name, *says, should_be);
 }
 
-std::string Checker::dim_text(const DimRow& row) const {
+std::string DumpChecker::dim_text(const DimRow& row) const {
   try {
     return to_string(dims_.dim(row));
   } catch (const Error&) {
@@ -158,14 +158,14 @@ std::string Checker::dim_text(const DimRow& row) const {
 
 // ---- tensors ----
 
-std::vector<std::string> Checker::writers(std::size_t tensor) const {
+std::vector<std::string> DumpChecker::writers(std::size_t tensor) const {
   std::vector<std::string> names;
   for (const std::size_t k : written_by_[tensor]) names.push_back(*dump_.operators[k].name);
   std::sort(names.begin(), names.end());
   return names;
 }
 
-std::vector<std::string> Checker::readers(std::size_t tensor) const {
+std::vector<std::string> DumpChecker::readers(std::size_t tensor) const {
   std::vector<std::string> names;
   for (const std::size_t k : read_by_[tensor]) names.push_back(*dump_.operators[k].name);
   std::sort(names.begin(), names.end());
@@ -173,13 +173,14 @@ std::vector<std::string> Checker::readers(std::size_t tensor) const {
 }
 
 // The accessor replaces a view operator, which counted towards the depth.
-bool Checker::is_moved(const std::optional<std::vector<AccessorRow>>& accessors, std::size_t k) {
+bool DumpChecker::is_moved(const std::optional<std::vector<AccessorRow>>& accessors,
+                           std::size_t k) {
   return accessors && k < accessors->size() && (*accessors)[k].actual_shapes;
 }
 
 // Returns the depth of an output: one more than the depth of the operator, or of the inner operator
 // that produces it.
-std::int64_t Checker::depth_behind(const OperatorRow& row, std::size_t k) const {
+std::int64_t DumpChecker::depth_after(const OperatorRow& row, std::size_t k) const {
   const auto& originals = row.original_outputs;
   const bool has_original = originals && k < originals->size() && (*originals)[k].name;
   const std::string& name = has_original ? *(*originals)[k].name : row.outputs[k];
@@ -192,7 +193,7 @@ std::int64_t Checker::depth_behind(const OperatorRow& row, std::size_t k) const 
   return depth + 1;
 }
 
-void Checker::check_tensor(std::size_t index) {
+void DumpChecker::check_tensor(std::size_t index) {
   const TensorRow& row = dump_.tensors[index];
   const Path path = tensor_path(index);
   std::int64_t depth = 0;
@@ -200,7 +201,7 @@ void Checker::check_tensor(std::size_t index) {
     const OperatorRow& writer = dump_.operators[written_by_[index][k]];
     const std::size_t output = written_at_[index][k];
     depth =
-        std::max(depth, depth_behind(writer, output) + is_moved(writer.output_accessors, output));
+        std::max(depth, depth_after(writer, output) + is_moved(writer.output_accessors, output));
   }
   compare_depth(path / "depth", row.depth, depth);
 
@@ -248,11 +249,11 @@ void Checker::check_tensor(std::size_t index) {
   check_views(index);
 }
 
-void Checker::check_dims(const std::vector<DimRow>& dims, const Path& path) {
+void DumpChecker::check_dims(const std::vector<DimRow>& dims, const Path& path) {
   for (std::size_t axis = 0; axis < dims.size(); ++axis) check_dim(dims[axis], path / axis);
 }
 
-void Checker::check_dim(const DimRow& dim, const Path& path) {
+void DumpChecker::check_dim(const DimRow& dim, const Path& path) {
   compare("dims", path / "depth", dim.depth, 0);
   std::vector<std::int64_t> sorted = dim.values;
   std::sort(sorted.begin(), sorted.end());
@@ -289,7 +290,7 @@ void Checker::check_dim(const DimRow& dim, const Path& path) {
 }
 
 // A dim has a user-given name, or the name of the first tensor that has it with the axis.
-void Checker::check_dim_name(const TensorRow& row, std::size_t axis, const Path& path) {
+void DumpChecker::check_dim_name(const TensorRow& row, std::size_t axis, const Path& path) {
   const DimRow& dim = row.shape[axis];
   if (!dim.name) return;
   const auto own = parse_own_name(*dim.name);
@@ -304,7 +305,7 @@ void Checker::check_dim_name(const TensorRow& row, std::size_t axis, const Path&
   compare("names of dims", path / "name", *dim.name, should_be);
 }
 
-void Checker::check_views(std::size_t index) {
+void DumpChecker::check_views(std::size_t index) {
   const TensorRow& row = dump_.tensors[index];
   const Path path = tensor_path(index);
   if (!row.is_view_of.empty()) {
@@ -323,7 +324,7 @@ void Checker::check_views(std::size_t index) {
 }
 
 // A tensor that is printed inside another must equal the listed one.
-void Checker::check_nested(const TensorRow& nested, const Path& path) {
+void DumpChecker::check_nested(const TensorRow& nested, const Path& path) {
   const auto listed = nested.name ? tensors_.find(*nested.name) : tensors_.end();
   if (listed == tensors_.end()) {
     check_dims(nested.shape, path / "shape");
@@ -338,7 +339,7 @@ void Checker::check_nested(const TensorRow& nested, const Path& path) {
 
 // Returns the shape in which an operator sees a tensor. An accessor of another rank without a
 // layout change belongs to a matrix product, which always has two axes.
-const std::vector<DimRow>& Checker::shape_seen(
+const std::vector<DimRow>& DumpChecker::shape_seen(
     const std::optional<std::vector<AccessorRow>>& accessors, std::size_t k,
     const TensorRow& row) const {
   if (!accessors || k >= accessors->size()) return row.shape;
@@ -349,7 +350,7 @@ const std::vector<DimRow>& Checker::shape_seen(
 }
 
 // Fusion passes leave stale depths: some are larger than recomputed ones.
-void Checker::find_stale_depths() {
+void DumpChecker::find_stale_depths() {
   for (const OperatorRow& row : dump_.operators) {
     const auto composite = row.find(kOwnKey) ? std::nullopt : parse_composite(row.op);
     is_late_ = is_late_ || (composite && !composite->steps.empty());
@@ -365,7 +366,7 @@ void Checker::find_stale_depths() {
   are_depths_stale_ = is_late_ && larger > 1 && smaller == 0;
 }
 
-void Checker::compare_depth(const Path& path, std::int64_t says, std::int64_t should_be) {
+void DumpChecker::compare_depth(const Path& path, std::int64_t says, std::int64_t should_be) {
   if (are_depths_stale_ && says > should_be) {
     findings_.hold("depth");
   } else {
@@ -374,7 +375,7 @@ void Checker::compare_depth(const Path& path, std::int64_t says, std::int64_t sh
 }
 
 // A version of AITemplate prints an attribute for all objects of a kind or for none.
-void Checker::check_presence() {
+void DumpChecker::check_presence() {
   struct Place {
     const std::vector<std::string>* absent;
     Path path;
@@ -413,7 +414,7 @@ void Checker::check_presence() {
 }
 
 // Returns outputs in the order of the dump, or in the graph order that Tenon annotated.
-std::vector<std::size_t> Checker::listed_outputs() const {
+std::vector<std::size_t> DumpChecker::listed_outputs() const {
   std::vector<std::pair<std::int64_t, std::size_t>> found;
   for (std::size_t k = 0; k < dump_.tensors.size(); ++k) {
     if (!dump_.tensors[k].is_output) continue;
@@ -430,7 +431,7 @@ std::vector<std::size_t> Checker::listed_outputs() const {
 }
 
 // Returns whether the tensors are listed in topological order.
-bool Checker::is_listed_in_order() const {
+bool DumpChecker::is_listed_in_order() const {
   for (std::size_t k = 0; k < dump_.tensors.size(); ++k) {
     for (const std::size_t writer : written_by_[k]) {
       for (const std::string& name : dump_.operators[writer].inputs) {
@@ -442,7 +443,7 @@ bool Checker::is_listed_in_order() const {
 }
 
 // Checks AITemplate's sort order; equal outputs of one operator are compared in listed order.
-void Checker::check_order() {
+void DumpChecker::check_order() {
   SortGraph graph;
   graph.tensors.resize(dump_.tensors.size());
   graph.operators.resize(dump_.operators.size());
@@ -514,7 +515,7 @@ void Checker::check_order() {
 }
 
 Findings check_dump(const Dump& dump, const SourceMap& places) {
-  return Checker(dump, places).run();
+  return DumpChecker(dump, places).run();
 }
 
 }  // namespace tenon::aitemplate

@@ -50,13 +50,12 @@ std::optional<Groups> pair_dims(const std::vector<DimRow>& original,
       std::uint64_t left = static_cast<std::uint64_t>(original[a++].least());
       std::uint64_t right = static_cast<std::uint64_t>(actual[b++].least());
       while (left != right) {
-        std::uint64_t& behind = left < right ? left : right;
+        std::uint64_t& after = left < right ? left : right;
         const std::vector<DimRow>& list = left < right ? original : actual;
         std::size_t& next = left < right ? a : b;
         if (next == list.size() || !list[next].is_static() || list[next].least() == 0)
           return std::nullopt;
-        if (__builtin_mul_overflow(behind, static_cast<std::uint64_t>(list[next++].least()),
-                                   &behind))
+        if (__builtin_mul_overflow(after, static_cast<std::uint64_t>(list[next++].least()), &after))
           return std::nullopt;
       }
     }
@@ -77,7 +76,7 @@ std::optional<std::int64_t> static_product(const std::vector<DimRow>& dims, std:
 
 }  // namespace
 
-void Checker::check_accessors(const OperatorRow& row, const Path& path) {
+void DumpChecker::check_accessors(const OperatorRow& row, const Path& path) {
   const auto check = [&](const auto& accessors, const std::vector<std::string>& names,
                          std::string_view key) {
     for (std::size_t k = 0; accessors && k < accessors->size(); ++k) {
@@ -88,8 +87,8 @@ void Checker::check_accessors(const OperatorRow& row, const Path& path) {
   check(row.output_accessors, row.outputs, "output_accessors");
 }
 
-void Checker::check_accessor(const AccessorRow& accessor, const TensorRow& tensor,
-                             const Path& path) {
+void DumpChecker::check_accessor(const AccessorRow& accessor, const TensorRow& tensor,
+                                 const Path& path) {
   const std::string kind = "accessors";
   const auto compare_optional = [&](std::string_view key, std::optional<std::int64_t> says,
                                     std::optional<std::int64_t> should_be) {
@@ -174,7 +173,7 @@ void Checker::check_accessor(const AccessorRow& accessor, const TensorRow& tenso
   compare_flag("is_from_strided_tensor", accessor.is_from_strided_tensor, *pitch > *row);
 }
 
-void Checker::check_mapping(const AccessorRow& accessor, const Path& path) {
+void DumpChecker::check_mapping(const AccessorRow& accessor, const Path& path) {
   Groups identity;
   for (std::size_t k = 0; k < accessor.original_shapes.size(); ++k)
     identity.emplace_back(range_of(k, k + 1), range_of(k, k + 1));
@@ -198,7 +197,7 @@ void Checker::check_mapping(const AccessorRow& accessor, const Path& path) {
 }
 
 // Requires that operators that write one tensor write adjacent regions.
-void Checker::check_parts() {
+void DumpChecker::check_parts() {
   struct Part {
     std::int64_t offset = 0, count = 0;
     std::string place_path;

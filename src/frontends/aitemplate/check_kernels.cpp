@@ -50,13 +50,13 @@ std::int64_t product_of(const std::vector<DimRow>& dims, std::size_t from, std::
 
 }  // namespace
 
-void Checker::check_workspace(const OperatorRow& row, const Path& path) {
+void DumpChecker::check_workspace(const OperatorRow& row, const Path& path) {
   if (!is_profiled(row))
     compare_attribute("kernels", row, path, "workspace", PythonValue::number(0));
 }
 
-void Checker::check_convolution(const OperatorRow& row, const Composite& composite,
-                                const Path& path) {
+void DumpChecker::check_convolution(const OperatorRow& row, const Composite& composite,
+                                    const Path& path) {
   if (row.inputs.size() < 2) return;
   const std::vector<DimRow>& image = input_shape(row, 0);
   const std::vector<DimRow>& weight = input_shape(row, 1);
@@ -86,8 +86,8 @@ void Checker::check_convolution(const OperatorRow& row, const Composite& composi
 
 // Before profiling, a dump has one condition per batch value; afterwards its conditions cover
 // ranges of each extent.
-void Checker::check_conditions(const OperatorRow& row, const std::vector<DimRow>& image,
-                               const Path& path) {
+void DumpChecker::check_conditions(const OperatorRow& row, const std::vector<DimRow>& image,
+                                   const Path& path) {
   if (!row.exec_path) return;
   const Path list = path / "exec_path";
   const std::vector<ExecEntry>& entries = row.exec_path->entries;
@@ -136,7 +136,7 @@ void Checker::check_conditions(const OperatorRow& row, const std::vector<DimRow>
     compare("conditions of kernels", list / (entries.size() - 1), next, image[0].greatest() + 1);
 }
 
-void Checker::check_product(const OperatorRow& row, const Composite& composite, const Path& path) {
+void DumpChecker::check_gemm(const OperatorRow& row, const Composite& composite, const Path& path) {
   compare("flags", path / "has_profiler",
           std::string(row.has_profiler.value_or(true) ? "True" : "False"), std::string("True"));
   compare_attribute("kernels", row, path, "epilogue",

@@ -30,15 +30,15 @@ PythonValue shape_value(const std::vector<DimRow>& dims) {
 
 }  // namespace
 
-const std::vector<DimRow>& Checker::input_shape(const OperatorRow& row, std::size_t k) const {
+const std::vector<DimRow>& DumpChecker::input_shape(const OperatorRow& row, std::size_t k) const {
   return shape_seen(row.input_accessors, k, tensor(row.inputs[k]));
 }
 
-const std::vector<DimRow>& Checker::output_shape(const OperatorRow& row, std::size_t k) const {
+const std::vector<DimRow>& DumpChecker::output_shape(const OperatorRow& row, std::size_t k) const {
   return shape_seen(row.output_accessors, k, tensor(row.outputs[k]));
 }
 
-void Checker::check_operator(std::size_t index) {
+void DumpChecker::check_operator(std::size_t index) {
   const OperatorRow& row = dump_.operators[index];
   const Path path = operator_path(index);
   std::int64_t depth = 0;
@@ -54,7 +54,7 @@ void Checker::check_operator(std::size_t index) {
     check_nested((*row.original_outputs)[k], original);
     if (k >= row.outputs.size() || !row.output_accessors || k >= row.output_accessors->size())
       continue;
-    compare_depth(original / "depth", (*row.original_outputs)[k].depth, depth_behind(row, k));
+    compare_depth(original / "depth", (*row.original_outputs)[k].depth, depth_after(row, k));
     compare("element type", original / "dtype", (*row.original_outputs)[k].dtype,
             tensor(row.outputs[k]).dtype);
     if ((*row.original_outputs)[k].shape.size() ==
@@ -75,7 +75,7 @@ void Checker::check_operator(std::size_t index) {
     check_members(row, path, {"stride", "pad", "dilate", "group", "CO", "KH", "KW"});
     check_convolution(row, *composite, path);
   }
-  if (composite && !composite->is_convolution()) check_product(row, *composite, path);
+  if (composite && !composite->is_convolution()) check_gemm(row, *composite, path);
   if (row.op == "max_pool2d" || row.op == "avg_pool2d") {
     check_members(row, path, {"stride", "pad", "kernel_size"});
     check_pool(row, path);
@@ -84,8 +84,8 @@ void Checker::check_operator(std::size_t index) {
 }
 
 // Attributes that occur together: if some are present, all must be.
-void Checker::check_members(const OperatorRow& row, const Path& path,
-                            std::initializer_list<std::string_view> names) {
+void DumpChecker::check_members(const OperatorRow& row, const Path& path,
+                                std::initializer_list<std::string_view> names) {
   const auto has = [&](std::string_view name) { return row.find(name) != nullptr; };
   if (std::none_of(names.begin(), names.end(), has)) return;
   for (const std::string_view name : names) {
@@ -103,7 +103,7 @@ void Checker::check_members(const OperatorRow& row, const Path& path,
 
 // Checks names <kind>_<counter>. An inner operator of a fused one may share the name of a later
 // operator.
-void Checker::check_names(const OperatorRow& row, const Path& path) {
+void DumpChecker::check_names(const OperatorRow& row, const Path& path) {
   const auto counter_of = [&](const std::string& name) -> std::optional<std::int64_t> {
     for (const std::string& prefix : {row.op + "_", "ait_" + row.op + "_"}) {
       if (name.rfind(prefix, 0) != 0) continue;
@@ -129,7 +129,7 @@ void Checker::check_names(const OperatorRow& row, const Path& path) {
       is_there, "names", [&] { return place(path / "original_name"); }, *row.original_name, name);
 }
 
-void Checker::check_func(const OperatorRow& row, const Path& path) {
+void DumpChecker::check_func(const OperatorRow& row, const Path& path) {
   const FuncInfo* func = find_func(row.func->name);
   if (func == nullptr) {
     findings_.miss(
@@ -146,7 +146,7 @@ void Checker::check_func(const OperatorRow& row, const Path& path) {
 }
 
 // The inner operators determine the operands and results of a group.
-void Checker::check_group(const OperatorRow& row, const Path& path) {
+void DumpChecker::check_group(const OperatorRow& row, const Path& path) {
   std::map<std::string, std::int64_t> depths;
   std::unordered_set<std::string> made;
   std::vector<std::string> inputs;
@@ -198,7 +198,7 @@ void Checker::check_group(const OperatorRow& row, const Path& path) {
 }
 
 // An elementwise result shares the dims of its operands.
-void Checker::check_group_dims(const OperatorRow& row, const Path& path) {
+void DumpChecker::check_group_dims(const OperatorRow& row, const Path& path) {
   for (std::size_t k = 0; k < row.outputs.size(); ++k) {
     const std::vector<DimRow>& result = output_shape(row, k);
     for (std::size_t axis = 0; axis < result.size(); ++axis) {
@@ -226,7 +226,7 @@ void Checker::check_group_dims(const OperatorRow& row, const Path& path) {
 // ---- shapes ----
 
 // Compares with Tenon's shape inference, operator by operator.
-void Checker::check_shapes(const OperatorRow& row, const Path& path) {
+void DumpChecker::check_shapes(const OperatorRow& row, const Path& path) {
   if (row.find(kOwnKey) != nullptr || !OperatorImport::knows(row)) return;
   const bool is_rest = row.op == "concatenate" && row.original_inputs &&
                        row.original_inputs->size() > row.inputs.size();
@@ -272,7 +272,7 @@ void Checker::check_shapes(const OperatorRow& row, const Path& path) {
                 to_string(type.dims[axis]));
       }
     }
-  } catch (const NotSupported&) {
+  } catch (const UnsupportedOperator&) {
     return;
   } catch (const Error& error) {
     refuse(error.summary());
@@ -289,7 +289,7 @@ static std::string dims_text(const Dims& dims) {
 }
 
 // Tenon's native operators need layouts, which are only known for the whole graph.
-void Checker::check_tenon_shapes() {
+void DumpChecker::check_tenon_shapes() {
   const bool has_any =
       std::any_of(dump_.operators.begin(), dump_.operators.end(),
                   [](const OperatorRow& row) { return row.find(kOwnKey) != nullptr; });
@@ -314,7 +314,7 @@ void Checker::check_tenon_shapes() {
   }
 }
 
-void Checker::check_pool(const OperatorRow& row, const Path& path) {
+void DumpChecker::check_pool(const OperatorRow& row, const Path& path) {
   if (const PythonValue* size = row.find("kernel_size");
       size != nullptr && size->is(Kind::Integer)) {
     compare_attribute("kernels", row, path, "KH", *size);
@@ -328,7 +328,7 @@ void Checker::check_pool(const OperatorRow& row, const Path& path) {
   }
 }
 
-void Checker::check_other(const OperatorRow& row, const Path& path) {
+void DumpChecker::check_other(const OperatorRow& row, const Path& path) {
   if (row.op == "reshape" && row.inputs.size() == 1) {
     const PythonValue* shape = row.find("shape");
     const bool has_objects =

@@ -13,9 +13,9 @@
 namespace tenon::aitemplate {
 
 /// Walks a dump and recomputes its claims.
-class Checker {
+class DumpChecker {
  public:
-  Checker(const Dump& dump, const SourceMap& places);
+  DumpChecker(const Dump& dump, const SourceMap& places);
   Findings run();
 
  private:
@@ -55,7 +55,7 @@ class Checker {
   std::vector<std::string> writers(std::size_t tensor) const;
   std::vector<std::string> readers(std::size_t tensor) const;
   static bool is_moved(const std::optional<std::vector<AccessorRow>>& accessors, std::size_t k);
-  std::int64_t depth_behind(const OperatorRow& row, std::size_t output) const;
+  std::int64_t depth_after(const OperatorRow& row, std::size_t output) const;
   std::vector<std::size_t> listed_outputs() const;
   bool is_listed_in_order() const;
   void check_presence();
@@ -76,7 +76,7 @@ class Checker {
   void check_shapes(const OperatorRow& row, const Path& path);
   void check_tenon_shapes();
   void check_convolution(const OperatorRow& row, const Composite& composite, const Path& path);
-  void check_product(const OperatorRow& row, const Composite& composite, const Path& path);
+  void check_gemm(const OperatorRow& row, const Composite& composite, const Path& path);
   void check_pool(const OperatorRow& row, const Path& path);
   void check_other(const OperatorRow& row, const Path& path);
   void check_conditions(const OperatorRow& row, const std::vector<DimRow>& image, const Path& path);

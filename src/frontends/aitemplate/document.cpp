@@ -41,7 +41,7 @@ std::unique_ptr<Document> read(std::string_view text, std::string_view source) {
                                         std::string(source));
 }
 
-std::unique_ptr<Document> put_down(const Graph& graph, const OwnNodes& own) {
+std::unique_ptr<Document> put_down(const Graph& graph, const NativeNodes& own) {
   return std::make_unique<DumpDocument>(export_dump(graph, own), SourceMap(), "graph");
 }
 

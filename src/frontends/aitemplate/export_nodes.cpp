@@ -58,39 +58,39 @@ std::string attributes_text(const Node& node) {
   return text.empty() ? "" : text + "}";
 }
 
-void Exporter::add_node(NodeId id) {
+void DumpExporter::add_node(NodeId id) {
   const Node& node = graph_.node(id);
   if (!node.results.empty() && node.results[0] && graph_.constant_of(node.results[0])) {
     add_value(node.results[0]);
     return;
   }
-  using Try = bool (Exporter::*)(const Node&);
+  using Try = bool (DumpExporter::*)(const Node&);
   static const std::vector<std::pair<std::string_view, Try>> tries = {
-      {"conv", &Exporter::try_convolution},
-      {"conv_transpose", &Exporter::try_convolution},
-      {"max_pool", &Exporter::try_pool},
-      {"average_pool", &Exporter::try_pool},
-      {"matmul", &Exporter::try_product},
-      {"einsum", &Exporter::try_product},
-      {"fused", &Exporter::try_composite},
-      {"fused", &Exporter::try_group},
-      {"reshape", &Exporter::try_view},
-      {"squeeze", &Exporter::try_view},
-      {"unsqueeze", &Exporter::try_view},
-      {"transpose", &Exporter::try_permute},
-      {"concat", &Exporter::try_concat},
-      {"split", &Exporter::try_split},
-      {"slice", &Exporter::try_slice},
-      {"softmax", &Exporter::try_normalization},
-      {"layer_norm", &Exporter::try_normalization},
-      {"group_norm", &Exporter::try_normalization},
-      {"identity", &Exporter::try_normalization},
-      {"reduce_sum", &Exporter::try_reduction},
-      {"reduce_mean", &Exporter::try_reduction},
-      {"reduce_max", &Exporter::try_reduction},
-      {"reduce_min", &Exporter::try_reduction},
+      {"conv", &DumpExporter::try_convolution},
+      {"conv_transpose", &DumpExporter::try_convolution},
+      {"max_pool", &DumpExporter::try_pool},
+      {"average_pool", &DumpExporter::try_pool},
+      {"matmul", &DumpExporter::try_gemm},
+      {"einsum", &DumpExporter::try_gemm},
+      {"fused", &DumpExporter::try_composite},
+      {"fused", &DumpExporter::try_group},
+      {"reshape", &DumpExporter::try_view},
+      {"squeeze", &DumpExporter::try_view},
+      {"unsqueeze", &DumpExporter::try_view},
+      {"transpose", &DumpExporter::try_permute},
+      {"concat", &DumpExporter::try_concat},
+      {"split", &DumpExporter::try_split},
+      {"slice", &DumpExporter::try_slice},
+      {"softmax", &DumpExporter::try_normalization},
+      {"layer_norm", &DumpExporter::try_normalization},
+      {"group_norm", &DumpExporter::try_normalization},
+      {"identity", &DumpExporter::try_normalization},
+      {"reduce_sum", &DumpExporter::try_reduction},
+      {"reduce_mean", &DumpExporter::try_reduction},
+      {"reduce_max", &DumpExporter::try_reduction},
+      {"reduce_min", &DumpExporter::try_reduction},
   };
-  if (!own_.contains(id) && has_tensors(graph_, node) && has_all_operands(node)) {
+  if (!native_.contains(id) && has_tensors(graph_, node) && has_all_operands(node)) {
     for (const auto& [op, attempt] : tries) {
       if (node.op->name == op && (this->*attempt)(node)) return;
     }
@@ -102,8 +102,8 @@ void Exporter::add_node(NodeId id) {
 // ---- elementwise ----
 
 // Extents of a broadcast result come from the first operand that is not repeated.
-std::size_t Exporter::add_elementwise(const FuncInfo& func, std::vector<std::size_t> operands,
-                                      ValueId result, const Dims& dims, DType dtype) {
+std::size_t DumpExporter::add_elementwise(const FuncInfo& func, std::vector<std::size_t> operands,
+                                          ValueId result, const Dims& dims, DType dtype) {
   Origins origins(dims.size());
   for (std::size_t axis = 0; axis < dims.size(); ++axis) {
     for (std::size_t k = 0; k < operands.size(); ++k) {
@@ -134,7 +134,7 @@ std::size_t Exporter::add_elementwise(const FuncInfo& func, std::vector<std::siz
   return add_made(std::move(operation));
 }
 
-bool Exporter::try_elementwise(const Node& node) {
+bool DumpExporter::try_elementwise(const Node& node) {
   const FuncInfo* func = find_func_of_op(node.op->name, attributes_text(node));
   if (func == nullptr || func->operand_count != node.operands.size() || node.results.size() != 1)
     return false;
@@ -162,7 +162,7 @@ bool Exporter::try_elementwise(const Node& node) {
 }
 
 // Exports a group whose nodes are all elementwise functions of its operands and of one another.
-bool Exporter::try_group(const Node& node) {
+bool DumpExporter::try_group(const Node& node) {
   const Graph& body = node.bodies.at(0);
   if (body.node_count() < 2 || body.outputs().size() != node.results.size()) return false;
   std::vector<ValueId> outputs = body.outputs();
@@ -225,7 +225,7 @@ bool Exporter::try_group(const Node& node) {
 
 // ---- movement ----
 
-bool Exporter::try_view(const Node& node) {
+bool DumpExporter::try_view(const Node& node) {
   if (node.operands.size() != 1) return false;  // a data-dependent shape
   const std::size_t x = tensor_of(node.operands[0]);
   const std::size_t rank = tensors_[x].extents.size();
@@ -258,8 +258,8 @@ bool Exporter::try_view(const Node& node) {
 }
 
 // AITemplate has dedicated kernels for some permutations.
-Exporter::Operation Exporter::permutation(std::size_t tensor,
-                                          const std::vector<std::int64_t>& perm) {
+DumpExporter::Operation DumpExporter::permutation(std::size_t tensor,
+                                                  const std::vector<std::int64_t>& perm) {
   using Order = std::vector<std::int64_t>;
   Operation operation;
   operation.inputs = {tensor};
@@ -285,7 +285,7 @@ Exporter::Operation Exporter::permutation(std::size_t tensor,
   return operation;
 }
 
-bool Exporter::try_permute(const Node& node) {
+bool DumpExporter::try_permute(const Node& node) {
   const std::size_t x = tensor_of(node.operands[0]);
   const std::size_t rank = tensors_[x].extents.size();
   auto perm = integers_of(node, "perm");
@@ -301,7 +301,7 @@ bool Exporter::try_permute(const Node& node) {
   return true;
 }
 
-bool Exporter::try_concat(const Node& node) {
+bool DumpExporter::try_concat(const Node& node) {
   const auto axis = integer_of(node, "axis");
   const std::size_t rank = tensors_[tensor_of(node.operands.at(0))].extents.size();
   if (!axis) return false;
@@ -321,7 +321,7 @@ bool Exporter::try_concat(const Node& node) {
   return true;
 }
 
-bool Exporter::try_split(const Node& node) {
+bool DumpExporter::try_split(const Node& node) {
   const auto axis = integer_of(node, "axis");
   const std::size_t x = tensor_of(node.operands[0]);
   const std::size_t rank = tensors_[x].extents.size();
@@ -351,7 +351,7 @@ bool Exporter::try_split(const Node& node) {
   return true;
 }
 
-bool Exporter::try_slice(const Node& node) {
+bool DumpExporter::try_slice(const Node& node) {
   const auto starts = integers_of(node, "starts"), ends = integers_of(node, "ends"),
              steps = integers_of(node, "steps");
   auto axes = integers_of(node, "axes");
@@ -390,8 +390,8 @@ bool Exporter::try_slice(const Node& node) {
 
 // ---- native Tenon operators ----
 
-void Exporter::add_tenon_op(NodeId id) {
-  const OwnNode own = own_node(graph_, id);
+void DumpExporter::add_tenon_op(NodeId id) {
+  const NativeNode own = native_node(graph_, id);
   Operation operation;
   operation.row.op = graph_.op_name(id);
   operation.row.further.emplace_back(kOwnKey, PythonValue::string(own.text));

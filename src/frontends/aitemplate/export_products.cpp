@@ -45,8 +45,8 @@ std::vector<std::int64_t> permutation_between(const std::string& from, const std
 // ---- layouts ----
 
 // Permutes a tensor to another layout, once per layout.
-std::size_t Exporter::change_layout(std::size_t tensor, const std::string& from,
-                                    const std::string& to) {
+std::size_t DumpExporter::change_layout(std::size_t tensor, const std::string& from,
+                                        const std::string& to) {
   if (from == to) return tensor;
   const auto [known, is_new] = changed_.try_emplace({tensor, from + to}, tensors_.size());
   if (!is_new) return known->second;
@@ -65,7 +65,7 @@ std::size_t Exporter::change_layout(std::size_t tensor, const std::string& from,
 
 // Adds an operation whose result is an image in AITemplate's layout, and converts it to the
 // graph's.
-void Exporter::add_image(Operation operation, const std::string& layout, ValueId result) {
+void DumpExporter::add_image(Operation operation, const std::string& layout, ValueId result) {
   const std::string image(image_layout(4));
   const Origins batch = {std::make_pair(std::size_t{0}, std::size_t{0})};
   if (layout == image) {
@@ -94,8 +94,8 @@ void Exporter::add_image(Operation operation, const std::string& layout, ValueId
 
 // ---- convolutions ----
 
-std::optional<Exporter::ConvolutionParts> Exporter::convolution_parts(const Graph& graph,
-                                                                      const Node& node) const {
+std::optional<DumpExporter::ConvolutionParts> DumpExporter::convolution_parts(
+    const Graph& graph, const Node& node) const {
   const bool is_transposed = node.op->name == "conv_transpose";
   if (node.op->name != "conv" && !is_transposed) return std::nullopt;
   for (const ValueId operand : node.operands) {
@@ -129,9 +129,9 @@ std::optional<Exporter::ConvolutionParts> Exporter::convolution_parts(const Grap
   return parts;
 }
 
-void Exporter::add_convolution(const ConvolutionParts& parts, std::size_t x, std::size_t w,
-                               const std::vector<std::size_t>& further,
-                               const std::vector<EpilogueStep>& steps, ValueId result) {
+void DumpExporter::add_convolution(const ConvolutionParts& parts, std::size_t x, std::size_t w,
+                                   const std::vector<std::size_t>& further,
+                                   const std::vector<EpilogueStep>& steps, ValueId result) {
   const std::string image(image_layout(4)), weight(weight_layout(4));
   x = change_layout(x, parts.x_layout, image);
   w = change_layout(w, parts.w_layout, weight);
@@ -176,7 +176,7 @@ void Exporter::add_convolution(const ConvolutionParts& parts, std::size_t x, std
   add_image(std::move(operation), parts.x_layout, result);
 }
 
-bool Exporter::try_convolution(const Node& node) {
+bool DumpExporter::try_convolution(const Node& node) {
   const auto parts = convolution_parts(graph_, node);
   if (!parts) return false;
   std::vector<std::size_t> further;
@@ -189,7 +189,7 @@ bool Exporter::try_convolution(const Node& node) {
   return true;
 }
 
-bool Exporter::try_pool(const Node& node) {
+bool DumpExporter::try_pool(const Node& node) {
   const bool is_maximum = node.op->name == "max_pool";
   for (const std::string_view name : {"auto_pad", "out_layout", "ceil_mode", "index_order"}) {
     if (node.attrs.find(name) != nullptr) return false;
@@ -226,7 +226,7 @@ bool Exporter::try_pool(const Node& node) {
 
 // ---- matrix products ----
 
-std::optional<std::string> Exporter::product_base(const Graph& graph, const Node& node) const {
+std::optional<std::string> DumpExporter::gemm_base(const Graph& graph, const Node& node) const {
   if (node.operands.size() != 2 || node.attrs.find("out_dtype") != nullptr) return std::nullopt;
   for (const ValueId operand : node.operands) {
     if (!operand || !graph.value(operand).type.is_tensor()) return std::nullopt;
@@ -248,16 +248,16 @@ std::optional<std::string> Exporter::product_base(const Graph& graph, const Node
                    : b.rank() != 2 || (product.layout[0] == 'c' && a.rank() != 2)) {
       continue;
     }
-    if (plain_equation(product_equation(product, a.rank())) == equation) return std::string(base);
+    if (plain_equation(gemm_equation(product, a.rank())) == equation) return std::string(base);
   }
   return std::nullopt;
 }
 
-ProductExtents Exporter::product_extents(const Composite& composite,
-                                         const std::vector<std::size_t>& operands) const {
+GemmExtents DumpExporter::gemm_extents(const Composite& composite,
+                                       const std::vector<std::size_t>& operands) const {
   const auto extent_of = [&](const char* name, std::size_t operand, std::size_t from,
                              std::size_t to) {
-    ProductExtents::Extent made{name, 1, 1, ""};
+    GemmExtents::Extent made{name, 1, 1, ""};
     for (std::size_t axis = from; axis < to; ++axis) {
       const DimRow& dim = extent(operands[operand], axis);
       // Saturates at the largest extent.
@@ -273,7 +273,7 @@ ProductExtents Exporter::product_extents(const Composite& composite,
                     b = tensors_[operands[1]].extents.size();
   const std::size_t lead = composite.base == Composite::Base::Bmm ? 1 : 0;
   const bool is_row = composite.layout[0] == 'r';
-  ProductExtents product;
+  GemmExtents product;
   if (lead == 1) product.extents.push_back(extent_of("B", 0, 0, 1));
   product.extents.push_back(is_row ? extent_of("M", 0, lead, a - 1) : extent_of("M", 0, a - 1, a));
   product.extents.push_back(composite.layout[1] == 'r' ? extent_of("N", 1, b - 1, b)
@@ -282,8 +282,8 @@ ProductExtents Exporter::product_extents(const Composite& composite,
   return product;
 }
 
-void Exporter::add_product(const std::string& op, const std::vector<std::size_t>& operands,
-                           const std::vector<EpilogueStep>& steps, ValueId result) {
+void DumpExporter::add_gemm(const std::string& op, const std::vector<std::size_t>& operands,
+                            const std::vector<EpilogueStep>& steps, ValueId result) {
   const Composite composite = *parse_composite(op);
   const bool is_batched = composite.base == Composite::Base::Bmm;
   const TensorType& type = graph_.value(result).type.tensor();
@@ -304,7 +304,7 @@ void Exporter::add_product(const std::string& op, const std::vector<std::size_t>
       {"workspace", PythonValue::number(0)},
   };
   if (const auto choices = noted_choices(graph_, result)) {
-    operation.row.exec_path = profiled_product(product_extents(composite, operands), *choices);
+    operation.row.exec_path = profiled_gemm(gemm_extents(composite, operands), *choices);
   }
   operation.input_accessors = operands.size();
   operation.output_accessors = 1;
@@ -323,22 +323,21 @@ void Exporter::add_product(const std::string& op, const std::vector<std::size_t>
   add(std::move(operation), {result}, {origins});
 }
 
-bool Exporter::try_product(const Node& node) {
-  const auto base = product_base(graph_, node);
+bool DumpExporter::try_gemm(const Node& node) {
+  const auto base = gemm_base(graph_, node);
   if (!base) return false;
-  add_product(*base, {tensor_of(node.operands[0]), tensor_of(node.operands[1])}, {},
-              node.results[0]);
+  add_gemm(*base, {tensor_of(node.operands[0]), tensor_of(node.operands[1])}, {}, node.results[0]);
   return true;
 }
 
 // Exports a contraction and its epilogue, with each step once and in operand order.
-bool Exporter::try_composite(const Node& node) {
+bool DumpExporter::try_composite(const Node& node) {
   const Graph& body = node.bodies.at(0);
   if (body.outputs().size() != 1 || node.results.size() != 1 || !node.results[0] || !body.first())
     return false;
   const Node& first = body.node(body.first());
   const auto convolution = convolution_parts(body, first);
-  const auto product = convolution ? std::nullopt : product_base(body, first);
+  const auto product = convolution ? std::nullopt : gemm_base(body, first);
   if (!convolution && !product) return false;
   if (convolution && convolution->base == "conv2d_depthwise") return false;
   std::vector<ValueId> used = first.operands;
@@ -375,8 +374,8 @@ bool Exporter::try_composite(const Node& node) {
   }
   auto name = composite_name(convolution ? convolution->base : *product, steps);
   // AITemplate's GEMMs with epilogues take a transposed weight (N, K).
-  const bool turns_weight = !name && product == "gemm_rrr";
-  if (turns_weight) name = composite_name("gemm_rcr", steps);
+  const bool transposes_weight = !name && product == "gemm_rrr";
+  if (transposes_weight) name = composite_name("gemm_rcr", steps);
   if (!name || body.outputs()[0] != value || used != body.inputs() || body.node_count() < 2)
     return false;
   std::vector<std::size_t> operands;
@@ -385,15 +384,15 @@ bool Exporter::try_composite(const Node& node) {
     add_convolution(*convolution, operands[0], operands[1], {operands.begin() + 2, operands.end()},
                     steps, node.results[0]);
   } else {
-    if (turns_weight) operands[1] = change_layout(operands[1], "KN", "NK");
-    add_product(*name, operands, steps, node.results[0]);
+    if (transposes_weight) operands[1] = change_layout(operands[1], "KN", "NK");
+    add_gemm(*name, operands, steps, node.results[0]);
   }
   return true;
 }
 
 // ---- reductions ----
 
-bool Exporter::try_normalization(const Node& node) {
+bool DumpExporter::try_normalization(const Node& node) {
   const std::string& op = node.op->name;
   const std::size_t x = tensor_of(node.operands[0]);
   const std::size_t rank = tensors_[x].extents.size();
@@ -437,7 +436,7 @@ bool Exporter::try_normalization(const Node& node) {
   return true;
 }
 
-bool Exporter::try_reduction(const Node& node) {
+bool DumpExporter::try_reduction(const Node& node) {
   const std::size_t x = tensor_of(node.operands[0]);
   const std::size_t rank = tensors_[x].extents.size();
   const auto axes = integers_of(node, "axes");

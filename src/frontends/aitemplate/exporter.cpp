@@ -56,7 +56,7 @@ std::optional<std::string> data_text(const Constant& constant) {
 
 }  // namespace
 
-Dump Exporter::run() {
+Dump DumpExporter::run() {
   read_dim_notes();
   const std::vector<bool> is_needed = needed_nodes(graph_);
   for (const ValueId id : graph_.inputs()) add_value(id);
@@ -81,7 +81,7 @@ Dump Exporter::run() {
 // ---- tensors ----
 
 // Parses "1 8 64 at x[0] bias[0]": the values of a user-named dim and its occurrences.
-void Exporter::read_dim_notes() {
+void DumpExporter::read_dim_notes() {
   const std::string prefix = dim_metadata_key("");
   for (const auto& [key, note] : graph_.metadata) {
     if (key.rfind(prefix, 0) != 0 || c_safe(key.substr(prefix.size())) != key.substr(prefix.size()))
@@ -113,13 +113,13 @@ void Exporter::read_dim_notes() {
   }
 }
 
-std::string Exporter::unique_name(const std::string& wanted) {
+std::string DumpExporter::unique_name(const std::string& wanted) {
   std::string name = c_safe(wanted);
   while (!taken_names_.insert(name).second) name = concat(c_safe(wanted), "_", taken_names_.size());
   return name;
 }
 
-std::size_t Exporter::new_extent(const Dim& exact) {
+std::size_t DumpExporter::new_extent(const Dim& exact) {
   const Dim dim = with_safe_symbols(exact);
   DimRow row;
   if (dim.is_constant()) {
@@ -141,7 +141,7 @@ std::size_t Exporter::new_extent(const Dim& exact) {
   return known->second;
 }
 
-std::vector<std::size_t> Exporter::source_extents(const std::string& name, const Dims& dims) {
+std::vector<std::size_t> DumpExporter::source_extents(const std::string& name, const Dims& dims) {
   std::vector<std::size_t> list;
   for (std::size_t axis = 0; axis < dims.size(); ++axis) {
     const auto note = noted_.find({name, axis});
@@ -171,9 +171,9 @@ std::vector<std::size_t> Exporter::source_extents(const std::string& name, const
 
 // A number shares the extent of the operand that it originates from; equal formulas share one
 // extent everywhere.
-std::vector<std::size_t> Exporter::result_extents(const Dims& dims,
-                                                  const std::vector<std::size_t>& operands,
-                                                  const Origins& origins) {
+std::vector<std::size_t> DumpExporter::result_extents(const Dims& dims,
+                                                      const std::vector<std::size_t>& operands,
+                                                      const Origins& origins) {
   std::vector<std::size_t> list;
   for (std::size_t axis = 0; axis < dims.size(); ++axis) {
     const auto& origin = axis < origins.size() ? origins[axis] : std::nullopt;
@@ -193,7 +193,7 @@ std::vector<std::size_t> Exporter::result_extents(const Dims& dims,
 
 // `extents_of` maps the tensor's name and dims to extents.
 template <class ExtentsOf>
-std::size_t Exporter::add_tensor(ValueId id, const ExtentsOf& extents_of) {
+std::size_t DumpExporter::add_tensor(ValueId id, const ExtentsOf& extents_of) {
   const Value& value = graph_.value(id);
   Tensor tensor;
   tensor.value = id;
@@ -210,7 +210,7 @@ std::size_t Exporter::add_tensor(ValueId id, const ExtentsOf& extents_of) {
   return tensors_.size() - 1;
 }
 
-std::size_t Exporter::add_value(ValueId id) {
+std::size_t DumpExporter::add_value(ValueId id) {
   const std::size_t made = add_tensor(
       id, [&](const std::string& name, const Dims& dims) { return source_extents(name, dims); });
   tensors_[made].is_input = !graph_.value(id).producer;
@@ -218,7 +218,7 @@ std::size_t Exporter::add_value(ValueId id) {
   return made;
 }
 
-std::vector<DimRow> Exporter::shape_of(std::size_t tensor) const {
+std::vector<DimRow> DumpExporter::shape_of(std::size_t tensor) const {
   std::vector<DimRow> rows;
   for (const std::size_t extent : tensors_[tensor].extents) rows.push_back(extents_[extent].row);
   return rows;
@@ -226,21 +226,21 @@ std::vector<DimRow> Exporter::shape_of(std::size_t tensor) const {
 
 // ---- operations ----
 
-std::int64_t Exporter::depth_of(const Operation& operation) const {
+std::int64_t DumpExporter::depth_of(const Operation& operation) const {
   std::int64_t depth = 0;
   for (const std::size_t input : operation.inputs) depth = std::max(depth, tensors_[input].depth);
   return depth;
 }
 
-std::size_t Exporter::add_made(Operation operation) {
+std::size_t DumpExporter::add_made(Operation operation) {
   const std::int64_t depth = depth_of(operation);
   for (const std::size_t output : operation.outputs) tensors_[output].depth = depth + 1;
   operations_.push_back(std::move(operation));
   return operations_.size() - 1;
 }
 
-std::size_t Exporter::add(Operation operation, const std::vector<ValueId>& results,
-                          const std::vector<Origins>& origins) {
+std::size_t DumpExporter::add(Operation operation, const std::vector<ValueId>& results,
+                              const std::vector<Origins>& origins) {
   for (std::size_t k = 0; k < results.size(); ++k) {
     operation.outputs.push_back(add_tensor(results[k], [&](const std::string&, const Dims& dims) {
       return result_extents(dims, operation.inputs, k < origins.size() ? origins[k] : Origins());
@@ -251,7 +251,7 @@ std::size_t Exporter::add(Operation operation, const std::vector<ValueId>& resul
 
 // ---- the dump ----
 
-SortGraph Exporter::sort_graph(bool with_members) const {
+SortGraph DumpExporter::sort_graph(bool with_members) const {
   SortGraph graph;
   graph.tensors.resize(tensors_.size());
   graph.operators.resize(operations_.size());
@@ -285,7 +285,7 @@ SortGraph Exporter::sort_graph(bool with_members) const {
   return graph;
 }
 
-void Exporter::name_operations() {
+void DumpExporter::name_operations() {
   std::size_t counter = 0;
   for (const bool with_members : {true, false}) {
     const SortGraph graph = sort_graph(with_members);
@@ -307,13 +307,13 @@ void Exporter::name_operations() {
   }
 }
 
-std::vector<std::string> Exporter::names_of(const std::vector<std::size_t>& tensors) const {
+std::vector<std::string> DumpExporter::names_of(const std::vector<std::size_t>& tensors) const {
   std::vector<std::string> names;
   for (const std::size_t tensor : tensors) names.push_back(tensors_[tensor].name);
   return names;
 }
 
-AccessorRow Exporter::accessor_of(std::size_t tensor) const {
+AccessorRow DumpExporter::accessor_of(std::size_t tensor) const {
   AccessorRow row;
   row.original_shapes = shape_of(tensor);
   row.tensor_dtype = dtype_name(tensors_[tensor].dtype);
@@ -325,7 +325,7 @@ AccessorRow Exporter::accessor_of(std::size_t tensor) const {
   return row;
 }
 
-OperatorRow Exporter::operator_row(const Operation& operation) const {
+OperatorRow DumpExporter::operator_row(const Operation& operation) const {
   OperatorRow row = operation.row;
   row.original_name = row.name;
   row.depth = depth_of(operation);
@@ -372,7 +372,7 @@ OperatorRow Exporter::operator_row(const Operation& operation) const {
   return row;
 }
 
-void Exporter::make_rows() {
+void DumpExporter::make_rows() {
   const SortGraph graph = sort_graph(false);
   rows_.resize(tensors_.size());
   std::vector<bool> is_listed(tensors_.size(), false), is_written(operations_.size(), false);
@@ -420,7 +420,7 @@ void Exporter::make_rows() {
 }
 
 // Propagates flags between views and their base tensors, and those of external tensors.
-void Exporter::mark_views(const std::vector<std::size_t>& order) {
+void DumpExporter::mark_views(const std::vector<std::size_t>& order) {
   for (auto index = order.rbegin(); index != order.rend(); ++index) {
     const Tensor& tensor = tensors_[*index];
     if (tensor.view_of == kNone) continue;
@@ -438,8 +438,8 @@ void Exporter::mark_views(const std::vector<std::size_t>& order) {
 }
 
 // Annotates tensors whose layout a reader could not infer.
-void Exporter::add_layout_notes() {
-  const std::map<std::string, std::string> asked = asked_layouts(dump_);
+void DumpExporter::add_layout_notes() {
+  const std::map<std::string, std::string> asked = requested_layouts(dump_);
   for (std::size_t k = 0; k < order_.size(); ++k) {
     const Tensor& tensor = tensors_[order_[k]];
     TensorRow& row = dump_.tensors[k];
@@ -452,7 +452,7 @@ void Exporter::add_layout_notes() {
 }
 
 // Annotates the positions of inputs and outputs, since the dump sorts tensors.
-void Exporter::add_positions() {
+void DumpExporter::add_positions() {
   for (const bool are_inputs : {true, false}) {
     const std::vector<ValueId>& ports = are_inputs ? graph_.inputs() : graph_.outputs();
     std::vector<std::size_t> places;  // position of each listed tensor in the graph's order
@@ -468,6 +468,8 @@ void Exporter::add_positions() {
   }
 }
 
-Dump export_dump(const Graph& graph, const OwnNodes& own) { return Exporter(graph, own).run(); }
+Dump export_dump(const Graph& graph, const NativeNodes& own) {
+  return DumpExporter(graph, own).run();
+}
 
 }  // namespace tenon::aitemplate

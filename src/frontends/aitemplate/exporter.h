@@ -4,8 +4,8 @@
 #include "frontends/aitemplate/sorted_graph.h"
 #include "frontends/aitemplate/tables.h"
 #include "frontends/aitemplate/vocabulary.h"
+#include "frontends/native_node.h"
 #include "frontends/node_attrs.h"
-#include "frontends/own_node.h"
 #include "ir/graph.h"
 
 #include <map>
@@ -24,9 +24,9 @@ std::string attribute_text(const OpDef& op, std::string_view name, const AttrVal
 
 /// Converts a graph to the tables of AITemplate's dump: first the operators that a user would have
 /// called, numbered in AITemplate's order, then fused groups in their positions.
-class Exporter {
+class DumpExporter {
  public:
-  Exporter(const Graph& graph, const OwnNodes& own) : graph_(graph), own_(own) {}
+  DumpExporter(const Graph& graph, const NativeNodes& own) : graph_(graph), native_(own) {}
   Dump run();
 
  private:
@@ -82,7 +82,7 @@ class Exporter {
   bool try_elementwise(const Node& node);
   bool try_convolution(const Node& node);
   bool try_pool(const Node& node);
-  bool try_product(const Node& node);
+  bool try_gemm(const Node& node);
   bool try_group(const Node& node);
   bool try_composite(const Node& node);
   bool try_view(const Node& node);
@@ -106,11 +106,11 @@ class Exporter {
   void add_convolution(const ConvolutionParts& parts, std::size_t x, std::size_t w,
                        const std::vector<std::size_t>& further,
                        const std::vector<EpilogueStep>& steps, ValueId result);
-  std::optional<std::string> product_base(const Graph& graph, const Node& node) const;
-  ProductExtents product_extents(const Composite& composite,
-                                 const std::vector<std::size_t>& operands) const;
-  void add_product(const std::string& op, const std::vector<std::size_t>& operands,
-                   const std::vector<EpilogueStep>& steps, ValueId result);
+  std::optional<std::string> gemm_base(const Graph& graph, const Node& node) const;
+  GemmExtents gemm_extents(const Composite& composite,
+                           const std::vector<std::size_t>& operands) const;
+  void add_gemm(const std::string& op, const std::vector<std::size_t>& operands,
+                const std::vector<EpilogueStep>& steps, ValueId result);
   std::size_t add_elementwise(const FuncInfo& func, std::vector<std::size_t> operands,
                               ValueId result, const Dims& dims, DType dtype);
   void add_image(Operation operation, const std::string& layout, ValueId result);
@@ -135,7 +135,7 @@ class Exporter {
   void add_positions();
 
   const Graph& graph_;
-  const OwnNodes& own_;
+  const NativeNodes& native_;
   std::vector<Extent> extents_;
   std::vector<Tensor> tensors_;
   std::vector<Operation> operations_;

@@ -45,9 +45,10 @@ class Unsupported {
   std::map<std::string, std::size_t> counts_;
 };
 
-class Importer {
+class DumpImporter {
  public:
-  Importer(const Dump& dump, std::string_view source) : dump_(dump), source_(source), dims_(dump) {
+  DumpImporter(const Dump& dump, std::string_view source)
+      : dump_(dump), source_(source), dims_(dump) {
     for (std::size_t k = 0; k < dump.tensors.size(); ++k)
       tensors_.emplace(*dump.tensors[k].name, k);
   }
@@ -76,7 +77,7 @@ class Importer {
   Var in_shape(Var value, const Dims& wanted) const;
   Var value_of(const std::string& tensor) const;
   std::string through_changes(const std::string& tensor, bool& was_changed) const;
-  std::string behind_changes(const std::string& tensor) const;
+  std::string after_changes(const std::string& tensor) const;
   const TensorRow& tensor(const std::string& name) const {
     return dump_.tensors[tensors_.at(name)];
   }
@@ -100,7 +101,7 @@ class Importer {
   Unsupported unsupported_;
 };
 
-Graph Importer::run() {
+Graph DumpImporter::run() {
   for (const OperatorRow& row : dump_.operators) {
     for (const std::string& name : row.outputs) ++writers_[name];
     if (!is_layout_change(row) || row.inputs.size() != 1 || row.outputs.size() != 1) continue;
@@ -121,19 +122,20 @@ Graph Importer::run() {
         });
     try {
       if (is_lost) {
-        if (!OperatorImport::knows(row)) throw NotSupported{"there is no such operator in Tenon"};
+        if (!OperatorImport::knows(row))
+          throw UnsupportedOperator{"there is no such operator in Tenon"};
       } else {
         import_operator(row);
         continue;
       }
-    } catch (const NotSupported& refusal) {
+    } catch (const UnsupportedOperator& refusal) {
       unsupported_.add(row.op, refusal.reason);
     } catch (const Error& error) {
       Error placed = error;
       if (placed.has_place()) throw placed;
       throw placed.at(source_, ", operator '", *row.name, "' (", row.op, ")");
     }
-    for (const std::string& name : row.outputs) lost_.insert(behind_changes(name));
+    for (const std::string& name : row.outputs) lost_.insert(after_changes(name));
   }
   unsupported_.raise(source_);
   add_outputs();
@@ -142,7 +144,7 @@ Graph Importer::run() {
 }
 
 // Uses the names from before sanitizing for C, if they are unique.
-void Importer::name_values() {
+void DumpImporter::name_values() {
   std::unordered_set<std::string> taken;
   for (const TensorRow& row : dump_.tensors) {
     if (!row.original_name) taken.insert(*row.name);
@@ -154,7 +156,7 @@ void Importer::name_values() {
 }
 
 // Returns tensors in listed order, except those with an annotated input or output position.
-std::vector<const TensorRow*> Importer::listed(std::string_view key) const {
+std::vector<const TensorRow*> DumpImporter::listed(std::string_view key) const {
   std::vector<const TensorRow*> rows;
   for (const TensorRow& row : dump_.tensors) rows.push_back(&row);
   const auto position = [&](const TensorRow* row) {
@@ -169,8 +171,8 @@ std::vector<const TensorRow*> Importer::listed(std::string_view key) const {
   return rows;
 }
 
-void Importer::add_sources() {
-  const std::map<std::string, std::string> layouts = asked_layouts(dump_);
+void DumpImporter::add_sources() {
+  const std::map<std::string, std::string> layouts = requested_layouts(dump_);
   for (const TensorRow* listed_row : listed(kInputKey)) {
     const TensorRow& row = *listed_row;
     if (writer_count(*row.name) > 0) continue;
@@ -205,7 +207,7 @@ void Importer::add_sources() {
 }
 
 // Creates a constant: a number, the elements that Tenon's exporter wrote, or a seeded weight.
-Var Importer::source_value(const TensorRow& row) {
+Var DumpImporter::source_value(const TensorRow& row) {
   const DType dtype = *dtype_of(row.dtype);
   const Dims dims = dims_.dims(row.shape);
   if (!all_constant(dims)) {
@@ -233,31 +235,31 @@ Var Importer::source_value(const TensorRow& row) {
       seeded_weight(dtype, shape, names_.at(*row.name), shape.size() < 2 ? 0 : fan_in));
 }
 
-std::size_t Importer::writer_count(const std::string& name) const {
+std::size_t DumpImporter::writer_count(const std::string& name) const {
   const auto found = writers_.find(name);
   return found == writers_.end() ? 0 : found->second;
 }
 
 // Returns the tensor before its layout change.
-std::string Importer::through_changes(const std::string& name, bool& was_changed) const {
+std::string DumpImporter::through_changes(const std::string& name, bool& was_changed) const {
   const auto found = operands_changed_.find(name);
   was_changed = found != operands_changed_.end();
   return was_changed ? found->second : name;
 }
 
 // Returns the result after its layout change.
-std::string Importer::behind_changes(const std::string& name) const {
+std::string DumpImporter::after_changes(const std::string& name) const {
   const auto found = results_changed_.find(name);
   return found == results_changed_.end() ? name : found->second;
 }
 
-Var Importer::value_of(const std::string& name) const {
+Var DumpImporter::value_of(const std::string& name) const {
   const auto found = values_.find(name);
   if (found == values_.end()) throw Error("a tensor is read before it is complete").got(name);
   return found->second;
 }
 
-std::vector<OperatorImport::Operand> Importer::operands_of(const OperatorRow& row) {
+std::vector<OperatorImport::Operand> DumpImporter::operands_of(const OperatorRow& row) {
   std::vector<OperatorImport::Operand> operands;
   for (std::size_t k = 0; k < row.inputs.size(); ++k) {
     bool was_changed = false;
@@ -270,14 +272,14 @@ std::vector<OperatorImport::Operand> Importer::operands_of(const OperatorRow& ro
   // A result whose layout is converted back was computed in the operand's layout.
   const bool is_changed_back =
       std::any_of(row.outputs.begin(), row.outputs.end(),
-                  [&](const std::string& name) { return behind_changes(name) != name; });
+                  [&](const std::string& name) { return after_changes(name) != name; });
   if (is_changed_back) {
     for (auto& operand : operands) operand.keeps_layout = true;
   }
   return operands;
 }
 
-void Importer::import_operator(const OperatorRow& row) {
+void DumpImporter::import_operator(const OperatorRow& row) {
   if (row.op == "concatenate" && row.original_inputs &&
       row.original_inputs->size() > row.inputs.size()) {
     bind_concatenation(row);
@@ -303,9 +305,9 @@ void Importer::import_operator(const OperatorRow& row) {
   bind(row, results);
 }
 
-void Importer::bind(const OperatorRow& row, const std::vector<Var>& results) {
+void DumpImporter::bind(const OperatorRow& row, const std::vector<Var>& results) {
   for (std::size_t k = 0; k < results.size(); ++k) {
-    const std::string name = behind_changes(row.outputs[k]);
+    const std::string name = after_changes(row.outputs[k]);
     const bool has_accessor = row.output_accessors && k < row.output_accessors->size();
     std::optional<Part> part;
     Var value = results[k];
@@ -333,7 +335,7 @@ void Importer::bind(const OperatorRow& row, const std::vector<Var>& results) {
 
 // Binds a partial concatenation: other operators write into its result, and the remaining operands
 // fill the gaps.
-void Importer::bind_concatenation(const OperatorRow& row) {
+void DumpImporter::bind_concatenation(const OperatorRow& row) {
   const PythonValue* masks = row.find("input_masks");
   const PythonValue* along = row.find("concat_dim");
   if (masks == nullptr || along == nullptr || !along->is(Kind::Integer) ||
@@ -360,13 +362,13 @@ void Importer::bind_concatenation(const OperatorRow& row) {
   join_parts(name);
 }
 
-void Importer::store(const std::string& name, Var value) {
+void DumpImporter::store(const std::string& name, Var value) {
   give_name(value, name);
   values_.insert_or_assign(name, value);
 }
 
 // After the last writer, concatenates all parts in order.
-void Importer::join_parts(const std::string& name) {
+void DumpImporter::join_parts(const std::string& name) {
   std::size_t& missing = missing_writers_[name];
   if (missing > 0) --missing;
   const auto found = parts_.find(name);
@@ -403,7 +405,7 @@ void Importer::join_parts(const std::string& name) {
 }
 
 // Names a value after its tensor; a value that has the name by coincidence is renamed.
-void Importer::give_name(Var value, const std::string& tensor) {
+void DumpImporter::give_name(Var value, const std::string& tensor) {
   Graph& graph = build_.graph();
   const auto known = names_.find(tensor);
   const std::string& name = known == names_.end() ? tensor : known->second;
@@ -425,13 +427,14 @@ std::int64_t behind(const std::vector<DimRow>& shape, std::int64_t axis) {
   return count;
 }
 
-Var Importer::in_shape(Var value, const Dims& wanted) const {
+Var DumpImporter::in_shape(Var value, const Dims& wanted) const {
   if (build_.type(value).tensor().dims == wanted) return value;
   return call_with("reshape", {value}, {{"shape", wanted}});
 }
 
 // Returns the region of a tensor that an accessor addresses; nullopt for the whole tensor.
-std::optional<Importer::Part> Importer::part_of(Var value, const AccessorRow& accessor) const {
+std::optional<DumpImporter::Part> DumpImporter::part_of(Var value,
+                                                        const AccessorRow& accessor) const {
   if (!accessor.stride_dim || !accessor.actual_shapes) return std::nullopt;
   const std::int64_t axis = *accessor.stride_dim;
   if (axis < 0 || static_cast<std::size_t>(axis) >= accessor.actual_shapes->size() ||
@@ -442,7 +445,7 @@ std::optional<Importer::Part> Importer::part_of(Var value, const AccessorRow& ac
   return Part{axis, accessor.offset / unit, *accessor.original_total_elements / unit, value};
 }
 
-Var Importer::read(Var base, const AccessorRow& accessor) {
+Var DumpImporter::read(Var base, const AccessorRow& accessor) {
   Var value = base;
   if (const auto part = part_of(base, accessor)) {
     value = build_.call("slice", {value},
@@ -454,7 +457,7 @@ Var Importer::read(Var base, const AccessorRow& accessor) {
   return accessor.actual_shapes ? in_shape(value, wanted) : value;
 }
 
-void Importer::add_outputs() {
+void DumpImporter::add_outputs() {
   for (const TensorRow* row : listed(kOutputKey)) {
     if (!row->is_output) continue;
     bool was_changed = false;
@@ -466,7 +469,7 @@ void Importer::add_outputs() {
 }
 
 // A graph stores extents without dim names: user-given names go to the metadata.
-void Importer::note_dim_names() {
+void DumpImporter::note_dim_names() {
   std::map<std::string, std::string> notes;
   for (const TensorRow& row : dump_.tensors) {
     if (writer_count(*row.name) > 0) continue;
@@ -497,7 +500,7 @@ bool is_layout_change(const OperatorRow& row) {
 
 std::string dim_metadata_key(std::string_view dim_name) { return concat(kDimKey, dim_name); }
 
-std::map<std::string, std::string> asked_layouts(const Dump& dump) {
+std::map<std::string, std::string> requested_layouts(const Dump& dump) {
   std::unordered_map<std::string, std::vector<const OperatorRow*>> writers;
   std::unordered_map<std::string, std::size_t> ranks;
   for (const TensorRow& row : dump.tensors) ranks.emplace(*row.name, row.shape.size());
@@ -544,7 +547,7 @@ std::map<std::string, std::string> asked_layouts(const Dump& dump) {
 }
 
 Graph import_dump(const Dump& dump, std::string_view source) {
-  return Importer(dump, source).run();
+  return DumpImporter(dump, source).run();
 }
 
 }  // namespace tenon::aitemplate

@@ -16,7 +16,7 @@ namespace tenon::aitemplate {
 Graph import_dump(const Dump& dump, std::string_view source);
 
 /// Returns the layouts that convolutions and poolings require of source tensors, by name.
-std::map<std::string, std::string> asked_layouts(const Dump& dump);
+std::map<std::string, std::string> requested_layouts(const Dump& dump);
 
 /// Returns whether the operator is a layout change that the exporter inserted.
 bool is_layout_change(const OperatorRow& row);

@@ -18,10 +18,10 @@ std::string condition_on(const std::string& name, std::int64_t lo, std::int64_t 
 }
 
 // Returns the choices whose range intersects [least, greatest], clipped to it.
-std::vector<KernelChoices::Choice> between(const KernelChoices& choices, std::int64_t least,
-                                           std::int64_t greatest) {
-  std::vector<KernelChoices::Choice> list;
-  for (KernelChoices::Choice choice : choices.choices) {
+std::vector<KernelChoices::ProfiledKernel> between(const KernelChoices& choices, std::int64_t least,
+                                                   std::int64_t greatest) {
+  std::vector<KernelChoices::ProfiledKernel> list;
+  for (KernelChoices::ProfiledKernel choice : choices.choices) {
     choice.lo = std::max(choice.lo, least);
     choice.hi = std::min(choice.hi, greatest);
     if (choice.lo <= choice.hi) list.push_back(std::move(choice));
@@ -66,7 +66,7 @@ std::string algorithm_name(const std::string& kernel) {
 std::optional<ExecPath> profiled_convolution(const std::vector<DimRow>& image, const Dim& batch,
                                              const KernelChoices& choices) {
   if (image.size() != 4) return std::nullopt;
-  std::vector<KernelChoices::Choice> list;
+  std::vector<KernelChoices::ProfiledKernel> list;
   if (choices.symbol.empty() && image[0].is_static()) {
     list = {{image[0].least(), image[0].least(), choices.choices.front().kernel}};
   } else if (!choices.symbol.empty() && batch.symbol_name() == choices.symbol) {
@@ -83,12 +83,11 @@ std::optional<ExecPath> profiled_convolution(const std::vector<DimRow>& image, c
   return path;
 }
 
-std::optional<ExecPath> profiled_product(const ProductExtents& product,
-                                         const KernelChoices& choices) {
+std::optional<ExecPath> profiled_gemm(const GemmExtents& product, const KernelChoices& choices) {
   const auto varies =
       std::find_if(product.extents.begin(), product.extents.end(),
                    [](const auto& extent) { return extent.least != extent.greatest; });
-  std::vector<KernelChoices::Choice> list;
+  std::vector<KernelChoices::ProfiledKernel> list;
   if (varies == product.extents.end()) {
     if (!choices.symbol.empty()) return std::nullopt;
     list = {choices.choices.front()};

@@ -12,14 +12,14 @@ namespace tenon::aitemplate {
 
 /// Fastest kernels of a graph node, found by profiling. Stored in the graph's metadata.
 struct KernelChoices {
-  struct Choice {
+  struct ProfiledKernel {
     /// Range of the symbol.
     std::int64_t lo = 0, hi = 0;
     std::string kernel;
   };
   /// Empty: one choice for all extents.
   std::string symbol;
-  std::vector<Choice> choices;
+  std::vector<ProfiledKernel> choices;
 };
 void note_choices(Graph& graph, ValueId result, const KernelChoices& choices);
 std::optional<KernelChoices> noted_choices(const Graph& graph, ValueId result);
@@ -30,7 +30,7 @@ std::optional<ExecPath> profiled_convolution(const std::vector<DimRow>& image, c
                                              const KernelChoices& choices);
 
 /// Returns the same for a matrix product, by M, N, K and, if batched, B.
-struct ProductExtents {
+struct GemmExtents {
   struct Extent {
     std::string name;
     std::int64_t least = 0, greatest = 0;
@@ -39,8 +39,7 @@ struct ProductExtents {
   };
   std::vector<Extent> extents;
 };
-std::optional<ExecPath> profiled_product(const ProductExtents& product,
-                                         const KernelChoices& choices);
+std::optional<ExecPath> profiled_gemm(const GemmExtents& product, const KernelChoices& choices);
 
 /// Inserts the kernels of a graph's metadata into a dump without kernels.
 Dump with_kernels(Dump dump, const Graph& noted);

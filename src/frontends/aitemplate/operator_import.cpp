@@ -129,7 +129,7 @@ std::vector<Var> OperatorImport::run() {
   if (row_.find(kOwnKey) != nullptr) return tenon_op();
   if (const Entry* entry = find_handler(row_.op)) return (this->*entry->handler)();
   if (parse_composite(row_.op)) return composite();
-  throw NotSupported{"there is no such operator in Tenon"};
+  throw UnsupportedOperator{"there is no such operator in Tenon"};
 }
 
 // ---- attributes ----
@@ -200,7 +200,7 @@ std::vector<std::int64_t> OperatorImport::per_axis(std::string_view name, std::s
 std::int64_t OperatorImport::axis(std::string_view name) const { return integer(name); }
 
 Var OperatorImport::splat(double number, const Dims& dims, DType dtype) {
-  if (!all_constant(dims)) throw NotSupported{"a constant of varying extent"};
+  if (!all_constant(dims)) throw UnsupportedOperator{"a constant of varying extent"};
   return build_.constant(Constant::splat(Tensor::scalar(dtype, number), constants(dims)));
 }
 
@@ -283,14 +283,14 @@ Var OperatorImport::product(const Composite& composite) {
         .got(build_.type(a), " and ", build_.type(b));
   }
   // A weight that the exporter transposed is restored.
-  const bool is_turned = composite.layout == "rcr" && !is_batched && operands_[1].keeps_layout;
-  if (composite.layout == "rrr" || is_turned) return build_.call("matmul", {a, b});
+  const bool has_transposed_weight =
+      composite.layout == "rcr" && !is_batched && operands_[1].keeps_layout;
+  if (composite.layout == "rrr" || has_transposed_weight) return build_.call("matmul", {a, b});
   const bool fits = is_batched
                         ? rank(a) == least && rank(b) == least &&
                               build_.type(a).tensor().dims[0] == build_.type(b).tensor().dims[0]
                         : rank(b) == least && (rank(a) == least || composite.layout[0] == 'r');
-  if (fits)
-    return build_.call("einsum", {a, b}, {{"equation", product_equation(composite, rank(a))}});
+  if (fits) return build_.call("einsum", {a, b}, {{"equation", gemm_equation(composite, rank(a))}});
   // Uses matmul because an einsum would not broadcast a batch of one.
   const auto swapped = [&](Var x) { return with_last_axes_swapped(build_, x); };
   const Var left = composite.layout[0] == 'r' ? a : swapped(a);
@@ -363,9 +363,9 @@ std::vector<Var> OperatorImport::fused(const Fill& fill) {
 Var OperatorImport::apply(const OperatorRow& inner, const std::vector<Var>& args) {
   if (!inner.func) throw Error("an elementwise operator has no function");
   const FuncInfo* func = find_func(inner.func->name);
-  if (func == nullptr) throw NotSupported{concat("the function ", inner.func->name)};
+  if (func == nullptr) throw UnsupportedOperator{concat("the function ", inner.func->name)};
   const auto like = std::find_if(args.begin(), args.end(), [](Var arg) { return arg.is_valid(); });
-  if (like == args.end()) throw NotSupported{"a function of numbers alone"};
+  if (like == args.end()) throw UnsupportedOperator{"a function of numbers alone"};
   const DType dtype = build_.type(*like).tensor().dtype;
   if (args.size() < std::min<std::size_t>(func->operand_count, func->name == "HARDTANH" ? 1 : 3) ||
       args.size() > func->operand_count + func->number_count) {
@@ -391,7 +391,7 @@ Var OperatorImport::apply(const OperatorRow& inner, const std::vector<Var>& args
     const double most = highest_finite(dtype);
     return build_.call("clip", {number, splat(-most, {}, dtype), splat(most, {}, dtype)});
   }
-  if (func->op.empty()) throw NotSupported{concat("the function ", func->name)};
+  if (func->op.empty()) throw UnsupportedOperator{concat("the function ", func->name)};
   const OpDef& op = find_op(func->op);
   return build_.call_all(op.name, operands, parse_attributes(func->words, op), {""}).front();
 }

@@ -14,7 +14,7 @@ namespace tenon::aitemplate {
 
 /// Aborts the import of one operator; the import continues, so that all unsupported operators are
 /// reported at once.
-struct NotSupported {
+struct UnsupportedOperator {
   std::string reason;
 };
 
@@ -31,7 +31,7 @@ class OperatorImport {
   OperatorImport(const OperatorRow& row, const DimTable& dims, Builder& build,
                  std::vector<Operand> operands, std::vector<std::vector<DimRow>> outputs);
 
-  /// Returns one value per output. Throws NotSupported, or Error if operands do not fit.
+  /// Returns one value per output. Throws UnsupportedOperator, or Error if operands do not fit.
   std::vector<Var> run();
 
   /// Returns whether the operator has an importer.

@@ -1,6 +1,6 @@
 #include "base/error.h"
 #include "frontends/aitemplate/operator_import.h"
-#include "frontends/own_node.h"
+#include "frontends/native_node.h"
 #include "ir/graph.h"
 #include "ops/matrices.h"
 #include "ops/movement.h"
@@ -136,7 +136,7 @@ std::vector<Var> OperatorImport::pad_channels() {
 std::vector<Var> OperatorImport::full() {
   const PythonValue& dtype = attribute("dtype");
   const auto known = dtype.is(Kind::Text) ? dtype_of(dtype.text) : std::nullopt;
-  if (!known) throw NotSupported{"an element type that is not known"};
+  if (!known) throw UnsupportedOperator{"an element type that is not known"};
   return {splat(real("fill_value", 0), dims_.dims(outputs_.at(0)), *known)};
 }
 
@@ -186,7 +186,7 @@ std::vector<Var> OperatorImport::reduce() {
   Var x = operand(0);
   if (const PythonValue* type = row_.find("output_type"); type != nullptr && type->is(Kind::Text)) {
     const auto dtype = dtype_of(type->text);
-    if (!dtype) throw NotSupported{"an element type that is not known"};
+    if (!dtype) throw UnsupportedOperator{"an element type that is not known"};
     if (*dtype != build_.type(x).tensor().dtype)
       x = build_.call("cast", {x}, {{"to", to_string(*dtype)}});
   }
@@ -208,7 +208,7 @@ std::vector<Var> OperatorImport::variance() {
   for (const std::int64_t axis : axes) {
     const std::int64_t extent = build_.shape(x).at(
         static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(rank(x)) : axis));
-    if (extent < 2) throw NotSupported{"an unbiased variance over an axis that varies"};
+    if (extent < 2) throw UnsupportedOperator{"an unbiased variance over an axis that varies"};
     count *= static_cast<double>(extent);
   }
   return {mean * (count / (count - 1))};
@@ -231,7 +231,7 @@ std::vector<Var> OperatorImport::flash_attention() {
   const Integers shape = build_.shape(packed);
   const std::int64_t batch = integer("batch_size"), length = integer("max_seq_len");
   if (shape.size() != 4 || shape[1] != 3 || shape[0] != batch * length)
-    throw NotSupported{"sequences of several lengths"};
+    throw UnsupportedOperator{"sequences of several lengths"};
   const std::int64_t heads = shape[2], width = shape[3];
   const Var apart = build_.call(
       "transpose",
@@ -258,7 +258,7 @@ std::vector<Var> OperatorImport::tenon_op() {
   if (!record.is(Kind::Text)) throw Error(concat(row_.op, ": '", kOwnKey, "' is no text"));
   std::vector<Var> inputs;
   for (const Operand& each : operands_) inputs.push_back(each.value);
-  return build_own(parse_own(record.text), build_, inputs);
+  return build_native(parse_native(record.text), build_, inputs);
 }
 
 }  // namespace tenon::aitemplate

@@ -111,9 +111,8 @@ PythonValue PythonParser::nested_value() {
       ++position_;
       skip_space();
       const std::string_view argument = word_here();
-      const std::string_view behind = text_.substr(position_ + argument.size(), 2);
-      const bool is_named =
-          !argument.empty() && !behind.empty() && behind[0] == '=' && behind != "==";
+      const std::string_view after = text_.substr(position_ + argument.size(), 2);
+      const bool is_named = !argument.empty() && !after.empty() && after[0] == '=' && after != "==";
       if (is_named || here() == ')') return call(word);
       position_ = start;
     } else if (word == "None" || word == "True" || word == "False") {

@@ -213,9 +213,9 @@ std::optional<Composite> parse_composite(std::string_view op) {
   if (composite->is_convolution() && rest.ends_with(same)) rest.remove_suffix(same.size());
   while (!rest.empty()) {
     const auto next = std::find_if(kSteps.begin(), kSteps.end(), [&](const StepInfo& step) {
-      const std::string_view behind = rest.substr(std::min(rest.size(), 1 + step.word.size()), 1);
+      const std::string_view after = rest.substr(std::min(rest.size(), 1 + step.word.size()), 1);
       return rest.front() == '_' && rest.substr(1, step.word.size()) == step.word &&
-             (behind.empty() || behind == "_");
+             (after.empty() || after == "_");
     });
     if (next == kSteps.end()) return std::nullopt;
     composite->steps.push_back(next->step);
@@ -276,7 +276,7 @@ std::string epilogue_name(const std::vector<EpilogueStep>& steps) {
   }
 }
 
-std::string product_equation(const Composite& product, std::size_t rank) {
+std::string gemm_equation(const Composite& product, std::size_t rank) {
   const bool is_batched = product.base == Composite::Base::Bmm;
   const std::string& layout = product.layout;
   std::string leading = is_batched ? "b" : "";

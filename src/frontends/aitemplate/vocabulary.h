@@ -11,7 +11,7 @@
 
 namespace tenon::aitemplate {
 
-/// Attribute of a native Tenon operator, in the text form of `own_node`.
+/// Attribute of a native Tenon operator, in the text form of `native_node`.
 inline constexpr std::string_view kOwnKey = "tenon";
 /// Attributes with the position of an input or output in the graph, if it differs from the listed
 /// order.
@@ -81,7 +81,7 @@ std::optional<std::string> composite_name(std::string_view base_name,
 std::string epilogue_name(const std::vector<EpilogueStep>& steps);
 
 /// Returns the einsum equation of this matrix product, for a first operand of that rank.
-std::string product_equation(const Composite& product, std::size_t rank);
+std::string gemm_equation(const Composite& product, std::size_t rank);
 
 /// Converts to a C identifier: letters, digits and '_', without a leading digit.
 std::string c_safe(std::string_view name);

@@ -14,13 +14,14 @@ namespace {
 constexpr std::size_t kMaxDepth = 50;
 
 // Parses a JSON object on one line. Also accepts NaN and Infinity, which Python writes.
-class Reader {
+class AttributeReader {
  public:
-  Reader(std::string_view text, std::string_view source, std::size_t position, std::size_t end)
+  AttributeReader(std::string_view text, std::string_view source, std::size_t position,
+                  std::size_t end)
       : text_(text), source_(source), position_(position), start_(position), end_(end) {}
 
-  std::vector<Attribute> read() {
-    std::vector<Attribute> attributes;
+  std::vector<ChainerAttribute> read() {
+    std::vector<ChainerAttribute> attributes;
     std::unordered_set<std::string> seen;
     expect('{');
     skip_spaces();
@@ -28,7 +29,7 @@ class Reader {
       do {
         skip_spaces();
         const std::size_t at = position_;
-        Attribute attribute;
+        ChainerAttribute attribute;
         attribute.name = text();
         if (!seen.insert(attribute.name).second) {
           throw error(concat("the attribute '", attribute.name, "' comes twice"), at);
@@ -228,14 +229,14 @@ constexpr JsonStyle kStyle{"{", "[", append_text, append_real};
 
 }  // namespace
 
-std::vector<Attribute> parse_attributes(std::string_view text, std::string_view source,
-                                        std::size_t position, std::size_t end) {
-  return Reader(text, source, position, end).read();
+std::vector<ChainerAttribute> parse_attributes(std::string_view text, std::string_view source,
+                                               std::size_t position, std::size_t end) {
+  return AttributeReader(text, source, position, end).read();
 }
 
-std::string print_attributes(const std::vector<Attribute>& attributes) {
+std::string print_attributes(const std::vector<ChainerAttribute>& attributes) {
   std::string text = "{";
-  for (const Attribute& attribute : attributes) {
+  for (const ChainerAttribute& attribute : attributes) {
     if (text.size() > 1) text += ", ";
     append_text(text, attribute.name);
     text += ": ";

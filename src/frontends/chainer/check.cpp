@@ -16,7 +16,7 @@ constexpr std::size_t kMaxSuspects = 24;
 // Work limit for all suspects together.
 constexpr std::size_t kMaxWork = 2'000'000;
 
-std::string json_text(const Attribute* attribute) {
+std::string json_text(const ChainerAttribute* attribute) {
   if (attribute == nullptr) return "nothing";
   const std::string object = print_attributes({{"", attribute->value, 0}});
   return object.substr(5, object.size() - 6);  // strips {"":  and }
@@ -29,9 +29,9 @@ std::string list_text(const std::vector<std::int64_t>& list) {
   return text + "]";
 }
 
-class Checker {
+class ChainerChecker {
  public:
-  Checker(const Tables& tables, std::string_view source)
+  ChainerChecker(const Tables& tables, std::string_view source)
       : tables_(tables),
         source_(source),
         producers_(producers_of(tables)),
@@ -162,7 +162,7 @@ class Checker {
     return rank == stated_rank(function);
   }
   static std::int64_t stated_rank(const Function& function) {
-    const Attribute* rank = function.find("rank");
+    const ChainerAttribute* rank = function.find("rank");
     const auto* number = rank == nullptr ? nullptr : held_by<std::int64_t>(rank->value);
     return number == nullptr ? -1 : *number;
   }
@@ -197,16 +197,16 @@ class Checker {
 
   void check_attributes(std::size_t k) {
     const Function &forward = tables_.forward[k], &backward = tables_.backward[k];
-    for (const Attribute& attribute : forward.attributes) {
+    for (const ChainerAttribute& attribute : forward.attributes) {
       if (attribute.name == "rank") continue;  // both were compared with the expected rank
-      const Attribute* other = backward.find(attribute.name);
+      const ChainerAttribute* other = backward.find(attribute.name);
       if (json_text(&attribute) == json_text(other)) {
         findings_.hold("backward: attribute");
       } else {
         differing_.push_back({k, attribute.name});
       }
     }
-    for (const Attribute& attribute : backward.attributes) {
+    for (const ChainerAttribute& attribute : backward.attributes) {
       if (forward.find(attribute.name) == nullptr) differing_.push_back({k, attribute.name});
     }
   }
@@ -409,7 +409,7 @@ class Checker {
 }  // namespace
 
 Findings check_tables(const Tables& tables, std::string_view source) {
-  return Checker(tables, source).run();
+  return ChainerChecker(tables, source).run();
 }
 
 }  // namespace tenon::chainer

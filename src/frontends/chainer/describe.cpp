@@ -46,9 +46,9 @@ std::string shape_text(const std::optional<TensorType>& type) {
   return text.empty() ? "scalar" : text;
 }
 
-class Describer {
+class ChainerDescriber {
  public:
-  Describer(const Tables& tables, std::string_view source)
+  ChainerDescriber(const Tables& tables, std::string_view source)
       : tables_(tables), source_(source), graph_(training_graph(tables, source)) {
     try {
       solution_ = solve_shapes(tables, source);
@@ -125,7 +125,7 @@ class Describer {
     row("intermediates", TensorRole::Intermediate,
         "as many bytes of gradients again, were all kept");
     std::int64_t hidden = 0;
-    for (const TrainingGraph::Step& step : graph_.steps) hidden += step.hidden_bytes;
+    for (const TrainingGraph::FunctionStep& step : graph_.steps) hidden += step.hidden_bytes;
     section.rows.push_back({"hidden state", "", with_commas(hidden),
                             "masks, scores and statistics inside functions; not in the file"});
     const bool are_all_known =
@@ -162,7 +162,7 @@ class Describer {
     return with_commas(count) + " numbers";
   }
 
-  std::string parameters_of(const TrainingGraph::Step& step) const {
+  std::string parameters_of(const TrainingGraph::FunctionStep& step) const {
     std::string path, shapes;
     for (const std::size_t tensor : step.reads) {
       if (graph_.tensors[tensor].role != TrainingGraph::TensorRole::Parameter) continue;
@@ -174,7 +174,7 @@ class Describer {
   }
 
   // Lists retained variables: x and y for inputs and outputs, W for parameters.
-  std::string kept_text(const TrainingGraph::Step& step) const {
+  std::string kept_text(const TrainingGraph::FunctionStep& step) const {
     std::string text;
     const auto add = [&](const std::string& word) {
       text += concat(text.empty() ? "" : ", ", word);
@@ -210,7 +210,7 @@ class Describer {
                                   "", "", "", "", "", ""});
         continue;
       }
-      const TrainingGraph::Step& step = graph_.steps[k];
+      const TrainingGraph::FunctionStep& step = graph_.steps[k];
       std::string reads, makes, ids;
       std::int64_t bytes = 0;
       for (const std::size_t tensor : step.reads) {
@@ -229,9 +229,9 @@ class Describer {
     page_.sections.push_back(std::move(section));
   }
 
-  std::string step_text(const Peak& peak) const {
+  std::string step_text(const TrainingPeak& peak) const {
     if (graph_.steps.empty()) return "";
-    const TrainingGraph::Step& step = graph_.steps[peak.step];
+    const TrainingGraph::FunctionStep& step = graph_.steps[peak.step];
     return concat(peak.is_backward ? "backward of " : "", step.function, " making ",
                   step.makes.empty() ? std::string("nothing")
                                      : std::to_string(graph_.tensors[step.makes[0]].id));
@@ -251,8 +251,8 @@ class Describer {
       const std::vector<std::size_t> kept = kept_for_backward(graph_, reading);
       std::int64_t kept_bytes = 0;
       for (const std::size_t tensor : kept) kept_bytes += graph_.tensors[tensor].bytes;
-      const Peak peak = peak_without_recomputation(graph_, reading),
-                 least = largest_working_set(graph_, reading);
+      const TrainingPeak peak = peak_without_recomputation(graph_, reading),
+                         least = largest_working_set(graph_, reading);
       section.rows.push_back({reading == Reading::Tags ? "tags" : "retained",
                               Page::Cell(concat(kept.size(), " tensors, ", total_size(kept_bytes)),
                                          static_cast<double>(kept_bytes)),
@@ -294,7 +294,7 @@ class Describer {
 }  // namespace
 
 Page describe_tables(const Tables& tables, std::string_view source) {
-  return Describer(tables, source).run();
+  return ChainerDescriber(tables, source).run();
 }
 
 }  // namespace tenon::chainer

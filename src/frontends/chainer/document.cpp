@@ -58,7 +58,7 @@ std::unique_ptr<Document> read(std::string_view text, std::string_view source) {
   return std::make_unique<ChainerDocument>(parse_tables(text, source), std::string(source));
 }
 
-std::unique_ptr<Document> put_down(const Graph& graph, const OwnNodes& own) {
+std::unique_ptr<Document> put_down(const Graph& graph, const NativeNodes& own) {
   return std::make_unique<ChainerDocument>(tables_of(graph, own),
                                            graph.name.empty() ? "graph" : graph.name);
 }

@@ -52,7 +52,7 @@ void FunctionView::refuse_unknown_attributes() const {
     if (std::ranges::find(classes, function().name) != classes.end())
       known += concat(" ", row.attributes);
   }
-  for (const Attribute& attribute : function().attributes) {
+  for (const ChainerAttribute& attribute : function().attributes) {
     if (attribute.name.starts_with("_")) continue;
     try {
       require_attribute(function().name, attribute.name, known);
@@ -63,7 +63,7 @@ void FunctionView::refuse_unknown_attributes() const {
 }
 
 const JsonValue* FunctionView::find(std::string_view attribute) const {
-  const Attribute* found = function().find(attribute);
+  const ChainerAttribute* found = function().find(attribute);
   return found == nullptr ? nullptr : &found->value;
 }
 

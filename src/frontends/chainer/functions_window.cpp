@@ -8,15 +8,15 @@ namespace {
 constexpr std::int64_t kUnknownExtent = PartialShapes::kUnknown;
 
 // Spatial axes of a window function; `kernel` is set if the attributes contain it.
-struct Windows {
+struct WindowGeometry {
   WindowAxis axes[2];
   std::int64_t kernel[2] = {kUnknownExtent, kUnknownExtent};
   std::int64_t out[2] = {kUnknownExtent, kUnknownExtent};  // from attributes
   std::int64_t groups = 1;
 };
 
-Windows windows_of(const FunctionView& view, bool has_kernel) {
-  Windows windows;
+WindowGeometry windows_of(const FunctionView& view, bool has_kernel) {
+  WindowGeometry windows;
   static constexpr std::string_view kStride[] = {"sy", "sx"}, kPad[] = {"ph", "pw"},
                                     kDilation[] = {"dy", "dx"}, kKernel[] = {"kh", "kw"},
                                     kOut[] = {"outh", "outw"};
@@ -90,7 +90,7 @@ bool relate_bias(PartialShapes& shapes, const FunctionView& view, std::size_t y)
 }
 
 Relation relate_convolution(const FunctionView& view) {
-  const Windows windows = windows_of(view, false);
+  const WindowGeometry windows = windows_of(view, false);
   return [view, windows](PartialShapes& shapes) {
     const std::size_t x = view.input(0), w = view.input(1), y = view.output();
     if (!relate_images(shapes, x, y) || !shapes.set_rank(w, 4)) return false;
@@ -116,7 +116,7 @@ bool relate_whole_kernel(PartialShapes& shapes, const WindowAxis& window, const 
 
 // A deconvolution relates its result and operand like a convolution with exchanged roles.
 Relation relate_deconvolution(const FunctionView& view) {
-  const Windows windows = windows_of(view, false);
+  const WindowGeometry windows = windows_of(view, false);
   return [view, windows](PartialShapes& shapes) {
     const std::size_t x = view.input(0), w = view.input(1), y = view.output();
     if (!relate_images(shapes, x, y) || !shapes.set_rank(w, 4)) return false;
@@ -144,7 +144,7 @@ Relation relate_deconvolution(const FunctionView& view) {
 }
 
 Relation relate_pooling(const FunctionView& view) {
-  const Windows windows = windows_of(view, true);
+  const WindowGeometry windows = windows_of(view, true);
   return [view, windows](PartialShapes& shapes) {
     const std::size_t x = view.input(0), y = view.output();
     if (!relate_images(shapes, x, y) || !shapes.same_extent(x, 1, y, 1)) return false;
@@ -157,7 +157,7 @@ Relation relate_pooling(const FunctionView& view) {
 }
 
 Relation relate_unpooling(const FunctionView& view) {
-  const Windows windows = windows_of(view, true);
+  const WindowGeometry windows = windows_of(view, true);
   return [view, windows](PartialShapes& shapes) {
     const std::size_t x = view.input(0), y = view.output();
     if (!relate_images(shapes, x, y) || !shapes.same_extent(x, 1, y, 1)) return false;
@@ -191,7 +191,7 @@ std::int64_t end_pad(const WindowAxis& axis, std::int64_t extent, std::int64_t k
   return std::max(axis.pad, used - extent - axis.pad);
 }
 
-std::vector<Attr> window_attributes(const Windows& windows, const Attr::Integers& ends) {
+std::vector<Attr> window_attributes(const WindowGeometry& windows, const Attr::Integers& ends) {
   std::vector<Attr> attrs;
   const WindowAxis &a = windows.axes[0], &b = windows.axes[1];
   if (a.stride != 1 || b.stride != 1)
@@ -206,7 +206,7 @@ std::vector<Attr> window_attributes(const Windows& windows, const Attr::Integers
 
 std::vector<Var> build_convolution(const FunctionView& view, Builder& build,
                                    const std::vector<Var>& in) {
-  const Windows windows = windows_of(view, false);
+  const WindowGeometry windows = windows_of(view, false);
   const std::vector<std::int64_t> x = build.shape(in[0]), w = build.shape(in[1]);
   Attr::Integers ends;
   for (std::size_t k = 0; k < 2; ++k) {
@@ -218,7 +218,7 @@ std::vector<Var> build_convolution(const FunctionView& view, Builder& build,
 
 std::vector<Var> build_deconvolution(const FunctionView& view, Builder& build,
                                      const std::vector<Var>& in) {
-  const Windows windows = windows_of(view, false);
+  const WindowGeometry windows = windows_of(view, false);
   const std::vector<std::int64_t> x = build.shape(in[0]), w = build.shape(in[1]);
   std::vector<Attr> attrs = window_attributes(windows, {windows.axes[0].pad, windows.axes[1].pad});
   Attr::Integers more;
@@ -231,7 +231,7 @@ std::vector<Var> build_deconvolution(const FunctionView& view, Builder& build,
   return {build.call("conv_transpose", in, attrs)};
 }
 
-std::vector<Attr> pool_attributes(const Windows& windows, const std::vector<std::int64_t>& x,
+std::vector<Attr> pool_attributes(const WindowGeometry& windows, const std::vector<std::int64_t>& x,
                                   bool may_say_ceil) {
   // If both rules for the last window agree, uses Tenon's own attribute.
   bool is_plain = true, agrees = true;
@@ -253,7 +253,7 @@ std::vector<Attr> pool_attributes(const Windows& windows, const std::vector<std:
 
 std::vector<Var> build_max_pooling(const FunctionView& view, Builder& build,
                                    const std::vector<Var>& in) {
-  const Windows windows = windows_of(view, true);
+  const WindowGeometry windows = windows_of(view, true);
   return {
       build.call_all("max_pool", in, pool_attributes(windows, build.shape(in[0]), true), {""})[0]};
 }
@@ -261,7 +261,7 @@ std::vector<Var> build_max_pooling(const FunctionView& view, Builder& build,
 // Chainer includes padding in the average.
 std::vector<Var> build_average_pooling(const FunctionView& view, Builder& build,
                                        const std::vector<Var>& in) {
-  const Windows windows = windows_of(view, true);
+  const WindowGeometry windows = windows_of(view, true);
   std::vector<Attr> attrs = pool_attributes(windows, build.shape(in[0]), false);
   const bool has_pads =
       std::any_of(attrs.begin(), attrs.end(), [](const Attr& attr) { return attr.name == "pads"; });
@@ -271,7 +271,7 @@ std::vector<Var> build_average_pooling(const FunctionView& view, Builder& build,
 
 std::vector<Var> build_unpooling(const FunctionView& view, Builder& build,
                                  const std::vector<Var>& in) {
-  const Windows windows = windows_of(view, true);
+  const WindowGeometry windows = windows_of(view, true);
   const std::vector<std::int64_t> x = build.shape(in[0]);
   Attr::Integers sizes;
   for (std::size_t k = 0; k < 2; ++k) {

@@ -3,7 +3,7 @@
 #include "base/text.h"
 #include "frontends/chainer/functions.h"
 #include "frontends/chainer/solver.h"
-#include "frontends/own_node.h"
+#include "frontends/native_node.h"
 #include "frontends/seeded_weight.h"
 
 #include <algorithm>
@@ -12,9 +12,9 @@
 namespace tenon::chainer {
 namespace {
 
-class Importer {
+class ChainerImporter {
  public:
-  Importer(const Tables& tables, std::string_view source)
+  ChainerImporter(const Tables& tables, std::string_view source)
       : tables_(tables),
         source_(source),
         solution_(solve_shapes(tables, source, {.solution_limit = 1})),
@@ -145,9 +145,9 @@ class Importer {
     build_.set_node_name("");
     view.refuse_unknown_attributes();
     try {
-      const std::vector<Var> outputs = is_own
-                                           ? build_own(parse_own(view.text(kOwnOp)), build_, inputs)
-                                           : find_rule(function.name)->build(view, build_, inputs);
+      const std::vector<Var> outputs =
+          is_own ? build_native(parse_native(view.text(kOwnOp)), build_, inputs)
+                 : find_rule(function.name)->build(view, build_, inputs);
       if (outputs.size() < function.outputs.size())
         throw view.error(kOwnOp, "the operator gives fewer values than the record has outputs");
       for (std::size_t j = 0; j < function.outputs.size(); ++j) keep_output(view, j, outputs[j]);
@@ -191,7 +191,7 @@ class Importer {
     std::vector<std::size_t> plain;
     for (const std::size_t k : topological_order(tables_)) {
       const Function& function = tables_.forward[k];
-      const Attribute* places = function.find(kGraphOutputs);
+      const ChainerAttribute* places = function.find(kGraphOutputs);
       const JsonValue::Array* list =
           places == nullptr ? nullptr : held_by<JsonValue::Array>(places->value);
       for (std::size_t j = 0; j < function.outputs.size(); ++j) {
@@ -219,7 +219,7 @@ class Importer {
 }  // namespace
 
 Graph import_tables(const Tables& tables, std::string_view source) {
-  return Importer(tables, source).run();
+  return ChainerImporter(tables, source).run();
 }
 
 }  // namespace tenon::chainer

@@ -60,7 +60,7 @@ std::size_t reader_count(const Graph& graph, ValueId value) {
 
 // Function with all operands as inputs.
 NativeFunction named(const NodeReader& in, std::string name,
-                     std::vector<Attribute> attributes = {}) {
+                     std::vector<ChainerAttribute> attributes = {}) {
   NativeFunction native;
   native.name = std::move(name);
   native.attributes = std::move(attributes);
@@ -71,11 +71,11 @@ NativeFunction named(const NodeReader& in, std::string name,
 std::optional<WindowNumbers> window_of(const NodeReader& in) {
   return in.type(0).rank() == 4 ? window_numbers(in.node(), 2) : std::nullopt;
 }
-std::vector<Attribute> stride_and_pad(const WindowNumbers& window) {
+std::vector<ChainerAttribute> stride_and_pad(const WindowNumbers& window) {
   return {integer_attribute("sy", window.strides[0]), integer_attribute("sx", window.strides[1]),
           integer_attribute("ph", window.pads[0]), integer_attribute("pw", window.pads[1])};
 }
-void add_dilation_and_groups(std::vector<Attribute>& attributes, const WindowNumbers& window,
+void add_dilation_and_groups(std::vector<ChainerAttribute>& attributes, const WindowNumbers& window,
                              std::int64_t groups) {
   attributes.push_back(integer_attribute("dy", window.dilations[0]));
   attributes.push_back(integer_attribute("dx", window.dilations[1]));
@@ -99,16 +99,16 @@ Native deconvolution(const NodeReader& in) {
   native.attributes.push_back(integer_attribute("outh", y[2]));
   native.attributes.push_back(integer_attribute("outw", y[3]));
   add_dilation_and_groups(native.attributes, *window, in.integer("groups"));
-  native.behind = {attribute("cover_all", false)};
+  native.trailing = {attribute("cover_all", false)};
   return native;
 }
 
 Native pooling(const NodeReader& in, std::string name) {
   const auto window = window_of(in);
   if (!window) return std::nullopt;
-  std::vector<Attribute> attributes{integer_attribute("kh", window->kernel[0]),
-                                    integer_attribute("kw", window->kernel[1])};
-  for (Attribute& each : stride_and_pad(*window)) attributes.push_back(std::move(each));
+  std::vector<ChainerAttribute> attributes{integer_attribute("kh", window->kernel[0]),
+                                           integer_attribute("kw", window->kernel[1])};
+  for (ChainerAttribute& each : stride_and_pad(*window)) attributes.push_back(std::move(each));
   attributes.push_back(attribute("cover_all", in.flag("ceil_mode")));
   attributes.push_back(attribute("return_indices", false));
   attributes.push_back(attribute("_used_cudnn", true));
@@ -243,11 +243,11 @@ Native embedding(const NodeReader& in) {
     return std::nullopt;
   NativeFunction native = named(in, "EmbedIDFunction", {attribute("ignore_label", nullptr)});
   native.inputs = {in.operand(1), in.operand(0)};
-  native.behind = {integers_attribute("_w_shape", constants(in.type(0).dims))};
+  native.trailing = {integers_attribute("_w_shape", constants(in.type(0).dims))};
   return native;
 }
 
-std::vector<Attribute> batch_norm_attributes(const NodeReader& in) {
+std::vector<ChainerAttribute> batch_norm_attributes(const NodeReader& in) {
   Integers axes;
   const std::int64_t key = in.integer("axis");
   std::vector<Subscript> expander(in.type(0).rank(),
@@ -262,18 +262,18 @@ std::vector<Attribute> batch_norm_attributes(const NodeReader& in) {
           attribute("use_ideep", false)};
 }
 Native fixed_batch_norm(const NodeReader& in) {
-  std::vector<Attribute> all = batch_norm_attributes(in);
+  std::vector<ChainerAttribute> all = batch_norm_attributes(in);
   NativeFunction native =
       named(in, "FixedBatchNormalization", {attribute("eps", in.real("epsilon")), all[0]});
-  native.behind.assign(all.begin() + 1, all.end());
+  native.trailing.assign(all.begin() + 1, all.end());
   return native;
 }
 Native batch_norm(const NodeReader& in) {
-  std::vector<Attribute> all = batch_norm_attributes(in);
+  std::vector<ChainerAttribute> all = batch_norm_attributes(in);
   NativeFunction native = named(
       in, "BatchNormalization",
       {attribute("eps", in.real("epsilon")), attribute("decay", in.real("momentum")), all[0]});
-  native.behind.assign(all.begin() + 1, all.end());
+  native.trailing.assign(all.begin() + 1, all.end());
   native.inputs.resize(3);
   return native;
 }
@@ -295,7 +295,7 @@ Native product(const NodeReader& in) {
       NativeFunction native = named(in, "LinearFunction");
       native.inputs = {in.operand(0), flip->operands[0]};
       native.absorbed = {in.graph().value(in.operand(1)).producer};
-      native.behind = {attribute("_config_use_ideep", std::string("never"))};
+      native.trailing = {attribute("_config_use_ideep", std::string("never"))};
       return native;
     }
   }
@@ -398,7 +398,8 @@ bool reads_back(const Graph& graph, NodeId id, const NativeFunction& native) {
   }
   forward.name = native.name;
   forward.attributes = native.attributes;
-  forward.attributes.insert(forward.attributes.end(), native.behind.begin(), native.behind.end());
+  forward.attributes.insert(forward.attributes.end(), native.trailing.begin(),
+                            native.trailing.end());
   tables.forward = {forward};
   tables.backward = {backward};
   std::vector<Var> made;

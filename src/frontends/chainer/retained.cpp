@@ -20,7 +20,7 @@ Retained retained_by_gradient(const Graph& record) {
     inputs.push_back(build.input(value.name, value.type));
     if (is_float_tensor(value.type)) sources.push_back(inputs.back());
   }
-  const std::vector<Var> results = build_own(record, build, inputs);
+  const std::vector<Var> results = build_native(record, build, inputs);
   Graph& scratch = build.graph();
   const NodeId forward = scratch.last();
 

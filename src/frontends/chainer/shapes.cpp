@@ -126,7 +126,7 @@ std::vector<std::size_t> PartialShapes::take_changed() { return std::exchange(ch
 void PartialShapes::undo_to(std::size_t mark) {
   changed_.clear();
   while (trail_.size() > mark) {
-    const Step step = trail_.back();
+    const Assignment step = trail_.back();
     trail_.pop_back();
     Entry& entry = variables_[step.variable];
     if (step.axis == kRankStep) {

@@ -66,7 +66,7 @@ class PartialShapes {
     Shape extents;
     std::size_t unknown = 0;
   };
-  struct Step {
+  struct Assignment {
     std::size_t variable, axis;  // axis kRankStep: the rank was set
   };
   static constexpr std::size_t kRankStep = static_cast<std::size_t>(-1);
@@ -74,7 +74,7 @@ class PartialShapes {
   bool follow_count(std::size_t variable);
 
   std::vector<Entry> variables_;
-  std::vector<Step> trail_;
+  std::vector<Assignment> trail_;
   std::vector<std::size_t> changed_;
   Conflict conflict_;
 };

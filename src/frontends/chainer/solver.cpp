@@ -54,7 +54,7 @@ class Solver {
   }
 
  private:
-  struct Choice {
+  struct Branch {
     std::size_t variable = 0;
     std::vector<Shape> shapes;
     std::size_t next = 0, mark = 0;
@@ -64,7 +64,7 @@ class Solver {
   // Types that a record states.
   void pin(const FunctionView& view, std::string_view attribute,
            const std::vector<std::size_t>& variables) {
-    const Attribute* stated = view.function().find(attribute);
+    const ChainerAttribute* stated = view.function().find(attribute);
     if (stated == nullptr) return;
     const auto* list = held_by<JsonValue::Array>(stated->value);
     if (list == nullptr || list->size() != variables.size()) {
@@ -201,7 +201,7 @@ class Solver {
 
   // Chooses the next variable to guess; false if all shapes are known.
   bool choose() {
-    Choice choice;
+    Branch choice;
     if (!stack_.empty()) {
       choice.place = stack_.back().place;
       choice.variable = stack_.back().variable;
@@ -213,7 +213,7 @@ class Solver {
   }
 
   // Chooses the variable with the fewest candidates at the earliest function that has one.
-  bool choose_counted(Choice& choice) {
+  bool choose_counted(Branch& choice) {
     for (; choice.place < order_.size(); ++choice.place) {
       const Function& function = tables_.forward[order_[choice.place]];
       const auto consider = [&](std::size_t variable) {
@@ -234,7 +234,7 @@ class Solver {
 
   // Remaining variables: those between elementwise functions only, where axes do not matter, and
   // the one with distrusted bytes. Chooses one after the other.
-  bool choose_last(Choice& choice) const {
+  bool choose_last(Branch& choice) const {
     const bool is_first = stack_.empty() || stack_.back().place < order_.size();
     for (std::size_t v = is_first ? 0 : choice.variable + 1; v < tables_.variables.size(); ++v) {
       if (shapes_.is_complete(v)) continue;
@@ -257,7 +257,7 @@ class Solver {
   // Backtracks to the next candidate of the innermost choice; false when all are exhausted.
   bool try_next(bool& is_consistent) {
     while (!stack_.empty()) {
-      Choice& choice = stack_.back();
+      Branch& choice = stack_.back();
       shapes_.undo_to(choice.mark);
       if (choice.next < choice.shapes.size()) {
         ++solution_.attempts;
@@ -317,7 +317,7 @@ class Solver {
   std::vector<char> is_pinned_;
   std::deque<std::size_t> queue_;
   std::vector<char> queued_;
-  std::vector<Choice> stack_;
+  std::vector<Branch> stack_;
   std::int64_t batch_ = PartialShapes::kUnknown;  // guessed first extent of images
   std::size_t current_ = kNone, found_ = 0, furthest_ = 0;
   ShapeSolution solution_;

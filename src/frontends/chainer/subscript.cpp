@@ -92,7 +92,7 @@ std::int64_t Subscript::count(std::int64_t extent) const {
 }
 
 std::vector<Subscript> subscripts_of(const FunctionView& view) {
-  const Attribute* given = view.function().find("slices");
+  const ChainerAttribute* given = view.function().find("slices");
   if (given != nullptr && std::holds_alternative<std::string>(given->value.value)) {
     if (auto all = SubscriptReader(std::get<std::string>(given->value.value)).read())
       return *std::move(all);

@@ -13,9 +13,9 @@ constexpr std::int64_t kMostVariableBytes = std::int64_t{1} << 44;
 constexpr std::int64_t kMaxId = std::int64_t{1} << 40;
 constexpr std::int64_t kMaxCount = std::int64_t{1} << 18;
 
-class Parser {
+class TableTextParser {
  public:
-  Parser(std::string_view text, std::string_view source) : text_(text), source_(source) {}
+  TableTextParser(std::string_view text, std::string_view source) : text_(text), source_(source) {}
 
   Tables parse() {
     next_line();
@@ -63,7 +63,7 @@ class Parser {
   }
 
   // Reads a number in canonical form and the delimiter after it.
-  std::int64_t integer(std::string_view what, std::int64_t low, std::int64_t high, char behind) {
+  std::int64_t integer(std::string_view what, std::int64_t low, std::int64_t high, char trailing) {
     const std::size_t at = position_;
     std::size_t end = at;
     while (end < text_.size() &&
@@ -79,8 +79,9 @@ class Parser {
     if (!value || std::to_string(*value) != digits) {
       throw error(concat(what, " belongs here"), at).got(quote(rest_of_line().substr(0, 40)));
     }
-    if (end >= text_.size() || text_[end] != behind) {
-      throw error(concat(behind == '\n' ? "the line ends after " : "a space follows ", what), end);
+    if (end >= text_.size() || text_[end] != trailing) {
+      throw error(concat(trailing == '\n' ? "the line ends after " : "a space follows ", what),
+                  end);
     }
     position_ = end + 1;
     return *value;
@@ -111,9 +112,9 @@ class Parser {
     tables_.variables.push_back(std::move(variable));
   }
 
-  std::size_t known_id(char behind) {
+  std::size_t known_id(char trailing) {
     const std::size_t at = position_;
-    const std::int64_t id = integer("a variable's id", 0, kMaxId, behind);
+    const std::int64_t id = integer("a variable's id", 0, kMaxId, trailing);
     const auto found = ids_.find(id);
     if (found == ids_.end()) throw error(concat("no variable has the id ", id), at);
     return found->second;
@@ -291,7 +292,7 @@ void print_function(std::string& text, const Tables& tables, const Function& fun
 }  // namespace
 
 Tables parse_tables(std::string_view text, std::string_view source) {
-  return Parser(text, source).parse();
+  return TableTextParser(text, source).parse();
 }
 
 std::string print_tables(const Tables& tables) {

@@ -25,8 +25,8 @@ bool Variable::is_input() const {
          std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-const Attribute* Function::find(std::string_view attribute) const {
-  for (const Attribute& each : attributes) {
+const ChainerAttribute* Function::find(std::string_view attribute) const {
+  for (const ChainerAttribute& each : attributes) {
     if (each.name == attribute) return &each;
   }
   return nullptr;
@@ -103,7 +103,7 @@ std::string place_of_output(const Function& function, std::size_t output) {
 std::string place_of_name(const Function& function) { return place_of(name_line(function), 1); }
 
 std::string place_of_attribute(const Function& function, std::string_view attribute) {
-  const Attribute* found = function.find(attribute);
+  const ChainerAttribute* found = function.find(attribute);
   return place_of(name_line(function) + 1,
                   found == nullptr || found->column == 0 ? 1 : found->column);
 }

@@ -48,7 +48,7 @@ struct Input {
 };
 
 /// A primitive attribute of Chainer's function object; tuples with slices are Python texts.
-struct Attribute {
+struct ChainerAttribute {
   std::string name;
   JsonValue value;
   /// Column of the value, from 1; 0 if it was not read from a text.
@@ -61,11 +61,11 @@ struct Function {
   /// Positions in Tables::variables.
   std::vector<std::size_t> outputs;
   std::string name;
-  std::vector<Attribute> attributes;
+  std::vector<ChainerAttribute> attributes;
   /// First line of the record, from 1.
   std::size_t line = 0;
 
-  const Attribute* find(std::string_view attribute) const;
+  const ChainerAttribute* find(std::string_view attribute) const;
 };
 
 /// The whole file. Backward record k belongs to forward record k; the order has no other meaning.
@@ -89,11 +89,11 @@ std::vector<std::size_t> operands_of(const Tables& tables, std::size_t forward);
 Tables parse_tables(std::string_view text, std::string_view source);
 std::string print_tables(const Tables& tables);
 /// Prints a function's attributes like Python's json.dumps.
-std::string print_attributes(const std::vector<Attribute>& attributes);
+std::string print_attributes(const std::vector<ChainerAttribute>& attributes);
 
 /// Parses the attributes on one line, an object that starts at `position` in `text`.
-std::vector<Attribute> parse_attributes(std::string_view text, std::string_view source,
-                                        std::size_t position, std::size_t end);
+std::vector<ChainerAttribute> parse_attributes(std::string_view text, std::string_view source,
+                                               std::size_t position, std::size_t end);
 
 /// Lines of the file, from 1, and positions in it for messages.
 inline std::size_t line_of_variable(std::size_t variable) { return variable + 2; }

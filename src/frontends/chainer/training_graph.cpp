@@ -9,7 +9,7 @@ namespace {
 
 std::optional<std::vector<std::int64_t>> indexes(const Function& function,
                                                  std::string_view attribute) {
-  const Attribute* found = function.find(attribute);
+  const ChainerAttribute* found = function.find(attribute);
   if (found == nullptr) return std::nullopt;
   std::vector<std::int64_t> list;
   if (std::holds_alternative<std::nullptr_t>(found->value.value)) return list;
@@ -54,7 +54,7 @@ class Liveness {
     last_.assign(2 * graph.tensors.size(), 0);
   }
 
-  Peak peak() {
+  TrainingPeak peak() {
     const std::size_t count = 2 * graph_.steps.size();
     for (std::size_t moment = 0; moment < count; ++moment) {
       for (const std::size_t thing : touched(moment)) {
@@ -72,7 +72,7 @@ class Liveness {
       change[k] += graph_.steps[k].hidden_bytes;
       change[count - k] -= graph_.steps[k].hidden_bytes;
     }
-    Peak peak;
+    TrainingPeak peak;
     std::int64_t alive = 0;
     for (std::size_t moment = 0; moment < count; ++moment) {
       alive += change[moment];
@@ -81,8 +81,8 @@ class Liveness {
     return peak;
   }
 
-  Peak working_set() {
-    Peak peak;
+  TrainingPeak working_set() {
+    TrainingPeak peak;
     for (std::size_t moment = 0; moment < 2 * graph_.steps.size(); ++moment) {
       std::vector<std::size_t> things = touched(moment);
       std::sort(things.begin(), things.end());
@@ -108,7 +108,7 @@ class Liveness {
         things.push_back(2 * tensor + (is_gradient ? 1 : 0));
       }
     };
-    const TrainingGraph::Step& step = graph_.steps[step_at(moment)];
+    const TrainingGraph::FunctionStep& step = graph_.steps[step_at(moment)];
     if (moment < graph_.steps.size()) {
       add(step.reads, false);
       add(step.makes, false);
@@ -158,7 +158,7 @@ TrainingGraph training_graph(const Tables& tables, std::string_view source) {
   }
   for (const std::size_t k : topological_order(tables)) {
     const FunctionView view(tables, k, source);
-    TrainingGraph::Step step;
+    TrainingGraph::FunctionStep step;
     step.function = view.function().name;
     step.record = k;
     step.reads = view.inputs();
@@ -182,17 +182,17 @@ TrainingGraph training_graph(const Tables& tables, std::string_view source) {
   return graph;
 }
 
-Peak peak_without_recomputation(const TrainingGraph& graph, Reading reading) {
+TrainingPeak peak_without_recomputation(const TrainingGraph& graph, Reading reading) {
   return Liveness(graph, reading).peak();
 }
 
-Peak largest_working_set(const TrainingGraph& graph, Reading reading) {
+TrainingPeak largest_working_set(const TrainingGraph& graph, Reading reading) {
   return Liveness(graph, reading).working_set();
 }
 
 std::vector<std::size_t> kept_for_backward(const TrainingGraph& graph, Reading reading) {
   std::vector<char> is_kept(graph.tensors.size(), 0);
-  for (const TrainingGraph::Step& step : graph.steps) {
+  for (const TrainingGraph::FunctionStep& step : graph.steps) {
     for (const std::size_t tensor : step.needs(reading).inputs) is_kept[tensor] = 1;
     for (const std::size_t tensor : step.needs(reading).outputs) is_kept[tensor] = 1;
   }

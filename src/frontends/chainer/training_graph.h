@@ -28,7 +28,7 @@ struct TrainingGraph {
   };
   /// A forward function and its backward, which reads the gradients of `makes` and produces those
   /// of `reads`.
-  struct Step {
+  struct FunctionStep {
     std::string function;
     /// Position in the file.
     std::size_t record = 0;
@@ -46,7 +46,7 @@ struct TrainingGraph {
   /// In the order of the file's variables.
   std::vector<Tensor> tensors;
   /// In forward order; the backward steps run in reverse.
-  std::vector<Step> steps;
+  std::vector<FunctionStep> steps;
 
   std::int64_t bytes_of(TensorRole role) const;
   std::size_t count_of(TensorRole role) const;
@@ -58,17 +58,17 @@ TrainingGraph training_graph(const Tables& tables, std::string_view source);
 std::optional<Retained> retained_of(const Function& function);
 
 /// Bytes of intermediates and their gradients at one moment; excludes parameters and inputs.
-struct Peak {
+struct TrainingPeak {
   std::int64_t bytes = 0;
   std::size_t step = 0;
   bool is_backward = false;
 };
 /// Returns the peak without rematerialization: every value lives from its definition to its last
 /// use. Gradients accumulate in place. Reading::Retained includes hidden state.
-Peak peak_without_recomputation(const TrainingGraph& graph, Reading reading);
+TrainingPeak peak_without_recomputation(const TrainingGraph& graph, Reading reading);
 /// Returns the largest working set of a single function, a lower bound for every schedule of whole
 /// functions.
-Peak largest_working_set(const TrainingGraph& graph, Reading reading);
+TrainingPeak largest_working_set(const TrainingGraph& graph, Reading reading);
 /// Returns the intermediates that backward functions read.
 std::vector<std::size_t> kept_for_backward(const TrainingGraph& graph, Reading reading);
 

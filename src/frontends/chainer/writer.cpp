@@ -10,9 +10,9 @@
 namespace tenon::chainer {
 namespace {
 
-class Writer {
+class ChainerWriter {
  public:
-  Writer(const Graph& graph, const OwnNodes& own) : graph_(graph), own_(own) {}
+  ChainerWriter(const Graph& graph, const NativeNodes& own) : graph_(graph), native_(own) {}
 
   Tables run() {
     find_natives();
@@ -47,9 +47,9 @@ class Writer {
     for (const NodeId id : graph_.nodes_in_order()) {
       if (is_constant(id) || !has_sizes(id)) continue;
       std::optional<NativeFunction> native = native_function(graph_, id);
-      if (!native || own_.contains(id)) continue;
+      if (!native || native_.contains(id)) continue;
       const bool absorbs_own = std::any_of(native->absorbed.begin(), native->absorbed.end(),
-                                           [&](NodeId each) { return own_.contains(each); });
+                                           [&](NodeId each) { return native_.contains(each); });
       if (absorbs_own) continue;
       for (const NodeId absorbed : native->absorbed) is_absorbed_.insert(absorbed);
       natives_[id] = *std::move(native);
@@ -71,7 +71,7 @@ class Writer {
       for (const ValueId operand : node.operands) {
         if (!operand) continue;
         const bool is_weight = graph_.constant_of(operand) != nullptr && has_gradient(operand) &&
-                               !stands_in_text(graph_, operand);
+                               !fits_text(graph_, operand);
         any = any || is_weight || depends_.contains(operand);
       }
       for (const ValueId result : node.results) {
@@ -136,7 +136,7 @@ class Writer {
       if (native != natives_.end() && !reads_number(native->second)) {
         add_native(id, native->second);
       } else {
-        add_own(id);
+        add_native_node(id);
       }
     } catch (const Error& error) {
       problems_[error.summary()] += 1;
@@ -174,12 +174,12 @@ class Writer {
     // Chainer's retained lists, which may depend on the attributes.
     const Tables alone{{}, {function}, {function}};
     const Retained retained = find_rule(native.name)->retained(FunctionView(alone, 0, "graph"))[0];
-    finish(std::move(function), retained, native.behind, std::move(called));
+    finish(std::move(function), retained, native.trailing, std::move(called));
   }
 
-  void add_own(NodeId id) {
-    const OwnNode own = own_node(graph_, id);
-    const Graph record = parse_own(own.text);
+  void add_native_node(NodeId id) {
+    const NativeNode own = native_node(graph_, id);
+    const Graph record = parse_native(own.text);
     Function function;
     function.name = camel_case(graph_.op_name(id));
     function.attributes.push_back(attribute(kOwnOp, own.text));
@@ -219,11 +219,11 @@ class Writer {
   }
 
   // Appends the attributes common to every function, in Chainer's order.
-  void finish(Function function, const Retained& retained, const std::vector<Attribute>& behind,
-              std::vector<std::size_t> called) {
+  void finish(Function function, const Retained& retained,
+              const std::vector<ChainerAttribute>& trailing, std::vector<std::size_t> called) {
     function.attributes.push_back(indexes_attribute("_input_indexes_to_retain", retained.inputs));
     function.attributes.push_back(indexes_attribute("_output_indexes_to_retain", retained.outputs));
-    function.attributes.insert(function.attributes.end(), behind.begin(), behind.end());
+    function.attributes.insert(function.attributes.end(), trailing.begin(), trailing.end());
     const auto count = static_cast<std::int64_t>(function.outputs.size());
     function.attributes.push_back(integer_attribute("_output_count", count));
     tables_.forward.push_back(std::move(function));
@@ -239,11 +239,11 @@ class Writer {
     for (const std::size_t output : function.outputs)
       outputs.emplace_back(to_string(graph_.value(values_[output]).type));
     // Inserted before the lists, after the function's own attributes.
-    const auto place =
-        std::find_if(function.attributes.begin(), function.attributes.end(),
-                     [](const Attribute& each) { return each.name == "_input_indexes_to_retain"; });
-    const std::vector<Attribute> types{attribute(kInputTypes, std::move(inputs)),
-                                       attribute(kOutputTypes, std::move(outputs))};
+    const auto place = std::find_if(
+        function.attributes.begin(), function.attributes.end(),
+        [](const ChainerAttribute& each) { return each.name == "_input_indexes_to_retain"; });
+    const std::vector<ChainerAttribute> types{attribute(kInputTypes, std::move(inputs)),
+                                              attribute(kOutputTypes, std::move(outputs))};
     function.attributes.insert(place, types.begin(), types.end());
   }
 
@@ -334,7 +334,7 @@ class Writer {
   }
 
   const Graph& graph_;
-  const OwnNodes& own_;
+  const NativeNodes& native_;
   Tables tables_;
   std::map<NodeId, NativeFunction> natives_;
   std::unordered_set<NodeId> is_absorbed_;
@@ -350,14 +350,16 @@ class Writer {
 
 }  // namespace
 
-Attribute integers_attribute(std::string_view name, const std::vector<std::int64_t>& list) {
+ChainerAttribute integers_attribute(std::string_view name, const std::vector<std::int64_t>& list) {
   return attribute(name, JsonValue::integers(list));
 }
 
-Attribute indexes_attribute(std::string_view name, const std::vector<std::int64_t>& list) {
+ChainerAttribute indexes_attribute(std::string_view name, const std::vector<std::int64_t>& list) {
   return list.empty() ? attribute(name, nullptr) : integers_attribute(name, list);
 }
 
-Tables tables_of(const Graph& graph, const OwnNodes& own) { return Writer(graph, own).run(); }
+Tables tables_of(const Graph& graph, const NativeNodes& own) {
+  return ChainerWriter(graph, own).run();
+}
 
 }  // namespace tenon::chainer

@@ -2,7 +2,7 @@
 
 #include "frontends/chainer/functions.h"
 #include "frontends/chainer/tables.h"
-#include "frontends/own_node.h"
+#include "frontends/native_node.h"
 #include "ir/graph.h"
 
 namespace tenon::chainer {
@@ -10,16 +10,17 @@ namespace tenon::chainer {
 /// Returns the training step of a graph as the dumper would have written it. An operator with an
 /// equivalent Chainer function uses its name and attributes, if importing it reproduces the node.
 /// All others, and those of `own`, are native nodes: their own name in CamelCase and the text of
-/// `own_node` in `_tenon`. Throws Error of kind Unsupported that lists every value without a size.
-Tables tables_of(const Graph& graph, const OwnNodes& own = {});
+/// `native_node` in `_tenon`. Throws Error of kind Unsupported that lists every value without a
+/// size.
+Tables tables_of(const Graph& graph, const NativeNodes& own = {});
 
 /// One or several nodes as a Chainer function.
 struct NativeFunction {
   std::string name;
   /// Attributes of the function itself, in Chainer's order.
-  std::vector<Attribute> attributes;
+  std::vector<ChainerAttribute> attributes;
   /// Attributes that Chainer sets after the lists of retained indices.
-  std::vector<Attribute> behind;
+  std::vector<ChainerAttribute> trailing;
   /// Operands of the call.
   std::vector<ValueId> inputs;
   /// Preceding nodes that the function includes.
@@ -30,19 +31,19 @@ struct NativeFunction {
 /// Returns nullopt if Chainer has no equivalent function.
 std::optional<NativeFunction> native_function(const Graph& graph, NodeId node);
 
-/// Returns the positions of the inputs and outputs of an extracted node (see `own_node`) that its
-/// gradient reads. Throws Error for a node without a gradient.
+/// Returns the positions of the inputs and outputs of an extracted node (see `native_node`) that
+/// its gradient reads. Throws Error for a node without a gradient.
 Retained retained_by_gradient(const Graph& record);
 
 template <class T>
-Attribute attribute(std::string_view name, T value) {
+ChainerAttribute attribute(std::string_view name, T value) {
   return {std::string(name), JsonValue(std::move(value)), 0};
 }
-inline Attribute integer_attribute(std::string_view name, std::int64_t value) {
+inline ChainerAttribute integer_attribute(std::string_view name, std::int64_t value) {
   return attribute<std::int64_t>(name, value);
 }
-Attribute integers_attribute(std::string_view name, const std::vector<std::int64_t>& list);
+ChainerAttribute integers_attribute(std::string_view name, const std::vector<std::int64_t>& list);
 /// A list of retained indices; null if empty.
-Attribute indexes_attribute(std::string_view name, const std::vector<std::int64_t>& list);
+ChainerAttribute indexes_attribute(std::string_view name, const std::vector<std::int64_t>& list);
 
 }  // namespace tenon::chainer

@@ -4,7 +4,7 @@
 
 namespace tenon::megengine {
 
-Findings check_profile(const Profile& profile, const Index& index) {
+Findings check_profile(const MegEngineProfile& profile, const Index& index) {
   Findings findings;
   const Inference inference = infer_profile(profile, index);
   const std::vector<VarFacts> facts = facts_of(profile, index, inference);

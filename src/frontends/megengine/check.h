@@ -7,9 +7,9 @@
 namespace tenon::megengine {
 
 /// Recomputes the claims of a profile: footprints, order, names, inference, memory, times.
-Findings check_profile(const Profile& profile, const Index& index);
+Findings check_profile(const MegEngineProfile& profile, const Index& index);
 
 /// Describes a profile for readers new to the format.
-Page describe_profile(const Profile& profile, const Index& index);
+Page describe_profile(const MegEngineProfile& profile, const Index& index);
 
 }  // namespace tenon::megengine

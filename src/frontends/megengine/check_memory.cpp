@@ -224,7 +224,7 @@ class MemoryCheck {
       std::size_t first, last, owner;
     };
     std::vector<Block> blocks;
-    for (const Storage& storage : lifetimes_.storages) {
+    for (const VarStorage& storage : lifetimes_.storages) {
       const VarNode& owner = context_.vars()[storage.owner];
       if (const auto span = stated_span(owner); span && *span > 0) {
         blocks.push_back({device_of(owner), *owner.prev_dev_ptr, *owner.prev_dev_ptr_end,
@@ -253,8 +253,8 @@ class MemoryCheck {
         if (before.space == block.space && before.end > block.begin) other = &before;
       }
       if (const auto next = std::next(here); next != alive.end()) {
-        const Block& behind = blocks[next->second];
-        if (behind.space == block.space && behind.begin < block.end) other = &behind;
+        const Block& after = blocks[next->second];
+        if (after.space == block.space && after.begin < block.end) other = &after;
       }
       // According to the plan, a result may overwrite an operand at its last use.
       const auto is_planned = [&](const Block& each) {
@@ -297,11 +297,11 @@ class MemoryCheck {
   // Compares peak memory by shapes with the peak by addresses.
   void check_peak() {
     if (context_.index.sequence.empty()) return;
-    const LivePeak peak =
+    const DynamicPeak peak =
         live_peak(lifetimes_, context_.index.sequence.size(), bytes_by_shape(lifetimes_));
     if (peak.byte_count == 0) return;
     std::vector<std::int64_t> stated;
-    for (const Storage& storage : lifetimes_.storages) {
+    for (const VarStorage& storage : lifetimes_.storages) {
       const VarNode& owner = context_.vars()[storage.owner];
       const auto& chunk = context_.index.chunk[storage.owner];
       const auto span = stated_span(owner);

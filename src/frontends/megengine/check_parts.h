@@ -9,7 +9,7 @@ namespace tenon::megengine {
 
 /// Inputs and findings of the parts of `check_profile`.
 struct CheckContext {
-  const Profile& profile;
+  const MegEngineProfile& profile;
   const Index& index;
   const Inference& inference;
   const std::vector<VarFacts>& facts;

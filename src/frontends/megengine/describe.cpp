@@ -22,11 +22,11 @@ std::string fixed(double value, int digits) {
 }
 std::string milliseconds(double seconds) { return fixed(seconds * 1e3, 3); }
 // Unit for all numbers of one column, chosen by their total.
-struct Unit {
+struct ColumnUnit {
   double factor = 1e-9;
   const char* prefix = "G";
 
-  explicit Unit(double total) {
+  explicit ColumnUnit(double total) {
     if (total < 1e6) {
       factor = 1e-3;
       prefix = "k";
@@ -38,7 +38,7 @@ struct Unit {
   std::string operator()(double value) const { return fixed(value * factor, 3); }
 };
 std::string with_unit(double value, std::string_view unit) {
-  const Unit scale(value);
+  const ColumnUnit scale(value);
   return concat(scale(value), " ", scale.prefix, unit);
 }
 std::string percent(double part, double whole) {
@@ -67,14 +67,14 @@ double time_of(const Measured* measured) {
   return total;
 }
 
-struct Sum {
+struct TypeTotal {
   std::size_t count = 0;
   double computation = 0, memory = 0, device = 0, host = 0;
 };
 
 class Description {
  public:
-  Description(const Profile& profile, const Index& index)
+  Description(const MegEngineProfile& profile, const Index& index)
       : profile_(profile),
         index_(index),
         inference_(infer_profile(profile, index)),
@@ -99,8 +99,8 @@ class Description {
   void add_up() {
     double first = INFINITY, last = -INFINITY;
     for (std::size_t k : index_.sequence) {
-      Sum& sum = by_type_[opr(k).type];
-      for (Sum* each : {&sum, &total_}) {
+      TypeTotal& sum = by_type_[opr(k).type];
+      for (TypeTotal* each : {&sum, &total_}) {
         ++each->count;
         if (const OprFootprint* footprint = index_.footprint[k]) {
           each->computation += static_cast<double>(footprint->computation.value_or(0));
@@ -182,13 +182,13 @@ class Description {
   static double rate(double amount, double seconds) { return seconds > 0 ? amount / seconds : 0; }
 
   Page::Section by_type() const {
-    std::vector<std::pair<std::string, Sum>> rows(by_type_.begin(), by_type_.end());
+    std::vector<std::pair<std::string, TypeTotal>> rows(by_type_.begin(), by_type_.end());
     std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
       return std::pair(a.second.device, a.second.computation) >
              std::pair(b.second.device, b.second.computation);
     });
     Page::Section section{"By type of operator", "", {}, {}};
-    const Unit operations(total_.computation), bytes(total_.memory);
+    const ColumnUnit operations(total_.computation), bytes(total_.memory);
     section.columns = {"type",
                        ">operators",
                        concat(">", operations.prefix, "FLO"),
@@ -251,7 +251,8 @@ class Description {
     }
     std::size_t planned = 0;
     for (const VarNode& var : exec.vars) planned += var.mem_plan.has_value();
-    const LivePeak peak = live_peak(lifetimes_, index_.sequence.size(), bytes_by_shape(lifetimes_));
+    const DynamicPeak peak =
+        live_peak(lifetimes_, index_.sequence.size(), bytes_by_shape(lifetimes_));
     section.text = concat(with_commas(constants), " bytes in ", counted(constant_count, "constant"),
                           ". ", planned, " of ", exec.vars.size(), " vars have a plan in one of ",
                           exec.mem_chunks.size(),
@@ -264,15 +265,15 @@ class Description {
                            " bytes are alive: at step ", peak.step + 1, ", operator ", at.id, " ",
                            shortened(at.name), ":");
     section.columns = {"alive there", "shape", ">bytes", ">made at step", ">last read at step"};
-    std::vector<const Storage*> alive;
-    for (const Storage& storage : lifetimes_.storages) {
+    std::vector<const VarStorage*> alive;
+    for (const VarStorage& storage : lifetimes_.storages) {
       const bool is_there = storage.begin <= peak.step && peak.step <= storage.end;
       if (storage.is_dynamic && is_there && storage.byte_count > 0) alive.push_back(&storage);
     }
-    std::stable_sort(alive.begin(), alive.end(), [](const Storage* a, const Storage* b) {
+    std::stable_sort(alive.begin(), alive.end(), [](const VarStorage* a, const VarStorage* b) {
       return a->byte_count > b->byte_count;
     });
-    for (const Storage* storage : alive) {
+    for (const VarStorage* storage : alive) {
       if (section.rows.size() == kAliveCount) {
         section.rows.push_back({concat("… ", alive.size() - kAliveCount, " more"), "", "", "", ""});
         break;
@@ -312,19 +313,19 @@ class Description {
     return section;
   }
 
-  const Profile& profile_;
+  const MegEngineProfile& profile_;
   const Index& index_;
   Inference inference_;
   std::vector<VarFacts> facts_;
   Lifetimes lifetimes_;
-  std::map<std::string, Sum> by_type_;
-  Sum total_;
+  std::map<std::string, TypeTotal> by_type_;
+  TypeTotal total_;
   double window_ = 0;
 };
 
 }  // namespace
 
-Page describe_profile(const Profile& profile, const Index& index) {
+Page describe_profile(const MegEngineProfile& profile, const Index& index) {
   return Description(profile, index).page();
 }
 

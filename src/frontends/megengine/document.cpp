@@ -12,7 +12,7 @@ namespace {
 
 class ProfileDocument : public Document {
  public:
-  ProfileDocument(Profile profile, std::string_view source)
+  ProfileDocument(MegEngineProfile profile, std::string_view source)
       : profile_(std::move(profile)), index_(index_of(profile_, source)) {}
 
   Graph graph() const override { return import_graph(profile_, index_); }
@@ -24,7 +24,7 @@ class ProfileDocument : public Document {
   Page describe() const override { return describe_profile(profile_, index_); }
 
  private:
-  Profile profile_;
+  MegEngineProfile profile_;
   Index index_;  // refers to profile_, which is never moved
 };
 
@@ -40,7 +40,7 @@ std::unique_ptr<Document> read(std::string_view text, std::string_view source) {
   return std::make_unique<ProfileDocument>(parse_profile(text, source), source);
 }
 
-std::unique_ptr<Document> put_down(const Graph& graph, const OwnNodes& own) {
+std::unique_ptr<Document> put_down(const Graph& graph, const NativeNodes& own) {
   return std::make_unique<ProfileDocument>(write_graph(graph, own), "graph");
 }
 

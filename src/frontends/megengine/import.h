@@ -11,7 +11,7 @@ namespace tenon::megengine {
 /// Imports the network of a profile. Throws Error: of kind Unsupported, with counts of all
 /// operators without an equivalent, or with the JSON path of an operator with inconsistent
 /// operands.
-Graph import_graph(const Profile& profile, const Index& index);
+Graph import_graph(const MegEngineProfile& profile, const Index& index);
 
 /// Tenon's own inference over a profile. An operator that cannot be inferred is skipped, with the
 /// document's statements about its results.
@@ -33,10 +33,10 @@ struct Inference {
   };
   std::vector<Disagreement> disagreements;
 };
-Inference infer_profile(const Profile& profile, const Index& index);
+Inference infer_profile(const MegEngineProfile& profile, const Index& index);
 
 /// Returns the shape in most statements about a var; empty without a statement.
-Extents stated_shape(const Profile& profile, const Index& index, std::size_t var);
+Extents stated_shape(const MegEngineProfile& profile, const Index& index, std::size_t var);
 /// Returns the stated elements of a small var.
 const std::vector<double>* stated_value(const VarNode& var);
 /// Returns the bytes from the first to the last element by the var's addresses; nullopt if it never

@@ -1,7 +1,7 @@
 #include "base/text.h"
 #include "frontends/megengine/elemwise.h"
 #include "frontends/megengine/importer.h"
-#include "frontends/own_node.h"
+#include "frontends/native_node.h"
 
 #include <algorithm>
 
@@ -16,7 +16,7 @@ constexpr std::int64_t kNoAxis = (std::int64_t{1} << 31) - 1;
 
 }  // namespace
 
-Var Importer::as_scalar(Var value) {
+Var MegEngineImporter::as_scalar(Var value) {
   const Constant* constant = builder_.graph().constant_of(ValueId(value.id()));
   if (constant != nullptr && constant->kind() == Constant::Kind::Dense && constant->size() == 1) {
     return builder_.constant(constant->stored().reshaped({}));
@@ -24,7 +24,7 @@ Var Importer::as_scalar(Var value) {
   return builder_.call("reshape", {value}, {{"shape", Attr::Integers{}}});
 }
 
-void Importer::elemwise() {
+void MegEngineImporter::elemwise() {
   // Without a footprint, the name starts with the mode.
   std::string from_name = short_name(opr().name);
   from_name.resize(std::min(from_name.find('['), from_name.size()));
@@ -58,13 +58,13 @@ void Importer::elemwise() {
   define(0, mode->op.empty() ? mode->build(builder_, operands) : builder_.call(mode->op, operands));
 }
 
-void Importer::power() {
+void MegEngineImporter::power() {
   require_param("exp");
   const Var base = input(0);
   define(0, builder_.call("pow", {base, builder_.scalar(param().real("exp", 1), base)}));
 }
 
-void Importer::reduce() {
+void MegEngineImporter::reduce() {
   std::string mode = param().text("mode", "");
   if (mode.empty()) {
     // "reduce4" in the name.
@@ -106,11 +106,11 @@ void Importer::reduce() {
   define_from(x, axes.empty() ? x : builder_.call(op, {x}, {{"axes", axes}}));
 }
 
-void Importer::softmax() {
+void MegEngineImporter::softmax() {
   define(0, builder_.call("softmax", {input(0)}, {{"axis", param().integer("axis", -1)}}));
 }
 
-void Importer::convert() {
+void MegEngineImporter::convert() {
   const std::size_t var = index_.outputs[opr_].at(0);
   const Var x = input(0);
   std::optional<DType> dtype = dtype_of(param().text("dtype", ""));
@@ -125,9 +125,9 @@ void Importer::convert() {
   define(0, builder_.call("cast", {x}, {{"to", to_string(*dtype)}}));
 }
 
-void Importer::tenon_operator() {
+void MegEngineImporter::tenon_operator() {
   const std::vector<Var> results =
-      build_own(parse_own(param().text(kOwnParam, "")), builder_, inputs());
+      build_native(parse_native(param().text(kOwnParam, "")), builder_, inputs());
   std::size_t next = 0;
   for (std::size_t k = 0; k < index_.outputs[opr_].size(); ++k) {
     if (is_workspace(profile_.graph_exec.vars[index_.outputs[opr_][k]])) continue;

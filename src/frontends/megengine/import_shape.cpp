@@ -16,7 +16,7 @@ std::int64_t member(const JsonValue& json, std::string_view name, std::int64_t o
 }  // namespace
 
 // Returns the shape in the second input, or the document's.
-Extents Importer::target() {
+Extents MegEngineImporter::target() {
   if (input_count() > 1) {
     if (const auto values = host_values(1)) return *values;
   }
@@ -25,7 +25,7 @@ Extents Importer::target() {
   return stated;
 }
 
-void Importer::reshape() {
+void MegEngineImporter::reshape() {
   const Var x = input(0);
   if (settings_.computes_shapes && input_count() > 1 && value_[index_.inputs[opr_][1]]) {
     const Var shape = input(1);
@@ -39,7 +39,7 @@ void Importer::reshape() {
   define(0, builder_.call("reshape", {x}, {{"shape", shape}, {"allow_zero", is_empty}}));
 }
 
-void Importer::broadcast() {
+void MegEngineImporter::broadcast() {
   const Var x = input(0);
   const Extents to = target(), from = extents(x);
   // `expand` also accepts shapes smaller than the target.
@@ -49,7 +49,7 @@ void Importer::broadcast() {
   define(0, y);
 }
 
-void Importer::concat_all() {
+void MegEngineImporter::concat_all() {
   std::vector<Var> parts = inputs();
   if (parts.empty()) throw Error("nothing to concatenate");
   const std::int64_t axis = param().integer("axis", 0);
@@ -57,7 +57,7 @@ void Importer::concat_all() {
 }
 
 // Axis k of the result is axis pattern[k]; -1 is a new one. Omitted axes have extent one.
-void Importer::dimshuffle() {
+void MegEngineImporter::dimshuffle() {
   const JsonValue* pattern_json = param().find("pattern");
   const auto* pattern =
       pattern_json ? std::get_if<JsonValue::Array>(&pattern_json->value) : nullptr;
@@ -90,7 +90,7 @@ void Importer::dimshuffle() {
 }
 
 // A list of axes to add (0) or to remove (1), in sequence.
-void Importer::axis_add_remove() {
+void MegEngineImporter::axis_add_remove() {
   const JsonValue* desc_json = param().find("desc");
   const auto* desc = desc_json ? std::get_if<JsonValue::Array>(&desc_json->value) : nullptr;
   if (desc == nullptr) unsupported("the footprint states no 'desc'");
@@ -120,7 +120,7 @@ void Importer::axis_add_remove() {
 
 // For each sliced axis, the parameters state which further inputs are its begin, end, step and
 // index.
-void Importer::subtensor() {
+void MegEngineImporter::subtensor() {
   Var y = input(0);
   const Var x = y;
   const Extents from = extents(x);
@@ -176,7 +176,7 @@ void Importer::subtensor() {
   define_from(x, y);
 }
 
-void Importer::get_var_shape() {
+void MegEngineImporter::get_var_shape() {
   const Var x = input(0);
   const std::int64_t axis = param().integer("axis", (std::int64_t{1} << 31) - 1);
   const auto rank = static_cast<std::int64_t>(extents(x).size());

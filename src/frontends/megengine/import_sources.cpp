@@ -54,7 +54,7 @@ std::optional<std::int64_t> stated_span(const VarNode& var) {
   return *var.prev_dev_ptr_end - *var.prev_dev_ptr;
 }
 
-Extents stated_shape(const Profile& profile, const Index& index, std::size_t var) {
+Extents stated_shape(const MegEngineProfile& profile, const Index& index, std::size_t var) {
   const VarNode& node = profile.graph_exec.vars[var];
   std::vector<std::pair<Extents, int>> votes;
   const auto vote = [&](const Extents& shape) {
@@ -104,7 +104,7 @@ Extents stated_shape(const Profile& profile, const Index& index, std::size_t var
 
 // Seeds weights by their readers: contraction weights by fan-in, scales around one, and small
 // shifts otherwise.
-Constant Importer::stand_in(std::size_t var, DType dtype, const Extents& shape) const {
+Constant MegEngineImporter::seeded_value(std::size_t var, DType dtype, const Extents& shape) const {
   const std::string& name = opr().name;
   std::int64_t fan_in = 0;
   bool is_factor = false;
@@ -154,7 +154,7 @@ Constant Importer::stand_in(std::size_t var, DType dtype, const Extents& shape) 
   return Constant::uniform(dtype, shape, seeded.seed(), kFactorLow, kFactorHigh);
 }
 
-void Importer::sow(std::size_t k) {
+void MegEngineImporter::sow(std::size_t k) {
   const std::size_t var = index_.outputs[opr_][k];
   const VarNode& node = profile_.graph_exec.vars[var];
   const Extents shape = stated_shape(profile_, index_, var);
@@ -179,18 +179,18 @@ void Importer::sow(std::size_t k) {
     }
     define(k, builder_.constant(tensor));
   } else {
-    define(k,
-           builder_.constant(stand_in(var, dtype, constants(stated_type(var, dtype, shape).dims))));
+    define(k, builder_.constant(
+                  seeded_value(var, dtype, constants(stated_type(var, dtype, shape).dims))));
   }
   const TensorType type = stated_type(var, dtype, shape);
   if (!type.layout.is_empty()) builder_.graph().set_type(value_[var], type);
 }
 
-void Importer::constant() {
+void MegEngineImporter::constant() {
   for (std::size_t k = 0; k < index_.outputs[opr_].size(); ++k) sow(k);
 }
 
-void Importer::graph_input() {
+void MegEngineImporter::graph_input() {
   bool is_known = false;
   for (std::size_t k = 0; k < index_.outputs[opr_].size(); ++k) {
     const std::size_t var = index_.outputs[opr_][k];
@@ -207,7 +207,7 @@ void Importer::graph_input() {
     throw Error("the document states no shape of the input");
 }
 
-void Importer::output_callback() {
+void MegEngineImporter::output_callback() {
   const bool has_own_name = !opr().name.ends_with(concat("[", opr().id, "]"));
   for (std::size_t k = 0; k < input_count(); ++k) {
     outputs_.push_back(
@@ -215,9 +215,9 @@ void Importer::output_callback() {
   }
 }
 
-void Importer::pass_on() { forward(0, input(0)); }
+void MegEngineImporter::pass_on() { forward(0, input(0)); }
 
-void Importer::update() {
+void MegEngineImporter::update() {
   if (input_count() != 2)
     throw Error("an update has a destination and what is added").got(input_count(), " inputs");
   const double alpha = param().real("alpha", 1), beta = param().real("beta", 1),

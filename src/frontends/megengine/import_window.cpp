@@ -13,37 +13,37 @@ constexpr std::int64_t kMaxWindow = std::int64_t{1} << 31;
 
 }  // namespace
 
-bool Importer::is_channels_last() const {
+bool MegEngineImporter::is_channels_last() const {
   const std::string format = param().text("format", "NCHW");
   if (format == "NHWC") return true;
   if (format != "NCHW" && format != "DEFAULT") unsupported(concat("format ", format.substr(0, 60)));
   return false;
 }
 
-Var Importer::to_channels_first(Var image) const {
+Var MegEngineImporter::to_channels_first(Var image) const {
   if (!is_channels_last()) return image;
   return image.builder().call("transpose", {image}, {{"perm", Integers{0, 3, 1, 2}}});
 }
-Var Importer::from_channels_first(Var image) const {
+Var MegEngineImporter::from_channels_first(Var image) const {
   if (!is_channels_last()) return image;
   return image.builder().call("transpose", {image}, {{"perm", Integers{0, 2, 3, 1}}});
 }
 
-std::int64_t Importer::window_number(std::string_view name, std::int64_t otherwise) const {
+std::int64_t MegEngineImporter::window_number(std::string_view name, std::int64_t otherwise) const {
   const std::int64_t number = param().integer(name, otherwise);
   if (number < 0 || number > kMaxWindow)
     throw Error(concat("'", name, "' is out of range")).got(number);
   return number;
 }
 
-std::vector<Attr> Importer::window_attributes() const {
+std::vector<Attr> MegEngineImporter::window_attributes() const {
   const std::int64_t pad_h = window_number("pad_h", 0), pad_w = window_number("pad_w", 0);
   return {{"strides", Integers{window_number("stride_h", 1), window_number("stride_w", 1)}},
           {"pads", Integers{pad_h, pad_w, pad_h, pad_w}}};
 }
 
 // Creates a seeded weight in the requested shape; reshapes other values.
-Var Importer::in_shape(Var value, const Extents& shape) {
+Var MegEngineImporter::in_shape(Var value, const Extents& shape) {
   const Graph& graph = builder_.graph();
   const Constant* constant = graph.constant_of(ValueId(value.id()));
   const Constant::Kind kind = constant ? constant->kind() : Constant::Kind::Dense;
@@ -56,7 +56,7 @@ Var Importer::in_shape(Var value, const Extents& shape) {
 }
 
 // The filter of input `k` as [outputs, inputs of a group, height, width].
-Var Importer::filter(std::size_t k, std::int64_t& groups) {
+Var MegEngineImporter::filter(std::size_t k, std::int64_t& groups) {
   const bool is_grouped = param().text("sparse", "DENSE") == "GROUP";
   Var weights = input(k);
   const Extents shape = extents(weights);
@@ -75,7 +75,7 @@ Var Importer::filter(std::size_t k, std::int64_t& groups) {
   return weights;
 }
 
-void Importer::convolution() {
+void MegEngineImporter::convolution() {
   require_param("stride_h");
   if (param().text("mode", "CROSS_CORRELATION") != "CROSS_CORRELATION")
     unsupported("mode CONVOLUTION");
@@ -102,7 +102,7 @@ void Importer::convolution() {
   define(0, from_channels_first(builder_.call("conv", operands, attrs)));
 }
 
-void Importer::convolution_bias() {
+void MegEngineImporter::convolution_bias() {
   convolution();
   const std::size_t result = index_.outputs[opr_].at(0);
   Var y(&builder_, value_[result].index());
@@ -126,7 +126,7 @@ void Importer::convolution_bias() {
 }
 
 // filter, diff [, an image of the result's shape]
-void Importer::convolution_backward_data() {
+void MegEngineImporter::convolution_backward_data() {
   require_param("stride_h");
   if (is_channels_last()) unsupported("format NHWC");
   std::int64_t groups = 1;
@@ -158,7 +158,7 @@ void Importer::convolution_backward_data() {
 }
 
 // image, diff, the filter for its shape
-void Importer::convolution_backward_filter() {
+void MegEngineImporter::convolution_backward_filter() {
   require_param("stride_h");
   if (is_channels_last()) unsupported("format NHWC");
   std::int64_t groups = 1;
@@ -175,7 +175,7 @@ void Importer::convolution_backward_filter() {
   define(0, gradient);
 }
 
-void Importer::pooling() {
+void MegEngineImporter::pooling() {
   require_param("window_h");
   std::vector<Attr> attrs = window_attributes();
   attrs.emplace_back("kernel_shape",
@@ -194,7 +194,7 @@ void Importer::pooling() {
   define(0, from_channels_first(y));
 }
 
-void Importer::matrix_mul() {
+void MegEngineImporter::matrix_mul() {
   if (param().text("format", "DEFAULT") != "DEFAULT")
     unsupported(concat("format ", param().text("format", "").substr(0, 60)));
   const auto operand = [&](std::size_t k, std::string_view flag) {
@@ -211,7 +211,7 @@ void Importer::matrix_mul() {
 
 // x, scale, shift [, mean, variance]; the normalised image is the last output that is not a
 // workspace.
-void Importer::batch_norm() {
+void MegEngineImporter::batch_norm() {
   if (input_count() != 5 || param().text("fwd_mode", "INFERENCE") != "INFERENCE")
     unsupported("in training");
   std::vector<Var> operands = {input(0)};

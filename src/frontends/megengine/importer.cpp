@@ -12,7 +12,7 @@ namespace tenon::megengine {
 namespace {
 
 // Aborts the import of an operator that depends on operators that were already reported.
-struct Abandoned {};
+struct ImportAbandoned {};
 
 constexpr std::size_t kShownProblems = 50;
 
@@ -39,7 +39,7 @@ constexpr TypeParams kTypeParams[] = {
     {"AxisAddRemove", "nr_desc desc"},
 };
 
-[[noreturn]] void raise_unsupported(const Profile& profile, const Inference& inference) {
+[[noreturn]] void raise_unsupported(const MegEngineProfile& profile, const Inference& inference) {
   std::map<std::string, std::size_t> counts;
   for (const Inference::Problem& problem : inference.problems) {
     if (!problem.is_unsupported) continue;
@@ -57,79 +57,80 @@ constexpr TypeParams kTypeParams[] = {
 
 }  // namespace
 
-const std::unordered_map<std::string_view, Importer::Handler>& Importer::handlers() {
+const std::unordered_map<std::string_view, MegEngineImporter::Handler>&
+MegEngineImporter::handlers() {
   static const std::unordered_map<std::string_view, Handler> table = {
-      {"ImmutableTensor", &Importer::constant},
-      {"SharedDeviceTensor", &Importer::constant},
-      {"SharedDeviceTensorWithFormat", &Importer::constant},
-      {"MultipleDeviceTensorHolder", &Importer::constant},
-      {"MultipleDeviceTensorWithFormatHolder", &Importer::constant},
-      {"InputCallback", &Importer::graph_input},
-      {"Host2DeviceCopy", &Importer::graph_input},
-      {"VolatileSharedDeviceTensor", &Importer::graph_input},
-      {"OutputCallback", &Importer::output_callback},
-      {"Identity", &Importer::pass_on},
-      {"Copy", &Importer::pass_on},
-      {"MarkNoBroadcastElemwise", &Importer::pass_on},
-      {"MarkDynamicVar", &Importer::pass_on},
-      {"VirtualDep", &Importer::pass_on},
-      {"RequireInputDynamicStorage", &Importer::pass_on},
-      {"AddUpdate", &Importer::update},
-      {"Elemwise", &Importer::elemwise},
-      {"PowC", &Importer::power},
-      {"Reduce", &Importer::reduce},
-      {"Softmax", &Importer::softmax},
-      {"SoftmaxForward", &Importer::softmax},
-      {"TypeCvt", &Importer::convert},
-      {"ConvolutionForward", &Importer::convolution},
-      {"ConvBiasForward", &Importer::convolution_bias},
-      {"ConvBias", &Importer::convolution_bias},
-      {"ConvolutionBackwardData", &Importer::convolution_backward_data},
-      {"ConvolutionBackwardFilter", &Importer::convolution_backward_filter},
-      {"PoolingForward", &Importer::pooling},
-      {"MatrixMul", &Importer::matrix_mul},
-      {"BatchedMatrixMul", &Importer::matrix_mul},
-      {"BatchNorm", &Importer::batch_norm},
-      {"BatchNormForward", &Importer::batch_norm},
-      {"Reshape", &Importer::reshape},
-      {"Broadcast", &Importer::broadcast},
-      {"Concat", &Importer::concat_all},
-      {"Dimshuffle", &Importer::dimshuffle},
-      {"AxisAddRemove", &Importer::axis_add_remove},
-      {"Subtensor", &Importer::subtensor},
-      {"GetVarShape", &Importer::get_var_shape},
+      {"ImmutableTensor", &MegEngineImporter::constant},
+      {"SharedDeviceTensor", &MegEngineImporter::constant},
+      {"SharedDeviceTensorWithFormat", &MegEngineImporter::constant},
+      {"MultipleDeviceTensorHolder", &MegEngineImporter::constant},
+      {"MultipleDeviceTensorWithFormatHolder", &MegEngineImporter::constant},
+      {"InputCallback", &MegEngineImporter::graph_input},
+      {"Host2DeviceCopy", &MegEngineImporter::graph_input},
+      {"VolatileSharedDeviceTensor", &MegEngineImporter::graph_input},
+      {"OutputCallback", &MegEngineImporter::output_callback},
+      {"Identity", &MegEngineImporter::pass_on},
+      {"Copy", &MegEngineImporter::pass_on},
+      {"MarkNoBroadcastElemwise", &MegEngineImporter::pass_on},
+      {"MarkDynamicVar", &MegEngineImporter::pass_on},
+      {"VirtualDep", &MegEngineImporter::pass_on},
+      {"RequireInputDynamicStorage", &MegEngineImporter::pass_on},
+      {"AddUpdate", &MegEngineImporter::update},
+      {"Elemwise", &MegEngineImporter::elemwise},
+      {"PowC", &MegEngineImporter::power},
+      {"Reduce", &MegEngineImporter::reduce},
+      {"Softmax", &MegEngineImporter::softmax},
+      {"SoftmaxForward", &MegEngineImporter::softmax},
+      {"TypeCvt", &MegEngineImporter::convert},
+      {"ConvolutionForward", &MegEngineImporter::convolution},
+      {"ConvBiasForward", &MegEngineImporter::convolution_bias},
+      {"ConvBias", &MegEngineImporter::convolution_bias},
+      {"ConvolutionBackwardData", &MegEngineImporter::convolution_backward_data},
+      {"ConvolutionBackwardFilter", &MegEngineImporter::convolution_backward_filter},
+      {"PoolingForward", &MegEngineImporter::pooling},
+      {"MatrixMul", &MegEngineImporter::matrix_mul},
+      {"BatchedMatrixMul", &MegEngineImporter::matrix_mul},
+      {"BatchNorm", &MegEngineImporter::batch_norm},
+      {"BatchNormForward", &MegEngineImporter::batch_norm},
+      {"Reshape", &MegEngineImporter::reshape},
+      {"Broadcast", &MegEngineImporter::broadcast},
+      {"Concat", &MegEngineImporter::concat_all},
+      {"Dimshuffle", &MegEngineImporter::dimshuffle},
+      {"AxisAddRemove", &MegEngineImporter::axis_add_remove},
+      {"Subtensor", &MegEngineImporter::subtensor},
+      {"GetVarShape", &MegEngineImporter::get_var_shape},
   };
   return table;
 }
 
-const VarNode& Importer::input_var(std::size_t k) const {
+const VarNode& MegEngineImporter::input_var(std::size_t k) const {
   if (k >= input_count()) throw Error(concat("input ", k, " is missing"));
   return profile_.graph_exec.vars[index_.inputs[opr_][k]];
 }
 
-Var Importer::input(std::size_t k) {
+Var MegEngineImporter::input(std::size_t k) {
   if (k >= input_count()) throw Error(concat("input ", k, " is missing"));
   const ValueId value = value_[index_.inputs[opr_][k]];
   if (!value) {
     if (is_workspace(input_var(k))) throw Error("a workspace is read").got(input_var(k).name);
-    throw Abandoned{};
+    throw ImportAbandoned{};
   }
   return {&builder_, value.index()};
 }
 
-std::vector<Var> Importer::inputs() {
+std::vector<Var> MegEngineImporter::inputs() {
   std::vector<Var> list;
   for (std::size_t k = 0; k < input_count(); ++k) list.push_back(input(k));
   return list;
 }
 
-Extents Importer::extents(Var value) const {
+Extents MegEngineImporter::extents(Var value) const {
   const Type& type = builder_.type(value);
   if (!type.is_tensor() || !all_constant(type.tensor().dims)) throw Error("the shape is not known");
   return constants(type.tensor().dims);
 }
 
-std::optional<Extents> Importer::host_values(std::size_t k) {
+std::optional<Extents> MegEngineImporter::host_values(std::size_t k) {
   const std::size_t var = index_.inputs[opr_].at(k);
   if (const ValueId value = value_[var]) {
     const Dims* known = builder_.graph().known_elements(value);
@@ -148,11 +149,11 @@ std::optional<Extents> Importer::host_values(std::size_t k) {
   return std::nullopt;
 }
 
-Extents Importer::stated_output(std::size_t k) const {
+Extents MegEngineImporter::stated_output(std::size_t k) const {
   return stated_shape(profile_, index_, index_.outputs[opr_].at(k));
 }
 
-std::optional<DType> Importer::stated_dtype(std::size_t var, const Extents& shape) const {
+std::optional<DType> MegEngineImporter::stated_dtype(std::size_t var, const Extents& shape) const {
   const VarNode& node = profile_.graph_exec.vars[var];
   if (node.mem_plan) return dtype_of(node.mem_plan->layout.dtype);
   const auto span = stated_span(node);
@@ -164,7 +165,8 @@ std::optional<DType> Importer::stated_dtype(std::size_t var, const Extents& shap
 }
 
 // Tenon writes the layout as the format, if it is known.
-TensorType Importer::stated_type(std::size_t var, DType dtype, const Extents& shape) const {
+TensorType MegEngineImporter::stated_type(std::size_t var, DType dtype,
+                                          const Extents& shape) const {
   TensorType type{dtype, Dims(shape.begin(), shape.end()), {}};
   const VarNode& node = profile_.graph_exec.vars[var];
   if (!node.mem_plan) return type;
@@ -188,13 +190,13 @@ TensorType Importer::stated_type(std::size_t var, DType dtype, const Extents& sh
   return type;
 }
 
-std::string Importer::value_name(std::string_view suffix) const {
+std::string MegEngineImporter::value_name(std::string_view suffix) const {
   std::string name = short_name(opr().name);
   name += suffix;
   return name.empty() || name == "_" ? concat("var", opr().id) : name;
 }
 
-void Importer::define(std::size_t k, Var value) {
+void MegEngineImporter::define(std::size_t k, Var value) {
   Graph& graph = builder_.graph();
   const ValueId id(value.id());
   value_[index_.outputs[opr_].at(k)] = id;
@@ -202,24 +204,24 @@ void Importer::define(std::size_t k, Var value) {
   if (graph.value(id).name != name) graph.rename(id, graph.free_name(name));
 }
 
-void Importer::forward(std::size_t k, Var value) {
+void MegEngineImporter::forward(std::size_t k, Var value) {
   value_[index_.outputs[opr_].at(k)] = ValueId(value.id());
 }
 
-void Importer::define_from(Var x, Var value) {
+void MegEngineImporter::define_from(Var x, Var value) {
   return value.id() == x.id() ? forward(0, value) : define(0, value);
 }
 
-void Importer::require_param(std::string_view name) const {
+void MegEngineImporter::require_param(std::string_view name) const {
   if (param().has(name)) return;
   unsupported(concat("the footprint states no '", name, "'"));
 }
 
-void Importer::unsupported(std::string what) const {
+void MegEngineImporter::unsupported(std::string what) const {
   throw Error(std::move(what), ErrorKind::Unsupported);
 }
 
-void Importer::refuse_unknown_params() const {
+void MegEngineImporter::refuse_unknown_params() const {
   const OprFootprint* footprint = index_.footprint[opr_];
   const auto* object =
       footprint == nullptr ? nullptr : std::get_if<JsonValue::Object>(&footprint->param.value);
@@ -231,7 +233,7 @@ void Importer::refuse_unknown_params() const {
   }
 }
 
-void Importer::import_operator() {
+void MegEngineImporter::import_operator() {
   builder_.set_node_name(opr().name);
   try {
     if (!param().has(kOwnParam)) refuse_unknown_params();
@@ -244,7 +246,7 @@ void Importer::import_operator() {
       unsupported("no operators of Tenon make it up");
     }
     if (settings_.computes_shapes) trust_document();
-  } catch (const Abandoned&) {
+  } catch (const ImportAbandoned&) {
     define_from_document();
   } catch (const Error& error) {
     const bool is_unsupported = error.kind() == ErrorKind::Unsupported;
@@ -254,7 +256,7 @@ void Importer::import_operator() {
 }
 
 // Continues with the document's statements, so that later operators can be checked.
-void Importer::define_from_document() {
+void MegEngineImporter::define_from_document() {
   for (std::size_t k = 0; k < index_.outputs[opr_].size(); ++k) {
     const std::size_t var = index_.outputs[opr_][k];
     if (value_[var] || is_workspace(profile_.graph_exec.vars[var])) continue;
@@ -272,7 +274,7 @@ void Importer::define_from_document() {
 
 // Replaces contradicted results by the stated shapes: one wrong number is one finding, without
 // consequential findings.
-void Importer::trust_document() {
+void MegEngineImporter::trust_document() {
   for (std::size_t var : index_.outputs[opr_]) {
     if (!value_[var] || !builder_.graph().value(value_[var]).producer) continue;
     const Type& type = builder_.graph().value(value_[var]).type;
@@ -286,7 +288,7 @@ void Importer::trust_document() {
   define_from_document();
 }
 
-void Importer::set_outputs() {
+void MegEngineImporter::set_outputs() {
   Graph& graph = builder_.graph();
   if (outputs_.empty()) {
     // The document does not list the outputs: they are the values without readers.
@@ -309,7 +311,7 @@ void Importer::set_outputs() {
   }
 }
 
-Inference Importer::run() {
+Inference MegEngineImporter::run() {
   const auto& operators = profile_.graph_exec.operators;
   std::vector<bool> done(operators.size());
   std::vector<std::size_t> stack;
@@ -342,7 +344,7 @@ Inference Importer::run() {
   std::vector<std::size_t> inputs;
   for (std::size_t opr : index_.sequence) {
     const auto handler = handlers().find(operators[opr].type);
-    if (handler != handlers().end() && handler->second == &Importer::graph_input)
+    if (handler != handlers().end() && handler->second == &MegEngineImporter::graph_input)
       inputs.push_back(opr);
   }
   std::sort(inputs.begin(), inputs.end(),
@@ -357,8 +359,8 @@ Inference Importer::run() {
           std::move(disagreements_)};
 }
 
-Graph import_graph(const Profile& profile, const Index& index) {
-  Inference inference = Importer(profile, index, {}).run();
+Graph import_graph(const MegEngineProfile& profile, const Index& index) {
+  Inference inference = MegEngineImporter(profile, index, {}).run();
   for (const Inference::Problem& problem : inference.problems) {
     if (problem.is_unsupported) raise_unsupported(profile, inference);
   }
@@ -374,8 +376,8 @@ Graph import_graph(const Profile& profile, const Index& index) {
   return std::move(inference.graph);
 }
 
-Inference infer_profile(const Profile& profile, const Index& index) {
-  return Importer(profile, index, {.computes_shapes = true}).run();
+Inference infer_profile(const MegEngineProfile& profile, const Index& index) {
+  return MegEngineImporter(profile, index, {.computes_shapes = true}).run();
 }
 
 }  // namespace tenon::megengine

@@ -12,13 +12,13 @@
 namespace tenon::megengine {
 
 /// Walks the operators of a profile and builds a graph.
-class Importer {
+class MegEngineImporter {
  public:
   struct Settings {
     /// Imports the operators that compute target shapes, in place of the stated shapes.
     bool computes_shapes = false;
   };
-  Importer(const Profile& profile, const Index& index, Settings settings)
+  MegEngineImporter(const MegEngineProfile& profile, const Index& index, Settings settings)
       : profile_(profile),
         index_(index),
         settings_(settings),
@@ -27,7 +27,7 @@ class Importer {
   Inference run();
 
  private:
-  using Handler = void (Importer::*)();
+  using Handler = void (MegEngineImporter::*)();
   static const std::unordered_map<std::string_view, Handler>& handlers();
 
   // Accessors for the handlers to the current operator.
@@ -68,7 +68,7 @@ class Importer {
   void output_callback();
   void pass_on();
   void update();
-  Constant stand_in(std::size_t var, DType dtype, const Extents& shape) const;
+  Constant seeded_value(std::size_t var, DType dtype, const Extents& shape) const;
   void sow(std::size_t k);
 
   // Arithmetic.
@@ -109,7 +109,7 @@ class Importer {
 
   void tenon_operator();
 
-  const Profile& profile_;
+  const MegEngineProfile& profile_;
   const Index& index_;
   Settings settings_;
   Builder builder_;

@@ -8,9 +8,9 @@ namespace {
 
 constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
-class Indexer {
+class ProfileIndexer {
  public:
-  Indexer(const Profile& profile, std::string_view source)
+  ProfileIndexer(const MegEngineProfile& profile, std::string_view source)
       : exec_(profile.graph_exec), profile_(profile), source_(source) {}
 
   Index build() {
@@ -178,18 +178,18 @@ class Indexer {
   }
 
   const GraphExec& exec_;
-  const Profile& profile_;
+  const MegEngineProfile& profile_;
   std::string_view source_;
   Index index_;
 };
 
 }  // namespace
 
-Index index_of(const Profile& profile, std::string_view source) {
-  return Indexer(profile, source).build();
+Index index_of(const MegEngineProfile& profile, std::string_view source) {
+  return ProfileIndexer(profile, source).build();
 }
 
-std::vector<ReadyTask> tasks_of(const Profile& profile, const Index& index) {
+std::vector<ReadyTask> tasks_of(const MegEngineProfile& profile, const Index& index) {
   const GraphExec& exec = profile.graph_exec;
   std::vector<ReadyTask> tasks(exec.operators.size());
   for (std::size_t k = 0; k < tasks.size(); ++k) {

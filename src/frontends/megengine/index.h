@@ -42,11 +42,11 @@ struct Index {
 };
 
 /// Throws Error with the JSON path for dangling references, duplicate owners and cycles.
-Index index_of(const Profile& profile, std::string_view source);
+Index index_of(const MegEngineProfile& profile, std::string_view source);
 
 /// Returns the operators as tasks for `ready_order`. Operators that are not executed take no step,
 /// but dependencies through them count. An in-place update of a var waits for all its readers.
-std::vector<ReadyTask> tasks_of(const Profile& profile, const Index& index);
+std::vector<ReadyTask> tasks_of(const MegEngineProfile& profile, const Index& index);
 
 /// "$.graph_exec.operator.12"
 std::string operator_path(const Operator& opr);

@@ -11,7 +11,7 @@ namespace {
 constexpr int kByteBits = 8;
 
 // Returns the var whose memory this one views. Chains are short; the step limit ends cycles.
-std::size_t source_of(const Profile& profile, const Index& index, std::size_t var) {
+std::size_t source_of(const MegEngineProfile& profile, const Index& index, std::size_t var) {
   for (std::size_t left = 64; left > 0; --left) {
     const VarNode& node = profile.graph_exec.vars[var];
     const auto& next =
@@ -29,7 +29,7 @@ std::int64_t VarFacts::byte_count() const {
          kByteBits;
 }
 
-std::vector<VarFacts> facts_of(const Profile& profile, const Index& index,
+std::vector<VarFacts> facts_of(const MegEngineProfile& profile, const Index& index,
                                const Inference& inference) {
   const auto& vars = profile.graph_exec.vars;
   std::vector<VarFacts> facts(vars.size());
@@ -63,7 +63,7 @@ std::vector<VarFacts> facts_of(const Profile& profile, const Index& index,
   return facts;
 }
 
-Lifetimes lifetimes_of(const Profile& profile, const Index& index,
+Lifetimes lifetimes_of(const MegEngineProfile& profile, const Index& index,
                        const std::vector<VarFacts>& facts) {
   const auto& vars = profile.graph_exec.vars;
   Lifetimes result;
@@ -78,7 +78,7 @@ Lifetimes lifetimes_of(const Profile& profile, const Index& index,
           index.chunk[source] ? by_chunk.try_emplace(*index.chunk[source], result.storages.size())
                               : by_owner.try_emplace(source, result.storages.size());
       if (is_new) {
-        Storage storage;
+        VarStorage storage;
         storage.owner = source;
         storage.begin = step;
         const bool is_given =
@@ -86,7 +86,7 @@ Lifetimes lifetimes_of(const Profile& profile, const Index& index,
         storage.is_dynamic = !is_given && index.is_executed(index.producer[source]);
         result.storages.push_back(storage);
       }
-      Storage& storage = result.storages[entry->second];
+      VarStorage& storage = result.storages[entry->second];
       const std::int64_t offset = index.chunk[source] ? node.mem_plan->offset_byte : 0;
       storage.byte_count =
           std::max(storage.byte_count, saturating_sum(offset, facts[source].byte_count()));
@@ -101,18 +101,18 @@ Lifetimes lifetimes_of(const Profile& profile, const Index& index,
   return result;
 }
 
-LivePeak live_peak(const Lifetimes& lifetimes, std::size_t step_count,
-                   const std::vector<std::int64_t>& byte_counts) {
+DynamicPeak live_peak(const Lifetimes& lifetimes, std::size_t step_count,
+                      const std::vector<std::int64_t>& byte_counts) {
   std::vector<std::int64_t> change(step_count + 1);
   for (std::size_t k = 0; k < lifetimes.storages.size(); ++k) {
-    const Storage& storage = lifetimes.storages[k];
+    const VarStorage& storage = lifetimes.storages[k];
     if (!storage.is_dynamic) continue;
     // Bounds sums of oversized values against overflow.
     const std::int64_t bytes = std::min(byte_counts[k], std::int64_t{1} << 56);
     change[storage.begin] = saturating_sum(change[storage.begin], bytes);
     change[storage.end + 1] = saturating_sum(change[storage.end + 1], -bytes);
   }
-  LivePeak peak;
+  DynamicPeak peak;
   std::int64_t alive = 0;
   for (std::size_t step = 0; step < step_count; ++step) {
     alive = saturating_sum(alive, change[step]);
@@ -123,7 +123,7 @@ LivePeak live_peak(const Lifetimes& lifetimes, std::size_t step_count,
 
 std::vector<std::int64_t> bytes_by_shape(const Lifetimes& lifetimes) {
   std::vector<std::int64_t> counts;
-  for (const Storage& storage : lifetimes.storages) counts.push_back(storage.byte_count);
+  for (const VarStorage& storage : lifetimes.storages) counts.push_back(storage.byte_count);
   return counts;
 }
 

@@ -18,11 +18,11 @@ struct VarFacts {
 
   std::int64_t byte_count() const;
 };
-std::vector<VarFacts> facts_of(const Profile& profile, const Index& index,
+std::vector<VarFacts> facts_of(const MegEngineProfile& profile, const Index& index,
                                const Inference& inference);
 
 /// Memory of one or several vars, and the steps of comp_seq that need it.
-struct Storage {
+struct VarStorage {
   /// the var that it was allocated for
   std::size_t owner = 0;
   /// by shapes
@@ -34,18 +34,18 @@ struct Storage {
 };
 
 struct Lifetimes {
-  std::vector<Storage> storages;
+  std::vector<VarStorage> storages;
 };
-Lifetimes lifetimes_of(const Profile& profile, const Index& index,
+Lifetimes lifetimes_of(const MegEngineProfile& profile, const Index& index,
                        const std::vector<VarFacts>& facts);
 
-struct LivePeak {
+struct DynamicPeak {
   std::int64_t byte_count = 0;
   std::size_t step = 0;
 };
 /// Returns the peak of dynamic memory over steps; `byte_counts` by storage.
-LivePeak live_peak(const Lifetimes& lifetimes, std::size_t step_count,
-                   const std::vector<std::int64_t>& byte_counts);
+DynamicPeak live_peak(const Lifetimes& lifetimes, std::size_t step_count,
+                      const std::vector<std::int64_t>& byte_counts);
 std::vector<std::int64_t> bytes_by_shape(const Lifetimes& lifetimes);
 
 }  // namespace tenon::megengine

@@ -41,9 +41,9 @@ ItemId to_id(std::string_view text, const JsonReader& at) {
   return *parse_integer(text);
 }
 
-class Reader {
+class ProfileParser {
  public:
-  explicit Reader(MemberOrders& orders) : orders_(orders) {}
+  explicit ProfileParser(MemberOrders& orders) : orders_(orders) {}
 
   template <class Row>
   void read(Record, const JsonReader& at, Row& row) {
@@ -72,7 +72,7 @@ class Reader {
   };
   // Reads one member into the field of its name, if there is one.
   struct Field {
-    Reader& reader;
+    ProfileParser& reader;
     std::string_view name;
     const JsonReader& value;
     bool is_there = false;
@@ -99,14 +99,14 @@ class Reader {
   }
 
   static void read(Text, const JsonReader& at, std::string& into) { into = at.text(); }
-  static void read(Id, const JsonReader& at, ItemId& into) { into = to_id(at.text(), at); }
+  static void read(ObjectId, const JsonReader& at, ItemId& into) { into = to_id(at.text(), at); }
   static void read(Count, const JsonReader& at, std::int64_t& into) { into = at.integer(0); }
   static void read(Integer, const JsonReader& at, std::int64_t& into) { into = at.integer(); }
   static void read(Int32, const JsonReader& at, std::int64_t& into) {
     into = at.integer(std::numeric_limits<std::int32_t>::min(),
                       std::numeric_limits<std::int32_t>::max());
   }
-  static void read(Extent, const JsonReader& at, std::int64_t& into) {
+  static void read(ExtentNumber, const JsonReader& at, std::int64_t& into) {
     into = at.integer(0, std::int64_t{1} << 56);
   }
   static void read(Real, const JsonReader& at, double& into) {
@@ -172,10 +172,10 @@ class Reader {
 
 }  // namespace
 
-Profile parse_profile(std::string_view text, std::string_view source) {
+MegEngineProfile parse_profile(std::string_view text, std::string_view source) {
   const JsonValue json = parse_json(text, source);
-  Profile profile;
-  Reader(profile.orders).read(Record(), JsonReader(json, source), profile);
+  MegEngineProfile profile;
+  ProfileParser(profile.orders).read(Record(), JsonReader(json, source), profile);
   return profile;
 }
 

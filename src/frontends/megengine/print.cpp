@@ -23,9 +23,9 @@ void append_text(std::string& text, std::string_view value) {
 // Objects are "{ " members "}" and arrays "[" with a space before each element, on one line.
 constexpr JsonStyle kStyle{"{ ", "[ ", append_text, append_real};
 
-class Printer {
+class ProfilePrinter {
  public:
-  explicit Printer(const MemberOrders& orders) : orders_(orders) { text_.reserve(1 << 16); }
+  explicit ProfilePrinter(const MemberOrders& orders) : orders_(orders) { text_.reserve(1 << 16); }
 
   std::string take() { return std::move(text_); }
 
@@ -46,7 +46,7 @@ class Printer {
  private:
   // Prints the field of one name, if there is one.
   struct Field {
-    Printer& printer;
+    ProfilePrinter& printer;
     std::string_view name;
     bool is_there = false;
 
@@ -71,14 +71,14 @@ class Printer {
   static std::string key_text(ItemId key) { return std::to_string(key); }
 
   void print(Text, const std::string& value) { append_text(text_, value); }
-  void print(Id, ItemId value) { text_ += concat("\"", value, "\""); }
+  void print(ObjectId, ItemId value) { text_ += concat("\"", value, "\""); }
   void print(Count, std::int64_t value) { text_ += std::to_string(value); }
   void print(Int32, std::int64_t value) { print(Count(), value); }
   void print(Integer, std::int64_t value) { print(Count(), value); }
-  void print(Extent, std::int64_t value) { print(Count(), value); }
+  void print(ExtentNumber, std::int64_t value) { print(Count(), value); }
   void print(Real, double value) { append_real(text_, value); }
   void print(AnyJson, const JsonValue& value) { print_json(text_, value, kStyle); }
-  void print(const Again<ItemId>&, ItemId value) { print(Id(), value); }
+  void print(const Again<ItemId>&, ItemId value) { print(ObjectId(), value); }
   void print(const Again<std::string>&, const std::string& value) { print(Text(), value); }
   void print(const Kind& kind, const std::string&) { append_text(text_, kind.word); }
   void print(Inferred, const auto& value) {
@@ -119,8 +119,8 @@ class Printer {
 
 }  // namespace
 
-std::string print_profile(const Profile& profile) {
-  Printer printer(profile.orders);
+std::string print_profile(const MegEngineProfile& profile) {
+  ProfilePrinter printer(profile.orders);
   printer.print(Record(), profile);
   return printer.take();
 }

@@ -11,11 +11,11 @@ namespace tenon::megengine {
 /// Encodings of values in the file.
 struct Text {};
 /// of an operator or a var, as a text
-struct Id {};
+struct ObjectId {};
 struct Count {};
 struct Int32 {};
 struct Integer {};
-struct Extent {};
+struct ExtentNumber {};
 /// infinities and NaN are texts
 struct Real {};
 /// kept verbatim
@@ -66,8 +66,8 @@ void fields(auto& member, Is<Times> auto& row) {
 void fields(auto& member, Is<OprFootprint> auto& row) {
   member.needed("memory", Count(), row.memory);
   member("computation", OrNull<Count>(), row.computation);
-  member.needed("in_shapes", ListOf<ListOf<Extent>>(), row.in_shapes);
-  member.needed("out_shapes", ListOf<ListOf<Extent>>(), row.out_shapes);
+  member.needed("in_shapes", ListOf<ListOf<ExtentNumber>>(), row.in_shapes);
+  member.needed("out_shapes", ListOf<ListOf<ExtentNumber>>(), row.out_shapes);
   member("in_layouts", ListOf<OrNull<ListOf<Integer>>>(), row.in_layouts);
   member("param", AnyJson(), row.param);
 }
@@ -86,22 +86,22 @@ void fields(auto& member, Is<Extra> auto& row) {
 }
 
 void fields(auto& member, Is<Waiting> auto& row) {
-  member("dev_ready", ListOf<Id>(), row.dev_ready);
+  member("dev_ready", ListOf<ObjectId>(), row.dev_ready);
 }
 
 void fields(auto& member, Is<Operator> auto& row) {
   member.needed("id", Again<ItemId>{row.id}, row.id);
   member.needed("name", Text(), row.name);
   member.needed("type", Text(), row.type);
-  member.needed("input", ListOf<Id>(), row.input);
-  member.needed("output", ListOf<Id>(), row.output);
+  member.needed("input", ListOf<ObjectId>(), row.input);
+  member.needed("output", ListOf<ObjectId>(), row.output);
   member("extra", Record(), row.extra);
   member("waiting_spec", OrNull<ByKey<Record>>(), row.waiting_spec);
   member("node_type", Kind{"operator"}, row.type);
 }
 
 void fields(auto& member, Is<InferTag::Dep> auto& row) {
-  member.needed("var", Id(), row.var);
+  member.needed("var", ObjectId(), row.var);
   member.needed("dep_type", Text(), row.dep_type);
 }
 
@@ -119,7 +119,7 @@ void fields(auto& member, Is<StaticInferTags> auto& row) {
 
 void fields(auto& member, Is<TensorLayout> auto& row) {
   member.needed("dtype", Text(), row.dtype);
-  member.needed("shape", ListOf<Extent>(), row.shape);
+  member.needed("shape", ListOf<ExtentNumber>(), row.shape);
   member.needed("stride", ListOf<Integer>(), row.stride);
 }
 
@@ -138,28 +138,28 @@ void fields(auto& member, Is<VarNode> auto& row) {
   member("dev_ptr", OrNull<Count>(), row.dev_ptr);
   member("prev_dev_ptr", OrNull<Count>(), row.prev_dev_ptr);
   member("prev_dev_ptr_end", OrNull<Count>(), row.prev_dev_ptr_end);
-  member("mem_readonly_fwd_src", OrNull<Id>(), row.mem_readonly_fwd_src);
-  member("force_update_src", OrNull<Id>(), row.force_update_src);
+  member("mem_readonly_fwd_src", OrNull<ObjectId>(), row.mem_readonly_fwd_src);
+  member("force_update_src", OrNull<ObjectId>(), row.force_update_src);
   member("static_infer_tags", Record(), row.static_infer_tags);
   member("node_type", Kind{"var"}, row.name);
 }
 
 void fields(auto& member, Is<MemChunk> auto& row) {
   member.needed("id", Again<std::string>{row.key}, row.id);
-  member.needed("owner_var", Id(), row.owner_var);
+  member.needed("owner_var", ObjectId(), row.owner_var);
   member.needed("size", Count(), row.size);
   member("dev_ptr", OrNull<Count>(), row.dev_ptr);
   member("node_type", Kind{"mem_chunk"}, row.id);
 }
 
 void fields(auto& member, Is<GraphExec> auto& row) {
-  member.needed("comp_seq", ListOf<Id>(), row.comp_seq);
+  member.needed("comp_seq", ListOf<ObjectId>(), row.comp_seq);
   member.needed("operator", ByKey<Record>(), row.operators);
   member.needed("var", ByKey<Record>(), row.vars);
   member("mem_chunk", ByKey<Record>(), row.mem_chunks);
 }
 
-void fields(auto& member, Is<Profile> auto& row) {
+void fields(auto& member, Is<MegEngineProfile> auto& row) {
   member("profiler", Record(), row.profiler);
   member.needed("graph_exec", Record(), row.graph_exec);
 }

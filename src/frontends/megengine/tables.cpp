@@ -10,7 +10,7 @@ std::uint32_t MemberOrders::intern(std::vector<std::string> names) {
   return found->second;
 }
 
-bool Profile::has(const Object& object, std::string_view member) const {
+bool MegEngineProfile::has(const Object& object, std::string_view member) const {
   const auto names = orders.names(object.order);
   return std::find(names.begin(), names.end(), member) != names.end();
 }

@@ -144,7 +144,7 @@ struct GraphExec : Object {
 };
 
 /// A whole file; every list is in the file's order.
-struct Profile : Object {
+struct MegEngineProfile : Object {
   Profiler profiler;
   GraphExec graph_exec;
   MemberOrders orders;
@@ -153,8 +153,8 @@ struct Profile : Object {
 };
 
 /// Reads a file. Throws Error with line and column, or the JSON path, for other contents.
-Profile parse_profile(std::string_view text, std::string_view source);
+MegEngineProfile parse_profile(std::string_view text, std::string_view source);
 /// Prints the file with MegEngine's spacing and escapes.
-std::string print_profile(const Profile& profile);
+std::string print_profile(const MegEngineProfile& profile);
 
 }  // namespace tenon::megengine

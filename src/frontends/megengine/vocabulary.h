@@ -71,7 +71,7 @@ std::string to_text(const Extents& extents);
 /// with 15 digits, as in the document
 std::string fifteen_digits(double value);
 
-/// Parameter with the record of a native Tenon operator (`own_node`).
+/// Parameter with the record of a native Tenon operator (`native_node`).
 inline constexpr std::string_view kOwnParam = "tenon";
 /// Format of a scalar, which MegEngine represents as a vector of one element.
 inline constexpr std::string_view kScalarFormat = "SCALAR";

@@ -61,25 +61,25 @@ Graph with_numbers(const Graph& graph, const DimBindings& bindings) {
 
 }  // namespace
 
-std::uint32_t Writer::order(std::initializer_list<const char*> names) {
+std::uint32_t ProfileWriter::order(std::initializer_list<const char*> names) {
   return profile_.orders.intern(std::vector<std::string>(names.begin(), names.end()));
 }
 
-std::optional<Extents> Writer::shape_of(ValueId value) const {
+std::optional<Extents> ProfileWriter::shape_of(ValueId value) const {
   const Type& type = graph_.value(value).type;
   if (!type.is_tensor() || !all_constant(type.tensor().dims)) return std::nullopt;
   Extents shape = constants(type.tensor().dims);
   if (shape.empty()) shape = {1};
   return shape;
 }
-std::size_t Writer::rank_of(ValueId value) const {
+std::size_t ProfileWriter::rank_of(ValueId value) const {
   const Type& type = graph_.value(value).type;
   return type.is_tensor() ? type.tensor().rank() : 0;
 }
 
-Writer::Made Writer::made_as(ValueId value) const {
+ProfileWriter::WrittenValue ProfileWriter::made_as(ValueId value) const {
   const Type& type = graph_.value(value).type;
-  Made made;
+  WrittenValue made;
   made.shape = shape_of(value).value_or(Extents{});
   if (type.is_tensor()) {
     made.dtype = type.tensor().dtype;
@@ -89,7 +89,7 @@ Writer::Made Writer::made_as(ValueId value) const {
 }
 
 // A name in the form of a default name belongs to the graph that this one was made from.
-std::string Writer::own_name_of(const Node& node) const {
+std::string ProfileWriter::own_name_of(const Node& node) const {
   if (is_run_ && !node.results.empty() && node.results[0]) {
     const std::string& value = graph_.value(node.results[0]).name;
     if (value.find_first_of("([") == std::string::npos) return value;
@@ -97,7 +97,7 @@ std::string Writer::own_name_of(const Node& node) const {
   return node.name.find_first_of("([") == std::string::npos ? node.name : "";
 }
 
-VarNode& Writer::add_var(std::size_t opr, const std::string& suffix) {
+VarNode& ProfileWriter::add_var(std::size_t opr, const std::string& suffix) {
   Operator& maker = profile_.graph_exec.operators[opr];
   VarNode node;
   node.id = next_++;
@@ -117,8 +117,8 @@ VarNode& Writer::add_var(std::size_t opr, const std::string& suffix) {
 }
 
 // The inference type is the latest of the sources' types.
-InferTag Writer::tag(std::vector<std::pair<std::string, ItemId>> deps, bool has_rule,
-                     std::string_view without_deps) {
+InferTag ProfileWriter::tag(std::vector<std::pair<std::string, ItemId>> deps, bool has_rule,
+                            std::string_view without_deps) {
   InferTag result;
   result.order = order({"deps", "inferred_result", "infer_type", "node_type"});
   result.infer_type = without_deps;
@@ -139,7 +139,7 @@ InferTag Writer::tag(std::vector<std::pair<std::string, ItemId>> deps, bool has_
   return result;
 }
 
-void Writer::set_made(VarNode& node, const Made& made) {
+void ProfileWriter::set_made(VarNode& node, const WrittenValue& made) {
   made_[node.id] = made;
   if (made.shape.empty()) return;
   node.static_infer_tags.shape.inferred_result =
@@ -147,7 +147,7 @@ void Writer::set_made(VarNode& node, const Made& made) {
 }
 
 // Plans a chunk for the var, or places it in the chunk of the var that it views.
-void Writer::place(VarNode& node, const Made& made, const VarNode* shows) {
+void ProfileWriter::place(VarNode& node, const WrittenValue& made, const VarNode* shows) {
   if (made.shape.empty() || !made.dtype) return;
   const std::string dtype = dtype_name(*made.dtype);
   const auto bits = dtype_bits(dtype);
@@ -178,7 +178,8 @@ void Writer::place(VarNode& node, const Made& made, const VarNode* shows) {
   node.mem_plan = std::move(plan);
 }
 
-std::size_t Writer::add_operator(const Plan& plan, const std::string& own_name, bool is_executed) {
+std::size_t ProfileWriter::add_operator(const Plan& plan, const std::string& own_name,
+                                        bool is_executed) {
   Operator opr;
   opr.order =
       order({"waiting_spec", "output", "input", "type", "name", "id", "extra", "node_type"});
@@ -204,7 +205,7 @@ std::size_t Writer::add_operator(const Plan& plan, const std::string& own_name, 
   return profile_.graph_exec.operators.size() - 1;
 }
 
-void Writer::add_footprint(std::size_t opr, const Plan& plan) {
+void ProfileWriter::add_footprint(std::size_t opr, const Plan& plan) {
   const Operator& node = profile_.graph_exec.operators[opr];
   OprFootprint footprint;
   footprint.order = order({"param", "out_shapes", "in_shapes", "memory", "computation"});
@@ -215,7 +216,7 @@ void Writer::add_footprint(std::size_t opr, const Plan& plan) {
     footprint.param.value = plan.param;
   }
   const auto bytes = [&](ItemId id) {
-    const Made& made = made_.at(id);
+    const WrittenValue& made = made_.at(id);
     const int bits = made.dtype ? dtype_bits(dtype_name(*made.dtype)).value_or(32) : 32;
     return saturating_sum(saturating_product(count_of(made.shape), bits), 7) / 8;
   };
@@ -237,7 +238,7 @@ void Writer::add_footprint(std::size_t opr, const Plan& plan) {
 }
 
 // MegEngine's inference rules for shapes and values of known types; for other types the shape only.
-void Writer::tag_results(std::size_t opr, const Plan& plan) {
+void ProfileWriter::tag_results(std::size_t opr, const Plan& plan) {
   using Deps = std::vector<std::pair<std::string, ItemId>>;
   const std::vector<ItemId> inputs = profile_.graph_exec.operators[opr].input;
   const std::vector<ItemId> outputs = profile_.graph_exec.operators[opr].output;
@@ -271,7 +272,7 @@ void Writer::tag_results(std::size_t opr, const Plan& plan) {
   }
 }
 
-void Writer::add_input(ValueId value) {
+void ProfileWriter::add_input(ValueId value) {
   const Type& type = graph_.value(value).type;
   if (!type.is_tensor()) {
     throw Error("a profile has tensors only", ErrorKind::Unsupported)
@@ -281,7 +282,7 @@ void Writer::add_input(ValueId value) {
   Plan plan;
   plan.type = "Host2DeviceCopy";
   const std::size_t opr = add_operator(plan, graph_.value(value).name, true);
-  Made made = made_as(value);
+  WrittenValue made = made_as(value);
   if (symbolic_ != nullptr) {
     const auto position = std::find(graph_.inputs().begin(), graph_.inputs().end(), value);
     const ValueId input =
@@ -300,8 +301,8 @@ void Writer::add_input(ValueId value) {
 }
 
 // Elements above the size limit are omitted.
-VarNode& Writer::add_constant_var(std::size_t opr, const Made& made,
-                                  std::optional<std::vector<double>> elements) {
+VarNode& ProfileWriter::add_constant_var(std::size_t opr, const WrittenValue& made,
+                                         std::optional<std::vector<double>> elements) {
   VarNode& node = add_var(opr, "");
   node.flag = constant_flags();
   node.static_infer_tags.shape = tag({}, true, "CONST");
@@ -315,7 +316,7 @@ VarNode& Writer::add_constant_var(std::size_t opr, const Made& made,
   return node;
 }
 
-ItemId Writer::constant_as(ValueId value, const Extents& shape) {
+ItemId ProfileWriter::constant_as(ValueId value, const Extents& shape) {
   const auto [found, is_new] = constants_.try_emplace({value.index(), shape}, ItemId{});
   if (!is_new) return found->second;
   const Constant& constant = *graph_.constant_of(value);
@@ -329,7 +330,7 @@ ItemId Writer::constant_as(ValueId value, const Extents& shape) {
   const bool is_single = elements && elements->size() == 1;
   plan.start = constant_name(shape, is_single ? std::optional(elements->front()) : std::nullopt);
   const std::size_t opr = add_operator(plan, "", !is_run_);
-  Made made = made_as(value);
+  WrittenValue made = made_as(value);
   made.shape = shape;
   VarNode& node = add_constant_var(opr, made, std::move(elements));
   place(node, made, nullptr);
@@ -338,7 +339,7 @@ ItemId Writer::constant_as(ValueId value, const Extents& shape) {
   return found->second;
 }
 
-ItemId Writer::host_constant(const Extents& values) {
+ItemId ProfileWriter::host_constant(const Extents& values) {
   Plan plan;
   plan.type = "ImmutableTensor";
   const Extents shape = {static_cast<std::int64_t>(values.size())};
@@ -350,13 +351,13 @@ ItemId Writer::host_constant(const Extents& values) {
   return add_constant_var(opr, {shape, std::nullopt, {}}, std::move(elements)).id;
 }
 
-ItemId Writer::var_of(ValueId value) {
+ItemId ProfileWriter::var_of(ValueId value) {
   if (const auto found = var_of_.find(value); found != var_of_.end()) return found->second;
   return constant_as(value, shape_of(value).value_or(Extents{}));
 }
 
 // Returns whether MegEngine counts the operator's operations.
-bool Writer::is_counted(const Plan& plan, const Node& node) const {
+bool ProfileWriter::is_counted(const Plan& plan, const Node& node) const {
   std::vector<Extents> in, out = {made_as(node.results[0]).shape};
   for (const ItemId input : plan.inputs) in.push_back(made_.at(input).shape);
   OprFootprint footprint;
@@ -364,7 +365,7 @@ bool Writer::is_counted(const Plan& plan, const Node& node) const {
   return !plan.param_list && computation_of(plan.type, Param(&footprint.param), in, out) > 0;
 }
 
-std::optional<ItemId> Writer::find_var(ValueId value) const {
+std::optional<ItemId> ProfileWriter::find_var(ValueId value) const {
   if (const auto found = var_of_.find(value); found != var_of_.end()) return found->second;
   const auto made = constants_.lower_bound({value.index(), {}});
   if (made == constants_.end() || made->first.first != value.index()) return std::nullopt;
@@ -372,19 +373,19 @@ std::optional<ItemId> Writer::find_var(ValueId value) const {
 }
 
 // The text comes from the symbolic graph, which has the same nodes in the same order.
-OwnNode Writer::record_of(NodeId id) {
-  OwnNode own = own_node(graph_, id);
+NativeNode ProfileWriter::record_of(NodeId id) {
+  NativeNode own = native_node(graph_, id);
   if (symbolic_ == nullptr) return own;
-  own.text = own_node(*symbolic_, next_symbolic_).text;
+  own.text = native_node(*symbolic_, next_symbolic_).text;
   return own;
 }
 
-void Writer::add_node(NodeId id) {
+void ProfileWriter::add_node(NodeId id) {
   const Node& node = graph_.node(id);
   if (!node.results.empty() && node.results[0] && is_constant(node.results[0]))
     return;  // added with the first reader
   std::optional<Plan> translated =
-      own_.contains(id) || symbolic_ != nullptr ? std::nullopt : plan_of(id);
+      native_.contains(id) || symbolic_ != nullptr ? std::nullopt : plan_of(id);
   if (is_run_ && translated && !is_counted(*translated, node)) translated.reset();
   const bool is_tenon = !translated;
   const Plan plan = translated ? std::move(*translated) : tenon_plan(record_of(id), id);
@@ -398,7 +399,7 @@ void Writer::add_node(NodeId id) {
   for (std::size_t k = 0; k < node.results.size(); ++k) {
     const ValueId result = node.results[k];
     if (!result) continue;
-    const Made made = made_as(result);
+    const WrittenValue made = made_as(result);
     VarNode& var_node = add_var(
         opr,
         k == 0
@@ -430,14 +431,14 @@ void Writer::add_node(NodeId id) {
   add_footprint(opr, plan);
 }
 
-void Writer::add_output(ValueId value, std::size_t) {
+void ProfileWriter::add_output(ValueId value, std::size_t) {
   if (is_run_) {
     Plan plan;
     plan.type = plan.start = "Copy";
     plan.inputs = {var_of(value)};
     plan.computation = count_of(made_.at(plan.inputs[0]).shape);
     const std::size_t opr = add_operator(plan, "", true);
-    const Made made = made_as(value);
+    const WrittenValue made = made_as(value);
     VarNode& node = add_var(opr, "");
     set_made(node, made);
     place(node, made, nullptr);
@@ -456,7 +457,7 @@ void Writer::add_output(ValueId value, std::size_t) {
   add_footprint(opr, plan);
 }
 
-void Writer::set_order() {
+void ProfileWriter::set_order() {
   GraphExec& exec = profile_.graph_exec;
   const Index index = index_of(profile_, "graph");
   const std::vector<ReadyTask> tasks = tasks_of(profile_, index);
@@ -479,7 +480,7 @@ void Writer::set_order() {
   }
 }
 
-Profile Writer::run() {
+MegEngineProfile ProfileWriter::run() {
   profile_.order = order({"profiler", "graph_exec"});
   profile_.profiler.order = order({"opr_internal_pf", "host", "opr_footprint", "device"});
   profile_.profiler.opr_internal_pf.value = JsonValue::Object{};
@@ -508,16 +509,16 @@ Graph with_least_symbols(const Graph& graph, DimBindings bindings) {
   return with_numbers(graph, bindings);
 }
 
-Profile write_graph(const Graph& graph, const OwnNodes& own) {
+MegEngineProfile write_graph(const Graph& graph, const NativeNodes& own) {
   const bool has_symbols =
       std::any_of(graph.inputs().begin(), graph.inputs().end(), [&](ValueId input) {
         const Type& type = graph.value(input).type;
         return type.is_tensor() && !all_constant(type.tensor().dims);
       });
-  if (!has_symbols) return Writer(graph, false, own).run();
+  if (!has_symbols) return ProfileWriter(graph, false, own).run();
   try {
     const Graph bound = with_least_symbols(graph, {});
-    return Writer(bound, false, own, &graph).run();
+    return ProfileWriter(bound, false, own, &graph).run();
   } catch (const Error& error) {
     throw Error("a profile is of one run, and there is none with the least extents",
                 ErrorKind::Unsupported)

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "frontends/megengine/tables.h"
-#include "frontends/own_node.h"
+#include "frontends/native_node.h"
 #include "ir/graph.h"
 
 #include <map>
@@ -13,7 +13,7 @@ namespace tenon::megengine {
 /// Returns the profile that MegEngine would write for the graph before a run, without times and
 /// addresses. Nodes of `own` become native Tenon nodes. Throws Error of kind Unsupported for values
 /// that are not tensors, and for symbols, because a profile describes one run.
-Profile write_graph(const Graph& graph, const OwnNodes& own = {});
+MegEngineProfile write_graph(const Graph& graph, const NativeNodes& own = {});
 
 /// Replaces symbols by the given numbers, others by the least of their range (at least 1).
 Graph with_least_symbols(const Graph& graph, DimBindings bindings);
@@ -43,6 +43,6 @@ struct RunFacts {
 /// Returns the profile that MegEngine would write after a run: operators in execution order, with
 /// times and addresses. Operators without a measurement are not executed. Throws as `write_graph`
 /// does.
-Profile write_run(const Graph& graph, const RunFacts& facts);
+MegEngineProfile write_run(const Graph& graph, const RunFacts& facts);
 
 }  // namespace tenon::megengine

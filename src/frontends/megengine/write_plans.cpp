@@ -19,14 +19,14 @@ constexpr std::pair<std::string_view, std::string_view> kWrittenReductions[] = {
 }  // namespace
 
 // Attributes at their defaults are absent; a dynamic one is an operand.
-bool Writer::has_only_default(const Node& node,
-                              std::initializer_list<std::string_view> allowed) const {
+bool ProfileWriter::has_only_default(const Node& node,
+                                     std::initializer_list<std::string_view> allowed) const {
   return std::all_of(node.attrs.begin(), node.attrs.end(), [&](const Attributes::Item& item) {
     return std::find(allowed.begin(), allowed.end(), item.first) != allowed.end();
   });
 }
 
-std::optional<Writer::Plan> Writer::elemwise_plan(const Node& node) {
+std::optional<ProfileWriter::Plan> ProfileWriter::elemwise_plan(const Node& node) {
   const ElemwiseMode* mode = elemwise_mode_of(node.op->name);
   if (mode == nullptr || !node.attrs.is_empty() || node.operands.size() != mode->operand_count)
     return std::nullopt;
@@ -40,7 +40,7 @@ std::optional<Writer::Plan> Writer::elemwise_plan(const Node& node) {
   return plan;
 }
 
-std::optional<Writer::Plan> Writer::convolution_plan(const Node& node) {
+std::optional<ProfileWriter::Plan> ProfileWriter::convolution_plan(const Node& node) {
   const ValueId x = node.operands[0], w = node.operands[1];
   const auto image = shape_of(x), filter = shape_of(w);
   if (!image || !filter || image->size() != 4 || filter->size() != 4) return std::nullopt;
@@ -80,7 +80,7 @@ std::optional<Writer::Plan> Writer::convolution_plan(const Node& node) {
   return plan;
 }
 
-std::optional<Writer::Plan> Writer::pooling_plan(const Node& node) {
+std::optional<ProfileWriter::Plan> ProfileWriter::pooling_plan(const Node& node) {
   const ValueId x = node.operands[0];
   const auto image = shape_of(x);
   const bool has_indices = node.results.size() > 1 && node.results[1];
@@ -109,7 +109,7 @@ std::optional<Writer::Plan> Writer::pooling_plan(const Node& node) {
   return plan;
 }
 
-std::optional<Writer::Plan> Writer::matmul_plan(const Node& node) {
+std::optional<ProfileWriter::Plan> ProfileWriter::matmul_plan(const Node& node) {
   const auto a = shape_of(node.operands[0]), b = shape_of(node.operands[1]);
   if (!a || !b || !node.attrs.is_empty() || rank_of(node.operands[0]) != rank_of(node.operands[1]))
     return std::nullopt;
@@ -127,7 +127,7 @@ std::optional<Writer::Plan> Writer::matmul_plan(const Node& node) {
   return plan;
 }
 
-std::optional<Writer::Plan> Writer::reduce_plan(const Node& node) {
+std::optional<ProfileWriter::Plan> ProfileWriter::reduce_plan(const Node& node) {
   const auto axes = integers_of(node, "axes");
   const auto shape = shape_of(node.operands[0]);
   if (!shape || !axes || axes->size() != 1 || !flag_of(node, "keep_axes") ||
@@ -147,7 +147,7 @@ std::optional<Writer::Plan> Writer::reduce_plan(const Node& node) {
   return plan;
 }
 
-std::optional<Writer::Plan> Writer::batch_norm_plan(const Node& node) {
+std::optional<ProfileWriter::Plan> ProfileWriter::batch_norm_plan(const Node& node) {
   const auto shape = shape_of(node.operands[0]);
   if (!shape || shape->size() != 4 || integer_of(node, "axis") != 1) return std::nullopt;
   if (!graph_.value(node.operands[0]).type.tensor().layout.is_empty()) return std::nullopt;
@@ -170,7 +170,7 @@ std::optional<Writer::Plan> Writer::batch_norm_plan(const Node& node) {
   return plan;
 }
 
-std::optional<Writer::Plan> Writer::reshape_plan(const Node& node) {
+std::optional<ProfileWriter::Plan> ProfileWriter::reshape_plan(const Node& node) {
   const bool is_expand = node.op->name == "expand";
   const auto result = shape_of(node.results[0]);
   if (!result || rank_of(node.results[0]) == 0 || rank_of(node.operands[0]) == 0 ||
@@ -191,7 +191,7 @@ std::optional<Writer::Plan> Writer::reshape_plan(const Node& node) {
   return plan;
 }
 
-std::optional<Writer::Plan> Writer::axes_plan(const Node& node) {
+std::optional<ProfileWriter::Plan> ProfileWriter::axes_plan(const Node& node) {
   const bool is_removal = node.op->name == "squeeze";
   auto axes = integers_of(node, "axes");
   const auto shape = shape_of(node.operands[0]);
@@ -217,7 +217,7 @@ std::optional<Writer::Plan> Writer::axes_plan(const Node& node) {
   return plan;
 }
 
-std::optional<Writer::Plan> Writer::transpose_plan(const Node& node) {
+std::optional<ProfileWriter::Plan> ProfileWriter::transpose_plan(const Node& node) {
   auto perm = integers_of(node, "perm");
   const std::size_t rank = rank_of(node.operands[0]);
   if (!perm || rank == 0 || !shape_of(node.operands[0])) return std::nullopt;
@@ -231,7 +231,7 @@ std::optional<Writer::Plan> Writer::transpose_plan(const Node& node) {
   return plan;
 }
 
-std::optional<Writer::Plan> Writer::slice_plan(const Node& node) {
+std::optional<ProfileWriter::Plan> ProfileWriter::slice_plan(const Node& node) {
   const auto starts = integers_of(node, "starts"), ends = integers_of(node, "ends");
   auto axes = integers_of(node, "axes"), steps = integers_of(node, "steps");
   const auto shape = shape_of(node.operands[0]);
@@ -262,7 +262,7 @@ std::optional<Writer::Plan> Writer::slice_plan(const Node& node) {
   return plan;
 }
 
-std::optional<Writer::Plan> Writer::other_plan(const Node& node) {
+std::optional<ProfileWriter::Plan> ProfileWriter::other_plan(const Node& node) {
   const std::string& op = node.op->name;
   Plan plan;
   if (op == "concat") {
@@ -295,7 +295,7 @@ std::optional<Writer::Plan> Writer::other_plan(const Node& node) {
   return plan;
 }
 
-std::optional<Writer::Plan> Writer::plan_of(NodeId id) {
+std::optional<ProfileWriter::Plan> ProfileWriter::plan_of(NodeId id) {
   const Node& node = graph_.node(id);
   const std::string& op = node.op->name;
   // MegEngine's operators return a single tensor.
@@ -317,7 +317,7 @@ std::optional<Writer::Plan> Writer::plan_of(NodeId id) {
 
 // An operator that MegEngine lacks keeps Tenon's name; the parameter contains the record for its
 // import.
-Writer::Plan Writer::tenon_plan(const OwnNode& own, NodeId id) {
+ProfileWriter::Plan ProfileWriter::tenon_plan(const NativeNode& own, NodeId id) {
   Plan plan;
   plan.type = plan.start = tenon_type_of(graph_, id);
   for (const ValueId input : own.inputs) plan.inputs.push_back(var_of(input));

@@ -18,7 +18,7 @@ class RunWriter {
   RunWriter(const Graph& graph, const RunFacts& facts)
       : graph_(graph), facts_(facts), writer_(graph, true) {}
 
-  Profile run() {
+  MegEngineProfile run() {
     profile_ = writer_.run();
     GraphExec& exec = profile_.graph_exec;
     for (std::size_t k = 0; k < exec.operators.size(); ++k) {
@@ -177,15 +177,15 @@ class RunWriter {
 
   const Graph& graph_;
   const RunFacts& facts_;
-  Writer writer_;
-  Profile profile_;
+  ProfileWriter writer_;
+  MegEngineProfile profile_;
   std::unordered_map<ItemId, std::size_t> producer_;
   std::vector<std::optional<double>> begins_;  // start time, by operator
 };
 
 }  // namespace
 
-Profile write_run(const Graph& graph, const RunFacts& facts) {
+MegEngineProfile write_run(const Graph& graph, const RunFacts& facts) {
   const Graph bound = with_least_symbols(graph, facts.symbols);
   return RunWriter(bound, facts).run();
 }

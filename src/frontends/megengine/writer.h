@@ -2,7 +2,7 @@
 
 #include "frontends/megengine/tables.h"
 #include "frontends/megengine/vocabulary.h"
-#include "frontends/own_node.h"
+#include "frontends/native_node.h"
 #include "ir/graph.h"
 
 #include <map>
@@ -15,15 +15,15 @@
 namespace tenon::megengine {
 
 /// Writes a graph without symbols as a profile.
-class Writer {
+class ProfileWriter {
  public:
   /// `is_run`: writes the profile of a run. Constants are not executed, outputs are copied to the
   /// caller, and operators that MegEngine does not count keep Tenon's name. `symbolic`: the graph
   /// before symbols were replaced; records of native nodes are taken from it.
-  explicit Writer(const Graph& graph, bool is_run = false, const OwnNodes& own = {},
-                  const Graph* symbolic = nullptr)
-      : graph_(graph), is_run_(is_run), own_(own), symbolic_(symbolic) {}
-  Profile run();
+  explicit ProfileWriter(const Graph& graph, bool is_run = false, const NativeNodes& own = {},
+                         const Graph* symbolic = nullptr)
+      : graph_(graph), is_run_(is_run), native_(own), symbolic_(symbolic) {}
+  MegEngineProfile run();
   /// Returns the var of a value; for a constant, that of its first reader.
   std::optional<ItemId> find_var(ValueId value) const;
 
@@ -45,7 +45,7 @@ class Writer {
     /// for types without a formula of MegEngine
     std::optional<std::int64_t> computation;
   };
-  struct Made {
+  struct WrittenValue {
     /// empty if unknown
     Extents shape;
     std::optional<DType> dtype;
@@ -66,14 +66,14 @@ class Writer {
   std::optional<Plan> transpose_plan(const Node& node);
   std::optional<Plan> slice_plan(const Node& node);
   std::optional<Plan> other_plan(const Node& node);
-  OwnNode record_of(NodeId id);
-  Plan tenon_plan(const OwnNode& own, NodeId id);
+  NativeNode record_of(NodeId id);
+  Plan tenon_plan(const NativeNode& own, NodeId id);
   bool is_counted(const Plan& plan, const Node& node) const;
 
   /// Returns the extents of a value if all are known; a scalar has one axis here.
   std::optional<Extents> shape_of(ValueId value) const;
   std::size_t rank_of(ValueId value) const;
-  Made made_as(ValueId value) const;
+  WrittenValue made_as(ValueId value) const;
   bool is_constant(ValueId value) const { return value && graph_.constant_of(value) != nullptr; }
   bool has_only_default(const Node& node, std::initializer_list<std::string_view> allowed) const;
 
@@ -88,10 +88,10 @@ class Writer {
   void add_output(ValueId value, std::size_t position);
   std::size_t add_operator(const Plan& plan, const std::string& own_name, bool is_executed);
   VarNode& add_var(std::size_t opr, const std::string& suffix);
-  VarNode& add_constant_var(std::size_t opr, const Made& made,
+  VarNode& add_constant_var(std::size_t opr, const WrittenValue& made,
                             std::optional<std::vector<double>> elements);
-  void set_made(VarNode& var, const Made& made);
-  void place(VarNode& var, const Made& made, const VarNode* shows);
+  void set_made(VarNode& var, const WrittenValue& made);
+  void place(VarNode& var, const WrittenValue& made, const VarNode* shows);
   void tag_results(std::size_t opr, const Plan& plan);
   void add_footprint(std::size_t opr, const Plan& plan);
   InferTag tag(std::vector<std::pair<std::string, ItemId>> deps, bool has_rule,
@@ -104,13 +104,13 @@ class Writer {
 
   const Graph& graph_;
   bool is_run_ = false;
-  const OwnNodes own_;
+  const NativeNodes native_;
   const Graph* symbolic_ = nullptr;
   NodeId next_symbolic_;
-  Profile profile_;
+  MegEngineProfile profile_;
   ItemId next_ = 0;
   std::unordered_map<ItemId, std::size_t> var_position_;
-  std::unordered_map<ItemId, Made> made_;
+  std::unordered_map<ItemId, WrittenValue> made_;
   std::unordered_map<ValueId, ItemId> var_of_;
   std::map<std::pair<std::uint32_t, Extents>, ItemId> constants_;
 };

@@ -58,7 +58,8 @@ class FortranOrder {
 };
 
 // Copies the elements in row-major order and the machine's byte order.
-void copy_elements(const Header& header, std::span<const std::byte> from, std::span<std::byte> to) {
+void copy_elements(const NpyHeader& header, std::span<const std::byte> from,
+                   std::span<std::byte> to) {
   const std::size_t width = header.format.item_bytes;
   if (header.is_fortran_order && header.shape.size() > 1) {
     FortranOrder order(header.shape);
@@ -75,7 +76,7 @@ void copy_elements(const Header& header, std::span<const std::byte> from, std::s
   }
 }
 
-std::string one_text(const Format& format, std::span<const std::byte> item) {
+std::string one_text(const NpyFormat& format, std::span<const std::byte> item) {
   std::string text;
   if (format.kind == 'S') {
     text.assign(reinterpret_cast<const char*>(item.data()), item.size());
@@ -97,7 +98,7 @@ std::string one_text(const Format& format, std::span<const std::byte> item) {
   return text;
 }
 
-Tensor read_texts(const Header& header, std::int64_t count, std::span<const std::byte> data) {
+Tensor read_texts(const NpyHeader& header, std::int64_t count, std::span<const std::byte> data) {
   const std::size_t width = header.format.item_bytes;
   if (width == 0 && count > kMaxEmptyTexts)
     throw Error("npy: too many texts of no width").got(count);
@@ -111,7 +112,7 @@ Tensor read_texts(const Header& header, std::int64_t count, std::span<const std:
   return Tensor::of_strings(header.shape, std::move(texts));
 }
 
-DType dtype_in(const Header& header, std::optional<DType> as) {
+DType dtype_in(const NpyHeader& header, std::optional<DType> as) {
   if (const std::optional<DType> dtype = dtype_of(header.format)) return *dtype;
   const bool is_opaque = header.format.kind == 'V';
   if (is_opaque && as && *as != DType::String &&
@@ -187,7 +188,7 @@ std::string write_texts(const Tensor& tensor) {
 
 namespace {
 
-std::span<const std::byte> elements_of(const Header& header, std::span<const std::byte> bytes) {
+std::span<const std::byte> elements_of(const NpyHeader& header, std::span<const std::byte> bytes) {
   const std::int64_t count = checked_element_count(header.shape);
   const std::span<const std::byte> rest = bytes.subspan(header.data_offset);
   std::size_t needed = 0;
@@ -200,7 +201,7 @@ std::span<const std::byte> elements_of(const Header& header, std::span<const std
   return rest.first(needed);
 }
 
-bool is_as_here(const Header& header) {
+bool is_as_here(const NpyHeader& header) {
   return (!header.is_fortran_order || header.shape.size() < 2) && !header.format.is_big_endian;
 }
 
@@ -208,7 +209,7 @@ bool is_as_here(const Header& header) {
 
 Tensor read_npy(std::span<const std::byte> bytes, std::optional<DType> as,
                 std::shared_ptr<const void> owner) {
-  const Header header = read_header(bytes);
+  const NpyHeader header = read_header(bytes);
   const std::int64_t count = checked_element_count(header.shape);
   const std::span<const std::byte> data = elements_of(header, bytes);
   if (header.format.kind == 'S' || header.format.kind == 'U')
@@ -227,7 +228,7 @@ Tensor read_npy(std::span<const std::byte> bytes, std::optional<DType> as,
 }
 
 StoredArray stored_npy(std::span<const std::byte> bytes, std::shared_ptr<const void> owner) {
-  const Header header = read_header(bytes);
+  const NpyHeader header = read_header(bytes);
   const bool is_text = header.format.kind == 'S' || header.format.kind == 'U';
   // Single-byte elements are always aligned, and `read_npy` validates bools.
   if (!is_text && is_as_here(header) && header.format.item_bytes > 1)

@@ -31,9 +31,9 @@ Error bad_header(std::string_view what) {
       .expected("a header like {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }");
 }
 
-Format parse_format(const std::string& description) {
+NpyFormat parse_format(const std::string& description) {
   std::string_view rest = description;
-  Format format;
+  NpyFormat format;
   if (!rest.empty() && std::string_view("<>=|").find(rest.front()) != std::string_view::npos) {
     format.is_big_endian = rest.front() == '>';
     rest.remove_prefix(1);
@@ -61,8 +61,8 @@ class Literal {
  public:
   explicit Literal(std::string_view text) : rest_(text) {}
 
-  Header header() {
-    Header header;
+  NpyHeader header() {
+    NpyHeader header;
     bool has_format = false, has_order = false, has_shape = false;
     expect('{');
     while (!take('}')) {
@@ -145,7 +145,7 @@ class Literal {
 
 }  // namespace
 
-Header read_header(std::span<const std::byte> bytes) {
+NpyHeader read_header(std::span<const std::byte> bytes) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (!text.starts_with(kMagic) || text.size() < kMagic.size() + 4) {
     throw Error("npy: not a NumPy array").expected("a file that starts with \\x93NUMPY");
@@ -163,7 +163,7 @@ Header read_header(std::span<const std::byte> bytes) {
   }
   if (length > text.size() - start) throw Error("npy: the file ends inside its header");
   if (length > kMaxHeaderBytes) throw bad_header("the header is too long");
-  Header header = Literal(text.substr(start, length)).header();
+  NpyHeader header = Literal(text.substr(start, length)).header();
   header.data_offset = start + length;
   return header;
 }
@@ -188,7 +188,7 @@ std::string write_header(const std::string& description, const Shape& shape) {
   return header + text;
 }
 
-std::optional<DType> dtype_of(const Format& format) {
+std::optional<DType> dtype_of(const NpyFormat& format) {
   for (const NumpyType& type : numpy_types) {
     if (type.kind == format.kind && type.item_bytes == format.item_bytes) return type.dtype;
   }

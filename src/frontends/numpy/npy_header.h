@@ -10,7 +10,7 @@
 namespace tenon::numpy {
 
 /// Encoding of the elements in a file.
-struct Format {
+struct NpyFormat {
   /// NumPy's letter: b i u f c S U V
   char kind = 'f';
   /// of one element
@@ -19,20 +19,20 @@ struct Format {
 };
 
 /// Header of an array file.
-struct Header {
-  Format format;
+struct NpyHeader {
+  NpyFormat format;
   bool is_fortran_order = false;
   Shape shape;
   std::size_t data_offset = 0;
 };
 
 /// Throws Error for bytes without a valid header.
-Header read_header(std::span<const std::byte> bytes);
+NpyHeader read_header(std::span<const std::byte> bytes);
 /// Returns magic number, version and header, padded to a multiple of 64 bytes.
 std::string write_header(const std::string& description, const Shape& shape);
 
 /// Converts "<f4" and similar codes to dtypes, and dtypes that NumPy has to codes.
-std::optional<DType> dtype_of(const Format& format);
+std::optional<DType> dtype_of(const NpyFormat& format);
 std::optional<std::string> description_of(DType dtype);
 
 }  // namespace tenon::numpy

@@ -14,7 +14,7 @@ namespace {
 /// value.
 class ExtentWriter {
  public:
-  ExtentWriter(Exporter& exporter, const std::string& text,
+  ExtentWriter(OnnxExporter& exporter, const std::string& text,
                const std::function<std::string(const std::string&)>& symbol_value)
       : exporter_(exporter), cursor_{text, "extent"}, symbol_value_(symbol_value) {}
 
@@ -99,14 +99,14 @@ class ExtentWriter {
     return name;
   }
 
-  Exporter& exporter_;
+  OnnxExporter& exporter_;
   TextCursor cursor_;
   const std::function<std::string(const std::string&)>& symbol_value_;
 };
 
 }  // namespace
 
-std::string Exporter::extent_value(const Dim& extent) {
+std::string OnnxExporter::extent_value(const Dim& extent) {
   if (extent.is_constant()) {
     return add_constant(Tensor::of_integers(std::vector{extent.constant()}), "extent");
   }
@@ -116,7 +116,7 @@ std::string Exporter::extent_value(const Dim& extent) {
   return ExtentWriter(*this, to_string(extent), symbol).sum();
 }
 
-std::string Exporter::symbol_value(const std::string& symbol) {
+std::string OnnxExporter::symbol_value(const std::string& symbol) {
   for (ExportFrame* frame = frame_; frame; frame = frame->outer) {
     if (const auto known = frame->extents.find(symbol); known != frame->extents.end()) {
       return known->second;

@@ -13,7 +13,7 @@ namespace {
 
 }  // namespace
 
-NodeExport::NodeExport(Exporter& exporter, const Graph& in_graph, NodeId id)
+NodeExport::NodeExport(OnnxExporter& exporter, const Graph& in_graph, NodeId id)
     : graph(in_graph), node(in_graph.node(id)), exporter_(exporter) {}
 
 int NodeExport::opset() const { return exporter_.opset(); }

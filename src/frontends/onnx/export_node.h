@@ -11,7 +11,7 @@
 
 namespace tenon::onnx {
 
-class Exporter;
+class OnnxExporter;
 
 /// A body to write as a subgraph. Its last inputs are replaced by the outer values that `captured`
 /// names.
@@ -31,7 +31,7 @@ struct OnnxAttr {
 /// Export of one Tenon node to an ONNX graph: the interface of export rules.
 class NodeExport {
  public:
-  NodeExport(Exporter& exporter, const Graph& graph, NodeId node);
+  NodeExport(OnnxExporter& exporter, const Graph& graph, NodeId node);
 
   const Graph& graph;
   const Node& node;
@@ -89,7 +89,7 @@ class NodeExport {
  private:
   const AttrValue& attr(std::string_view name) const;
 
-  Exporter& exporter_;
+  OnnxExporter& exporter_;
 };
 
 /// TensorProto.DataType number of a dtype.

@@ -70,16 +70,16 @@ bool knows_types(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-Exporter::Exporter(const Graph& graph, const ExportOptions& options)
+OnnxExporter::OnnxExporter(const Graph& graph, const ExportOptions& options)
     : graph_(graph), options_(options) {
   if (options.opset && (*options.opset < 9 || *options.opset > kNewestOpset)) {
     throw Error(concat("cannot write opset ", *options.opset), ErrorKind::Usage)
         .expected("an opset from 9 to ", kNewestOpset);
   }
 }
-Exporter::~Exporter() = default;
+OnnxExporter::~OnnxExporter() = default;
 
-const onnx_schema::ModelProto& Exporter::run() {
+const onnx_schema::ModelProto& OnnxExporter::run() {
   opset_ = options_.opset.value_or(kFirstOpset);
   needed_opset_ = opset_;
   // A rule may choose another form for a newer opset, so all nodes are written again after the
@@ -94,7 +94,7 @@ const onnx_schema::ModelProto& Exporter::run() {
   return *model_;
 }
 
-void Exporter::need_opset(int version) {
+void OnnxExporter::need_opset(int version) {
   if (version <= opset_) return;
   if (options_.opset) {
     throw Error(concat("it needs opset ", version), ErrorKind::Unsupported);
@@ -102,7 +102,7 @@ void Exporter::need_opset(int version) {
   needed_opset_ = std::max(needed_opset_, version);
 }
 
-void Exporter::write_model() {
+void OnnxExporter::write_model() {
   model_ = std::make_unique<onnx_schema::ModelProto>();
   constants_.clear();
   used_names_.clear();
@@ -129,7 +129,7 @@ void Exporter::write_model() {
   frame_ = nullptr;
 }
 
-void Exporter::write_metadata() {
+void OnnxExporter::write_metadata() {
   model_->set_ir_version(ir_version_of(std::max(opset_, needed_opset_)));
   const auto text = [&](const std::string& key, const std::string& otherwise) {
     const auto found = graph_.metadata.find(key);
@@ -159,7 +159,7 @@ void Exporter::write_metadata() {
   }
 }
 
-void Exporter::write_inputs(std::size_t own_count) {
+void OnnxExporter::write_inputs(std::size_t own_count) {
   const Graph& graph = *frame_->graph;
   for (std::size_t k = 0; k < own_count; ++k) {
     const Value& value = graph.value(graph.inputs()[k]);
@@ -178,7 +178,7 @@ void Exporter::write_inputs(std::size_t own_count) {
   }
 }
 
-void Exporter::write_nodes() {
+void OnnxExporter::write_nodes() {
   const Graph& graph = *frame_->graph;
   for (NodeId id : graph.nodes_in_order()) {
     const Node& node = graph.node(id);
@@ -210,7 +210,7 @@ void Exporter::write_nodes() {
   }
 }
 
-void Exporter::write_node(NodeId id) {
+void OnnxExporter::write_node(NodeId id) {
   const Node& node = frame_->graph->node(id);
   const ExportRule* rule = find_export_rule(node.op->name);
   if (!rule) return unsupported_.add(node.op->name, "", node.name);
@@ -219,7 +219,7 @@ void Exporter::write_node(NodeId id) {
   rule->write(writer);
 }
 
-void Exporter::write_outputs() {
+void OnnxExporter::write_outputs() {
   const Graph& graph = *frame_->graph;
   node_name_.clear();
   std::unordered_set<std::string> written;
@@ -239,7 +239,7 @@ void Exporter::write_outputs() {
   }
 }
 
-void Exporter::write_body(const OnnxBody& body, GraphProto& proto) {
+void OnnxExporter::write_body(const OnnxBody& body, GraphProto& proto) {
   const Graph& graph = *body.graph;
   TENON_ASSERT(body.captured.size() <= graph.inputs().size(),
                "a body has inputs for what it captures");
@@ -263,7 +263,7 @@ void Exporter::write_body(const OnnxBody& body, GraphProto& proto) {
   node_name_ = outer_node_name;
 }
 
-std::string Exporter::fresh(std::string_view hint) {
+std::string OnnxExporter::fresh(std::string_view hint) {
   std::string name(hint.empty() ? "value" : hint);
   for (int suffix = 1; !used_names_.insert(name).second; ++suffix) {
     name = concat(hint.empty() ? "value" : hint, "_", suffix);
@@ -271,15 +271,15 @@ std::string Exporter::fresh(std::string_view hint) {
   return name;
 }
 
-std::string Exporter::add_constant(const Constant& value, std::string_view hint) {
+std::string OnnxExporter::add_constant(const Constant& value, std::string_view hint) {
   need_opset(first_opset_of(value.dtype()));
   constants_.push_back({fresh(hint), value});
   return constants_.back().name;
 }
 
-void Exporter::add_node(const std::string& op_type, const std::vector<std::string>& inputs,
-                        const std::vector<std::string>& outputs, const std::vector<OnnxAttr>& attrs,
-                        const std::string& domain) {
+void OnnxExporter::add_node(const std::string& op_type, const std::vector<std::string>& inputs,
+                            const std::vector<std::string>& outputs,
+                            const std::vector<OnnxAttr>& attrs, const std::string& domain) {
   // Bodies come first: values of the outer graph that they need precede the node.
   onnx_schema::NodeProto node;
   node.set_op_type(op_type);

@@ -38,10 +38,10 @@ struct ExportFrame {
 };
 
 /// Writes a graph's nodes by the export rules; weights are collected in `constants`.
-class Exporter {
+class OnnxExporter {
  public:
-  Exporter(const Graph& graph, const ExportOptions& options);
-  ~Exporter();
+  OnnxExporter(const Graph& graph, const ExportOptions& options);
+  ~OnnxExporter();
 
   /// Returns the model without initializers. Throws Error (Unsupported) with all nodes that cannot
   /// be written.

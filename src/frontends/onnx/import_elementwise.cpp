@@ -23,11 +23,11 @@ Var aligned_at(NodeImport& node, Var value, Var other, std::int64_t axis) {
   const std::optional<std::size_t> rank = node.rank(value), other_rank = node.rank(other);
   if (!rank || !other_rank) node.unsupported("its inputs' ranks are not known");
   const auto signed_rank = static_cast<std::int64_t>(*other_rank);
-  const std::int64_t behind =
+  const std::int64_t after =
       signed_rank - (axis < 0 ? axis + signed_rank : axis) - static_cast<std::int64_t>(*rank);
-  if (behind <= 0) return value;
+  if (after <= 0) return value;
   Dims dims = node.type(value).tensor().dims;
-  dims.resize(dims.size() + static_cast<std::size_t>(behind), Dim(1));
+  dims.resize(dims.size() + static_cast<std::size_t>(after), Dim(1));
   return reshape_to(value, dims);
 }
 

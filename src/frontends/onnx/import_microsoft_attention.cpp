@@ -17,7 +17,7 @@ Var joined(NodeImport& node, Var past, Var now) {
 }
 
 /// Queries, keys and values by heads [batch, heads, length, size], and their masking.
-struct Heads {
+struct AttentionHeads {
   Var q, k, v;
   /// added to scores
   Var mask{};
@@ -28,7 +28,7 @@ struct Heads {
   Dim past = 0;
 };
 
-Var attend(NodeImport& node, const Heads& heads) {
+Var attend(NodeImport& node, const AttentionHeads& heads) {
   Attributes attrs;
   if (const double scale = node.real("scale", 0); scale != 0) attrs.set("scale", scale);
   attrs.set("softcap", node.real("softcap", 0));
@@ -54,7 +54,7 @@ Var first_of(NodeImport& node, Var x, std::int64_t axis, const Dim& start, const
 
 // Masks are lengths [batch], ends and starts [2 * batch], per key [batch, keys], per query and key
 // [batch, queries, keys], or [batch, 1, length, length], which is sliced.
-void add_mask(NodeImport& node, Heads& heads, Var mask) {
+void add_mask(NodeImport& node, AttentionHeads& heads, Var mask) {
   const Dims q = node.dims(heads.q), dims = node.dims(mask);
   const Dim batch = q[0], queries = q[2], keys = node.dims(heads.k)[2];
   const DType dtype = node.dtype(heads.q);
@@ -92,7 +92,7 @@ void add_mask(NodeImport& node, Heads& heads, Var mask) {
   heads.mask = filtered(node, keep, dtype);
 }
 
-void add_bias(NodeImport& node, Heads& heads, std::size_t input) {
+void add_bias(NodeImport& node, AttentionHeads& heads, std::size_t input) {
   if (!node.has_input(input)) return;
   const Var bias = node.input(input);
   heads.mask = heads.mask.is_valid() ? heads.mask + bias : bias;
@@ -113,8 +113,8 @@ void output_attention(NodeImport& node, Var projected, const AttentionInputs& in
   std::vector<Attr> attrs{{"axis", -1}};
   if (!sizes.empty()) attrs.emplace_back("sizes", sizes);
   const std::vector<Var> parts = node.build.call_all("split", {projected}, attrs, {"", "", ""});
-  Heads heads{split_heads(node, parts[0], count), split_heads(node, parts[1], count),
-              split_heads(node, parts[2], count)};
+  AttentionHeads heads{split_heads(node, parts[0], count), split_heads(node, parts[1], count),
+                       split_heads(node, parts[2], count)};
   heads.is_causal = node.integer("unidirectional", 0) != 0;
   if (node.has_input(inputs.past)) {
     const std::vector<Var> past = node.build.call_all("split", {node.input(inputs.past)},
@@ -170,7 +170,7 @@ void import_multi_head_attention(NodeImport& node) {
   for (std::size_t input : {8, 9}) {
     if (node.has_input(input)) node.unsupported("the cache of a decoder");
   }
-  Heads heads;
+  AttentionHeads heads;
   heads.is_causal = node.integer("unidirectional", 0) != 0;
   if (node.dims(query).size() == 5) {
     if (bias.is_valid()) node.unsupported("a bias of packed queries, keys and values");
@@ -234,7 +234,7 @@ class GroupedAttention {
 
   void run() {
     refuse_variants();
-    Heads heads = split();
+    AttentionHeads heads = split();
     const Dim batch = node.dims(heads.q)[0], queries = node.dims(heads.q)[2];
     const Var past = past_lengths(batch, queries, heads.q);
     if (node.integer("do_rotary", 0) != 0) rotate(heads, past, batch, queries);
@@ -262,7 +262,8 @@ class GroupedAttention {
 
   // Attention sink: an additional score per head with zero weight, implemented as a leading key and
   // value of zeros. Smooth softmax has a score of 0.
-  Heads with_sink(const Heads& heads, const Dim& batch, const Dim& queries) const {
+  AttentionHeads with_sink(const AttentionHeads& heads, const Dim& batch,
+                           const Dim& queries) const {
     const bool has_scores = node.has_input(11);
     if (!has_scores && node.integer("smooth_softmax", 0) <= 0) return heads;
     const DType dtype = node.dtype(heads.q);
@@ -276,7 +277,7 @@ class GroupedAttention {
     const Var score =
         has_scores ? reshape_to(cast_to(node.input(11), dtype), {1, count, 1, 1}) : zero;
     const Var mask = heads.mask.is_valid() ? heads.mask : zero;
-    Heads made = heads;
+    AttentionHeads made = heads;
     made.k = behind(heads.k);
     made.v = behind(heads.v);
     made.mask = node.call("concat",
@@ -287,7 +288,7 @@ class GroupedAttention {
     return made;
   }
 
-  Heads split() const {
+  AttentionHeads split() const {
     if (node.has_input(1)) {
       return {split_heads(node, node.input(0), count), split_heads(node, node.input(1), key_count),
               split_heads(node, node.input(2), key_count)};
@@ -318,7 +319,7 @@ class GroupedAttention {
     return node.call("maximum", {past, integer_scalar(node, 0)});
   }
 
-  void rotate(Heads& heads, Var past, const Dim& batch, const Dim& queries) const {
+  void rotate(AttentionHeads& heads, Var past, const Dim& batch, const Dim& queries) const {
     const Var at = node.has_input(9)
                        ? cast_to(node.input(9), DType::I64)
                        : reshape_to(past, {batch, 1}) + positions_along(node, heads.q, 2);
@@ -341,7 +342,7 @@ class GroupedAttention {
                      {{"axis", 2}});
   }
 
-  void limit_window(Heads& heads, Var past, const Dim& batch, std::int64_t window) const {
+  void limit_window(AttentionHeads& heads, Var past, const Dim& batch, std::int64_t window) const {
     const Var key = positions_along(node, heads.k, 2);
     const Var query =
         node.call("unsqueeze", {positions_along(node, heads.q, 2)}, {{"axes", Attr::Integers{1}}});

@@ -47,7 +47,7 @@ void require(const AttributeProto& attr, AttributeProto::AttributeType type,
 
 }  // namespace
 
-NodeImport::NodeImport(Importer& importer, const onnx_schema::NodeProto& node, int opset,
+NodeImport::NodeImport(OnnxImporter& importer, const onnx_schema::NodeProto& node, int opset,
                        Builder& builder)
     : build(builder),
       importer_(importer),

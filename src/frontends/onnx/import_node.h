@@ -17,14 +17,15 @@ class AttributeProto;
 
 namespace tenon::onnx {
 
-class Importer;
+class OnnxImporter;
 struct BoundAttr;
 
 /// Import of one ONNX node: the interface of import handlers. A handler reads inputs and
 /// attributes, appends Tenon nodes through `build` (or `call`), and defines the outputs.
 class NodeImport {
  public:
-  NodeImport(Importer& importer, const onnx_schema::NodeProto& node, int opset, Builder& builder);
+  NodeImport(OnnxImporter& importer, const onnx_schema::NodeProto& node, int opset,
+             Builder& builder);
 
   std::string_view op_type() const;
   /// of the node's domain, as the model imports it
@@ -111,7 +112,7 @@ class NodeImport {
   const onnx_schema::AttributeProto* find_attr(std::string_view name) const;
   BoundAttr body_attr(const std::string& name) const;
 
-  Importer& importer_;
+  OnnxImporter& importer_;
   const onnx_schema::NodeProto& node_;
   int opset_;
   std::uint32_t first_new_value_;

@@ -7,7 +7,7 @@ namespace tenon::onnx {
 namespace {
 
 struct CellKind {
-  Cell::Step step;
+  RecurrentCell::Step step;
   std::int64_t gates;
   std::size_t states;
   std::vector<std::string> default_activations;
@@ -34,10 +34,11 @@ class Recurrence {
   std::vector<Var> scan(const Direction& direction);
   Var given(std::size_t input, Dims dims) const;
   Var given(std::size_t input) const;
-  Cell cell_of(const Direction& direction) const;
+  RecurrentCell cell_of(const Direction& direction) const;
   Var part(std::size_t input, const Direction& direction, std::int64_t axis = 0) const;
   Var initial_state(std::size_t input, const Direction& direction) const;
-  std::pair<CellInputs, Var> outer_inputs(const Cell& cell, const Direction& direction) const;
+  std::pair<CellInputs, Var> outer_inputs(const RecurrentCell& cell,
+                                          const Direction& direction) const;
   Var steps_inside_lengths() const;
   void output_states(const std::vector<std::vector<Var>>& by_direction);
 
@@ -111,15 +112,15 @@ Var Recurrence::given(std::size_t input) const {
   }
 }
 
-Cell Recurrence::cell_of(const Direction& direction) const {
+RecurrentCell Recurrence::cell_of(const Direction& direction) const {
   std::vector<std::string> names = node.texts("activations");
   const std::size_t each = kind.default_activations.size();
   while (names.size() < each * directions.size()) {
     names.push_back(kind.default_activations[names.size() % each]);
   }
-  const std::vector<Activation> all =
+  const std::vector<RecurrentActivation> all =
       read_activations(names, node.reals("activation_alpha"), node.reals("activation_beta"));
-  Cell cell;
+  RecurrentCell cell;
   cell.hidden = hidden;
   const auto first = all.begin() + direction.index * static_cast<std::ptrdiff_t>(each);
   cell.activations.assign(first, first + static_cast<std::ptrdiff_t>(each));
@@ -143,7 +144,7 @@ Var Recurrence::initial_state(std::size_t input, const Direction& direction) con
 
 // Returns the operands of every step, and for each step a mask of the batch elements that are still
 // running.
-std::pair<CellInputs, Var> Recurrence::outer_inputs(const Cell& cell,
+std::pair<CellInputs, Var> Recurrence::outer_inputs(const RecurrentCell& cell,
                                                     const Direction& direction) const {
   const std::int64_t width = kind.gates * hidden;
   const auto slice = [&](Var value, std::int64_t axis, std::int64_t from, std::int64_t to) {
@@ -193,7 +194,7 @@ Var Recurrence::steps_inside_lengths() const {
 }
 
 std::vector<Var> Recurrence::scan(const Direction& direction) {
-  const Cell cell = cell_of(direction);
+  const RecurrentCell cell = cell_of(direction);
   const auto [outer, is_running] = outer_inputs(cell, direction);
   Builder body("step");
   std::vector<Var> operands;
@@ -266,19 +267,19 @@ void Recurrence::run() {
 }
 
 void import_rnn(NodeImport& node) {
-  const CellKind kind{&Cell::rnn, 1, 1, {"Tanh"}};
+  const CellKind kind{&RecurrentCell::rnn, 1, 1, {"Tanh"}};
   Recurrence(node, kind).run();
 }
 void import_gru(NodeImport& node) {
-  const CellKind kind{&Cell::gru, 3, 1, {"Sigmoid", "Tanh"}};
+  const CellKind kind{&RecurrentCell::gru, 3, 1, {"Sigmoid", "Tanh"}};
   Recurrence(node, kind).run();
 }
 void import_lstm(NodeImport& node) {
-  const CellKind kind{&Cell::lstm, 4, 2, {"Sigmoid", "Tanh", "Tanh"}};
+  const CellKind kind{&RecurrentCell::lstm, 4, 2, {"Sigmoid", "Tanh", "Tanh"}};
   Recurrence(node, kind).run();
 }
 void import_quantized_lstm(NodeImport& node) {
-  const CellKind kind{&Cell::lstm, 4, 2, {"Sigmoid", "Tanh", "Tanh"}, true};
+  const CellKind kind{&RecurrentCell::lstm, 4, 2, {"Sigmoid", "Tanh", "Tanh"}, true};
   Recurrence(node, kind).run();
 }
 

@@ -74,8 +74,8 @@ Var flattened_shape(NodeImport& node, Var x, std::int64_t axis) {
     const Var extents = node.call("shape", {x}, {std::move(bound)});
     return node.call("reduce_prod", {extents});
   };
-  const Var before = side({"end", axis}), behind = side({"start", axis});
-  return node.call("concat", {before, behind}, {{"axis", 0}});
+  const Var before = side({"end", axis}), after = side({"start", axis});
+  return node.call("concat", {before, after}, {{"axis", 0}});
 }
 
 void import_flatten(NodeImport& node) {

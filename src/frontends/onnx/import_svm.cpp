@@ -15,13 +15,13 @@ Var transposed(NodeImport& node, Var matrix) {
 }
 
 /// gamma, coef0 and degree of a kernel; missing ones are 0.
-struct Kernel {
+struct SvmKernel {
   std::string type;
   double gamma = 0, offset = 0, degree = 0;
 };
 
-Kernel kernel_of(const NodeImport& node) {
-  Kernel kernel{node.text("kernel_type", "LINEAR")};
+SvmKernel kernel_of(const NodeImport& node) {
+  SvmKernel kernel{node.text("kernel_type", "LINEAR")};
   const Reals params = node.reals("kernel_params");
   if (!params.empty()) kernel.gamma = params[0];
   if (params.size() > 1) kernel.offset = params[1];
@@ -30,7 +30,7 @@ Kernel kernel_of(const NodeImport& node) {
 }
 
 // The kernel of every row of x [rows, features] with every row of `other` [count, features].
-Var kernel_matrix(NodeImport& node, const Kernel& kernel, Var x, Var other) {
+Var kernel_matrix(NodeImport& node, const SvmKernel& kernel, Var x, Var other) {
   if (kernel.type == "RBF") {
     const Dims dims = node.dims(x), others = node.dims(other);
     const Var away = reshape_to(x, {dims[0], 1, dims[1]}) - other;
@@ -63,7 +63,7 @@ void import_svm_regressor(NodeImport& node) {
   const std::int64_t count = node.integer("n_supports", 0);
   const Reals weights = node.reals("coefficients"), rho = node.reals("rho");
   if (rho.empty()) throw Error("SVMRegressor: it has no rho");
-  Kernel kernel = kernel_of(node);
+  SvmKernel kernel = kernel_of(node);
   Var scores;
   if (count > 0) {
     const Var near = kernel_matrix(node, kernel, x, support_vectors(node, count));

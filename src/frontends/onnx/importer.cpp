@@ -58,8 +58,8 @@ std::string name_of(const NodeProto& node) {
 
 }  // namespace
 
-Importer::Importer(ModelFile file, std::string source, ExternalFiles files,
-                   std::vector<std::string>* warnings)
+OnnxImporter::OnnxImporter(ModelFile file, std::string source, ExternalFiles files,
+                           std::vector<std::string>* warnings)
     : file_(std::move(file)),
       model_(file_.message()),
       source_(std::move(source)),
@@ -68,7 +68,7 @@ Importer::Importer(ModelFile file, std::string source, ExternalFiles files,
   max_nodes_ = kMaxExpandedNodes + static_cast<std::size_t>(model_->graph().node_size());
 }
 
-Graph Importer::run() try {
+Graph OnnxImporter::run() try {
   read_opsets();
   read_functions();
   sort();
@@ -97,15 +97,15 @@ Graph Importer::run() try {
   throw;
 }
 
-void Importer::warn(std::string text) {
+void OnnxImporter::warn(std::string text) {
   if (warnings_) warnings_->push_back(std::move(text));
 }
 
-void Importer::sort() {
+void OnnxImporter::sort() {
   for (std::string& text : sort_nodes(*model_)) warn(std::move(text));
 }
 
-void Importer::read_opsets() {
+void OnnxImporter::read_opsets() {
   // Files of the first versions may omit it; a stated version must exist.
   if (model_->has_ir_version() && model_->ir_version() < 1) {
     throw Error(concat("IR version ", model_->ir_version(), " does not exist"))
@@ -116,7 +116,7 @@ void Importer::read_opsets() {
   if (model_->ir_version() < 3) opsets_.try_emplace("", 1);
 }
 
-void Importer::read_functions() {
+void OnnxImporter::read_functions() {
   for (const onnx_schema::FunctionProto& proto : model_->functions()) {
     Function function{&proto, opset_versions(proto.opset_import())};
     function.opsets.insert(opsets_.begin(), opsets_.end());
@@ -129,7 +129,7 @@ void Importer::read_functions() {
   }
 }
 
-void Importer::read_metadata(Graph& graph) const {
+void OnnxImporter::read_metadata(Graph& graph) const {
   for (const auto& [domain, version] : opsets_) {
     std::string& text = graph.metadata["opset"];
     text += concat(text.empty() ? "" : ", ", domain.empty() ? "ai.onnx" : domain, " ", version);
@@ -144,7 +144,7 @@ void Importer::read_metadata(Graph& graph) const {
   for (const auto& entry : model_->metadata_props()) keep(entry.key(), entry.value());
 }
 
-void Importer::declare_types(const GraphProto& graph) {
+void OnnxImporter::declare_types(const GraphProto& graph) {
   for (const ValueInfoProto& value : graph.value_info()) {
     scope_->declared_types.emplace(value.name(), &value.type());
   }
@@ -154,7 +154,7 @@ void Importer::declare_types(const GraphProto& graph) {
 }
 
 template <class Read>
-void Importer::read_value(std::string_view kind, const std::string& name, const Read& read) {
+void OnnxImporter::read_value(std::string_view kind, const std::string& name, const Read& read) {
   try {
     read();
   } catch (Error& error) {
@@ -193,7 +193,7 @@ Var add_map(Builder& builder, const ValueInfoProto& input) {
 
 }  // namespace
 
-void Importer::import_inputs(const GraphProto& graph_proto, const std::vector<Type>& given) {
+void OnnxImporter::import_inputs(const GraphProto& graph_proto, const std::vector<Type>& given) {
   std::unordered_set<std::string_view> initialized;
   for (const auto& tensor : graph_proto.initializer()) initialized.insert(tensor.name());
   for (const auto& sparse : graph_proto.sparse_initializer()) {
@@ -219,12 +219,12 @@ void Importer::import_inputs(const GraphProto& graph_proto, const std::vector<Ty
   }
 }
 
-void Importer::add_constant(const std::string& name, const Constant& value) {
+void OnnxImporter::add_constant(const std::string& name, const Constant& value) {
   const std::string wanted = scope_->name_prefix + (name == "_" ? "_constant" : name);
   add_value(name, scope_->builder->constant(value, graph().free_name(wanted)));
 }
 
-void Importer::import_main_constants(GraphProto& graph_proto) {
+void OnnxImporter::import_main_constants(GraphProto& graph_proto) {
   std::size_t position = 0;
   for (onnx_schema::TensorProto& tensor : *graph_proto.mutable_initializer()) {
     const std::string name = tensor.name();
@@ -238,7 +238,7 @@ void Importer::import_main_constants(GraphProto& graph_proto) {
   }
 }
 
-void Importer::import_body_constants(const GraphProto& graph_proto) {
+void OnnxImporter::import_body_constants(const GraphProto& graph_proto) {
   // A function's body is read at each call, so its initializers stay in the message.
   for (const onnx_schema::TensorProto& tensor : graph_proto.initializer()) {
     read_value("initializer", tensor.name(),
@@ -246,7 +246,7 @@ void Importer::import_body_constants(const GraphProto& graph_proto) {
   }
 }
 
-void Importer::import_sparse_constants(const GraphProto& graph_proto) {
+void OnnxImporter::import_sparse_constants(const GraphProto& graph_proto) {
   for (const onnx_schema::SparseTensorProto& tensor : graph_proto.sparse_initializer()) {
     const std::string& name = tensor.values().name();
     read_value("sparse initializer", name,
@@ -254,7 +254,7 @@ void Importer::import_sparse_constants(const GraphProto& graph_proto) {
   }
 }
 
-void Importer::add_value(const std::string& name, Var value) {
+void OnnxImporter::add_value(const std::string& name, Var value) {
   if (name.empty()) throw Error("a value has no name");
   if (!scope_->values.emplace(name, value).second) {
     throw Error(concat("two values are called '", name, "'"))
@@ -263,13 +263,13 @@ void Importer::add_value(const std::string& name, Var value) {
   }
 }
 
-std::string Importer::node_place(const NodeProto& node) const {
+std::string OnnxImporter::node_place(const NodeProto& node) const {
   const std::string name = name_of(node);
   return name.empty() ? concat(scope_->place, ", node (", op_text(node), ")")
                       : concat(scope_->place, ", node '", name, "' (", op_text(node), ")");
 }
 
-void Importer::import_node(const NodeProto& node) {
+void OnnxImporter::import_node(const NodeProto& node) {
   if (++imported_nodes_ > max_nodes_) {
     if (imported_nodes_ == max_nodes_ + 1) {
       record(Error("calls of functions make the model too large")
@@ -290,7 +290,7 @@ void Importer::import_node(const NodeProto& node) {
                  .at(node_place(node))
                  .expected("every name to be given once in a graph"));
     }
-    return stand_in_for_outputs(node);
+    return define_placeholder_outputs(node);
   }
   const std::size_t first_node = graph().node_id_bound();
   scope_->node = &node;
@@ -301,7 +301,7 @@ void Importer::import_node(const NodeProto& node) {
   } catch (Error& error) {
     if (!error.place().starts_with(source_)) error.at(node_place(node));
     if (!reads_doubtful(node)) record(std::move(error));
-    stand_in_for_outputs(node);
+    define_placeholder_outputs(node);
   }
   scope_->builder->set_node_name("");
   if (scope_->has_renamed_data) reinfer_renamed(first_node);
@@ -312,7 +312,7 @@ void Importer::import_node(const NodeProto& node) {
   }
 }
 
-void Importer::build_node(const NodeProto& node) {
+void OnnxImporter::build_node(const NodeProto& node) {
   if (node.op_type().empty()) throw Error("a node does not say what it does");
   const auto function =
       functions_.find(FunctionKey{plain_domain(node.domain()), node.op_type(), node.overload()});
@@ -333,15 +333,15 @@ void Importer::build_node(const NodeProto& node) {
     error.locate(node_place(node));
     if (!has_problems()) throw;
   }
-  stand_in_for_outputs(node);
+  define_placeholder_outputs(node);
 }
 
-void Importer::refuse(const NodeProto& node, const std::string& reason) {
+void OnnxImporter::refuse(const NodeProto& node, const std::string& reason) {
   const bool is_unknown = reason.empty();
   if (is_unknown || !reads_doubtful(node)) unsupported_.add(op_text(node), reason, name_of(node));
 }
 
-void Importer::run_handler(const NodeProto& node) {
+void OnnxImporter::run_handler(const NodeProto& node) {
   const std::string domain = plain_domain(node.domain());
   const auto opset = scope_->opsets->find(domain);
   const Handler* handler = find_handler(domain, node.op_type());
@@ -368,7 +368,7 @@ void Importer::run_handler(const NodeProto& node) {
   }
 }
 
-void Importer::require_attributes(const NodeProto& node, std::string_view known) {
+void OnnxImporter::require_attributes(const NodeProto& node, std::string_view known) {
   try {
     require_known_attributes(node, known);
   } catch (Error& error) {
@@ -377,19 +377,19 @@ void Importer::require_attributes(const NodeProto& node, std::string_view known)
   }
 }
 
-bool Importer::reads_doubtful(const NodeProto& node) const {
+bool OnnxImporter::reads_doubtful(const NodeProto& node) const {
   return std::ranges::any_of(
       node.input(), [&](const std::string& name) { return scope_->doubtful.contains(name); });
 }
 
-void Importer::record(Error error) {
+void OnnxImporter::record(Error error) {
   if (!error.place().starts_with(source_)) {
     error.at(error.has_place() ? concat(source_, ", ", error.place()) : source_);
   }
   if (errors_.size() < kMaxErrors) errors_.push_back(std::move(error));
 }
 
-void Importer::raise_problems() {
+void OnnxImporter::raise_problems() {
   try {
     unsupported_.raise("import", source_);
   } catch (const Error& error) {
@@ -401,7 +401,7 @@ void Importer::raise_problems() {
   throw first;
 }
 
-std::string Importer::input_without_type(const NodeProto& node) {
+std::string OnnxImporter::input_without_type(const NodeProto& node) {
   for (const std::string& name : node.input()) {
     if (name.empty() || !scope_->values.at(name).is_valid()) continue;
     if (!scope_->builder->type(scope_->values.at(name)).is_tensor()) return name;
@@ -409,7 +409,7 @@ std::string Importer::input_without_type(const NodeProto& node) {
   return "";
 }
 
-void Importer::stand_in(const std::string& name) {
+void OnnxImporter::stand_in(const std::string& name) {
   Type type;
   const auto declared = scope_->declared_types.find(name);
   try {
@@ -421,18 +421,18 @@ void Importer::stand_in(const std::string& name) {
   add_value(name, scope_->builder->input(graph().free_name(name == "_" ? "_x" : name), type));
 }
 
-void Importer::stand_in_for_outputs(const NodeProto& node) {
+void OnnxImporter::define_placeholder_outputs(const NodeProto& node) {
   for (const std::string& name : node.output()) {
     if (!name.empty() && !scope_->values.contains(name)) stand_in(name);
   }
 }
 
-std::string Importer::result_name(const std::string& name) const {
+std::string OnnxImporter::result_name(const std::string& name) const {
   const std::string wanted = scope_->name_prefix + (name == "_" ? "_value" : name);
   return scope_->builder->graph().free_name(wanted);
 }
 
-void Importer::define(const std::string& name, Var value, bool may_rename) {
+void OnnxImporter::define(const std::string& name, Var value, bool may_rename) {
   add_value(name, value);
   if (!may_rename) return;
   const ValueId id(value.id());
@@ -444,11 +444,11 @@ void Importer::define(const std::string& name, Var value, bool may_rename) {
 
 // Data-dependent extents are named after the value; without reinference, the next value with the
 // freed name would share them.
-void Importer::reinfer_renamed(std::size_t first_node) {
+void OnnxImporter::reinfer_renamed(std::size_t first_node) {
   for (std::size_t k = first_node; k < graph().node_id_bound(); ++k) graph().infer(NodeId(k));
 }
 
-void Importer::refine_types(const NodeProto& node) {
+void OnnxImporter::refine_types(const NodeProto& node) {
   for (const std::string& name : node.output()) {
     const auto declared = scope_->declared_types.find(name);
     if (name.empty() || declared == scope_->declared_types.end()) continue;
@@ -465,7 +465,7 @@ void Importer::refine_types(const NodeProto& node) {
 
 // Callers allocate outputs by their element types. The inferred extents replace contradictory
 // declarations, as in ONNX Runtime.
-void Importer::check_declared_type(const ValueInfoProto& output, const Type& made) {
+void OnnxImporter::check_declared_type(const ValueInfoProto& output, const Type& made) {
   // A list of maps is imported as the matrix of its values.
   const auto& type = output.type();
   if (type.has_sequence_type() && type.sequence_type().elem_type().has_map_type()) return;
@@ -480,7 +480,7 @@ void Importer::check_declared_type(const ValueInfoProto& output, const Type& mad
              .got(made));
 }
 
-void Importer::import_outputs(const GraphProto& graph_proto) {
+void OnnxImporter::import_outputs(const GraphProto& graph_proto) {
   for (const ValueInfoProto& output : graph_proto.output()) {
     const std::string& name = output.name();
     const auto found = scope_->values.find(name);
@@ -510,14 +510,14 @@ void Importer::import_outputs(const GraphProto& graph_proto) {
 }
 
 Graph import_onnx(const std::string& path, std::vector<std::string>* warnings) {
-  return Importer(ModelFile(path), path, ExternalFiles(folder_of(path)), warnings).run();
+  return OnnxImporter(ModelFile(path), path, ExternalFiles(folder_of(path)), warnings).run();
 }
 
 Graph import_onnx(std::span<const std::byte> bytes, std::optional<std::string> folder,
                   const std::string& source, std::vector<std::string>* warnings) {
   ExternalFiles files;
   if (folder) files = ExternalFiles(*std::move(folder));
-  return Importer(ModelFile(bytes, source), source, std::move(files), warnings).run();
+  return OnnxImporter(ModelFile(bytes, source), source, std::move(files), warnings).run();
 }
 
 }  // namespace tenon::onnx

@@ -72,12 +72,12 @@ struct Scope {
 };
 
 /// Converts one model to a graph; the scopes of bodies and functions form a stack.
-class Importer {
+class OnnxImporter {
  public:
   /// `source` is the model's name in messages. `warnings` receives deviations from the standard
   /// that do not affect the result; null drops them.
-  Importer(ModelFile file, std::string source, ExternalFiles files,
-           std::vector<std::string>* warnings = nullptr);
+  OnnxImporter(ModelFile file, std::string source, ExternalFiles files,
+               std::vector<std::string>* warnings = nullptr);
   Graph run();
 
   // Interface for NodeImport.
@@ -130,7 +130,7 @@ class Importer {
   std::string input_without_type(const onnx_schema::NodeProto& node);
   /// Adds a placeholder of the declared type, so that the nodes after an error are checked, too.
   void stand_in(const std::string& name);
-  void stand_in_for_outputs(const onnx_schema::NodeProto& node);
+  void define_placeholder_outputs(const onnx_schema::NodeProto& node);
   /// Records an attribute outside `known`, which does not depend on operands, and throws Abandoned.
   void require_attributes(const onnx_schema::NodeProto& node, std::string_view known);
   bool reads_doubtful(const onnx_schema::NodeProto& node) const;
@@ -163,14 +163,15 @@ class Importer {
   /// Makes a scope the current one for the guard's lifetime.
   class ScopeGuard {
    public:
-    ScopeGuard(Importer& importer, Scope& scope) : importer_(importer), before_(importer.scope_) {
+    ScopeGuard(OnnxImporter& importer, Scope& scope)
+        : importer_(importer), before_(importer.scope_) {
       importer.scope_ = &scope;
     }
     ScopeGuard(const ScopeGuard&) = delete;
     ~ScopeGuard() { importer_.scope_ = before_; }
 
    private:
-    Importer& importer_;
+    OnnxImporter& importer_;
     Scope* before_;
   };
 

@@ -63,7 +63,7 @@ Graph import_with_extents(const std::string& path,
       }
     }
   }
-  return Importer(std::move(file), path, ExternalFiles(folder_of(path))).run();
+  return OnnxImporter(std::move(file), path, ExternalFiles(folder_of(path))).run();
 }
 
 }  // namespace tenon::onnx

@@ -10,7 +10,7 @@ constexpr std::uint64_t kMinLiftedBytes = 16 << 10;
 
 struct NotWellFormed {};
 
-struct Field {
+struct WireField {
   int number = 0;
   bool has_length = false;
   /// with its tag
@@ -20,15 +20,15 @@ struct Field {
 };
 
 /// Iterates over the fields of one message.
-class Fields {
+class WireFields {
  public:
-  explicit Fields(std::span<const std::byte> message) : rest_(message) {}
+  explicit WireFields(std::span<const std::byte> message) : rest_(message) {}
   bool is_at_end() const { return rest_.empty(); }
 
-  Field next() {
+  WireField next() {
     const std::span<const std::byte> start = rest_;
     const std::uint64_t tag = varint();
-    Field field;
+    WireField field;
     field.number = static_cast<int>(tag >> 3 & 0x1fffffff);
     switch (tag & 7) {
       case 0:
@@ -91,8 +91,8 @@ class Lifter {
   explicit Lifter(std::span<const std::byte> model) : model_(model) {}
 
   ModelSkeleton run() {
-    for (Fields fields(model_); !fields.is_at_end();) {
-      const Field field = fields.next();
+    for (WireFields fields(model_); !fields.is_at_end();) {
+      const WireField field = fields.next();
       if (field.number == kModelGraph && field.has_length) {
         append_message(skeleton_.message, kModelGraph, without_weights(field.payload));
       } else {
@@ -105,8 +105,8 @@ class Lifter {
  private:
   std::string without_weights(std::span<const std::byte> graph) {
     std::string message;
-    for (Fields fields(graph); !fields.is_at_end();) {
-      const Field field = fields.next();
+    for (WireFields fields(graph); !fields.is_at_end();) {
+      const WireField field = fields.next();
       if (field.number != kGraphInitializer || !field.has_length) {
         append(message, field.whole);
         continue;
@@ -123,9 +123,9 @@ class Lifter {
 
   std::string without_elements(std::span<const std::byte> tensor) {
     std::string message;
-    std::optional<Field> elements;
-    for (Fields fields(tensor); !fields.is_at_end();) {
-      const Field field = fields.next();
+    std::optional<WireField> elements;
+    for (WireFields fields(tensor); !fields.is_at_end();) {
+      const WireField field = fields.next();
       const bool may_lift =
           field.has_length && (field.number == kTensorRawData || field.number == kTensorFloatData ||
                                field.number == kTensorDoubleData);

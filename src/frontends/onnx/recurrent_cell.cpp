@@ -47,14 +47,14 @@ double next_or(const std::vector<double>& values, std::size_t& position, double 
 
 }  // namespace
 
-std::vector<Activation> read_activations(const std::vector<std::string>& names,
-                                         const std::vector<double>& alphas,
-                                         const std::vector<double>& betas) {
-  std::vector<Activation> activations;
+std::vector<RecurrentActivation> read_activations(const std::vector<std::string>& names,
+                                                  const std::vector<double>& alphas,
+                                                  const std::vector<double>& betas) {
+  std::vector<RecurrentActivation> activations;
   std::size_t next_alpha = 0, next_beta = 0;
   for (const std::string& name : names) {
     const KnownActivation& known = find_activation(name);
-    Activation activation{known.name, known.alpha, known.beta};
+    RecurrentActivation activation{known.name, known.alpha, known.beta};
     if (known.has_alpha) activation.alpha = next_or(alphas, next_alpha, known.alpha);
     if (known.has_beta) activation.beta = next_or(betas, next_beta, known.beta);
     activations.push_back(std::move(activation));
@@ -62,10 +62,10 @@ std::vector<Activation> read_activations(const std::vector<std::string>& names,
   return activations;
 }
 
-Var Cell::activate(std::size_t which, Var x) const {
+Var RecurrentCell::activate(std::size_t which, Var x) const {
   Builder& build = x.builder();
   if (clip > 0) x = build.call("clip", {x, build.scalar(-clip, x), build.scalar(clip, x)});
-  const Activation& activation = activations.at(which);
+  const RecurrentActivation& activation = activations.at(which);
   const KnownActivation& known = find_activation(activation.name);
   if (activation.name == "affine") return x * activation.alpha + activation.beta;
   if (activation.name == "scaledtanh") {
@@ -77,20 +77,20 @@ Var Cell::activate(std::size_t which, Var x) const {
   return build.call(known.op, {x}, attrs);
 }
 
-Var Cell::gate(Var gates, std::int64_t which) const {
+Var RecurrentCell::gate(Var gates, std::int64_t which) const {
   return gates.builder().call("slice", {gates},
                               {{"starts", Attr::Integers{which * hidden}},
                                {"ends", Attr::Integers{(which + 1) * hidden}},
                                {"axes", Attr::Integers{-1}}});
 }
 
-std::vector<Var> Cell::rnn(const CellInputs& in, const std::vector<Var>& states) const {
+std::vector<Var> RecurrentCell::rnn(const CellInputs& in, const std::vector<Var>& states) const {
   Builder& build = in.projected.builder();
   return {activate(0, in.projected + build.call("matmul", {states[0], in.recurrent}))};
 }
 
 // Gates in the order update (z), reset (r), candidate.
-std::vector<Var> Cell::gru(const CellInputs& in, const std::vector<Var>& states) const {
+std::vector<Var> RecurrentCell::gru(const CellInputs& in, const std::vector<Var>& states) const {
   Builder& build = in.projected.builder();
   const Var h = states[0];
   Var recurrent = build.call("matmul", {h, in.recurrent});
@@ -104,7 +104,7 @@ std::vector<Var> Cell::gru(const CellInputs& in, const std::vector<Var>& states)
 }
 
 // Gates in the order input (i), output (o), forget (f), cell (c); peepholes in the order i, o, f.
-std::vector<Var> Cell::lstm(const CellInputs& in, const std::vector<Var>& states) const {
+std::vector<Var> RecurrentCell::lstm(const CellInputs& in, const std::vector<Var>& states) const {
   Builder& build = in.projected.builder();
   const Var c = states[1];
   const Var recurrent =

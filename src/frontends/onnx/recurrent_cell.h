@@ -10,16 +10,16 @@
 namespace tenon::onnx {
 
 /// An activation function of a recurrent node, by its ONNX name.
-struct Activation {
+struct RecurrentActivation {
   std::string name;
   double alpha = 0, beta = 0;
 };
 /// Reads the activations of all directions. `names` repeats f, g, h for each direction; alphas and
 /// betas are consumed in that order by the functions that have one. Throws Error for an unknown
 /// name.
-std::vector<Activation> read_activations(const std::vector<std::string>& names,
-                                         const std::vector<double>& alphas,
-                                         const std::vector<double>& betas);
+std::vector<RecurrentActivation> read_activations(const std::vector<std::string>& names,
+                                                  const std::vector<double>& alphas,
+                                                  const std::vector<double>& betas);
 
 /// Operands of one step of a recurrent node in addition to its state; missing ones are invalid.
 struct CellInputs {
@@ -38,10 +38,10 @@ struct CellInputs {
 };
 
 /// The kind of cell and its attributes.
-struct Cell {
+struct RecurrentCell {
   std::int64_t hidden = 0;
   /// of this direction
-  std::vector<Activation> activations;
+  std::vector<RecurrentActivation> activations;
   /// 0: unlimited
   double clip = 0;
   /// GRU: linear_before_reset
@@ -51,7 +51,8 @@ struct Cell {
 
   /// Returns the states after one step from the previous ones: {h} for RNN and GRU, {h, c} for
   /// LSTM.
-  using Step = std::vector<Var> (Cell::*)(const CellInputs&, const std::vector<Var>& states) const;
+  using Step = std::vector<Var> (RecurrentCell::*)(const CellInputs&,
+                                                   const std::vector<Var>& states) const;
   std::vector<Var> rnn(const CellInputs& in, const std::vector<Var>& states) const;
   std::vector<Var> gru(const CellInputs& in, const std::vector<Var>& states) const;
   std::vector<Var> lstm(const CellInputs& in, const std::vector<Var>& states) const;

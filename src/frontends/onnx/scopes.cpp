@@ -41,7 +41,7 @@ Var as_stated(Var given, const onnx_schema::ValueInfoProto& input) {
 
 }  // namespace
 
-BoundAttr Importer::resolve(const AttributeProto& attr) {
+BoundAttr OnnxImporter::resolve(const AttributeProto& attr) {
   if (attr.ref_attr_name().empty()) return {&attr, scope_};
   if (!scope_->arguments) {
     throw Error(concat("attribute '", attr.name(), "' refers to '", attr.ref_attr_name(),
@@ -51,7 +51,7 @@ BoundAttr Importer::resolve(const AttributeProto& attr) {
   return argument == scope_->arguments->end() ? BoundAttr{} : argument->second;
 }
 
-void Importer::call_function(Function& function, const NodeProto& node) {
+void OnnxImporter::call_function(Function& function, const NodeProto& node) {
   const onnx_schema::FunctionProto& proto = *function.proto;
   const std::string place = node_place(node);
   if (function.is_active) {
@@ -119,8 +119,8 @@ void Importer::call_function(Function& function, const NodeProto& node) {
   }
 }
 
-NodeImport::Bodies Importer::import_bodies(const std::vector<BoundAttr>& graphs,
-                                           const std::vector<std::vector<Type>>& input_types) {
+NodeImport::Bodies OnnxImporter::import_bodies(const std::vector<BoundAttr>& graphs,
+                                               const std::vector<std::vector<Type>>& input_types) {
   if (depth_ >= kMaxDepth) throw Error("bodies and functions are nested too deeply");
   std::vector<std::string> names;
   OuterNames outer_names(names);
@@ -150,8 +150,8 @@ NodeImport::Bodies Importer::import_bodies(const std::vector<BoundAttr>& graphs,
   return bodies;
 }
 
-Graph Importer::import_body(const BoundAttr& attr, const std::vector<Type>& input_types,
-                            const std::vector<Var>& captured) {
+Graph OnnxImporter::import_body(const BoundAttr& attr, const std::vector<Type>& input_types,
+                                const std::vector<Var>& captured) {
   const GraphProto& proto = attr.attr->g();
   Scope& around = *attr.scope;
   Graph& outside = around.builder->graph();
@@ -194,7 +194,7 @@ Graph Importer::import_body(const BoundAttr& attr, const std::vector<Type>& inpu
   return std::move(builder.graph());  // verified with the whole graph
 }
 
-std::vector<Var> Importer::inline_body(const BoundAttr& attr, const std::vector<Var>& inputs) {
+std::vector<Var> OnnxImporter::inline_body(const BoundAttr& attr, const std::vector<Var>& inputs) {
   const GraphProto& proto = attr.attr->g();
   if (depth_ >= kMaxDepth) throw Error("bodies and functions are nested too deeply");
   if (attr.scope->builder != scope_->builder) {
@@ -244,7 +244,7 @@ std::vector<Var> Importer::inline_body(const BoundAttr& attr, const std::vector<
   return outputs;
 }
 
-const Constant* Importer::constant_of(const Scope& scope, Var value) const {
+const Constant* OnnxImporter::constant_of(const Scope& scope, Var value) const {
   const ValueId id(value.id());
   if (const Constant* constant = scope.builder->graph().constant_of(id)) return constant;
   const auto outer_value = scope.captured.find(id);
@@ -252,7 +252,7 @@ const Constant* Importer::constant_of(const Scope& scope, Var value) const {
   return constant_of(*scope.outer, outer_value->second);
 }
 
-Tensor Importer::read(const AttributeProto& attr) {
+Tensor OnnxImporter::read(const AttributeProto& attr) {
   if (attr.has_sparse_tensor())
     return read_sparse_tensor(attr.sparse_tensor(), files_).materialise();
   return read_tensor(attr.t(), model_, files_);

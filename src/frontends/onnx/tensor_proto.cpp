@@ -46,7 +46,7 @@ constexpr std::pair<int, DType> element_types[] = {
     {TensorProto::INT2, DType::I2},
 };
 
-struct Header {
+struct TensorHeader {
   DType dtype;
   Shape shape;
   std::uint64_t count;
@@ -60,7 +60,7 @@ struct Header {
   }
 };
 
-Header header_of(const TensorProto& proto) {
+TensorHeader header_of(const TensorProto& proto) {
   const std::optional<DType> dtype = dtype_of(proto.data_type());
   if (!dtype) {
     throw Error(
@@ -75,7 +75,7 @@ Header header_of(const TensorProto& proto) {
   return {*dtype, std::move(shape), static_cast<std::uint64_t>(count)};
 }
 
-Error wrong_amount(const Header& header, std::string_view field, std::uint64_t expected,
+Error wrong_amount(const TensorHeader& header, std::string_view field, std::uint64_t expected,
                    std::uint64_t got, std::string_view unit) {
   return Error("tensor: its data does not fill its shape")
       .expected(expected, " ", unit, " in ", field, " for ", header.text())
@@ -90,7 +90,7 @@ std::int8_t sign_extended(unsigned element, int bits) {
 // Unpacks 4-bit and 2-bit elements, the first in the lowest bits of its byte; `byte_at(k)` returns
 // byte k.
 template <class ByteAt>
-Tensor unpack(const Header& header, ByteAt byte_at) {
+Tensor unpack(const TensorHeader& header, ByteAt byte_at) {
   Tensor tensor(header.dtype, header.shape);
   const std::span<std::byte> elements = tensor.mutable_bytes();
   const int bits = info(header.dtype).bits;
@@ -107,8 +107,8 @@ Tensor unpack(const Header& header, ByteAt byte_at) {
 }
 
 // Reads raw_data, an external file, or a field with the same memory layout.
-Tensor from_bytes(const Header& header, std::string_view field, std::shared_ptr<const void> owner,
-                  std::span<const std::byte> bytes) {
+Tensor from_bytes(const TensorHeader& header, std::string_view field,
+                  std::shared_ptr<const void> owner, std::span<const std::byte> bytes) {
   if (header.dtype == DType::String) {
     throw Error(concat("tensor: strings cannot be in ", field)).expected("them in string_data");
   }
@@ -128,7 +128,7 @@ Tensor from_bytes(const Header& header, std::string_view field, std::shared_ptr<
 
 // int32_data and uint64_data also hold narrower elements, one per entry.
 template <class Element, class Entry>
-Tensor narrowed(const Header& header, const RepeatedField<Entry>& entries) {
+Tensor narrowed(const TensorHeader& header, const RepeatedField<Entry>& entries) {
   Tensor tensor(header.dtype, header.shape);
   std::ranges::transform(entries, tensor.as_mutable<Element>().begin(), [&](Entry entry) {
     if (header.dtype == DType::Bool) return static_cast<Element>(entry != 0);
@@ -137,7 +137,7 @@ Tensor narrowed(const Header& header, const RepeatedField<Entry>& entries) {
   return tensor;
 }
 
-Tensor from_int32_data(const Header& header, const RepeatedField<std::int32_t>& entries) {
+Tensor from_int32_data(const TensorHeader& header, const RepeatedField<std::int32_t>& entries) {
   const std::uint64_t expected = header.bits() < 8 ? header.packed_bytes() : header.count;
   if (static_cast<std::uint64_t>(entries.size()) != expected) {
     throw wrong_amount(header, "int32_data", expected, static_cast<std::uint64_t>(entries.size()),
@@ -152,7 +152,7 @@ Tensor from_int32_data(const Header& header, const RepeatedField<std::int32_t>& 
                             : narrowed<std::uint16_t>(header, entries);
 }
 
-Tensor from_uint64_as_u32(const Header& header, const RepeatedField<std::uint64_t>& entries) {
+Tensor from_uint64_as_u32(const TensorHeader& header, const RepeatedField<std::uint64_t>& entries) {
   if (static_cast<std::uint64_t>(entries.size()) != header.count) {
     throw wrong_amount(header, "uint64_data", header.count,
                        static_cast<std::uint64_t>(entries.size()), "entries");
@@ -160,7 +160,7 @@ Tensor from_uint64_as_u32(const Header& header, const RepeatedField<std::uint64_
   return narrowed<std::uint32_t>(header, entries);
 }
 
-Tensor from_string_data(const Header& header, std::vector<std::string> strings) {
+Tensor from_string_data(const TensorHeader& header, std::vector<std::string> strings) {
   if (strings.size() != header.count) {
     throw wrong_amount(header, "string_data", header.count, strings.size(), "entries");
   }
@@ -183,7 +183,7 @@ std::span<const std::byte> bytes_of(const RepeatedField<Entry>& entries) {
 }
 
 // Reads elements whose field has their memory layout; nullopt for other element types.
-std::optional<Tensor> from_matching_field(const Header& header, const TensorProto& proto,
+std::optional<Tensor> from_matching_field(const TensorHeader& header, const TensorProto& proto,
                                           const std::shared_ptr<const void>& owner) {
   const auto borrow = [&](std::string_view field, const auto& entries) {
     return from_bytes(header, field, owner, bytes_of(entries));
@@ -206,12 +206,12 @@ std::optional<Tensor> from_matching_field(const Header& header, const TensorProt
   }
 }
 
-Tensor from_other_field(const Header& header, const TensorProto& proto) {
+Tensor from_other_field(const TensorHeader& header, const TensorProto& proto) {
   if (header.dtype == DType::U32) return from_uint64_as_u32(header, proto.uint64_data());
   return from_int32_data(header, proto.int32_data());
 }
 
-Tensor from_external(const Header& header, const TensorProto& proto, ExternalFiles& files) {
+Tensor from_external(const TensorHeader& header, const TensorProto& proto, ExternalFiles& files) {
   if (header.dtype == DType::String) throw Error("tensor: strings cannot be external data");
   ExternalFiles::Piece piece = files.bytes_of(proto);
   bool has_length = false;
@@ -241,7 +241,7 @@ int onnx_element_type(DType dtype) {
 
 Tensor read_tensor(const TensorProto& proto, std::shared_ptr<const void> owner,
                    ExternalFiles& files) {
-  const Header header = header_of(proto);
+  const TensorHeader header = header_of(proto);
   if (proto.data_location() == TensorProto::EXTERNAL) return from_external(header, proto, files);
   if (is_in_raw_data(proto)) {
     return from_bytes(header, "raw_data", std::move(owner),
@@ -262,7 +262,7 @@ Tensor take_tensor(TensorProto& proto, ExternalFiles& files) {
 
 Tensor read_tensor(const TensorProto& proto, int field, std::shared_ptr<const void> owner,
                    std::span<const std::byte> bytes) {
-  const Header header = header_of(proto);
+  const TensorHeader header = header_of(proto);
   if (proto.data_location() == TensorProto::EXTERNAL) {
     throw Error("tensor: its data is both in the model and external");
   }

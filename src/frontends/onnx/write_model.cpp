@@ -140,7 +140,7 @@ void export_onnx(const Graph& graph, const std::string& path, const ExportOption
     export_onnx(without_groups(graph), path, options);
     return;
   }
-  Exporter exporter(graph, options);
+  OnnxExporter exporter(graph, options);
   const onnx_schema::ModelProto& model = exporter.run();
   NewFile file(path);
   if (total_bytes(exporter.constants()) <= options.max_embedded_bytes) {
@@ -156,7 +156,7 @@ void export_onnx(const Graph& graph, const std::string& path, const ExportOption
 
 std::string export_onnx(const Graph& graph, const ExportOptions& options) {
   if (has_groups(graph)) return export_onnx(without_groups(graph), options);
-  Exporter exporter(graph, options);
+  OnnxExporter exporter(graph, options);
   const onnx_schema::ModelProto& model = exporter.run();
   if (const std::uint64_t bytes = total_bytes(exporter.constants());
       bytes > options.max_embedded_bytes) {

@@ -86,8 +86,8 @@ RelayType RelayType::of_results(std::vector<RelayType> parts) {
   return parts.size() == 1 ? std::move(parts.front()) : tuple(std::move(parts));
 }
 
-Expr Expr::of(Kind kind, BlockId block, std::string_view name, std::size_t position) {
-  Expr expr;
+RelayExpr RelayExpr::of(Kind kind, BlockId block, std::string_view name, std::size_t position) {
+  RelayExpr expr;
   expr.kind = kind;
   expr.name = name;
   expr.block = block;
@@ -121,24 +121,24 @@ std::string to_string(const RelayType& type) {
   return concat(type.name, "[", list_text(type.parts, type.parts.size()), "]");
 }
 
-const GlobalFunction* Module::entry() const {
+const GlobalFunction* RelayModule::entry() const {
   const auto found = std::find_if(functions.begin(), functions.end(),
                                   [](const GlobalFunction& f) { return f.name == "main"; });
   if (found != functions.end()) return &*found;
   return functions.size() == 1 ? &functions.front() : nullptr;
 }
 
-std::vector<ExprId> children_of(const Expr& expr) {
+std::vector<ExprId> children_of(const RelayExpr& expr) {
   std::vector<ExprId> below;
   switch (expr.kind) {
-    case Expr::Kind::Call:
-    case Expr::Kind::Tuple:
-    case Expr::Kind::Projection:
+    case RelayExpr::Kind::Call:
+    case RelayExpr::Kind::Tuple:
+    case RelayExpr::Kind::Projection:
       return expr.parts;
-    case Expr::Kind::If:
+    case RelayExpr::Kind::If:
       below.push_back(expr.parts[0]);
       break;
-    case Expr::Kind::Let:
+    case RelayExpr::Kind::Let:
       below.push_back(expr.parts[1]);
       break;
     default:
@@ -148,13 +148,13 @@ std::vector<ExprId> children_of(const Expr& expr) {
   return below;
 }
 
-bool has_line(Expr::Kind kind) {
+bool has_line(RelayExpr::Kind kind) {
   switch (kind) {
-    case Expr::Kind::Variable:
-    case Expr::Kind::Constant:
-    case Expr::Kind::Scalar:
-    case Expr::Kind::Operator:
-    case Expr::Kind::Global:
+    case RelayExpr::Kind::Variable:
+    case RelayExpr::Kind::Constant:
+    case RelayExpr::Kind::Scalar:
+    case RelayExpr::Kind::Operator:
+    case RelayExpr::Kind::Global:
       return false;
     default:
       return true;

@@ -78,7 +78,7 @@ std::string to_string(const AttributeValue& value);
 /// Numbers in an attribute print without their integer type.
 std::string attribute_text(const AttributeValue& value);
 
-struct Attribute {
+struct RelayAttribute {
   std::string name;
   AttributeValue value;
   std::size_t position = 0;
@@ -86,14 +86,14 @@ struct Attribute {
 
 /// Source of an expression in the framework's model: its name, with line and column in the later
 /// comment style.
-struct Span {
+struct SourceSpan {
   std::string name;
   std::int64_t line = 0, column = 0;
   bool is_empty() const { return name.empty(); }
 };
 
 /// A node of the program. Nodes have identity: equal nodes are distinct.
-struct Expr {
+struct RelayExpr {
   enum class Kind : std::uint8_t {
     /// name, annotation
     Variable,
@@ -123,13 +123,13 @@ struct Expr {
   std::vector<ExprId> parts;
   std::vector<ExprId> parameters;
   std::vector<std::string> type_parameters;
-  std::vector<Attribute> attributes;
+  std::vector<RelayAttribute> attributes;
   std::int64_t index = 0;
   AttributeValue literal;
   std::optional<RelayType> annotation;
   /// type stated by the comment
   std::optional<RelayType> type;
-  Span span;
+  SourceSpan span;
   /// a variable that `free_var` introduced
   bool is_free = false;
   /// of a variable: the text "{virtual_device=…}" after its name
@@ -145,7 +145,8 @@ struct Expr {
   /// of its comment
   std::size_t type_position = 0;
 
-  static Expr of(Kind kind, BlockId block, std::string_view name = "", std::size_t position = 0);
+  static RelayExpr of(Kind kind, BlockId block, std::string_view name = "",
+                      std::size_t position = 0);
 };
 
 /// Comment style: that of the document (types of constants and calls, bare names), or that of later
@@ -161,17 +162,17 @@ struct GlobalFunction {
 };
 
 /// A line `%n = …;` of the text.
-struct Binding {
+struct LetBinding {
   std::int64_t number = 0;
   ExprId expr;
   std::size_t position = 0;
 };
 
 /// A whole text.
-struct Module {
+struct RelayModule {
   /// of the header; empty without one
   std::string version;
-  std::vector<Expr> exprs;
+  std::vector<RelayExpr> exprs;
   std::size_t block_count = 0;
   std::vector<GlobalFunction> functions;
   std::optional<JsonValue> metadata;
@@ -179,13 +180,13 @@ struct Module {
   CommentStyle style = CommentStyle::Document;
 
   /// with the numbers of the text
-  std::vector<Binding> bindings;
+  std::vector<LetBinding> bindings;
   /// positions of type comments
   std::vector<std::size_t> type_comments;
 
-  const Expr& at(ExprId id) const { return exprs[id.index()]; }
-  Expr& at(ExprId id) { return exprs[id.index()]; }
-  ExprId add(Expr expr) {
+  const RelayExpr& at(ExprId id) const { return exprs[id.index()]; }
+  RelayExpr& at(ExprId id) { return exprs[id.index()]; }
+  ExprId add(RelayExpr expr) {
     exprs.push_back(std::move(expr));
     return ExprId(exprs.size() - 1);
   }
@@ -195,14 +196,15 @@ struct Module {
 };
 
 /// Returns whether a node gets its own line at its first use.
-bool has_line(Expr::Kind kind);
+bool has_line(RelayExpr::Kind kind);
 
 /// Returns an expression's operands in the same or an outer block; bodies belong to their owner.
-std::vector<ExprId> children_of(const Expr& expr);
+std::vector<ExprId> children_of(const RelayExpr& expr);
 /// Post-order walk over unfinished nodes below a node, left to right; recursion is bounded by the
 /// nesting of the text.
 template <class IsDone, class Visit>
-void visit_upwards(const Module& module, ExprId root, const IsDone& is_done, const Visit& visit) {
+void visit_upwards(const RelayModule& module, ExprId root, const IsDone& is_done,
+                   const Visit& visit) {
   std::vector<std::pair<ExprId, bool>> stack{{root, false}};
   while (!stack.empty()) {
     auto& [id, is_open] = stack.back();

@@ -27,15 +27,15 @@ void leave_open(RelayType& type, const RelayType& says) {
 
 }  // namespace
 
-std::optional<RelayType> type_of(const Meaning& meaning) {
-  if (meaning.kind == Meaning::Kind::Function) return std::nullopt;
-  if (meaning.kind == Meaning::Kind::Value) {
+std::optional<RelayType> type_of(const ImportedValue& meaning) {
+  if (meaning.kind == ImportedValue::Kind::Function) return std::nullopt;
+  if (meaning.kind == ImportedValue::Kind::Value) {
     if (!meaning.value.is_valid()) return std::nullopt;
     const Type& type = meaning.value.builder().type(meaning.value);
     return type.is_tensor() ? std::optional<RelayType>(to_relay(type.tensor())) : std::nullopt;
   }
   std::vector<RelayType> parts;
-  for (const Meaning& field : meaning.fields) {
+  for (const ImportedValue& field : meaning.fields) {
     const std::optional<RelayType> part = type_of(field);
     if (!part) return std::nullopt;
     parts.push_back(*part);
@@ -52,12 +52,12 @@ Error Claims::at(std::size_t position, Error error) const {
   return error;
 }
 
-void Claims::expr(const Expr& expr, const Meaning& made) {
+void Claims::expr(const RelayExpr& expr, const ImportedValue& made) {
   if (expr.type) type("type comment", expr.type_position, *expr.type, made);
 }
 
 void Claims::type(std::string_view what, std::size_t position, const RelayType& says,
-                  const Meaning& made) {
+                  const ImportedValue& made) {
   if (findings_ == nullptr || says.kind == RelayType::Kind::Incomplete) return;
   std::optional<RelayType> should_be = type_of(made);
   if (!should_be) return;
@@ -81,7 +81,7 @@ void Claims::compare(std::string_view what, std::size_t position, const std::str
       what, [&] { return place(position); }, says, should_be);
 }
 
-void Claims::misfit(const Expr& call, const Error& error) {
+void Claims::misfit(const RelayExpr& call, const Error& error) {
   const std::size_t end = std::min(text_.find('\n', call.position), text_.size());
   const std::string_view line =
       text_.substr(call.position, std::min(end - call.position, kShownLine));

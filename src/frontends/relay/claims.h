@@ -13,7 +13,7 @@ namespace tenon::relay {
 
 /// Returns the type of an expression's value; nullopt for a function and for types known at run
 /// time only.
-std::optional<RelayType> type_of(const Meaning& meaning);
+std::optional<RelayType> type_of(const ImportedValue& meaning);
 
 /// Claims of a text about types and extents that are redundant to its operators. Without findings
 /// to collect them, type comments are ignored and a wrong attribute is an Error.
@@ -27,14 +27,14 @@ class Claims {
   /// Returns the error with a position.
   Error at(std::size_t position, Error error) const;
 
-  void expr(const Expr& expr, const Meaning& made);
+  void expr(const RelayExpr& expr, const ImportedValue& made);
   void type(std::string_view what, std::size_t position, const RelayType& says,
-            const Meaning& made);
+            const ImportedValue& made);
   /// Each position counts once, even if its function is inlined several times.
   void attribute(std::string_view what, std::size_t position, const std::string& says,
                  const std::string& should_be);
   /// Reports a call that contradicts its arguments.
-  void misfit(const Expr& call, const Error& error);
+  void misfit(const RelayExpr& call, const Error& error);
 
  private:
   void compare(std::string_view what, std::size_t position, const std::string& says,

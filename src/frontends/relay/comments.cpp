@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::string_view kTypeMark = "ty=", kSpanMark = "span=";
 
-Span parse_span(const Token& comment, std::string_view text, const TokenCursor& cursor) {
+SourceSpan parse_span(const Token& comment, std::string_view text, const TokenCursor& cursor) {
   const std::size_t column = text.rfind(':');
   const bool has_column = column != std::string_view::npos && column > 0;
   const std::size_t line = has_column ? text.rfind(':', column - 1) : std::string_view::npos;
@@ -16,7 +16,7 @@ Span parse_span(const Token& comment, std::string_view text, const TokenCursor& 
     line_number = parse_integer(text.substr(line + 1, column - line - 1));
     column_number = parse_integer(text.substr(column + 1));
   }
-  Span span;
+  SourceSpan span;
   if (line_number && column_number)
     span = {single_spaced(text.substr(0, line)), *line_number, *column_number};
   if (span.is_empty())
@@ -39,12 +39,12 @@ RelayType parse_claim(const Token& comment, std::string_view text, const TokenCu
   return type;
 }
 
-void claim_type(Module& module, ExprId id, const Token& comment, RelayType type,
+void claim_type(RelayModule& module, ExprId id, const Token& comment, RelayType type,
                 const TokenCursor& cursor) {
-  Expr& expr = module.at(id);
+  RelayExpr& expr = module.at(id);
   if (expr.type && *expr.type != type) {
     const std::string what =
-        expr.kind == Expr::Kind::Constant ? concat("constant ", expr.index) : "an expression";
+        expr.kind == RelayExpr::Kind::Constant ? concat("constant ", expr.index) : "an expression";
     throw cursor.error_at(comment.position, what + " has two types")
         .expected(to_string(*expr.type))
         .got(to_string(type));
@@ -53,9 +53,9 @@ void claim_type(Module& module, ExprId id, const Token& comment, RelayType type,
     expr.type = std::move(type);
     expr.type_position = comment.position;
   }
-  const bool is_in_document_style = expr.kind == Expr::Kind::Constant ||
-                                    expr.kind == Expr::Kind::Scalar ||
-                                    expr.kind == Expr::Kind::Call;
+  const bool is_in_document_style = expr.kind == RelayExpr::Kind::Constant ||
+                                    expr.kind == RelayExpr::Kind::Scalar ||
+                                    expr.kind == RelayExpr::Kind::Call;
   if (!is_in_document_style) module.style = CommentStyle::Later;
   module.type_comments.push_back(comment.position);
 }
@@ -75,9 +75,10 @@ std::string single_spaced(std::string_view text) {
   return std::string(trim(spaced));
 }
 
-void attach_comment(Module& module, ExprId id, const Token& comment, const TokenCursor& cursor) {
+void attach_comment(RelayModule& module, ExprId id, const Token& comment,
+                    const TokenCursor& cursor) {
   std::string_view inside = trim(comment.text);
-  Expr& expr = module.at(id);
+  RelayExpr& expr = module.at(id);
   const bool has_type = inside.starts_with(kTypeMark);
   if (!has_type && !inside.starts_with(kSpanMark)) {
     // A framework's name does not contain a type: this is a misspelt type comment.
@@ -85,7 +86,7 @@ void attach_comment(Module& module, ExprId id, const Token& comment, const Token
       throw cursor.error_at(comment.position, "a comment with a type does not start with 'ty='")
           .got(inside.substr(0, 40));
     }
-    if (expr.kind == Expr::Kind::Call && expr.span.is_empty())
+    if (expr.kind == RelayExpr::Kind::Call && expr.span.is_empty())
       expr.span.name = single_spaced(inside);
     return;
   }

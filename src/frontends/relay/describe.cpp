@@ -43,17 +43,17 @@ std::string scope_of(const std::string& name) {
   return end == std::string::npos ? name : name.substr(0, end);
 }
 
-void count_call(const Module& module, const Expr& expr, Survey& survey) {
+void count_call(const RelayModule& module, const RelayExpr& expr, Survey& survey) {
   ++survey.calls;
   survey.typed_calls += expr.type.has_value();
   if (!expr.span.is_empty()) {
     ++survey.named_calls;
     ++survey.scopes[scope_of(expr.span.name)];
   }
-  const Expr& callee = module.at(expr.parts[0]);
-  const std::string name = callee.kind == Expr::Kind::Operator ? callee.name
-                           : callee.kind == Expr::Kind::Global ? "@" + callee.name
-                                                               : "(a function)";
+  const RelayExpr& callee = module.at(expr.parts[0]);
+  const std::string name = callee.kind == RelayExpr::Kind::Operator ? callee.name
+                           : callee.kind == RelayExpr::Kind::Global ? "@" + callee.name
+                                                                    : "(a function)";
   OperatorCount& count = survey.operators[name];
   ++count.calls;
   if (expr.type) {
@@ -62,13 +62,13 @@ void count_call(const Module& module, const Expr& expr, Survey& survey) {
   }
 }
 
-void count_expr(const Module& module, const Expr& expr, Survey& survey) {
-  survey.functions += expr.kind == Expr::Kind::Function;
-  survey.branches += expr.kind == Expr::Kind::If;
-  survey.lets += expr.kind == Expr::Kind::Let;
-  survey.scalars += expr.kind == Expr::Kind::Scalar;
-  if (expr.kind == Expr::Kind::Call) count_call(module, expr, survey);
-  if (expr.kind != Expr::Kind::Constant) return;
+void count_expr(const RelayModule& module, const RelayExpr& expr, Survey& survey) {
+  survey.functions += expr.kind == RelayExpr::Kind::Function;
+  survey.branches += expr.kind == RelayExpr::Kind::If;
+  survey.lets += expr.kind == RelayExpr::Kind::Let;
+  survey.scalars += expr.kind == RelayExpr::Kind::Scalar;
+  if (expr.kind == RelayExpr::Kind::Call) count_call(module, expr, survey);
+  if (expr.kind != RelayExpr::Kind::Constant) return;
   ++survey.constants;
   if (!expr.type) return;
   const double elements = element_count(*expr.type);
@@ -77,7 +77,7 @@ void count_expr(const Module& module, const Expr& expr, Survey& survey) {
   survey.weight_bytes += elements * (dtype ? info(*dtype).bits : 32) / 8.0;
 }
 
-Survey survey_of(const Module& module) {
+Survey survey_of(const RelayModule& module) {
   Survey survey;
   std::vector<bool> is_seen(module.exprs.size());
   std::vector<ExprId> open;
@@ -98,13 +98,13 @@ Survey survey_of(const Module& module) {
   return survey;
 }
 
-Page::Section signature(const Module& module) {
+Page::Section signature(const RelayModule& module) {
   Page::Section section{"Functions", "", {"function", "parameter", "type"}, {}};
   for (const GlobalFunction& global : module.functions) {
-    const Expr& function = module.at(global.function);
+    const RelayExpr& function = module.at(global.function);
     const std::string name = global.name.empty() ? "fn" : "@" + global.name;
     for (const ExprId id : function.parameters) {
-      const Expr& parameter = module.at(id);
+      const RelayExpr& parameter = module.at(id);
       if (section.rows.size() >= 2 * kMostRows) break;
       section.rows.push_back(
           {name, "%" + parameter.name,
@@ -172,7 +172,7 @@ Page::Section sections_of_int8(const Survey& survey) {
 
 }  // namespace
 
-Page describe_module(const Module& module) {
+Page describe_module(const RelayModule& module) {
   const Survey survey = survey_of(module);
   Numbering numbering;
   print_module(module, module.style, &numbering);

@@ -6,6 +6,6 @@
 namespace tenon::relay {
 
 /// Describes a module for readers new to Relay.
-Page describe_module(const Module& module);
+Page describe_module(const RelayModule& module);
 
 }  // namespace tenon::relay

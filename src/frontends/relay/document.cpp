@@ -38,7 +38,7 @@ bool follows_printer(const std::vector<GivenNumber>& numbers) {
 
 // Compares the numbers of lines and constants with the printer's, up to the first difference, which
 // shifts all later ones.
-void check_numbering(const Module& module, std::string_view text, std::string_view source,
+void check_numbering(const RelayModule& module, std::string_view text, std::string_view source,
                      Findings& findings) {
   if (module.type_comments.empty()) return;  // written by hand, in any order
   Numbering numbering;
@@ -46,7 +46,7 @@ void check_numbering(const Module& module, std::string_view text, std::string_vi
   std::map<ExprId, std::size_t> line_of;
   for (std::size_t k = 0; k < numbering.lines.size(); ++k) line_of[numbering.lines[k]] = k;
   std::vector<GivenNumber> lines, constants;
-  for (const Binding& binding : module.bindings) {
+  for (const LetBinding& binding : module.bindings) {
     const auto line = line_of.find(binding.expr);
     if (line != line_of.end())
       lines.push_back({binding.number, static_cast<std::int64_t>(line->second)});
@@ -54,7 +54,7 @@ void check_numbering(const Module& module, std::string_view text, std::string_vi
   for (std::size_t k = 0; k < numbering.constants.size(); ++k)
     constants.push_back({module.at(numbering.constants[k]).index, static_cast<std::int64_t>(k)});
   bool is_moved = !follows_printer(lines);
-  for (const Binding& binding : module.bindings) {
+  for (const LetBinding& binding : module.bindings) {
     const auto place = [&] { return text_place(source, text, binding.position); };
     const auto line = line_of.find(binding.expr);
     if (line == line_of.end()) {
@@ -70,7 +70,7 @@ void check_numbering(const Module& module, std::string_view text, std::string_vi
   }
   if (!follows_printer(constants)) return;
   for (std::size_t k = 0; k < numbering.constants.size(); ++k) {
-    const Expr& constant = module.at(numbering.constants[k]);
+    const RelayExpr& constant = module.at(numbering.constants[k]);
     const auto place = [&] { return text_place(source, text, constant.position); };
     const bool is_same = constant.index == static_cast<std::int64_t>(k);
     findings.compare("constant's index", place, constant.index, static_cast<std::int64_t>(k));
@@ -79,14 +79,15 @@ void check_numbering(const Module& module, std::string_view text, std::string_vi
 }
 
 // Source of a text that was exported, not read.
-struct Origin {
+struct GraphOrigin {
   Graph graph;
-  OwnNodes own;
+  NativeNodes own;
 };
 
 class RelayDocument : public Document {
  public:
-  RelayDocument(Module module, std::string text, std::string source, std::optional<Origin> origin)
+  RelayDocument(RelayModule module, std::string text, std::string source,
+                std::optional<GraphOrigin> origin)
       : module_(std::move(module)),
         text_(std::move(text)),
         source_(std::move(source)),
@@ -102,7 +103,7 @@ class RelayDocument : public Document {
     if (style.empty()) return print_module(module_, module_.style);
     // The text of a graph lacks information that the graph has for the other styles.
     if (style == "metadata") return print_module(with_data(), CommentStyle::Document);
-    const Module& module = origin_ ? export_graph(origin_->graph, origin_->own) : module_;
+    const RelayModule& module = origin_ ? export_graph(origin_->graph, origin_->own) : module_;
     if (style == "later") return print_module(module, CommentStyle::Later);
     if (style == "document") return print_module(module, CommentStyle::Document);
     throw Error(concat("Relay has no style '", style, "'"), ErrorKind::Usage)
@@ -127,15 +128,15 @@ class RelayDocument : public Document {
 
  private:
   // Adds the elements of constants: those of the file, of the graph, or seeded.
-  Module with_data() const {
+  RelayModule with_data() const {
     if (module_.metadata) return module_;
     return origin_ ? export_graph_with_data(origin_->graph, origin_->own)
                    : export_graph_with_data(graph());
   }
 
-  Module module_;
+  RelayModule module_;
   std::string text_, source_;
-  std::optional<Origin> origin_;
+  std::optional<GraphOrigin> origin_;
 };
 
 // The first word that is not a comment.
@@ -170,10 +171,10 @@ std::unique_ptr<Document> read(std::string_view text, std::string_view source) {
 }
 
 // Parses the text again, so that checks apply to the written document.
-std::unique_ptr<Document> put_down(const Graph& graph, const OwnNodes& own) {
+std::unique_ptr<Document> put_down(const Graph& graph, const NativeNodes& own) {
   const std::string text = print_module(export_graph(graph, own), CommentStyle::Document);
   return std::make_unique<RelayDocument>(parse_module(text, "graph"), text, "graph",
-                                         Origin{graph, own});
+                                         GraphOrigin{graph, own});
 }
 
 }  // namespace

@@ -110,9 +110,9 @@ Exprs matmul(const ExportNode& node) {
   if (const std::optional<DType> out = node.dtype("out_dtype"))
     attrs.push_back({"out_dtype", dtype_name(*out)});
   // The swap must be exported as a transpose: it may be a native node.
-  const Expr& right_hand = b.module().at(node.operand("b"));
+  const RelayExpr& right_hand = b.module().at(node.operand("b"));
   const bool has_swap = before_swap(node, node.value("b")).is_valid() &&
-                        right_hand.kind == Expr::Kind::Call && right_hand.parts.size() == 2 &&
+                        right_hand.kind == RelayExpr::Kind::Call && right_hand.parts.size() == 2 &&
                         b.module().at(right_hand.parts[0]).name == "transpose";
   if (a.rank() >= 2 && w.rank() == 2) {
     const Dim& units = w.dims[1];

@@ -8,7 +8,7 @@ namespace tenon::relay {
 
 ExprId ExprBuilder::call(std::string_view op, const std::vector<ExprId>& arguments,
                          const std::vector<Named>& attributes) const {
-  const ExprId callee = module_->add(Expr::of(Expr::Kind::Operator, block_, op));
+  const ExprId callee = module_->add(RelayExpr::of(RelayExpr::Kind::Operator, block_, op));
   const ExprId made = call(callee, arguments);
   for (const Named& attribute : attributes) {
     module_->at(made).attributes.push_back({attribute.name, attribute.value, 0});
@@ -17,33 +17,33 @@ ExprId ExprBuilder::call(std::string_view op, const std::vector<ExprId>& argumen
 }
 
 ExprId ExprBuilder::call(ExprId function, const std::vector<ExprId>& arguments) const {
-  Expr expr = Expr::of(Expr::Kind::Call, block_);
+  RelayExpr expr = RelayExpr::of(RelayExpr::Kind::Call, block_);
   expr.parts = {function};
   expr.parts.insert(expr.parts.end(), arguments.begin(), arguments.end());
   return module_->add(std::move(expr));
 }
 
 ExprId ExprBuilder::tuple(const std::vector<ExprId>& fields) const {
-  Expr expr = Expr::of(Expr::Kind::Tuple, block_);
+  RelayExpr expr = RelayExpr::of(RelayExpr::Kind::Tuple, block_);
   expr.parts = fields;
   return module_->add(std::move(expr));
 }
 
 ExprId ExprBuilder::field(ExprId tuple, std::size_t index) const {
-  Expr expr = Expr::of(Expr::Kind::Projection, block_);
+  RelayExpr expr = RelayExpr::of(RelayExpr::Kind::Projection, block_);
   expr.parts = {tuple};
   expr.index = static_cast<std::int64_t>(index);
   return module_->add(std::move(expr));
 }
 
 ExprId ExprBuilder::variable(const std::string& name, const RelayType& type) const {
-  Expr expr = Expr::of(Expr::Kind::Variable, block_, name);
+  RelayExpr expr = RelayExpr::of(RelayExpr::Kind::Variable, block_, name);
   expr.annotation = type;
   return module_->add(std::move(expr));
 }
 
 ExprId ExprBuilder::real(double value, DType dtype) const {
-  Expr expr = Expr::of(Expr::Kind::Scalar, block_);
+  RelayExpr expr = RelayExpr::of(RelayExpr::Kind::Scalar, block_);
   const bool is_plain = dtype == DType::F32 || dtype == DType::F64;
   expr.literal.value.emplace<RealLiteral>(
       RealLiteral{value, is_plain ? dtype_name(dtype) : "float32"});
@@ -53,7 +53,7 @@ ExprId ExprBuilder::real(double value, DType dtype) const {
 }
 
 ExprId ExprBuilder::integer(std::int64_t value, DType dtype) const {
-  Expr expr = Expr::of(Expr::Kind::Scalar, block_);
+  RelayExpr expr = RelayExpr::of(RelayExpr::Kind::Scalar, block_);
   expr.literal.value.emplace<IntegerLiteral>(
       IntegerLiteral{value, dtype == DType::I64 ? "int64" : "int32"});
   expr.type = tensor_type({}, dtype == DType::I64 ? "int64" : "int32");

@@ -15,7 +15,7 @@ namespace tenon::relay {
 /// Creates expressions in one block of a module.
 class ExprBuilder {
  public:
-  ExprBuilder(Module& module, BlockId block) : module_(&module), block_(block) {}
+  ExprBuilder(RelayModule& module, BlockId block) : module_(&module), block_(block) {}
 
   struct Named {
     std::string name;
@@ -43,11 +43,11 @@ class ExprBuilder {
   ExprId multiply(ExprId a, ExprId b) const { return call("multiply", {a, b}); }
   ExprId divide(ExprId a, ExprId b) const { return call("divide", {a, b}); }
 
-  Module& module() const { return *module_; }
+  RelayModule& module() const { return *module_; }
   BlockId block() const { return block_; }
 
  private:
-  Module* module_;
+  RelayModule* module_;
   BlockId block_;
 };
 

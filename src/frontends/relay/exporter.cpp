@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "frontends/own_node.h"
+#include "frontends/native_node.h"
 #include "frontends/relay/export_node.h"
 #include "frontends/relay/importer.h"
 #include "frontends/relay/metadata.h"
@@ -74,17 +74,17 @@ bool is_literal(DType dtype) {
   }
 }
 
-class Exporter {
+class RelayExporter {
  public:
-  Exporter(const Graph& graph, const OwnNodes& own) : graph_(graph), own_(own) {}
+  RelayExporter(const Graph& graph, const NativeNodes& own) : graph_(graph), native_(own) {}
 
-  Module run(bool with_data) {
+  RelayModule run(bool with_data) {
     const auto said = [&](std::string_view key) {
       const auto found = graph_.metadata.find(std::string(key));
       return found == graph_.metadata.end() ? std::string() : found->second;
     };
     module_.version = said(kVersionKey);
-    Expr function = Expr::of(Expr::Kind::Function, {});
+    RelayExpr function = RelayExpr::of(RelayExpr::Kind::Function, {});
     function.blocks = {module_.add_block()};
     const ExprBuilder build(module_, function.blocks.front());
     Scope scope;
@@ -98,7 +98,7 @@ class Exporter {
     throw_unsupported();
     function.parts = {body};
     function.annotation = result_type(graph_);
-    if (own_.are_types_stated) {
+    if (native_.are_types_stated) {
       Graph signature;
       for (const ValueId input : graph_.inputs())
         signature.add_input(graph_.value(input).name, graph_.value(input).type);
@@ -163,7 +163,7 @@ class Exporter {
       scope.exprs[node.results[0]] = export_constant(*graph.constant_of(node.results[0]), build);
       return;
     }
-    const bool is_own = &graph == &graph_ && own_.contains(id);
+    const bool is_own = &graph == &graph_ && native_.contains(id);
     if (node.op->name == "if" && !is_own) return export_if(graph, node, scope, build);
     if (!are_tensors(graph, node))
       return refuse(concat(node.op->name, ": a type is known at run time only"));
@@ -175,16 +175,16 @@ class Exporter {
       if (!node.results[k]) continue;
       scope.exprs[node.results[k]] = results[k];
       state_type(results[k], type_of(graph, node.results[k]));
-      Expr& made = module_.at(results[k]);
-      const ExprId named = made.kind == Expr::Kind::Projection ? made.parts[0] : results[k];
-      if (module_.at(named).kind == Expr::Kind::Call && k == 0)
+      RelayExpr& made = module_.at(results[k]);
+      const ExprId named = made.kind == RelayExpr::Kind::Projection ? made.parts[0] : results[k];
+      if (module_.at(named).kind == RelayExpr::Kind::Call && k == 0)
         module_.at(named).span.name = comment_name(node.name);
     }
   }
 
   void state_type(ExprId id, const RelayType& type) {
-    Expr& expr = module_.at(id);
-    if (expr.kind != Expr::Kind::Variable && !expr.type) expr.type = type;
+    RelayExpr& expr = module_.at(id);
+    if (expr.kind != RelayExpr::Kind::Variable && !expr.type) expr.type = type;
   }
 
   static bool are_tensors(const Graph& graph, const Node& node) {
@@ -223,7 +223,7 @@ class Exporter {
         entry = nullptr;
       }
     }
-    if (entry != nullptr && !(is_own && own_.are_types_stated)) {
+    if (entry != nullptr && !(is_own && native_.are_types_stated)) {
       try {
         return apply_composite(graph, id, *entry, operands, build);
       } catch (const Error& error) {
@@ -231,14 +231,14 @@ class Exporter {
         take_back();
       }
     }
-    const OwnNode own = own_node(graph, id);
+    const NativeNode own = native_node(graph, id);
     return results_of(
         graph, id, build,
         build.call(std::string(kOwnPrefix) + node.op->name, arguments_of(own, node, operands),
                    {{std::string(kOwnAttribute), to_attribute(own.text)}}));
   }
 
-  static std::vector<ExprId> arguments_of(const OwnNode& own, const Node& node,
+  static std::vector<ExprId> arguments_of(const NativeNode& own, const Node& node,
                                           const std::vector<ExprId>& operands) {
     std::vector<ExprId> arguments;
     for (const ValueId input : own.inputs) {
@@ -271,8 +271,8 @@ class Exporter {
                                       const std::vector<ExprId>& operands,
                                       const ExprBuilder& build) {
     const Node& node = graph.node(id);
-    const OwnNode own = own_node(graph, id);
-    Expr function = Expr::of(Expr::Kind::Function, build.block());
+    const NativeNode own = native_node(graph, id);
+    RelayExpr function = RelayExpr::of(RelayExpr::Kind::Function, build.block());
     function.blocks = {module_.add_block()};
     const ExprBuilder inside(module_, function.blocks.front());
     std::unordered_map<ValueId, ExprId> parameter_of;
@@ -310,7 +310,8 @@ class Exporter {
 
   ExprId export_constant(const Constant& constant, const ExprBuilder& build) {
     const bool is_scalar = constant.shape().empty() && is_literal(constant.dtype());
-    Expr expr = Expr::of(is_scalar ? Expr::Kind::Scalar : Expr::Kind::Constant, build.block());
+    RelayExpr expr = RelayExpr::of(is_scalar ? RelayExpr::Kind::Scalar : RelayExpr::Kind::Constant,
+                                   build.block());
     expr.type = to_relay(constant.type());
     if (expr.type->dtype.empty()) refuse(concat("elements of type ", to_string(constant.dtype())));
     if (is_scalar) {
@@ -332,7 +333,7 @@ class Exporter {
 
   // Branches see the enclosing block, so that captured values need no parameters.
   void export_if(const Graph& graph, const Node& node, Scope& scope, const ExprBuilder& build) {
-    Expr expr = Expr::of(Expr::Kind::If, build.block());
+    RelayExpr expr = RelayExpr::of(RelayExpr::Kind::If, build.block());
     expr.parts = {expr_of(node.operands[0], scope, build)};
     std::unordered_set<ExprId> seen;
     for (std::size_t k = 1; k < node.operands.size(); ++k) {
@@ -359,7 +360,7 @@ class Exporter {
 
   // Exports a body as a separate function.
   ExprId export_function(const Graph& body, const ExprBuilder& around) {
-    Expr function = Expr::of(Expr::Kind::Function, around.block());
+    RelayExpr function = RelayExpr::of(RelayExpr::Kind::Function, around.block());
     function.blocks = {module_.add_block()};
     const ExprBuilder inside(module_, function.blocks.front());
     Scope scope;
@@ -430,19 +431,19 @@ class Exporter {
   }
 
   const Graph& graph_;
-  const OwnNodes& own_;
-  Module module_;
+  const NativeNodes& native_;
+  RelayModule module_;
   std::vector<Constant> constants_;
   std::map<std::string, int> refused_;
 };
 
 }  // namespace
 
-Module export_graph(const Graph& graph, const OwnNodes& own) {
-  return Exporter(graph, own).run(false);
+RelayModule export_graph(const Graph& graph, const NativeNodes& own) {
+  return RelayExporter(graph, own).run(false);
 }
-Module export_graph_with_data(const Graph& graph, const OwnNodes& own) {
-  return Exporter(graph, own).run(true);
+RelayModule export_graph_with_data(const Graph& graph, const NativeNodes& own) {
+  return RelayExporter(graph, own).run(true);
 }
 
 }  // namespace tenon::relay

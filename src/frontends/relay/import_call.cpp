@@ -9,25 +9,25 @@
 
 namespace tenon::relay {
 
-Meaning Meaning::tuple(std::vector<Meaning> parts) {
-  Meaning meaning;
+ImportedValue ImportedValue::tuple(std::vector<ImportedValue> parts) {
+  ImportedValue meaning;
   meaning.kind = Kind::Tuple;
-  for (const Meaning& part : parts) meaning.depth = std::max(meaning.depth, part.depth + 1);
+  for (const ImportedValue& part : parts) meaning.depth = std::max(meaning.depth, part.depth + 1);
   meaning.fields = std::move(parts);
   return meaning;
 }
 
-std::size_t Meaning::size() const {
+std::size_t ImportedValue::size() const {
   if (kind != Kind::Tuple) return 1;
   std::size_t count = 0;
-  for (const Meaning& field : fields) count += field.size();
+  for (const ImportedValue& field : fields) count += field.size();
   return count;
 }
 
-Meaning Meaning::with_values(const std::vector<Var>& values, std::size_t& next) const {
+ImportedValue ImportedValue::with_values(const std::vector<Var>& values, std::size_t& next) const {
   if (kind == Kind::Value) return values[next++];
-  std::vector<Meaning> made;
-  for (const Meaning& field : fields) made.push_back(field.with_values(values, next));
+  std::vector<ImportedValue> made;
+  for (const ImportedValue& field : fields) made.push_back(field.with_values(values, next));
   return tuple(std::move(made));
 }
 
@@ -41,8 +41,9 @@ AttributeValue to_attribute(double number) { return {RealLiteral{number, "float3
 AttributeValue to_attribute(bool flag) { return {flag}; }
 AttributeValue to_attribute(std::string text) { return {std::move(text)}; }
 
-CallImport::CallImport(const Module& module, const Expr& call, std::vector<Meaning> arguments,
-                       Builder& builder, Materialise materialise, Claim claim)
+CallImport::CallImport(const RelayModule& module, const RelayExpr& call,
+                       std::vector<ImportedValue> arguments, Builder& builder,
+                       Materialise materialise, Claim claim)
     : module_(module),
       call_(call),
       op_(module.at(call.parts[0]).name),
@@ -53,24 +54,24 @@ CallImport::CallImport(const Module& module, const Expr& call, std::vector<Meani
 
 Var CallImport::value(std::size_t position, const WeightRole& role) const {
   const ExprId id = call_.parts[position + 1];
-  if (module_.at(id).kind == Expr::Kind::Constant) return materialise_(id, role);
-  const Meaning& argument = arguments_[position];
-  if (argument.kind != Meaning::Kind::Value) {
+  if (module_.at(id).kind == RelayExpr::Kind::Constant) return materialise_(id, role);
+  const ImportedValue& argument = arguments_[position];
+  if (argument.kind != ImportedValue::Kind::Value) {
     throw error("an argument is no tensor").got("argument ", position);
   }
   return argument.value;
 }
 
 std::vector<Var> CallImport::values(std::size_t position) const {
-  const Meaning& argument = arguments_[position];
-  if (argument.kind != Meaning::Kind::Tuple)
+  const ImportedValue& argument = arguments_[position];
+  if (argument.kind != ImportedValue::Kind::Tuple)
     throw error("an argument is no tuple").got("argument ", position);
-  const Expr& expr = module_.at(call_.parts[position + 1]);
+  const RelayExpr& expr = module_.at(call_.parts[position + 1]);
   std::vector<Var> values;
   for (std::size_t k = 0; k < argument.fields.size(); ++k) {
-    const bool is_constant =
-        expr.kind == Expr::Kind::Tuple && module_.at(expr.parts[k]).kind == Expr::Kind::Constant;
-    if (!is_constant && argument.fields[k].kind != Meaning::Kind::Value) {
+    const bool is_constant = expr.kind == RelayExpr::Kind::Tuple &&
+                             module_.at(expr.parts[k]).kind == RelayExpr::Kind::Constant;
+    if (!is_constant && argument.fields[k].kind != ImportedValue::Kind::Value) {
       throw error("a field of a tuple is no tensor").got("field ", k);
     }
     values.push_back(is_constant ? materialise_(expr.parts[k], {}) : argument.fields[k].value);
@@ -79,8 +80,8 @@ std::vector<Var> CallImport::values(std::size_t position) const {
 }
 
 Dims CallImport::dims(std::size_t position) const {
-  const Expr& expr = module_.at(call_.parts[position + 1]);
-  if (expr.kind == Expr::Kind::Constant && expr.type &&
+  const RelayExpr& expr = module_.at(call_.parts[position + 1]);
+  if (expr.kind == RelayExpr::Kind::Constant && expr.type &&
       expr.type->kind == RelayType::Kind::Tensor) {
     return {expr.type->dims.begin(), expr.type->dims.end()};
   }
@@ -94,12 +95,12 @@ const TensorType& CallImport::type(Var value) const {
 }
 
 const AttributeValue* CallImport::literal(std::size_t position) const {
-  const Expr& expr = module_.at(call_.parts[position + 1]);
-  return expr.kind == Expr::Kind::Scalar ? &expr.literal : nullptr;
+  const RelayExpr& expr = module_.at(call_.parts[position + 1]);
+  return expr.kind == RelayExpr::Kind::Scalar ? &expr.literal : nullptr;
 }
 
 const AttributeValue& CallImport::attribute(std::string_view name) const {
-  for (const Attribute& attribute : call_.attributes) {
+  for (const RelayAttribute& attribute : call_.attributes) {
     if (attribute.name == name) return attribute.value;
   }
   const OperatorDef* def = find_operator(op_);
@@ -110,7 +111,7 @@ const AttributeValue& CallImport::attribute(std::string_view name) const {
 }
 
 bool CallImport::has(std::string_view name) const {
-  for (const Attribute& attribute : call_.attributes) {
+  for (const RelayAttribute& attribute : call_.attributes) {
     if (attribute.name == name) return !std::holds_alternative<NoneLiteral>(attribute.value.value);
   }
   const OperatorDef* def = find_operator(op_);
@@ -173,7 +174,7 @@ std::optional<DType> CallImport::dtype(std::string_view name) const {
 }
 
 void CallImport::claim(std::string_view name, const AttributeValue& should_be) const {
-  for (const Attribute& attribute : call_.attributes) {
+  for (const RelayAttribute& attribute : call_.attributes) {
     if (attribute.name != name || std::holds_alternative<NoneLiteral>(attribute.value.value))
       continue;
     claim_(concat("attribute ", name), attribute.position, attribute_text(attribute.value),

@@ -18,23 +18,23 @@ namespace tenon::relay {
 struct Frame;
 
 /// Value of an expression in the graph: one value, several, or a function with its captures.
-struct Meaning {
+struct ImportedValue {
   enum class Kind : std::uint8_t { Value, Tuple, Function };
   Kind kind = Kind::Value;
   Var value;
-  std::vector<Meaning> fields;
+  std::vector<ImportedValue> fields;
   ExprId function;
   Frame* frame = nullptr;
   /// nesting depth of tuples
   int depth = 0;
 
-  Meaning() = default;
-  Meaning(Var var) : value(var) {}  // NOLINT: a value is a meaning
-  static Meaning tuple(std::vector<Meaning> parts);
+  ImportedValue() = default;
+  ImportedValue(Var var) : value(var) {}  // NOLINT: a value is a meaning
+  static ImportedValue tuple(std::vector<ImportedValue> parts);
   /// number of values and functions inside
   std::size_t size() const;
   /// Returns the same tuple structure with other values, starting at `next`.
-  Meaning with_values(const std::vector<Var>& values, std::size_t& next) const;
+  ImportedValue with_values(const std::vector<Var>& values, std::size_t& next) const;
 };
 
 /// Use of a constant without data, which determines its seeded numbers.
@@ -55,7 +55,7 @@ class CallImport {
                                    const std::string& says, const std::string& should_be)>;
   using Materialise = std::function<Var(ExprId, const WeightRole&)>;
 
-  CallImport(const Module& module, const Expr& call, std::vector<Meaning> arguments,
+  CallImport(const RelayModule& module, const RelayExpr& call, std::vector<ImportedValue> arguments,
              Builder& builder, Materialise materialise, Claim claim);
 
   const std::string& op() const { return op_; }
@@ -99,16 +99,16 @@ class CallImport {
   Error unsupported(std::string summary) const;
 
  private:
-  const Module& module_;
-  const Expr& call_;
+  const RelayModule& module_;
+  const RelayExpr& call_;
   const std::string& op_;
-  std::vector<Meaning> arguments_;
+  std::vector<ImportedValue> arguments_;
   Builder& builder_;
   Materialise materialise_;
   Claim claim_;
 };
 
-using Handler = std::function<Meaning(const CallImport&)>;
+using Handler = std::function<ImportedValue(const CallImport&)>;
 using Handlers = std::map<std::string, Handler, std::less<>>;
 
 void add_contraction_handlers(Handlers& handlers);

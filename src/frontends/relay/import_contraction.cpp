@@ -96,7 +96,7 @@ void claim_weight(const CallImport& call, const ConvolutionText& conv, const Int
   call.claim("kernel_size", to_attribute(spatial_extents(weight, conv.weight_layout)));
 }
 
-Meaning import_convolution(const CallImport& call) {
+ImportedValue import_convolution(const CallImport& call) {
   ConvolutionText conv = read_convolution(call);
   const Integers stated = known_extents(call.dims(1));
   const std::int64_t outputs = extent_along(stated, conv.weight_layout, 'O');
@@ -115,7 +115,7 @@ Meaning import_convolution(const CallImport& call) {
 
 // A transposed convolution has the weight of the convolution that it inverts: O counts the channels
 // of the argument. Later versions name those I, but only in the order IOHW.
-Meaning import_transposed(const CallImport& call) {
+ImportedValue import_transposed(const CallImport& call) {
   ConvolutionText conv = read_convolution(call);
   if (conv.weight_layout.text() == "IO" + spatial_letters(conv.spatial))
     conv.weight_layout = Layout(conv.plain_weight);
@@ -149,7 +149,7 @@ WeightRole products_along(const CallImport& call, std::size_t position, std::siz
           std::max<std::int64_t>(1, extents[extents.size() - axis_from_end])};
 }
 
-Meaning import_dense(const CallImport& call) {
+ImportedValue import_dense(const CallImport& call) {
   if (call.rank(1) != 2) throw call.error("the weight is no matrix").got(to_string(call.dims(1)));
   const Var weight = call.value(1, products_along(call, 1, 1));
   call.claim("units",
@@ -159,7 +159,7 @@ Meaning import_dense(const CallImport& call) {
                    product_attrs(call, x));
 }
 
-Meaning import_matmul(const CallImport& call) {
+ImportedValue import_matmul(const CallImport& call) {
   const bool is_batched = call.op() == "nn.batch_matmul";
   const bool swap_a = call.flag("transpose_a"), swap_b = call.flag("transpose_b");
   const std::size_t rank = is_batched ? 3 : 2;
@@ -186,14 +186,14 @@ Var bias_along(const CallImport& call, Var bias, std::size_t rank) {
   if (axis < 0) axis += static_cast<std::int64_t>(rank);
   if (axis < 0 || axis >= static_cast<std::int64_t>(rank))
     throw call.error("there is no such axis").got(axis);
-  const std::int64_t behind = static_cast<std::int64_t>(rank) - 1 - axis;
-  if (behind == 0 || call.type(bias).rank() != 1) return bias;
+  const std::int64_t after = static_cast<std::int64_t>(rank) - 1 - axis;
+  if (after == 0 || call.type(bias).rank() != 1) return bias;
   Integers axes;
-  for (std::int64_t k = 1; k <= behind; ++k) axes.push_back(k);
+  for (std::int64_t k = 1; k <= after; ++k) axes.push_back(k);
   return call.call("unsqueeze", {bias}, {{"axes", axes}});
 }
 
-Meaning import_bias_add(const CallImport& call) {
+ImportedValue import_bias_add(const CallImport& call) {
   const Var x = call.value(0), bias = call.value(1);
   if (const Var joined = with_bias(call.build(), x, bias, call.integer("axis")); joined.is_valid())
     return joined;
@@ -211,7 +211,7 @@ void add_contraction_handlers(Handlers& handlers) {
   handlers["nn.matmul"] = import_matmul;
   handlers["nn.batch_matmul"] = import_matmul;
   handlers["nn.bias_add"] = import_bias_add;
-  handlers["einsum"] = [](const CallImport& call) -> Meaning {
+  handlers["einsum"] = [](const CallImport& call) -> ImportedValue {
     return call.call("einsum", call.values(0), {{"equation", call.text("equation")}});
   };
 }

@@ -8,7 +8,7 @@
 namespace tenon::relay {
 namespace {
 
-Meaning floor_divide(const CallImport& call) {
+ImportedValue floor_divide(const CallImport& call) {
   const std::vector<Var> arguments = alike_arguments(call);
   const Var a = arguments[0], b = arguments[1];
   if (is_float(call.type(a).dtype)) return call.call("floor", {call.call("div", {a, b})});
@@ -16,12 +16,12 @@ Meaning floor_divide(const CallImport& call) {
   return call.call("div", {call.call("sub", {a, rest}), b});
 }
 
-Meaning logarithm(const CallImport& call, double base) {
+ImportedValue logarithm(const CallImport& call, double base) {
   const Var x = call.value(0);
   return call.call("log", {x}) * (1 / std::log(base));
 }
 
-Meaning fixed_point_multiply(const CallImport& call) {
+ImportedValue fixed_point_multiply(const CallImport& call) {
   const Var x = call.value(0);
   const DType dtype = call.type(x).dtype;
   if (!is_integer(dtype)) throw call.error("the argument is not of integers").got(to_string(dtype));
@@ -35,7 +35,7 @@ Meaning fixed_point_multiply(const CallImport& call) {
 // Relay's kinds by number.
 constexpr const char* kKinds[] = {"identity", "input", "weight", "activation"};
 
-Meaning simulated_quantize(const CallImport& call) {
+ImportedValue simulated_quantize(const CallImport& call) {
   const std::int64_t kind = call.integer("kind");
   if (kind < 0 || kind >= static_cast<std::int64_t>(std::size(kKinds)))
     throw call.error("no quantization is of this kind").expected("0 to 3").got(kind);
@@ -46,7 +46,7 @@ Meaning simulated_quantize(const CallImport& call) {
                    {{"kind", kKinds[kind]}});
 }
 
-Meaning prelu(const CallImport& call) {
+ImportedValue prelu(const CallImport& call) {
   const Var x = call.value(0), slope = call.value(1);
   const auto rank = static_cast<std::int64_t>(call.type(x).rank());
   std::int64_t axis = call.integer("axis");
@@ -59,7 +59,7 @@ Meaning prelu(const CallImport& call) {
                    {x, is_row ? call.call("unsqueeze", {slope}, {{"axes", axes}}) : slope});
 }
 
-Meaning clip(const CallImport& call) {
+ImportedValue clip(const CallImport& call) {
   const Var x = call.value(0);
   const double low = call.real("a_min"), high = call.real("a_max");
   return call.call("clip", {x, call.build().scalar(low, x), call.build().scalar(high, x)});
@@ -68,35 +68,35 @@ Meaning clip(const CallImport& call) {
 }  // namespace
 
 void add_elementwise_handlers(Handlers& handlers) {
-  handlers["not_equal"] = [](const CallImport& call) -> Meaning {
+  handlers["not_equal"] = [](const CallImport& call) -> ImportedValue {
     return call.call("logical_not", {call.call("equal", alike_arguments(call))});
   };
   for (const char* op : {"mod", "trunc_mod"}) {
-    handlers[op] = [](const CallImport& call) -> Meaning {
+    handlers[op] = [](const CallImport& call) -> ImportedValue {
       return call.call("mod", alike_arguments(call), {{"sign", "dividend"}});
     };
   }
   handlers["floor_divide"] = floor_divide;
-  handlers["rsqrt"] = [](const CallImport& call) -> Meaning {
+  handlers["rsqrt"] = [](const CallImport& call) -> ImportedValue {
     return call.call("reciprocal", {call.call("sqrt", {call.value(0)})});
   };
   handlers["log2"] = [](const CallImport& call) { return logarithm(call, 2); };
   handlers["log10"] = [](const CallImport& call) { return logarithm(call, 10); };
-  handlers["isfinite"] = [](const CallImport& call) -> Meaning {
+  handlers["isfinite"] = [](const CallImport& call) -> ImportedValue {
     const Var x = call.value(0);
     const Var is_special =
         call.call("logical_or", {call.call("is_nan", {x}), call.call("is_inf", {x})});
     return call.call("logical_not", {is_special});
   };
-  handlers["cast_like"] = [](const CallImport& call) -> Meaning {
+  handlers["cast_like"] = [](const CallImport& call) -> ImportedValue {
     return call.call("cast", {call.value(0)}, {{"to", to_string(call.type(call.value(1)).dtype)}});
   };
-  handlers["reinterpret"] = [](const CallImport& call) -> Meaning {
+  handlers["reinterpret"] = [](const CallImport& call) -> ImportedValue {
     return call.call("bit_cast", {call.value(0)},
                      {{"to", to_string(call.dtype("dtype").value_or(DType::F32))}});
   };
   handlers["clip"] = clip;
-  handlers["where"] = [](const CallImport& call) -> Meaning {
+  handlers["where"] = [](const CallImport& call) -> ImportedValue {
     return call.call("where",
                      {call.cast(call.value(0), DType::Bool), call.value(1), call.value(2)});
   };

@@ -4,14 +4,14 @@
 namespace tenon::relay {
 namespace {
 
-Meaning nll_loss(const CallImport& call) {
+ImportedValue nll_loss(const CallImport& call) {
   return call.call(
       "nll_loss", {call.value(0), call.value(1), call.value(2)},
       {{"reduction", call.text("reduction")}, {"ignore_index", call.integer("ignore_index")}});
 }
 
 // Cross entropy of probabilities or of their logarithms: the mean over the batch.
-Meaning cross_entropy(const CallImport& call) {
+ImportedValue cross_entropy(const CallImport& call) {
   const Var given = call.value(0);
   const Var logs = call.op() == "nn.cross_entropy" ? call.call("log", {given}) : given;
   const Var total =
@@ -24,7 +24,7 @@ Meaning cross_entropy(const CallImport& call) {
 }
 
 // The gradient of a broadcast: the sum over all copies.
-Meaning collapse_sum(const CallImport& call) {
+ImportedValue collapse_sum(const CallImport& call) {
   const Var x = call.value(0);
   const Dims from = call.type(x).dims, to = call.type(call.value(1)).dims;
   if (to.size() > from.size()) throw call.error("the sum would have more axes than its argument");

@@ -18,17 +18,17 @@ Var weight_or(const CallImport& call, const char* flag, std::size_t position,
       Constant::splat(Tensor::scalar(type.dtype, fill), constants(type.dims)));
 }
 
-Meaning batch_norm(const CallImport& call) {
+ImportedValue batch_norm(const CallImport& call) {
   const Var x = call.value(0);
   const Var scale = weight_or(call, "scale", 1, kScale, 1),
             shift = weight_or(call, "center", 2, {}, 0);
   const Var mean = call.value(3), variance = call.value(4, kVariance);
   const Var y = call.call("batch_norm", {x, scale, shift, mean, variance},
                           {{"axis", call.integer("axis")}, {"epsilon", call.real("epsilon")}});
-  return Meaning::tuple({y, mean, variance});
+  return ImportedValue::tuple({y, mean, variance});
 }
 
-Meaning layer_norm(const CallImport& call) {
+ImportedValue layer_norm(const CallImport& call) {
   const Var x = call.value(0);
   const auto rank = static_cast<std::int64_t>(call.type(x).rank());
   const std::int64_t axis = call.integer("axis");
@@ -39,7 +39,7 @@ Meaning layer_norm(const CallImport& call) {
                    {{"axis", axis}, {"epsilon", call.real("epsilon")}});
 }
 
-Meaning channel_norm(const CallImport& call) {
+ImportedValue channel_norm(const CallImport& call) {
   const Var x = call.value(0);
   const Var scale = weight_or(call, "scale", 1, kScale, 1),
             shift = weight_or(call, "center", 2, {}, 0);
@@ -49,7 +49,7 @@ Meaning channel_norm(const CallImport& call) {
   return call.call("group_norm", {x, scale, shift}, attrs);
 }
 
-Meaning l2_normalize(const CallImport& call) {
+ImportedValue l2_normalize(const CallImport& call) {
   const Var x = call.value(0);
   std::vector<Attr> attrs;
   if (call.has("axis")) attrs.emplace_back("axes", call.integers("axis"));
@@ -60,7 +60,7 @@ Meaning l2_normalize(const CallImport& call) {
 
 // Normalization over neighbouring channels: Relay states the channel axis, a graph infers it from
 // the layout.
-Meaning lrn(const CallImport& call) {
+ImportedValue lrn(const CallImport& call) {
   Var x = call.value(0);
   const std::size_t rank = call.type(x).rank();
   std::int64_t axis = call.integer("axis");
@@ -88,7 +88,7 @@ void add_normalization_handlers(Handlers& handlers) {
     const Var x = call.value(0);
     const std::vector<Var> results = call.build().call_all(
         "dropout", {x, call.build().scalar(call.real("rate"), x)}, std::vector<Attr>{}, {"", ""});
-    return Meaning::tuple({results[0], call.cast(results[1], call.type(x).dtype)});
+    return ImportedValue::tuple({results[0], call.cast(results[1], call.type(x).dtype)});
   };
 }
 

@@ -20,7 +20,7 @@ void add_out_layout(const CallImport& call, std::vector<Attr>& attrs) {
   if (!layout.empty() && layout != call.text("layout")) attrs.emplace_back("out_layout", layout);
 }
 
-Meaning import_pool(const CallImport& call) {
+ImportedValue import_pool(const CallImport& call) {
   const std::size_t count = spatial_count(call.op());
   std::vector<Attr> attrs = {{"kernel_shape", along_each_axis(call, "pool_size", count)},
                              {"strides", along_each_axis(call, "strides", count)},
@@ -47,7 +47,7 @@ Integers spatial_extents(const CallImport& call, Var x) {
 }
 
 // Global pooling, distinguished from a pool whose window and stride are the image's extents.
-Meaning import_global_pool(const CallImport& call) {
+ImportedValue import_global_pool(const CallImport& call) {
   const Var x = image(call);
   const Integers extents = spatial_extents(call, x);
   if (extents.empty()) {
@@ -64,7 +64,7 @@ Meaning import_global_pool(const CallImport& call) {
 }
 
 // Bins of equal size, if the extents are divisible.
-Meaning import_adaptive_pool(const CallImport& call) {
+ImportedValue import_adaptive_pool(const CallImport& call) {
   const Var x = image(call);
   Integers sizes = call.integers("output_size");
   const Integers extents = spatial_extents(call, x);
@@ -94,7 +94,7 @@ Integers spatial_axes(const CallImport& call) {
   return axes;
 }
 
-Meaning import_upsampling(const CallImport& call) {
+ImportedValue import_upsampling(const CallImport& call) {
   const Var x = call.value(0);
   const bool is_volume = call.op() == "nn.upsampling3d";
   const std::string method = call.text("method");
@@ -117,7 +117,7 @@ Meaning import_upsampling(const CallImport& call) {
   return call.call("resize", {x}, attrs);
 }
 
-Meaning import_resize(const CallImport& call) {
+ImportedValue import_resize(const CallImport& call) {
   const Var x = call.value(0);
   const std::string method = call.text("method"),
                     mode = call.text("coordinate_transformation_mode");
@@ -151,7 +151,7 @@ Meaning import_resize(const CallImport& call) {
   return out ? call.cast(y, *out) : y;
 }
 
-Meaning import_depth_space(const CallImport& call) {
+ImportedValue import_depth_space(const CallImport& call) {
   if (call.text("layout") != "NCHW") throw call.unsupported(concat("layout ", call.text("layout")));
   const bool is_to_space = call.op() == "nn.depth_to_space";
   std::vector<Attr> attrs = {{"block", call.integer("block_size")}};

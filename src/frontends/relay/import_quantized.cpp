@@ -39,18 +39,18 @@ Var quantized(const CallImport& call, Var x, Var scale, Var zero, DType to,
   return call.call("quantize_linear", {x, scale, zero_like(call, zero, scale, to)}, attrs);
 }
 
-Meaning quantize(const CallImport& call) {
+ImportedValue quantize(const CallImport& call) {
   const Var scale = call.value(1, kScaleOperand);
   return quantized(call, call.value(0), scale, call.value(2), element_of(call, DType::I8),
                    along(call, scale));
 }
 
-Meaning dequantize(const CallImport& call) {
+ImportedValue dequantize(const CallImport& call) {
   const Var scale = call.value(1, kScaleOperand);
   return dequantized(call, call.value(0), scale, call.value(2), along(call, scale));
 }
 
-Meaning requantize(const CallImport& call) {
+ImportedValue requantize(const CallImport& call) {
   const Var scale = call.value(1, kScaleOperand), to = call.value(3, kScaleOperand);
   const Var real = dequantized(call, call.value(0), scale, call.value(2), along(call, scale));
   return quantized(call, real, to, call.value(4), element_of(call, DType::I8));
@@ -71,7 +71,7 @@ Var weight_zero(const CallImport& call, const std::string& layout) {
   return call.call("reshape", {zero}, {{"shape", shape}});
 }
 
-Meaning convolve(const CallImport& call) {
+ImportedValue convolve(const CallImport& call) {
   const bool is_transposed = call.op() == "qnn.conv2d_transpose";
   const std::string data = call.text("data_layout"), kernel = call.text("kernel_layout");
   const Var x = call.as_layout(call.value(0), data, "NCHW");
@@ -88,7 +88,7 @@ Meaning convolve(const CallImport& call) {
                    {shifted(call, x, call.value(2)), shifted(call, w, zero)}, attrs);
 }
 
-Meaning multiply_matrices(const CallImport& call) {
+ImportedValue multiply_matrices(const CallImport& call) {
   const Var x = shifted(call, call.value(0), call.value(2));
   const Var w = shifted(call, call.value(1), call.value(3));
   if (call.type(w).rank() < 2) throw call.error("a weight is a matrix");
@@ -97,7 +97,7 @@ Meaning multiply_matrices(const CallImport& call) {
 
 // x, y, then scale and zero point of x, of y and of the result.
 Handler arithmetic(std::string_view op) {
-  return [op](const CallImport& call) -> Meaning {
+  return [op](const CallImport& call) -> ImportedValue {
     const Var x = call.value(0), y = call.value(1);
     const DType dtype = call.type(x).dtype;
     const Var real =
@@ -110,7 +110,7 @@ Handler arithmetic(std::string_view op) {
 // Float computation between dequantize and quantize: x, then scale and zero point of x and of the
 // result.
 Handler around(std::function<Var(const CallImport&, Var)> compute) {
-  return [compute = std::move(compute)](const CallImport& call) -> Meaning {
+  return [compute = std::move(compute)](const CallImport& call) -> ImportedValue {
     const Var x = call.value(0);
     const Var real = dequantized(call, x, call.value(1, kScaleOperand), call.value(2));
     return quantized(call, compute(call, real), call.value(3, kScaleOperand), call.value(4),
@@ -128,7 +128,7 @@ Var average(const CallImport& call, Var x) {
                     {"count_include_pad", call.flag("count_include_pad")}});
 }
 
-Meaning concatenate_quantized(const CallImport& call) {
+ImportedValue concatenate_quantized(const CallImport& call) {
   const std::vector<Var> parts = call.values(0), scales = call.values(1), zeros = call.values(2);
   if (parts.empty() || parts.size() != scales.size() || parts.size() != zeros.size())
     throw call.error("there is not one scale and zero point for each part");

@@ -26,7 +26,7 @@ Integers reduced_axes(const CallImport& call, Var x) {
   return others;
 }
 
-Meaning reduce(const CallImport& call, const char* op) {
+ImportedValue reduce(const CallImport& call, const char* op) {
   Var x = call.value(0);
   const bool is_truth = call.op() == "all" || call.op() == "any";
   const Integers axes = reduced_axes(call, x);
@@ -41,7 +41,7 @@ Meaning reduce(const CallImport& call, const char* op) {
 }
 
 // Over several axes or all, the result is the flat index over them.
-Meaning arg_extreme(const CallImport& call) {
+ImportedValue arg_extreme(const CallImport& call) {
   Var x = call.value(0);
   const bool keeps = call.flag("keepdims");
   const Integers axes = reduced_axes(call, x);
@@ -58,7 +58,7 @@ Meaning arg_extreme(const CallImport& call) {
   return call.call("reshape", {narrow}, {{"shape", Integers(rank, 1)}});
 }
 
-Meaning variance(const CallImport& call) {
+ImportedValue variance(const CallImport& call) {
   const Var x = call.value(0), mean = call.value(1);
   if (call.flag("unbiased")) throw call.unsupported("an unbiased variance");
   const Var centered = call.call("sub", {x, mean});
@@ -67,7 +67,7 @@ Meaning variance(const CallImport& call) {
   return call.call("reduce_mean", {call.call("mul", {centered, centered})}, attrs);
 }
 
-Meaning cumulate(const CallImport& call) {
+ImportedValue cumulate(const CallImport& call) {
   Var x = call.value(0);
   if (const std::optional<DType> dtype = call.dtype("dtype")) x = call.cast(x, *dtype);
   const bool has_axis = call.has("axis");
@@ -77,7 +77,7 @@ Meaning cumulate(const CallImport& call) {
       {{"axis", has_axis ? call.integer("axis") : 0}, {"exclusive", call.flag("exclusive")}});
 }
 
-Meaning top_k(const CallImport& call) {
+ImportedValue top_k(const CallImport& call) {
   const Var x = call.value(0);
   const std::vector<Var> results =
       call.build().call_all("top_k", {x},
@@ -89,11 +89,11 @@ Meaning top_k(const CallImport& call) {
   const Var indices = call.cast(results[1], call.dtype("dtype").value_or(DType::I32));
   if (wanted == "values") return results[0];
   if (wanted == "indices") return indices;
-  return Meaning::tuple({results[0], indices});
+  return ImportedValue::tuple({results[0], indices});
 }
 
 // Returns all elements of an axis in sorted order.
-Meaning sort(const CallImport& call) {
+ImportedValue sort(const CallImport& call) {
   const Var x = call.value(0);
   const auto rank = static_cast<std::int64_t>(call.type(x).rank());
   std::int64_t axis = call.integer("axis");

@@ -23,14 +23,14 @@ DType required_dtype(const CallImport& call) {
 }
 
 // Broadcasts one number to the shape of another tensor.
-Meaning fill_like(const CallImport& call, double value) {
+ImportedValue fill_like(const CallImport& call, double value) {
   const Var x = call.value(0);
   const TensorType type = call.type(x);
   if (all_constant(type.dims)) return splat(call, type.dtype, value, constants(type.dims));
   return filled(call.build().scalar(value, x), type.dims);
 }
 
-Meaning take(const CallImport& call) {
+ImportedValue take(const CallImport& call) {
   const Var x = call.value(0), indices = call.value(1);
   if (call.integer("batch_dims") != 0) throw call.unsupported("batches");
   if (call.has("axis")) return call.call("gather", {x, indices}, {{"axis", call.integer("axis")}});
@@ -38,7 +38,7 @@ Meaning take(const CallImport& call) {
 }
 
 // Relay has the coordinates along the first axis, a graph along the last.
-Meaning gather_nd(const CallImport& call) {
+ImportedValue gather_nd(const CallImport& call) {
   const Var x = call.value(0), indices = call.value(1);
   const std::size_t rank = call.type(indices).rank();
   if (rank == 0) throw call.error("the indices are a scalar");
@@ -50,7 +50,7 @@ Meaning gather_nd(const CallImport& call) {
                    {{"batch_dims", call.integer("batch_dims")}});
 }
 
-Meaning scatter(const CallImport& call) {
+ImportedValue scatter(const CallImport& call) {
   std::string reduction = call.op() == "scatter_add" ? "add" : "none";
   if (call.op() == "scatter_elements") {
     const std::string word = call.text("reduction");
@@ -60,7 +60,7 @@ Meaning scatter(const CallImport& call) {
                    {{"axis", call.integer("axis")}, {"reduction", reduction}});
 }
 
-Meaning arange(const CallImport& call) {
+ImportedValue arange(const CallImport& call) {
   const DType dtype = required_dtype(call);
   Var parts[3];
   for (std::size_t k = 0; k < 3; ++k) {
@@ -72,7 +72,7 @@ Meaning arange(const CallImport& call) {
   return call.call("range", {parts[0], parts[1], parts[2]});
 }
 
-Meaning one_hot(const CallImport& call) {
+ImportedValue one_hot(const CallImport& call) {
   const DType dtype = required_dtype(call);
   const Var on = call.cast(call.value(1), dtype), off = call.cast(call.value(2), dtype);
   const auto row = [&](Var value) {
@@ -83,7 +83,7 @@ Meaning one_hot(const CallImport& call) {
                    {{"depth", call.integer("depth")}, {"axis", call.integer("axis")}});
 }
 
-Meaning reverse(const CallImport& call) {
+ImportedValue reverse(const CallImport& call) {
   const std::int64_t lowest = std::numeric_limits<std::int32_t>::min();
   const Integers axis = call.integers("axis");
   const std::size_t count = axis.size();
@@ -95,7 +95,7 @@ Meaning reverse(const CallImport& call) {
 }
 
 // Repeats each element in place.
-Meaning repeat(const CallImport& call) {
+ImportedValue repeat(const CallImport& call) {
   Var x = call.value(0);
   const std::int64_t count = call.integer("repeats");
   if (count < 1) throw call.error("nothing is repeated less than once").got(count);
@@ -113,7 +113,7 @@ Meaning repeat(const CallImport& call) {
   return call_with("reshape", {wide}, {{"shape", joined}});
 }
 
-Meaning tile(const CallImport& call) {
+ImportedValue tile(const CallImport& call) {
   const Var x = call.value(0);
   Integers repeats = call.integers("reps");
   const std::size_t rank = call.type(x).rank();
@@ -126,7 +126,7 @@ Meaning tile(const CallImport& call) {
 }
 
 // A row of a region is its batch index and four corners.
-Meaning roi_align(const CallImport& call) {
+ImportedValue roi_align(const CallImport& call) {
   if (call.text("layout") != "NCHW") throw call.unsupported(concat("layout ", call.text("layout")));
   const Var regions = call.value(1);
   const auto columns = [&](std::int64_t from, std::int64_t to) {
@@ -156,7 +156,7 @@ void add_selection_handlers(Handlers& handlers) {
   handlers["arange"] = arange;
   handlers["one_hot"] = one_hot;
   handlers["reverse"] = reverse;
-  handlers["reverse_sequence"] = [](const CallImport& call) -> Meaning {
+  handlers["reverse_sequence"] = [](const CallImport& call) -> ImportedValue {
     return call.call(
         "reverse_sequence", {call.value(0), call.cast(call.value(1), DType::I64)},
         {{"time_axis", call.integer("seq_axis")}, {"batch_axis", call.integer("batch_axis")}});
@@ -164,35 +164,35 @@ void add_selection_handlers(Handlers& handlers) {
   handlers["repeat"] = repeat;
   handlers["tile"] = tile;
   for (const char* op : {"zeros", "ones"}) {
-    handlers[op] = [](const CallImport& call) -> Meaning {
+    handlers[op] = [](const CallImport& call) -> ImportedValue {
       return splat(call, required_dtype(call), call.op() == "ones" ? 1 : 0, call.integers("shape"));
     };
   }
   handlers["zeros_like"] = [](const CallImport& call) { return fill_like(call, 0); };
   handlers["ones_like"] = [](const CallImport& call) { return fill_like(call, 1); };
-  handlers["full"] = [](const CallImport& call) -> Meaning {
+  handlers["full"] = [](const CallImport& call) -> ImportedValue {
     const Var fill = call.value(0);
     const Integers shape = call.integers("shape");
     const std::optional<DType> dtype = call.dtype("dtype");
     return filled(dtype ? call.cast(fill, *dtype) : fill, Dims(shape.begin(), shape.end()));
   };
-  handlers["full_like"] = [](const CallImport& call) -> Meaning {
+  handlers["full_like"] = [](const CallImport& call) -> ImportedValue {
     const TensorType type = call.type(call.value(0));
     return filled(call.cast(call.value(1), type.dtype), type.dims);
   };
-  handlers["broadcast_to"] = [](const CallImport& call) -> Meaning {
+  handlers["broadcast_to"] = [](const CallImport& call) -> ImportedValue {
     const Integers shape = call.integers("shape");
     return filled(call.value(0), Dims(shape.begin(), shape.end()));
   };
-  handlers["broadcast_to_like"] = [](const CallImport& call) -> Meaning {
+  handlers["broadcast_to_like"] = [](const CallImport& call) -> ImportedValue {
     return filled(call.value(0), call.type(call.value(1)).dims);
   };
-  handlers["argwhere"] = [](const CallImport& call) -> Meaning {
+  handlers["argwhere"] = [](const CallImport& call) -> ImportedValue {
     const Var places = call.call("nonzero", {call.value(0)});
     return call.cast(call.call("transpose", {places}, {{"perm", Attr::Integers{1, 0}}}),
                      DType::I32);
   };
-  handlers["image.grid_sample"] = [](const CallImport& call) -> Meaning {
+  handlers["image.grid_sample"] = [](const CallImport& call) -> ImportedValue {
     if (call.text("layout") != "NCHW")
       throw call.unsupported(concat("layout ", call.text("layout")));
     // Relay has the coordinates as [N, 2, H, W], a graph as [N, H, W, 2].
@@ -207,13 +207,13 @@ void add_selection_handlers(Handlers& handlers) {
                       {"align_corners", call.flag("align_corners")}});
   };
   handlers["vision.roi_align"] = roi_align;
-  handlers["shape_of"] = [](const CallImport& call) -> Meaning {
+  handlers["shape_of"] = [](const CallImport& call) -> ImportedValue {
     return call.cast(call.call("shape", {call.value(0)}), call.dtype("dtype").value_or(DType::I32));
   };
-  handlers["ndarray_size"] = [](const CallImport& call) -> Meaning {
+  handlers["ndarray_size"] = [](const CallImport& call) -> ImportedValue {
     return call.cast(call.call("size", {call.value(0)}), call.dtype("dtype").value_or(DType::I32));
   };
-  handlers["trilu"] = [](const CallImport& call) -> Meaning {
+  handlers["trilu"] = [](const CallImport& call) -> ImportedValue {
     const AttributeValue* literal = call.literal(1);
     const auto* number = literal ? std::get_if<IntegerLiteral>(&literal->value) : nullptr;
     if (number == nullptr) throw call.unsupported("a diagonal known at run time");

@@ -55,7 +55,7 @@ Var reshape_dims(Var x, const Dims& shape) {
   return call_with("reshape", {x}, {{"shape", shape}, {"allow_zero", has_zero}});
 }
 
-Meaning reshape(const CallImport& call) {
+ImportedValue reshape(const CallImport& call) {
   const Var x = call.value(0);
   const Integers words = call.integers("newshape");
   const Dims shape = target_shape(call, call.type(x).dims, words);
@@ -68,7 +68,7 @@ Meaning reshape(const CallImport& call) {
 }
 
 // Applies the special extents from the last axis to the first.
-Meaning reverse_reshape(const CallImport& call) {
+ImportedValue reverse_reshape(const CallImport& call) {
   const Var x = call.value(0);
   Dims from = call.type(x).dims;
   Integers words = call.integers("newshape");
@@ -79,14 +79,14 @@ Meaning reverse_reshape(const CallImport& call) {
   return reshape_dims(x, shape);
 }
 
-Meaning transpose(const CallImport& call) {
+ImportedValue transpose(const CallImport& call) {
   std::vector<Attr> attrs;
   if (call.has("axes") && !call.integers("axes").empty())
     attrs.emplace_back("perm", call.integers("axes"));
   return call.call("transpose", {call.value(0)}, attrs);
 }
 
-Meaning squeeze(const CallImport& call) {
+ImportedValue squeeze(const CallImport& call) {
   std::vector<Attr> attrs;
   if (call.has("axis")) {
     if (call.integers("axis").empty()) return call.value(0);
@@ -95,7 +95,7 @@ Meaning squeeze(const CallImport& call) {
   return call.call("squeeze", {call.value(0)}, attrs);
 }
 
-Meaning expand_dims(const CallImport& call) {
+ImportedValue expand_dims(const CallImport& call) {
   const Var x = call.value(0);
   const auto rank = static_cast<std::int64_t>(call.type(x).rank());
   const std::int64_t count = call.integer("num_newaxis");
@@ -109,13 +109,13 @@ Meaning expand_dims(const CallImport& call) {
   return call.call("unsqueeze", {x}, {{"axes", axes}});
 }
 
-Meaning concatenate(const CallImport& call) {
+ImportedValue concatenate(const CallImport& call) {
   const std::vector<Var> parts = call.values(0);
   if (parts.empty()) throw call.error("there is nothing to join");
   return call.call("concat", parts, {{"axis", call.integer("axis")}});
 }
 
-Meaning stack(const CallImport& call) {
+ImportedValue stack(const CallImport& call) {
   std::vector<Var> parts = call.values(0);
   if (parts.empty()) throw call.error("there is nothing to join");
   const std::int64_t axis = call.integer("axis");
@@ -124,7 +124,7 @@ Meaning stack(const CallImport& call) {
 }
 
 // Equal parts, or cuts at positions.
-Meaning split_tensor(const CallImport& call) {
+ImportedValue split_tensor(const CallImport& call) {
   const Var x = call.value(0);
   const auto rank = static_cast<std::int64_t>(call.type(x).rank());
   std::int64_t axis = call.integer("axis");
@@ -153,15 +153,15 @@ Meaning split_tensor(const CallImport& call) {
   }
   if (count < 1 || count > most_parts)
     throw call.error("there is no such number of parts").got(count);
-  std::vector<Meaning> parts;
+  std::vector<ImportedValue> parts;
   for (const Var part : call.build().call_all(
            "split", {x}, attrs, std::vector<std::string>(static_cast<std::size_t>(count), ""))) {
     parts.emplace_back(part);
   }
-  return Meaning::tuple(std::move(parts));
+  return ImportedValue::tuple(std::move(parts));
 }
 
-Meaning strided_slice(const CallImport& call) {
+ImportedValue strided_slice(const CallImport& call) {
   const Var x = call.value(0);
   Integers starts = call.integers("begin"), ends = call.integers("end"), steps, axes;
   if (call.has("strides")) steps = call.integers("strides");
@@ -184,7 +184,7 @@ Meaning strided_slice(const CallImport& call) {
                    {{"starts", starts}, {"ends", ends}, {"axes", axes}, {"steps", steps}});
 }
 
-Meaning pad(const CallImport& call) {
+ImportedValue pad(const CallImport& call) {
   const Var x = call.value(0);
   const bool is_mirror = call.op() == "nn.mirror_pad";
   const std::size_t rank = call.type(x).rank();
@@ -220,7 +220,7 @@ Meaning pad(const CallImport& call) {
 }
 
 // Permutes axes, splits and merges blocks: reshape, transpose, reshape.
-Meaning layout_transform(const CallImport& call) {
+ImportedValue layout_transform(const CallImport& call) {
   const Layout from(call.text("src_layout")), to(call.text("dst_layout"));
   const Var x = call.value(0);
   const Dims dims = call.type(x).dims;
@@ -274,7 +274,7 @@ Meaning layout_transform(const CallImport& call) {
 }
 
 // Puts each element first in a block of zeros; the last block is cropped to its element.
-Meaning dilate(const CallImport& call) {
+ImportedValue dilate(const CallImport& call) {
   Var x = call.value(0);
   const Integers strides = call.integers("strides");
   const Dims dims = call.type(x).dims;
@@ -306,10 +306,10 @@ Meaning dilate(const CallImport& call) {
 void add_shape_handlers(Handlers& handlers) {
   handlers["reshape"] = reshape;
   handlers["contrib_reverse_reshape"] = reverse_reshape;
-  handlers["reshape_like"] = [](const CallImport& call) -> Meaning {
+  handlers["reshape_like"] = [](const CallImport& call) -> ImportedValue {
     return reshape_dims(call.value(0), call.type(call.value(1)).dims);
   };
-  handlers["nn.batch_flatten"] = [](const CallImport& call) -> Meaning {
+  handlers["nn.batch_flatten"] = [](const CallImport& call) -> ImportedValue {
     const Var x = call.value(0);
     const Dims& dims = call.type(x).dims;
     if (dims.empty()) throw call.error("a scalar has no batch");
@@ -325,14 +325,14 @@ void add_shape_handlers(Handlers& handlers) {
   handlers["nn.pad"] = pad;
   handlers["nn.mirror_pad"] = pad;
   handlers["layout_transform"] = layout_transform;
-  handlers["dyn.reshape"] = [](const CallImport& call) -> Meaning {
+  handlers["dyn.reshape"] = [](const CallImport& call) -> ImportedValue {
     return call.call("reshape", {call.value(0), call.cast(call.value(1), DType::I64)},
                      {{"allow_zero", call.flag("allowzero")}});
   };
-  handlers["dyn.broadcast_to"] = [](const CallImport& call) -> Meaning {
+  handlers["dyn.broadcast_to"] = [](const CallImport& call) -> ImportedValue {
     return call.call("expand", {call.value(0), call.cast(call.value(1), DType::I64)});
   };
-  handlers["dyn.tile"] = [](const CallImport& call) -> Meaning {
+  handlers["dyn.tile"] = [](const CallImport& call) -> ImportedValue {
     return call.call("tile", {call.value(0), call.cast(call.value(1), DType::I64)});
   };
   handlers["nn.dilate"] = dilate;

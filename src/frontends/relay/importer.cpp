@@ -2,14 +2,14 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "frontends/own_node.h"
+#include "frontends/native_node.h"
 #include "frontends/relay/argument_types.h"
 #include "frontends/relay/claims.h"
 #include "frontends/relay/import_call.h"
 #include "frontends/relay/op_table.h"
 #include "frontends/relay/plain_calls.h"
 #include "frontends/relay/region.h"
-#include "frontends/relay/stand_in.h"
+#include "frontends/relay/seeded_constant.h"
 #include "frontends/relay/token_cursor.h"
 #include "frontends/relay/types.h"
 #include "ir/text.h"
@@ -27,7 +27,7 @@ struct Frame {
   /// frame of the enclosing block
   Frame* parent = nullptr;
   Region* region = nullptr;
-  std::unordered_map<ExprId, Meaning> meanings;
+  std::unordered_map<ExprId, ImportedValue> meanings;
 };
 
 namespace {
@@ -64,22 +64,22 @@ struct TypeFound {
   RelayType type;
 };
 
-class Importer {
+class RelayImporter {
  public:
-  Importer(const Module& module, std::string_view text, std::string_view source, Findings* findings,
-           const FoundTypes& found_types)
+  RelayImporter(const RelayModule& module, std::string_view text, std::string_view source,
+                Findings* findings, const FoundTypes& found_types)
       : module_(module),
         source_(source),
         claims_(text, source, findings),
         found_types_(found_types) {
-    for (const Binding& binding : module.bindings)
+    for (const LetBinding& binding : module.bindings)
       numbers_.try_emplace(binding.expr, binding.number);
     for (const GlobalFunction& function : module.functions)
       functions_[function.name] = function.function;
   }
 
   Graph import(const GlobalFunction& entry) {
-    const Expr& function = module_.at(entry.function);
+    const RelayExpr& function = module_.at(entry.function);
     Builder builder("main");
     if (!module_.version.empty())
       builder.graph().metadata[std::string(kVersionKey)] = module_.version;
@@ -88,10 +88,10 @@ class Importer {
       builder.graph().metadata[std::string(kFunctionKey)] = entry.name;
     Region region(builder);
     Frame& frame = new_frame(nullptr, region);
-    if (const std::string* text = own_text(function))
+    if (const std::string* text = native_text(function))
       signature_ = parse_graph(*text, all_ops(), "signature");
     for (const ExprId parameter : function.parameters) {
-      const Expr& variable = module_.at(parameter);
+      const RelayExpr& variable = module_.at(parameter);
       std::optional<RelayType> said = variable.annotation ? variable.annotation : variable.type;
       if (const auto found = found_types_.find(parameter); found != found_types_.end())
         said = found->second;
@@ -103,7 +103,7 @@ class Importer {
       claims_.expr(variable, frame.meanings[parameter]);
     }
     active_.push_back(entry.name);
-    const Meaning result = import_block(function.parts[0], frame);
+    const ImportedValue result = import_block(function.parts[0], frame);
     if (!untyped_.empty()) throw untyped(module_.at(untyped_.front()));  // unread
     claim_result(function, result);
     add_outputs(builder, function, result);
@@ -120,20 +120,20 @@ class Importer {
   Error unsupported(std::size_t position, std::string what) const {
     return at(position, Error(std::move(what), ErrorKind::Unsupported));
   }
-  Error untyped(const Expr& variable) const {
+  Error untyped(const RelayExpr& variable) const {
     return unsupported(variable.position, concat("nothing says the type of %", variable.name))
         .hint("give it: %", variable.name, ": Tensor[(1, 3), float32]");
   }
   bool is_untyped(ExprId id) const { return std::ranges::find(untyped_, id) != untyped_.end(); }
 
   // Parameters without a type must be arguments of operators that determine it.
-  void require_types(const Expr& expr, Frame& frame) {
+  void require_types(const RelayExpr& expr, Frame& frame) {
     if (untyped_.empty()) return;
     for (std::size_t k = 0; k < expr.parts.size(); ++k) {
       if (!is_untyped(expr.parts[k])) continue;
-      const Expr& variable = module_.at(expr.parts[k]);
-      const bool is_call = expr.kind == Expr::Kind::Call && k > 0 &&
-                           module_.at(expr.parts[0]).kind == Expr::Kind::Operator;
+      const RelayExpr& variable = module_.at(expr.parts[k]);
+      const bool is_call = expr.kind == RelayExpr::Kind::Call && k > 0 &&
+                           module_.at(expr.parts[0]).kind == RelayExpr::Kind::Operator;
       if (!is_call || is_untyped(expr.parts[1])) throw untyped(variable);
       const CallImport import = call_import(expr, frame);
       if (const auto type = argument_type(import, k - 1)) throw TypeFound{expr.parts[k], *type};
@@ -141,12 +141,12 @@ class Importer {
     }
   }
 
-  void claim_result(const Expr& function, const Meaning& result) {
+  void claim_result(const RelayExpr& function, const ImportedValue& result) {
     if (function.annotation)
       claims_.type("type annotation", function.position, *function.annotation, result);
   }
 
-  void enter(const Expr& expr) {
+  void enter(const RelayExpr& expr) {
     if (++depth_ <= kMaxDepth) return;
     throw unsupported(expr.position,
                       concat("calls and bodies nest more than ", kMaxDepth, " deep"));
@@ -157,8 +157,8 @@ class Importer {
     return frames_.back();
   }
 
-  Meaning add_inputs(Builder& builder, const Expr& variable, const RelayType& type,
-                     const std::string& name) {
+  ImportedValue add_inputs(Builder& builder, const RelayExpr& variable, const RelayType& type,
+                           const std::string& name) {
     if (type.kind == RelayType::Kind::Tensor) {
       const std::size_t position = builder.graph().inputs().size();
       Type stated(from_relay(type, name));
@@ -169,14 +169,14 @@ class Importer {
     if (type.kind != RelayType::Kind::Tuple) {
       throw unsupported(variable.position, concat("%", variable.name, " is no tensor"));
     }
-    std::vector<Meaning> fields;
+    std::vector<ImportedValue> fields;
     for (std::size_t k = 0; k < type.parts.size(); ++k) {
       fields.push_back(add_inputs(builder, variable, type.parts[k], concat(name, ".", k)));
     }
-    return Meaning::tuple(std::move(fields));
+    return ImportedValue::tuple(std::move(fields));
   }
 
-  void add_outputs(Builder& builder, const Expr& function, const Meaning& result) {
+  void add_outputs(Builder& builder, const RelayExpr& function, const ImportedValue& result) {
     std::vector<Var> values;
     flatten(result, function.position, values);
     if (values.empty()) throw at(function.position, Error("the function gives no tensor"));
@@ -186,17 +186,17 @@ class Importer {
     }
   }
 
-  void flatten(const Meaning& meaning, std::size_t position, std::vector<Var>& values) const {
-    if (meaning.kind == Meaning::Kind::Function) {
+  void flatten(const ImportedValue& meaning, std::size_t position, std::vector<Var>& values) const {
+    if (meaning.kind == ImportedValue::Kind::Function) {
       throw unsupported(position, "a function is given where a tensor is needed");
     }
-    if (meaning.kind == Meaning::Kind::Value) values.push_back(meaning.value);
-    for (const Meaning& field : meaning.fields) flatten(field, position, values);
+    if (meaning.kind == ImportedValue::Kind::Value) values.push_back(meaning.value);
+    for (const ImportedValue& field : meaning.fields) flatten(field, position, values);
   }
 
-  Meaning import_block(ExprId body, Frame& frame) {
-    const Expr* expr = &module_.at(body);
-    while (expr->kind == Expr::Kind::Let && expr->blocks.empty()) {
+  ImportedValue import_block(ExprId body, Frame& frame) {
+    const RelayExpr* expr = &module_.at(body);
+    while (expr->kind == RelayExpr::Kind::Let && expr->blocks.empty()) {
       import_expr(expr->parts[1], frame);
       bind_let(*expr, frame);
       body = expr->parts[2];
@@ -206,16 +206,16 @@ class Importer {
     return meaning(body, frame);
   }
 
-  void bind_let(const Expr& let, Frame& frame) {
-    Meaning value = meaning(let.parts[1], frame);
-    const Expr& variable = module_.at(let.parts[0]);
+  void bind_let(const RelayExpr& let, Frame& frame) {
+    ImportedValue value = meaning(let.parts[1], frame);
+    const RelayExpr& variable = module_.at(let.parts[0]);
     if (variable.annotation)
       claims_.type("type annotation", variable.position, *variable.annotation, value);
     if (variable.type) claims_.type("type comment", variable.type_position, *variable.type, value);
     frame.meanings[let.parts[0]] = std::move(value);
   }
 
-  const Meaning* find(ExprId id, const Frame& frame) const {
+  const ImportedValue* find(ExprId id, const Frame& frame) const {
     for (const Frame* at = &frame; at != nullptr; at = at->parent) {
       const auto found = at->meanings.find(id);
       if (found != at->meanings.end()) return &found->second;
@@ -224,48 +224,48 @@ class Importer {
   }
 
   // Returns the value of an expression; outer values of a branch become its inputs.
-  Meaning meaning(ExprId id, Frame& frame) {
-    const Expr& expr = module_.at(id);
-    if (expr.kind == Expr::Kind::Constant) return constant(id, frame, {});
-    const Meaning* found = find(id, frame);
+  ImportedValue meaning(ExprId id, Frame& frame) {
+    const RelayExpr& expr = module_.at(id);
+    if (expr.kind == RelayExpr::Kind::Constant) return constant(id, frame, {});
+    const ImportedValue* found = find(id, frame);
     if (found == nullptr && is_untyped(id)) throw untyped(expr);
     if (found == nullptr) throw at(expr.position, Error("an expression has no meaning here"));
     return localized(*found, frame);
   }
 
-  Meaning localized(const Meaning& meaning, Frame& frame) {
-    Meaning local = meaning;
-    if (local.kind == Meaning::Kind::Value) local.value = frame.region->local(local.value);
-    for (Meaning& field : local.fields) field = localized(field, frame);
+  ImportedValue localized(const ImportedValue& meaning, Frame& frame) {
+    ImportedValue local = meaning;
+    if (local.kind == ImportedValue::Kind::Value) local.value = frame.region->local(local.value);
+    for (ImportedValue& field : local.fields) field = localized(field, frame);
     return local;
   }
 
   void import_expr(ExprId root, Frame& frame) {
     const auto is_done = [&](ExprId id) {
-      const Expr::Kind kind = module_.at(id).kind;
-      return kind == Expr::Kind::Constant || kind == Expr::Kind::Operator ||
-             kind == Expr::Kind::Global || find(id, frame) != nullptr || is_untyped(id);
+      const RelayExpr::Kind kind = module_.at(id).kind;
+      return kind == RelayExpr::Kind::Constant || kind == RelayExpr::Kind::Operator ||
+             kind == RelayExpr::Kind::Global || find(id, frame) != nullptr || is_untyped(id);
     };
     visit_upwards(module_, root, is_done, [&](ExprId id) {
-      const Expr& expr = module_.at(id);
+      const RelayExpr& expr = module_.at(id);
       if (++node_count_ > kMostNodes + kMostNodesPerExpr * module_.exprs.size())
         throw unsupported(expr.position,
                           "the program grows too large when its functions are inlined");
       require_types(expr, frame);
-      Meaning made = import_node(id, expr, frame);
+      ImportedValue made = import_node(id, expr, frame);
       claims_.expr(expr, made);
       frame.meanings[id] = std::move(made);
     });
   }
 
-  Meaning import_node(ExprId id, const Expr& expr, Frame& frame) {
+  ImportedValue import_node(ExprId id, const RelayExpr& expr, Frame& frame) {
     switch (expr.kind) {
-      case Expr::Kind::Variable:
+      case RelayExpr::Kind::Variable:
         throw unsupported(expr.position, concat("%", expr.name, " is a free variable"));
-      case Expr::Kind::Scalar:
+      case RelayExpr::Kind::Scalar:
         return frame.region->builder().constant(scalar_value(expr));
-      case Expr::Kind::Tuple: {
-        std::vector<Meaning> fields;
+      case RelayExpr::Kind::Tuple: {
+        std::vector<ImportedValue> fields;
         for (const ExprId part : expr.parts) {
           fields.push_back(meaning(part, frame));
           field_count_ += fields.back().size();
@@ -273,37 +273,37 @@ class Importer {
             throw unsupported(expr.position, "tuples in tuples grow too large");
           }
         }
-        return Meaning::tuple(std::move(fields));
+        return ImportedValue::tuple(std::move(fields));
       }
-      case Expr::Kind::Projection: {
-        const Meaning* tuple = find(expr.parts[0], frame);
+      case RelayExpr::Kind::Projection: {
+        const ImportedValue* tuple = find(expr.parts[0], frame);
         const auto field = static_cast<std::size_t>(expr.index);
-        if (tuple == nullptr || tuple->kind != Meaning::Kind::Tuple ||
+        if (tuple == nullptr || tuple->kind != ImportedValue::Kind::Tuple ||
             field >= tuple->fields.size()) {
-          const bool is_tuple = tuple != nullptr && tuple->kind == Meaning::Kind::Tuple;
+          const bool is_tuple = tuple != nullptr && tuple->kind == ImportedValue::Kind::Tuple;
           throw at(expr.position, Error("there is no such field"))
               .expected(is_tuple ? concat("one of ", tuple->fields.size(), " fields") : "a tuple")
               .got(".", expr.index);
         }
         return localized(tuple->fields[field], frame);
       }
-      case Expr::Kind::Function: {
-        Meaning function;
-        function.kind = Meaning::Kind::Function;
+      case RelayExpr::Kind::Function: {
+        ImportedValue function;
+        function.kind = ImportedValue::Kind::Function;
         function.function = id;
         function.frame = &frame;
         return function;
       }
-      case Expr::Kind::If:
+      case RelayExpr::Kind::If:
         return import_if(expr, frame);
-      case Expr::Kind::Let: {
+      case RelayExpr::Kind::Let: {
         bind_let(expr, frame);
         enter(expr);
-        Meaning body = import_block(expr.parts[2], frame);
+        ImportedValue body = import_block(expr.parts[2], frame);
         --depth_;
         return body;
       }
-      case Expr::Kind::Call:
+      case RelayExpr::Kind::Call:
         return import_call(id, expr, frame);
       default:
         break;
@@ -314,7 +314,7 @@ class Importer {
   // A constant is created in the graph that reads it; its seed depends on its index only.
   Var constant(ExprId id, Frame& frame, const WeightRole& role) {
     if (const Var known = frame.region->find_constant(id); known.is_valid()) return known;
-    const Expr& expr = module_.at(id);
+    const RelayExpr& expr = module_.at(id);
     Builder& builder = frame.region->builder();
     Constant value;
     try {
@@ -329,37 +329,37 @@ class Importer {
     return made;
   }
 
-  std::vector<Meaning> arguments_of(const Expr& call, Frame& frame) {
-    std::vector<Meaning> arguments;
+  std::vector<ImportedValue> arguments_of(const RelayExpr& call, Frame& frame) {
+    std::vector<ImportedValue> arguments;
     for (std::size_t k = 1; k < call.parts.size(); ++k)
       arguments.push_back(meaning(call.parts[k], frame));
     return arguments;
   }
 
-  Meaning import_call(ExprId id, const Expr& call, Frame& frame) {
-    const Expr& callee = module_.at(call.parts[0]);
-    if (callee.kind == Expr::Kind::Operator) return import_operator(id, call, callee, frame);
-    std::vector<Meaning> arguments = arguments_of(call, frame);
-    if (callee.kind == Expr::Kind::Global) {
+  ImportedValue import_call(ExprId id, const RelayExpr& call, Frame& frame) {
+    const RelayExpr& callee = module_.at(call.parts[0]);
+    if (callee.kind == RelayExpr::Kind::Operator) return import_operator(id, call, callee, frame);
+    std::vector<ImportedValue> arguments = arguments_of(call, frame);
+    if (callee.kind == RelayExpr::Kind::Global) {
       if (std::find(active_.begin(), active_.end(), callee.name) != active_.end()) {
         throw unsupported(call.position,
                           concat("@", callee.name, " calls itself, which a graph cannot"));
       }
       active_.push_back(callee.name);
-      const Expr& global = module_.at(functions_.at(callee.name));
-      Meaning result = call_function(call, global, std::move(arguments), nullptr, frame);
+      const RelayExpr& global = module_.at(functions_.at(callee.name));
+      ImportedValue result = call_function(call, global, std::move(arguments), nullptr, frame);
       active_.pop_back();
       return result;
     }
-    const Meaning function = meaning(call.parts[0], frame);
-    if (function.kind != Meaning::Kind::Function)
+    const ImportedValue function = meaning(call.parts[0], frame);
+    if (function.kind != ImportedValue::Kind::Function)
       throw at(call.position, Error("what is called here is no function"));
     return call_function(call, module_.at(function.function), std::move(arguments), function.frame,
                          frame);
   }
 
-  Meaning call_function(const Expr& call, const Expr& function, std::vector<Meaning> arguments,
-                        Frame* around, Frame& frame) {
+  ImportedValue call_function(const RelayExpr& call, const RelayExpr& function,
+                              std::vector<ImportedValue> arguments, Frame* around, Frame& frame) {
     if (arguments.size() != function.parameters.size()) {
       throw at(call.position, Error("a function is called with another number of arguments"))
           .expected(function.parameters.size())
@@ -368,61 +368,62 @@ class Importer {
     enter(call);
     Frame& inside = new_frame(around, *frame.region);
     for (std::size_t k = 0; k < arguments.size(); ++k) {
-      const Expr& parameter = module_.at(function.parameters[k]);
+      const RelayExpr& parameter = module_.at(function.parameters[k]);
       if (parameter.annotation)
         claims_.type("type annotation", parameter.position, *parameter.annotation, arguments[k]);
       inside.meanings[function.parameters[k]] = arguments[k];
     }
-    Meaning result = import_composite(call, function, arguments, inside);
+    ImportedValue result = import_composite(call, function, arguments, inside);
     --depth_;
     claim_result(function, result);
     return result;
   }
 
-  static const std::string* own_text(const Expr& expr) {
-    for (const Attribute& attribute : expr.attributes) {
+  static const std::string* native_text(const RelayExpr& expr) {
+    for (const RelayAttribute& attribute : expr.attributes) {
       if (attribute.name == kOwnAttribute) return std::get_if<std::string>(&attribute.value.value);
     }
     return nullptr;
   }
 
   // Imports a native Tenon operator from its record.
-  Meaning import_own(const Expr& call, const std::string& text,
-                     const std::vector<Meaning>& arguments, Builder& builder) {
+  ImportedValue import_native(const RelayExpr& call, const std::string& text,
+                              const std::vector<ImportedValue>& arguments, Builder& builder) {
     std::vector<Var> values;
-    for (const Meaning& argument : arguments) flatten(argument, call.position, values);
+    for (const ImportedValue& argument : arguments) flatten(argument, call.position, values);
     try {
       builder.set_node_name(call.span.name);
-      const std::vector<Var> results = build_own(parse_own(text), builder, values);
+      const std::vector<Var> results = build_native(parse_native(text), builder, values);
       builder.set_node_name("");
       if (results.size() == 1) return results.front();
-      return Meaning::tuple({results.begin(), results.end()});
+      return ImportedValue::tuple({results.begin(), results.end()});
     } catch (const Error& error) {
       builder.set_node_name("");
       throw at(call.position, error);
     }
   }
 
-  Meaning import_composite(const Expr& call, const Expr& function,
-                           const std::vector<Meaning>& arguments, Frame& inside) {
-    const std::string* text = own_text(function);
+  ImportedValue import_composite(const RelayExpr& call, const RelayExpr& function,
+                                 const std::vector<ImportedValue>& arguments, Frame& inside) {
+    const std::string* text = native_text(function);
     if (text == nullptr) return import_block(function.parts[0], inside);
     // Under `check`, imports the unused body as well, to verify that it is consistent.
     if (claims_.are_wanted()) claim_result(function, import_block(function.parts[0], inside));
-    return import_own(call, *text, arguments, inside.region->builder());
+    return import_native(call, *text, arguments, inside.region->builder());
   }
 
-  Meaning import_operator(ExprId id, const Expr& call, const Expr& callee, Frame& frame) {
+  ImportedValue import_operator(ExprId id, const RelayExpr& call, const RelayExpr& callee,
+                                Frame& frame) {
     const auto handler = handlers().find(callee.name);
     Builder& builder = frame.region->builder();
-    if (const std::string* text = own_text(call);
+    if (const std::string* text = native_text(call);
         text != nullptr && callee.name.starts_with(kOwnPrefix)) {
-      return import_own(call, *text, arguments_of(call, frame), builder);
+      return import_native(call, *text, arguments_of(call, frame), builder);
     }
     if (handler == handlers().end()) {
       ++unsupported_[callee.name];
       if (call.type) {
-        if (const std::optional<Meaning> blank = blank_of(*call.type, builder)) return *blank;
+        if (const std::optional<ImportedValue> blank = blank_of(*call.type, builder)) return *blank;
       }
       throw_unsupported();
     }
@@ -430,7 +431,7 @@ class Importer {
     const NodeId before = builder.graph().last();
     try {
       builder.set_node_name(call.span.name);
-      Meaning result = handler->second(import);
+      ImportedValue result = handler->second(import);
       builder.set_node_name("");
       name_result(id, call, before, result, builder);
       return result;
@@ -440,12 +441,12 @@ class Importer {
     }
   }
 
-  CallImport call_import(const Expr& call, Frame& frame) {
-    std::vector<Meaning> arguments;
+  CallImport call_import(const RelayExpr& call, Frame& frame) {
+    std::vector<ImportedValue> arguments;
     for (std::size_t k = 1; k < call.parts.size(); ++k) {
       const bool is_left_open =
-          module_.at(call.parts[k]).kind == Expr::Kind::Constant || is_untyped(call.parts[k]);
-      arguments.push_back(is_left_open ? Meaning() : meaning(call.parts[k], frame));
+          module_.at(call.parts[k]).kind == RelayExpr::Kind::Constant || is_untyped(call.parts[k]);
+      arguments.push_back(is_left_open ? ImportedValue() : meaning(call.parts[k], frame));
     }
     return {module_,
             call,
@@ -461,7 +462,7 @@ class Importer {
   }
 
   // Under `check`, reports an inconsistent call and continues with placeholders.
-  Meaning recover(const Expr& call, Error& error, Builder& builder) {
+  ImportedValue recover(const RelayExpr& call, Error& error, Builder& builder) {
     const bool is_unsupported = error.kind() == ErrorKind::Unsupported;
     const auto blank = call.type ? blank_of(*call.type, builder) : std::nullopt;
     if (!blank || (!is_unsupported && !claims_.are_wanted())) throw at(call.position, error);
@@ -474,9 +475,9 @@ class Importer {
   }
 
   // Names a call's value after the source's name, or the number of its line.
-  void name_result(ExprId id, const Expr& call, NodeId before, const Meaning& result,
+  void name_result(ExprId id, const RelayExpr& call, NodeId before, const ImportedValue& result,
                    Builder& builder) {
-    if (result.kind != Meaning::Kind::Value || builder.graph().last() == before) return;
+    if (result.kind != ImportedValue::Kind::Value || builder.graph().last() == before) return;
     const ValueId value(result.value.id());
     const NodeId producer = builder.graph().value(value).producer;
     if (!producer || producer != builder.graph().last()) return;
@@ -487,9 +488,9 @@ class Importer {
     builder.graph().rename(value, builder.graph().free_name(name));
   }
 
-  Meaning import_if(const Expr& expr, Frame& frame) {
-    const Meaning condition = meaning(expr.parts[0], frame);
-    if (condition.kind != Meaning::Kind::Value)
+  ImportedValue import_if(const RelayExpr& expr, Frame& frame) {
+    const ImportedValue condition = meaning(expr.parts[0], frame);
+    if (condition.kind != ImportedValue::Kind::Value)
       throw at(expr.position, Error("a condition is no tensor"));
     enter(expr);
     Region& outside = *frame.region;
@@ -498,11 +499,11 @@ class Importer {
     const auto branch = [&](Region& region, ExprId body) {
       return import_block(body, new_frame(&frame, region));
     };
-    const Meaning then_result = branch(then_region, expr.parts[1]);
+    const ImportedValue then_result = branch(then_region, expr.parts[1]);
     else_region.capture_all(then_region);
-    const Meaning else_result = branch(else_region, expr.parts[2]);
+    const ImportedValue else_result = branch(else_region, expr.parts[2]);
     then_region.capture_all(else_region);
-    const auto close = [&](Builder& builder, const Meaning& result) {
+    const auto close = [&](Builder& builder, const ImportedValue& result) {
       std::vector<Var> values;
       flatten(result, expr.position, values);
       for (Var value : values) builder.output(value);
@@ -537,7 +538,7 @@ class Importer {
         .got(join(list, ", "));
   }
 
-  const Module& module_;
+  const RelayModule& module_;
   std::string_view source_;
   Claims claims_;
   std::unordered_map<std::string, ExprId> functions_;
@@ -567,7 +568,7 @@ auto with_found_types(const Use& use) {
 
 }  // namespace
 
-Graph import_module(const Module& module, std::string_view text, std::string_view source) {
+Graph import_module(const RelayModule& module, std::string_view text, std::string_view source) {
   const GlobalFunction* entry = module.entry();
   if (entry == nullptr) {
     throw Error("there is no function to start with")
@@ -575,18 +576,18 @@ Graph import_module(const Module& module, std::string_view text, std::string_vie
         .expected("@main, or a single function");
   }
   return with_found_types([&](const FoundTypes& found) {
-    return Importer(module, text, source, nullptr, found).import(*entry);
+    return RelayImporter(module, text, source, nullptr, found).import(*entry);
   });
 }
 
-void check_types(const Module& module, std::string_view text, std::string_view source,
+void check_types(const RelayModule& module, std::string_view text, std::string_view source,
                  Findings& findings) {
   const GlobalFunction* entry = module.entry();
   if (entry == nullptr) return;
   const Findings before = findings;
   with_found_types([&](const FoundTypes& found) {
     findings = before;  // discards findings of an aborted import, which the restart repeats
-    Importer(module, text, source, &findings, found).import(*entry);
+    RelayImporter(module, text, source, &findings, found).import(*entry);
   });
 }
 

@@ -13,7 +13,7 @@ namespace {
 // Attributes in the order of declaration; one without a value is required. A row may have several
 // names. `?` in a name expands to 1, 2 and 3 spatial axes: `1*` is a number per axis, `@` their
 // letters.
-struct Row {
+struct OpTableRow {
   std::string_view names;
   std::size_t least, most;
   std::string_view attributes;
@@ -22,7 +22,7 @@ struct Row {
 constexpr std::string_view kReduction = "axis=None, keepdims=False, exclude=False";
 constexpr std::string_view kNorm = "axis=1, epsilon=1e-05f, center=True, scale=True";
 
-constexpr Row kRows[] = {
+constexpr OpTableRow kRows[] = {
     {"nn.conv1d", 2, 2,
      "strides=[1], padding=[0, 0], dilation=[1], groups=1, channels=None, kernel_size=None, "
      "data_layout=\"NCW\", kernel_layout=\"OIW\", out_layout=\"\", out_dtype=\"\""},
@@ -192,7 +192,7 @@ std::vector<AttributeDef> read_attributes(std::string_view text) {
 const std::map<std::string, OperatorDef, std::less<>>& table() {
   static const std::map<std::string, OperatorDef, std::less<>> operators = [] {
     std::map<std::string, OperatorDef, std::less<>> all;
-    for (const Row& row : kRows) {
+    for (const OpTableRow& row : kRows) {
       const bool is_family = row.names.find('?') != std::string_view::npos;
       for (std::size_t axes = 1; axes <= (is_family ? 3 : 1); ++axes) {
         const std::vector<AttributeDef> attributes =

@@ -35,12 +35,12 @@ constexpr std::array<BinaryOperator, 10> kBinaryOperators = {{
     {"!=", "not_equal", 7},
 }};
 
-class Parser {
+class RelayParser {
  public:
-  Parser(const std::vector<Token>& tokens, std::string_view text, std::string_view source)
+  RelayParser(const std::vector<Token>& tokens, std::string_view text, std::string_view source)
       : cursor_(tokens, text, source) {}
 
-  Module run() {
+  RelayModule run() {
     parse_header();
     if (cursor_.is_word("def")) {
       while (cursor_.is_word("def")) parse_definition();
@@ -112,7 +112,7 @@ class Parser {
   // Parses after the name, or after `fn`.
   ExprId parse_function(std::size_t position) {
     const TokenCursor::Level level(cursor_);
-    Expr function = named(Expr::Kind::Function, "", position);
+    RelayExpr function = named(RelayExpr::Kind::Function, "", position);
     if (cursor_.take("[")) {
       do {
         if (cursor_.peek().kind != Token::Kind::Word)
@@ -134,7 +134,7 @@ class Parser {
 
   // Parses an expression outside of a function, whose free variables become parameters.
   ExprId parse_open_expression() {
-    Expr function = named(Expr::Kind::Function, "", cursor_.position());
+    RelayExpr function = named(RelayExpr::Kind::Function, "", cursor_.position());
     scopes_.open_owner();
     function.blocks = {module_.add_block()};
     scopes_.open(function.blocks.front());
@@ -149,7 +149,7 @@ class Parser {
     return module_.add(std::move(function));
   }
 
-  void parse_parameters(Expr& function) {
+  void parse_parameters(RelayExpr& function) {
     cursor_.expect("(", "before parameters");
     std::unordered_set<std::string> names;
     while (!cursor_.is_sign(")")) {
@@ -175,7 +175,7 @@ class Parser {
   ExprId parse_variable() {
     if (cursor_.peek().kind != Token::Kind::Local)
       throw cursor_.error("expected a variable, as %x");
-    Expr variable = named(Expr::Kind::Variable, cursor_.peek().text, cursor_.position());
+    RelayExpr variable = named(RelayExpr::Kind::Variable, cursor_.peek().text, cursor_.position());
     cursor_.next();
     std::vector<Token> comments;  // without a type in between
     while (const Token* comment = cursor_.take_comment()) comments.push_back(*comment);
@@ -208,7 +208,7 @@ class Parser {
     PendingLet let;
     let.position = cursor_.position();
     cursor_.next();
-    Expr variable = named(Expr::Kind::Variable, cursor_.peek().text, cursor_.position());
+    RelayExpr variable = named(RelayExpr::Kind::Variable, cursor_.peek().text, cursor_.position());
     if (cursor_.peek().kind != Token::Kind::Local)
       throw cursor_.error("expected a variable, as %x");
     cursor_.next();
@@ -245,7 +245,7 @@ class Parser {
         const std::size_t position = cursor_.position();
         body = parse_expr();
         if (!cursor_.take(";")) break;
-        const ExprId unnamed = module_.add(named(Expr::Kind::Variable, "_", position));
+        const ExprId unnamed = module_.add(named(RelayExpr::Kind::Variable, "_", position));
         lets.push_back({unnamed, body, position});
       }
     }
@@ -256,7 +256,7 @@ class Parser {
   }
 
   ExprId make_let(const PendingLet& let, ExprId body) {
-    Expr expr = named(Expr::Kind::Let, "", let.position);
+    RelayExpr expr = named(RelayExpr::Kind::Let, "", let.position);
     expr.parts = {let.variable, let.value, body};
     return module_.add(std::move(expr));
   }
@@ -293,8 +293,8 @@ class Parser {
       const std::size_t position = cursor_.position();
       cursor_.next();
       const ExprId right = parse_expr(binary->precedence + 1);
-      const ExprId op = module_.add(named(Expr::Kind::Operator, binary->op, position));
-      Expr call = named(Expr::Kind::Call, "", position);
+      const ExprId op = module_.add(named(RelayExpr::Kind::Operator, binary->op, position));
+      RelayExpr call = named(RelayExpr::Kind::Call, "", position);
       call.parts = {op, left, right};
       left = module_.add(std::move(call));
       attach_comments(left);
@@ -324,9 +324,9 @@ class Parser {
 
   ExprId parse_call(ExprId callee) {
     const TokenCursor::Level level(cursor_);
-    Expr call = named(Expr::Kind::Call, "", module_.at(callee).position);
+    RelayExpr call = named(RelayExpr::Kind::Call, "", module_.at(callee).position);
     call.parts = {callee};
-    const bool is_operator = module_.at(callee).kind == Expr::Kind::Operator;
+    const bool is_operator = module_.at(callee).kind == RelayExpr::Kind::Operator;
     const OperatorDef* def = is_operator ? find_operator(module_.at(callee).name) : nullptr;
     cursor_.expect("(", "before arguments");
     while (!cursor_.is_sign(")")) {
@@ -350,14 +350,14 @@ class Parser {
     return module_.add(std::move(call));
   }
 
-  void parse_attribute(Expr& owner, const OperatorDef* def) {
-    Attribute attribute;
+  void parse_attribute(RelayExpr& owner, const OperatorDef* def) {
+    RelayAttribute attribute;
     attribute.position = cursor_.position();
     if (cursor_.peek().kind != Token::Kind::Word) throw cursor_.error("expected a name");
     attribute.name = cursor_.next().text;
     cursor_.expect("=", "after the name of an attribute");
     attribute.value = parse_attribute_value(cursor_);
-    for (const Attribute& other : owner.attributes) {
+    for (const RelayAttribute& other : owner.attributes) {
       if (other.name == attribute.name) {
         throw cursor_.error_at(attribute.position,
                                concat("the attribute '", attribute.name, "' is given twice"));
@@ -378,8 +378,8 @@ class Parser {
     return token.kind == Token::Kind::Sign && token.text == sign;
   }
 
-  Expr named(Expr::Kind kind, std::string_view name, std::size_t position) const {
-    return Expr::of(kind, scopes_.block(), name, position);
+  RelayExpr named(RelayExpr::Kind kind, std::string_view name, std::size_t position) const {
+    return RelayExpr::of(kind, scopes_.block(), name, position);
   }
 
   ExprId parse_atom() {
@@ -394,7 +394,7 @@ class Parser {
         return parse_reference();
       case Token::Kind::Global: {
         cursor_.next();
-        globals_.push_back(module_.add(named(Expr::Kind::Global, token.text, position)));
+        globals_.push_back(module_.add(named(RelayExpr::Kind::Global, token.text, position)));
         return globals_.back();
       }
       case Token::Kind::Number:
@@ -429,7 +429,7 @@ class Parser {
   }
 
   ExprId project(ExprId tuple, std::int64_t field, std::size_t position) {
-    Expr projection = named(Expr::Kind::Projection, "", position);
+    RelayExpr projection = named(RelayExpr::Kind::Projection, "", position);
     projection.parts = {tuple};
     projection.index = field;
     return module_.add(std::move(projection));
@@ -446,7 +446,7 @@ class Parser {
         token.text == "else") {
       throw cursor_.error_at(token.position, concat("'", token.text, "' cannot stand here"));
     }
-    return module_.add(named(Expr::Kind::Operator, token.text, token.position));
+    return module_.add(named(RelayExpr::Kind::Operator, token.text, token.position));
   }
 
   ExprId parse_reference() {
@@ -460,7 +460,7 @@ class Parser {
   }
 
   ExprId parse_scalar() {
-    Expr scalar = named(Expr::Kind::Scalar, "", cursor_.position());
+    RelayExpr scalar = named(RelayExpr::Kind::Scalar, "", cursor_.position());
     if (cursor_.take_word("True")) {
       scalar.literal = {true};
     } else if (cursor_.take_word("False")) {
@@ -481,7 +481,7 @@ class Parser {
     }
     ExprId& constant = constants_[reference.index];
     if (!constant) {
-      Expr expr = named(Expr::Kind::Constant, "", position);
+      RelayExpr expr = named(RelayExpr::Kind::Constant, "", position);
       expr.index = reference.index;
       constant = module_.add(std::move(expr));
     }
@@ -492,7 +492,7 @@ class Parser {
     const std::size_t position = cursor_.position();
     cursor_.next();
     if (cursor_.is_word("let")) return parse_bracketed_let();
-    Expr tuple = named(Expr::Kind::Tuple, "", position);
+    RelayExpr tuple = named(RelayExpr::Kind::Tuple, "", position);
     bool is_tuple = cursor_.is_sign(")");
     while (!cursor_.is_sign(")")) {
       tuple.parts.push_back(parse_expr());
@@ -523,7 +523,7 @@ class Parser {
   }
 
   ExprId parse_if(std::size_t position) {
-    Expr expr = named(Expr::Kind::If, "", position);
+    RelayExpr expr = named(RelayExpr::Kind::If, "", position);
     cursor_.expect("(", "before the condition");
     expr.parts.push_back(parse_expr());
     cursor_.expect(")", "after the condition");
@@ -559,7 +559,7 @@ class Parser {
 
   void refuse_unknown_globals() {
     for (const ExprId id : globals_) {
-      const Expr& global = module_.at(id);
+      const RelayExpr& global = module_.at(id);
       if (function_names_.contains(global.name)) continue;
       std::vector<std::string> known(function_names_.begin(), function_names_.end());
       std::sort(known.begin(), known.end());
@@ -569,7 +569,7 @@ class Parser {
   }
 
   TokenCursor cursor_;
-  Module module_;
+  RelayModule module_;
   Scopes scopes_;
   std::unordered_map<std::int64_t, ExprId> constants_;
   std::vector<ExprId> globals_;
@@ -578,19 +578,19 @@ class Parser {
 
 }  // namespace
 
-Module parse_module(std::string_view text, std::string_view source) {
+RelayModule parse_module(std::string_view text, std::string_view source) {
   // Before `#[version = …]`, the first line was only the version.
   const std::size_t begin = std::min(text.find_first_not_of(" \t\r\n"), text.size());
   if (!text.substr(begin).starts_with("v0.0.")) {
     const std::vector<Token> tokens = tokenize(text, source);
-    return Parser(tokens, text, source).run();
+    return RelayParser(tokens, text, source).run();
   }
   const std::size_t end = std::min(text.find_first_of(" \t\r\n", begin), text.size());
   std::string body(text);
   std::fill(body.begin() + static_cast<std::ptrdiff_t>(begin),
             body.begin() + static_cast<std::ptrdiff_t>(end), ' ');
   const std::vector<Token> tokens = tokenize(body, source);
-  Module module = Parser(tokens, body, source).run();
+  RelayModule module = RelayParser(tokens, body, source).run();
   module.version = text.substr(begin, end - begin);
   return module;
 }

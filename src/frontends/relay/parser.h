@@ -8,6 +8,6 @@ namespace tenon::relay {
 
 /// Parses a whole text. Throws Error with line and column: of kind Unsupported for language
 /// features without tensors (data types, matching, references).
-Module parse_module(std::string_view text, std::string_view source);
+RelayModule parse_module(std::string_view text, std::string_view source);
 
 }  // namespace tenon::relay

@@ -102,11 +102,11 @@ std::span<const PlainCall> other_calls() {
   return rows;
 }
 
-AttrKind kind_of(const PlainCall& row, const PlainAttr& attr) {
+AttrKind kind_of(const PlainCall& row, const PlainArgument& attr) {
   return find_op(row.tenon).find_attr(attr.tenon)->kind;
 }
 
-Attr read_attr(const CallImport& call, const PlainAttr& attr, AttrKind kind) {
+Attr read_attr(const CallImport& call, const PlainArgument& attr, AttrKind kind) {
   std::string name(attr.tenon);
   if (kind == AttrKind::Integer) return {std::move(name), call.integer(attr.relay)};
   if (kind == AttrKind::Real) return {std::move(name), call.real(attr.relay)};
@@ -115,7 +115,7 @@ Attr read_attr(const CallImport& call, const PlainAttr& attr, AttrKind kind) {
   return {std::move(name), to_string(*dtype)};
 }
 
-ExprBuilder::Named written_attr(const ExportNode& node, const PlainAttr& attr, AttrKind kind) {
+ExprBuilder::Named written_attr(const ExportNode& node, const PlainArgument& attr, AttrKind kind) {
   std::string name(attr.relay);
   if (kind == AttrKind::Integer) return {std::move(name), node.integer(attr.tenon)};
   if (kind == AttrKind::Real) return {std::move(name), node.real(attr.tenon)};
@@ -136,18 +136,18 @@ std::vector<Var> alike_arguments(const CallImport& call) {
 
 void add_plain_handlers(Handlers& handlers) {
   for (const PlainCall& row : elementwise_calls()) {
-    handlers[row.relay] = [&row](const CallImport& call) -> Meaning {
+    handlers[row.relay] = [&row](const CallImport& call) -> ImportedValue {
       const bool is_binary = call.argument_count() == 2;
       return call.call(row.tenon, is_binary ? alike_arguments(call) : std::vector{call.value(0)});
     };
   }
   for (const PlainCall& row : other_calls()) {
     if (row.use == Use::Written) continue;
-    handlers[row.relay] = [&row](const CallImport& call) -> Meaning {
+    handlers[row.relay] = [&row](const CallImport& call) -> ImportedValue {
       std::vector<Var> arguments;
       for (std::size_t k = 0; k < call.argument_count(); ++k) arguments.push_back(call.value(k));
       std::vector<Attr> attrs;
-      for (const PlainAttr& attr : row.attrs)
+      for (const PlainArgument& attr : row.attrs)
         attrs.push_back(read_attr(call, attr, kind_of(row, attr)));
       return call.call(row.tenon, arguments, attrs);
     };
@@ -160,7 +160,7 @@ void add_plain_exports(ExportRules& rules) {
       if (row.use == Use::Read) continue;
       rules[row.tenon].rule = [&row](const ExportNode& node) -> std::vector<ExprId> {
         std::vector<ExprBuilder::Named> attrs;
-        for (const PlainAttr& attr : row.attrs)
+        for (const PlainArgument& attr : row.attrs)
           attrs.push_back(written_attr(node, attr, kind_of(row, attr)));
         return {node.build().call(row.relay, node.operands(), attrs)};
       };

@@ -10,18 +10,18 @@
 // Equivalent operators of Relay and Tenon, for both directions.
 namespace tenon::relay {
 
-struct PlainAttr {
+struct PlainArgument {
   std::string_view tenon, relay;
 
-  PlainAttr(const char* name) : tenon(name), relay(name) {}  // NOLINT: both call it that
-  PlainAttr(const char* ours, const char* theirs) : tenon(ours), relay(theirs) {}
+  PlainArgument(const char* name) : tenon(name), relay(name) {}  // NOLINT: both call it that
+  PlainArgument(const char* ours, const char* theirs) : tenon(ours), relay(theirs) {}
 };
 
 /// An operator with equal operands up to names.
 struct PlainCall {
   enum class Use : std::uint8_t { Both, Read, Written };
   const char *relay, *tenon;
-  std::vector<PlainAttr> attrs = {};
+  std::vector<PlainArgument> attrs = {};
   /// Read: a synonym in Relay. Written: Relay's operator has other meanings as well.
   Use use = Use::Both;
 };

@@ -21,9 +21,9 @@ std::string indented(const std::string& lines) {
 
 bool is_alphabetic(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-class Printer {
+class RelayPrinter {
  public:
-  Printer(const Module& module, CommentStyle style)
+  RelayPrinter(const RelayModule& module, CommentStyle style)
       : module_(module), style_(style), states_(module.exprs.size()), docs_(module.block_count) {}
 
   std::string run() {
@@ -76,13 +76,13 @@ class Printer {
     }
   }
 
-  std::string print_function(std::string head, const Expr& function) {
+  std::string print_function(std::string head, const RelayExpr& function) {
     if (!function.type_parameters.empty()) {
       head += "[" + join(function.type_parameters, ", ") + "]";
     }
     std::vector<std::string> parameters;
     for (const ExprId parameter : function.parameters) parameters.push_back(declare(parameter));
-    for (const Attribute& attribute : function.attributes) {
+    for (const RelayAttribute& attribute : function.attributes) {
       parameters.push_back(attribute.name + "=" + attribute_text(attribute.value));
     }
     head += "(" + join(parameters, ", ") + ") ";
@@ -96,7 +96,7 @@ class Printer {
 
   // Names a variable; returns the text that declares it.
   std::string declare(ExprId id) {
-    const Expr& variable = module_.at(id);
+    const RelayExpr& variable = module_.at(id);
     std::string name = "%";
     if (variable.name.empty() || !is_alphabetic(variable.name.front())) name += "v";
     name = unique_name(name + variable.name);
@@ -124,8 +124,8 @@ class Printer {
   }
 
   std::string print_block(BlockId block, ExprId body) {
-    const Expr* expr = &module_.at(body);
-    while (expr->kind == Expr::Kind::Let && expr->blocks.empty()) {
+    const RelayExpr* expr = &module_.at(body);
+    while (expr->kind == RelayExpr::Kind::Let && expr->blocks.empty()) {
       print_let(block, *expr);
       body = expr->parts[2];
       expr = &module_.at(body);
@@ -135,7 +135,7 @@ class Printer {
     return docs_[block.index()] + last;
   }
 
-  void print_let(BlockId block, const Expr& let) {
+  void print_let(BlockId block, const RelayExpr& let) {
     visit(let.parts[1]);
     const std::string variable = declare(let.parts[0]);
     const std::string value = inlined(let.parts[1], block);
@@ -152,43 +152,43 @@ class Printer {
   }
 
   std::string render(ExprId id) {
-    const Expr& expr = module_.at(id);
+    const RelayExpr& expr = module_.at(id);
     switch (expr.kind) {
-      case Expr::Kind::Variable:
+      case RelayExpr::Kind::Variable:
         return "";  // free variable; see `reference`
-      case Expr::Kind::Constant:
+      case RelayExpr::Kind::Constant:
         numbering_.constants.push_back(id);
         return concat("meta[relay.Constant][", numbering_.constants.size() - 1, "]");
-      case Expr::Kind::Scalar:
+      case RelayExpr::Kind::Scalar:
         return to_string(expr.literal);
-      case Expr::Kind::Operator:
+      case RelayExpr::Kind::Operator:
         return expr.name;
-      case Expr::Kind::Global:
+      case RelayExpr::Kind::Global:
         return "@" + expr.name;
-      case Expr::Kind::Call:
+      case RelayExpr::Kind::Call:
         return render_call(expr);
-      case Expr::Kind::Tuple: {
+      case RelayExpr::Kind::Tuple: {
         std::string text = "(";
         for (std::size_t k = 0; k < expr.parts.size(); ++k)
           text += (k > 0 ? ", " : "") + reference(expr.parts[k]);
         return text + (expr.parts.size() == 1 ? ",)" : ")");
       }
-      case Expr::Kind::Projection:
+      case RelayExpr::Kind::Projection:
         return concat(reference(expr.parts[0]), ".", expr.index);
-      case Expr::Kind::Function:
+      case RelayExpr::Kind::Function:
         return print_function("fn ", expr);
-      case Expr::Kind::If: {
+      case RelayExpr::Kind::If: {
         const std::string head = "if (" + reference(expr.parts[0]) + ") ";
         const std::string then = braced(expr.blocks[0], expr.parts[1]);
         return head + then + " else " + braced(expr.blocks[1], expr.parts[2]);
       }
-      case Expr::Kind::Let:
+      case RelayExpr::Kind::Let:
         return render_bracketed_let(expr);
     }
     return "";
   }
 
-  std::string render_bracketed_let(const Expr& let) {
+  std::string render_bracketed_let(const RelayExpr& let) {
     const std::string variable = declare(let.parts[0]);
     const std::string first =
         concat("let ", variable, " = ", inlined(let.parts[1], let.block), ";\n");
@@ -196,12 +196,12 @@ class Printer {
     return "(\n" + indented(first + print_block(block, let.parts[2])) + "\n)";
   }
 
-  std::string render_call(const Expr& call) {
+  std::string render_call(const RelayExpr& call) {
     std::vector<std::string> arguments;
     for (std::size_t k = 1; k < call.parts.size(); ++k)
       arguments.push_back(reference(call.parts[k]));
-    const Expr& callee = module_.at(call.parts[0]);
-    for (const Attribute& attribute : printed_attributes(call, callee)) {
+    const RelayExpr& callee = module_.at(call.parts[0]);
+    for (const RelayAttribute& attribute : printed_attributes(call, callee)) {
       arguments.push_back(attribute.name + "=" + attribute_text(attribute.value));
     }
     std::string text = reference(call.parts[0]) + "(" + join(arguments, ", ") + ")";
@@ -211,13 +211,14 @@ class Printer {
   }
 
   // Returns attributes that differ from their defaults, in declaration order.
-  static std::vector<Attribute> printed_attributes(const Expr& call, const Expr& callee) {
+  static std::vector<RelayAttribute> printed_attributes(const RelayExpr& call,
+                                                        const RelayExpr& callee) {
     const OperatorDef* def =
-        callee.kind == Expr::Kind::Operator ? find_operator(callee.name) : nullptr;
+        callee.kind == RelayExpr::Kind::Operator ? find_operator(callee.name) : nullptr;
     if (def == nullptr) return call.attributes;
-    std::vector<Attribute> printed;
+    std::vector<RelayAttribute> printed;
     for (const AttributeDef& declared : def->attributes) {
-      for (const Attribute& attribute : call.attributes) {
+      for (const RelayAttribute& attribute : call.attributes) {
         if (attribute.name != declared.name) continue;
         const bool is_default = declared.default_value && attribute_text(*declared.default_value) ==
                                                               attribute_text(attribute.value);
@@ -230,11 +231,12 @@ class Printer {
   // Returns the text by which other nodes refer to this one. At the first use, prints the node's
   // line.
   std::string reference(ExprId id) {
-    const Expr& expr = module_.at(id);
+    const RelayExpr& expr = module_.at(id);
     State& known = state(id);
-    if (!has_line(expr.kind) && expr.kind != Expr::Kind::Variable) return known.text + comment(id);
+    if (!has_line(expr.kind) && expr.kind != RelayExpr::Kind::Variable)
+      return known.text + comment(id);
     if (!known.is_named) {
-      if (expr.kind == Expr::Kind::Variable) {
+      if (expr.kind == RelayExpr::Kind::Variable) {
         const std::string declaration = declare(id);
         docs_[expr.block.index()] += "free_var " + declaration + ";\n";
       } else {
@@ -250,18 +252,19 @@ class Printer {
 
   // Returns the node's expression if it has a single use in this block, else its reference.
   std::string inlined(ExprId id, BlockId block) {
-    const Expr& expr = module_.at(id);
+    const RelayExpr& expr = module_.at(id);
     const bool may_stand_here =
         has_line(expr.kind) && expr.block == block && state(id).uses <= 1 && !state(id).is_named;
     return may_stand_here ? state(id).text + comment(id) : reference(id);
   }
 
   std::string comment(ExprId id) const {
-    const Expr& expr = module_.at(id);
-    if (expr.kind == Expr::Kind::Operator || expr.kind == Expr::Kind::Global) return "";
+    const RelayExpr& expr = module_.at(id);
+    if (expr.kind == RelayExpr::Kind::Operator || expr.kind == RelayExpr::Kind::Global) return "";
     if (style_ == CommentStyle::Document) {
-      const bool has_comment = expr.kind == Expr::Kind::Constant ||
-                               expr.kind == Expr::Kind::Scalar || expr.kind == Expr::Kind::Call;
+      const bool has_comment = expr.kind == RelayExpr::Kind::Constant ||
+                               expr.kind == RelayExpr::Kind::Scalar ||
+                               expr.kind == RelayExpr::Kind::Call;
       return has_comment && expr.type ? concat(" /* ty=", to_string(*expr.type), " */") : "";
     }
     std::string text;
@@ -273,24 +276,24 @@ class Printer {
   }
 
   // Returns the stated type, or the type inferred from direct operands.
-  std::optional<RelayType> type_of(const Expr& expr) const {
+  std::optional<RelayType> type_of(const RelayExpr& expr) const {
     if (expr.type) return expr.type;
-    if (expr.kind == Expr::Kind::Variable) return expr.annotation;
-    if (expr.kind == Expr::Kind::Projection) {
-      const Expr& tuple = module_.at(expr.parts[0]);
+    if (expr.kind == RelayExpr::Kind::Variable) return expr.annotation;
+    if (expr.kind == RelayExpr::Kind::Projection) {
+      const RelayExpr& tuple = module_.at(expr.parts[0]);
       const std::optional<RelayType>& type =
-          tuple.kind == Expr::Kind::Variable ? tuple.annotation : tuple.type;
+          tuple.kind == RelayExpr::Kind::Variable ? tuple.annotation : tuple.type;
       if (!type || type->kind != RelayType::Kind::Tuple) return std::nullopt;
       const auto field = static_cast<std::size_t>(expr.index);
       return field < type->parts.size() ? std::optional<RelayType>(type->parts[field])
                                         : std::nullopt;
     }
-    if (expr.kind != Expr::Kind::Tuple) return std::nullopt;
+    if (expr.kind != RelayExpr::Kind::Tuple) return std::nullopt;
     std::vector<RelayType> parts;
     for (const ExprId part : expr.parts) {
-      const Expr& field = module_.at(part);
-      const bool is_direct =
-          field.type || field.kind == Expr::Kind::Variable || field.kind == Expr::Kind::Projection;
+      const RelayExpr& field = module_.at(part);
+      const bool is_direct = field.type || field.kind == RelayExpr::Kind::Variable ||
+                             field.kind == RelayExpr::Kind::Projection;
       const std::optional<RelayType> type = is_direct ? type_of(field) : std::nullopt;
       if (!type) return std::nullopt;
       parts.push_back(*type);
@@ -305,7 +308,7 @@ class Printer {
     return indices;
   }
 
-  const Module& module_;
+  const RelayModule& module_;
   const CommentStyle style_;
   std::vector<State> states_;
   std::vector<std::string> docs_;
@@ -315,8 +318,8 @@ class Printer {
 
 }  // namespace
 
-std::string print_module(const Module& module, CommentStyle style, Numbering* numbering) {
-  Printer printer(module, style);
+std::string print_module(const RelayModule& module, CommentStyle style, Numbering* numbering) {
+  RelayPrinter printer(module, style);
   std::string text = printer.run();
   if (numbering != nullptr) *numbering = std::move(printer).numbering();
   return text;

@@ -18,6 +18,7 @@ struct Numbering {
 
 /// Prints a module like the reference's printer: a line per node at its first use, constants
 /// numbered in visiting order. `numbering` receives the assigned numbers.
-std::string print_module(const Module& module, CommentStyle style, Numbering* numbering = nullptr);
+std::string print_module(const RelayModule& module, CommentStyle style,
+                         Numbering* numbering = nullptr);
 
 }  // namespace tenon::relay

@@ -44,17 +44,18 @@ std::string json_text(std::string_view text) {
   return quoted;
 }
 
-struct Entry {
+struct SafeTensorsEntry {
   std::string name;
   DType dtype;
   Shape shape;
   std::uint64_t begin, end;
 };
 
-Entry read_entry(std::string_view name, const JsonReader& reader, std::uint64_t data_bytes) {
+SafeTensorsEntry read_entry(std::string_view name, const JsonReader& reader,
+                            std::uint64_t data_bytes) {
   reader.allow_only({"dtype", "shape", "data_offsets"});
-  Entry entry{std::string(name), dtype_named(reader.member("dtype")),
-              reader.member("shape").integers(), 0, 0};
+  SafeTensorsEntry entry{std::string(name), dtype_named(reader.member("dtype")),
+                         reader.member("shape").integers(), 0, 0};
   const JsonReader offsets = reader.member("data_offsets");
   const std::vector<JsonReader> ends = offsets.elements();
   if (ends.size() != 2) throw offsets.error("expected where the elements begin and end");
@@ -80,11 +81,11 @@ Entry read_entry(std::string_view name, const JsonReader& reader, std::uint64_t 
 }
 
 // Requires that every byte belongs to one tensor.
-void require_whole(std::vector<Entry> entries, std::uint64_t data_bytes) {
-  std::ranges::sort(entries, {},
-                    [](const Entry& entry) { return std::pair(entry.begin, entry.end); });
+void require_whole(std::vector<SafeTensorsEntry> entries, std::uint64_t data_bytes) {
+  std::ranges::sort(
+      entries, {}, [](const SafeTensorsEntry& entry) { return std::pair(entry.begin, entry.end); });
   std::uint64_t at = 0;
-  for (const Entry& entry : entries) {
+  for (const SafeTensorsEntry& entry : entries) {
     if (entry.begin != at) {
       throw Error("safetensors: elements overlap or leave a gap")
           .at("tensor '", entry.name, "'")
@@ -121,7 +122,7 @@ SafeTensors read_safetensors(std::span<const std::byte> bytes, std::shared_ptr<c
   const std::span<const std::byte> data = bytes.subspan(kLengthBytes + header_bytes);
   const JsonValue json = parse_json(header, "header");
   SafeTensors content;
-  std::vector<Entry> entries;
+  std::vector<SafeTensorsEntry> entries;
   for (const auto& [name, reader] : JsonReader(json, "header").members()) {
     if (name == kMetadata) {
       for (const auto& [key, text] : reader.members()) content.metadata.emplace(key, text.text());
@@ -130,7 +131,7 @@ SafeTensors read_safetensors(std::span<const std::byte> bytes, std::shared_ptr<c
     }
   }
   require_whole(entries, data.size());
-  for (const Entry& entry : entries) {
+  for (const SafeTensorsEntry& entry : entries) {
     const std::span<const std::byte> elements = data.subspan(entry.begin, entry.end - entry.begin);
     Tensor tensor;
     if (owner) {

@@ -1,7 +1,7 @@
 #include "frontends/tensorscope/check.h"
 
 #include "base/error.h"
-#include "frontends/own_node.h"
+#include "frontends/native_node.h"
 #include "frontends/tensorscope/import_node.h"
 #include "frontends/tensorscope/names.h"
 #include "frontends/tensorscope/tf_ops.h"
@@ -23,8 +23,8 @@ bool runs_no_kernel(std::string_view op) {
          op == "ApplyGradientDescent";
 }
 
-std::optional<std::vector<TensorShape>> infer_row(const Table& table, const DataFlow& step,
-                                                  std::size_t at,
+std::optional<std::vector<TensorShape>> infer_row(const TensorScopeTable& table,
+                                                  const DataFlow& step, std::size_t at,
                                                   const std::vector<ImageLayout>& layouts,
                                                   const std::map<std::size_t, Windows>& windows) {
   const Row& row = table.rows[at];
@@ -59,9 +59,9 @@ std::optional<std::vector<TensorShape>> infer_row(const Table& table, const Data
   return shapes;
 }
 
-class Checker {
+class TableChecker {
  public:
-  Checker(const Table& table, const DataFlow& step)
+  TableChecker(const TensorScopeTable& table, const DataFlow& step)
       : table_(table),
         step_(step),
         layouts_(find_layouts(table, step)),
@@ -178,7 +178,7 @@ class Checker {
   void check_inputs(std::size_t at, std::string_view kind) {
     const Row& row = table_.rows[at];
     for (std::size_t input = 0; input < row.inputs.size(); ++input) {
-      const Source& source = step_.sources[at][input];
+      const DataSource& source = step_.sources[at][input];
       const auto where = place(at, input_field(row, input));
       if (source.row < 0) {
         findings_.miss(kind, where, to_string(row.inputs[input]),
@@ -263,7 +263,7 @@ class Checker {
     findings_.compare("gradient's shape", place(at, output_field(row, 0)), to_string(said),
                       is_permuted ? to_string(said) : to_string(of));
     for (std::size_t k = 0; k < meanings.size() && k < row.inputs.size(); ++k) {
-      if (meanings[k] != Meaning::Shape) continue;
+      if (meanings[k] != GradientOperand::Shape) continue;
       const TensorShape should{"int32", {static_cast<std::int64_t>(said.extents.size())}};
       findings_.compare("constant of a shape", place(at, input_field(row, k)),
                         to_string(row.inputs[k]), to_string(should));
@@ -315,7 +315,7 @@ class Checker {
     if (const auto folded = folded_shape(row.node))
       check_port(at, *folded, table_.rows[static_cast<std::size_t>(forward)]);
     std::set<std::string> read;
-    for (Source source : step_.sources[static_cast<std::size_t>(forward)]) {
+    for (DataSource source : step_.sources[static_cast<std::size_t>(forward)]) {
       if (source.row >= 0 &&
           layout_transpose(table_.rows[static_cast<std::size_t>(source.row)].node)) {
         source = step_.sources[static_cast<std::size_t>(source.row)][0];
@@ -357,7 +357,7 @@ class Checker {
     const Row& row = table_.rows[at];
     if (row.inputs.empty() && !copies_.contains(row.node)) {
       std::string list;
-      for (const Device& device : used_devices_)
+      for (const DeviceName& device : used_devices_)
         list += (list.empty() ? "" : " or ") + to_string(device);
       findings_.require(used_devices_.contains(row.device), "device in use",
                         place(at, device_field(row)), to_string(row.device), list);
@@ -390,12 +390,12 @@ class Checker {
     findings_.compare("device of a stream", place(at, device_field(row)), to_string(row.device),
                       to_string(table_.rows[node].device));
     const OpInfo* named = find_tf_op(numbered(last_part(row.node)).stem);
-    std::string told(named != nullptr             ? named->name
-                     : layout_transpose(row.node) ? "Transpose"
-                                                  : "");
-    if (told.empty()) told = forward_op_by_gradient(row.node);
-    if (!told.empty() && table_.note(row.node).empty())
-      findings_.compare("operator of a stream", place(at, 0), row.op, told);
+    std::string derived(named != nullptr             ? named->name
+                        : layout_transpose(row.node) ? "Transpose"
+                                                     : "");
+    if (derived.empty()) derived = forward_op_by_gradient(row.node);
+    if (!derived.empty() && table_.note(row.node).empty())
+      findings_.compare("operator of a stream", place(at, 0), row.op, derived);
   }
 
   // The record in a note must have the shapes of its row.
@@ -416,7 +416,7 @@ class Checker {
         compare(output_field(noted, 0), noted.outputs.at(0), parse_type(row.op));
         return;
       }
-      const Graph record = parse_own(row.op);
+      const Graph record = parse_native(row.op);
       for (std::size_t k = 0; k < record.inputs().size() && k < noted.inputs.size(); ++k)
         compare(input_field(noted, k), noted.inputs[k], record.value(record.inputs()[k]).type);
       for (std::size_t k = 0; k < record.outputs().size() && k < noted.outputs.size(); ++k)
@@ -466,31 +466,32 @@ class Checker {
   void check_target(std::size_t at, const Row& node) {
     const Row& row = table_.rows[at];
     const auto [found, is_new] = targets_.try_emplace(row.node);
-    std::set<Device>& targets = found->second;
+    std::set<DeviceName>& targets = found->second;
     if (is_new) {
       for (const Reader& reader : readers_[static_cast<std::size_t>(table_.find_node(row.node))]) {
-        const Device& device = table_.rows[reader.row].device;
+        const DeviceName& device = table_.rows[reader.row].device;
         if (device != node.device && device.type == "GPU") targets.insert(device);
       }
       if (node.device.type == "GPU") targets.insert(node.device);
     }
     std::string list;
-    for (const Device& device : targets) list += (list.empty() ? "" : " or ") + to_string(device);
+    for (const DeviceName& device : targets)
+      list += (list.empty() ? "" : " or ") + to_string(device);
     findings_.require(targets.contains(row.device), "device of a copy",
                       place(at, device_field(row)), to_string(row.device),
                       list.empty() ? "a GPU that reads it" : list);
   }
 
-  const Table& table_;
+  const TensorScopeTable& table_;
   const DataFlow& step_;
   std::vector<ImageLayout> layouts_;
   std::map<std::size_t, Windows> windows_;
   std::vector<std::vector<Reader>> readers_;
   std::vector<char> has_control_;
   std::set<std::string> doubtful_shapes_;
-  std::set<Device> streaming_devices_, used_devices_;
-  std::map<std::string, std::set<std::pair<CopyKind, Device>>> copies_;  // by node
-  std::map<std::string, std::set<Device>> targets_;  // of a node's copies to GPUs
+  std::set<DeviceName> streaming_devices_, used_devices_;
+  std::map<std::string, std::set<std::pair<CopyKind, DeviceName>>> copies_;  // by node
+  std::map<std::string, std::set<DeviceName>> targets_;  // of a node's copies to GPUs
   std::int64_t fetch_count_ = 0, feed_count_ = 0;
   std::set<std::int64_t> fetched_, fed_, edges_;
   std::set<std::tuple<std::string, std::int64_t, std::int64_t>> ordinals_;
@@ -499,8 +500,8 @@ class Checker {
 
 }  // namespace
 
-Findings check_table(const Table& table, const DataFlow& step) {
-  return Checker(table, step).check();
+Findings check_table(const TensorScopeTable& table, const DataFlow& step) {
+  return TableChecker(table, step).check();
 }
 
 }  // namespace tenon::tensorscope

@@ -25,7 +25,7 @@ enum class Evidence : std::uint8_t {
   Chosen,
 };
 
-struct Source {
+struct DataSource {
   /// of a node or feed; -1: not found
   std::int64_t row = -1;
   std::size_t port = 0;
@@ -44,16 +44,16 @@ struct DataFlow {
   /// assumed from the usual operators of a scope
   std::vector<bool> is_op_assumed;
   /// of each data input of each row
-  std::vector<std::vector<Source>> sources;
+  std::vector<std::vector<DataSource>> sources;
   /// rows of nodes and feeds in topological order
   std::vector<std::size_t> order;
 };
 
 /// Reconstructs an acyclic data flow from names, shapes, control edges and the signatures of
 /// TensorFlow's gradients, deterministically. Never fails: unresolved inputs are marked.
-DataFlow reconstruct(const Table& table);
+DataFlow reconstruct(const TensorScopeTable& table);
 
 /// Returns whether a row computes, in contrast to constants, variables and reads of variables.
-bool is_compute(const Table& table, const DataFlow& step, std::size_t row);
+bool is_compute(const TensorScopeTable& table, const DataFlow& step, std::size_t row);
 
 }  // namespace tenon::tensorscope

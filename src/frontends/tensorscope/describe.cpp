@@ -24,9 +24,9 @@ std::string in_gigabytes(std::int64_t bytes) {
   return concat(digits.substr(0, digits.size() - 3), ".", digits.substr(digits.size() - 3), " GB");
 }
 
-class Describer {
+class TableDescriber {
  public:
-  Describer(const Table& table, const DataFlow& step, std::string_view source)
+  TableDescriber(const TensorScopeTable& table, const DataFlow& step, std::string_view source)
       : table_(table),
         step_(step),
         source_(source),
@@ -35,7 +35,7 @@ class Describer {
         readers_(table.rows.size()) {
     for (std::size_t at = 0; at < table.rows.size(); ++at) {
       if (table.rows[at].kind == RowKind::Fetch) fetched_.insert(table.rows[at].node);
-      for (const Source& from : step.sources[at]) {
+      for (const DataSource& from : step.sources[at]) {
         if (from.row >= 0) readers_[static_cast<std::size_t>(from.row)].push_back(at);
       }
     }
@@ -69,7 +69,7 @@ class Describer {
   }
 
   void add_rows() {
-    std::map<Device, std::size_t> devices;
+    std::map<DeviceName, std::size_t> devices;
     for (const Row& row : table_.rows) ++devices[row.device];
     std::string where;
     for (const auto& [device, rows] : devices)
@@ -123,7 +123,7 @@ class Describer {
   // permutations.
   std::string sources_text(std::size_t at) const {
     std::string text;
-    for (Source source : step_.sources[at]) {
+    for (DataSource source : step_.sources[at]) {
       bool is_doubtful = source.evidence == Evidence::Chosen;
       if (source.row >= 0 && layout_transpose(row_of(source).node) &&
           !row_of(source).inputs.empty()) {
@@ -136,7 +136,7 @@ class Describer {
     }
     return text;
   }
-  const Row& row_of(const Source& source) const {
+  const Row& row_of(const DataSource& source) const {
     return table_.rows[static_cast<std::size_t>(source.row)];
   }
 
@@ -258,7 +258,7 @@ class Describer {
     std::size_t listed = 0;
     for (const std::size_t at : step_.order) {
       for (std::size_t input = 0; input < step_.sources[at].size(); ++input) {
-        const Source& source = step_.sources[at][input];
+        const DataSource& source = step_.sources[at][input];
         ++counts[source.evidence];
         const bool is_doubtful =
             source.evidence == Evidence::Chosen || source.evidence == Evidence::None;
@@ -299,7 +299,7 @@ class Describer {
         {"X-O-I-TransposeNCHWToNHWC-…", "one after X, for input I of a reader"}};
   }
 
-  const Table& table_;
+  const TensorScopeTable& table_;
   const DataFlow& step_;
   std::string_view source_;
   std::vector<ImageLayout> layouts_;
@@ -322,8 +322,8 @@ std::int64_t bytes_moved(const Row& row) {
   return bytes;
 }
 
-Page describe_table(const Table& table, const DataFlow& step, std::string_view source) {
-  return Describer(table, step, source).page();
+Page describe_table(const TensorScopeTable& table, const DataFlow& step, std::string_view source) {
+  return TableDescriber(table, step, source).page();
 }
 
 }  // namespace tenon::tensorscope

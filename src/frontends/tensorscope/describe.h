@@ -9,7 +9,7 @@
 namespace tenon::tensorscope {
 
 /// Describes the table for readers new to the format.
-Page describe_table(const Table& table, const DataFlow& step, std::string_view source);
+Page describe_table(const TensorScopeTable& table, const DataFlow& step, std::string_view source);
 
 /// Bytes that a row reads and writes, by its shapes.
 std::int64_t bytes_moved(const Row& row);

@@ -14,7 +14,7 @@ namespace {
 
 class NodeTable : public Document {
  public:
-  NodeTable(Table table, std::string source)
+  NodeTable(TensorScopeTable table, std::string source)
       : table_(std::move(table)), step_(reconstruct(table_)), source_(std::move(source)) {}
 
   Graph graph() const override { return import_graph(table_, step_, source_); }
@@ -26,7 +26,7 @@ class NodeTable : public Document {
   Page describe() const override { return describe_table(table_, step_, source_); }
 
  private:
-  Table table_;
+  TensorScopeTable table_;
   DataFlow step_;
   std::string source_;
 };
@@ -63,7 +63,7 @@ std::unique_ptr<Document> read(std::string_view text, std::string_view source) {
   return std::make_unique<NodeTable>(parse_table(text, source), std::string(source));
 }
 
-std::unique_ptr<Document> put_down(const Graph& graph, const OwnNodes& own) {
+std::unique_ptr<Document> put_down(const Graph& graph, const NativeNodes& own) {
   return std::make_unique<NodeTable>(export_table(graph, own),
                                      graph.name.empty() ? "graph" : graph.name);
 }

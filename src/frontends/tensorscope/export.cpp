@@ -17,15 +17,15 @@ namespace tenon::tensorscope {
 namespace {
 
 // Source of a graph's value in the table.
-struct Origin {
+struct RowOrigin {
   std::string row;  // empty: not in the table
   std::size_t port = 0;
   TensorShape shape;
-  Device device;
+  DeviceName device;
 };
 
 // Nodes that were imported from one source node become one row again.
-struct Group {
+struct RowGroup {
   std::vector<NodeId> nodes;
   NodeId last() const { return nodes.back(); }
 };
@@ -35,17 +35,20 @@ bool has_kernel(std::string_view op) {
          op != "Shape";
 }
 
-class Exporter {
+class TableExporter {
  public:
-  Exporter(const Graph& graph, const OwnNodes& own)
-      : graph_(graph), own_(own), origins_(graph.value_id_bound()), step_names_(step_names(graph)) {
+  TableExporter(const Graph& graph, const NativeNodes& own)
+      : graph_(graph),
+        native_(own),
+        origins_(graph.value_id_bound()),
+        step_names_(step_names(graph)) {
     if (const auto found = graph.metadata.find("tensorscope.device");
         found != graph.metadata.end()) {
       device_ = parse_device(found->second);
     }
   }
 
-  Table run() {
+  TensorScopeTable run() {
     require_shapes(graph_);
     make_groups();
     add_row(plain_row("_SOURCE", {}));
@@ -53,7 +56,7 @@ class Exporter {
     for (const NodeId constant : constants_) {
       if (!is_hidden(constant)) add_constant(constant);
     }
-    for (const Group& group : groups_) {
+    for (const RowGroup& group : groups_) {
       if (!is_bias_shape(group)) add_compute(group);
     }
     add_control_edges();
@@ -85,7 +88,7 @@ class Exporter {
     return name;
   }
 
-  Device device_of(std::string_view name) const {
+  DeviceName device_of(std::string_view name) const {
     const auto found = graph_.metadata.find(concat("tensorscope.device.", name));
     return found == graph_.metadata.end() ? device_ : parse_device(found->second);
   }
@@ -134,7 +137,8 @@ class Exporter {
   }
 
   // Adds a row about another one: a note, or its kernel's stream.
-  void add_remark(RowKind kind, const std::string& node, std::string text, const Device& device) {
+  void add_remark(RowKind kind, const std::string& node, std::string text,
+                  const DeviceName& device) {
     Row row;
     row.kind = kind;
     row.node = node;
@@ -146,15 +150,15 @@ class Exporter {
 
   // Notes a type that the table's shape does not determine: a matrix of one column looks like a
   // vector, and layouts are missing.
-  void add_type_note(const std::string& node, ValueId id, const Device& device, bool is_asked) {
+  void add_type_note(const std::string& node, ValueId id, const DeviceName& device, bool is_asked) {
     const TensorType& tensor = type(id).tensor();
     const bool is_column = tensor.rank() == 2 && tensor.dims[1] == Dim(1);
-    if (is_column || own_.are_types_stated || (is_asked && !tensor.layout.is_empty()))
+    if (is_column || native_.are_types_stated || (is_asked && !tensor.layout.is_empty()))
       add_remark(RowKind::Note, node, to_string(tensor), device);
   }
 
   // Adds the copy of a tensor to a device that reads it, once per device.
-  void cross(const Origin& from, const Device& to, std::optional<std::int64_t> edge = {}) {
+  void cross(const RowOrigin& from, const DeviceName& to, std::optional<std::int64_t> edge = {}) {
     if (from.row.empty() || from.device == to || (from.device.type != "GPU" && to.type != "GPU"))
       return;
     if (!crossed_.emplace(from.row, from.port, to).second) return;
@@ -193,7 +197,7 @@ class Exporter {
   }
 
   void add_fetch(std::size_t number) {
-    const Origin& from = origins_[graph_.outputs()[number]];
+    const RowOrigin& from = origins_[graph_.outputs()[number]];
     Row row;
     row.kind = RowKind::Fetch;
     row.node = from.row;
@@ -222,15 +226,15 @@ class Exporter {
           graph_.constant_of(node.results[0]) != nullptr) {
         constants_.push_back(id);
       } else if (!groups_.empty() && source_name(groups_.back().last()) == source_name(id) &&
-                 !own_.contains(groups_.back().last()) && !own_.contains(id)) {
+                 !native_.contains(groups_.back().last()) && !native_.contains(id)) {
         groups_.back().nodes.push_back(id);
-      } else if (!own_.contains(id) && take_up_group(id)) {
+      } else if (!native_.contains(id) && take_up_group(id)) {
         groups_.back().nodes.push_back(id);
       } else {
         groups_.push_back({{id}});
       }
     }
-    for (const Group& group : groups_) {
+    for (const RowGroup& group : groups_) {
       if (group.nodes.size() > 1) joined_.insert(group.nodes.begin(), group.nodes.end());
     }
   }
@@ -239,11 +243,11 @@ class Exporter {
   // unless one of them reads from it.
   bool take_up_group(NodeId id) {
     if (!step_names_.contains(id) || graph_.op_name(id) == "transpose") return false;
-    const auto group = std::ranges::find_if(groups_, [&](const Group& each) {
-      return source_name(each.last()) == source_name(id) && !own_.contains(each.last());
+    const auto group = std::ranges::find_if(groups_, [&](const RowGroup& each) {
+      return source_name(each.last()) == source_name(id) && !native_.contains(each.last());
     });
     if (group == groups_.end()) return false;
-    const auto is_read_by = [&](const Group& other) {
+    const auto is_read_by = [&](const RowGroup& other) {
       return std::ranges::any_of(other.nodes, [&](NodeId reader) {
         return std::ranges::any_of(graph_.node(reader).operands, [&](ValueId operand) {
           const NodeId producer = operand ? graph_.value(operand).producer : NodeId();
@@ -262,18 +266,18 @@ class Exporter {
     const std::vector<NodeId>& readers = graph_.readers(value);
     if (readers.empty() || graph_.is_output(value)) return false;
     // Contained in the text of its readers.
-    if (stands_in_text(graph_, value) &&
-        std::ranges::all_of(readers, [&](NodeId reader) { return own_.contains(reader); }))
+    if (fits_text(graph_, value) &&
+        std::ranges::all_of(readers, [&](NodeId reader) { return native_.contains(reader); }))
       return true;
     return type(value).tensor().rank() == 0 && std::ranges::all_of(readers, [&](NodeId reader) {
-             return !own_.contains(reader) &&
+             return !native_.contains(reader) &&
                     (joined_.contains(reader) || is_relu6(graph_, reader));
            });
   }
 
   // Returns whether a reshape only broadcasts a vector along channels, which is implicit in
   // TensorFlow's BiasAdd.
-  bool is_bias_shape(const Group& group) {
+  bool is_bias_shape(const RowGroup& group) {
     const Node& node = graph_.node(group.last());
     if (group.nodes.size() != 1 || graph_.op_name(group.last()) != "reshape") return false;
     const ValueId from = node.operands[0], to = node.results[0];
@@ -281,10 +285,10 @@ class Exporter {
     if (type(from).tensor().rank() != 1 || dims.size() != 3 || !(dims[1] == Dim(1)) ||
         !(dims[2] == Dim(1)))
       return false;
-    if (own_.contains(group.last()) || graph_.is_output(to) || graph_.readers(to).empty())
+    if (native_.contains(group.last()) || graph_.is_output(to) || graph_.readers(to).empty())
       return false;
     for (const NodeId reader : graph_.readers(to)) {
-      if (own_.contains(reader) || graph_.op_name(reader) != "add" ||
+      if (native_.contains(reader) || graph_.op_name(reader) != "add" ||
           graph_.node(reader).operands[1] != to)
         return false;
     }
@@ -296,17 +300,17 @@ class Exporter {
   void add_constant(NodeId id) {
     const ValueId value = graph_.node(id).results[0];
     const std::vector<NodeId>& readers = graph_.readers(value);
-    const bool is_read_by_own =
-        std::ranges::any_of(readers, [&](NodeId reader) { return own_.contains(reader); });
-    const TensorShape shape = is_filter(graph_, value) && !is_read_by_own
+    const bool is_read_by_native =
+        std::ranges::any_of(readers, [&](NodeId reader) { return native_.contains(reader); });
+    const TensorShape shape = is_filter(graph_, value) && !is_read_by_native
                                   ? filter_shape(graph_, value)
                                   : shape_of(graph_, value);
     const std::string name = free_name(graph_.value(value).name);
     Row row = plain_row(name, {shape});
-    const Device device = row.device;
+    const DeviceName device = row.device;
     add_row(std::move(row));
     origins_[value] = {name, 0, shape, device};
-    add_type_note(name, value, device, is_read_by_own);
+    add_type_note(name, value, device, is_read_by_native);
     const bool is_read_already =
         !readers.empty() && std::ranges::all_of(readers, [&](NodeId reader) {
           return graph_.op_name(reader) == "identity" && source_name(reader) == name + "/read";
@@ -329,7 +333,7 @@ class Exporter {
   }
 
   // Adds a constant operand for an attribute of Tenon's operator.
-  void add_own_constant(Row& row, std::size_t position, std::string_view word,
+  void add_row_constant(Row& row, std::size_t position, std::string_view word,
                         std::vector<std::int64_t> extents) {
     const TensorShape shape{"int32", std::move(extents)};
     row.inputs.insert(
@@ -357,32 +361,32 @@ class Exporter {
     const auto has_attr = [&](std::string_view name) {
       return graph_.node(id).attrs.find(name) != nullptr;
     };
-    if (op == "transpose") add_own_constant(row, 1, "perm", {rank});
-    if (op == "reshape" && has_attr("shape")) add_own_constant(row, 1, "shape", {rank});
-    if (op == "concat") add_own_constant(row, row.inputs.size(), "axis", {});
-    if (op == "split") add_own_constant(row, 0, "split_dim", {});
-    if (op == "unsqueeze") add_own_constant(row, 1, "dim", {});
+    if (op == "transpose") add_row_constant(row, 1, "perm", {rank});
+    if (op == "reshape" && has_attr("shape")) add_row_constant(row, 1, "shape", {rank});
+    if (op == "concat") add_row_constant(row, row.inputs.size(), "axis", {});
+    if (op == "split") add_row_constant(row, 0, "split_dim", {});
+    if (op == "unsqueeze") add_row_constant(row, 1, "dim", {});
     if (op.starts_with("reduce_")) {
       const AttrValue* axes = graph_.node(id).attrs.find("axes");
       const auto all = static_cast<std::int64_t>(row.inputs[0].extents.size());
       const bool is_list = axes != nullptr && std::holds_alternative<Dims>(*axes);
       const std::int64_t count =
           is_list ? static_cast<std::int64_t>(std::get<Dims>(*axes).size()) : all;
-      add_own_constant(row, 1, "reduction_indices", {count});
+      add_row_constant(row, 1, "reduction_indices", {count});
     }
     if (op == "conv_transpose" && row.inputs.size() == 2) {
       std::swap(row.inputs[0], row.inputs[1]);
-      add_own_constant(row, 0, "input_sizes", {rank});
+      add_row_constant(row, 0, "input_sizes", {rank});
     }
     if (op == "slice" && row.inputs.size() == 1) {
-      add_own_constant(row, 1, "begin", {rank});
-      add_own_constant(row, 2, "size", {rank});
+      add_row_constant(row, 1, "begin", {rank});
+      add_row_constant(row, 2, "size", {rank});
     }
-    if (op == "pad" && row.inputs.size() == 1) add_own_constant(row, 1, "paddings", {rank, 2});
-    if (op == "gather") add_own_constant(row, 2, "axis", {});
-    if (op == "expand" && row.inputs.size() == 1) add_own_constant(row, 1, "shape", {rank});
-    if (op == "conv_weight_gradient") add_own_constant(row, 1, "filter_sizes", {rank});
-    if (op == "average_pool_gradient") add_own_constant(row, 0, "input_shape", {rank});
+    if (op == "pad" && row.inputs.size() == 1) add_row_constant(row, 1, "paddings", {rank, 2});
+    if (op == "gather") add_row_constant(row, 2, "axis", {});
+    if (op == "expand" && row.inputs.size() == 1) add_row_constant(row, 1, "shape", {rank});
+    if (op == "conv_weight_gradient") add_row_constant(row, 1, "filter_sizes", {rank});
+    if (op == "average_pool_gradient") add_row_constant(row, 0, "input_shape", {rank});
     // TensorFlow's operator also returns the statistics, twice.
     if (op == "batch_norm") row.outputs.insert(row.outputs.end(), 4, row.inputs[1]);
     if (op == "clip" && is_relu6(graph_, id)) row.inputs.resize(1);
@@ -391,7 +395,7 @@ class Exporter {
   }
 
   // Returns whether a value is computed and used outside the group.
-  bool is_visible(const Group& group, ValueId id) const {
+  bool is_visible(const RowGroup& group, ValueId id) const {
     if (!id) return false;
     if (group.nodes.size() == 1 || graph_.is_output(id)) return true;
     const std::vector<NodeId>& readers = graph_.readers(id);
@@ -402,9 +406,9 @@ class Exporter {
   }
 
   // Adds a row with the node's operands and results, and a note with its record.
-  void add_own(NodeId id) {
-    const OwnNode own = own_node(graph_, id, [&](ValueId value) {
-      const Origin& from = origins_[value];
+  void add_native_node(NodeId id) {
+    const NativeNode own = native_node(graph_, id, [&](ValueId value) {
+      const RowOrigin& from = origins_[value];
       return from.port == 0 ? from.row : concat(from.row, ":", from.port);
     });
     Row row =
@@ -424,14 +428,14 @@ class Exporter {
     add_row(std::move(row));
   }
 
-  void add_compute(const Group& group) {
+  void add_compute(const RowGroup& group) {
     const NodeId id = group.last();
-    if (own_.contains(id)) return add_own(id);
+    if (native_.contains(id)) return add_native_node(id);
     Row row =
         plain_row(free_name(source_name(id).empty() ? graph_.op_name(id) : source_name(id)), {});
     const bool is_single = group.nodes.size() == 1;
     if (is_single) rename_if_misleading(id, row);
-    std::vector<const Origin*> sources;
+    std::vector<const RowOrigin*> sources;
     for (const ValueId operand : external_operands(graph_, group.nodes)) {
       sources.push_back(&origins_[operand]);
       row.inputs.push_back(origins_[operand].shape);
@@ -449,7 +453,7 @@ class Exporter {
       row.outputs.push_back(shape_of(graph_, visible[port]));
       origins_[visible[port]] = {row.node, port, row.outputs.back(), row.device};
     }
-    for (const Origin* source : sources) {
+    for (const RowOrigin* source : sources) {
       cross(*source, row.device);
       sources_[row.node].push_back(source->row);
       read_.insert(source->row);
@@ -480,26 +484,27 @@ class Exporter {
     const std::string_view op = graph_.op_name(id);
     const bool has_bias =
         (op == "conv" || op == "conv_transpose") && graph_.node(id).operands.size() == 3;
-    const OpInfo* told = find_tf_op(numbered(last_part(row.node)).stem);
+    const OpInfo* derived = find_tf_op(numbered(last_part(row.node)).stem);
     const std::string own = has_bias || op == "add" ? "BiasAdd" : tf_op_name(graph_, id);
-    if (told == nullptr || told->name == own || (op == "add" && told->name == "Add") ||
-        told->name == "Relu6")
+    if (derived == nullptr || derived->name == own || (op == "add" && derived->name == "Add") ||
+        derived->name == "Relu6")
       return;
-    if (told->op_class == OpClass::Gradient) return;  // Tenon lacks some of them
+    if (derived->op_class == OpClass::Gradient) return;  // Tenon lacks some of them
     const std::string_view scope = scope_of(row.node);
     names_.erase(row.node);
     row.node = free_name(has_bias && !scope.empty() ? concat(scope, "/BiasAdd")
                                                     : concat(row.node, "/", own));
   }
 
-  std::string op_of(const Group& group, const Row& row) const {
+  std::string op_of(const RowGroup& group, const Row& row) const {
     if (group.nodes.size() > 1) {
-      const std::string_view told = op_in_name(row.node);
-      if (!told.empty()) return std::string(told);
+      const std::string_view derived = op_in_name(row.node);
+      if (!derived.empty()) return std::string(derived);
     }
     const NodeId id = group.last();
-    const OpInfo* told = find_tf_op(numbered(last_part(row.node)).stem);
-    if (told != nullptr && told->op_class == OpClass::Gradient) return std::string(told->name);
+    const OpInfo* derived = find_tf_op(numbered(last_part(row.node)).stem);
+    if (derived != nullptr && derived->op_class == OpClass::Gradient)
+      return std::string(derived->name);
     if (adds_bias(id, row.inputs)) return "BiasAdd";
     if (is_relu6(graph_, id)) return "Relu6";
     if (graph_.op_name(id) == "conv" && groups_of(graph_, id) > 1 && row.inputs.size() > 1 &&
@@ -538,7 +543,7 @@ class Exporter {
       pad.outputs[0].extents[padding->first_axis + k] += padding->pads[k] + padding->pads[2 + k];
     }
     row.inputs[0] = pad.outputs[0];
-    add_own_constant(pad, 1, "paddings", {4, 2});
+    add_row_constant(pad, 1, "paddings", {4, 2});
     if (is_greatest) {
       const TensorShape number{pad.outputs[0].element, {}};
       Row value = plain_row(free_name(pad.node + "/constant_values"), {number});
@@ -551,15 +556,15 @@ class Exporter {
   }
 
   const Graph& graph_;
-  const OwnNodes& own_;
-  Device device_{"GPU", 0};
-  IdMap<ValueId, Origin> origins_;
+  const NativeNodes& native_;
+  DeviceName device_{"GPU", 0};
+  IdMap<ValueId, RowOrigin> origins_;
   std::vector<NodeId> constants_;
-  std::vector<Group> groups_;
+  std::vector<RowGroup> groups_;
   std::unordered_set<NodeId> joined_;  // nodes in groups of several
   std::unordered_set<std::string> names_;
   std::unordered_map<std::string, std::size_t> suffixes_;
-  std::set<std::tuple<std::string, std::size_t, Device>> crossed_;
+  std::set<std::tuple<std::string, std::size_t, DeviceName>> crossed_;
   std::map<std::string, std::vector<std::string>> sources_;  // of compute rows, by name
   std::unordered_map<NodeId, std::string> step_names_;
   bool was_laid_out_ = false;     // by TensorFlow's layout optimiser
@@ -567,11 +572,13 @@ class Exporter {
   std::set<std::int64_t> edges_;  // numbers of copied edges
   static constexpr std::int64_t kSourceToSink = 2;
   std::int64_t data_edges_ = 0, first_fetch_ = 0;
-  Table table_;
+  TensorScopeTable table_;
 };
 
 }  // namespace
 
-Table export_table(const Graph& graph, const OwnNodes& own) { return Exporter(graph, own).run(); }
+TensorScopeTable export_table(const Graph& graph, const NativeNodes& own) {
+  return TableExporter(graph, own).run();
+}
 
 }  // namespace tenon::tensorscope

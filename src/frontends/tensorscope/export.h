@@ -1,6 +1,6 @@
 #pragma once
 
-#include "frontends/own_node.h"
+#include "frontends/native_node.h"
 #include "frontends/tensorscope/table.h"
 #include "ir/graph.h"
 
@@ -11,6 +11,6 @@ namespace tenon::tensorscope {
 /// single nodes). Nodes of `own`, and those without an operator in TensorFlow, have notes with
 /// their records. Throws one Error of kind Unsupported that lists every value without a fixed
 /// shape.
-Table export_table(const Graph& graph, const OwnNodes& own = {});
+TensorScopeTable export_table(const Graph& graph, const NativeNodes& own = {});
 
 }  // namespace tenon::tensorscope

@@ -77,7 +77,7 @@ bool is_relu6(const Graph& graph, NodeId id) {
          is_number(graph, operands[2], 6);
 }
 
-std::optional<Padding> padding_of_its_own(const Graph& graph, NodeId id) {
+std::optional<TensorFlowPadding> padding_of_its_own(const Graph& graph, NodeId id) {
   const std::string_view op = graph.op_name(id);
   const Node& node = graph.node(id);
   const bool is_pool = op == "max_pool" || op == "average_pool";
@@ -89,7 +89,7 @@ std::optional<Padding> padding_of_its_own(const Graph& graph, NodeId id) {
   if (image.rank() != 4 || !is_plain || result.layout != image.layout) return std::nullopt;
   const auto window = window_numbers(node, 2);
   if (!window) return std::nullopt;
-  const Padding padding{is_last ? 1u : 2u, window->pads};
+  const TensorFlowPadding padding{is_last ? 1u : 2u, window->pads};
   const auto [least, greatest] = std::ranges::minmax(padding.pads);
   if ((least == 0 && greatest == 0) || least < 0) return std::nullopt;
   const auto kernel =
@@ -108,7 +108,7 @@ std::optional<Padding> padding_of_its_own(const Graph& graph, NodeId id) {
   return is_same ? std::nullopt : std::optional(padding);
 }
 
-Device parse_device(const std::string& text) {
+DeviceName parse_device(const std::string& text) {
   const std::size_t colon = text.find(':');
   const auto index = colon == std::string::npos
                          ? std::nullopt

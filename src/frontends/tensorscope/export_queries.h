@@ -24,16 +24,16 @@ bool is_relu6(const Graph& graph, NodeId id);
 
 /// Explicit pads of a convolution or pool, neither SAME nor VALID, by axis of the image in memory:
 /// begin and end.
-struct Padding {
+struct TensorFlowPadding {
   /// of the rows; columns are next
   std::size_t first_axis = 0;
   /// begins, then ends
   std::vector<std::int64_t> pads;
 };
-std::optional<Padding> padding_of_its_own(const Graph& graph, NodeId id);
+std::optional<TensorFlowPadding> padding_of_its_own(const Graph& graph, NodeId id);
 
 /// Parses "GPU:0".
-Device parse_device(const std::string& text);
+DeviceName parse_device(const std::string& text);
 /// Throws Error, Unsupported, with all values that lack a fixed shape or a type in TensorFlow.
 void require_shapes(const Graph& graph);
 /// Returns the outer operands of nodes with one source, in the order of the last node's operands.

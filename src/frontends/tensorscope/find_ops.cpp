@@ -67,7 +67,7 @@ std::string_view usual_op(const Row& row, bool ends_layer) {
 
 }  // namespace
 
-void find_ops(const Table& table, DataFlow& step) {
+void find_ops(const TensorScopeTable& table, DataFlow& step) {
   step.ops.assign(table.rows.size(), "");
   step.is_op_assumed.assign(table.rows.size(), false);
   std::unordered_set<std::string_view> layers;  // scopes of contractions

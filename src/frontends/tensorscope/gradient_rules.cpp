@@ -7,16 +7,16 @@
 namespace tenon::tensorscope {
 namespace {
 
-struct Use {
+struct ForwardUse {
   std::int64_t reader = -1;
   std::size_t input = 0;
 };
 
 // Reverse-mode accumulation over the forward nodes: the gradient of each forward tensor, from the
 // gradients of its readers. Only first outputs have one.
-class Backward {
+class GradientConnector {
  public:
-  explicit Backward(Wiring& wiring)
+  explicit GradientConnector(Wiring& wiring)
       : wiring_(wiring), uses_(wiring.table.rows.size()), gradients_(wiring.table.rows.size()) {
     for (std::size_t k = 0; k < wiring.table.rows.size(); ++k) {
       const Row& row = wiring.table.rows[k];
@@ -49,7 +49,7 @@ class Backward {
   void collect_uses(std::int64_t reader) {
     if (wiring_.is_layout_transpose(reader)) return;
     for (std::size_t input = 0; input < wiring_.row(reader).inputs.size(); ++input) {
-      const Source& from = wiring_.source(reader, input);
+      const DataSource& from = wiring_.source(reader, input);
       if (from.row < 0) continue;
       const TensorId whole = wiring_.root({from.row, from.port});
       if (whole.port == 0) uses_[static_cast<std::size_t>(whole.row)].push_back({reader, input});
@@ -62,7 +62,7 @@ class Backward {
   }
 
   // Returns the gradient of a reader with respect to its operand; invalid if it has none.
-  TensorId handed_back(const Use& use) const {
+  TensorId handed_back(const ForwardUse& use) const {
     const std::string& op = wiring_.op(use.reader);
     const std::string& name = wiring_.row(use.reader).node;
     const bool is_second = use.input == 1;
@@ -91,7 +91,7 @@ class Backward {
 
   TensorId gradient_from_uses(std::int64_t at) {
     std::vector<TensorId> parts;
-    for (const Use& use : uses_[static_cast<std::size_t>(at)]) {
+    for (const ForwardUse& use : uses_[static_cast<std::size_t>(at)]) {
       const TensorId part = handed_back(use);
       if (part.is_valid() && std::find(parts.begin(), parts.end(), part) == parts.end())
         parts.push_back(part);
@@ -120,7 +120,7 @@ class Backward {
   }
 
   Wiring& wiring_;
-  std::vector<std::vector<Use>> uses_;
+  std::vector<std::vector<ForwardUse>> uses_;
   std::vector<TensorId> gradients_;
   std::unordered_map<std::string_view, std::string_view> scopes_;
   std::vector<std::int64_t> sums_;
@@ -130,19 +130,19 @@ class Backward {
 }  // namespace
 
 void Wiring::connect_gradients() {
-  Backward backward(*this);
+  GradientConnector backward(*this);
   backward.find();
-  const auto value_of = [&](std::int64_t forward, Meaning meaning) -> TensorId {
+  const auto value_of = [&](std::int64_t forward, GradientOperand meaning) -> TensorId {
     switch (meaning) {
-      case Meaning::Output:
+      case GradientOperand::Output:
         return row(forward).outputs.empty() ? TensorId() : TensorId{forward, 0};
-      case Meaning::Gradient:
+      case GradientOperand::Gradient:
         return backward.gradient_of(forward);
-      case Meaning::Shape:
+      case GradientOperand::Shape:
         return {};
-      case Meaning::Input0:
-      case Meaning::Input1: {
-        const std::size_t input = meaning == Meaning::Input0 ? 0 : 1;
+      case GradientOperand::Input0:
+      case GradientOperand::Input1: {
+        const std::size_t input = meaning == GradientOperand::Input0 ? 0 : 1;
         if (input >= row(forward).inputs.size()) return {};
         return {source(forward, input).row, source(forward, input).port};
       }
@@ -160,7 +160,7 @@ void Wiring::connect_gradients() {
     const std::int64_t forward = forward_of(at);
     if (forward < 0) continue;
     for (std::size_t input = 0; input < row(at).inputs.size(); ++input) {
-      const auto meaning = meaning_of(at, input);
+      const auto meaning = gradient_operand_of(at, input);
       if (!meaning) continue;
       const TensorId value = value_of(forward, *meaning);
       if (!is_connected(at, input)) {

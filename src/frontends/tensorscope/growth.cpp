@@ -79,9 +79,9 @@ int place_in_layer(const Wiring& wiring, std::int64_t at) {
 // Orders rows topologically while it connects inputs by shape. A pruned graph has no unused
 // tensors, so an input is connected to a tensor of its shape without readers, if one exists; rows
 // are taken in the order of the numbers in their names and of a layer's operators.
-class Growth {
+class FlowGrowth {
  public:
-  Growth(Wiring& wiring, const std::vector<char>& belongs, std::vector<char>& is_placed)
+  FlowGrowth(Wiring& wiring, const std::vector<char>& belongs, std::vector<char>& is_placed)
       : wiring_(wiring), belongs_(belongs), is_placed_(is_placed), count_(belongs.size()) {
     std::vector<std::size_t> by_name(count_);
     std::iota(by_name.begin(), by_name.end(), 0);
@@ -146,7 +146,7 @@ class Growth {
     for (std::size_t at = 0; at < count_; ++at) {
       if (belongs_[at] == 0 || is_placed_[at] != 0) continue;
       for (std::size_t input = 0; input < row(at).inputs.size(); ++input) {
-        const Source& source = wiring_.step.sources[at][input];
+        const DataSource& source = wiring_.step.sources[at][input];
         if (source.row >= 0) {
           if (is_placed_[static_cast<std::size_t>(source.row)] != 0) continue;
           ++waiting_[at];
@@ -161,7 +161,7 @@ class Growth {
   }
 
   void mark_read(std::size_t at, std::size_t input) {
-    const Source& source = wiring_.step.sources[at][input];
+    const DataSource& source = wiring_.step.sources[at][input];
     // The reader of a layout transpose decides.
     const bool moves = input == 0 && wiring_.is_layout_transpose(static_cast<std::int64_t>(at));
     if (source.row < 0 || moves) return;
@@ -372,7 +372,7 @@ class Growth {
   // Disconnects an edge from a tensor that is defined later.
   bool cut(std::size_t at) {
     for (std::size_t input = 0; input < row(at).inputs.size(); ++input) {
-      Source& source = wiring_.source(static_cast<std::int64_t>(at), input);
+      DataSource& source = wiring_.source(static_cast<std::int64_t>(at), input);
       if (source.row < 0) {
         given_up_[at].insert(input);
         continue;
@@ -382,7 +382,7 @@ class Growth {
         return false;  // defined later, but not in a cycle
     }
     for (std::size_t input = 0; input < row(at).inputs.size(); ++input) {
-      Source& source = wiring_.source(static_cast<std::int64_t>(at), input);
+      DataSource& source = wiring_.source(static_cast<std::int64_t>(at), input);
       if (source.row < 0 || is_placed_[static_cast<std::size_t>(source.row)] != 0) continue;
       std::erase(readers_[static_cast<std::size_t>(source.row)], at);
       source = {};
@@ -408,6 +408,8 @@ class Growth {
 
 }  // namespace
 
-void Wiring::grow(const std::vector<char>& belongs) { Growth(*this, belongs, is_placed_).run(); }
+void Wiring::grow(const std::vector<char>& belongs) {
+  FlowGrowth(*this, belongs, is_placed_).run();
+}
 
 }  // namespace tenon::tensorscope

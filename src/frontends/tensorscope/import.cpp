@@ -15,9 +15,9 @@
 namespace tenon::tensorscope {
 namespace {
 
-class Importer {
+class TableImporter {
  public:
-  Importer(const Table& table, const DataFlow& step, std::string_view source)
+  TableImporter(const TensorScopeTable& table, const DataFlow& step, std::string_view source)
       : table_(table),
         step_(step),
         source_(source),
@@ -100,7 +100,7 @@ class Importer {
 
   // Stores the device of most of the step in the metadata, and the exceptions by node.
   void name_device() {
-    std::map<Device, std::size_t> counts;
+    std::map<DeviceName, std::size_t> counts;
     for (const std::size_t at : step_.order) ++counts[table_.rows[at].device];
     if (counts.empty()) return;
     const auto most =
@@ -172,7 +172,7 @@ class Importer {
     if (own != ImageLayout::Unknown) return own;
     if (layouts_[at] != ImageLayout::Unknown && table_.rows[at].outputs[0].extents.size() == 4)
       return layouts_[at];
-    for (const Source& source : step_.sources[at]) {
+    for (const DataSource& source : step_.sources[at]) {
       if (source.row >= 0 &&
           layouts_[static_cast<std::size_t>(source.row)] != ImageLayout::Unknown) {
         return layouts_[static_cast<std::size_t>(source.row)];
@@ -185,7 +185,7 @@ class Importer {
     const Row& row = table_.rows[at];
     std::vector<Var> operands;
     for (std::size_t input = 0; input < row.inputs.size(); ++input) {
-      const Source& source = step_.sources[at][input];
+      const DataSource& source = step_.sources[at][input];
       if (source.row >= 0) {
         const std::vector<Var>& made = values_[static_cast<std::size_t>(source.row)];
         if (source.port >= made.size())
@@ -310,7 +310,7 @@ class Importer {
     for (std::size_t at = 0; at < table_.rows.size(); ++at) {
       const Row& row = table_.rows[at];
       if (row.kind != RowKind::Fetch) continue;
-      const Source& source = step_.sources[at][0];
+      const DataSource& source = step_.sources[at][0];
       if (source.row < 0 || source.port >= values_[static_cast<std::size_t>(source.row)].size()) {
         throw Error("a fetch is of an output that its node does not have")
             .at(source_, ", ", place_of(table_, at, 0));
@@ -327,7 +327,7 @@ class Importer {
     if (build_.graph().outputs().empty()) throw Error("the step computes nothing").at(source_);
   }
 
-  const Table& table_;
+  const TensorScopeTable& table_;
   const DataFlow& step_;
   std::string_view source_;
   std::vector<ImageLayout> layouts_;
@@ -339,8 +339,8 @@ class Importer {
 
 }  // namespace
 
-Graph import_graph(const Table& table, const DataFlow& step, std::string_view source) {
-  return Importer(table, step, source).import();
+Graph import_graph(const TensorScopeTable& table, const DataFlow& step, std::string_view source) {
+  return TableImporter(table, step, source).import();
 }
 
 }  // namespace tenon::tensorscope

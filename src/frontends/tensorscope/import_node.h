@@ -13,7 +13,7 @@ namespace tenon::tensorscope {
 /// Import of one row to nodes of a graph.
 struct ImportNode {
   Builder& build;
-  const Table& table;
+  const TensorScopeTable& table;
   const DataFlow& step;
   /// its row
   std::size_t at = 0;

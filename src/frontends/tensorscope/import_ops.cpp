@@ -1,5 +1,5 @@
 #include "base/error.h"
-#include "frontends/own_node.h"
+#include "frontends/native_node.h"
 #include "frontends/tensorscope/import_node.h"
 #include "frontends/tensorscope/names.h"
 #include "frontends/tensorscope/tf_ops.h"
@@ -144,14 +144,14 @@ std::vector<Var> matmul(ImportNode& node) {
   const auto at = [](const Integers& extents, std::size_t back) {
     return extents[extents.size() - back];
   };
-  for (const auto& [turns_a, turns_b] : ways) {
-    const std::int64_t rows = at(a_extents, turns_a ? 1 : 2),
-                       inner = at(a_extents, turns_a ? 2 : 1);
-    const std::int64_t columns = at(b_extents, turns_b ? 2 : 1),
-                       other = at(b_extents, turns_b ? 1 : 2);
+  for (const auto& [transposes_a, transposes_b] : ways) {
+    const std::int64_t rows = at(a_extents, transposes_a ? 1 : 2),
+                       inner = at(a_extents, transposes_a ? 2 : 1);
+    const std::int64_t columns = at(b_extents, transposes_b ? 2 : 1),
+                       other = at(b_extents, transposes_b ? 1 : 2);
     if (inner != other || rows != at(wanted, 2) || columns != at(wanted, 1)) continue;
-    if (turns_a) a = with_last_axes_swapped(node.build, a);
-    if (turns_b) b = with_last_axes_swapped(node.build, b);
+    if (transposes_a) a = with_last_axes_swapped(node.build, a);
+    if (transposes_b) b = with_last_axes_swapped(node.build, b);
     if (node.output().extents.size() != 1) return {node.last("matmul", {a, b})};
     return {
         node.last("reshape", {node.call("matmul", {a, b})}, {{"shape", node.output().extents}})};
@@ -282,7 +282,7 @@ std::vector<Var> broadcast(ImportNode& node) {
 
 std::vector<Var> call_own(ImportNode& node) {
   std::vector<Var> made =
-      build_own(parse_own(node.table.note(node.row().node)), node.build, node.operands);
+      build_native(parse_native(node.table.note(node.row().node)), node.build, node.operands);
   Graph& graph = node.build.graph();
   if (!made.empty() && !node.result.empty()) graph.rename(ValueId(made[0].id()), node.result);
   return made;

@@ -17,9 +17,9 @@ std::string_view layer_of(std::string_view name) {
 }
 
 // Rows by scope.
-class Scopes {
+class NameScopes {
  public:
-  explicit Scopes(const Wiring& wiring) {
+  explicit NameScopes(const Wiring& wiring) {
     for (std::size_t k = 0; k < wiring.table.rows.size(); ++k) {
       const Row& row = wiring.table.rows[k];
       if (row.kind != RowKind::Node || row.outputs.empty()) continue;
@@ -102,7 +102,7 @@ void connect_folded_shape(Wiring& wiring, std::int64_t at) {
 }
 
 // Returns the scope with the parts of a layer: a node named like a scope is the scope's result.
-std::string_view layer_scope(const Wiring& wiring, const Scopes& scopes, std::int64_t at) {
+std::string_view layer_scope(const Wiring& wiring, const NameScopes& scopes, std::int64_t at) {
   const std::string& name = wiring.row(at).node;
   const bool is_scope = !scopes.variables(name).empty() || scopes.find(name, "Conv2D", 0) >= 0 ||
                         scopes.find(name, "MatMul", 0) >= 0 ||
@@ -120,7 +120,7 @@ std::int64_t end_of_layer(const Wiring& wiring, std::string_view scope, std::int
 }
 
 // TensorFlow's layer functions create operators in this order within one scope.
-void connect_in_layer(Wiring& wiring, const Scopes& scopes, std::int64_t at) {
+void connect_in_layer(Wiring& wiring, const NameScopes& scopes, std::int64_t at) {
   const bool adds_bias = wiring.op(at) == "BiasAdd", normalizes = wiring.op(at) == "FusedBatchNorm";
   if (wiring.op_class(at) != OpClass::Same || wiring.row(at).inputs.empty()) return;
   const std::string_view scope = layer_scope(wiring, scopes, at);
@@ -144,7 +144,7 @@ void connect_in_layer(Wiring& wiring, const Scopes& scopes, std::int64_t at) {
   }
 }
 
-void connect_variables(Wiring& wiring, const Scopes& scopes, std::int64_t at) {
+void connect_variables(Wiring& wiring, const NameScopes& scopes, std::int64_t at) {
   const Row& row = wiring.row(at);
   const bool normalizes = wiring.op(at) == "FusedBatchNorm";
   if (!normalizes && wiring.op_class(at) != OpClass::Contraction && wiring.op(at) != "BiasAdd")
@@ -169,7 +169,7 @@ void connect_variables(Wiring& wiring, const Scopes& scopes, std::int64_t at) {
 }
 
 // "Mean/reduction_indices", "concat/axis": constants that a function created for its own node.
-void connect_own_constants(Wiring& wiring, const Scopes& scopes, std::int64_t at) {
+void connect_own_constants(Wiring& wiring, const NameScopes& scopes, std::int64_t at) {
   const Row& row = wiring.row(at);
   std::vector<std::int64_t> left;
   for (const std::int64_t constant : scopes.constants(row.node)) {
@@ -201,7 +201,7 @@ void connect_update(Wiring& wiring, std::int64_t at) {
 
 void Wiring::connect_by_name() {
   const auto count = static_cast<std::int64_t>(table.rows.size());
-  const Scopes scopes(*this);
+  const NameScopes scopes(*this);
   for (std::int64_t at = 0; at < count; ++at) {
     if (row(at).kind == RowKind::Node) connect_optimiser_row(*this, at);
   }
@@ -230,9 +230,9 @@ void Wiring::connect_by_gradient_inputs() {
     const std::int64_t forward = forward_of(at);
     if (forward < 0) continue;
     for (std::size_t input = 0; input < each.inputs.size(); ++input) {
-      const auto meaning = meaning_of(at, input);
-      if (meaning != Meaning::Input0 && meaning != Meaning::Input1) continue;
-      const std::size_t same = meaning == Meaning::Input0 ? 0 : 1;
+      const auto meaning = gradient_operand_of(at, input);
+      if (meaning != GradientOperand::Input0 && meaning != GradientOperand::Input1) continue;
+      const std::size_t same = meaning == GradientOperand::Input0 ? 0 : 1;
       if (!is_connected(at, input) || same >= row(forward).inputs.size()) continue;
       if (row(forward).inputs[same] != each.inputs[input]) continue;
       connect(forward, same, {source(at, input).row, source(at, input).port}, Evidence::Gradient);

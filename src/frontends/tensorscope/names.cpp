@@ -26,7 +26,7 @@ std::optional<std::int64_t> take_number(std::string_view& name) {
 }
 
 // Returns the position after the component "gradients" or "gradients_N" of a name.
-std::optional<std::size_t> behind_gradients(std::string_view name) {
+std::optional<std::size_t> after_gradients(std::string_view name) {
   constexpr std::string_view word = "gradients";
   for (std::size_t at = name.find(word); at != std::string_view::npos;
        at = name.find(word, at + 1)) {
@@ -87,14 +87,14 @@ std::optional<FoldedShape> folded_shape(std::string_view name) {
 
 std::optional<GradientName> gradient_name(std::string_view name) {
   constexpr std::string_view mark = "_grad/";
-  const auto start = behind_gradients(name);
+  const auto start = after_gradients(name);
   const std::size_t end = name.rfind(mark);
   if (!start || end == std::string_view::npos || end <= *start) return std::nullopt;
   return GradientName{name.substr(0, end + mark.size() - 1), name.substr(*start, end - *start),
                       name.substr(end + mark.size())};
 }
 
-bool is_in_gradients(std::string_view name) { return behind_gradients(name).has_value(); }
+bool is_in_gradients(std::string_view name) { return after_gradients(name).has_value(); }
 
 std::string_view scope_of(std::string_view name) {
   const std::size_t slash = name.rfind('/');

@@ -2,7 +2,7 @@
 #include "base/ready_order.h"
 #include "base/text.h"
 #include "base/text_place.h"
-#include "frontends/own_node.h"
+#include "frontends/native_node.h"
 #include "frontends/tensorscope/names.h"
 #include "frontends/tensorscope/table.h"
 #include "frontends/tensorscope/tf_ops.h"
@@ -17,7 +17,7 @@ constexpr std::size_t max_rank = 254;  // TensorFlow's
 constexpr std::int64_t max_elements = std::int64_t{1} << 56;
 
 // One field between two separators, with its position in the file.
-struct Field {
+struct RowField {
   std::string_view text;
   std::size_t offset = 0;
 };
@@ -48,11 +48,11 @@ std::string unescaped(std::string_view text) {
   return made;
 }
 
-class Parser {
+class TableParser {
  public:
-  Parser(std::string_view text, std::string_view source) : text_(text), source_(source) {}
+  TableParser(std::string_view text, std::string_view source) : text_(text), source_(source) {}
 
-  Table parse() {
+  TensorScopeTable parse() {
     std::size_t offset = 0;
     while (offset < text_.size()) {
       const std::size_t end = text_.find('\n', offset);
@@ -64,7 +64,7 @@ class Parser {
     }
     if (rows_.empty()) throw error("the table has no rows", 0);
     require_order();
-    Table table;
+    TensorScopeTable table;
     for (UnsplitRow& row : rows_) table.rows.push_back(row.row);
     table.index();
     for (const Row& row : table.rows) {
@@ -85,8 +85,8 @@ class Parser {
     return made;
   }
 
-  std::vector<Field> fields_of(std::string_view line, std::size_t offset) const {
-    std::vector<Field> fields;
+  std::vector<RowField> fields_of(std::string_view line, std::size_t offset) const {
+    std::vector<RowField> fields;
     std::size_t start = 0;
     while (true) {
       const std::size_t end = line.find(", ", start);
@@ -114,7 +114,7 @@ class Parser {
       throw error("a line ends in a carriage return", offset + line.size() - 1)
           .expected("a line feed alone");
     }
-    const std::vector<Field> fields = fields_of(line, offset);
+    const std::vector<RowField> fields = fields_of(line, offset);
     if (fields.size() < 5) {
       throw error("a row has too few fields", offset + line.size())
           .expected("node, inputs, outputs, device type, device number")
@@ -123,7 +123,7 @@ class Parser {
     UnsplitRow made;
     made.offset = offset;
     read_name(fields[0], made.row);
-    const Field& type = fields[fields.size() - 2];
+    const RowField& type = fields[fields.size() - 2];
     const bool is_type = std::all_of(type.text.begin(), type.text.end(),
                                      [](char c) { return (c >= 'A' && c <= 'Z') || c == '_'; });
     if (!is_type) {
@@ -147,7 +147,7 @@ class Parser {
   }
 
   // "NODE_PORT_NUMBER" of a feed or fetch.
-  void read_port(const Field& field, std::size_t prefix, RowKind kind, Row& row) const {
+  void read_port(const RowField& field, std::size_t prefix, RowKind kind, Row& row) const {
     const std::string_view name = field.text.substr(prefix);
     const std::size_t last = name.rfind('_');
     const std::size_t first = last == std::string_view::npos || last == 0
@@ -166,7 +166,7 @@ class Parser {
     require_name(row.node, at);
   }
 
-  void read_name(const Field& field, Row& row) const {
+  void read_name(const RowField& field, Row& row) const {
     const std::string_view name = field.text;
     const std::size_t colon = name.find(':');
     if (colon == std::string_view::npos) {
@@ -216,7 +216,7 @@ class Parser {
         .got("'", word, "'");
   }
 
-  TensorShape read_shape(const Field& field) const {
+  TensorShape read_shape(const RowField& field) const {
     std::string_view text = field.text;
     std::size_t at = field.offset;
     if (text.size() < 3 || text.front() != '(' || text.back() != ')') {
@@ -270,10 +270,10 @@ class Parser {
     }
   }
 
-  void read_tensors(std::span<const Field> fields, UnsplitRow& made) const {
+  void read_tensors(std::span<const RowField> fields, UnsplitRow& made) const {
     Row& row = made.row;
     for (std::size_t k = 0; k < fields.size(); ++k) {
-      const Field& field = fields[k];
+      const RowField& field = fields[k];
       const bool is_last = k + 1 == fields.size();
       if (field.text.front() == '^') {
         if (!made.behind.empty()) {
@@ -299,7 +299,7 @@ class Parser {
     require_form(made);
   }
 
-  void read_bytes(const Field& field, Row& row) const {
+  void read_bytes(const RowField& field, Row& row) const {
     constexpr std::string_view suffix = " bytes)";
     if (!field.text.ends_with(suffix) || field.text.size() <= 8 + suffix.size()) {
       throw error("not a count of bytes", field.offset)
@@ -377,7 +377,7 @@ class Parser {
   }
 
   // Splits shapes into inputs and outputs, which only control edges and the operator separate.
-  void split_shapes(Table& table, std::size_t at) const {
+  void split_shapes(TensorScopeTable& table, std::size_t at) const {
     const UnsplitRow& given = rows_[at];
     Row& row = table.rows[at];
     std::vector<TensorShape> shapes = given.before;
@@ -423,7 +423,7 @@ class Parser {
 
   Graph read_note(std::string_view note, const UnsplitRow& row) const {
     try {
-      return parse_own(note);
+      return parse_native(note);
     } catch (const Error& failure) {
       throw error(concat("a note is not an operator of Tenon's: ", failure.summary()), row.offset);
     }
@@ -435,7 +435,7 @@ class Parser {
     return found == output_counts_.end() ? 1 : found->second;
   }
 
-  void require_names(const Table& table, std::size_t at) const {
+  void require_names(const TensorScopeTable& table, std::size_t at) const {
     const UnsplitRow& given = rows_[at];
     const Row& row = table.rows[at];
     for (std::size_t k = 0; k < row.controls.size(); ++k) {
@@ -455,7 +455,7 @@ class Parser {
     }
   }
 
-  void require_no_circle(const Table& table) const {
+  void require_no_circle(const TensorScopeTable& table) const {
     std::vector<ReadyTask> tasks(table.rows.size());
     for (std::size_t k = 0; k < tasks.size(); ++k) {
       for (const std::string& control : table.rows[k].controls)
@@ -477,8 +477,8 @@ class Parser {
 
 }  // namespace
 
-Table parse_table(std::string_view text, std::string_view source) {
-  return Parser(text, source).parse();
+TensorScopeTable parse_table(std::string_view text, std::string_view source) {
+  return TableParser(text, source).parse();
 }
 
 }  // namespace tenon::tensorscope

@@ -20,13 +20,13 @@ constexpr std::pair<std::string_view, std::string_view> kGradients[] = {
 };
 
 // TensorFlow's operand positions that differ from Tenon's.
-struct Place {
+struct OperandPosition {
   std::string_view op;
   std::size_t operand, input;
 };
-constexpr Place kPlaces[] = {{"max_pool_gradient", 1, 2},    {"average_pool_gradient", 0, 1},
-                             {"lrn_gradient", 0, 1},         {"lrn_gradient", 1, 0},
-                             {"conv_weight_gradient", 1, 2}, {"conv_transpose", 0, 2}};
+constexpr OperandPosition kOperandPositions[] = {
+    {"max_pool_gradient", 1, 2}, {"average_pool_gradient", 0, 1}, {"lrn_gradient", 0, 1},
+    {"lrn_gradient", 1, 0},      {"conv_weight_gradient", 1, 2},  {"conv_transpose", 0, 2}};
 
 class Namer {
  public:
@@ -71,7 +71,7 @@ class Namer {
         std::find(node.operands.begin(), node.operands.end(), value) - node.operands.begin());
     // ReluGrad reads the gradient, then the forward result, which is compared.
     if (name_of(reader).ends_with("/ReluGrad")) return node.op->name == "greater" ? 1 : 0;
-    for (const Place& place : kPlaces) {
+    for (const OperandPosition& place : kOperandPositions) {
       if (place.op == node.op->name && place.operand == operand) return place.input;
     }
     return operand;

@@ -115,7 +115,7 @@ std::string to_string(const TensorShape& shape) {
   return text;
 }
 
-std::string to_string(const Device& device) { return concat(device.type, ":", device.index); }
+std::string to_string(const DeviceName& device) { return concat(device.type, ":", device.index); }
 
 std::string_view copy_word(CopyKind kind) {
   switch (kind) {
@@ -151,22 +151,22 @@ std::string Row::name() const {
   return "";
 }
 
-std::int64_t Table::find_node(std::string_view name) const {
+std::int64_t TensorScopeTable::find_node(std::string_view name) const {
   const auto found = nodes_.find(std::string(name));
   return found == nodes_.end() ? -1 : found->second;
 }
 
-std::string_view Table::stream_op(std::string_view name) const {
+std::string_view TensorScopeTable::stream_op(std::string_view name) const {
   const auto found = stream_ops_.find(std::string(name));
   return found == stream_ops_.end() ? std::string_view() : std::string_view(found->second);
 }
 
-std::string_view Table::note(std::string_view name) const {
+std::string_view TensorScopeTable::note(std::string_view name) const {
   const auto found = notes_.find(std::string(name));
   return found == notes_.end() ? std::string_view() : std::string_view(found->second);
 }
 
-void Table::index() {
+void TensorScopeTable::index() {
   nodes_.clear();
   stream_ops_.clear();
   notes_.clear();
@@ -185,13 +185,13 @@ std::string print_row(const Row& row) {
   return text;
 }
 
-std::string print_table(const Table& table) {
+std::string print_table(const TensorScopeTable& table) {
   std::string text;
   for (const Row& row : table.rows) text += print_row(row) + "\n";
   return text;
 }
 
-std::string place_of(const Table& table, std::size_t row, std::size_t field) {
+std::string place_of(const TensorScopeTable& table, std::size_t row, std::size_t field) {
   const std::vector<std::string> fields = fields_of(table.rows[row]);
   std::size_t column = 1;
   for (std::size_t k = 0; k < field && k < fields.size(); ++k) column += fields[k].size() + 2;

@@ -34,14 +34,14 @@ const ElementType* find_element(std::string_view word);
 /// TensorFlow's name of a dtype; empty for types that it lacks.
 std::string_view element_word(DType dtype);
 
-struct Device {
+struct DeviceName {
   /// "GPU"
   std::string type;
   std::int64_t index = 0;
-  auto operator<=>(const Device&) const = default;
+  auto operator<=>(const DeviceName&) const = default;
 };
 /// "GPU:0"
-std::string to_string(const Device& device);
+std::string to_string(const DeviceName& device);
 
 enum class RowKind : std::uint8_t {
   /// a node of the graph
@@ -89,20 +89,20 @@ struct Row {
   std::vector<TensorShape> outputs;
   /// "(output N bytes)", instead
   std::optional<std::int64_t> bytes;
-  Device device;
+  DeviceName device;
 
   std::string name() const;
 };
 
 /// The nodes of one step, sorted by name.
-struct Table {
+struct TensorScopeTable {
   std::vector<Row> rows;
 
   /// Returns the row of a graph node, or of a feed by its full name; or -1.
   std::int64_t find_node(std::string_view name) const;
   /// Returns the op of a node's stream rows; empty without one.
   std::string_view stream_op(std::string_view name) const;
-  /// Returns the note of a node: a record of `own_node` whose inputs are named by rows (ROW or
+  /// Returns the note of a node: a record of `native_node` whose inputs are named by rows (ROW or
   /// ROW:PORT); for a node without inputs, its type. Empty without a note.
   std::string_view note(std::string_view name) const;
   /// Must be called after rows were changed.
@@ -118,12 +118,12 @@ bool is_own(std::string_view note);
 
 /// Parses a whole table. Throws Error with line and column for malformed rows, unsorted or
 /// duplicate rows, dangling names, and cycles of control edges.
-Table parse_table(std::string_view text, std::string_view source);
+TensorScopeTable parse_table(std::string_view text, std::string_view source);
 std::string print_row(const Row& row);
-std::string print_table(const Table& table);
+std::string print_table(const TensorScopeTable& table);
 
 /// Position of a row's field: "line 3, column 14". Fields are counted from the name, 0.
-std::string place_of(const Table& table, std::size_t row, std::size_t field);
+std::string place_of(const TensorScopeTable& table, std::size_t row, std::size_t field);
 /// The field of a row's data input, and of an output.
 std::size_t input_field(const Row& row, std::size_t input);
 std::size_t output_field(const Row& row, std::size_t output);

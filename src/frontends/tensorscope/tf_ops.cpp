@@ -1,6 +1,6 @@
 #include "frontends/tensorscope/tf_ops.h"
 
-#include "frontends/own_node.h"
+#include "frontends/native_node.h"
 
 #include <algorithm>
 #include <array>

@@ -46,12 +46,12 @@ bool overlaps_or_touches(const Windows& windows) {
   return true;
 }
 
-struct Pool {
+struct PoolWindow {
   std::size_t row = 0;
   std::vector<std::int64_t> from, to;
 };
 
-std::optional<Windows> square_window(const Pool& pool, std::int64_t kernel) {
+std::optional<Windows> square_window(const PoolWindow& pool, std::int64_t kernel) {
   auto windows =
       solve_windows(pool.from, pool.to, std::vector<std::int64_t>(pool.from.size(), kernel));
   if (windows && !overlaps_or_touches(*windows)) return std::nullopt;
@@ -59,7 +59,7 @@ std::optional<Windows> square_window(const Pool& pool, std::int64_t kernel) {
 }
 
 // The smallest window along each axis separately; strides do not exceed the window.
-std::optional<Windows> own_windows(const Pool& pool) {
+std::optional<Windows> own_windows(const PoolWindow& pool) {
   std::vector<std::int64_t> kernel;
   for (std::size_t axis = 0; axis < pool.from.size(); ++axis) {
     const std::int64_t from = pool.from[axis], to = pool.to[axis];
@@ -73,9 +73,9 @@ std::optional<Windows> own_windows(const Pool& pool) {
   return solve_windows(pool.from, pool.to, kernel);
 }
 
-void solve_pools(const std::vector<Pool>& pools, std::map<std::size_t, Windows>& found) {
-  std::vector<Pool> left;
-  for (const Pool& pool : pools) {
+void solve_pools(const std::vector<PoolWindow>& pools, std::map<std::size_t, Windows>& found) {
+  std::vector<PoolWindow> left;
+  for (const PoolWindow& pool : pools) {
     // A single result per image: global pooling.
     if (std::ranges::all_of(pool.to, [](std::int64_t count) { return count == 1; })) {
       if (auto whole = solve_windows(pool.from, pool.to, pool.from))
@@ -86,7 +86,7 @@ void solve_pools(const std::vector<Pool>& pools, std::map<std::size_t, Windows>&
   }
   for (std::int64_t kernel = 2; kernel <= max_shared_kernel; ++kernel) {
     std::vector<Windows> all;
-    for (const Pool& pool : left) {
+    for (const PoolWindow& pool : left) {
       const auto windows = square_window(pool, kernel);
       if (!windows) break;
       all.push_back(*windows);
@@ -95,7 +95,7 @@ void solve_pools(const std::vector<Pool>& pools, std::map<std::size_t, Windows>&
     for (std::size_t k = 0; k < left.size(); ++k) found.emplace(left[k].row, all[k]);
     return;
   }
-  for (const Pool& pool : left) {
+  for (const PoolWindow& pool : left) {
     std::optional<Windows> windows;
     for (std::int64_t kernel = 2; kernel <= max_shared_kernel && !windows; ++kernel) {
       windows = square_window(pool, kernel);
@@ -192,7 +192,7 @@ ImageLayout layout_from_shapes(const Row& row, std::string_view op) {
   return ImageLayout::Unknown;
 }
 
-std::vector<ImageLayout> find_layouts(const Table& table, const DataFlow& step) {
+std::vector<ImageLayout> find_layouts(const TensorScopeTable& table, const DataFlow& step) {
   std::vector<ImageLayout> layouts(table.rows.size(), ImageLayout::Unknown);
   const auto visit = [&](std::size_t at) {
     const Row& row = table.rows[at];
@@ -231,10 +231,10 @@ std::vector<std::int64_t> spatial_extents(const TensorShape& image, ImageLayout 
   return {image.extents[first], image.extents[first + 1]};
 }
 
-std::map<std::size_t, Windows> find_windows(const Table& table, const DataFlow& step,
+std::map<std::size_t, Windows> find_windows(const TensorScopeTable& table, const DataFlow& step,
                                             const std::vector<ImageLayout>& layouts) {
   std::map<std::size_t, Windows> found;
-  std::map<std::string_view, std::vector<Pool>> pools;
+  std::map<std::string_view, std::vector<PoolWindow>> pools;
   for (const std::size_t at : step.order) {
     const Row& row = table.rows[at];
     const std::string& op = step.ops[at];

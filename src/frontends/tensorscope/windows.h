@@ -46,14 +46,14 @@ std::optional<ImageShapes> image_shapes(const Row& row, std::string_view op);
 ImageLayout layout_from_shapes(const Row& row, std::string_view op);
 /// Returns the layout of each output of each row: from names, from shapes, and by propagation along
 /// the flow.
-std::vector<ImageLayout> find_layouts(const Table& table, const DataFlow& step);
+std::vector<ImageLayout> find_layouts(const TensorScopeTable& table, const DataFlow& step);
 
 std::vector<std::int64_t> spatial_extents(const TensorShape& image, ImageLayout layout);
 
 /// Returns the windows of every convolution, pool and gradient of one, by row. Tables omit the
 /// windows of pools: all pools of one kind get the smallest window that fits them all, or each its
 /// own smallest.
-std::map<std::size_t, Windows> find_windows(const Table& table, const DataFlow& step,
+std::map<std::size_t, Windows> find_windows(const TensorScopeTable& table, const DataFlow& step,
                                             const std::vector<ImageLayout>& layouts);
 
 }  // namespace tenon::tensorscope

@@ -1,10 +1,10 @@
 #include "frontends/tensorscope/wiring.h"
 
-#include "frontends/own_node.h"
+#include "frontends/native_node.h"
 
 namespace tenon::tensorscope {
 
-Wiring::Wiring(const Table& given)
+Wiring::Wiring(const TensorScopeTable& given)
     : table(given), transposes_(given.rows.size(), 0), is_placed_(given.rows.size(), 0) {
   find_ops(table, step);
   step.sources.resize(table.rows.size());
@@ -23,7 +23,7 @@ Wiring::Wiring(const Table& given)
 
 // Notes name operands by their rows: ROW, or ROW:PORT.
 void Wiring::connect_noted(std::int64_t at) {
-  const Graph record = parse_own(table.note(row(at).node));
+  const Graph record = parse_native(table.note(row(at).node));
   for (std::size_t input = 0; input < record.inputs().size(); ++input) {
     const std::string& name = record.value(record.inputs()[input]).name;
     const std::size_t colon = name.rfind(':');
@@ -63,7 +63,7 @@ bool Wiring::connect(std::int64_t reader, std::size_t input, TensorId from, Evid
 TensorId Wiring::root(TensorId id) const {
   // A malformed table may chain transposes in a cycle.
   for (std::size_t steps = 0; steps < 8 && is_layout_transpose(id.row); ++steps) {
-    const Source& from = step.sources[static_cast<std::size_t>(id.row)][0];
+    const DataSource& from = step.sources[static_cast<std::size_t>(id.row)][0];
     if (from.row < 0) break;
     id = {from.row, from.port};
   }
@@ -83,7 +83,7 @@ TensorId Wiring::version(TensorId id, const TensorShape& wanted) const {
 }
 
 bool Wiring::is_copied(std::int64_t from, std::int64_t reader) const {
-  const Device &here = row(from).device, &there = row(reader).device;
+  const DeviceName &here = row(from).device, &there = row(reader).device;
   if (here == there || (here.type != "GPU" && there.type != "GPU")) return true;
   return copied_.empty() || copied_.contains(row(from).name());
 }
@@ -93,7 +93,8 @@ std::int64_t Wiring::forward_of(std::int64_t at) const {
   return gradient ? table.find_node(gradient->forward) : -1;
 }
 
-std::optional<Meaning> Wiring::meaning_of(std::int64_t reader, std::size_t input) const {
+std::optional<GradientOperand> Wiring::gradient_operand_of(std::int64_t reader,
+                                                           std::size_t input) const {
   const auto gradient = gradient_name(row(reader).node);
   if (!gradient) return std::nullopt;
   const std::int64_t forward = table.find_node(gradient->forward);
@@ -110,16 +111,16 @@ bool Wiring::is_forward(std::int64_t at) const {
     const std::int64_t node = table.find_node(transpose->node);
     if (node < 0) return true;
     if (!transpose->to_nchw) return node == at || !is_in_gradients(transpose->node);
-    const auto meaning = meaning_of(node, static_cast<std::size_t>(transpose->input));
-    return meaning ? *meaning != Meaning::Gradient : !is_in_gradients(transpose->node);
+    const auto meaning = gradient_operand_of(node, static_cast<std::size_t>(transpose->input));
+    return meaning ? *meaning != GradientOperand::Gradient : !is_in_gradients(transpose->node);
   }
   if (op(at).starts_with("Apply")) return false;  // an optimizer's update reads gradients
   return !is_in_gradients(each.node);
 }
 
-std::vector<Meaning> gradient_signature(std::string_view op, std::string_view forward_op,
-                                        std::string_view part) {
-  using enum Meaning;
+std::vector<GradientOperand> gradient_signature(std::string_view op, std::string_view forward_op,
+                                                std::string_view part) {
+  using enum GradientOperand;
   if (op == "ReluGrad" || op == "Relu6Grad" || op == "EluGrad") return {Gradient, Output};
   if (op == "TanhGrad" || op == "SigmoidGrad" || op == "SqrtGrad" || op == "RsqrtGrad")
     return {Output, Gradient};
@@ -131,14 +132,14 @@ std::vector<Meaning> gradient_signature(std::string_view op, std::string_view fo
   if (op == "Conv2DBackpropInput") return {Shape, Input1, Gradient};
   if ((op == "MatMul" && forward_op == "MatMul") || (op == "Mul" && forward_op == "Mul")) {
     const bool is_second = numbered(part).number == 1;
-    return is_second ? std::vector<Meaning>{Input0, Gradient}
-                     : std::vector<Meaning>{Gradient, Input1};
+    return is_second ? std::vector<GradientOperand>{Input0, Gradient}
+                     : std::vector<GradientOperand>{Gradient, Input1};
   }
   if (op == "Reshape" && forward_op == "Reshape") return {Gradient, Shape};
   return {};
 }
 
-DataFlow reconstruct(const Table& table) {
+DataFlow reconstruct(const TensorScopeTable& table) {
   Wiring wiring(table);
   wiring.connect_by_name();
   wiring.connect_by_gradient_inputs();
@@ -159,7 +160,7 @@ DataFlow reconstruct(const Table& table) {
   return std::move(wiring.step);
 }
 
-bool is_compute(const Table& table, const DataFlow& step, std::size_t row) {
+bool is_compute(const TensorScopeTable& table, const DataFlow& step, std::size_t row) {
   if (table.rows[row].kind != RowKind::Node) return false;
   const OpInfo* known = find_tf_op(step.ops[row]);
   if (known != nullptr && known->op_class == OpClass::Source) return false;

@@ -22,21 +22,21 @@ struct TensorId {
 };
 
 /// Operands of a gradient node in terms of its forward node.
-enum class Meaning : std::uint8_t { Input0, Input1, Output, Gradient, Shape };
-std::vector<Meaning> gradient_signature(std::string_view op, std::string_view forward_op,
-                                        std::string_view part);
+enum class GradientOperand : std::uint8_t { Input0, Input1, Output, Gradient, Shape };
+std::vector<GradientOperand> gradient_signature(std::string_view op, std::string_view forward_op,
+                                                std::string_view part);
 
 /// Data flow under reconstruction; the rules fill in `step`.
 class Wiring {
  public:
-  explicit Wiring(const Table& given);
+  explicit Wiring(const TensorScopeTable& given);
 
-  const Table& table;
+  const TensorScopeTable& table;
   DataFlow step;
 
   const Row& row(std::int64_t at) const { return table.rows[static_cast<std::size_t>(at)]; }
   const std::string& op(std::int64_t at) const { return step.ops[static_cast<std::size_t>(at)]; }
-  Source& source(std::int64_t at, std::size_t input) {
+  DataSource& source(std::int64_t at, std::size_t input) {
     return step.sources[static_cast<std::size_t>(at)][input];
   }
   OpClass op_class(std::int64_t at) const;
@@ -57,7 +57,7 @@ class Wiring {
   /// Returns the row of the forward node of a gradient's row, or -1.
   std::int64_t forward_of(std::int64_t at) const;
   /// Returns the role of a transposed operand of a gradient.
-  std::optional<Meaning> meaning_of(std::int64_t reader, std::size_t input) const;
+  std::optional<GradientOperand> gradient_operand_of(std::int64_t reader, std::size_t input) const;
   /// Returns whether a row belongs to the differentiated part.
   bool is_forward(std::int64_t at) const;
 
@@ -82,6 +82,6 @@ class Wiring {
 };
 
 /// Finds the operator of each node from streams, names and gradients.
-void find_ops(const Table& table, DataFlow& step);
+void find_ops(const TensorScopeTable& table, DataFlow& step);
 
 }  // namespace tenon::tensorscope

@@ -7,11 +7,11 @@
 namespace tenon {
 namespace {
 
-struct Entry {
+struct KernelEntry {
   std::string_view op;
   HostKernel kernel;
 };
-constexpr Entry kKernels[] = {
+constexpr KernelEntry kKernels[] = {
     {"non_max_suppression", non_max_suppression_kernel},  // op-name: one kernel per operator
     {"nonzero", nonzero_kernel},
     {"top_k", top_k_kernel},
@@ -31,7 +31,7 @@ bool HostCall::flag(std::string_view name, bool otherwise) const {
 }
 
 HostKernel host_kernel(std::string_view op) {
-  const auto* found = std::ranges::find(kKernels, op, &Entry::op);
+  const auto* found = std::ranges::find(kKernels, op, &KernelEntry::op);
   return found == std::end(kKernels) ? nullptr : found->kernel;
 }
 

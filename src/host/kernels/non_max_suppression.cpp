@@ -16,22 +16,22 @@ using Item = Keyed<Score::Key>;
 constexpr std::size_t kLanes = 8;
 
 // Same precision (double) as the reference.
-struct Box {
+struct CornerBox {
   double top, left, bottom, right;
   double area = (bottom - top) * (right - left);
 };
 
-Box box_at(const float* given, bool is_center) {
+CornerBox box_at(const float* given, bool is_center) {
   const double a = given[0], b = given[1], c = given[2], d = given[3];
   if (is_center) return {b - d / 2, a - c / 2, b + d / 2, a + c / 2};
   return {std::min(a, c), std::min(b, d), std::max(a, c), std::max(b, d)};
 }
 
 // Boxes in structure-of-arrays layout, one vector of lanes at a time.
-struct Lanes {
+struct ScoreLanes {
   std::array<double, kLanes> top, left, bottom, right, area;
 
-  void set(std::size_t lane, const Box& box) {
+  void set(std::size_t lane, const CornerBox& box) {
     top[lane] = box.top;
     left[lane] = box.left;
     bottom[lane] = box.bottom;
@@ -41,7 +41,8 @@ struct Lanes {
 };
 
 // Bit-identical to the reference.
-bool overlap_too_much(const Box& box, const Lanes& kept, std::size_t lane, double limit) {
+bool overlap_too_much(const CornerBox& box, const ScoreLanes& kept, std::size_t lane,
+                      double limit) {
   const double height = std::min(box.bottom, kept.bottom[lane]) - std::max(box.top, kept.top[lane]);
   const double width = std::min(box.right, kept.right[lane]) - std::max(box.left, kept.left[lane]);
   double overlap = 0;
@@ -54,8 +55,8 @@ bool overlap_too_much(const Box& box, const Lanes& kept, std::size_t lane, doubl
 
 // Returns the first lanes with a box whose overlap may exceed the limit, else `end`. The test
 // avoids the division and therefore rounds differently: `limit` is slightly below the real limit.
-TENON_INLINE const Lanes* next_overlap(const Box& box, const Lanes* kept, const Lanes* end,
-                                       double limit) {
+TENON_INLINE const ScoreLanes* next_overlap(const CornerBox& box, const ScoreLanes* kept,
+                                            const ScoreLanes* end, double limit) {
   for (; kept != end; ++kept) {
     std::uint64_t found = 0;
     for (std::size_t k = 0; k < kLanes; ++k) {
@@ -72,19 +73,20 @@ TENON_INLINE const Lanes* next_overlap(const Box& box, const Lanes* kept, const 
   }
   return kept;
 }
-TENON_AVX2 const Lanes* next_overlap_avx2(const Box& box, const Lanes* kept, const Lanes* end,
-                                          double limit) {
+TENON_AVX2 const ScoreLanes* next_overlap_avx2(const CornerBox& box, const ScoreLanes* kept,
+                                               const ScoreLanes* end, double limit) {
   return next_overlap(box, kept, end, limit);
 }
-TENON_AVX512 const Lanes* next_overlap_avx512(const Box& box, const Lanes* kept, const Lanes* end,
-                                              double limit) {
+TENON_AVX512 const ScoreLanes* next_overlap_avx512(const CornerBox& box, const ScoreLanes* kept,
+                                                   const ScoreLanes* end, double limit) {
   return next_overlap(box, kept, end, limit);
 }
-const Lanes* next_overlap_plain(const Box& box, const Lanes* kept, const Lanes* end, double limit) {
+const ScoreLanes* next_overlap_plain(const CornerBox& box, const ScoreLanes* kept,
+                                     const ScoreLanes* end, double limit) {
   return next_overlap(box, kept, end, limit);
 }
 
-struct Limits {
+struct KernelLimits {
   double max_boxes, overlap, score;
   bool is_center;
 };
@@ -94,13 +96,13 @@ struct Limits {
 class Suppressor {
  public:
   // `items` has space for two entries per box, `kept` for the lanes of the maximum number of boxes.
-  Suppressor(const Limits& limits, std::size_t count, Item* items, Lanes* kept)
+  Suppressor(const KernelLimits& limits, std::size_t count, Item* items, ScoreLanes* kept)
       : limits_(limits), count_(count), items_(items), kept_(kept) {}
 
   void find(const float* boxes, const float* scores, std::vector<std::int64_t>& numbers) {
     for (const Item& item : candidates(scores)) {
       if (static_cast<double>(numbers.size()) >= limits_.max_boxes) break;
-      const Box box = box_at(boxes + 4 * item.position(), limits_.is_center);
+      const CornerBox box = box_at(boxes + 4 * item.position(), limits_.is_center);
       if (is_suppressed(box, numbers.size())) continue;
       keep(box, numbers.size());
       numbers.push_back(static_cast<std::int64_t>(item.position()));
@@ -125,9 +127,9 @@ class Suppressor {
   }
   bool scores_enough(float score) const { return static_cast<double>(score) > limits_.score; }
 
-  bool is_suppressed(const Box& box, std::size_t kept_count) const {
-    const Lanes* end = kept_ + (kept_count + kLanes - 1) / kLanes;
-    for (const Lanes* at = next_overlap_(box, kept_, end, near_limit_); at != end;
+  bool is_suppressed(const CornerBox& box, std::size_t kept_count) const {
+    const ScoreLanes* end = kept_ + (kept_count + kLanes - 1) / kLanes;
+    for (const ScoreLanes* at = next_overlap_(box, kept_, end, near_limit_); at != end;
          at = next_overlap_(box, at + 1, end, near_limit_)) {
       for (std::size_t lane = 0; lane < kLanes; ++lane) {
         if (overlap_too_much(box, *at, lane, limits_.overlap)) return true;
@@ -136,22 +138,22 @@ class Suppressor {
     return false;
   }
 
-  void keep(const Box& box, std::size_t at) {
+  void keep(const CornerBox& box, std::size_t at) {
     constexpr double kFar = std::numeric_limits<double>::infinity();
-    Lanes& lanes = kept_[at / kLanes];
+    ScoreLanes& lanes = kept_[at / kLanes];
     if (at % kLanes == 0) {  // empty lanes overlap no box
       for (std::size_t lane = 0; lane < kLanes; ++lane) lanes.set(lane, {kFar, kFar, -kFar, -kFar});
     }
     lanes.set(at % kLanes, box);
   }
 
-  const Limits& limits_;
+  const KernelLimits& limits_;
   double near_limit_ = limits_.overlap * (1 - 1e-12);
   decltype(&next_overlap_plain) next_overlap_ =
       for_this_processor(next_overlap_avx512, next_overlap_avx2, next_overlap_plain);
   std::size_t count_;
   Item* items_;
-  Lanes* kept_;
+  ScoreLanes* kept_;
 };
 
 // Returns the element of a scalar operand; nullopt if the operand has another size.
@@ -174,10 +176,10 @@ bool non_max_suppression_kernel(const HostCall& call) {
   const std::optional<double> least = scalar(call, 4, -std::numeric_limits<double>::infinity());
   // A negative limit would suppress boxes without overlap.
   if (!max_boxes || !overlap || !least || !(*overlap >= 0) || !(*max_boxes >= 0)) return false;
-  const Limits limits{*max_boxes, *overlap, *least, call.flag("center_point_box", false)};
+  const KernelLimits limits{*max_boxes, *overlap, *least, call.flag("center_point_box", false)};
   const double most = std::clamp(*max_boxes, 0.0, static_cast<double>(count));
   const PerThread<Item> items(call, 2 * count);
-  const PerThread<Lanes> lanes(
+  const PerThread<ScoreLanes> lanes(
       call, static_cast<std::int64_t>(most) / static_cast<std::int64_t>(kLanes) + 2);
   std::vector<std::vector<std::int64_t>> kept(static_cast<std::size_t>(batches * classes));
   const std::int64_t chunk = std::max<std::int64_t>(1, 4096 / std::max<std::int64_t>(1, count));

@@ -19,9 +19,9 @@ std::int64_t count_nonzero(const typename Order::Element* x, std::int64_t begin,
 
 // Writes the coordinates of the nonzero elements in [begin, end), from column `at` of `count` on.
 template <class Order>
-class Writer {
+class IndexWriter {
  public:
-  Writer(const Tensor& x, std::int64_t* y, std::int64_t count)
+  IndexWriter(const Tensor& x, std::int64_t* y, std::int64_t count)
       : x_(x.as<typename Order::Element>().data()),
         shape_(x.shape()),
         last_(shape_.empty() ? 1 : shape_.back()),
@@ -75,7 +75,7 @@ bool nonzero_kernel(const HostCall& call) {
     for (std::int64_t& place : places) count += std::exchange(place, count);
     auto* y = call.result<std::int64_t>(0, {static_cast<std::int64_t>(x.rank()), count});
     if (count == 0) return true;
-    const Writer<Order> writer(x, y, count);
+    const IndexWriter<Order> writer(x, y, count);
     for_each_part(parts, 1, call.thread_count,
                   [&](std::size_t, std::int64_t begin, std::int64_t end) {
                     for (; begin < end; ++begin)

@@ -31,7 +31,7 @@ struct IntegerOrder {
   }
   // Returns the successor of `x` in that order, if known.
   template <bool kLargest>
-  static std::optional<T> behind(T x) {
+  static std::optional<T> next_after(T x) {
     if (x == (kLargest ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max()))
       return std::nullopt;
     return static_cast<T>(kLargest ? x - 1 : x + 1);
@@ -55,7 +55,7 @@ struct FloatOrder {
     return kLargest ? !(x <= limit) : !(x >= limit);
   }
   template <bool kLargest>
-  static std::optional<T> behind(T x) {
+  static std::optional<T> next_after(T x) {
     if (!std::isfinite(x)) return std::nullopt;
     constexpr T kInfinity = std::numeric_limits<T>::infinity();
     return std::nextafter(x, kLargest ? -kInfinity : kInfinity);
@@ -79,7 +79,7 @@ struct HalfOrder {
     return kLargest ? key(x) > key(limit) : key(x) < key(limit);
   }
   template <bool kLargest>
-  static std::optional<Element> behind(Element) {
+  static std::optional<Element> next_after(Element) {
     return std::nullopt;
   }
 };

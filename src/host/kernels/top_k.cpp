@@ -92,7 +92,7 @@ struct Direction {
   typename Order::Key flip;  // XOR mask of keys, so that the smallest key is the best
   std::int64_t (*next_block)(const Element*, std::int64_t, std::int64_t, Element, Flags&);
   void (*find_good)(const Element*, std::int64_t, std::int64_t, Element*);
-  std::optional<Element> (*behind)(Element);
+  std::optional<Element> (*next_after)(Element);
 };
 template <class Order, bool kLargest>
 Direction<Order> direction() {
@@ -101,7 +101,7 @@ Direction<Order> direction() {
                              next_block_plain<Order, kLargest>),
           for_this_processor(find_good_avx512<Order, kLargest>, find_good_avx2<Order, kLargest>,
                              find_good_plain<Order, kLargest>),
-          Order::template behind<kLargest>};
+          Order::template next_after<kLargest>};
 }
 
 // Selects the best elements of rows, best first: by key, then by position.
@@ -175,7 +175,7 @@ class Best {
     for (std::int64_t k = 0; k < groups; ++k)
       items[static_cast<std::size_t>(k)] = item_at(good.data(), k);
     select_items(items.data(), items.data() + (k_ - 1), items.data() + groups);
-    return direction_.behind(good[items[static_cast<std::size_t>(k_ - 1)].position()]);
+    return direction_.next_after(good[items[static_cast<std::size_t>(k_ - 1)].position()]);
   }
 
   std::span<const Item> held_in_order(const Element* row, std::int64_t begin, std::int64_t end) {

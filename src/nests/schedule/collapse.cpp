@@ -16,7 +16,7 @@ bool is_loop(const Scalar& scalar, std::size_t loop) {
   return scalar->kind == ScalarKind::Loop && scalar->id == loop;
 }
 
-struct Pair {
+struct LoopPair {
   std::size_t outer = 0, inner = 0;
   Dim inner_extent;
 
@@ -33,9 +33,9 @@ struct Pair {
     std::optional<std::size_t> found;
     for (std::size_t axis = 0; axis < indices.size(); ++axis) {
       if (!is_read_by(indices[axis])) continue;
-      const bool is_pair = !found && axis + 1 < view.size() && moves_by_one(indices[axis]) &&
-                           is_loop(indices[axis + 1], inner) && view[axis + 1] == inner_extent;
-      if (!is_pair) return std::nullopt;
+      const bool is_bf16_dot = !found && axis + 1 < view.size() && moves_by_one(indices[axis]) &&
+                               is_loop(indices[axis + 1], inner) && view[axis + 1] == inner_extent;
+      if (!is_bf16_dot) return std::nullopt;
       found = axis++;
     }
     return found;
@@ -77,7 +77,7 @@ bool collapse(LoopNest& nest, std::size_t outer, std::size_t inner) {
   if (around->limit.is_defined() || inside.limit.is_defined() ||
       around->is_independent != inside.is_independent)
     return false;
-  const Pair pair{outer, inner, inside.extent};
+  const LoopPair pair{outer, inner, inside.extent};
   bool fits = true;
   for_each_load(nest.body, [&](const Scalar& load) {
     fits &= pair.fits(load->args, load->view) &&
@@ -100,7 +100,7 @@ bool collapse(LoopNest& nest, std::size_t outer, std::size_t inner) {
     statement.extent = statement.extent * pair.inner_extent;
     statement.body = std::move(body);
   });
-  Rewriting([&](ScalarNode node) {
+  ScalarRewriter([&](ScalarNode node) {
     if (node.kind == ScalarKind::Load) pair.merge(node.args, node.view, loop);
     return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
   }).apply(made.body);

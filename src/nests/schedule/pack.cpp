@@ -19,7 +19,7 @@ std::optional<Packing> pack(LoopNest& nest, Block& block, std::size_t buffer,
     load = found;
   });
   TENON_ASSERT(load.is_defined() && is_one, "what is packed is read in one place");
-  if (!can_be_laid_anew(load)) return std::nullopt;
+  if (!can_be_repacked(load)) return std::nullopt;
   Packing packing;
   packing.buffer = buffer;
   packing.source_dims = load->view;
@@ -46,7 +46,7 @@ std::optional<Packing> pack(LoopNest& nest, Block& block, std::size_t buffer,
   }
   nest.buffers[buffer].dims = packed.view;
   const Scalar read(std::make_shared<const ScalarNode>(std::move(packed)));
-  Rewriting([&](ScalarNode node) {
+  ScalarRewriter([&](ScalarNode node) {
     if (node.kind == ScalarKind::Load && node.id == buffer) return read;
     return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
   }).apply(block);

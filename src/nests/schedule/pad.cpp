@@ -2,10 +2,10 @@
 
 #include "base/error.h"
 #include "nests/affine.h"
+#include "nests/bf16_dot.h"
 #include "nests/contraction.h"
 #include "nests/index_map.h"
 #include "nests/operand_copy.h"
-#include "nests/pairs.h"
 #include "nests/stride.h"
 #include "ops/access.h"
 
@@ -32,9 +32,9 @@ std::optional<std::int64_t> padding_behind(const Dim& last, const Dim& extent) {
   return std::nullopt;
 }
 
-std::optional<Padded> padding_around(const Scalar& load, const Contraction& sum) {
+std::optional<Padded> padding_around(const Scalar& load, const Contraction& contraction) {
   std::map<std::size_t, Dim> extents;
-  for (const auto* loops : {&sum.parallel, &sum.reduction}) {
+  for (const auto* loops : {&contraction.parallel, &contraction.reduction}) {
     for (const Statement* loop : *loops) extents.emplace(loop->id, loop->extent);
   }
   Padded padded;
@@ -87,7 +87,8 @@ LoopNest padding_nest(const Scalar& load, const Padded& padded, const NestBuffer
   }
   LoopNest nest;
   nest.name = "pad";
-  nest.buffers = {{"x", source.dtype, from, Storage::Operand}, {"p", dtype, to, Storage::Result}};
+  nest.buffers = {{"x", source.dtype, from, StorageClass::Operand},
+                  {"p", dtype, to, StorageClass::Result}};
   Statement store;
   store.kind = Statement::Kind::Store;
   store.id = 1;
@@ -131,10 +132,10 @@ double least_bytes(const Scalar& load) {
 
 // Returns whether lanes can run along all operands, as in depthwise convolutions: bounds checks are
 // then uniform per vector, and loop peeling handles constant edges.
-bool finds_edges(const Contraction& sum, const Scalar& load) {
-  const Scalar& other = &load.node() == &sum.a.node() ? sum.b : sum.a;
+bool finds_edges(const Contraction& contraction, const Scalar& load) {
+  const Scalar& other = &load.node() == &contraction.a.node() ? contraction.b : contraction.a;
   if (load->dtype != DType::F32 || other->bounds != Bounds::Inside) return false;
-  for (const auto* loops : {&sum.parallel, &sum.reduction}) {
+  for (const auto* loops : {&contraction.parallel, &contraction.reduction}) {
     for (const Statement* loop : *loops) {
       if (loop->limit.is_defined()) return false;
     }
@@ -152,30 +153,30 @@ bool finds_edges(const Contraction& sum, const Scalar& load) {
           const auto has_id = [&](const Statement* loop) {
             return loop->id == step.first && loop->extent.is_constant();
           };
-          return std::ranges::any_of(sum.parallel, has_id) ||
-                 std::ranges::any_of(sum.reduction, has_id);
+          return std::ranges::any_of(contraction.parallel, has_id) ||
+                 std::ranges::any_of(contraction.reduction, has_id);
         });
     if (!is_number) return false;
     ++windows;
   }
   const bool is_column = std::ranges::any_of(
-      sum.parallel, [&](const Statement* loop) { return loop->id == lanes->id; });
+      contraction.parallel, [&](const Statement* loop) { return loop->id == lanes->id; });
   return windows > 0 && is_column;
 }
 
 }  // namespace
 
-std::vector<NestSequence::Part> split_padding(NestSequence& sequence,
-                                              const NestSequence::Part& given_part,
-                                              const std::vector<bool>& is_constant, bool in_pairs,
-                                              double most_in_place) {
-  NestSequence::Part part = given_part;
+std::vector<NestSequence::NestCall> split_padding(NestSequence& sequence,
+                                                  const NestSequence::NestCall& given_part,
+                                                  const std::vector<bool>& is_constant,
+                                                  bool in_pairs, double most_in_place) {
+  NestSequence::NestCall part = given_part;
   const std::optional<Contraction> found = find_contraction(part.nest);
   // Constants with zeros outside are packed with their zeros.
   Scalar load;
   for (const Scalar& read : found ? std::vector{found->b, found->a} : std::vector<Scalar>()) {
     const std::size_t id = buffer_of(part, read->id);
-    const bool is_laid = id < is_constant.size() && is_constant[id] && can_be_laid_anew(read);
+    const bool is_laid = id < is_constant.size() && is_constant[id] && can_be_repacked(read);
     if (read->bounds == Bounds::Fill && !is_laid) load = read;
   }
   const bool fills_with_number = load.is_defined() && load->args.back()->kind == ScalarKind::Real;
@@ -186,11 +187,11 @@ std::vector<NestSequence::Part> split_padding(NestSequence& sequence,
   const std::size_t source = buffer_of(part, load->id), made = sequence.buffers.size();
   const NestBuffer from = part.nest.buffers[load->id];
   // Otherwise the contraction would convert elements repeatedly.
-  const bool is_paired = in_pairs && (pair_loop(*found, found->a, found->b) != nullptr ||
-                                      pair_loop(*found, found->b, found->a) != nullptr);
+  const bool is_paired = in_pairs && (bf16_dot_loop(*found, found->a, found->b) != nullptr ||
+                                      bf16_dot_loop(*found, found->b, found->a) != nullptr);
   const DType dtype = is_paired ? from.dtype : DType::F32;
   sequence.buffers.push_back({NestSequence::BufferRole::Temporary, 0, dtype, padded->dims});
-  NestSequence::Part copy;
+  NestSequence::NestCall copy;
   copy.nest = padding_nest(load, *padded, from, dtype);
   copy.buffers = {source, made};
 
@@ -201,8 +202,8 @@ std::vector<NestSequence::Part> split_padding(NestSequence& sequence,
     node.args[axis] = plus(node.args[axis], integer_scalar(padded->before[axis]));
   }
   node.view = padded->dims;
-  read_copy(part, *found, load, {concat("p", made), dtype, padded->dims, Storage::Operand}, made,
-            std::move(node));
+  read_copy(part, *found, load, {concat("p", made), dtype, padded->dims, StorageClass::Operand},
+            made, std::move(node));
   drop_unused_buffers(part);
   list_extents(copy.nest);
   list_extents(part.nest);

@@ -12,7 +12,7 @@ void fix(LoopNest& nest, const DimBindings& values) {
   for (NestBuffer& buffer : nest.buffers) buffer.dims = substitute(buffer.dims, values);
   const std::vector<Dim> extents = std::move(nest.extents);
   nest.extents.clear();
-  Rewriting([&](ScalarNode node) {
+  ScalarRewriter([&](ScalarNode node) {
     if (node.kind == ScalarKind::Extent) return nest.extent(extents[node.id].substitute(values));
     if (node.kind == ScalarKind::Load) node.view = substitute(node.view, values);
     // Folds expressions that became constant.
@@ -41,13 +41,13 @@ bool depends_on(const Dim& dim, const DimBindings& values) {
 NestSequence specialised(NestSequence sequence, const DimBindings& values) {
   for (NestSequence::Buffer& buffer : sequence.buffers)
     buffer.dims = substitute(buffer.dims, values);
-  for (NestSequence::Part& part : sequence.parts) fix(part.nest, values);
+  for (NestSequence::NestCall& part : sequence.parts) fix(part.nest, values);
   return sequence;
 }
 
 bool depends_on(const NestSequence& sequence, const DimBindings& values) {
   return std::any_of(sequence.parts.begin(), sequence.parts.end(),
-                     [&](const NestSequence::Part& part) {
+                     [&](const NestSequence::NestCall& part) {
                        return std::any_of(part.nest.extents.begin(), part.nest.extents.end(),
                                           [&](const Dim& dim) { return depends_on(dim, values); });
                      });

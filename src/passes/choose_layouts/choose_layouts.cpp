@@ -19,9 +19,10 @@ std::string megabytes(double bytes) {
 }
 
 /// Emits a remark for each node on images: its layout, and the reason.
-class Report {
+class LayoutReport {
  public:
-  Report(const Problem& problem, const Choice& choice, bool is_by_cost, Remarks& remarks)
+  LayoutReport(const LayoutProblem& problem, const LayoutAssignment& choice, bool is_by_cost,
+               Remarks& remarks)
       : problem_(problem),
         graph_(problem.graph),
         choice_(choice),
@@ -30,14 +31,14 @@ class Report {
 
   void write() const {
     for (NodeId id : graph_.nodes_in_order()) {
-      const Roles& roles = problem_.roles[id];
+      const LayoutRoles& roles = problem_.roles[id];
       const std::vector<ValueId>& results = graph_.node(id).results;
       const auto named = std::ranges::find_if(results, [](ValueId value) { return bool(value); });
       if (named == results.end()) continue;
       std::string text;
       if (roles.can_move()) {
         text = choice_.moves[id] != 0 ? why_moved(id) : why_not(id);
-      } else if (roles.kind == Roles::Kind::Fixed && !roles.reason.empty()) {
+      } else if (roles.kind == LayoutRoles::Kind::Fixed && !roles.reason.empty()) {
         text = concat("stays: ", roles.reason);
       }
       if (!text.empty()) remarks_.say(graph_.value(*named).name, "choose-layouts", std::move(text));
@@ -79,13 +80,13 @@ class Report {
 
   bool is_made_moved(ValueId value) const {
     const NodeId producer = graph_.value(value).producer;
-    return producer &&
-           (choice_.moves[producer] != 0 || problem_.roles[producer].kind == Roles::Kind::Takes);
+    return producer && (choice_.moves[producer] != 0 ||
+                        problem_.roles[producer].kind == LayoutRoles::Kind::Takes);
   }
 
-  const Problem& problem_;
+  const LayoutProblem& problem_;
   const Graph& graph_;
-  const Choice& choice_;
+  const LayoutAssignment& choice_;
   bool is_by_cost_;
   Remarks& remarks_;
 };
@@ -97,10 +98,10 @@ Graph with_layouts(Graph graph, const Forms& forms, const PassOptions& options) 
       body = with_layouts(std::move(body), forms, options);
     }
   }
-  const Problem problem(graph, forms, options.target.layout_loss_bytes_per_flop);
+  const LayoutProblem problem(graph, forms, options.target.layout_loss_bytes_per_flop);
   const bool is_by_cost = options.layout_mode.empty();
-  const Choice choice = is_by_cost ? cheapest(problem) : tensorflow(problem);
-  if (options.remarks) Report(problem, choice, is_by_cost, *options.remarks).write();
+  const LayoutAssignment choice = is_by_cost ? cheapest(problem) : tensorflow(problem);
+  if (options.remarks) LayoutReport(problem, choice, is_by_cost, *options.remarks).write();
   if (!choice.is_empty) move(graph, problem, choice);
   return graph;
 }

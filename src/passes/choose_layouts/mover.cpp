@@ -14,16 +14,16 @@ namespace {
 
 class Mover {
  public:
-  Mover(Graph& graph, const Problem& problem, const Choice& choice)
+  Mover(Graph& graph, const LayoutProblem& problem, const LayoutAssignment& choice)
       : graph_(graph), problem_(problem), forms_(problem.forms), choice_(choice) {}
 
   void run() {
     for (NodeId id : graph_.nodes_in_order()) {
       switch (problem_.roles[id].kind) {
-        case Roles::Kind::Gives:
+        case LayoutRoles::Kind::Gives:
           read_moved_form(id);
           break;
-        case Roles::Kind::Takes:
+        case LayoutRoles::Kind::Takes:
           stay(id);
           unnamed_forms_[graph_.node(id).results[0]] = graph_.node(id).operands[0];
           break;
@@ -50,7 +50,7 @@ class Mover {
   }
 
   void move(NodeId id) {
-    const Roles& roles = problem_.roles[id];
+    const LayoutRoles& roles = problem_.roles[id];
     const std::vector<ValueId> operands = graph_.node(id).operands;
     const std::vector<ValueId> results = graph_.node(id).results;
     const std::size_t rank = rank_of(id);
@@ -252,9 +252,9 @@ class Mover {
   }
 
   Graph& graph_;
-  const Problem& problem_;
+  const LayoutProblem& problem_;
   const Forms& forms_;
-  const Choice& choice_;
+  const LayoutAssignment& choice_;
   std::map<ValueId, TensorType> originals_;  // original types of moved values
   std::map<ValueId, ValueId> moved_forms_, original_forms_, renamed_;
   // Moved values whose type must not name the layout.
@@ -265,7 +265,7 @@ class Mover {
 
 }  // namespace
 
-void move(Graph& graph, const Problem& problem, const Choice& choice) {
+void move(Graph& graph, const LayoutProblem& problem, const LayoutAssignment& choice) {
   Mover(graph, problem, choice).run();
 }
 

@@ -50,7 +50,7 @@ class Classifier {
         forms_(forms),
         needs_layout_(!forms.has_bare_images()) {}
 
-  Roles classify() {
+  LayoutRoles classify() {
     roles_.attrs = node_.attrs;
     roles_.operands.assign(node_.operands.size(), ImageRole::Plain);
     roles_.results.assign(node_.results.size(), ImageRole::Plain);
@@ -79,16 +79,16 @@ class Classifier {
   }
 
  private:
-  Roles fixed(std::string reason) {
-    Roles stays;
+  LayoutRoles fixed(std::string reason) {
+    LayoutRoles stays;
     stays.operands.assign(node_.operands.size(), ImageRole::Plain);
     stays.results.assign(node_.results.size(), ImageRole::Plain);
     stays.reason = std::move(reason);
     return stays;
   }
 
-  Roles movable() {
-    roles_.kind = Roles::Kind::Movable;
+  LayoutRoles movable() {
+    roles_.kind = LayoutRoles::Kind::Movable;
     return roles_;
   }
 
@@ -128,7 +128,7 @@ class Classifier {
   }
 
   // Ops that find their axes by letter only need the layout.
-  Roles by_letters() {
+  LayoutRoles by_letters() {
     bool has_image = false;
     const auto take = [&](ValueId value, const std::string& name, ImageRole& role) {
       const TensorType* found = type(value);
@@ -154,7 +154,7 @@ class Classifier {
     return movable();
   }
 
-  Roles by_listed_axes() {
+  LayoutRoles by_listed_axes() {
     if (node_.op == &find_op("reshape")) return reshape();
     const TensorType* x = node_.operands.empty() ? nullptr : type(node_.operands[0]);
     const TensorType* y = node_.results.empty() ? nullptr : type(node_.results[0]);
@@ -174,7 +174,7 @@ class Classifier {
            may_move(type(graph_.node(found.join).results[0]));
   }
 
-  Roles shuffle(const Shuffle& found) {
+  LayoutRoles shuffle(const Shuffle& found) {
     roles_.operands[0] = id_ == found.split ? ImageRole::Image : ImageRole::Inner;
     roles_.results[0] = id_ == found.join ? ImageRole::Image : ImageRole::Inner;
     roles_.attrs = id_ == found.split       ? found.split_attrs
@@ -184,7 +184,7 @@ class Classifier {
   }
 
   // A reshape among the spatial axes, such as between an image and its patches.
-  Roles reshape() {
+  LayoutRoles reshape() {
     const TensorType *x = type(node_.operands[0]), *y = type(node_.results[0]);
     const bool may = may_move(x) && may_move(y) && forms_.has_bare_images() &&
                      x->dims[0] == y->dims[0] && x->dims[1] == y->dims[1] &&
@@ -232,9 +232,9 @@ class Classifier {
     return false;
   }
 
-  Roles unfit() { return fixed("its values are not all images in one layout"); }
+  LayoutRoles unfit() { return fixed("its values are not all images in one layout"); }
 
-  Roles along_axis() {
+  LayoutRoles along_axis() {
     const TensorType* x = node_.operands.empty() ? nullptr : type(node_.operands[0]);
     const std::string& name = node_.op->layout.axis_attr;
     const AttrValue* axis = attribute(node_, name);
@@ -286,7 +286,7 @@ class Classifier {
     return true;
   }
 
-  Roles reduction() {
+  LayoutRoles reduction() {
     const TensorType* x = node_.operands.empty() ? nullptr : type(node_.operands[0]);
     const ValueId result = node_.results[0];
     const TensorType* y = type(result);
@@ -312,7 +312,7 @@ class Classifier {
     return movable();
   }
 
-  Roles elementwise() {
+  LayoutRoles elementwise() {
     const TensorType* y = node_.results.empty() ? nullptr : type(node_.results[0]);
     if (!may_move(y)) return unfit();
     if (!rewrite::is_pointwise(graph_, id_)) {
@@ -335,7 +335,7 @@ class Classifier {
   }
 
   // A transpose between the two layouts is not moved: it tells which layout is read.
-  Roles transpose() {
+  LayoutRoles transpose() {
     const TensorType *x = type(node_.operands[0]), *y = type(node_.results[0]);
     if (!x || !y || !Forms::has_rank(x->rank()) || depends_on_data(*x)) return roles_;
     const std::size_t rank = x->rank();
@@ -348,11 +348,11 @@ class Classifier {
       return found.layout == layout || (found.layout.is_empty() && !needs_layout_);
     };
     if (perm == forms_.perm(rank) && is_in(*x, forms_.from(rank)) && is_in(*y, forms_.to(rank))) {
-      roles_.kind = Roles::Kind::Gives;
+      roles_.kind = LayoutRoles::Kind::Gives;
       roles_.operands[0] = ImageRole::Image;
     } else if (perm == forms_.back(rank) && is_in(*x, forms_.to(rank)) &&
                is_in(*y, forms_.from(rank))) {
-      roles_.kind = Roles::Kind::Takes;
+      roles_.kind = LayoutRoles::Kind::Takes;
       roles_.results[0] = ImageRole::Image;
     } else if (touches_images()) {
       return fixed("it counts on the order of axes");
@@ -365,12 +365,12 @@ class Classifier {
   const Node& node_;
   const Forms& forms_;
   bool needs_layout_;  // only values that name their layout are images
-  Roles roles_;
+  LayoutRoles roles_;
 };
 
 }  // namespace
 
-Roles roles_of(const Graph& graph, NodeId node, const Forms& forms) {
+LayoutRoles roles_of(const Graph& graph, NodeId node, const Forms& forms) {
   return Classifier(graph, node, forms).classify();
 }
 

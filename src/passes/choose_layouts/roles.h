@@ -20,7 +20,7 @@ enum class ImageRole : std::uint8_t {
 };
 
 /// Support of a node for the other layout.
-struct Roles {
+struct LayoutRoles {
   enum class Kind : std::uint8_t {
     /// supports only the layout of the incoming graph
     Fixed,
@@ -40,6 +40,6 @@ struct Roles {
   bool can_move() const { return kind == Kind::Movable; }
 };
 
-Roles roles_of(const Graph& graph, NodeId node, const Forms& forms);
+LayoutRoles roles_of(const Graph& graph, NodeId node, const Forms& forms);
 
 }  // namespace tenon::layouts

@@ -28,8 +28,8 @@ NodeId transpose_near(const Graph& graph, NodeId node) {
   if (!is_op(graph, node, "reshape")) return {};
   const NodeId before = graph.value(graph.node(node).operands[0]).producer;
   if (is_op(graph, before, "transpose")) return before;
-  const NodeId behind = only_reader(graph, graph.node(node).results[0]);
-  return is_op(graph, behind, "transpose") ? behind : NodeId{};
+  const NodeId after = only_reader(graph, graph.node(node).results[0]);
+  return is_op(graph, after, "transpose") ? after : NodeId{};
 }
 
 Attributes reshape_to(const Dims& shape) {

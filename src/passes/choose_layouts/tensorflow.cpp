@@ -2,7 +2,7 @@
 // followed by layout-agnostic nodes after them; inputs and outputs of the graph stay as they are.
 // Duplicate and cancelling transposes never arise, because each value gets one transpose per
 // direction.
-#include "passes/choose_layouts/choice.h"
+#include "passes/choose_layouts/assignment.h"
 
 #include <algorithm>
 #include <array>
@@ -15,12 +15,13 @@ constexpr std::array<std::string_view, 9> kSupported = {
     "average_pool",   "average_pool_gradient", "batch_norm", "batch_norm_training", "conv",
     "conv_transpose", "conv_weight_gradient",  "max_pool",   "max_pool_gradient"};
 
-class Rule {
+class TensorFlowRule {
  public:
-  explicit Rule(const Problem& problem) : problem_(problem), graph_(problem.graph) {}
+  explicit TensorFlowRule(const LayoutProblem& problem)
+      : problem_(problem), graph_(problem.graph) {}
 
-  Choice choose() {
-    Choice choice;
+  LayoutAssignment choose() {
+    LayoutAssignment choice;
     for (NodeId id : graph_.nodes_in_order()) {
       if (!problem_.roles[id].can_move() || is_fetched(id) || rank_of(id) != 4) continue;
       if (!is_supported(id) && !(is_agnostic(id) && follows_moved(id, choice))) continue;
@@ -96,19 +97,21 @@ class Rule {
            graph_.node(id).op->name == "split";
   }
 
-  bool follows_moved(NodeId id, const Choice& choice) const {
+  bool follows_moved(NodeId id, const LayoutAssignment& choice) const {
     return std::ranges::any_of(graph_.node(id).operands, [&](ValueId value) {
       return value && graph_.value(value).producer &&
              choice.moves[graph_.value(value).producer] != 0;
     });
   }
 
-  const Problem& problem_;
+  const LayoutProblem& problem_;
   const Graph& graph_;
 };
 
 }  // namespace
 
-Choice tensorflow(const Problem& problem) { return Rule(problem).choose(); }
+LayoutAssignment tensorflow(const LayoutProblem& problem) {
+  return TensorFlowRule(problem).choose();
+}
 
 }  // namespace tenon::layouts

@@ -16,8 +16,8 @@ std::vector<double> numbers_of(const Constant& constant) {
   return constant.materialise().reals();
 }
 
-std::optional<Source> of_product(const Graph& graph, const Node& node, std::string& why,
-                                 bool is_quotient) {
+std::optional<ScaleSource> of_product(const Graph& graph, const Node& node, std::string& why,
+                                      bool is_quotient) {
   const bool is_left = graph.constant_of(node.operands[0]) != nullptr;
   const std::size_t data = is_left ? 1 : 0;
   const Constant* constant = graph.constant_of(node.operands[1 - data]);
@@ -32,11 +32,11 @@ std::optional<Source> of_product(const Graph& graph, const Node& node, std::stri
   if (is_quotient) {
     for (double& number : factor->numbers) number = 1 / number;
   }
-  return Source{data, {factor->axis, factor->numbers, repeated({0}, factor->numbers.size())}};
+  return ScaleSource{data, {factor->axis, factor->numbers, repeated({0}, factor->numbers.size())}};
 }
 
-std::optional<Source> of_sum(const Graph& graph, const Node& node, std::string& why,
-                             bool is_difference) {
+std::optional<ScaleSource> of_sum(const Graph& graph, const Node& node, std::string& why,
+                                  bool is_difference) {
   const bool is_left = graph.constant_of(node.operands[0]) != nullptr;
   const std::size_t data = is_left ? 1 : 0;
   const Constant* constant = graph.constant_of(node.operands[1 - data]);
@@ -52,10 +52,10 @@ std::optional<Source> of_sum(const Graph& graph, const Node& node, std::string& 
   if (is_difference && !is_left) {
     for (double& number : term->numbers) number = -number;
   }
-  return Source{data, {term->axis, repeated({sign}, term->numbers.size()), term->numbers}};
+  return ScaleSource{data, {term->axis, repeated({sign}, term->numbers.size()), term->numbers}};
 }
 
-std::optional<Source> of_batch_norm(const Graph& graph, const Node& node, std::string& why) {
+std::optional<ScaleSource> of_batch_norm(const Graph& graph, const Node& node, std::string& why) {
   const TensorType* type = scalable_type(graph, node.operands[0]);
   if (!type) return {};
   std::vector<std::vector<double>> statistics;
@@ -75,34 +75,40 @@ std::optional<Source> of_batch_norm(const Graph& graph, const Node& node, std::s
   std::size_t count = 0;
   for (const auto& numbers : statistics) count = std::max(count, numbers.size());
   for (auto& numbers : statistics) numbers = repeated(numbers, count);
-  Affine affine;
+  ChannelAffine affine;
   // A constant of equal elements does not determine the axis.
   if (count > 1) affine.axis = static_cast<std::size_t>(axis);
   for (std::size_t k = 0; k < count; ++k) {
     affine.scale.push_back(statistics[0][k] / std::sqrt(statistics[3][k] + epsilon));
     affine.shift.push_back(statistics[1][k] - statistics[2][k] * affine.scale.back());
   }
-  return Source{0, std::move(affine)};
+  return ScaleSource{0, std::move(affine)};
 }
 
 }  // namespace
 
-bool Affine::scales() const {
+bool ChannelAffine::scales() const {
   return std::ranges::any_of(scale, [](double number) { return number != 1; });
 }
-bool Affine::shifts() const {
+bool ChannelAffine::shifts() const {
   return std::ranges::any_of(shift, [](double number) { return number != 0; });
 }
-bool Affine::is_positive() const {
+bool ChannelAffine::is_positive() const {
   return std::ranges::all_of(scale, [](double number) { return number > 0; });
 }
-bool Affine::is_finite() const {
+bool ChannelAffine::is_finite() const {
   const auto finite = [](double number) { return std::isfinite(number); };
   return std::ranges::all_of(scale, finite) && std::ranges::all_of(shift, finite);
 }
-Affine Affine::scale_only() const { return {axis, scale, std::vector<double>(scale.size(), 0.0)}; }
-std::vector<double> Affine::scales_of(std::size_t count) const { return repeated(scale, count); }
-std::vector<double> Affine::shifts_of(std::size_t count) const { return repeated(shift, count); }
+ChannelAffine ChannelAffine::scale_only() const {
+  return {axis, scale, std::vector<double>(scale.size(), 0.0)};
+}
+std::vector<double> ChannelAffine::scales_of(std::size_t count) const {
+  return repeated(scale, count);
+}
+std::vector<double> ChannelAffine::shifts_of(std::size_t count) const {
+  return repeated(shift, count);
+}
 
 std::optional<Channels> channels_of(const Constant& constant, const TensorType& tensor) {
   const Shape& shape = constant.shape();
@@ -119,11 +125,11 @@ std::optional<Channels> channels_of(const Constant& constant, const TensorType& 
   return channels;
 }
 
-std::optional<Affine> pair_up(const Channels& scale, const Channels& shift) {
+std::optional<ChannelAffine> pair_up(const Channels& scale, const Channels& shift) {
   if (scale.axis && shift.axis && scale.axis != shift.axis) return {};
   const std::size_t count = std::max(scale.numbers.size(), shift.numbers.size());
-  return Affine{scale.axis ? scale.axis : shift.axis, repeated(scale.numbers, count),
-                repeated(shift.numbers, count)};
+  return ChannelAffine{scale.axis ? scale.axis : shift.axis, repeated(scale.numbers, count),
+                       repeated(shift.numbers, count)};
 }
 
 Tensor broadcast_tensor(const Channels& channels, std::size_t rank, DType dtype) {
@@ -135,10 +141,10 @@ Tensor broadcast_tensor(const Channels& channels, std::size_t rank, DType dtype)
   return Tensor::of(dtype, std::move(shape), channels.numbers);
 }
 
-std::optional<Source> source_of(const Graph& graph, NodeId id, std::string& why) {
+std::optional<ScaleSource> source_of(const Graph& graph, NodeId id, std::string& why) {
   const Node& node = graph.node(id);
   const std::string& op = node.op->name;
-  std::optional<Source> source;
+  std::optional<ScaleSource> source;
   if (op == "mul" || op == "div") {
     source = of_product(graph, node, why, op == "div");
   } else if (op == "add" || op == "sub") {
@@ -148,7 +154,7 @@ std::optional<Source> source_of(const Graph& graph, NodeId id, std::string& why)
   } else if (op == "batch_norm_training") {
     why = "batch statistics are not constant";
   } else if (op == "neg" && scalable_type(graph, node.operands[0])) {
-    source = Source{0, {{}, {-1}, {0}}};
+    source = ScaleSource{0, {{}, {-1}, {0}}};
   }
   if (!source) return {};
   if (!source->affine.is_finite()) {

@@ -11,7 +11,7 @@ namespace tenon::scales {
 
 /// y = x * scale + shift, with one pair of numbers per position along one axis of x, or one pair
 /// for the whole tensor.
-struct Affine {
+struct ChannelAffine {
   /// absent: one pair for the whole tensor
   std::optional<std::size_t> axis;
   /// of equal size
@@ -23,7 +23,7 @@ struct Affine {
   bool is_positive() const;
   bool is_finite() const;
   /// Returns the map without its shift.
-  Affine scale_only() const;
+  ChannelAffine scale_only() const;
   /// Returns the scale of each of `count` positions.
   std::vector<double> scales_of(std::size_t count) const;
   std::vector<double> shifts_of(std::size_t count) const;
@@ -38,19 +38,19 @@ struct Channels {
 /// broadcast to.
 std::optional<Channels> channels_of(const Constant& constant, const TensorType& tensor);
 /// Combines scales and shifts into pairs; nullopt if they vary along different axes.
-std::optional<Affine> pair_up(const Channels& scale, const Channels& shift);
+std::optional<ChannelAffine> pair_up(const Channels& scale, const Channels& shift);
 /// Returns the numbers as a tensor that broadcasts against one of that rank.
 Tensor broadcast_tensor(const Channels& channels, std::size_t rank, DType dtype);
 
 /// A node that applies a per-channel affine map to one operand.
-struct Source {
+struct ScaleSource {
   /// index of the operand that holds the value
   std::size_t operand = 0;
-  Affine affine;
+  ChannelAffine affine;
 };
 /// Returns the affine map that the node applies. Returns nullopt and sets `why` for a scaling node
 /// that does not qualify; leaves `why` empty for unrelated nodes.
-std::optional<Source> source_of(const Graph& graph, NodeId node, std::string& why);
+std::optional<ScaleSource> source_of(const Graph& graph, NodeId node, std::string& why);
 
 /// Returns whether scales can be folded in that type: a float type with plain arithmetic.
 bool is_scalable(DType dtype);

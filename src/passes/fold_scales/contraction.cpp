@@ -13,7 +13,7 @@ bool is_transposed(const Graph& graph, NodeId id) { return graph.op_name(id) == 
 
 // Constant weights, found through transposes that constant folding left because the constant is too
 // large.
-struct Weights {
+struct ConstantWeights {
   ValueId constant;
   NodeId reader;
   std::size_t operand = 0;
@@ -30,9 +30,9 @@ std::vector<std::size_t> permutation_of(const Node& transpose, std::size_t rank)
   return axes;
 }
 
-std::optional<Weights> weights_of(const Graph& graph, NodeId id, std::size_t operand,
-                                  std::string& why) {
-  Weights weights{graph.node(id).operands[operand], id, operand, {}};
+std::optional<ConstantWeights> weights_of(const Graph& graph, NodeId id, std::size_t operand,
+                                          std::string& why) {
+  ConstantWeights weights{graph.node(id).operands[operand], id, operand, {}};
   const TensorType* type = scalable_type(graph, weights.constant);
   if (!type) return {};
   for (std::size_t k = 0; k < type->rank(); ++k) weights.axes.push_back(k);
@@ -55,14 +55,14 @@ std::optional<Weights> weights_of(const Graph& graph, NodeId id, std::size_t ope
   return weights;
 }
 
-WeightChange change_of(const Weights& weights, Factors factors) {
+WeightChange change_of(const ConstantWeights& weights, ChannelFactors factors) {
   factors.axis = weights.axes[factors.axis];
   if (factors.second) factors.second = weights.axes[*factors.second];
   return {weights.constant, weights.reader, weights.operand, std::move(factors)};
 }
 
 // Extent of the weights along an axis that the contraction sees.
-std::size_t extent_of(const Graph& graph, const Weights& weights, std::size_t axis) {
+std::size_t extent_of(const Graph& graph, const ConstantWeights& weights, std::size_t axis) {
   return static_cast<std::size_t>(graph.constant_of(weights.constant)->shape()[weights.axes[axis]]);
 }
 
@@ -73,11 +73,11 @@ std::size_t groups_of(const Graph& graph, NodeId id) {
 
 // Factors along the input channels of weights with axes O (channels of all groups) and I (channels
 // of one group). With several groups, both O and I are needed to find the channel.
-Factors along_inner(const Affine& affine, std::size_t o, std::size_t i, std::size_t outer,
-                    std::size_t inner, std::size_t groups) {
+ChannelFactors along_inner(const ChannelAffine& affine, std::size_t o, std::size_t i,
+                           std::size_t outer, std::size_t inner, std::size_t groups) {
   if (groups == 1) return {i, {}, affine.scales_of(inner)};
   const std::vector<double> scales = affine.scales_of(inner * groups);
-  Factors factors{o, i, {}};
+  ChannelFactors factors{o, i, {}};
   for (std::size_t k = 0; k < outer; ++k) {
     const auto first = scales.begin() + static_cast<std::ptrdiff_t>(k / (outer / groups) * inner);
     factors.table.insert(factors.table.end(), first, first + static_cast<std::ptrdiff_t>(inner));
@@ -86,7 +86,7 @@ Factors along_inner(const Affine& affine, std::size_t o, std::size_t i, std::siz
 }
 
 // Symbolic extents can differ from those of the weights at run time.
-bool fits(const Affine& affine, std::size_t count, std::string& why) {
+bool fits(const ChannelAffine& affine, std::size_t count, std::string& why) {
   if (affine.scale.size() == 1 || affine.scale.size() == count) return true;
   why = "there are not as many scales as channels";
   return false;
@@ -94,8 +94,8 @@ bool fits(const Affine& affine, std::size_t count, std::string& why) {
 
 // `by_outer` says whether the scaled channels are the output channels of the weights.
 std::optional<WeightChange> convolution_change(const Graph& graph, NodeId id, bool by_outer,
-                                               const Affine& affine, std::string& why) {
-  const std::optional<Weights> weights = weights_of(graph, id, 1, why);
+                                               const ChannelAffine& affine, std::string& why) {
+  const std::optional<ConstantWeights> weights = weights_of(graph, id, 1, why);
   if (!weights) return {};
   const TensorType& type = graph.value(graph.node(id).operands[1]).type.tensor();
   const auto o = axis_of(type, 'O', 0), i = axis_of(type, 'I', 1);
@@ -115,9 +115,9 @@ std::size_t rank_of(const Graph& graph, ValueId value) {
 }
 
 std::optional<WeightChange> matmul_change(const Graph& graph, NodeId id, std::size_t operand,
-                                          std::size_t axis, const Affine& affine,
+                                          std::size_t axis, const ChannelAffine& affine,
                                           std::string& why) {
-  const std::optional<Weights> weights = weights_of(graph, id, operand, why);
+  const std::optional<ConstantWeights> weights = weights_of(graph, id, operand, why);
   if (!weights) return {};
   const std::size_t extent = extent_of(graph, *weights, axis);
   if (!fits(affine, extent, why)) return {};
@@ -164,8 +164,8 @@ std::optional<std::size_t> channel_axis(const Graph& graph, NodeId id) {
   return type.rank() == 0 ? std::nullopt : std::optional(type.rank() - 1);
 }
 
-std::optional<WeightChange> scale_of_result(const Graph& graph, NodeId id, const Affine& affine,
-                                            std::string& why) {
+std::optional<WeightChange> scale_of_result(const Graph& graph, NodeId id,
+                                            const ChannelAffine& affine, std::string& why) {
   if (!has_scalable_types(graph, id, why)) return {};
   const Node& node = graph.node(id);
   if (!is_matmul(graph, id)) {
@@ -193,7 +193,7 @@ std::optional<WeightChange> scale_of_result(const Graph& graph, NodeId id, const
 }
 
 std::optional<WeightChange> scale_of_operand(const Graph& graph, NodeId id, std::size_t operand,
-                                             const Affine& affine, std::string& why) {
+                                             const ChannelAffine& affine, std::string& why) {
   if (!has_scalable_types(graph, id, why)) return {};
   const TensorType& type = graph.value(graph.node(id).operands[operand]).type.tensor();
   if (is_matmul(graph, id)) {
@@ -215,7 +215,7 @@ std::optional<WeightChange> scale_of_operand(const Graph& graph, NodeId id, std:
 }
 
 std::optional<std::vector<double>> effect_of_shift(const Graph& graph, NodeId id,
-                                                   std::size_t operand, const Affine& affine,
+                                                   std::size_t operand, const ChannelAffine& affine,
                                                    std::string& why) {
   const bool is_product = is_matmul(graph, id);
   if (operand != 0 || is_transposed(graph, id) || (!is_product && has_padding(graph.node(id)))) {
@@ -224,7 +224,7 @@ std::optional<std::vector<double>> effect_of_shift(const Graph& graph, NodeId id
     return {};
   }
   // Reduces the weights times the shift of each input channel.
-  Affine as_scale{affine.axis, affine.shift, affine.shift};
+  ChannelAffine as_scale{affine.axis, affine.shift, affine.shift};
   const auto change = scale_of_operand(graph, id, operand, as_scale, why);
   if (!change) return {};
   const Constant& weights = *graph.constant_of(change->constant);

@@ -18,19 +18,19 @@ struct WeightChange {
   NodeId reader;
   /// operand index at the reader
   std::size_t operand = 0;
-  Factors factors;
+  ChannelFactors factors;
 };
 /// Returns the change that scales the contraction's result; nullopt with the reason if impossible.
-std::optional<WeightChange> scale_of_result(const Graph& graph, NodeId node, const Affine& affine,
-                                            std::string& why);
+std::optional<WeightChange> scale_of_result(const Graph& graph, NodeId node,
+                                            const ChannelAffine& affine, std::string& why);
 /// Returns the change that has the effect of scaling this operand.
 std::optional<WeightChange> scale_of_operand(const Graph& graph, NodeId node, std::size_t operand,
-                                             const Affine& affine, std::string& why);
+                                             const ChannelAffine& affine, std::string& why);
 
 /// Returns the sums that shifting this operand adds to each channel of the result, along its
 /// `channel_axis`.
 std::optional<std::vector<double>> effect_of_shift(const Graph& graph, NodeId node,
-                                                   std::size_t operand, const Affine& affine,
+                                                   std::size_t operand, const ChannelAffine& affine,
                                                    std::string& why);
 /// Returns the channel axis of the result.
 std::optional<std::size_t> channel_axis(const Graph& graph, NodeId node);

@@ -39,16 +39,16 @@ bool is_rounded_next(const Graph& graph, NodeId id) {
   return false;
 }
 
-class Folder {
+class ScaleFolder {
  public:
-  Folder(Graph& graph, const PassOptions& options) : graph_(graph), options_(options) {}
+  ScaleFolder(Graph& graph, const PassOptions& options) : graph_(graph), options_(options) {}
 
   // In graph order, so that a scale folded into a convolution does not block the next one.
   void fold_backwards() {
     for (NodeId id : graph_.nodes_in_order()) {
       if (is_gone_[id]) continue;
       std::string why;
-      std::optional<Source> source = source_of(graph_, id, why);
+      std::optional<ScaleSource> source = source_of(graph_, id, why);
       if (source && is_rounded_next(graph_, id)) {
         source.reset();
         why = "the product is rounded";
@@ -59,7 +59,7 @@ class Folder {
         continue;
       }
       const ValueId value = graph_.node(id).operands[source->operand];
-      Plan plan(graph_, options_.max_constant_bytes);
+      ScalePlan plan(graph_, options_.max_constant_bytes);
       if (plan.push_back(value, source->affine) && plan.prepare()) {
         apply(id, *source, plan, true);
       } else {
@@ -76,9 +76,9 @@ class Folder {
     for (auto id = nodes.rbegin(); id != nodes.rend(); ++id) {
       std::string why;
       if (is_gone_[*id]) continue;
-      const std::optional<Source> source = source_of(graph_, *id, why);
+      const std::optional<ScaleSource> source = source_of(graph_, *id, why);
       if (!source) continue;
-      Plan plan(graph_, options_.max_constant_bytes);
+      ScalePlan plan(graph_, options_.max_constant_bytes);
       if (plan.push_on(graph_.node(*id).results[0], source->affine) && plan.prepare()) {
         apply(*id, *source, plan, false);
         has_folded = true;
@@ -99,7 +99,7 @@ class Folder {
                           std::move(text));
   }
 
-  void apply(NodeId id, const Source& source, const Plan& plan, bool is_backwards) {
+  void apply(NodeId id, const ScaleSource& source, const ScalePlan& plan, bool is_backwards) {
     if (options_.remarks) {
       std::vector<std::string> names;
       for (NodeId taker : plan.takers()) {
@@ -144,7 +144,7 @@ Graph fold_scales(Graph graph, const PassOptions& options) {
     if (graph.node(id).bodies.empty() || is_fused_group(graph, id)) continue;
     for (Graph& body : graph.mutable_node(id).bodies) body = fold_scales(std::move(body), options);
   }
-  scales::Folder folder(graph, options);
+  scales::ScaleFolder folder(graph, options);
   folder.fold_backwards();
   if (folder.fold_forwards()) folder.fold_backwards();  // shifts that now meet further scales
   graph.erase_dead();

@@ -47,7 +47,7 @@ double least_sum(double a, double b) {
 
 }  // namespace
 
-Limits limits_of(DType dtype) {
+MagnitudeLimits limits_of(DType dtype) {
   const double least = dtype == DType::F16    ? 0x1p-24
                        : dtype == DType::BF16 ? 0x1p-133
                        : dtype == DType::F32  ? 0x1p-149
@@ -74,7 +74,7 @@ std::optional<Magnitudes> magnitudes_of(const Constant& constant) {
     greatest = std::max(std::abs(first), std::abs(second));
   }
   greatest *= 1.01;  // rounding to the type
-  const Limits limits = limits_of(constant.dtype());
+  const MagnitudeLimits limits = limits_of(constant.dtype());
   if (!(greatest <= limits.greatest)) return {};
   return Magnitudes{std::max(least / 1.01, limits.least), greatest};
 }

@@ -17,10 +17,10 @@ struct Magnitudes {
 std::optional<Magnitudes> magnitudes_of(const Constant& constant);
 
 /// Range of the positive numbers of a float type.
-struct Limits {
+struct MagnitudeLimits {
   double least = 0;
   double greatest = 0;
 };
-Limits limits_of(DType dtype);
+MagnitudeLimits limits_of(DType dtype);
 
 }  // namespace tenon::scales

@@ -65,23 +65,23 @@ bool fits(const Tensor& numbers) {
 
 }  // namespace
 
-bool Plan::refuse(std::string why) {
+bool ScalePlan::refuse(std::string why) {
   why_ = std::move(why);
   return false;
 }
 
-bool Plan::refuse(NodeId node, std::string_view why) {
+bool ScalePlan::refuse(NodeId node, std::string_view why) {
   return refuse(concat(graph_.op_name(node), " '", graph_.value(graph_.node(node).results[0]).name,
                        "': ", why));
 }
 
-bool Plan::spend_step() {
+bool ScalePlan::spend_step() {
   if (steps_left_-- > 0) return true;
   return refuse("search limit reached before the weights");
 }
 
 // Discards the changes of the first alternative if it fails.
-bool Plan::either(const std::function<bool()>& first, const std::function<bool()>& second) {
+bool ScalePlan::either(const std::function<bool()>& first, const std::function<bool()>& second) {
   const std::size_t changes = changes_.size(), takers = takers_.size();
   if (first()) return true;
   changes_.resize(changes, Bypass{});
@@ -89,14 +89,14 @@ bool Plan::either(const std::function<bool()>& first, const std::function<bool()
   return second();
 }
 
-bool Plan::homogeneous_passes(NodeId node, const Affine& affine) {
+bool ScalePlan::homogeneous_passes(NodeId node, const ChannelAffine& affine) {
   if (affine.shifts()) return refuse(node, "a shift cannot pass it");
   // Zero does not qualify: infinity times zero is NaN on one side and zero on the other.
   if (!affine.is_positive()) return refuse(node, "only scales above zero can pass it");
   return true;
 }
 
-bool Plan::pool_passes(NodeId id, const Affine& affine) {
+bool ScalePlan::pool_passes(NodeId id, const ChannelAffine& affine) {
   const Node& node = graph_.node(id);
   const TensorType* from = scalable_type(graph_, node.operands[0]);
   const TensorType* to = scalable_type(graph_, node.results[0]);
@@ -113,7 +113,7 @@ bool Plan::pool_passes(NodeId id, const Affine& affine) {
   return true;
 }
 
-bool Plan::push_back(ValueId value, const Affine& affine) {
+bool ScalePlan::push_back(ValueId value, const ChannelAffine& affine) {
   if (!spend_step()) return false;
   const std::string& name = graph_.value(value).name;
   const NodeId producer = graph_.value(value).producer;
@@ -135,8 +135,8 @@ bool Plan::push_back(ValueId value, const Affine& affine) {
   return refuse(producer, "it has no weights to fold the scale into");
 }
 
-bool Plan::add_shift(NodeId id, const std::vector<double>& scale,
-                     const std::vector<double>& shift) {
+bool ScalePlan::add_shift(NodeId id, const std::vector<double>& scale,
+                          const std::vector<double>& shift) {
   const Node& node = graph_.node(id);
   const DType dtype = graph_.value(node.results[0]).type.tensor().dtype;
   std::vector<double> numbers = shift;
@@ -160,7 +160,7 @@ bool Plan::add_shift(NodeId id, const std::vector<double>& scale,
   return true;
 }
 
-bool Plan::may_copy(NodeId id, const WeightChange& change) {
+bool ScalePlan::may_copy(NodeId id, const WeightChange& change) {
   const Constant& weights = *graph_.constant_of(change.constant);
   const bool is_copied =
       graph_.readers(change.constant).size() > 1 || graph_.is_output(change.constant);
@@ -170,7 +170,7 @@ bool Plan::may_copy(NodeId id, const WeightChange& change) {
   return refuse(id, "large weights have other readers");
 }
 
-bool Plan::into_contraction(NodeId id, const Affine& affine) {
+bool ScalePlan::into_contraction(NodeId id, const ChannelAffine& affine) {
   std::string why;
   const TensorType* type = scalable_type(graph_, graph_.node(id).results[0]);
   if (!type) return refuse(id, "operand and result types differ");
@@ -192,7 +192,7 @@ bool Plan::into_contraction(NodeId id, const Affine& affine) {
   return may_copy(id, *change);
 }
 
-bool Plan::into_constant_term(NodeId id, std::size_t operand, const Affine& affine) {
+bool ScalePlan::into_constant_term(NodeId id, std::size_t operand, const ChannelAffine& affine) {
   const Node& node = graph_.node(id);
   const Constant& constant = *graph_.constant_of(node.operands[operand]);
   const TensorType& type = graph_.value(node.results[0]).type.tensor();
@@ -225,7 +225,7 @@ bool Plan::into_constant_term(NodeId id, std::size_t operand, const Affine& affi
   return true;
 }
 
-bool Plan::into_sum(NodeId id, const Affine& affine) {
+bool ScalePlan::into_sum(NodeId id, const ChannelAffine& affine) {
   const Node& node = graph_.node(id);
   const Type& type = graph_.value(node.results[0]).type;
   // A term that becomes a constant may shrink to its broadcast shape: another operand must have the
@@ -240,7 +240,7 @@ bool Plan::into_sum(NodeId id, const Affine& affine) {
   }
   // Both terms take the scale, one of them the shift.
   const auto give = [&](std::size_t operand, bool has_shift) {
-    Affine part = has_shift ? affine : affine.scale_only();
+    ChannelAffine part = has_shift ? affine : affine.scale_only();
     if (graph_.constant_of(node.operands[operand])) return into_constant_term(id, operand, part);
     for (double& number : part.shift) number *= sign_of(graph_, id, operand);
     if (!part.scales() && !part.shifts()) return true;
@@ -254,7 +254,7 @@ bool Plan::into_sum(NodeId id, const Affine& affine) {
   return either(way(first), way(1 - first));
 }
 
-bool Plan::push_on(ValueId value, const Affine& affine) {
+bool ScalePlan::push_on(ValueId value, const ChannelAffine& affine) {
   const std::string& name = graph_.value(value).name;
   if (graph_.is_output(value)) return refuse(concat("'", name, "' is an output of the graph"));
   const std::vector<NodeId>& readers = graph_.readers(value);
@@ -270,7 +270,7 @@ bool Plan::push_on(ValueId value, const Affine& affine) {
   return true;
 }
 
-bool Plan::on_to_reader(NodeId reader, ValueId value, const Affine& affine) {
+bool ScalePlan::on_to_reader(NodeId reader, ValueId value, const ChannelAffine& affine) {
   const Node& node = graph_.node(reader);
   const std::size_t operand = place_of(node, value);
   if (is_contraction(graph_, reader)) return on_to_contraction(reader, operand, affine);
@@ -288,7 +288,7 @@ bool Plan::on_to_reader(NodeId reader, ValueId value, const Affine& affine) {
   return push_on(node.results[0], affine);
 }
 
-bool Plan::on_to_contraction(NodeId id, std::size_t operand, const Affine& affine) {
+bool ScalePlan::on_to_contraction(NodeId id, std::size_t operand, const ChannelAffine& affine) {
   if (operand > 1) return refuse(id, "it reads the value as its bias");
   std::string why;
   const auto change = scale_of_operand(graph_, id, operand, affine, why);
@@ -306,7 +306,7 @@ bool Plan::on_to_contraction(NodeId id, std::size_t operand, const Affine& affin
   return may_copy(id, *change);
 }
 
-bool Plan::on_through_sum(NodeId id, std::size_t operand, const Affine& affine) {
+bool ScalePlan::on_through_sum(NodeId id, std::size_t operand, const ChannelAffine& affine) {
   const Node& node = graph_.node(id);
   const Constant* constant = graph_.constant_of(node.operands[1 - operand]);
   const Type& type = graph_.value(node.results[0]).type;
@@ -319,7 +319,7 @@ bool Plan::on_through_sum(NodeId id, std::size_t operand, const Affine& affine) 
   const double sign = sign_of(graph_, id, operand), other = sign_of(graph_, id, 1 - operand);
   // The constant term either moves along as a shift, or stays and is divided by the scale.
   const auto goes_along = [&] {
-    Affine sum = *both;
+    ChannelAffine sum = *both;
     const std::vector<double> shifts = affine.shifts_of(sum.scale.size());
     for (std::size_t k = 0; k < sum.scale.size(); ++k) {
       sum.scale[k] *= sign;
@@ -342,7 +342,7 @@ bool Plan::on_through_sum(NodeId id, std::size_t operand, const Affine& affine) 
   return either(goes_along, stays);
 }
 
-bool Plan::prepare() {
+bool ScalePlan::prepare() {
   for (Change& change : changes_) {
     auto* weights = std::get_if<NewWeights>(&change);
     if (!weights) continue;
@@ -353,7 +353,7 @@ bool Plan::prepare() {
   return true;
 }
 
-std::vector<NodeId> Plan::commit(Graph& graph) const {
+std::vector<NodeId> ScalePlan::commit(Graph& graph) const {
   std::vector<NodeId> bypassed;
   for (const Change& change : changes_) {
     if (const auto* weights = std::get_if<NewWeights>(&change)) {

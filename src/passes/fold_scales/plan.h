@@ -11,16 +11,16 @@ namespace tenon::scales {
 
 /// Changes to the graph that fold one scale. The whole plan is computed before the graph is
 /// changed.
-class Plan {
+class ScalePlan {
  public:
-  Plan(const Graph& graph, std::int64_t max_copied_bytes)
+  ScalePlan(const Graph& graph, std::int64_t max_copied_bytes)
       : graph_(graph), max_copied_bytes_(max_copied_bytes) {}
 
   /// Returns whether all producers of the value can absorb the scale, so that the value is computed
   /// scaled.
-  bool push_back(ValueId value, const Affine& affine);
+  bool push_back(ValueId value, const ChannelAffine& affine);
   /// Returns whether all consumers of the value can absorb the scale if the value stays unscaled.
-  bool push_on(ValueId value, const Affine& affine);
+  bool push_on(ValueId value, const ChannelAffine& affine);
   /// Computes the new constants. Returns false if a number leaves the range of its type.
   bool prepare();
   /// Applies the changes to the graph that was planned for. Returns the dead nodes that lost an
@@ -60,15 +60,15 @@ class Plan {
   bool spend_step();
   bool may_copy(NodeId node, const WeightChange& change);
   bool either(const std::function<bool()>& first, const std::function<bool()>& second);
-  bool pool_passes(NodeId node, const Affine& affine);
-  bool homogeneous_passes(NodeId node, const Affine& affine);
+  bool pool_passes(NodeId node, const ChannelAffine& affine);
+  bool homogeneous_passes(NodeId node, const ChannelAffine& affine);
 
-  bool into_contraction(NodeId node, const Affine& affine);
-  bool into_sum(NodeId node, const Affine& affine);
-  bool into_constant_term(NodeId node, std::size_t operand, const Affine& affine);
-  bool on_to_reader(NodeId reader, ValueId value, const Affine& affine);
-  bool on_to_contraction(NodeId node, std::size_t operand, const Affine& affine);
-  bool on_through_sum(NodeId node, std::size_t operand, const Affine& affine);
+  bool into_contraction(NodeId node, const ChannelAffine& affine);
+  bool into_sum(NodeId node, const ChannelAffine& affine);
+  bool into_constant_term(NodeId node, std::size_t operand, const ChannelAffine& affine);
+  bool on_to_reader(NodeId reader, ValueId value, const ChannelAffine& affine);
+  bool on_to_contraction(NodeId node, std::size_t operand, const ChannelAffine& affine);
+  bool on_through_sum(NodeId node, std::size_t operand, const ChannelAffine& affine);
   bool add_shift(NodeId contraction, const std::vector<double>& scale,
                  const std::vector<double>& shift);
 

@@ -17,7 +17,7 @@ constexpr std::int64_t kLeastElementsPerFactor = 8;
 constexpr std::int64_t kChunk = 512;
 
 // Returns the factors as a tensor that broadcasts to that shape.
-Tensor broadcast_factors(const Factors& factors, const Shape& shape) {
+Tensor broadcast_factors(const ChannelFactors& factors, const Shape& shape) {
   Shape extents(shape.size(), 1);
   extents[factors.axis] = shape[factors.axis];
   if (factors.second) extents[*factors.second] = shape[*factors.second];
@@ -49,7 +49,7 @@ Tensor combined(const Tensor& first, const Tensor& second) {
 
 // Returns whether a product overflows its type or underflows to zero. A product slightly below the
 // smallest number rounds to it, with an error below one rounding.
-bool is_lost(double product, bool is_zero, const Limits& limits) {
+bool is_lost(double product, bool is_zero, const MagnitudeLimits& limits) {
   const double size = std::abs(product);
   return !(size <= limits.greatest) || (!is_zero && size < limits.least / 4);
 }
@@ -57,7 +57,7 @@ bool is_lost(double product, bool is_zero, const Limits& limits) {
 bool every_product_fits(const Constant& base, const Tensor& factors) {
   const Tensor stored = base.materialise();
   const DType dtype = base.dtype();
-  const Limits limits = limits_of(dtype);
+  const MagnitudeLimits limits = limits_of(dtype);
   const std::byte* data = stored.bytes().data();
   const auto step = static_cast<std::int64_t>(info(dtype).storage_bytes);
   const double* table = factors.as<double>().data();
@@ -80,7 +80,7 @@ bool every_product_fits(const Constant& base, const Tensor& factors) {
 
 // Bounds suffice without checking each element: the largest products and the smallest products fit.
 bool all_products_fit(const Constant& base, const Tensor& factors) {
-  const Limits limits = limits_of(base.dtype());
+  const MagnitudeLimits limits = limits_of(base.dtype());
   const std::optional<Magnitudes> elements = magnitudes_of(base);
   const std::optional<Magnitudes> by = magnitudes_of(Constant(factors));
   return elements && by && elements->greatest * by->greatest <= limits.greatest &&
@@ -89,7 +89,7 @@ bool all_products_fit(const Constant& base, const Tensor& factors) {
 
 }  // namespace
 
-std::optional<Constant> scaled(const Constant& constant, const Factors& factors) {
+std::optional<Constant> scaled(const Constant& constant, const ChannelFactors& factors) {
   if (constant.size() == 0) return constant;
   const Constant& base = constant.base();
   Tensor table = broadcast_factors(factors, constant.shape());

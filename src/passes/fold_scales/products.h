@@ -10,7 +10,7 @@ namespace tenon::scales {
 
 /// Factors of a tensor's elements: one number per position along one axis, or per pair of positions
 /// along two axes.
-struct Factors {
+struct ChannelFactors {
   std::size_t axis = 0;
   /// before or after the first axis
   std::optional<std::size_t> second;
@@ -20,6 +20,6 @@ struct Factors {
 /// Returns the elements times their factors; large constants keep the factors and are multiplied on
 /// demand. Returns nullopt if a product would overflow or underflow to zero, because results for
 /// infinite data would change.
-std::optional<Constant> scaled(const Constant& constant, const Factors& factors);
+std::optional<Constant> scaled(const Constant& constant, const ChannelFactors& factors);
 
 }  // namespace tenon::scales

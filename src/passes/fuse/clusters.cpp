@@ -33,7 +33,7 @@ Clusters::Clusters(const Graph& graph)
     if (!first_) first_ = cluster;
   }
   seen_ahead_.resize(members_.size());
-  seen_behind_.resize(members_.size());
+  seen_before_.resize(members_.size());
 }
 
 void Clusters::own(ClusterId cluster, NodeId node) {
@@ -70,7 +70,7 @@ class Clusters::Search {
  public:
   Search(Clusters& clusters, ClusterId from, ClusterId to, bool forwards, std::size_t limit)
       : clusters_(clusters),
-        seen_(forwards ? clusters.seen_ahead_ : clusters.seen_behind_),
+        seen_(forwards ? clusters.seen_ahead_ : clusters.seen_before_),
         from_(from),
         to_(to),
         forwards_(forwards),
@@ -133,7 +133,7 @@ std::optional<ClusterId> Clusters::merge(ClusterId a, ClusterId b,
   const std::size_t limit = is_tangled ? kTangledSearchLimit : kSearchLimit;
   if (++search_ == 0) {  // wrapped around: marks of earlier searches are invalid
     std::ranges::fill(seen_ahead_, 0U);
-    std::ranges::fill(seen_behind_, 0U);
+    std::ranges::fill(seen_before_, 0U);
     search_ = 1;
   }
   Search forwards(*this, a, b, true, limit), backwards(*this, b, a, false, limit);
@@ -184,7 +184,7 @@ ClusterId Clusters::unite(ClusterId kept, ClusterId gone) {
   members_[leaf.index()] = {};
   if (root != kept) {
     places_[root.index()] = places_[kept.index()];
-    const Place& place = places_[root.index()];
+    const ListLink& place = places_[root.index()];
     (place.previous ? places_[place.previous.index()].next : first_) = root;
     if (place.next) places_[place.next.index()].previous = root;
   }
@@ -192,13 +192,13 @@ ClusterId Clusters::unite(ClusterId kept, ClusterId gone) {
 }
 
 void Clusters::unlink(ClusterId cluster) {
-  const Place& place = places_[cluster.index()];
+  const ListLink& place = places_[cluster.index()];
   (place.previous ? places_[place.previous.index()].next : first_) = place.next;
   if (place.next) places_[place.next.index()].previous = place.previous;
 }
 
 void Clusters::link_after(ClusterId cluster, ClusterId previous) {
-  Place& place = places_[cluster.index()];
+  ListLink& place = places_[cluster.index()];
   place.previous = previous;
   place.next = previous ? places_[previous.index()].next : first_;
   (previous ? places_[previous.index()].next : first_) = cluster;

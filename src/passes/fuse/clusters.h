@@ -38,7 +38,7 @@ class Clusters {
 
  private:
   class Search;
-  struct Place {
+  struct ListLink {
     std::uint64_t label = 0;
     ClusterId previous, next;
   };
@@ -57,10 +57,10 @@ class Clusters {
   IdMap<NodeId, ClusterId> owners_;
   IdMap<ValueId, ClusterId> makers_;
   std::vector<std::vector<NodeId>> members_;
-  std::vector<Place> places_;
+  std::vector<ListLink> places_;
   ClusterId first_;
   std::size_t visited_ = 0;                              // edges visited by all searches
-  std::vector<std::uint32_t> seen_ahead_, seen_behind_;  // the last search that found each cluster
+  std::vector<std::uint32_t> seen_ahead_, seen_before_;  // the last search that found each cluster
   std::uint32_t search_ = 0;
 };
 

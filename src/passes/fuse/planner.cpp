@@ -41,7 +41,7 @@ class Planner {
     spread_views();
     for (NodeId id : order_) join_operands(id);
     if (keeps_tiles_) join_tiles();
-    if (remarks) tell(rules_, *remarks);
+    if (remarks) report_verdicts(rules_, *remarks);
     return grouping();
   }
 

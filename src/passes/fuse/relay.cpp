@@ -10,14 +10,14 @@ namespace {
 
 /// Union-find over expressions. An expression keeps its own count and kind in addition to those of
 /// its root, because some of Relay's rules use them.
-class Partition {
+class RelayPartition {
  public:
-  Partition(const RelayGraph& graph, std::size_t max_depth)
+  RelayPartition(const RelayGraph& graph, std::size_t max_depth)
       : graph_(graph), tree_(post_dominators(graph)), max_depth_(max_depth) {
     for (std::size_t k = 0; k < graph.expressions.size(); ++k) {
-      const Pattern pattern = graph.expressions[k].pattern;
+      const OpPattern pattern = graph.expressions[k].pattern;
       records_.push_back(
-          {static_cast<std::uint32_t>(k), 1, pattern, pattern == Pattern::OutEWiseFusable});
+          {static_cast<std::uint32_t>(k), 1, pattern, pattern == OpPattern::OutEWiseFusable});
     }
   }
 
@@ -39,39 +39,39 @@ class Partition {
   struct Record {
     std::uint32_t parent;
     std::size_t count;
-    Pattern pattern;
+    OpPattern pattern;
     bool has_anchor;
   };
 
   void consider(std::uint32_t node, int phase) {
-    const Pattern own = records_[node].pattern;
+    const OpPattern own = records_[node].pattern;
     const std::uint32_t sink = tree_[node].parent;
-    if (own == Pattern::Opaque || sink == PostDominator::kNone) return;
+    if (own == OpPattern::Opaque || sink == PostDominator::kNone) return;
     if (is_too_deep(node, sink)) return;
     if (phase == 2) return consider_tuple(node, sink);
-    if (root(node) == root(sink) || records_[sink].pattern == Pattern::Tuple) return;
-    const Pattern way = tree_[node].pattern;
-    if (own == Pattern::OutEWiseFusable) {
-      if (phase != 0 || way != Pattern::ElemWise) return;
-      const auto fits = [](Pattern kind, bool) { return kind <= Pattern::Broadcast; };
+    if (root(node) == root(sink) || records_[sink].pattern == OpPattern::Tuple) return;
+    const OpPattern way = tree_[node].pattern;
+    if (own == OpPattern::OutEWiseFusable) {
+      if (phase != 0 || way != OpPattern::ElemWise) return;
+      const auto fits = [](OpPattern kind, bool) { return kind <= OpPattern::Broadcast; };
       if (all_on_path(node, sink, fits)) commit(node, sink);
-    } else if (own <= Pattern::Broadcast) {
-      if (way > Pattern::Injective && way != Pattern::CommReduce) return;
-      const auto fits = [](Pattern kind, bool is_sink) {
-        return kind <= (is_sink ? Pattern::OutEWiseFusable : Pattern::Injective);
+    } else if (own <= OpPattern::Broadcast) {
+      if (way > OpPattern::Injective && way != OpPattern::CommReduce) return;
+      const auto fits = [](OpPattern kind, bool is_sink) {
+        return kind <= (is_sink ? OpPattern::OutEWiseFusable : OpPattern::Injective);
       };
       if (all_on_path(node, sink, fits)) commit(node, sink);
-    } else if (own == Pattern::Injective || own == Pattern::Tuple) {
+    } else if (own == OpPattern::Injective || own == OpPattern::Tuple) {
       if (phase == 1 && all_on_path(node, sink, is_injective)) commit(node, sink);
     }
   }
 
-  static bool is_injective(Pattern kind, bool) { return kind <= Pattern::Injective; }
+  static bool is_injective(OpPattern kind, bool) { return kind <= OpPattern::Injective; }
 
   void consider_tuple(std::uint32_t node, std::uint32_t sink) {
-    if (records_[node].pattern > Pattern::Injective) return;
-    const Pattern joined = records_[root(sink)].pattern;
-    if (records_[sink].pattern != Pattern::Tuple || joined > Pattern::Injective) return;
+    if (records_[node].pattern > OpPattern::Injective) return;
+    const OpPattern joined = records_[root(sink)].pattern;
+    if (records_[sink].pattern != OpPattern::Tuple || joined > OpPattern::Injective) return;
     if (all_on_path(node, sink, is_injective)) commit(node, sink);
   }
 
@@ -138,7 +138,7 @@ class Partition {
 
 Grouping relay_groups(const Graph& graph, std::size_t max_depth, Remarks* remarks) {
   const RelayGraph expressions = relay_graph(graph);
-  Partition partition(expressions, max_depth);
+  RelayPartition partition(expressions, max_depth);
   partition.run();
   constexpr std::uint32_t kAlone = 0xffffffff;
   IdMap<NodeId, std::uint32_t> root_of(graph.node_id_bound(), kAlone);

@@ -12,10 +12,10 @@ namespace tenon::fusing {
 namespace {
 
 // Ops whose kind in Relay differs from the kind derived from their expression.
-constexpr std::array<std::pair<std::string_view, Pattern>, 3> kRegistered = {{
-    {"gather_elements", Pattern::Injective},
-    {"lrn", Pattern::Opaque},
-    {"one_hot", Pattern::OutEWiseFusable},
+constexpr std::array<std::pair<std::string_view, OpPattern>, 3> kRegistered = {{
+    {"gather_elements", OpPattern::Injective},
+    {"lrn", OpPattern::Opaque},
+    {"one_hot", OpPattern::OutEWiseFusable},
 }};
 
 // Optional operands are attributes in Relay.
@@ -52,9 +52,9 @@ bool is_variadic(const OpDef& op, std::size_t position) {
 }
 
 /// Numbers expressions in post-order. Iterative, because networks are deep.
-class Indexer {
+class GraphIndexer {
  public:
-  explicit Indexer(const Graph& graph)
+  explicit GraphIndexer(const Graph& graph)
       : graph_(graph),
         access_(access_of_nodes(graph)),
         of_node_(graph.node_id_bound(), kNone),
@@ -62,16 +62,16 @@ class Indexer {
 
   RelayGraph index() {
     for (ValueId input : graph_.inputs()) {
-      of_value_[input] = add({}, Pattern::Opaque);
+      of_value_[input] = add({}, OpPattern::Opaque);
       found_.expressions.back().is_seen_from_outside = true;
     }
     for (ValueId output : graph_.outputs()) visit(output);
     if (graph_.outputs().size() == 1) {
       expression(of_value_[graph_.outputs().front()]).is_seen_from_outside = true;
     } else {
-      const std::uint32_t body = add({}, Pattern::Tuple);
+      const std::uint32_t body = add({}, OpPattern::Tuple);
       expression(body).is_seen_from_outside = true;
-      for (ValueId output : graph_.outputs()) use(of_value_[output], body, Pattern::Injective);
+      for (ValueId output : graph_.outputs()) use(of_value_[output], body, OpPattern::Injective);
     }
     return std::move(found_);
   }
@@ -81,12 +81,12 @@ class Indexer {
 
   RelayGraph::Expression& expression(std::uint32_t index) { return found_.expressions[index]; }
 
-  std::uint32_t add(NodeId node, Pattern pattern) {
+  std::uint32_t add(NodeId node, OpPattern pattern) {
     found_.expressions.push_back({node, pattern, false, {}});
     return static_cast<std::uint32_t>(found_.expressions.size() - 1);
   }
 
-  void use(std::uint32_t value, std::uint32_t consumer, Pattern pattern) {
+  void use(std::uint32_t value, std::uint32_t consumer, OpPattern pattern) {
     expression(value).consumers.push_back({consumer, pattern});
   }
 
@@ -122,19 +122,19 @@ class Indexer {
       of_value_[value] = of_node_[id];
       return;
     }
-    of_value_[value] = add({}, Pattern::Injective);
-    use(of_node_[id], of_value_[value], Pattern::Injective);
+    of_value_[value] = add({}, OpPattern::Injective);
+    use(of_node_[id], of_value_[value], OpPattern::Injective);
   }
 
   std::uint32_t add_call(NodeId id) {
     const Node& node = graph_.node(id);
     if (const Constant* constant = constant_of(node)) {
-      return add(id, is_inlined(*constant) ? Pattern::ElemWise : Pattern::Opaque);
+      return add(id, is_inlined(*constant) ? OpPattern::ElemWise : OpPattern::Opaque);
     }
-    const Pattern pattern = relay_pattern(graph_, id, access_[id]);
+    const OpPattern pattern = relay_pattern(graph_, id, access_[id]);
     std::vector<std::uint32_t> arguments;
     std::optional<std::uint32_t> tuple;
-    std::vector<std::pair<std::uint32_t, Pattern>> uses;
+    std::vector<std::pair<std::uint32_t, OpPattern>> uses;
     for (std::size_t k = 0; k < node.operands.size(); ++k) {
       const ValueId operand = node.operands[k];
       if (!operand) continue;
@@ -146,8 +146,8 @@ class Indexer {
       uses.emplace_back(argument, edge_pattern(pattern, operand, node.results.front()));
     }
     if (!arguments.empty()) {
-      tuple = add({}, Pattern::Tuple);
-      for (std::uint32_t argument : arguments) use(argument, *tuple, Pattern::Injective);
+      tuple = add({}, OpPattern::Tuple);
+      for (std::uint32_t argument : arguments) use(argument, *tuple, OpPattern::Injective);
     }
     const std::uint32_t call = add(id, pattern);
     for (const auto& [argument, kind] : uses) use(argument, call, kind);
@@ -158,7 +158,7 @@ class Indexer {
   // A literal is repeated at each use: one expression per use.
   std::uint32_t argument_of(ValueId operand) {
     const Constant* constant = graph_.constant_of(operand);
-    if (constant && is_inlined(*constant)) return add({}, Pattern::ElemWise);
+    if (constant && is_inlined(*constant)) return add({}, OpPattern::ElemWise);
     return of_value_[operand];
   }
 
@@ -166,12 +166,12 @@ class Indexer {
     return node.results.empty() || !node.results[0] ? nullptr : graph_.constant_of(node.results[0]);
   }
 
-  Pattern edge_pattern(Pattern pattern, ValueId operand, ValueId result) const {
-    if (pattern != Pattern::Broadcast || !result) return pattern;
+  OpPattern edge_pattern(OpPattern pattern, ValueId operand, ValueId result) const {
+    if (pattern != OpPattern::Broadcast || !result) return pattern;
     const Type &from = graph_.value(operand).type, &to = graph_.value(result).type;
     const bool is_same =
         from.is_tensor() && to.is_tensor() && from.tensor().dims == to.tensor().dims;
-    return is_same ? Pattern::ElemWise : pattern;
+    return is_same ? OpPattern::ElemWise : pattern;
   }
 
   const Graph& graph_;
@@ -183,30 +183,31 @@ class Indexer {
 
 }  // namespace
 
-Pattern relay_pattern(const Graph& graph, NodeId id, const NodeAccess& access) {
+OpPattern relay_pattern(const Graph& graph, NodeId id, const NodeAccess& access) {
   const Node& node = graph.node(id);
   for (const auto& [name, pattern] : kRegistered) {
     if (node.op->name == name) return pattern;
   }
   switch (access.role) {
     case Role::Opaque:
-      return Pattern::Opaque;
+      return OpPattern::Opaque;
     case Role::Pointwise:
-      if (has_access(access, Access::Moved)) return Pattern::Injective;
-      return argument_count(node) == 1 ? Pattern::ElemWise : Pattern::Broadcast;
+      if (has_access(access, Access::Moved)) return OpPattern::Injective;
+      return argument_count(node) == 1 ? OpPattern::ElemWise : OpPattern::Broadcast;
     case Role::Move:
-      if (has_access(access, Access::Broadcast)) return Pattern::Broadcast;
-      return has_access(access, Access::Moved) ? Pattern::Injective : Pattern::ElemWise;
+      if (has_access(access, Access::Broadcast)) return OpPattern::Broadcast;
+      return has_access(access, Access::Moved) ? OpPattern::Injective : OpPattern::ElemWise;
     case Role::Rows:
-      return gives_rows_only(graph, node, access) ? Pattern::CommReduce : Pattern::OutEWiseFusable;
+      return gives_rows_only(graph, node, access) ? OpPattern::CommReduce
+                                                  : OpPattern::OutEWiseFusable;
     case Role::Windows:
     case Role::Contraction:
       break;
   }
-  return Pattern::OutEWiseFusable;
+  return OpPattern::OutEWiseFusable;
 }
 
-RelayGraph relay_graph(const Graph& graph) { return Indexer(graph).index(); }
+RelayGraph relay_graph(const Graph& graph) { return GraphIndexer(graph).index(); }
 
 std::vector<PostDominator> post_dominators(const RelayGraph& graph) {
   std::vector<PostDominator> tree(graph.expressions.size());
@@ -214,7 +215,7 @@ std::vector<PostDominator> post_dominators(const RelayGraph& graph) {
   for (std::size_t k = graph.expressions.size(); k-- > 0;) {
     const RelayGraph::Expression& expression = graph.expressions[k];
     if (expression.is_seen_from_outside || expression.consumers.empty()) continue;
-    Pattern worst = expression.consumers.front().pattern;
+    OpPattern worst = expression.consumers.front().pattern;
     std::uint32_t parent = expression.consumers.front().consumer;
     const auto climb = [&](std::uint32_t& at) {
       worst = std::max(worst, tree[at].pattern);

@@ -8,7 +8,7 @@
 namespace tenon::fusing {
 
 /// Relay's kinds of ops (OpPatternKind). Rules compare the numbers.
-enum class Pattern : std::uint8_t {
+enum class OpPattern : std::uint8_t {
   ElemWise = 0,
   Broadcast = 1,
   Injective = 2,
@@ -22,12 +22,12 @@ enum class Pattern : std::uint8_t {
 struct RelayGraph {
   struct Edge {
     std::uint32_t consumer;
-    Pattern pattern;
+    OpPattern pattern;
   };
   struct Expression {
     /// invalid for an expression without a node
     NodeId node;
-    Pattern pattern = Pattern::Opaque;
+    OpPattern pattern = OpPattern::Opaque;
     /// the function's body or a parameter
     bool is_seen_from_outside = false;
     std::vector<Edge> consumers;
@@ -38,14 +38,14 @@ struct RelayGraph {
 
 RelayGraph relay_graph(const Graph& graph);
 /// Returns the kind that Relay registers for the node's op.
-Pattern relay_pattern(const Graph& graph, NodeId node, const NodeAccess& access);
+OpPattern relay_pattern(const Graph& graph, NodeId node, const NodeAccess& access);
 
 /// An immediate post-dominator. `pattern` is the largest kind on any path to the parent.
 struct PostDominator {
   static constexpr std::uint32_t kNone = 0xffffffff;
   std::uint32_t parent = kNone;
   std::uint32_t depth = 1;
-  Pattern pattern = Pattern::Opaque;
+  OpPattern pattern = OpPattern::Opaque;
 };
 std::vector<PostDominator> post_dominators(const RelayGraph& graph);
 

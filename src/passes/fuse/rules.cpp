@@ -52,8 +52,8 @@ Rules::Rules(const Graph& graph, const TargetFacts& target, std::size_t max_node
       prices_(fusion_prices(target)),
       max_nodes_(max_nodes),
       keeps_tiles_(target.keeps_tiles),
-      product_tiles_(static_cast<double>(target.product_tile) * target.product_tile * target.units),
-      multiplies_bytes_(target.multiplies_bytes()) {
+      gemm_tiles_(static_cast<double>(target.gemm_tile) * target.gemm_tile * target.units),
+      multiplies_bytes_(target.has_int8_multiply_add()) {
   for (ValueId input : graph.inputs()) bytes_[input] = size_hint_bytes(graph.value(input).type);
   for (NodeId id : graph.nodes_in_order()) {
     const Node& node = graph.node(id);
@@ -289,7 +289,7 @@ Refusal Rules::plain_producer(ClusterId producer, ClusterId reader,
     most_repeats = std::max(most_repeats, repeats(edge, reader));
   }
   const double flops = infos_[producer.index()].flops;
-  const double more = flops * (most_repeats - 1) / prices_.flops_per_byte;
+  const double more = flops * (most_repeats - 1) / prices_.machine_balance;
   if (more > saved_bytes(producer, reader) + prices_.kernel_bytes) {
     return "computing it again for each use costs more than reading it";
   }
@@ -298,20 +298,20 @@ Refusal Rules::plain_producer(ClusterId producer, ClusterId reader,
 
 // Returns whether the anchor is a plain matrix product or convolution with a reduction long enough
 // for a library call.
-bool Rules::is_library_sum(ClusterId cluster) const {
-  return is_long_sum(cluster) &&
+bool Rules::is_library_contraction(ClusterId cluster) const {
+  return is_long_reduction(cluster) &&
          clusters.graph().node(anchor_node(cluster)).op->precision == Precision::Integer;
 }
 
 // Includes weight gradients, whose epilogues run in a separate kernel after the library's.
-bool Rules::is_long_sum(ClusterId cluster) const {
-  constexpr double kLongSum = 48;
+bool Rules::is_long_reduction(ClusterId cluster) const {
+  constexpr double kLongReduction = 48;
   const NodeId centre = anchor_node(cluster);
   if (keeps_tiles_ || !centre || access_[centre].role != Role::Contraction) return false;
   const Node& node = clusters.graph().node(centre);
   const bool is_product = node.op->precision == Precision::Integer || takes_windows(*node.op);
   if (!is_product || node.results.size() != 1) return false;
-  return access_[centre].flops >= 2 * kLongSum * size_hint(counts_[node.results.front()]);
+  return access_[centre].flops >= 2 * kLongReduction * size_hint(counts_[node.results.front()]);
 }
 
 namespace {
@@ -368,8 +368,8 @@ bool Rules::takes_any_step(ClusterId cluster, ClusterId reader) const {
   const Node& node = graph.node(anchor_node(cluster));
   const DType dtype = graph.value(node.results.front()).type.tensor().dtype;
   if (dtype == DType::I32) return multiplies_bytes_ && are_bytes(graph, node);
-  const bool suits = (dtype == DType::F16 || dtype == DType::BF16) && product_tiles_ > 0 &&
-                     size_hint(counts_[node.results.front()]) >= product_tiles_ &&
+  const bool suits = (dtype == DType::F16 || dtype == DType::BF16) && gemm_tiles_ > 0 &&
+                     size_hint(counts_[node.results.front()]) >= gemm_tiles_ &&
                      !takes_windows(*node.op);
   return suits && std::ranges::all_of(clusters.nodes(reader), [&](NodeId id) {
            return ends_as(graph.node(id).results.front(), dtype, kMostSteps);
@@ -378,11 +378,11 @@ bool Rules::takes_any_step(ClusterId cluster, ClusterId reader) const {
 
 Refusal Rules::library_refusal(ClusterId producer, ClusterId reader) const {
   const Graph& graph = clusters.graph();
-  const bool is_read_whole = is_view(producer)
-                                 ? is_long_sum(reader)
-                                 : is_library_sum(reader) && anchor(producer) == Role::Pointwise;
+  const bool is_read_whole =
+      is_view(producer) ? is_long_reduction(reader)
+                        : is_library_contraction(reader) && anchor(producer) == Role::Pointwise;
   if (is_read_whole) return "a library reads what lies in memory";
-  if (!is_library_sum(producer)) return nullptr;
+  if (!is_library_contraction(producer)) return nullptr;
   const NodeId centre = anchor_node(producer);
   const auto dtype_of = [&](ValueId value) { return graph.value(value).type.tensor().dtype; };
   const DType dtype = dtype_of(graph.node(centre).results.front());
@@ -451,7 +451,7 @@ Refusal Rules::sibling_refusal(ClusterId a, ClusterId b, ValueId shared) const {
 Refusal Rules::copy_refusal(ClusterId view, ClusterId reader) const {
   if (!is_view(view)) return "it computes something";
   if (!may_join_others(reader)) return "the reader is not fusible";
-  if (is_long_sum(reader)) return "a library reads whole matrices";
+  if (is_long_reduction(reader)) return "a library reads whole matrices";
   if (const Refusal why = size_refusal(view, reader)) return why;
   for (NodeId id : clusters.nodes(view)) {
     for (ValueId result : clusters.graph().node(id).results) {

@@ -113,12 +113,12 @@ class Rules {
   /// Refusal on a target whose vendor library computes the contraction: libraries support few
   /// epilogues.
   Refusal library_refusal(ClusterId producer, ClusterId reader) const;
-  bool is_library_sum(ClusterId cluster) const;
+  bool is_library_contraction(ClusterId cluster) const;
   /// Returns whether a generated kernel computes the product with any elementwise epilogue.
   bool takes_any_step(ClusterId cluster, ClusterId reader) const;
   /// Returns whether all elementwise uses of a value end as that type.
   bool ends_as(ValueId value, DType dtype, int depth) const;
-  bool is_long_sum(ClusterId cluster) const;
+  bool is_long_reduction(ClusterId cluster) const;
   Refusal escape_refusal(ClusterId a, ClusterId b) const;
   double repeats(const Edge& edge, ClusterId reader) const;
   Ports ports_of(NodeId node) const;
@@ -138,7 +138,7 @@ class Rules {
   std::size_t max_nodes_;
   bool keeps_tiles_;
   /// least result size, in elements, from which one of our kernels is worth it; 0: never
-  double product_tiles_;
+  double gemm_tiles_;
   /// our kernels multiply 8-bit operands of any size
   bool multiplies_bytes_;
   mutable std::unordered_map<std::string, std::vector<RequiredRegion>>

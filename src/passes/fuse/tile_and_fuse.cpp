@@ -156,7 +156,7 @@ Rules::TileAndFuseVerdict Rules::tile_and_fuse_verdict(ClusterId producer, Clust
       cost.sure_passes = sure_around * least_value(result[depth]) / static_cast<double>(block);
       const double again = std::max(0.0, cost.passes * piece - elements);
       if (again > kMaxOverlap * elements &&
-          again * work > prices_.fork_bytes * prices_.flops_per_byte) {
+          again * work > prices_.fork_bytes * prices_.machine_balance) {
         fits = true;
         continue;
       }

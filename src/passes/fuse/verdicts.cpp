@@ -11,9 +11,9 @@ namespace {
 // Enough names for a sentence; a value may have thousands of readers.
 constexpr std::size_t kMaxNamed = 8;
 
-class Teller {
+class VerdictReporter {
  public:
-  Teller(const Rules& rules, Remarks& remarks)
+  VerdictReporter(const Rules& rules, Remarks& remarks)
       : rules_(rules), graph_(rules.clusters.graph()), remarks_(remarks) {}
 
   void tell_group(ClusterId cluster) {
@@ -59,12 +59,12 @@ class Teller {
   }
 
   void tell_border(NodeId id, ValueId result, ClusterId own) {
-    std::vector<ClusterId> told;
+    std::vector<ClusterId> reported;
     for (NodeId reader : graph_.readers(result)) {
       const ClusterId other = rules_.clusters.of(reader);
-      if (other == own || std::ranges::find(told, other) != told.end()) continue;
-      if (told.size() >= kMaxNamed) return;
-      told.push_back(other);
+      if (other == own || std::ranges::find(reported, other) != reported.end()) continue;
+      if (reported.size() >= kMaxNamed) return;
+      reported.push_back(other);
       const Refusal why = rules_.refusal(own, other);
       const Refusal between = "other kernels have to run between the two";
       say(id, concat("not fused with its reader ", quoted(reader), ": ", why ? why : between));
@@ -140,8 +140,8 @@ class Teller {
 
 }  // namespace
 
-void tell(const Rules& rules, Remarks& remarks) {
-  Teller teller(rules, remarks);
+void report_verdicts(const Rules& rules, Remarks& remarks) {
+  VerdictReporter teller(rules, remarks);
   for (ClusterId cluster : rules.clusters.in_order()) {
     const auto nodes = rules.clusters.nodes(cluster);
     const Node& first = rules.clusters.graph().node(nodes.front());

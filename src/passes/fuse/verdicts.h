@@ -7,6 +7,6 @@ namespace tenon::fusing {
 
 /// Emits remarks for every node: the kernel it shares and the reason, and the reasons against its
 /// neighbours.
-void tell(const Rules& rules, Remarks& remarks);
+void report_verdicts(const Rules& rules, Remarks& remarks);
 
 }  // namespace tenon::fusing

@@ -72,7 +72,7 @@ Graph ordered(Graph graph, const PassOptions& options) {
     for (NodeId id : ordering::megengine_order(graph)) order.groups.push_back({{id}, {}});
     return with_groups(std::move(graph), order, options.remarks);
   }
-  memory::Problem problem = memory::held_problem(graph);
+  memory::Problem problem = memory::liveness_problem(graph);
   if (!options.states.empty()) ordering::read_states_first(graph, options.states, problem);
   const Tasks tasks(problem);
   Sequence given;

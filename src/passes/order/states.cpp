@@ -41,7 +41,7 @@ class Readers {
     }
     if (leads_to(maker, readers)) return;
     for (const std::uint32_t reader : readers) {
-      memory::put_before(problem_, reader, maker);
+      memory::add_order_constraint(problem_, reader, maker);
       followers_[reader].push_back(maker);
     }
     std::size_t position = 0;  // among the present results

@@ -128,16 +128,16 @@ class Inserter {
   }
 
   void run() {
-    const std::vector<QuantizableProduct> products =
-        quantizable_products(graph_, plan_.only_weights);
-    for (const QuantizableProduct& product : products) {
+    const std::vector<QuantizableContraction> products =
+        quantizable_contractions(graph_, plan_.only_weights);
+    for (const QuantizableContraction& product : products) {
       if (!product.reason.empty() || plan_.skipped.contains(product.name)) continue;
       if (!plan_.only_weights && !plan_.activations.contains(graph_.value(product.observed).name))
         continue;
       chosen_.push_back(product);
     }
     // Quantizes weights and biases first: values keep their names until QDQ pairs are inserted.
-    for (const QuantizableProduct& product : chosen_) narrow(product);
+    for (const QuantizableContraction& product : chosen_) narrow(product);
     if (plan_.only_weights) return;
     for (const auto& [name, activation] : plan_.activations) {
       if (const ValueId value = graph_.find(name)) put_pair(value, activation);
@@ -158,7 +158,7 @@ class Inserter {
     return add("constant", {}, {{"value", std::move(value)}}, before, name);
   }
 
-  void narrow(const QuantizableProduct& product) {
+  void narrow(const QuantizableContraction& product) {
     const NarrowWeights weights = narrow_weights(product.node);
     if (plan_.only_weights) return;
     const Node node = graph_.node(product.node);
@@ -240,17 +240,18 @@ class Inserter {
 
   Graph& graph_;
   const QdqPlan& plan_;
-  std::vector<QuantizableProduct> chosen_;
+  std::vector<QuantizableContraction> chosen_;
 };
 
 }  // namespace
 
-std::vector<QuantizableProduct> quantizable_products(const Graph& graph, bool only_weights) {
-  std::vector<QuantizableProduct> products;
+std::vector<QuantizableContraction> quantizable_contractions(const Graph& graph,
+                                                             bool only_weights) {
+  std::vector<QuantizableContraction> products;
   for (const NodeId id : graph.nodes_in_order()) {
     const Node& node = graph.node(id);
     if (node.op->name != "conv" && node.op->name != "matmul") continue;
-    QuantizableProduct product{
+    QuantizableContraction product{
         id, graph.value(node.results.front()).name, refusal_of(graph, node, only_weights), 1, {}};
     const TensorType* result = tensor_type(graph, node.results.front());
     if (outputs_axis(node) == 1 && result) product.outputs_axis = result->rank() - 1;
@@ -261,9 +262,9 @@ std::vector<QuantizableProduct> quantizable_products(const Graph& graph, bool on
 }
 
 std::vector<ValueId> quantizable_joins(const Graph& graph,
-                                       const std::vector<QuantizableProduct>& products) {
+                                       const std::vector<QuantizableContraction>& products) {
   std::set<ValueId> found, made;
-  for (const QuantizableProduct& product : products) {
+  for (const QuantizableContraction& product : products) {
     if (product.reason.empty()) found.insert(product.observed);
   }
   std::vector<ValueId> joins;
@@ -342,8 +343,8 @@ Graph lay_out_weights(Graph graph) {
   return graph;
 }
 
-Graph narrow_product(Graph graph, NodeId product, const std::string& observed,
-                     const QdqPlan& plan) {
+Graph quantize_contraction(Graph graph, NodeId product, const std::string& observed,
+                           const QdqPlan& plan) {
   Inserter(graph, plan).narrow_alone(product, observed);
   return graph;
 }

@@ -28,7 +28,7 @@ struct QdqPlan {
 };
 
 /// A convolution or matrix product, and whether it can be quantized.
-struct QuantizableProduct {
+struct QuantizableContraction {
   NodeId node;
   /// of its first result
   std::string name;
@@ -39,11 +39,11 @@ struct QuantizableProduct {
   /// value whose range is to be measured: the left operand, before moves
   ValueId observed;
 };
-std::vector<QuantizableProduct> quantizable_products(const Graph& graph, bool only_weights);
+std::vector<QuantizableContraction> quantizable_contractions(const Graph& graph, bool only_weights);
 
 /// Returns further values to store in 8 bits: the operands of adds of two activations.
 std::vector<ValueId> quantizable_joins(const Graph& graph,
-                                       const std::vector<QuantizableProduct>& products);
+                                       const std::vector<QuantizableContraction>& products);
 
 /// Returns whether the graph already has quantize or dequantize nodes.
 bool is_quantized(const Graph& graph);
@@ -55,7 +55,8 @@ Graph lay_out_weights(Graph graph);
 
 /// Quantizes only the operands of one product according to the plan; `observed` names the value
 /// whose range its left operand has.
-Graph narrow_product(Graph graph, NodeId product, const std::string& observed, const QdqPlan& plan);
+Graph quantize_contraction(Graph graph, NodeId product, const std::string& observed,
+                           const QdqPlan& plan);
 
 /// Inserts quantize_linear and dequantize_linear around the products of the plan: one pair for each
 /// value with parameters, weights of i8 (or i4) with a scale per output or group, biases of i32

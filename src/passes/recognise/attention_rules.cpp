@@ -21,10 +21,10 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double kMasked = -1e4;
 constexpr int kMaxSteps = 16;
 
-class Reader {
+class AttentionReader {
  public:
   /// A softmax of masked scores alone is NaN; `are_masked_rows_zero` if zeros replace it.
-  Reader(const Match& match, bool are_masked_rows_zero)
+  AttentionReader(const Match& match, bool are_masked_rows_zero)
       : match_(match), graph_(match.graph()), are_masked_rows_zero_(are_masked_rows_zero) {}
 
   ValueId attention() {
@@ -356,8 +356,10 @@ bool is_over_keys(const Match& match) {
          is_common_float("z")(match) && is_common_float("v")(match) && match.is_alone();
 }
 
-ValueId attention(const Match& match) { return Reader(match, false).attention(); }
-ValueId attention_with_zero_rows(const Match& match) { return Reader(match, true).attention(); }
+ValueId attention(const Match& match) { return AttentionReader(match, false).attention(); }
+ValueId attention_with_zero_rows(const Match& match) {
+  return AttentionReader(match, true).attention();
+}
 
 }  // namespace
 

@@ -44,7 +44,7 @@ Graph recognise(Graph graph, const PassOptions& options) {
     if (graph.node(id).bodies.empty() || is_fused_group(graph, id)) continue;
     for (Graph& body : graph.mutable_node(id).bodies) body = recognise(std::move(body), options);
   }
-  settle_dynamic_attributes(graph);
+  resolve_dynamic_attributes(graph);
   rewrite::apply(graph, recognition::rules(), "recognise", options);
   rewrite::merge_common_subexpressions(graph);  // keys that were transposed twice
   return graph;

@@ -8,19 +8,19 @@
 
 namespace tenon::rewrite {
 
-Binding& Match::binding(std::string_view name) const {
+PatternBinding& Match::binding(std::string_view name) const {
   const auto found = std::find(names_.begin(), names_.end(), name);
   TENON_ASSERT(found != names_.end(), concat("the rule has a variable '", name, "'"));
   return bindings_[static_cast<std::size_t>(found - names_.begin())];
 }
 
 bool Match::has(std::string_view name) const {
-  const Binding& found = binding(name);
+  const PatternBinding& found = binding(name);
   return found.is_bound && (found.value || found.attr);
 }
 
 double Match::decimal(std::string_view name) const {
-  const Binding& found = binding(name);
+  const PatternBinding& found = binding(name);
   const TensorType* held = type(found.value);
   if (!held || held->dtype != DType::F32) return found.number;
   return parse_real(format_real(static_cast<float>(found.number))).value_or(found.number);
@@ -43,13 +43,13 @@ const Type& Match::root_type() const {
 const TensorType* Match::type(std::string_view name) const { return type(value(name)); }
 
 void Match::set(std::string_view name, AttrValue attr) const {
-  Binding& changed = binding(name);
+  PatternBinding& changed = binding(name);
   changed.is_bound = true;
   changed.attr = std::move(attr);
 }
 
 void Match::set_value(std::string_view name, ValueId value) const {
-  Binding& changed = binding(name);
+  PatternBinding& changed = binding(name);
   changed.is_bound = true;
   changed.value = value;
 }

@@ -13,7 +13,7 @@
 namespace tenon::rewrite {
 
 /// Binding of a rule's variable.
-struct Binding {
+struct PatternBinding {
   bool is_bound = false;
   /// invalid for a missing optional operand
   ValueId value;
@@ -37,7 +37,7 @@ struct Uses {
 class Match {
  public:
   Match(Graph& graph, const Uses& uses, const Names& names, NodeId root,
-        std::vector<Binding>& bindings, const std::vector<NodeId>& inside)
+        std::vector<PatternBinding>& bindings, const std::vector<NodeId>& inside)
       : graph_(graph),
         uses_(uses),
         names_(names),
@@ -100,13 +100,13 @@ class Match {
   const std::vector<NodeId>& made() const { return made_; }
 
  private:
-  Binding& binding(std::string_view name) const;
+  PatternBinding& binding(std::string_view name) const;
 
   Graph& graph_;
   const Uses& uses_;
   const Names& names_;
   NodeId root_;
-  std::vector<Binding>& bindings_;
+  std::vector<PatternBinding>& bindings_;
   const std::vector<NodeId>& inside_;
   mutable std::deque<TensorType> types_;
   mutable std::optional<Type> root_type_;
@@ -117,8 +117,8 @@ class Match {
 
 /// Searches one match of `pattern` at the node that `accept` agrees with; its bindings stay in
 /// `bindings`. `inside` receives the matched nodes, the root first.
-bool find_match(const Graph& graph, const Term& pattern, NodeId root,
-                std::vector<Binding>& bindings, std::vector<NodeId>& inside,
+bool find_match(const Graph& graph, const PatternTerm& pattern, NodeId root,
+                std::vector<PatternBinding>& bindings, std::vector<NodeId>& inside,
                 const std::function<bool()>& accept);
 
 /// Returns whether an attribute may hold the dim: numbers and the graph's own symbols, but not

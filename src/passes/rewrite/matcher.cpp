@@ -30,11 +30,11 @@ double rounding_of(DType dtype) {
 
 class Matcher {
  public:
-  Matcher(const Graph& graph, std::vector<Binding>& bindings, std::vector<NodeId>& inside,
+  Matcher(const Graph& graph, std::vector<PatternBinding>& bindings, std::vector<NodeId>& inside,
           const std::function<bool()>& accept)
       : graph_(graph), bindings_(bindings), inside_(inside), accept_(accept) {}
 
-  bool run(const Term& pattern, NodeId root) {
+  bool run(const PatternTerm& pattern, NodeId root) {
     const std::vector<ValueId>& results = graph_.node(root).results;
     if (results.empty() || !results.front()) return false;
     goals_.push_back({&pattern, results.front()});
@@ -43,7 +43,7 @@ class Matcher {
 
  private:
   struct Goal {
-    const Term* term;
+    const PatternTerm* term;
     /// invalid if the operand is missing
     ValueId value;
   };
@@ -53,26 +53,27 @@ class Matcher {
     if (next == goals_.size()) return accept_();
     const Goal goal = goals_[next];
     switch (goal.term->kind) {
-      case Term::Kind::Any:
+      case PatternTerm::Kind::Any:
         return goal.value.is_valid() && solve(next + 1);
-      case Term::Kind::Missing:
+      case PatternTerm::Kind::Missing:
         return !goal.value && solve(next + 1);
-      case Term::Kind::Variable:
+      case PatternTerm::Kind::Variable:
         return goal.value && with_value(goal.term->slot, goal.value, next + 1);
-      case Term::Kind::Optional:
+      case PatternTerm::Kind::Optional:
         return with_value(goal.term->slot, goal.value, next + 1);
-      case Term::Kind::Rest:
+      case PatternTerm::Kind::Rest:
         return false;  // handled where operands are assigned
-      case Term::Kind::Number:
-      case Term::Kind::NearNumber:
+      case PatternTerm::Kind::Number:
+      case PatternTerm::Kind::NearNumber:
         return is_number(goal) && solve(next + 1);
-      case Term::Kind::NumberVariable:
+      case PatternTerm::Kind::NumberVariable:
         return with_number(goal, next + 1);
-      case Term::Kind::Choice:
-        return std::any_of(goal.term->args.begin(), goal.term->args.end(), [&](const Term& term) {
-          return with_goals({{&term, goal.value}}, next + 1);
-        });
-      case Term::Kind::Call:
+      case PatternTerm::Kind::Choice:
+        return std::any_of(goal.term->args.begin(), goal.term->args.end(),
+                           [&](const PatternTerm& term) {
+                             return with_goals({{&term, goal.value}}, next + 1);
+                           });
+      case PatternTerm::Kind::Call:
         return call(goal, next + 1);
     }
     return false;
@@ -98,7 +99,7 @@ class Matcher {
   }
 
   bool with_value(std::size_t slot, ValueId value, std::size_t next) {
-    Binding& binding = bindings_[slot];
+    PatternBinding& binding = bindings_[slot];
     if (binding.is_bound) return is_same(binding.value, value) && solve(next);
     binding.is_bound = true;
     binding.value = value;
@@ -112,7 +113,7 @@ class Matcher {
     const std::optional<double> value = uniform_value(graph_, goal.value);
     if (!value) return false;
     const double wanted = goal.term->number;
-    if (goal.term->kind == Term::Kind::Number) {
+    if (goal.term->kind == PatternTerm::Kind::Number) {
       return *value == wanted && std::signbit(*value) == std::signbit(wanted);
     }
     const DType dtype = graph_.value(goal.value).type.tensor().dtype;
@@ -123,7 +124,7 @@ class Matcher {
     const std::optional<double> value =
         goal.value ? uniform_value(graph_, goal.value) : std::nullopt;
     if (!value) return false;
-    Binding& binding = bindings_[goal.term->slot];
+    PatternBinding& binding = bindings_[goal.term->slot];
     if (binding.is_bound) return binding.number == *value && solve(next);
     binding.is_bound = true;
     binding.number = *value;
@@ -134,20 +135,20 @@ class Matcher {
   }
 
   bool call(const Goal& goal, std::size_t next) {
-    const Term& term = *goal.term;
+    const PatternTerm& term = *goal.term;
     if (!goal.value) return false;
     const NodeId id = graph_.value(goal.value).producer;
     if (id && is_call(term, id, goal.value) && call_node(term, id, goal.value, next)) return true;
     return term.is_optional && with_goals({{&term.args.front(), goal.value}}, next);
   }
 
-  bool is_call(const Term& term, NodeId id, ValueId value) const {
+  bool is_call(const PatternTerm& term, NodeId id, ValueId value) const {
     const Node& node = graph_.node(id);
     return node.results.front() == value &&
            std::find(term.ops.begin(), term.ops.end(), node.op) != term.ops.end();
   }
 
-  bool call_node(const Term& term, NodeId id, ValueId value, std::size_t next) {
+  bool call_node(const PatternTerm& term, NodeId id, ValueId value, std::size_t next) {
     std::vector<std::size_t> bound;
     const std::size_t depth = inside_.size();
     inside_.push_back(id);
@@ -159,9 +160,9 @@ class Matcher {
     return false;
   }
 
-  bool bind_label(const Term& term, ValueId value, std::vector<std::size_t>& bound) {
+  bool bind_label(const PatternTerm& term, ValueId value, std::vector<std::size_t>& bound) {
     if (!term.label) return true;
-    Binding& binding = bindings_[*term.label];
+    PatternBinding& binding = bindings_[*term.label];
     if (binding.is_bound) return binding.value == value;
     binding.is_bound = true;
     binding.value = value;
@@ -174,7 +175,7 @@ class Matcher {
     return node.op->find_attr(name)->default_value;
   }
 
-  bool bind_attributes(const Term& term, NodeId id, std::vector<std::size_t>& bound) {
+  bool bind_attributes(const PatternTerm& term, NodeId id, std::vector<std::size_t>& bound) {
     const Node& node = graph_.node(id);
     if (!term.has_other_attrs) {
       for (const auto& [name, value] : node.attrs) {
@@ -187,7 +188,7 @@ class Matcher {
         if (!value || !equal(*value, *attr.literal)) return false;
         continue;
       }
-      Binding& binding = bindings_[attr.slot];
+      PatternBinding& binding = bindings_[attr.slot];
       if (binding.is_bound) {
         if (binding.attr.has_value() != value.has_value()) return false;
         if (value && !equal(*value, *binding.attr)) return false;
@@ -198,7 +199,7 @@ class Matcher {
       bound.push_back(attr.slot);
     }
     if (!term.other_attrs) return true;
-    Binding& others = bindings_[*term.other_attrs];
+    PatternBinding& others = bindings_[*term.other_attrs];
     others.is_bound = true;
     bound.push_back(*term.other_attrs);
     for (const auto& [name, value] : node.attrs) {
@@ -207,16 +208,16 @@ class Matcher {
     return true;
   }
 
-  static const AttrTerm* find_attr(const Term& term, const std::string& name) {
+  static const AttrTerm* find_attr(const PatternTerm& term, const std::string& name) {
     for (const AttrTerm& attr : term.attrs) {
       if (attr.name == name) return &attr;
     }
     return nullptr;
   }
 
-  bool operands(const Term& term, NodeId id, std::size_t next) {
+  bool operands(const PatternTerm& term, NodeId id, std::size_t next) {
     const std::vector<ValueId>& operands = graph_.node(id).operands;
-    if (!term.args.empty() && term.args.back().kind == Term::Kind::Rest) {
+    if (!term.args.empty() && term.args.back().kind == PatternTerm::Kind::Rest) {
       return with_rest(term, operands, next);
     }
     if (operands.size() > term.args.size()) return false;
@@ -228,7 +229,7 @@ class Matcher {
     return in_this_order(term, given, next);
   }
 
-  bool in_this_order(const Term& term, const std::vector<ValueId>& parts, std::size_t next) {
+  bool in_this_order(const PatternTerm& term, const std::vector<ValueId>& parts, std::size_t next) {
     for (std::size_t k = 0; k < parts.size(); ++k) {
       if (!may_fit(term.args[k], parts[k])) return false;
     }
@@ -238,33 +239,33 @@ class Matcher {
   }
 
   // Compares the op alone, which refuses most mismatches.
-  bool may_fit(const Term& term, ValueId value) const {
+  bool may_fit(const PatternTerm& term, ValueId value) const {
     switch (term.kind) {
-      case Term::Kind::Number:
-      case Term::Kind::NearNumber:
-      case Term::Kind::NumberVariable:
+      case PatternTerm::Kind::Number:
+      case PatternTerm::Kind::NearNumber:
+      case PatternTerm::Kind::NumberVariable:
         return value && graph_.constant_of(value);
-      case Term::Kind::Call: {
+      case PatternTerm::Kind::Call: {
         if (term.is_optional) return may_fit(term.args.front(), value) || is_made_by(term, value);
         return is_made_by(term, value);
       }
-      case Term::Kind::Choice:
+      case PatternTerm::Kind::Choice:
         return std::any_of(term.args.begin(), term.args.end(),
-                           [&](const Term& option) { return may_fit(option, value); });
+                           [&](const PatternTerm& option) { return may_fit(option, value); });
       default:
         return true;
     }
   }
 
-  bool is_made_by(const Term& term, ValueId value) const {
+  bool is_made_by(const PatternTerm& term, ValueId value) const {
     const NodeId id = value ? graph_.value(value).producer : NodeId{};
     return id && std::find(term.ops.begin(), term.ops.end(), graph_.node(id).op) != term.ops.end();
   }
 
-  bool with_rest(const Term& term, const std::vector<ValueId>& operands, std::size_t next) {
+  bool with_rest(const PatternTerm& term, const std::vector<ValueId>& operands, std::size_t next) {
     const std::size_t fixed = term.args.size() - 1;
     if (operands.size() < fixed) return false;
-    Binding& binding = bindings_[term.args.back().slot];
+    PatternBinding& binding = bindings_[term.args.back().slot];
     if (binding.is_bound) return false;
     binding.is_bound = true;
     binding.values.assign(operands.begin() + static_cast<std::ptrdiff_t>(fixed), operands.end());
@@ -277,11 +278,11 @@ class Matcher {
 
   // Expands the operands of nested nodes of one op into the pattern's number of operands, in every
   // way and every order.
-  bool chain(const Term& term, NodeId id, std::size_t next) {
+  bool chain(const PatternTerm& term, NodeId id, std::size_t next) {
     return take_apart(term, graph_.node(id).operands, 0, next);
   }
 
-  bool take_apart(const Term& term, std::vector<ValueId> parts, std::size_t from,
+  bool take_apart(const PatternTerm& term, std::vector<ValueId> parts, std::size_t from,
                   std::size_t next) {
     if (parts.size() == term.args.size()) return in_some_order(term, parts, next);
     if (parts.size() > std::min(term.args.size(), kMaxChain)) return false;
@@ -299,7 +300,7 @@ class Matcher {
     return false;
   }
 
-  bool in_some_order(const Term& term, const std::vector<ValueId>& parts, std::size_t next) {
+  bool in_some_order(const PatternTerm& term, const std::vector<ValueId>& parts, std::size_t next) {
     std::vector<std::size_t> order(parts.size());
     for (std::size_t k = 0; k < order.size(); ++k) order[k] = k;
     std::vector<ValueId> ordered(parts.size());
@@ -311,7 +312,7 @@ class Matcher {
   }
 
   const Graph& graph_;
-  std::vector<Binding>& bindings_;
+  std::vector<PatternBinding>& bindings_;
   std::vector<NodeId>& inside_;
   const std::function<bool()>& accept_;
   std::vector<Goal> goals_;
@@ -319,8 +320,8 @@ class Matcher {
 
 }  // namespace
 
-bool find_match(const Graph& graph, const Term& pattern, NodeId root,
-                std::vector<Binding>& bindings, std::vector<NodeId>& inside,
+bool find_match(const Graph& graph, const PatternTerm& pattern, NodeId root,
+                std::vector<PatternBinding>& bindings, std::vector<NodeId>& inside,
                 const std::function<bool()>& accept) {
   inside.clear();
   return Matcher(graph, bindings, inside, accept).run(pattern, root);

@@ -16,12 +16,12 @@ constexpr int kMaxDepth = 50;
 
 bool is_word_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
-class Parser {
+class PatternParser {
  public:
-  using Arguments = std::map<std::string, Term, std::less<>>;
+  using Arguments = std::map<std::string, PatternTerm, std::less<>>;
 
-  Parser(std::string_view text, const Definitions& definitions, Names& names,
-         const Arguments& arguments, int depth)
+  PatternParser(std::string_view text, const Definitions& definitions, Names& names,
+                const Arguments& arguments, int depth)
       : text_(text),
         definitions_(definitions),
         names_(names),
@@ -30,8 +30,8 @@ class Parser {
     if (depth > kMaxDepth) throw Error("a definition uses itself").got(text);
   }
 
-  Term whole() {
-    Term term = choice();
+  PatternTerm whole() {
+    PatternTerm term = choice();
     if (peek() != '\0') fail("the text should end here");
     return term;
   }
@@ -85,34 +85,34 @@ class Parser {
     return names_.size() - 1;
   }
 
-  Term choice() {
-    Term first = primary();
+  PatternTerm choice() {
+    PatternTerm first = primary();
     if (peek() != '|') return first;
-    Term all;
-    all.kind = Term::Kind::Choice;
+    PatternTerm all;
+    all.kind = PatternTerm::Kind::Choice;
     all.args.push_back(std::move(first));
     while (take("|")) all.args.push_back(primary());
     return all;
   }
 
-  Term of_kind(Term::Kind kind, std::size_t slot = 0, double value = 0) {
-    Term term;
+  PatternTerm of_kind(PatternTerm::Kind kind, std::size_t slot = 0, double value = 0) {
+    PatternTerm term;
     term.kind = kind;
     term.slot = slot;
     term.number = value;
     return term;
   }
 
-  Term primary() {
+  PatternTerm primary() {
     if (take("(")) {
-      Term inner = choice();
+      PatternTerm inner = choice();
       expect(")");
       return inner;
     }
-    if (take("...")) return of_kind(Term::Kind::Rest, slot_of(word()));
-    if (take("$")) return of_kind(Term::Kind::NumberVariable, slot_of(word()));
-    if (take("~")) return of_kind(Term::Kind::NearNumber, 0, number());
-    if (is_at_number()) return of_kind(Term::Kind::Number, 0, number());
+    if (take("...")) return of_kind(PatternTerm::Kind::Rest, slot_of(word()));
+    if (take("$")) return of_kind(PatternTerm::Kind::NumberVariable, slot_of(word()));
+    if (take("~")) return of_kind(PatternTerm::Kind::NearNumber, 0, number());
+    if (is_at_number()) return of_kind(PatternTerm::Kind::Number, 0, number());
     const std::string name = word();
     if (name == "_") return {};
     if (take(":")) return labelled(name);
@@ -121,32 +121,32 @@ class Parser {
         text_.substr(at_).starts_with("*(")) {
       return call(name);
     }
-    if (take("?")) return of_kind(Term::Kind::Optional, slot_of(name));
+    if (take("?")) return of_kind(PatternTerm::Kind::Optional, slot_of(name));
     const auto argument = arguments_.find(name);
     if (argument != arguments_.end()) return argument->second;
-    return of_kind(Term::Kind::Variable, slot_of(name));
+    return of_kind(PatternTerm::Kind::Variable, slot_of(name));
   }
 
   // Through a parameter, the label refers to the argument's variable.
-  Term labelled(const std::string& name) {
+  PatternTerm labelled(const std::string& name) {
     const auto argument = arguments_.find(name);
     const std::size_t slot = argument == arguments_.end() ? slot_of(name) : argument->second.slot;
-    Term inner = primary();
+    PatternTerm inner = primary();
     set_label(inner, slot);
     return inner;
   }
 
-  static void set_label(Term& term, std::size_t slot) {
+  static void set_label(PatternTerm& term, std::size_t slot) {
     term.label = slot;
-    if (term.kind != Term::Kind::Choice) return;
-    for (Term& option : term.args) set_label(option, slot);
+    if (term.kind != PatternTerm::Kind::Choice) return;
+    for (PatternTerm& option : term.args) set_label(option, slot);
   }
 
-  Term call(const std::string& name) {
+  PatternTerm call(const std::string& name) {
     const auto defined = definitions_.find(name);
     if (defined != definitions_.end()) return expanded(name, defined->second);
-    Term term;
-    term.kind = Term::Kind::Call;
+    PatternTerm term;
+    term.kind = PatternTerm::Kind::Call;
     term.ops.push_back(&find_op(name));
     while (take("/")) term.ops.push_back(&find_op(word()));
     term.is_optional = take("?");
@@ -165,14 +165,14 @@ class Parser {
     return term;
   }
 
-  void operand(Term& term) {
+  void operand(PatternTerm& term) {
     const std::size_t begin = (peek(), at_);
     if (is_word_char(text_[at_]) && !is_at_number()) {
       const std::string name = word();
       if (take("=")) {
         const auto index = term.ops.front()->operand_index(name);
         if (!index) fail(concat(term.ops.front()->name, " has no operand '", name, "'"));
-        while (term.args.size() < *index) term.args.push_back(of_kind(Term::Kind::Missing));
+        while (term.args.size() < *index) term.args.push_back(of_kind(PatternTerm::Kind::Missing));
         term.args.push_back(choice());
         return;
       }
@@ -186,7 +186,7 @@ class Parser {
     term.args.push_back(choice());
   }
 
-  void attribute(Term& term) {
+  void attribute(PatternTerm& term) {
     if (take("..")) {
       term.has_other_attrs = true;
       if (is_word_char(peek())) term.other_attrs = slot_of(word());
@@ -240,7 +240,7 @@ class Parser {
     return std::nullopt;
   }
 
-  Term expanded(const std::string& name, const Definition& definition) {
+  PatternTerm expanded(const std::string& name, const Definition& definition) {
     expect("(");
     Arguments given;
     for (std::size_t k = 0; k < definition.parameters.size(); ++k) {
@@ -248,7 +248,7 @@ class Parser {
       given.emplace(definition.parameters[k], choice());
     }
     if (!take(")")) fail(concat(name, " takes ", definition.parameters.size(), " arguments"));
-    return Parser(definition.body, definitions_, names_, given, depth_ + 1).whole();
+    return PatternParser(definition.body, definitions_, names_, given, depth_ + 1).whole();
   }
 
   std::string_view text_;
@@ -316,9 +316,9 @@ void add_definition(Definitions& definitions, std::string_view text) {
   definitions.emplace(trim(text.substr(0, open)), std::move(definition));
 }
 
-Term parse_term(std::string_view text, const Definitions& definitions, Names& names) {
-  const Parser::Arguments none;
-  return Parser(text, definitions, names, none, 0).whole();
+PatternTerm parse_term(std::string_view text, const Definitions& definitions, Names& names) {
+  const PatternParser::Arguments none;
+  return PatternParser(text, definitions, names, none, 0).whole();
 }
 
 bool commutes(const OpDef& op) {

@@ -23,7 +23,7 @@ struct AttrTerm {
 };
 
 /// A term of a pattern or replacement.
-struct Term {
+struct PatternTerm {
   enum class Kind {
     /// `_`
     Any,
@@ -58,7 +58,7 @@ struct Term {
   /// `mul*(a, b, c)`: in any order and nesting
   bool is_chain = false;
   /// arguments of a call, or the alternatives
-  std::vector<Term> args;
+  std::vector<PatternTerm> args;
   std::vector<AttrTerm> attrs;
   /// `..`: further attributes may be set; otherwise they have their defaults
   bool has_other_attrs = false;
@@ -78,7 +78,7 @@ void add_definition(Definitions& definitions, std::string_view text);
 
 /// Parses a pattern or replacement and adds its variables to `names`. Throws Error for invalid
 /// text, or an op, attribute or operand that does not exist.
-Term parse_term(std::string_view text, const Definitions& definitions, Names& names);
+PatternTerm parse_term(std::string_view text, const Definitions& definitions, Names& names);
 
 /// Returns whether the op is commutative, according to its lowering. Minimum and maximum are,
 /// except for the sign of a zero.

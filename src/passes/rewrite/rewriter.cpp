@@ -27,7 +27,7 @@ class Rewriter {
     limit_ = kRewritesPerNode * graph_.node_count() + kSpareRewrites;
   }
 
-  Outcome run() {
+  RewriteOutcome run() {
     for (std::size_t sweep = 0; sweep < kMaxSweeps; ++sweep) {
       const std::size_t before = outcome_.rewrites;
       for (NodeId id : graph_.nodes_in_order()) push_back(id);
@@ -97,21 +97,21 @@ class Rewriter {
     return true;
   }
 
-  ValueId build(const RuleSet::Compiled& rule, const Term& term, const Match& match) {
+  ValueId build(const RuleSet::Compiled& rule, const PatternTerm& term, const Match& match) {
     switch (term.kind) {
-      case Term::Kind::Variable:
-      case Term::Kind::Optional:
+      case PatternTerm::Kind::Variable:
+      case PatternTerm::Kind::Optional:
         return bindings_[term.slot].value;
-      case Term::Kind::Number:
+      case PatternTerm::Kind::Number:
         return match.make_scalar(term.number, match.root_type().tensor().dtype);
-      case Term::Kind::Call:
+      case PatternTerm::Kind::Call:
         break;
       default:
         TENON_ASSERT(false, "a replacement is made of calls, variables and numbers");
     }
     std::vector<ValueId> operands;
-    for (const Term& arg : term.args) {
-      if (arg.kind == Term::Kind::Rest) {
+    for (const PatternTerm& arg : term.args) {
+      if (arg.kind == PatternTerm::Kind::Rest) {
         const std::vector<ValueId>& rest = bindings_[arg.slot].values;
         operands.insert(operands.end(), rest.begin(), rest.end());
       } else {
@@ -294,9 +294,9 @@ class Rewriter {
   std::deque<NodeId> queue_;
   IdMap<NodeId, char> is_queued_;
   IdMap<NodeId, std::size_t> first_read_;
-  std::vector<Binding> bindings_;
+  std::vector<PatternBinding> bindings_;
   std::vector<NodeId> inside_;
-  Outcome outcome_;
+  RewriteOutcome outcome_;
   std::size_t limit_ = 0;
 };
 
@@ -324,12 +324,12 @@ RuleSet::RuleSet(std::vector<Rule> rules, std::vector<std::string> definitions) 
   }
 }
 
-void RuleSet::index(const Term& pattern, std::size_t rule) {
-  if (pattern.kind == Term::Kind::Choice) {
-    for (const Term& option : pattern.args) index(option, rule);
+void RuleSet::index(const PatternTerm& pattern, std::size_t rule) {
+  if (pattern.kind == PatternTerm::Kind::Choice) {
+    for (const PatternTerm& option : pattern.args) index(option, rule);
     return;
   }
-  TENON_ASSERT(pattern.kind == Term::Kind::Call, "a rule's pattern starts with an op");
+  TENON_ASSERT(pattern.kind == PatternTerm::Kind::Call, "a rule's pattern starts with an op");
   for (const OpDef* op : pattern.ops) {
     std::vector<std::size_t>& starting = by_op_[op];
     if (starting.empty() || starting.back() != rule) starting.push_back(rule);
@@ -342,8 +342,8 @@ const std::vector<std::size_t>& RuleSet::starting_at(const OpDef& op) const {
   return found == by_op_.end() ? none : found->second;
 }
 
-Outcome apply(Graph& graph, const RuleSet& rules, std::string_view pass,
-              const PassOptions& options) {
+RewriteOutcome apply(Graph& graph, const RuleSet& rules, std::string_view pass,
+                     const PassOptions& options) {
   return Rewriter(graph, rules, pass, options.remarks).run();
 }
 

@@ -44,19 +44,19 @@ class RuleSet {
   struct Compiled {
     Rule rule;
     Names names;
-    Term pattern, replacement;
+    PatternTerm pattern, replacement;
   };
   const std::vector<Compiled>& rules() const { return rules_; }
   /// Returns the rules whose pattern may start at the op, in the given order.
   const std::vector<std::size_t>& starting_at(const OpDef& op) const;
 
  private:
-  void index(const Term& pattern, std::size_t rule);
+  void index(const PatternTerm& pattern, std::size_t rule);
   std::vector<Compiled> rules_;
   std::unordered_map<const OpDef*, std::vector<std::size_t>> by_op_;
 };
 
-struct Outcome {
+struct RewriteOutcome {
   std::size_t rewrites = 0;
   /// false if rules kept undoing each other and were stopped
   bool has_settled = true;
@@ -64,7 +64,7 @@ struct Outcome {
 
 /// Applies rules until a fixed point and removes dead nodes. A replacement takes over the name and
 /// the stated type of the value; an output keeps its name. Types never change.
-Outcome apply(Graph& graph, const RuleSet& rules, std::string_view pass,
-              const PassOptions& options);
+RewriteOutcome apply(Graph& graph, const RuleSet& rules, std::string_view pass,
+                     const PassOptions& options);
 
 }  // namespace tenon::rewrite

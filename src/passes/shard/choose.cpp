@@ -24,7 +24,7 @@ constexpr double kWholeWeight = 500;
 double bytes_of(const TensorType& type) { return static_cast<double>(byte_count(type).constant()); }
 
 // States that are sharded together: a parameter and its optimizer state.
-struct Group {
+struct StateGroup {
   std::vector<ValueId> now, next;
   std::vector<Sharding> options;
   double bytes = 0;
@@ -72,12 +72,12 @@ class Chooser {
   void find_groups() {
     for (const State& state : step_.states) {
       const ValueId now = graph_.inputs()[state.input];
-      Group group;
+      StateGroup group;
       group.now = {now};
       group.next = {graph_.outputs()[state.output]};
       const TensorType& type = graph_.value(now).type.tensor();
       // The name of optimizer state starts with the parameter's name.
-      const auto same = std::ranges::find_if(groups_, [&](const Group& other) {
+      const auto same = std::ranges::find_if(groups_, [&](const StateGroup& other) {
         const Value& first = graph_.value(other.now[0]);
         return first.type.tensor().dims == type.dims && state.name.starts_with(first.name + "/");
       });
@@ -107,8 +107,9 @@ class Chooser {
   void find_sums() {
     std::map<std::string, std::size_t> kinds;
     for (NodeId id : order_) {
-      const bool may_sum = std::ranges::any_of(all_[id]->ways, [](const Strategy& way) {
-        return std::ranges::any_of(way.results, [](const Sharding& s) { return s.is_partial(); });
+      const bool may_sum = std::ranges::any_of(all_[id]->candidates, [](const Strategy& candidate) {
+        return std::ranges::any_of(candidate.results,
+                                   [](const Sharding& s) { return s.is_partial(); });
       });
       if (!may_sum) continue;
       std::string kind = signature_of(graph_, id);
@@ -173,7 +174,7 @@ class Chooser {
   void settle() {
     std::vector<std::optional<Sharding>> held = held_;
     home_ = IdMap<ValueId, Sharding>(graph_.value_id_bound());
-    way_ = IdMap<NodeId, const Strategy*>(graph_.node_id_bound(), nullptr);
+    candidate_ = IdMap<NodeId, const Strategy*>(graph_.node_id_bound(), nullptr);
     for (std::size_t k = 0; k < groups_.size(); ++k) {
       if (held[k])
         for (ValueId now : groups_[k].now) home_[now] = *held[k];
@@ -181,9 +182,9 @@ class Chooser {
     for (NodeId id : order_) {
       const Strategy* best = nullptr;
       double least = kNever;
-      for (const Strategy& way : all_[id]->ways) {
-        const double seconds = reading_seconds(id, way, held);
-        if (seconds < least) least = seconds, best = &way;
+      for (const Strategy& candidate : all_[id]->candidates) {
+        const double seconds = reading_seconds(id, candidate, held);
+        if (seconds < least) least = seconds, best = &candidate;
       }
       TENON_ASSERT(best != nullptr, "every node can be computed by all ranks");
       take(id, *best);
@@ -202,15 +203,16 @@ class Chooser {
     }
   }
 
-  double reading_seconds(NodeId id, const Strategy& way,
+  double reading_seconds(NodeId id, const Strategy& candidate,
                          const std::vector<std::optional<Sharding>>& held) const {
-    double seconds = way.seconds;
+    double seconds = candidate.seconds;
     const Node& node = graph_.node(id);
     // Splitting a whole value pays off only later, if at all: where it is gathered again.
     constexpr double kCut_s = 0.1;
     const auto is_whole = [](const Sharding& sharding) { return sharding.is_whole(); };
-    if (std::ranges::all_of(way.operands, is_whole) && !way.is_plain()) seconds += kCut_s;
-    for (std::size_t k = 0; k < way.operands.size(); ++k) {
+    if (std::ranges::all_of(candidate.operands, is_whole) && !candidate.is_plain())
+      seconds += kCut_s;
+    for (std::size_t k = 0; k < candidate.operands.size(); ++k) {
       const ValueId operand = node.operands[k];
       if (!operand || !graph_.value(operand).type.is_tensor()) continue;
       const std::size_t group = group_of_[operand];
@@ -219,14 +221,14 @@ class Chooser {
       const bool is_undecided = group != 0 && !held[group - 1];
       const bool is_weight = group != 0 && groups_[group - 1].is_weight;
       const bool could_be_split = is_undecided || home.is_split();
-      if (is_weight && could_be_split && way.operands[k].is_whole()) seconds += 1;
+      if (is_weight && could_be_split && candidate.operands[k].is_whole()) seconds += 1;
       if (is_undecided) {
-        if (way.operands[k].is_partial()) return kNever;
+        if (candidate.operands[k].is_partial()) return kNever;
         continue;
       }
-      if (way.operands[k].is_partial() && !is_summed_late(operand)) return kNever;
-      seconds += conversion(operand, home, way.operands[k]);
-      const bool is_cut = !home.is_split() && way.operands[k].is_split() && group == 0 &&
+      if (candidate.operands[k].is_partial() && !is_summed_late(operand)) return kNever;
+      seconds += conversion(operand, home, candidate.operands[k]);
+      const bool is_cut = !home.is_split() && candidate.operands[k].is_split() && group == 0 &&
                           graph_.constant_of(operand) == nullptr;
       if (is_cut) seconds += kCut_s;
     }
@@ -239,11 +241,11 @@ class Chooser {
     return maker && sum_of_[maker] != 0 && is_late_[sum_of_[maker] - 1] != 0;
   }
 
-  void take(NodeId id, const Strategy& way) {
-    way_[id] = &way;
+  void take(NodeId id, const Strategy& candidate) {
+    candidate_[id] = &candidate;
     const Node& node = graph_.node(id);
     for (std::size_t k = 0; k < node.results.size(); ++k) {
-      if (node.results[k]) home_[node.results[k]] = way.results[k];
+      if (node.results[k]) home_[node.results[k]] = candidate.results[k];
     }
   }
 
@@ -252,7 +254,7 @@ class Chooser {
     for (NodeId id : order_) {
       const Node& node = graph_.node(id);
       for (std::size_t k = 0; k < node.operands.size(); ++k) {
-        if (node.operands[k]) want(wants_[node.operands[k]], way_[id]->operands[k], 1);
+        if (node.operands[k]) want(wants_[node.operands[k]], candidate_[id]->operands[k], 1);
       }
     }
     outputs_.assign(graph_.outputs().size(), Sharding::whole());
@@ -266,7 +268,7 @@ class Chooser {
   // results.
   double seconds_around(NodeId id) const {
     const Node& node = graph_.node(id);
-    double seconds = way_[id]->seconds;
+    double seconds = candidate_[id]->seconds;
     std::vector<ValueId> values;
     for (const auto* list : {&node.operands, &node.results}) {
       for (ValueId value : *list) {
@@ -280,26 +282,26 @@ class Chooser {
     return seconds;
   }
 
-  void retake(NodeId id, const Strategy& way) {
+  void retake(NodeId id, const Strategy& candidate) {
     const Node& node = graph_.node(id);
     for (std::size_t k = 0; k < node.operands.size(); ++k) {
       if (!node.operands[k]) continue;
-      want(wants_[node.operands[k]], way_[id]->operands[k], -1);
-      want(wants_[node.operands[k]], way.operands[k], 1);
+      want(wants_[node.operands[k]], candidate_[id]->operands[k], -1);
+      want(wants_[node.operands[k]], candidate.operands[k], 1);
     }
-    take(id, way);
+    take(id, candidate);
   }
 
   bool improve_nodes() {
     bool has_changed = false;
     const auto improve = [&](NodeId id) {
-      if (all_[id]->ways.size() < 2) return;
-      const Strategy* best = way_[id];
+      if (all_[id]->candidates.size() < 2) return;
+      const Strategy* best = candidate_[id];
       double least = seconds_around(id);
-      for (const Strategy& way : all_[id]->ways) {
-        retake(id, way);
+      for (const Strategy& candidate : all_[id]->candidates) {
+        retake(id, candidate);
         const double seconds = seconds_around(id);
-        if (seconds < least * (1 - 1e-9)) least = seconds, best = &way, has_changed = true;
+        if (seconds < least * (1 - 1e-9)) least = seconds, best = &candidate, has_changed = true;
       }
       retake(id, *best);
     };
@@ -310,7 +312,7 @@ class Chooser {
 
   double total() const {
     double seconds = 0;
-    for (NodeId id : order_) seconds += way_[id]->seconds;
+    for (NodeId id : order_) seconds += candidate_[id]->seconds;
     for (std::size_t k = 0; k < graph_.value_id_bound(); ++k) {
       const ValueId value(k);
       if (!wants_[value].empty() && graph_.value(value).type.is_tensor())
@@ -370,7 +372,7 @@ class Chooser {
   }
 
   ShardPlan plan() {
-    ShardPlan plan{home_, way_, all_, outputs_, total(), 0, {}};
+    ShardPlan plan{home_, candidate_, all_, outputs_, total(), 0, {}};
     for (NodeId id : order_) {
       if (!is_constant(id)) plan.why[id] = reason_of(id);
     }
@@ -380,40 +382,41 @@ class Chooser {
   static std::string microseconds(double seconds) {
     return concat(std::llround(seconds * 1e6), " us");
   }
-  std::string in_words(NodeId id, const Strategy& way) const {
+  std::string description(NodeId id, const Strategy& candidate) const {
     const Node& node = graph_.node(id);
-    if (way.is_plain()) return "every rank computes all of it";
+    if (candidate.is_plain()) return "every rank computes all of it";
     std::vector<std::string> words;
-    for (std::size_t k = 0; k < way.operands.size(); ++k) {
-      if (node.operands[k] && !way.operands[k].is_whole())
-        words.push_back(
-            concat("'", graph_.value(node.operands[k]).name, "' ", to_string(way.operands[k])));
+    for (std::size_t k = 0; k < candidate.operands.size(); ++k) {
+      if (node.operands[k] && !candidate.operands[k].is_whole())
+        words.push_back(concat("'", graph_.value(node.operands[k]).name, "' ",
+                               to_string(candidate.operands[k])));
     }
     std::string text = words.empty() ? "each rank a part" : join(words, ", ");
-    for (std::size_t k = 0; k < way.results.size(); ++k) {
-      if (node.results[k]) text += concat(k == 0 ? "; gives " : ", ", to_string(way.results[k]));
+    for (std::size_t k = 0; k < candidate.results.size(); ++k) {
+      if (node.results[k])
+        text += concat(k == 0 ? "; gives " : ", ", to_string(candidate.results[k]));
     }
     return text;
   }
 
   // Describes the chosen strategy, the runner-up, and the refusals.
   std::string reason_of(NodeId id) {
-    const Strategy* taken = way_[id];
+    const Strategy* taken = candidate_[id];
     const double seconds = seconds_around(id);
     const Strategy* next = nullptr;
     double least = kNever;
-    for (const Strategy& way : all_[id]->ways) {
-      if (&way == taken) continue;
-      retake(id, way);
+    for (const Strategy& candidate : all_[id]->candidates) {
+      if (&candidate == taken) continue;
+      retake(id, candidate);
       const double one = seconds_around(id);
-      if (one < least) least = one, next = &way;
+      if (one < least) least = one, next = &candidate;
     }
     retake(id, *taken);
-    std::string text = in_words(id, *taken);
+    std::string text = description(id, *taken);
     if (next != nullptr) {
       text +=
           concat(" (", microseconds(seconds), " including communication of operands and results; ",
-                 in_words(id, *next), ": ", microseconds(least), ")");
+                 description(id, *next), ": ", microseconds(least), ")");
     }
     const auto& refusals = all_[id]->refusals;
     if (taken->is_plain() && !refusals.empty()) {
@@ -430,7 +433,7 @@ class Chooser {
   const ShardOptions& options_;
   std::vector<NodeId> order_;
   IdMap<NodeId, std::shared_ptr<const Strategies>> all_;
-  std::vector<Group> groups_;
+  std::vector<StateGroup> groups_;
   // index plus one of the group that a state's current value belongs to; 0 otherwise
   IdMap<ValueId, std::size_t> group_of_;
   std::vector<std::optional<Sharding>> held_;  // by group
@@ -438,7 +441,7 @@ class Chooser {
   IdMap<NodeId, std::size_t> sum_of_;
   std::vector<char> is_late_;  // by kind: readers receive partial sums
   IdMap<ValueId, Sharding> home_;
-  IdMap<NodeId, const Strategy*> way_;
+  IdMap<NodeId, const Strategy*> candidate_;
   IdMap<ValueId, Wants> wants_;
   std::vector<Sharding> outputs_;
 };

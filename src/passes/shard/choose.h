@@ -12,7 +12,7 @@ namespace tenon {
 struct ShardPlan {
   /// as its producer leaves it
   IdMap<ValueId, Sharding> home;
-  IdMap<NodeId, const Strategy*> way;
+  IdMap<NodeId, const Strategy*> candidate;
   /// the alternatives of each node
   IdMap<NodeId, std::shared_ptr<const Strategies>> all;
   /// required shardings of the graph's outputs

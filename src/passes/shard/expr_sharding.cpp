@@ -24,7 +24,7 @@ struct Interval {
 
 // Relation of a rank's value to the value of the whole expression. The split axis follows from the
 // extents.
-struct Held {
+struct RankValue {
   std::optional<std::size_t> axis;  // axis of the split
   bool is_partial = false;          // the whole is the sum over ranks
   std::int64_t shift = 0;           // offset of positions: the whole's is larger by rank * shift
@@ -51,20 +51,20 @@ class Follower {
   Follower(std::span<const Sharding> operands, std::int64_t ranks)
       : operands_(operands), ranks_(ranks) {}
 
-  const Held& follow(const Expr& whole, const Expr& part) {
+  const RankValue& follow(const Expr& whole, const Expr& part) {
     const auto key = std::pair(&whole.node(), &part.node());
     const auto found = known_.find(key);
     if (found != known_.end()) return found->second;
-    Held held = made(whole, part);
+    RankValue held = made(whole, part);
     if (held.is_partial && held.axis) throw Refused{"a partial sum cannot be sharded"};
     return known_.emplace(key, std::move(held)).first->second;
   }
 
  private:
-  Held made(const Expr& whole, const Expr& part) {
+  RankValue made(const Expr& whole, const Expr& part) {
     const ExprNode &w = whole.node(), &p = part.node();
     if (w.dtype != p.dtype || w.dims.size() != p.dims.size()) throw other_form();
-    Held held;
+    RankValue held;
     held.axis = split_axis(w.dims, p.dims);
     if (w.kind != p.kind || w.args.size() != p.args.size()) return lone_position(w, p, held);
     switch (w.kind) {
@@ -86,7 +86,7 @@ class Follower {
       case ExprKind::Select:
         return choice(w, p, held);
       case ExprKind::Cast: {
-        const Held& x = follow(w.args[0], p.args[0]);
+        const RankValue& x = follow(w.args[0], p.args[0]);
         require_no_shift(x);
         if (x.is_partial && !(is_float(w.dtype) && is_float(w.args[0].dtype()))) throw not_linear();
         held.is_partial = x.is_partial;
@@ -101,7 +101,7 @@ class Follower {
       case ExprKind::Reduce:
         return reduced(w, p, held);
       case ExprKind::Scan: {
-        const Held& x = follow(w.args[0], p.args[0]);
+        const RankValue& x = follow(w.args[0], p.args[0]);
         if (w.axes != p.axes || w.reduction != p.reduction) throw other_form();
         require_no_shift(x);
         if (x.axis == w.axes[0]) throw Refused{"it runs along the axis"};
@@ -119,7 +119,7 @@ class Follower {
   static Refused not_linear() { return {"not linear in the partial sums"}; }
   static Refused crosses() { return {"an element needs what other ranks have"}; }
 
-  static void require_no_shift(const Held& x) {
+  static void require_no_shift(const RankValue& x) {
     if (x.shift != 0) throw Refused{"it depends on the position along the axis"};
   }
 
@@ -137,20 +137,21 @@ class Follower {
 
   // Requires operand and result to be split along the same axis, unless the operand has extent 1
   // there and is broadcast.
-  static void require_aligned(const Expr& whole, const Held& x, const ExprNode& result,
-                              const Held& held) {
+  static void require_aligned(const Expr& whole, const RankValue& x, const ExprNode& result,
+                              const RankValue& held) {
     const std::size_t skipped = result.dims.size() - whole.rank();
     if (x.axis && held.axis != skipped + *x.axis) throw crosses();
     if (!held.axis || x.axis || *held.axis < skipped) return;
     if (!(whole.dims()[*held.axis - skipped] == Dim(1))) throw crosses();
   }
-  const Held& aligned(const ExprNode& w, const ExprNode& p, std::size_t arg, const Held& held) {
-    const Held& x = follow(w.args[arg], p.args[arg]);
+  const RankValue& aligned(const ExprNode& w, const ExprNode& p, std::size_t arg,
+                           const RankValue& held) {
+    const RankValue& x = follow(w.args[arg], p.args[arg]);
     require_aligned(w.args[arg], x, w, held);
     return x;
   }
 
-  Held operand(const ExprNode& w, const ExprNode& p, Held held) const {
+  RankValue operand(const ExprNode& w, const ExprNode& p, RankValue held) const {
     const Sharding& sharding = operands_[w.operand];
     const bool is_as_said =
         w.operand == p.operand &&
@@ -160,7 +161,7 @@ class Follower {
     return held;
   }
 
-  Held position(const ExprNode& p, Held held) const {
+  RankValue position(const ExprNode& p, RankValue held) const {
     const std::int64_t extent = p.dims[p.axes[0]].constant();
     if (held.axis == p.axes[0]) held.shift = extent;
     held.range = Interval{0, extent - 1};
@@ -168,19 +169,19 @@ class Follower {
   }
 
   // With one position per rank, the position may be written as 0 times it.
-  Held lone_position(const ExprNode& w, const ExprNode& p, const Held& held) const {
+  RankValue lone_position(const ExprNode& w, const ExprNode& p, const RankValue& held) const {
     const bool is_lone = w.kind == ExprKind::Index && p.kind == ExprKind::Binary &&
                          p.binary == BinaryOp::Multiply && is_zero(p.args[1]) &&
                          p.dims[w.axes[0]] == Dim(1);
     if (!is_lone) throw other_form();
-    Held made = held;
+    RankValue made = held;
     if (held.axis == w.axes[0]) made.shift = 1;
     made.range = Interval{0, 0};
     return made;
   }
 
-  Held unary(const ExprNode& w, const ExprNode& p, Held held) {
-    const Held& x = follow(w.args[0], p.args[0]);
+  RankValue unary(const ExprNode& w, const ExprNode& p, RankValue held) {
+    const RankValue& x = follow(w.args[0], p.args[0]);
     if (w.unary != p.unary) throw other_form();
     if (w.unary == UnaryOp::Negate) {
       held.is_partial = x.is_partial;
@@ -193,9 +194,9 @@ class Follower {
     return held;
   }
 
-  Held binary(const ExprNode& w, const ExprNode& p, Held held) {
+  RankValue binary(const ExprNode& w, const ExprNode& p, RankValue held) {
     if (w.binary != p.binary) throw other_form();
-    const Held a = aligned(w, p, 0, held), b = aligned(w, p, 1, held);
+    const RankValue a = aligned(w, p, 0, held), b = aligned(w, p, 1, held);
     held.is_partial = partial_of(w.binary, a.is_partial, b.is_partial);
     held.shift = shift_of(w.binary, a, b);
     if (w.dtype == DType::I64) held.range = range_of(w.binary, a, b);
@@ -210,9 +211,9 @@ class Follower {
     return true;
   }
 
-  static std::int64_t shift_of(BinaryOp op, const Held& a, const Held& b) {
+  static std::int64_t shift_of(BinaryOp op, const RankValue& a, const RankValue& b) {
     if (a.shift == 0 && b.shift == 0) return 0;
-    const auto factor = [](const Held& x) -> std::optional<std::int64_t> {
+    const auto factor = [](const RankValue& x) -> std::optional<std::int64_t> {
       if (x.shift != 0 || !x.range || !x.range->is_one()) return std::nullopt;
       return x.range->low;
     };
@@ -247,7 +248,7 @@ class Follower {
     throw Refused{"it depends on the position along the axis"};
   }
 
-  static std::optional<Interval> range_of(BinaryOp op, const Held& a, const Held& b) {
+  static std::optional<Interval> range_of(BinaryOp op, const RankValue& a, const RankValue& b) {
     if (!a.range || !b.range) return std::nullopt;
     const Interval &x = *a.range, &y = *b.range;
     switch (op) {
@@ -275,9 +276,9 @@ class Follower {
     }
   }
 
-  Held choice(const ExprNode& w, const ExprNode& p, Held held) {
-    const Held condition = aligned(w, p, 0, held);
-    const Held a = aligned(w, p, 1, held), b = aligned(w, p, 2, held);
+  RankValue choice(const ExprNode& w, const ExprNode& p, RankValue held) {
+    const RankValue condition = aligned(w, p, 0, held);
+    const RankValue a = aligned(w, p, 1, held), b = aligned(w, p, 2, held);
     if (condition.is_partial || a.shift != b.shift) throw other_form();
     const bool is_linear =
         (a.is_partial || is_zero(w.args[1])) && (b.is_partial || is_zero(w.args[2]));
@@ -291,10 +292,11 @@ class Follower {
   }
 
   // Requires each rank to find the elements it reads in its own shard.
-  void require_inside(const ExprNode& w, const ExprNode& p, std::size_t first, const Held& base,
-                      const Dims& base_dims, const ExprNode& space, const Held& held) {
+  void require_inside(const ExprNode& w, const ExprNode& p, std::size_t first,
+                      const RankValue& base, const Dims& base_dims, const ExprNode& space,
+                      const RankValue& held) {
     for (std::size_t k = 0; k < base_dims.size(); ++k) {
-      const Held& at = follow(w.args[first + k], p.args[first + k]);
+      const RankValue& at = follow(w.args[first + k], p.args[first + k]);
       require_aligned(w.args[first + k], at, space, held);
       if (at.is_partial) throw not_linear();
       if (base.axis != k) {
@@ -308,22 +310,22 @@ class Follower {
     }
   }
 
-  Held read(const ExprNode& w, const ExprNode& p, Held held) {
+  RankValue read(const ExprNode& w, const ExprNode& p, RankValue held) {
     if (w.has_fill != p.has_fill) throw other_form();
-    const Held source = follow(w.args[0], p.args[0]);
+    const RankValue source = follow(w.args[0], p.args[0]);
     require_no_shift(source);
     require_inside(w, p, 1, source, p.args[0].dims(), w, held);
     held.is_partial = source.is_partial;
     if (!w.has_fill) return held;
-    const Held fill = aligned(w, p, w.args.size() - 1, held);
+    const RankValue fill = aligned(w, p, w.args.size() - 1, held);
     require_no_shift(fill);
     if (fill.is_partial != source.is_partial && !(source.is_partial && is_zero(w.args.back())))
       throw not_linear();
     return held;
   }
 
-  Held reshaped(const ExprNode& w, const ExprNode& p, Held held) {
-    const Held& x = follow(w.args[0], p.args[0]);
+  RankValue reshaped(const ExprNode& w, const ExprNode& p, RankValue held) {
+    const RankValue& x = follow(w.args[0], p.args[0]);
     if (x.axis.has_value() != held.axis.has_value()) throw crosses();
     // Shards are contiguous in both.
     if (x.axis && product_before(w.args[0].dims(), *x.axis) != product_before(w.dims, *held.axis))
@@ -334,11 +336,11 @@ class Follower {
     return held;
   }
 
-  Held joined(const ExprNode& w, const ExprNode& p, Held held) {
+  RankValue joined(const ExprNode& w, const ExprNode& p, RankValue held) {
     if (w.axes != p.axes || held.axis == w.axes[0]) throw crosses();
     std::size_t partial = 0;
     for (std::size_t k = 0; k < w.args.size(); ++k) {
-      const Held& x = follow(w.args[k], p.args[k]);
+      const RankValue& x = follow(w.args[k], p.args[k]);
       if (x.axis != held.axis) throw crosses();
       require_no_shift(x);
       partial += x.is_partial ? 1 : 0;
@@ -348,9 +350,9 @@ class Follower {
     return held;
   }
 
-  Held reduced(const ExprNode& w, const ExprNode& p, Held held) {
+  RankValue reduced(const ExprNode& w, const ExprNode& p, RankValue held) {
     if (w.axes != p.axes || w.reduction != p.reduction) throw other_form();
-    const Held& x = follow(w.args[0], p.args[0]);
+    const RankValue& x = follow(w.args[0], p.args[0]);
     require_no_shift(x);
     const bool is_over = x.axis && std::ranges::find(w.axes, *x.axis) != w.axes.end();
     held.is_partial = is_over || x.is_partial;
@@ -358,9 +360,9 @@ class Follower {
     return held;
   }
 
-  Held scattered(const ExprNode& w, const ExprNode& p, const Held& held) {
+  RankValue scattered(const ExprNode& w, const ExprNode& p, const RankValue& held) {
     if (w.reduction != p.reduction) throw other_form();
-    const Held base = follow(w.args[0], p.args[0]), updates = follow(w.args[1], p.args[1]);
+    const RankValue base = follow(w.args[0], p.args[0]), updates = follow(w.args[1], p.args[1]);
     require_no_shift(base);
     require_no_shift(updates);
     if (base.is_partial || updates.is_partial) throw not_linear();
@@ -371,7 +373,7 @@ class Follower {
 
   std::span<const Sharding> operands_;
   std::int64_t ranks_;
-  std::map<std::pair<const ExprNode*, const ExprNode*>, Held> known_;
+  std::map<std::pair<const ExprNode*, const ExprNode*>, RankValue> known_;
 };
 
 }  // namespace
@@ -380,7 +382,7 @@ std::variant<Sharding, std::string> sharding_of(const Expr& whole, const Expr& p
                                                 std::span<const Sharding> operands,
                                                 std::int64_t ranks) {
   try {
-    const Held held = Follower(operands, ranks).follow(whole, part);
+    const RankValue held = Follower(operands, ranks).follow(whole, part);
     if (held.shift != 0) return "it depends on the position along the axis";
     if (held.is_partial) return Sharding::partial();
     return held.axis ? Sharding::split(*held.axis) : Sharding::whole();

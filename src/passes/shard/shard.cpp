@@ -102,10 +102,10 @@ class Sharder {
       if (from_.has_stated_type(value)) to_.set_type(made, from_.value(value).type);
       return keep(value, Sharding::whole(), made);
     }
-    const Strategy& way = *plan_.way[id];
-    Graph::NewNode copy{node.op, {}, way.attrs, node.bodies, {}, node.name};
+    const Strategy& candidate = *plan_.candidate[id];
+    Graph::NewNode copy{node.op, {}, candidate.attrs, node.bodies, {}, node.name};
     for (std::size_t k = 0; k < node.operands.size(); ++k)
-      copy.operands.push_back(node.operands[k] ? held(node.operands[k], way.operands[k])
+      copy.operands.push_back(node.operands[k] ? held(node.operands[k], candidate.operands[k])
                                                : ValueId{});
     for (ValueId result : node.results)
       copy.results.push_back(result ? to_.free_name(from_.value(result).name) : "_");
@@ -118,9 +118,9 @@ class Sharder {
       const ValueId result = node.results[k];
       if (!result) continue;
       const ValueId local = to_.node(made).results[k];
-      if (from_.has_stated_type(result) && way.results[k].is_whole())
+      if (from_.has_stated_type(result) && candidate.results[k].is_whole())
         to_.set_type(local, from_.value(result).type);
-      keep(result, way.results[k], local);
+      keep(result, candidate.results[k], local);
     }
   }
 
@@ -155,7 +155,7 @@ StatefulGraph shard(const StatefulGraph& step, const ShardOptions& options, Rema
            });
   };
   for (NodeId id : graph.nodes_in_order()) {
-    const bool is_plain = plan.way[id]->is_plain();
+    const bool is_plain = plan.candidate[id]->is_plain();
     is_split = is_split || !is_plain;
     const auto& refusals = plan.all[id]->refusals;
     const bool reads_weight = std::ranges::any_of(graph.node(id).operands, is_weight);

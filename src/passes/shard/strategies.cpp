@@ -21,9 +21,9 @@ bool is_known(const Type& type) {
          std::ranges::all_of(type.tensor().dims, [](const Dim& dim) { return dim.is_constant(); });
 }
 
-class Finder {
+class StrategyFinder {
  public:
-  Finder(const Graph& graph, NodeId id, std::int64_t ranks, const ShardCosts& costs)
+  StrategyFinder(const Graph& graph, NodeId id, std::int64_t ranks, const ShardCosts& costs)
       : graph_(graph), node_(graph.node(id)), id_(id), ranks_(ranks), costs_(costs) {}
 
   Strategies find() {
@@ -31,12 +31,12 @@ class Finder {
     plain.operands.resize(node_.operands.size());
     plain.results.resize(node_.results.size());
     plain.attrs = node_.attrs;
-    found_.ways.push_back(plain);
+    found_.candidates.push_back(plain);
     if (!has_known_types() || !node_.bodies.empty()) return std::move(found_);
     if (is_collective(*node_.op)) return of_collective();
     if (node_.op->is_random) return std::move(found_);
     whole_ = lowered(graph_, id_);
-    found_.ways[0].seconds = seconds_of(whole_, {});
+    found_.candidates[0].seconds = seconds_of(whole_, {});
     if (whole_.empty()) return std::move(found_);
     list_options();
     std::vector<Sharding> chosen(node_.operands.size());
@@ -64,9 +64,9 @@ class Finder {
     const TensorType& type = type_of(node_.operands[0]);
     for (const Sharding& sharding : options_of(type)) {
       if (sharding.is_whole()) continue;
-      Strategy way = found_.ways[0];
-      way.operands[0] = way.results[0] = sharding;
-      found_.ways.push_back(std::move(way));
+      Strategy candidate = found_.candidates[0];
+      candidate.operands[0] = candidate.results[0] = sharding;
+      found_.candidates.push_back(std::move(candidate));
     }
     return std::move(found_);
   }
@@ -192,24 +192,25 @@ class Finder {
       return;  // impossible shapes
     }
     if (part.size() != whole_.size()) return;
-    Strategy way{chosen, {}, std::move(attrs), seconds_of(part, chosen)};
+    Strategy candidate{chosen, {}, std::move(attrs), seconds_of(part, chosen)};
     std::size_t expr = 0;
     for (ValueId result : node_.results) {
       if (!result) {
-        way.results.emplace_back();
+        candidate.results.emplace_back();
         continue;
       }
       const auto sharding = sharding_of(whole_[expr], part[expr], chosen, ranks_);
       ++expr;
       if (const auto* why = std::get_if<std::string>(&sharding)) return refuse_split(chosen, *why);
-      way.results.push_back(std::get<Sharding>(sharding));
-      const Type& local = scratch.value(scratch.node(made).results[way.results.size() - 1]).type;
-      const bool has_type = can_hold(type_of(result), way.results.back(), ranks_) &&
-                            local.is_tensor() &&
-                            local.tensor() == part_of(type_of(result), way.results.back(), ranks_);
+      candidate.results.push_back(std::get<Sharding>(sharding));
+      const Type& local =
+          scratch.value(scratch.node(made).results[candidate.results.size() - 1]).type;
+      const bool has_type =
+          can_hold(type_of(result), candidate.results.back(), ranks_) && local.is_tensor() &&
+          local.tensor() == part_of(type_of(result), candidate.results.back(), ranks_);
       if (!has_type) return;
     }
-    found_.ways.push_back(std::move(way));
+    found_.candidates.push_back(std::move(candidate));
   }
 
   // Reports refusals only for a single split operand.
@@ -261,7 +262,7 @@ bool Strategy::is_plain() const {
 
 Strategies strategies_of(const Graph& graph, NodeId node, std::int64_t ranks,
                          const ShardCosts& costs) {
-  return Finder(graph, node, ranks, costs).find();
+  return StrategyFinder(graph, node, ranks, costs).find();
 }
 
 }  // namespace tenon

@@ -31,7 +31,7 @@ struct Strategy {
 
 struct Strategies {
   /// alternatives, the plain strategy first
-  std::vector<Strategy> ways;
+  std::vector<Strategy> candidates;
   /// reasons against splitting an operand, in words
   std::vector<std::string> refusals;
 };

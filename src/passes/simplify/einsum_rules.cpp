@@ -41,14 +41,14 @@ ValueId transposed(const Match& match, ValueId value, const Labels& from, const 
 
 /// Labels by role: in both operands and the result, in one operand and the result, in both operands
 /// only.
-struct Product {
+struct EinsumProduct {
   Labels batch, rows, columns, summed;
 };
 
-std::optional<Product> product_of(const Equation& equation, const std::vector<Dims>& dims) {
+std::optional<EinsumProduct> product_of(const Equation& equation, const std::vector<Dims>& dims) {
   const Labels &a = equation.operand(0), &b = equation.operand(1), &y = equation.result();
   if (!has_each_once(a) || !has_each_once(b) || !has_each_once(y)) return {};
-  Product product;
+  EinsumProduct product;
   for (const Equation::Label label : y) {
     if (has(a, label) && has(b, label))
       product.batch.push_back(label);
@@ -77,7 +77,7 @@ ValueId as_matmul(const Match& match) {
   if (!text || !a || !b || !match.root_type().is_tensor()) return {};
   const std::vector<Dims> dims{a->dims, b->dims};
   const Equation equation(std::get<std::string>(*text), dims);
-  const std::optional<Product> product = product_of(equation, dims);
+  const std::optional<EinsumProduct> product = product_of(equation, dims);
   if (!product) return {};
   const auto& [batch, rows, columns, summed] = *product;
   const ValueId left =

@@ -11,7 +11,7 @@ std::vector<rewrite::Rule> selection_rules();
 /// transpose, reshape, squeeze, expand, reductions
 std::vector<rewrite::Rule> view_rules();
 /// slice, concat, gather, scatter
-std::vector<rewrite::Rule> part_rules();
+std::vector<rewrite::Rule> slice_rules();
 /// pad, into convolution and pooling
 std::vector<rewrite::Rule> window_rules();
 /// transposes moved until they cancel

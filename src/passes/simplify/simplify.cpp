@@ -10,7 +10,7 @@ namespace simplification {
 const rewrite::RuleSet& rules() {
   static const rewrite::RuleSet set = [] {
     std::vector<rewrite::Rule> all;
-    for (const auto& family : {selection_rules, arithmetic_rules, view_rules, part_rules,
+    for (const auto& family : {selection_rules, arithmetic_rules, view_rules, slice_rules,
                                window_rules, transpose_rules, einsum_rules}) {
       for (rewrite::Rule& rule : family()) all.push_back(std::move(rule));
     }
@@ -29,7 +29,7 @@ Graph simplify(Graph graph, const PassOptions& options) {
     for (Graph& body : graph.mutable_node(id).bodies) body = simplify(std::move(body), options);
   }
   graph.erase_dead();
-  settle_dynamic_attributes(graph);
+  resolve_dynamic_attributes(graph);
   // Merged nodes may match rules that require a single reader or the same value twice.
   constexpr int most_rounds = 8;
   for (int round = 0; round < most_rounds; ++round) {

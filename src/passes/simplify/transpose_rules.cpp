@@ -30,9 +30,9 @@ Axes permutation(const Dims& perm, std::size_t rank) {
 Dims to_dims(const Axes& axes) { return Dims(axes.begin(), axes.end()); }
 
 /// A transpose at the root and the elementwise nodes above it that have no other readers.
-class Region {
+class TransposeRegion {
  public:
-  explicit Region(const Match& match)
+  explicit TransposeRegion(const Match& match)
       : match_(match),
         graph_(match.graph()),
         rank_(match.root_type().tensor().rank()),
@@ -162,7 +162,7 @@ class Region {
 };
 
 ValueId moved_up(const Match& match) {
-  return match.root_type().is_tensor() ? Region(match).without_transpose() : ValueId{};
+  return match.root_type().is_tensor() ? TransposeRegion(match).without_transpose() : ValueId{};
 }
 
 bool is_read_here_only(const Match& match, std::string_view name) {

@@ -14,12 +14,12 @@ using namespace rewrite;
 namespace {
 
 /// Padding elements before and after each axis.
-struct Padding {
+struct SpatialPadding {
   Dims before, behind;
 };
 
 // Returns the pads of a constant-mode pad node for every axis of its operand.
-std::optional<Padding> padding_of(const Graph& graph, const Node& pad) {
+std::optional<SpatialPadding> padding_of(const Graph& graph, const Node& pad) {
   const Type& type = graph.value(pad.operands.front()).type;
   const AttrValue* pads_attr = pad.attrs.find("pads");
   if (!type.is_tensor() || !pads_attr || pad.attrs.find("mode")) return {};
@@ -33,7 +33,7 @@ std::optional<Padding> padding_of(const Graph& graph, const Node& pad) {
   }
   const auto places = counted_axes(axes, rank);
   if (!places || places->size() != count) return {};
-  Padding padding{Dims(rank, Dim(0)), Dims(rank, Dim(0))};
+  SpatialPadding padding{Dims(rank, Dim(0)), Dims(rank, Dim(0))};
   for (std::size_t k = 0; k < count; ++k) {
     const auto axis = static_cast<std::size_t>((*places)[k]);
     padding.before[axis] = pads[k];
@@ -42,7 +42,7 @@ std::optional<Padding> padding_of(const Graph& graph, const Node& pad) {
   return padding;
 }
 
-bool adds_only(const Padding& padding) {
+bool adds_only(const SpatialPadding& padding) {
   const auto is_added = [](const Dim& pad) { return pad.range().lo >= 0 && is_written_down(pad); };
   return std::all_of(padding.before.begin(), padding.before.end(), is_added) &&
          std::all_of(padding.behind.begin(), padding.behind.end(), is_added);
@@ -160,18 +160,18 @@ ValueId padded_average_pool(const Match& match) {
 }
 
 /// Kernel taps at either end of one axis of a window.
-struct Taps {
+struct WindowTaps {
   std::int64_t before = 0, behind = 0;
 };
 
 // Returns the taps that only ever read padding, limited by the pads; zero for symbolic extents.
-Taps idle_taps(const Window& window) {
+WindowTaps idle_taps(const Window& window) {
   for (const Dim& dim : {window.extent, window.kernel, window.count, window.begin, window.end}) {
     if (!dim.is_constant()) return {};
   }
   const std::int64_t taps = window.kernel.constant(), begin = window.begin.constant();
   const std::int64_t last = (window.count.constant() - 1) * window.stride;
-  Taps idle;
+  WindowTaps idle;
   while (idle.before + 1 < taps && last + idle.before * window.dilation < begin) ++idle.before;
   while (idle.before + idle.behind + 1 < taps &&
          (taps - 1 - idle.behind) * window.dilation - begin >= window.extent.constant()) {
@@ -204,7 +204,7 @@ ValueId without_idle_taps(const Match& match) {
       "conv", given, {image.begin() + 2, image.end()}, {w->dims.begin() + 2, w->dims.end()});
   Dims starts, ends, axes;
   for (std::size_t k = 0; k < windows.size(); ++k) {
-    const Taps idle = idle_taps(windows[k]);
+    const WindowTaps idle = idle_taps(windows[k]);
     if (idle.before + idle.behind == 0) continue;
     starts.emplace_back(idle.before);
     ends.push_back(windows[k].kernel - Dim(idle.behind));

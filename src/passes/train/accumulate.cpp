@@ -73,22 +73,22 @@ class Accumulator {
 
   void find_stages() {
     for (NodeId id : from_.nodes_in_order()) {
-      bool is_each = false, is_behind = false;
+      bool is_each = false, is_after = false;
       for (ValueId operand : from_.node(id).operands) {
         if (!operand) continue;
         const NodeId maker = from_.value(operand).producer;
         is_each = is_each || is_of_part(operand);
-        is_behind =
-            is_behind || (maker && (stage_[maker] == Stage::Sum || stage_[maker] == Stage::Behind));
+        is_after =
+            is_after || (maker && (stage_[maker] == Stage::Sum || stage_[maker] == Stage::Behind));
       }
-      TENON_ASSERT(!(is_each && is_behind), "what a part leads to is summed before it is used");
+      TENON_ASSERT(!(is_each && is_after), "what a part leads to is summed before it is used");
       if (is_collective(*from_.node(id).op)) {
         TENON_ASSERT(from_.op_name(id) == "all_reduce",
                      "sums are the only meeting of parts");  // op-name: the sum over parts
         stage_[id] = Stage::Sum;
       } else if (is_each) {
         stage_[id] = Stage::Each;
-      } else if (is_behind) {
+      } else if (is_after) {
         stage_[id] = Stage::Behind;
       }
     }
@@ -246,7 +246,7 @@ void require_samples_apart(Graph model, const TrainOptions& options) {
         .got(loss.ignore_label ? "a label that is ignored" : "weights of classes")
         .hint("reduction=sum gives the same result with micro-batches");
   }
-  settle_dynamic_attributes(model);
+  resolve_dynamic_attributes(model);
   std::optional<Dim> batch;
   std::unordered_map<ValueId, std::size_t> axes;
   for (ValueId input : model.inputs()) {

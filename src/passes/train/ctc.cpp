@@ -1,7 +1,7 @@
 #include "base/error.h"
 #include "ops/elementwise.h"
 #include "ops/var_ops.h"
-#include "passes/train/parts.h"
+#include "passes/train/step_builder.h"
 
 namespace tenon::training {
 namespace {
@@ -44,11 +44,11 @@ Graph step(const TensorType& places) {
   return build.take();
 }
 
-struct Extents {
+struct CtcExtents {
   Dim samples, steps;
 };
 
-Extents extents_of(Builder& build, Var scores, const LossOptions& options) {
+CtcExtents extents_of(Builder& build, Var scores, const LossOptions& options) {
   const TensorType type = build.type(scores).tensor();
   if (type.rank() != 3 || options.time_axis < 0 || options.time_axis > 1) {
     throw Error("ctc: scores have the axes of samples, steps and classes", ErrorKind::Usage)
@@ -74,7 +74,7 @@ Extents extents_of(Builder& build, Var scores, const LossOptions& options) {
 // CTC forward algorithm in log space (Graves and others, 2006): positions are the labels with
 // blanks before, between and after them.
 Loss add_ctc_loss(Builder& build, Var scores, const LossOptions& options, bool is_each) {
-  const Extents extents = extents_of(build, scores, options);
+  const CtcExtents extents = extents_of(build, scores, options);
   if (info(build.type(scores).tensor().dtype).bits < 32) scores = cast_to(scores, DType::F32);
   const DType dtype = build.type(scores).tensor().dtype;
   const Dim& samples = extents.samples;

@@ -1,7 +1,7 @@
 #include "base/error.h"
 #include "ops/registry.h"
 #include "passes/dynamic_attributes.h"
-#include "passes/train/parts.h"
+#include "passes/train/step_builder.h"
 
 #include <map>
 

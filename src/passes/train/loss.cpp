@@ -2,7 +2,7 @@
 #include "base/text.h"
 #include "ops/elementwise.h"
 #include "ops/normalization.h"
-#include "passes/train/parts.h"
+#include "passes/train/step_builder.h"
 
 namespace tenon {
 

@@ -1,7 +1,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "ops/elementwise.h"
-#include "passes/train/parts.h"
+#include "passes/train/step_builder.h"
 
 #include <algorithm>
 #include <limits>
@@ -101,7 +101,7 @@ class Updates {
 
   template <class Next>
   Var remember(const char* what, Next next) {
-    const Draft::Held& held = draft_.states[state_];
+    const Draft::DraftState& held = draft_.states[state_];
     const std::string& owner = held.split ? held.split->whole : held.name;
     const std::string name = build_.graph().free_name(concat(owner, "/", what));
     const Constant zeros =
@@ -156,7 +156,7 @@ Var all_finite(Builder& build, const std::vector<Update>& updates) {
 // Computes the loss scale of the next step.
 void adjust_scale(Draft& draft, Builder& build, Var scale, Var is_good) {
   const auto scale_state = static_cast<std::size_t>(
-      std::ranges::find(draft.states, ValueId(scale.id()), &Draft::Held::now) -
+      std::ranges::find(draft.states, ValueId(scale.id()), &Draft::DraftState::now) -
       draft.states.begin());
   const std::size_t count_state =
       draft.add_state("train/good_steps", Constant(Tensor(DType::I64, {})));

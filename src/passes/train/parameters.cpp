@@ -1,7 +1,7 @@
 #include "base/error.h"
 #include "base/pattern.h"
 #include "base/text.h"
-#include "passes/train/parts.h"
+#include "passes/train/step_builder.h"
 
 #include <algorithm>
 
@@ -75,7 +75,7 @@ std::size_t Draft::make_state(ValueId constant) {
 
 StatefulGraph Draft::finish(std::vector<ValueId> outputs) {
   StatefulGraph made;
-  for (const Held& state : states) {
+  for (const DraftState& state : states) {
     const auto input = std::ranges::find(graph.inputs(), state.now) - graph.inputs().begin();
     made.states.push_back(
         {state.name, static_cast<std::size_t>(input), outputs.size(), state.initial, state.split});

@@ -1,6 +1,6 @@
 #include "base/error.h"
 #include "ops/registry.h"
-#include "passes/train/parts.h"
+#include "passes/train/step_builder.h"
 
 namespace tenon::training {
 namespace {
@@ -68,7 +68,7 @@ void train_dropout(Graph& graph, NodeId id, ValueId step, std::int64_t seed) {
 
 void prepare_nodes(Draft& draft, std::size_t step, const TrainOptions& options) {
   Graph& graph = draft.graph;
-  ValueId key = options.parts > 1 ? ValueId{} : draft.states[step].now;
+  ValueId key = options.micro_batches > 1 ? ValueId{} : draft.states[step].now;
   std::int64_t dropouts = 0;
   for (NodeId id : graph.nodes_in_order()) {
     const std::string_view op = graph.op_name(id);

@@ -1,7 +1,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "ops/elementwise.h"
-#include "passes/train/parts.h"
+#include "passes/train/step_builder.h"
 
 #include <numbers>
 

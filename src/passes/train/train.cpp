@@ -5,7 +5,7 @@
 #include "ops/differentiate.h"
 #include "ops/var_ops.h"
 #include "passes/dynamic_attributes.h"
-#include "passes/train/parts.h"
+#include "passes/train/step_builder.h"
 
 namespace tenon {
 namespace {
@@ -39,7 +39,7 @@ void name_result(Graph& graph, Var value, const char* name) {
 }  // namespace
 
 StatefulGraph train(Graph model, const TrainOptions& options) {
-  settle_dynamic_attributes(model);  // gradient rules only handle plain attributes
+  resolve_dynamic_attributes(model);  // gradient rules only handle plain attributes
   Draft draft{std::move(model), {}};
   const std::vector<std::size_t> parameters = make_parameters(draft, options);
   if (parameters.empty()) {
@@ -68,31 +68,32 @@ StatefulGraph train(Graph model, const TrainOptions& options) {
         .got(why_nothing_flows(draft.graph));
   }
   const Var now = draft.now(build, step);
-  OverParts over_parts(build, options);
-  if (options.parts > 1) {
-    for (Draft::Held& state : draft.states) {  // only running statistics have a next value yet
+  GradientReduction reduction(build, options);
+  if (options.micro_batches > 1) {
+    for (Draft::DraftState& state :
+         draft.states) {  // only running statistics have a next value yet
       if (state.next != state.now)
-        state.next = ValueId(over_parts.mean({&build, state.next.index()}).id());
+        state.next = ValueId(reduction.mean({&build, state.next.index()}).id());
     }
-    loss = {over_parts.total(loss.loss), over_parts.mean(loss.accuracy)};
+    loss = {reduction.total(loss.loss), reduction.mean(loss.accuracy)};
   }
   if (options.state_ranks > 1 || options.splits_parameters) {
-    add_split_updates(draft, build, options, updates, over_parts, now, scale);
+    add_split_updates(draft, build, options, updates, reduction, now, scale);
   } else {
-    for (Update& update : updates) update.gradient = over_parts.total(update.gradient);
+    for (Update& update : updates) update.gradient = reduction.total(update.gradient);
     add_updates(draft, build, options, updates, now, scale);
   }
   draft.set_next(step, now + 1.0);
   name_result(draft.graph, loss.loss, kLoss);
   name_result(draft.graph, loss.accuracy, kAccuracy);
   StatefulGraph step_graph = draft.finish(outputs_of(loss));
-  part_gradients(step_graph.graph);
+  split_concat_gradients(step_graph.graph);
   lay_out_weights(step_graph.graph);
   return step_graph;
 }
 
 StatefulGraph evaluation(Graph model, const TrainOptions& options) {
-  settle_dynamic_attributes(model);
+  resolve_dynamic_attributes(model);
   Draft draft{std::move(model), {}};
   make_parameters(draft, options);
   make_statistics(draft);

@@ -68,7 +68,7 @@ struct TrainOptions {
   /// Data parallelism or gradient accumulation: number of parts that the batch comes in, each
   /// processed separately. Gradients, loss and running statistics are summed over all parts
   /// (`all_reduce`) before use. The graph is that of one part.
-  std::int64_t parts = 1;
+  std::int64_t micro_batches = 1;
   /// ZeRO stages 1 and 2: number of ranks that the optimizer state is split over; 1: replicated.
   std::int64_t state_ranks = 1;
   /// ZeRO stage 3: splits the parameters too, which ranks gather at their use.
@@ -98,16 +98,17 @@ const std::vector<std::string>& schedule_kinds();
 /// inconsistent options.
 StatefulGraph train(Graph model, const TrainOptions& options);
 
-/// Gradient accumulation: turns a step for one of `parts` micro-batches (`TrainOptions::parts`)
-/// into a step for the whole batch, with inputs and states like `whole`. Processes the
-/// micro-batches one after another on slices of the inputs and accumulates their gradients in
-/// order. The sum starts with the first micro-batch, so that only one is alive at a time.
+/// Gradient accumulation: turns a step for one of `micro_batches` micro-batches
+/// (`TrainOptions::micro_batches`) into a step for the whole batch, with inputs and states like
+/// `whole`. Processes the micro-batches one after another on slices of the inputs and accumulates
+/// their gradients in order. The sum starts with the first micro-batch, so that only one is alive
+/// at a time.
 StatefulGraph accumulated(const StatefulGraph& part, const StatefulGraph& whole,
-                          std::int64_t parts);
+                          std::int64_t micro_batches);
 
 /// Returns the step with states that keep their values if the loss is not finite, so that the cause
 /// can be inspected although states are updated in place.
-StatefulGraph held_unless_finite(StatefulGraph step);
+StatefulGraph skip_nonfinite_updates(StatefulGraph step);
 
 /// Throws Error (Unsupported) if gradient accumulation would change the result: an operator mixes
 /// samples (a batch norm in training does), or a mean depends on labels.

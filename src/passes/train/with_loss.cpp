@@ -1,7 +1,7 @@
 #include "passes/train/with_loss.h"
 
 #include "ops/var_ops.h"
-#include "passes/train/parts.h"
+#include "passes/train/step_builder.h"
 
 namespace tenon {
 

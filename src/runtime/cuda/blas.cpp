@@ -16,7 +16,7 @@ using Preference = struct LtMatmulPreference*;
 struct Algorithm {
   std::array<std::uint64_t, 8> data;
 };
-struct Found {
+struct FoundAlgorithm {
   Algorithm algorithm;
   std::size_t workspace_bytes;
   int state;
@@ -40,7 +40,7 @@ struct Blas {
   int (*destroy_preference)(Preference) = nullptr;
   int (*set_preference)(Preference, int attribute, const void*, std::size_t) = nullptr;
   int (*find_algorithms)(Handle, Description, Layout, Layout, Layout, Layout, Preference, int,
-                         Found*, int*) = nullptr;
+                         FoundAlgorithm*, int*) = nullptr;
   int (*multiply)(Handle, Description, const void*, const void*, Layout, const void*, Layout,
                   const void*, const void*, Layout, void*, Layout, const Algorithm*, void*,
                   std::size_t, Stream) = nullptr;
@@ -126,7 +126,7 @@ class Matmul : public LibraryStep {
     // Deterministic reductions only: no split-K, or a separate kernel that adds the partial sums.
     const std::uint32_t reductions = 2 | 4;
     library.set_preference(preference, kReductionMask, &reductions, sizeof reductions);
-    std::array<Found, 16> found{};
+    std::array<FoundAlgorithm, 16> found{};
     int count = 0;
     const int status =
         library.find_algorithms(library.handle, description_, left_, right_, residual_, result_,
@@ -134,9 +134,9 @@ class Matmul : public LibraryStep {
     library.destroy_preference(preference);
     for (int index = 0; status == 0 && index < count; ++index) {
       if (found[static_cast<std::size_t>(index)].state == 0)
-        ways_.push_back(found[static_cast<std::size_t>(index)]);
+        variants_.push_back(found[static_cast<std::size_t>(index)]);
     }
-    if (ways_.empty()) {
+    if (variants_.empty()) {
       throw Error("cuBLASLt has no kernel for a product", ErrorKind::Device)
           .got(to_string(call), ": ", batch, " of ", m, " x ", n, " x ", k);
     }
@@ -150,9 +150,11 @@ class Matmul : public LibraryStep {
     if (description_ != nullptr) library.destroy_description(description_);
   }
 
-  std::size_t way_count() const override { return ways_.size(); }
-  void select_way(std::size_t way) override { way_ = way < ways_.size() ? way : 0; }
-  std::uint64_t workspace_bytes() const override { return ways_[way_].workspace_bytes; }
+  std::size_t variant_count() const override { return variants_.size(); }
+  void select_variant(std::size_t variant) override {
+    variant_ = variant < variants_.size() ? variant : 0;
+  }
+  std::uint64_t workspace_bytes() const override { return variants_[variant_].workspace_bytes; }
 
   void enqueue(Stream stream, std::span<const std::uint64_t> buffers, Address workspace) override {
     const Blas& library = blas();
@@ -168,8 +170,8 @@ class Matmul : public LibraryStep {
     library.require(
         library.multiply(library.handle, description_, &alpha, pointer(buffers[1]), left_,
                          pointer(buffers[0]), right_, &beta, pointer(residual), residual_,
-                         pointer(buffers.back()), result_, &ways_[way_].algorithm,
-                         pointer(workspace), ways_[way_].workspace_bytes, stream),
+                         pointer(buffers.back()), result_, &variants_[variant_].algorithm,
+                         pointer(workspace), variants_[variant_].workspace_bytes, stream),
         "running");
   }
 
@@ -183,8 +185,8 @@ class Matmul : public LibraryStep {
   LibraryCall call_;
   Description description_ = nullptr;
   Layout left_ = nullptr, right_ = nullptr, result_ = nullptr, residual_ = nullptr;
-  std::vector<Found> ways_;
-  std::size_t way_ = 0;
+  std::vector<FoundAlgorithm> variants_;
+  std::size_t variant_ = 0;
 };
 
 // Result of a product over an empty reduction, for which cuBLASLt has no layouts: zeros.
@@ -196,8 +198,8 @@ class EmptySum : public LibraryStep {
     row_step_ = e[8] * element_bytes;
     batch_step_ = e[9] * element_bytes;
   }
-  std::size_t way_count() const override { return 1; }
-  void select_way(std::size_t) override {}
+  std::size_t variant_count() const override { return 1; }
+  void select_variant(std::size_t) override {}
   std::uint64_t workspace_bytes() const override { return 0; }
   void enqueue(Stream stream, std::span<const std::uint64_t> buffers, Address) override {
     const Driver& cuda = driver();

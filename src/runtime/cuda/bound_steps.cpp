@@ -53,7 +53,7 @@ class StepBinder {
 
  private:
   Address address_of(std::uint32_t id) const {
-    const bool is_constant = program_.buffers[id].place == Program::Place::Constant;
+    const bool is_constant = program_.buffers[id].place == Program::BufferKind::Constant;
     return is_constant ? model_.constants() + program_.buffers[id].offset
                        : places_.arena + shapes_.offsets[id];
   }
@@ -70,7 +70,7 @@ class StepBinder {
     } catch (Error& error) {
       throw error.at("node '", step.value, "'");
     }
-    bound.select_way(tuned_way(step.candidate));
+    bound.select_variant(tuned_way(step.candidate));
     return true;
   }
 
@@ -131,8 +131,8 @@ class StepBinder {
 
 }  // namespace
 
-void BoundStep::select_way(std::size_t way) {
-  library->select_way(way);
+void BoundStep::select_variant(std::size_t variant) {
+  library->select_variant(variant);
   scratch_bytes = library->workspace_bytes();
 }
 

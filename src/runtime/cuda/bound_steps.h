@@ -39,7 +39,7 @@ struct BoundStep {
   std::shared_ptr<LibraryStep> library = nullptr;
 
   /// Selects an algorithm of the library, and its workspace size.
-  void select_way(std::size_t way);
+  void select_variant(std::size_t variant);
   void use_scratch(Address scratch);
 };
 

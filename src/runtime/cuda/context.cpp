@@ -18,7 +18,7 @@ namespace tenon::cuda {
 namespace {
 
 // True if the host synchronizes after every step, to attribute failures to steps.
-bool waits_behind_steps() { return std::getenv("TENON_GPU_STEPWISE") != nullptr; }
+bool synchronizes_steps() { return std::getenv("TENON_GPU_STEPWISE") != nullptr; }
 
 class CudaContext : public DeviceContext {
  public:
@@ -48,8 +48,8 @@ class CudaContext : public DeviceContext {
     ports_.keep(std::move(states));
     forget_graphs();
   }
-  void call_behind(std::vector<std::size_t> steps,
-                   std::function<void(std::size_t step)> call) override {
+  void call_after(std::vector<std::size_t> steps,
+                  std::function<void(std::size_t step)> call) override {
     marks_ = std::move(steps);
     call_ = std::move(call);
   }
@@ -69,7 +69,7 @@ class CudaContext : public DeviceContext {
     finish();
   }
   double replay() override;
-  std::vector<TimedWays> time_ways(const std::vector<bool>& steps) override;
+  std::vector<TimedCandidates> time_candidates(const std::vector<bool>& steps) override;
   double time_steps(std::size_t first, std::size_t count) override;
   std::uint64_t arena_bytes() const override { return arena_.bytes(); }
   std::uint64_t scratch_bytes() const override { return scratch_.bytes(); }
@@ -90,7 +90,7 @@ class CudaContext : public DeviceContext {
     }
   }
   bool has_work() const { return !steps_.empty(); }
-  GraphExec& exec() { return execs_[is_turned_ ? 1 : 0]; }
+  GraphExec& exec() { return execs_[are_states_swapped_ ? 1 : 0]; }
   const Program& program() const { return model_.program(); }
   std::string step_text(std::size_t step) const {
     return concat("step ", step, " ('", program().steps[step].name, "')");
@@ -102,10 +102,10 @@ class CudaContext : public DeviceContext {
   void launch(std::span<double> seconds);
   void await_steps();
   void begin_run();
-  void turn_states();
+  void swap_states();
   void use_addresses();
-  void enqueue(BoundStep& step, bool is_behind_copies = false);
-  void launch_kernel(BoundStep& step, bool is_behind_copies);
+  void enqueue(BoundStep& step, bool waits_for_copies = false);
+  void launch_kernel(BoundStep& step, bool waits_for_copies);
   void enqueue_run();
   void start_steps();
   GraphExec recorded(const std::function<void()>& launches);
@@ -114,7 +114,7 @@ class CudaContext : public DeviceContext {
   void run_step_by_step(std::span<double> seconds);
   void run_with_calls();
   void have_moments(std::size_t count);
-  void require_checks_held(std::int64_t report);
+  void require_checks_passed(std::int64_t report);
 
   const CudaModel& model_;
   Stream stream_ = nullptr;
@@ -125,9 +125,9 @@ class CudaContext : public DeviceContext {
   std::vector<Event> moments_;
   /// CUDA graphs for both orientations of the double-buffered states.
   std::array<GraphExec, 2> execs_ = {};
-  bool is_turned_ = false;
+  bool are_states_swapped_ = false;
   DeviceMemory arena_, scratch_, error_;
-  Ports ports_;
+  PortBuffers ports_;
   Transfers transfers_;
   std::vector<BoundStep> steps_;
   LibraryStepCache library_steps_;
@@ -184,8 +184,8 @@ void CudaContext::take_scratch() {
   for (BoundStep& step : steps_) step.use_scratch(scratch_.address());
 }
 
-void CudaContext::enqueue(BoundStep& step, bool is_behind_copies) {
-  if (!step.library) return launch_kernel(step, is_behind_copies);
+void CudaContext::enqueue(BoundStep& step, bool waits_for_copies) {
+  if (!step.library) return launch_kernel(step, waits_for_copies);
   try {
     step.library->enqueue(stream_, step.values, scratch_.address());
   } catch (Error& error) {
@@ -193,7 +193,7 @@ void CudaContext::enqueue(BoundStep& step, bool is_behind_copies) {
   }
 }
 
-void CudaContext::launch_kernel(BoundStep& step, bool is_behind_copies) {
+void CudaContext::launch_kernel(BoundStep& step, bool waits_for_copies) {
   std::vector<void*> parameters;
   for (std::uint64_t& value : step.values) parameters.push_back(&value);
   const Driver& cuda = driver();
@@ -212,7 +212,7 @@ void CudaContext::launch_kernel(BoundStep& step, bool is_behind_copies) {
   LaunchConfig config{step.blocks, 1,       1, step.threads, 1, 1, step.shared_bytes,
                       stream_,     nullptr, 0};
   const bool follows_own = &step != steps_.data() && !(&step - 1)->library;
-  if (cuda.major >= 9 && follows_own && !is_behind_copies) {
+  if (cuda.major >= 9 && follows_own && !waits_for_copies) {
     config.attributes = &starts_early;
     config.attribute_count = 1;
   }
@@ -234,10 +234,10 @@ void CudaContext::enqueue_run() {
   transfers_.end_run(stream_);
 }
 
-void CudaContext::turn_states() {
+void CudaContext::swap_states() {
   if (!ports_.has_states()) return;
-  is_turned_ = !is_turned_;
-  ports_.turn_states();
+  are_states_swapped_ = !are_states_swapped_;
+  ports_.swap_states();
   use_addresses();
 }
 
@@ -279,7 +279,7 @@ void CudaContext::start_steps() {
   cuda.require(cuda.launch_graph(exec(), stream_), "running");
 }
 
-void CudaContext::require_checks_held(std::int64_t report) {
+void CudaContext::require_checks_passed(std::int64_t report) {
   if (report == 0) return;
   const auto number = static_cast<std::size_t>(report);
   for (const BoundStep& step : steps_) {
@@ -327,15 +327,15 @@ void CudaContext::run_step_by_step(std::span<double> seconds) {
   const Driver& cuda = driver();
   have_moments(2 * steps_.size() + 1);
   std::vector<std::size_t> begins, ends;  // moments
-  const bool is_waiting = waits_behind_steps();
+  const bool is_waiting = synchronizes_steps();
   begin_run();
   std::size_t last = 0;
   cuda.require(cuda.record(moments_[last], stream_), "timing");
   for (BoundStep& step : steps_) {
-    const bool is_behind_copies = transfers_.before(step.step, stream_);
-    if (is_behind_copies) cuda.require(cuda.record(moments_[++last], stream_), "timing");
+    const bool waits_for_copies = transfers_.before(step.step, stream_);
+    if (waits_for_copies) cuda.require(cuda.record(moments_[++last], stream_), "timing");
     begins.push_back(last);
-    enqueue(step, is_behind_copies);
+    enqueue(step, waits_for_copies);
     cuda.require(cuda.record(moments_[++last], stream_), "timing");
     ends.push_back(last);
     if (!is_waiting) continue;
@@ -355,7 +355,7 @@ void CudaContext::run_step_by_step(std::span<double> seconds) {
 
 void CudaContext::launch(std::span<double> seconds) {
   const Driver& cuda = driver();
-  if (!seconds.empty() || (waits_behind_steps() && marks_.empty())) {
+  if (!seconds.empty() || (synchronizes_steps() && marks_.empty())) {
     run_step_by_step(seconds);
   } else if (!marks_.empty()) {
     run_with_calls();
@@ -370,12 +370,12 @@ void CudaContext::launch(std::span<double> seconds) {
 
 void CudaContext::begin(std::span<const void* const> inputs, std::span<void* const> outputs,
                         std::span<double> seconds) {
-  are_places_new_ = ports_.look_at(inputs, outputs, stream_);
+  are_places_new_ = ports_.observe(inputs, outputs, stream_);
   if (are_places_new_) {
     forget_graphs();
     use_addresses();
   }
-  turn_states();
+  swap_states();
   try {
     ports_.begin_inputs(inputs, stream_);
     launch(seconds);
@@ -411,12 +411,12 @@ void CudaContext::finish() {
     ports_.abandon();
     throw;
   }
-  require_checks_held(report);
+  require_checks_passed(report);
 }
 
 double CudaContext::replay() {
   const Driver& cuda = driver();
-  turn_states();
+  swap_states();
   if (exec() == nullptr && has_work()) capture();
   cuda.require(cuda.record(begin_, stream_), "timing");
   start_steps();
@@ -470,12 +470,12 @@ double CudaContext::time_steps(std::size_t first, std::size_t count) {
   });
 }
 
-std::vector<TimedWays> CudaContext::time_ways(const std::vector<bool>& steps) {
+std::vector<TimedCandidates> CudaContext::time_candidates(const std::vector<bool>& steps) {
   std::uint64_t most = scratch_.bytes();
   for (BoundStep& step : steps_) {
     if (!step.library || !steps[step.step]) continue;
-    for (std::size_t way = 0; way < step.library->way_count(); ++way) {
-      step.select_way(way);
+    for (std::size_t variant = 0; variant < step.library->variant_count(); ++variant) {
+      step.select_variant(variant);
       most = std::max(most, step.scratch_bytes);
     }
   }
@@ -492,17 +492,17 @@ std::vector<TimedWays> CudaContext::time_ways(const std::vector<bool>& steps) {
     }
     return least;
   };
-  std::vector<TimedWays> made;
+  std::vector<TimedCandidates> made;
   for (BoundStep& step : steps_) {
     step.use_scratch(scratch_.address());
     if (!step.library || !steps[step.step]) continue;
-    TimedWays& ways = made.emplace_back(TimedWays{step.step, {}, kRounds});
-    for (std::size_t way = 0; way < step.library->way_count(); ++way) {
-      step.select_way(way);
-      ways.seconds.push_back(timed(step));
+    TimedCandidates& variants = made.emplace_back(TimedCandidates{step.step, {}, kRounds});
+    for (std::size_t variant = 0; variant < step.library->variant_count(); ++variant) {
+      step.select_variant(variant);
+      variants.seconds.push_back(timed(step));
     }
-    const auto best = std::ranges::min_element(ways.seconds);
-    step.select_way(static_cast<std::size_t>(best - ways.seconds.begin()));
+    const auto best = std::ranges::min_element(variants.seconds);
+    step.select_variant(static_cast<std::size_t>(best - variants.seconds.begin()));
   }
   return made;
 }

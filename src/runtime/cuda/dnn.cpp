@@ -75,7 +75,7 @@ const Dnn& dnn() {
   return loaded;
 }
 
-enum Kind {
+enum DnnKind {
   kPointwise = 0,
   kConvolution = 1,
   kEngine = 2,
@@ -90,7 +90,7 @@ enum Kind {
   kVariantPack = 16,
   kTensor = 17
 };
-enum Type {
+enum DnnType {
   kHandleType = 0,
   kDataType = 1,
   kBoolean = 2,
@@ -106,26 +106,28 @@ enum Type {
 };
 
 // A backend descriptor: set attributes, then finalize.
-class Made {
+class DnnDescriptor {
  public:
-  explicit Made(Kind kind) { Dnn::require(dnn().make(kind, &handle_), "making a descriptor"); }
-  Made(Made&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
-  Made& operator=(Made&& other) noexcept {
+  explicit DnnDescriptor(DnnKind kind) {
+    Dnn::require(dnn().make(kind, &handle_), "making a descriptor");
+  }
+  DnnDescriptor(DnnDescriptor&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  DnnDescriptor& operator=(DnnDescriptor&& other) noexcept {
     std::swap(handle_, other.handle_);
     return *this;
   }
-  ~Made() {
+  ~DnnDescriptor() {
     if (handle_ != nullptr) dnn().destroy(handle_);
   }
   template <class T>
-  Made& set(int attribute, Type type, const T& value) {
+  DnnDescriptor& set(int attribute, DnnType type, const T& value) {
     return set(attribute, type, 1, &value);
   }
-  Made& set(int attribute, Type type, std::int64_t count, const void* values) {
+  DnnDescriptor& set(int attribute, DnnType type, std::int64_t count, const void* values) {
     Dnn::require(dnn().set(handle_, attribute, type, count, values), "describing a convolution");
     return *this;
   }
-  Made& refer(int attribute, const Made& other) {
+  DnnDescriptor& refer(int attribute, const DnnDescriptor& other) {
     return set(attribute, kDescriptorType, other.handle_);
   }
   bool finish() { return dnn().finalise(handle_) == 0; }
@@ -142,9 +144,9 @@ int type_of(const std::string& dtype) { return dtype == "f16" ? 2 : dtype == "bf
 using Four = std::array<std::int64_t, 4>;
 
 // Channels-last tensor; dims in the library's order: batch, channels, rows, columns.
-Made tensor(std::int64_t id, int type, const Four& dims, bool is_virtual) {
+DnnDescriptor tensor(std::int64_t id, int type, const Four& dims, bool is_virtual) {
   const Four strides = {dims[1] * dims[2] * dims[3], 1, dims[3] * dims[1], dims[1]};
-  Made made(kTensor);
+  DnnDescriptor made(kTensor);
   const std::int64_t alignment = 16;
   made.set(900, kInt64, alignment)
       .set(901, kDataType, type)
@@ -158,21 +160,22 @@ Made tensor(std::int64_t id, int type, const Four& dims, bool is_virtual) {
 }
 
 // Epilogue operations of a convolution.
-enum class Term { Bias, Residual, Relu };
+enum class DnnEpilogue { Bias, Residual, Relu };
 
 // Unfused epilogue: separate operations after a convolution, if no plan fuses them. Each rounds to
 // the result's type.
-class Terms {
+class UnfusedEpilogue {
  public:
-  Terms(std::vector<Term> terms, int type, const Four& result) : terms_(std::move(terms)) {
+  UnfusedEpilogue(std::vector<DnnEpilogue> terms, int type, const Four& result)
+      : terms_(std::move(terms)) {
     bias_ = plain(type, {1, result[1], 1, 1});
     result_ = plain(type, result);
     Dnn::require(dnn().make_activation(&relu_), "describing relu");
     constexpr int kRectified = 1, kPropagatesNan = 1;
     Dnn::require(dnn().set_activation(relu_, kRectified, kPropagatesNan, 0), "describing relu");
   }
-  Terms(const Terms&) = delete;
-  ~Terms() {
+  UnfusedEpilogue(const UnfusedEpilogue&) = delete;
+  ~UnfusedEpilogue() {
     for (PlainTensor made : {bias_, result_}) {
       if (made != nullptr) dnn().destroy_plain(made);
     }
@@ -184,14 +187,14 @@ class Terms {
   void enqueue(std::span<const std::uint64_t> others, Address result) const {
     const auto pointer = [](Address address) { return reinterpret_cast<void*>(address); };
     const float one = 1, zero = 0;
-    for (const Term term : terms_) {
-      if (term == Term::Relu) {
+    for (const DnnEpilogue term : terms_) {
+      if (term == DnnEpilogue::Relu) {
         Dnn::require(dnn().activate(dnn().handle, relu_, &one, result_, pointer(result), &zero,
                                     result_, pointer(result)),
                      "running");
         continue;
       }
-      const bool is_bias = term == Term::Bias;
+      const bool is_bias = term == DnnEpilogue::Bias;
       Dnn::require(dnn().add(dnn().handle, &one, is_bias ? bias_ : result_,
                              pointer(is_bias ? others.front() : others.back()), &one, result_,
                              pointer(result)),
@@ -211,24 +214,24 @@ class Terms {
     return made;
   }
 
-  std::vector<Term> terms_;
+  std::vector<DnnEpilogue> terms_;
   PlainTensor bias_ = nullptr, result_ = nullptr;
   Activation relu_ = nullptr;
 };
 
-class Convolution : public LibraryStep {
+class DnnConvolution : public LibraryStep {
  public:
-  Convolution(const LibraryCall& call, std::span<const std::int64_t> extents)
+  DnnConvolution(const LibraryCall& call, std::span<const std::int64_t> extents)
       : call_(call), extents_(extents.begin(), extents.end()) {
     const std::lock_guard hold(dnn().in_use);
-    std::vector<Term> terms;
-    if (call.has_bias) terms.push_back(Term::Bias);
-    if (call.has_residual) terms.push_back(Term::Residual);
-    if (call.is_rectified) terms.push_back(Term::Relu);
+    std::vector<DnnEpilogue> terms;
+    if (call.has_bias) terms.push_back(DnnEpilogue::Bias);
+    if (call.has_residual) terms.push_back(DnnEpilogue::Residual);
+    if (call.is_rectified) terms.push_back(DnnEpilogue::Relu);
     bool is_found = find_plans(terms, Workspace::Limited);
     // Precompiled engines expect the residual before the bias.
     if (!is_found && call.has_bias && call.has_residual) {
-      std::vector<Term> others = terms;
+      std::vector<DnnEpilogue> others = terms;
       std::swap(others[0], others[1]);
       is_found = find_plans(others, Workspace::Limited);
     }
@@ -236,12 +239,14 @@ class Convolution : public LibraryStep {
       find_plans({}, Workspace::Least);
     if (plans_.empty()) throw refused();
     if (!is_found && !terms.empty())
-      terms_behind_ = std::make_unique<Terms>(terms, type_of(call.dtype), result_dims());
+      epilogue_ = std::make_unique<UnfusedEpilogue>(terms, type_of(call.dtype), result_dims());
   }
 
-  std::size_t way_count() const override { return plans_.size(); }
-  void select_way(std::size_t way) override { way_ = way < plans_.size() ? way : 0; }
-  std::uint64_t workspace_bytes() const override { return plans_[way_].workspace_bytes; }
+  std::size_t variant_count() const override { return plans_.size(); }
+  void select_variant(std::size_t variant) override {
+    variant_ = variant < plans_.size() ? variant : 0;
+  }
+  std::uint64_t workspace_bytes() const override { return plans_[variant_].workspace_bytes; }
 
   void enqueue(Stream stream, std::span<const std::uint64_t> buffers, Address workspace) override {
     const Dnn& library = dnn();
@@ -251,29 +256,28 @@ class Convolution : public LibraryStep {
     if (call_.kind == LibraryCall::Kind::DataGradient) ids = {kResult, kWeights, kImage};
     if (call_.kind == LibraryCall::Kind::WeightGradient) ids = {kImage, kResult, kWeights};
     std::vector<std::uint64_t> places(buffers.begin(), buffers.end());
-    if (terms_behind_) {
+    if (epilogue_) {
       places = {buffers[0], buffers[1], buffers.back()};
     } else {
       if (call_.has_bias) ids.push_back(kBias);
       if (call_.has_residual) ids.push_back(kResidual);
     }
     if (call_.kind == LibraryCall::Kind::Convolution) ids.push_back(kResult);
-    Made pack(kVariantPack);
+    DnnDescriptor pack(kVariantPack);
     const auto count = static_cast<std::int64_t>(ids.size());
     pack.set(1000, kInt64, count, ids.data())
         .set(1001, kPointer, count, places.data())
         .set(1003, kPointer, workspace);
     if (!pack.finish()) throw Error("cuDNN refuses a convolution's buffers", ErrorKind::Device);
-    Dnn::require(library.execute(library.handle, plans_[way_].plan.handle(), pack.handle()),
+    Dnn::require(library.execute(library.handle, plans_[variant_].plan.handle(), pack.handle()),
                  "running");
-    if (terms_behind_)
-      terms_behind_->enqueue(buffers.subspan(2, buffers.size() - 3), buffers.back());
+    if (epilogue_) epilogue_->enqueue(buffers.subspan(2, buffers.size() - 3), buffers.back());
   }
 
  private:
   static constexpr std::int64_t kImage = 1, kWeights = 2, kBias = 3, kResidual = 4, kResult = 5;
   struct Plan {
-    Made plan;
+    DnnDescriptor plan;
     std::uint64_t workspace_bytes = 0;
   };
 
@@ -288,12 +292,12 @@ class Convolution : public LibraryStep {
 
   // Builds the convolution and its epilogue over virtual tensors. Returns nullopt if the library
   // refuses.
-  std::optional<Made> graph(const std::vector<Term>& terms) {
+  std::optional<DnnDescriptor> graph(const std::vector<DnnEpilogue>& terms) {
     const std::vector<std::int64_t>& e = extents_;
     const int type = type_of(call_.dtype), single = 0;
     const Four image = {e[0], e[3], e[1], e[2]}, weights = {e[4], e[3] / e[17], e[5], e[6]},
                result = result_dims();
-    Made convolution(kConvolution);
+    DnnDescriptor convolution(kConvolution);
     const std::int64_t axes = 2;
     const std::array<std::int64_t, 2> before = {e[9], e[11]}, behind = {e[10], e[12]},
                                       strides = {e[13], e[14]}, dilations = {e[15], e[16]};
@@ -307,57 +311,62 @@ class Convolution : public LibraryStep {
         .set(106, kInt64, axes);
     if (!convolution.finish()) return std::nullopt;
 
-    std::vector<Made> kept, operations;
+    std::vector<DnnDescriptor> kept, operations;
     std::int64_t next_id = 100;
     std::size_t left = terms.size();
     const auto value = [&] {
       return left == 0 ? tensor(kResult, type, result, false)
                        : tensor(next_id++, single, result, true);
     };
-    Made x = tensor(kImage, type, image, false), w = tensor(kWeights, type, weights, false);
+    DnnDescriptor x = tensor(kImage, type, image, false),
+                  w = tensor(kWeights, type, weights, false);
     kept.push_back(value());
     {
       // Each kind has its own attribute numbers for scale factors, convolution and tensors.
       const float one = 1, zero = 0;
       const bool is_forward = call_.kind == LibraryCall::Kind::Convolution,
                  is_data = call_.kind == LibraryCall::Kind::DataGradient;
-      Made sum(is_forward ? kConvolutionForward : is_data ? kDataGradient : kWeightGradient);
+      DnnDescriptor sum(is_forward ? kConvolutionForward
+                        : is_data  ? kDataGradient
+                                   : kWeightGradient);
       const int first = is_forward ? 700 : is_data ? 706 : 712;
       sum.set(first, kFloat, one).set(first + 1, kFloat, zero).refer(first + 2, convolution);
       sum.refer(first + 3, w).refer(first + 4, x).refer(first + 5, kept.back());
       if (!sum.finish()) return std::nullopt;
       operations.push_back(std::move(sum));
     }
-    Made bias = tensor(kBias, type, {1, e[4], 1, 1}, false),
-         residual = tensor(kResidual, type, result, false);
-    for (const Term term : terms) {
+    DnnDescriptor bias = tensor(kBias, type, {1, e[4], 1, 1}, false),
+                  residual = tensor(kResidual, type, result, false);
+    for (const DnnEpilogue term : terms) {
       --left;
-      Made description(kPointwise);
-      const int mode = term == Term::Relu ? kRelu : kAdd;
+      DnnDescriptor description(kPointwise);
+      const int mode = term == DnnEpilogue::Relu ? kRelu : kAdd;
       description.set(0, kPointwiseMode, mode).set(1, kDataType, single);
       const int propagates = 1;
-      if (term == Term::Relu) description.set(2, kNanPropagation, propagates);
+      if (term == DnnEpilogue::Relu) description.set(2, kNanPropagation, propagates);
       if (!description.finish()) return std::nullopt;
-      Made operation(kPointwiseOperation);
+      DnnDescriptor operation(kPointwiseOperation);
       kept.push_back(value());
-      const Made& before_it = kept[kept.size() - 2];
+      const DnnDescriptor& before_it = kept[kept.size() - 2];
       operation.refer(750, description).refer(751, before_it).refer(753, kept.back());
-      if (term != Term::Relu) operation.refer(752, term == Term::Bias ? bias : residual);
+      if (term != DnnEpilogue::Relu)
+        operation.refer(752, term == DnnEpilogue::Bias ? bias : residual);
       if (!operation.finish()) return std::nullopt;
       operations.push_back(std::move(operation));
       others_.push_back(std::move(description));
     }
-    Made made(kOperationGraph);
+    DnnDescriptor made(kOperationGraph);
     std::vector<Descriptor> list;
-    for (const Made& operation : operations) list.push_back(operation.handle());
+    for (const DnnDescriptor& operation : operations) list.push_back(operation.handle());
     made.set(800, kHandleType, dnn().handle)
         .set(801, kDescriptorType, static_cast<std::int64_t>(list.size()), list.data());
     if (!made.finish()) return std::nullopt;
     // Plans refer to these descriptors, so they stay alive.
-    for (std::vector<Made>* parts : {&kept, &operations}) {
-      for (Made& part : *parts) others_.push_back(std::move(part));
+    for (std::vector<DnnDescriptor>* parts : {&kept, &operations}) {
+      for (DnnDescriptor& part : *parts) others_.push_back(std::move(part));
     }
-    for (Made* part : {&convolution, &x, &w, &bias, &residual}) others_.push_back(std::move(*part));
+    for (DnnDescriptor* part : {&convolution, &x, &w, &bias, &residual})
+      others_.push_back(std::move(*part));
     return made;
   }
 
@@ -365,19 +374,19 @@ class Convolution : public LibraryStep {
   enum class Workspace { Limited, Least };
 
   // Tries the library's heuristic first, then its fallback engines.
-  bool find_plans(const std::vector<Term>& terms, Workspace workspace) {
-    const std::optional<Made> described = graph(terms);
+  bool find_plans(const std::vector<DnnEpilogue>& terms, Workspace workspace) {
+    const std::optional<DnnDescriptor> described = graph(terms);
     if (!described) return false;
     constexpr int kModeA = 3, kFallback = 2;
     constexpr std::size_t kMostPlans = 12;
     for (const int mode : {kModeA, kFallback}) {
       if (mode == kFallback && !plans_.empty()) break;
-      Made heuristics(kHeuristics);
+      DnnDescriptor heuristics(kHeuristics);
       heuristics.refer(201, *described).set(200, kHeuristicMode, mode);
       if (!heuristics.finish()) continue;
       std::int64_t count = 0;
       if (dnn().get(heuristics.handle(), 202, kDescriptorType, 0, &count, nullptr) != 0) continue;
-      std::vector<Made> configs;
+      std::vector<DnnDescriptor> configs;
       std::vector<Descriptor> list;
       for (std::int64_t k = 0; k < count; ++k)
         list.push_back(configs.emplace_back(kEngineConfig).handle());
@@ -387,7 +396,7 @@ class Convolution : public LibraryStep {
       for (std::size_t k = 0; k < static_cast<std::size_t>(found) && plans_.size() < kMostPlans;
            ++k) {
         if (!is_wanted(configs[k])) continue;
-        Made plan(kPlan);
+        DnnDescriptor plan(kPlan);
         plan.set(400, kHandleType, dnn().handle).refer(401, configs[k]);
         if (!plan.finish()) continue;
         std::int64_t bytes = 0, given = 0;
@@ -406,8 +415,8 @@ class Convolution : public LibraryStep {
   }
 
   // Accepts only deterministic engines without reduced precision.
-  bool is_wanted(const Made& config) const {
-    Made engine(kEngine);
+  bool is_wanted(const DnnDescriptor& config) const {
+    DnnDescriptor engine(kEngine);
     Descriptor handle = engine.handle();
     std::int64_t count = 0;
     if (dnn().get(config.handle(), 300, kDescriptorType, 1, &count, &handle) != 0) return false;
@@ -420,8 +429,8 @@ class Convolution : public LibraryStep {
     for (std::size_t k = 0; k < static_cast<std::size_t>(count); ++k) {
       if (notes[k] == kUnordered || notes[k] == kReduced || notes[k] == kLargeWinograd)
         return false;
-      const bool drops_digits = notes[k] == kTensorCore || notes[k] == kDownConvert;
-      if (call_.dtype == "f32" && !call_.allows_tf32 && drops_digits) return false;
+      const bool rounds_to_tf32 = notes[k] == kTensorCore || notes[k] == kDownConvert;
+      if (call_.dtype == "f32" && !call_.allows_tf32 && rounds_to_tf32) return false;
     }
     return true;
   }
@@ -429,16 +438,16 @@ class Convolution : public LibraryStep {
   LibraryCall call_;
   std::vector<std::int64_t> extents_;
   std::vector<Plan> plans_;
-  std::unique_ptr<Terms> terms_behind_;  // for plans without fused epilogue
-  std::vector<Made> others_;             // descriptors that plans refer to
-  std::size_t way_ = 0;
+  std::unique_ptr<UnfusedEpilogue> epilogue_;  // for plans without fused epilogue
+  std::vector<DnnDescriptor> others_;          // descriptors that plans refer to
+  std::size_t variant_ = 0;
 };
 
 }  // namespace
 
 std::unique_ptr<LibraryStep> make_convolution(const LibraryCall& call,
                                               std::span<const std::int64_t> extents) {
-  return std::make_unique<Convolution>(call, extents);
+  return std::make_unique<DnnConvolution>(call, extents);
 }
 
 }  // namespace tenon::cuda

@@ -15,8 +15,8 @@ namespace tenon::cuda {
 class LibraryStep {
  public:
   virtual ~LibraryStep() = default;
-  virtual std::size_t way_count() const = 0;
-  virtual void select_way(std::size_t way) = 0;
+  virtual std::size_t variant_count() const = 0;
+  virtual void select_variant(std::size_t variant) = 0;
   /// Workspace of the selected algorithm.
   virtual std::uint64_t workspace_bytes() const = 0;
   virtual void enqueue(Stream stream, std::span<const std::uint64_t> buffers,

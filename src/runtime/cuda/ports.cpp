@@ -13,12 +13,12 @@ std::uint64_t aligned(std::uint64_t bytes) {
 
 }  // namespace
 
-Ports::~Ports() {
+PortBuffers::~PortBuffers() {
   if (callers_work_ != nullptr) driver().destroy_event(callers_work_);
 }
 
 // Allocates the ports one after another.
-void Ports::place(const BoundShapes& shapes, const Segment& segment) {
+void PortBuffers::place(const BoundShapes& shapes, const Segment& segment) {
   std::uint64_t total = 0;
   const auto placed = [&](const std::vector<std::uint32_t>& buffers) {
     std::vector<Port> ports;
@@ -36,8 +36,8 @@ void Ports::place(const BoundShapes& shapes, const Segment& segment) {
   }
 }
 
-bool Ports::look_at(std::span<const void* const> inputs, std::span<void* const> outputs,
-                    Stream steps) {
+bool PortBuffers::observe(std::span<const void* const> inputs, std::span<void* const> outputs,
+                          Stream steps) {
   const Driver& cuda = driver();
   std::vector<bool> is_state(inputs_.size() + outputs_.size());
   for (const auto& [input, output] : states_)
@@ -66,12 +66,12 @@ bool Ports::look_at(std::span<const void* const> inputs, std::span<void* const> 
   return is_changed;
 }
 
-void Ports::turn_states() {
+void PortBuffers::swap_states() {
   for (const auto& [input, output] : states_)
     std::swap(inputs_[input].address, outputs_[output].address);
 }
 
-void Ports::begin_inputs(std::span<const void* const> inputs, Stream steps) {
+void PortBuffers::begin_inputs(std::span<const void* const> inputs, Stream steps) {
   const Driver& cuda = driver();
   std::vector<std::size_t> taken;  // inputs that need a copy
   std::uint64_t staged = 0;
@@ -98,7 +98,7 @@ void Ports::begin_inputs(std::span<const void* const> inputs, Stream steps) {
   }
 }
 
-void Ports::begin_outputs(std::span<void* const> outputs, Address report, Stream steps) {
+void PortBuffers::begin_outputs(std::span<void* const> outputs, Address report, Stream steps) {
   const Driver& cuda = driver();
   std::vector<std::size_t> wanted;
   std::uint64_t staged = Staging::room(sizeof report_);
@@ -130,7 +130,7 @@ void Ports::begin_outputs(std::span<void* const> outputs, Address report, Stream
   }
 }
 
-std::int64_t Ports::finish(Stream steps) {
+std::int64_t PortBuffers::finish(Stream steps) {
   const Driver& cuda = driver();
   for (const auto& [target, output] : late_)
     out_.to_host(target, outputs_[output].address, outputs_[output].bytes, steps);
@@ -141,13 +141,13 @@ std::int64_t Ports::finish(Stream steps) {
   return report_;
 }
 
-void Ports::abandon() {
+void PortBuffers::abandon() {
   in_.abandon();
   out_.abandon();
   late_.clear();
 }
 
-void Ports::fetch(std::size_t port, void* target, Stream steps) const {
+void PortBuffers::fetch(std::size_t port, void* target, Stream steps) const {
   const Driver& cuda = driver();
   if (at(port).bytes > 0)
     cuda.require(cuda.to_host(target, at(port).address, at(port).bytes, steps),

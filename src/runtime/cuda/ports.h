@@ -15,11 +15,11 @@ namespace tenon::cuda {
 /// Inputs and outputs of a segment: their device addresses and their copies. Ports are numbered
 /// together, inputs first. Pageable memory of the caller is staged through pinned memory, pinned
 /// memory is copied directly, and device memory is used in place.
-class Ports {
+class PortBuffers {
  public:
-  Ports() = default;
-  Ports(const Ports&) = delete;
-  ~Ports();
+  PortBuffers() = default;
+  PortBuffers(const PortBuffers&) = delete;
+  ~PortBuffers();
 
   /// Allocates device memory for the ports. Throws Error (OutOfMemory).
   void place(const BoundShapes& shapes, const Segment& segment);
@@ -31,10 +31,10 @@ class Ports {
   /// Inspects the caller's pointers for a run. Device memory with matching alignment is used in
   /// place, ordered after the work on the caller's default stream; states stay in their own memory.
   /// Returns true if any address changed.
-  bool look_at(std::span<const void* const> inputs, std::span<void* const> outputs, Stream steps);
+  bool observe(std::span<const void* const> inputs, std::span<void* const> outputs, Stream steps);
   /// Double-buffers states: the input reads the previous run's output, and the output overwrites
   /// the older version. No copies, and the previous version survives.
-  void turn_states();
+  void swap_states();
   /// Starts copying the inputs. On return, pageable inputs may be overwritten.
   void begin_inputs(std::span<const void* const> inputs, Stream steps);
   /// Starts copying the outputs and the kernels' error report, within the limits of pinned memory.

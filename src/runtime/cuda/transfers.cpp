@@ -76,7 +76,7 @@ void Transfers::prepare(const Program& program, const BoundShapes& shapes, Addre
     host_bytes = std::max(host_bytes, copy.host_offset + copy.bytes);
     const auto last = last_at.find(copy.host_offset);
     if (last != last_at.end() && copies_[last->second].is_out != copy.is_out)
-      copy.behind = last->second;
+      copy.predecessor = last->second;
     last_at[copy.host_offset] = copies_.size();
     cuda.require(cuda.create_event(&copy.done, kWithoutTimes), "making an event");
     copies_.push_back(copy);
@@ -108,13 +108,14 @@ void Transfers::end_run(Stream steps) { before(std::numeric_limits<std::uint32_t
 void Transfers::begin(std::size_t step, Stream steps) {
   const Driver& cuda = driver();
   cuda.require(cuda.record(fork_, steps), "swapping");
-  std::array<bool, 2> is_behind_steps = {};
+  std::array<bool, 2> waits_for_steps = {};
   for (; begun_ < copies_.size() && copies_[begun_].begin_step <= step; ++begun_) {
     const Copy& copy = copies_[begun_];
     const Stream lane = lanes_[lane_of(copy)];
-    if (!is_behind_steps[lane_of(copy)]) cuda.require(cuda.wait_event(lane, fork_, 0), "swapping");
-    is_behind_steps[lane_of(copy)] = true;
-    if (copy.behind) cuda.require(cuda.wait_event(lane, copies_[*copy.behind].done, 0), "swapping");
+    if (!waits_for_steps[lane_of(copy)]) cuda.require(cuda.wait_event(lane, fork_, 0), "swapping");
+    waits_for_steps[lane_of(copy)] = true;
+    if (copy.predecessor)
+      cuda.require(cuda.wait_event(lane, copies_[*copy.predecessor].done, 0), "swapping");
     std::byte* const host = host_.data() + copy.host_offset;
     if (copy.bytes > 0)
       cuda.require(copy.is_out ? cuda.to_host(host, copy.arena, copy.bytes, lane)

@@ -55,7 +55,7 @@ class Transfers {
     std::uint32_t begin_step = 0, end_step = 0;
     bool is_out = false;
     /// Preceding copy in the other direction over the same host bytes.
-    std::optional<std::size_t> behind = {};
+    std::optional<std::size_t> predecessor = {};
     Event done = nullptr;
   };
   static std::size_t lane_of(const Copy& copy) { return copy.is_out ? 0 : 1; }

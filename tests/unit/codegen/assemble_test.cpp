@@ -60,7 +60,7 @@ TEST(Assemble, KeepsOperandsWithLaterReaders) {
 }
 
 // The sum overwrites the residual, never the operands of the product.
-TEST(Assemble, ProductInPlaceOfItsResidual) {
+TEST(Assemble, GemmInPlaceOfItsResidual) {
   expect_arena(R"(graph (x: f32[64, 64], w: f32[64, 64]) {
   r = exp(x)
   h = tanh(x)
@@ -106,8 +106,8 @@ TEST(Assemble, StepsInTaskOrder) {
   const Program program = codegen::assemble(tasks, codegen::target_name(options));
   std::size_t calls = 0;
   for (const TaskList::Task& task : tasks.tasks) {
-    for (const TaskList::Way& way : task.ways) {
-      for (const TaskList::Call& call : way.calls) {
+    for (const TaskList::Alternative& alternative : task.alternatives) {
+      for (const TaskList::Call& call : alternative.calls) {
         EXPECT_EQ(program.steps.at(calls).buffers, call.buffers);
         EXPECT_EQ(program.steps.at(calls++).name, task.name);
       }

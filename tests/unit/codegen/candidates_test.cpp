@@ -34,7 +34,7 @@ Decision decision_for(const std::string& text, codegen::CompileOptions options =
 const Verdict& verdict_of(const Decision& decision, const std::string& name) {
   const auto found =
       std::find_if(decision.candidates.begin(), decision.candidates.end(),
-                   [&](const Decision::Option& option) { return option.name == name; });
+                   [&](const Decision::Candidate& option) { return option.name == name; });
   EXPECT_NE(found, decision.candidates.end()) << name;
   return found->verdict;
 }

@@ -66,7 +66,7 @@ TEST(Compile, TransposedConvolutionStrideNotDividingWindow) {
 }
 
 // Fewer columns than vector lanes, with an epilogue; static and symbolic numbers of rows.
-TEST(Compile, ProductsWithFewColumns) {
+TEST(Compile, GemmsWithFewColumns) {
   for (const int columns : {4, 5, 9, 10, 15}) {
     for (const char* rows : {"19", "N"}) {
       expect_same(concat(
@@ -120,7 +120,7 @@ TEST(Compile, DepthwiseConvolutions) {
 )");
 }
 
-TEST(Compile, ProductsWithOddExtents) {
+TEST(Compile, GemmsWithOddExtents) {
   for (const int rows : {1, 5, 6, 13}) {
     for (const int columns : {1, 3, 16, 37}) {
       expect_same(concat(
@@ -437,7 +437,7 @@ TEST(Compile, NarrowFloatRoundingMatchesTheReference) {
     const Graph widen = parse_graph(
         concat("graph (x: ", name, "[n]) {\n  y = cast(x) {to = f32}\n  return y\n}\n"), all_ops());
     const Program widened = codegen::compile(widen, cpu_options());
-    EXPECT_TRUE(widened.is_kernels_alone());
+    EXPECT_TRUE(widened.is_kernel_only());
     Tensor codes(dtype, {256});
     for (std::size_t k = 0; k < 256; ++k) codes.mutable_bytes()[k] = static_cast<std::byte>(k);
     const Tensor values = CompiledModel(widened, 1).run({codes}).front().tensor();
@@ -458,7 +458,7 @@ TEST(Compile, NarrowFloatRoundingMatchesTheReference) {
                                              ", saturate = ", saturate, "}\n  return y\n}\n"),
                                       all_ops());
       const Program rounded = codegen::compile(round, cpu_options());
-      EXPECT_TRUE(rounded.is_kernels_alone());
+      EXPECT_TRUE(rounded.is_kernel_only());
       const Tensor actual = CompiledModel(rounded, 1).run({x}).front().tensor();
       const Tensor expected = reference::evaluate(round, {x}).front().tensor();
       for (std::size_t k = 0; k < numbers.size(); ++k) {

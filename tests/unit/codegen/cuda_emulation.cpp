@@ -101,13 +101,13 @@ class EmulatedContext : public DeviceContext {
       for (const std::uint32_t id : step.buffers) {
         const Program::Buffer& buffer = program_.buffers[id];
         switch (buffer.place) {
-          case Program::Place::Input:
+          case Program::BufferKind::Input:
             buffers.push_back(const_cast<void*>(inputs[buffer.offset]));
             break;  // NOLINT: only read
-          case Program::Place::Output:
+          case Program::BufferKind::Output:
             buffers.push_back(outputs[buffer.offset]);
             break;
-          case Program::Place::Constant:
+          case Program::BufferKind::Constant:
             buffers.push_back(const_cast<std::byte*>(program_.constants.get() + buffer.offset));
             break;  // NOLINT
           default:
@@ -145,7 +145,7 @@ class EmulatedContext : public DeviceContext {
     if (error != 0)
       throw Error(program_.kernels.front().checks.at(static_cast<std::size_t>(error - 1)));
   }
-  void call_behind(std::vector<std::size_t> steps, std::function<void(std::size_t)> call) override {
+  void call_after(std::vector<std::size_t> steps, std::function<void(std::size_t)> call) override {
     marks_ = std::move(steps);
     call_ = std::move(call);
   }
@@ -153,7 +153,7 @@ class EmulatedContext : public DeviceContext {
   void fetch_input(std::size_t, void*) override { throw Error("no inputs are kept here"); }
   void fetch_output(std::size_t, void*) override { throw Error("no outputs are kept here"); }
   double replay() override { return 0; }
-  std::vector<TimedWays> time_ways(const std::vector<bool>&) override { return {}; }
+  std::vector<TimedCandidates> time_candidates(const std::vector<bool>&) override { return {}; }
   double time_steps(std::size_t, std::size_t) override { return 0; }
   std::uint64_t arena_bytes() const override { return arena_.size(); }
   std::uint64_t scratch_bytes() const override { return 0; }
@@ -259,10 +259,10 @@ std::shared_ptr<const DeviceExecutable> emulate(const Program& program) {
 }
 
 // Kernels that may use TF32 are separate; emulated, they compute in f32.
-codegen::cuda::Target emulated_target() {
+codegen::cuda::CudaTarget emulated_target() {
   return {.architecture = "sm_90a",
           .allows_tf32 = true,
-          .multiplies_bytes = true,
+          .has_int8_multiply_add = true,
           .uses_libraries = false,
           .is_emulated = true};
 }

@@ -39,7 +39,7 @@ class EmulatedDeviceTest : public ::testing::Test {
   }
 };
 
-codegen::cuda::Target emulated_target();
+codegen::cuda::CudaTarget emulated_target();
 /// Compiles a graph without passes for an emulated device, whose memory is the host's.
 Program compile_emulated(const Graph& graph,
                          std::optional<codegen::StepProblem>* described = nullptr);

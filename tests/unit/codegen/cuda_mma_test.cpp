@@ -21,14 +21,14 @@ namespace {
 
 class CudaMma : public testing::EmulatedDeviceTest {};
 
-codegen::CompileOptions options_for(codegen::cuda::Target target) {
+codegen::CompileOptions options_for(codegen::cuda::CudaTarget target) {
   codegen::CompileOptions options = cpu_options();
   options.device = std::move(target);
   return options;
 }
 
-codegen::cuda::Target emulated(const char* architecture) {
-  codegen::cuda::Target target = testing::emulated_target();
+codegen::cuda::CudaTarget emulated(const char* architecture) {
+  codegen::cuda::CudaTarget target = testing::emulated_target();
   target.architecture = architecture;
   return target;
 }
@@ -47,13 +47,13 @@ TaskList emulated_tasks(const std::string& text, const std::string& precision = 
 
 bool has_mma(const TaskList& list) {
   return std::ranges::any_of(list.tasks, [](const TaskList::Task& task) {
-    return !task.ways.empty() && task.ways.front().candidate == codegen::cuda::kMma;
+    return !task.alternatives.empty() && task.alternatives.front().candidate == codegen::cuda::kMma;
   });
 }
 
 // Two row axes, partial tiles, transposed weights, a symbolic number of rows, several tiles, and
 // epilogues with and without support in cuBLASLt.
-TEST_F(CudaMma, ProductsWithEpilogues) {
+TEST_F(CudaMma, GemmsWithEpilogues) {
   const std::vector<std::string> graphs = {
       R"(graph (x: f16[2, 70, 40], w: f16[40, 136], b: f16[136], r: f16[2, 70, 136]) {
   p = matmul(x, w)
@@ -103,7 +103,7 @@ TEST_F(CudaMma, ProductsWithEpilogues) {
 }
 
 // f32 uses tensor cores if TF32 is allowed; constants are transposed at compile time.
-TEST_F(CudaMma, ProductsInTF32) {
+TEST_F(CudaMma, GemmsInTF32) {
   const std::vector<std::string> graphs = {R"(graph (x: f32[70, 40], w: f32[24, 40]) {
   t = transpose(w) {perm = [1, 0]}
   p = matmul(x, t)
@@ -120,7 +120,7 @@ TEST_F(CudaMma, ProductsInTF32) {
 )"};
   for (const std::string& text : graphs) {
     EXPECT_TRUE(has_mma(emulated_tasks(text))) << text;
-    codegen::cuda::Target exact = emulated("sm_80");
+    codegen::cuda::CudaTarget exact = emulated("sm_80");
     exact.allows_tf32 = false;
     EXPECT_FALSE(
         has_mma(codegen::select(parse_graph(text, all_ops()), options_for(std::move(exact)))));
@@ -129,7 +129,7 @@ TEST_F(CudaMma, ProductsInTF32) {
 
 // Signed and unsigned bytes in every combination, with epilogues that end in bytes, integers and
 // floats.
-TEST_F(CudaMma, Int8ProductsAreExact) {
+TEST_F(CudaMma, Int8GemmsAreExact) {
   const std::vector<std::string> graphs = {
       R"(graph (x: f32[n, 144]) {
   w8 = constant i8[144, 136] uniform(seed = 3, low = -127, high = 127)
@@ -328,7 +328,7 @@ TEST_F(CudaMma, CompilesForEveryArchitecture) {
         codegen::compile(run_pipeline(graph, pipeline_for(concat("cuda:", architecture), "int8")),
                          options_for({.architecture = architecture,
                                       .allows_tf32 = true,
-                                      .multiplies_bytes = true,
+                                      .has_int8_multiply_add = true,
                                       .uses_libraries = false}));
     EXPECT_FALSE(program.code.empty());
     EXPECT_EQ(std::ranges::count_if(
@@ -339,7 +339,7 @@ TEST_F(CudaMma, CompilesForEveryArchitecture) {
 }
 
 // Few rows or columns get smaller tiles, so that more multiprocessors work.
-TEST_F(CudaMma, SmallTilesForSmallProducts) {
+TEST_F(CudaMma, SmallTilesForSmallGemms) {
   const auto tile_of = [](const char* x, const char* w) {
     const std::string text = concat("graph (x: f16[", x, "], w: f16[", w,
                                     "]) {\n  p = matmul(x, w)\n  y = tanh(p)\n  return y\n}\n");
@@ -376,7 +376,7 @@ TEST_F(CudaMma, SelectedForUnsupportedEpilogues) {
     std::vector<std::string> names;
     for (const TaskList::Task& task :
          codegen::select(graph, options_for({.architecture = architecture})).tasks)
-      names.push_back(task.ways.front().candidate);
+      names.push_back(task.alternatives.front().candidate);
     return names;
   };
   using Names = std::vector<std::string>;

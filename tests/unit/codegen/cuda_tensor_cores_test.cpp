@@ -1,8 +1,8 @@
 // wgmma kernels with TMA pipelines for sm_90a, emulated as in `cuda_test.cpp`.
 #include "base/error.h"
 #include "codegen/compile.h"
+#include "codegen/cuda/gemm.h"
 #include "codegen/cuda/nvrtc.h"
-#include "codegen/cuda/product.h"
 #include "codegen/cuda/select.h"
 #include "codegen/select.h"
 #include "cuda_emulation.h"
@@ -49,7 +49,7 @@ std::vector<std::byte> outcome(Program program, const std::vector<Tensor>& input
 
 // Two row axes, partial tiles, transposed weights, and epilogues with and without support in
 // cuBLASLt.
-TEST_F(CudaTensorCores, ProductsWithEpilogues) {
+TEST_F(CudaTensorCores, GemmsWithEpilogues) {
   const std::vector<std::string> graphs = {
       R"(graph (x: f16[2, 70, 40], w: f16[40, 136], b: f16[136], r: f16[2, 70, 136]) {
   p = matmul(x, w)
@@ -88,7 +88,7 @@ TEST_F(CudaTensorCores, ProductsWithEpilogues) {
   for (const std::string& text : graphs) {
     const TaskList list = emulated_tasks(text);
     EXPECT_TRUE(std::ranges::any_of(list.tasks, [](const TaskList::Task& task) {
-      return task.ways.front().candidate == "wgmma";
+      return task.alternatives.front().candidate == "wgmma";
     })) << text;
   }
 }
@@ -130,7 +130,7 @@ TEST_F(CudaTensorCores, WeightGradientsWithSplitK) {
   for (const std::string& text : graphs) {
     const TaskList list = emulated_tasks(text);
     ASSERT_EQ(list.tasks.size(), 2U) << text;
-    EXPECT_EQ(list.tasks.front().ways.front().candidate, "wgmma") << text;
+    EXPECT_EQ(list.tasks.front().alternatives.front().candidate, "wgmma") << text;
     for (const TaskList::Kernel& kernel : list.kernels)
       EXPECT_EQ(kernel.maps.size(), kernel.threads == 512 ? 2U : 0U) << text;
   }
@@ -146,12 +146,13 @@ TEST_F(CudaTensorCores, WeightGradientsWithSplitK) {
                   all_ops()),
       options);
   EXPECT_TRUE(std::ranges::any_of(folded.tasks, [](const TaskList::Task& task) {
-    return task.ways.front().candidate == "wgmma";
+    return task.alternatives.front().candidate == "wgmma";
   }));
   // Without permission for TF32 the product stays exact.
-  options.device = codegen::cuda::Target{.architecture = "sm_90a"};
+  options.device = codegen::cuda::CudaTarget{.architecture = "sm_90a"};
   const TaskList exact = codegen::select(parse_graph(graphs.front(), all_ops()), options);
-  for (const TaskList::Task& task : exact.tasks) EXPECT_NE(task.ways.front().candidate, "wgmma");
+  for (const TaskList::Task& task : exact.tasks)
+    EXPECT_NE(task.alternatives.front().candidate, "wgmma");
 }
 
 // The emulation's compiler accepts more than the device's.
@@ -166,7 +167,7 @@ TEST_F(CudaTensorCores, CompilesWithNvrtc) {
 }
 )";
   codegen::CompileOptions options = cpu_options();
-  options.device = codegen::cuda::Target{
+  options.device = codegen::cuda::CudaTarget{
       .architecture = "sm_90a", .allows_tf32 = true, .prefers_tensor_cores = true};
   const Graph graph = run_pipeline(parse_graph(text, all_ops()), pipeline_for("cuda", "tf32"));
   try {
@@ -205,7 +206,7 @@ TEST_F(CudaTensorCores, ConvolutionsWithClusterSplitK) {
   for (const std::string& text : graphs) {
     const TaskList list = emulated_tasks(text);
     ASSERT_EQ(list.tasks.size(), 1U) << text;
-    EXPECT_EQ(list.tasks.front().ways.front().candidate, "wgmma") << text;
+    EXPECT_EQ(list.tasks.front().alternatives.front().candidate, "wgmma") << text;
     EXPECT_GT(list.kernels.front().cluster, 1U) << text;
   }
 }
@@ -255,7 +256,7 @@ TEST_F(CudaTensorCores, ConvolutionsAsImplicitGemm) {
 }
 
 // f32 uses tensor cores if TF32 is allowed.
-TEST_F(CudaTensorCores, ProductsInTF32) {
+TEST_F(CudaTensorCores, GemmsInTF32) {
   const std::string text = R"(graph (x: f32[70, 40], w: f32[24, 40]) {
   t = transpose(w) {perm = [1, 0]}
   p = matmul(x, t)
@@ -263,16 +264,17 @@ TEST_F(CudaTensorCores, ProductsInTF32) {
   return y
 }
 )";
-  EXPECT_EQ(emulated_tasks(text).tasks.back().ways.front().candidate, "wgmma");
+  EXPECT_EQ(emulated_tasks(text).tasks.back().alternatives.front().candidate, "wgmma");
   codegen::CompileOptions options = cpu_options();
-  options.device = codegen::cuda::Target{.architecture = "sm_90a", .uses_libraries = false};
+  options.device = codegen::cuda::CudaTarget{.architecture = "sm_90a", .uses_libraries = false};
   const TaskList exact = codegen::select(parse_graph(text, all_ops()), options);
-  for (const TaskList::Task& task : exact.tasks) EXPECT_NE(task.ways.front().candidate, "wgmma");
+  for (const TaskList::Task& task : exact.tasks)
+    EXPECT_NE(task.alternatives.front().candidate, "wgmma");
 }
 
 // Signed and unsigned bytes, weights transposed at compile time and weights already in order, a
 // symbolic number of rows, partial tiles; epilogues that end in bytes, integers and floats.
-TEST_F(CudaTensorCores, Int8ProductsAreExact) {
+TEST_F(CudaTensorCores, Int8GemmsAreExact) {
   const std::vector<std::string> graphs = {
       R"(graph (x: f32[n, 144]) {
   w8 = constant i8[144, 136] uniform(seed = 3, low = -127, high = 127)
@@ -309,7 +311,7 @@ TEST_F(CudaTensorCores, Int8ProductsAreExact) {
 )"};
   for (const std::string& text : graphs) {
     const TaskList list = emulated_tasks(text, "int8");
-    EXPECT_EQ(list.tasks.back().ways.front().candidate, "wgmma") << text;
+    EXPECT_EQ(list.tasks.back().alternatives.front().candidate, "wgmma") << text;
   }
 }
 
@@ -368,8 +370,8 @@ TEST_F(CudaTensorCores, Int8KernelsCompileWithNvrtc) {
     GTEST_SKIP() << "no NVRTC";
   }
   codegen::CompileOptions options = cpu_options();
-  options.device = codegen::cuda::Target{
-      .architecture = "sm_90a", .multiplies_bytes = true, .uses_libraries = false};
+  options.device = codegen::cuda::CudaTarget{
+      .architecture = "sm_90a", .has_int8_multiply_add = true, .uses_libraries = false};
   for (const std::string& text :
        {bytes_beside_sums(300, 40, "u8", "i8", 3), bytes_beside_sums(300, 136, "f32", "u8", 0),
         std::string("graph (x: f16[300, 64], w: f16[64, 136]) {\n  p = matmul(x, w)\n  y = "
@@ -416,7 +418,7 @@ TEST_F(CudaTensorCores, Int8ConvolutionsAreExact) {
   for (const std::string& text : graphs) {
     const TaskList list = emulated_tasks(text, "int8");
     EXPECT_TRUE(std::ranges::any_of(list.tasks, [](const TaskList::Task& task) {
-      return task.ways.front().candidate == "wgmma";
+      return task.alternatives.front().candidate == "wgmma";
     })) << text;
   }
 }
@@ -492,7 +494,7 @@ TEST_F(CudaTensorCores, ReusesMulticastStages) {
 
 // An epilogue that ends in the element type of a large product is fused; one that ends in f32 is
 // not. The printed program states how such kernels read their operands.
-TEST_F(CudaTensorCores, LargeProductsFuseEpilogues) {
+TEST_F(CudaTensorCores, LargeGemmsFuseEpilogues) {
   const std::string text = R"(graph (x: f16[32, 128, 768], r: f32[32, 128, 3072]) {
   w = constant f16[768, 3072] normal(seed = 1, mean = 0.0, deviation = 0.05)
   b = constant f16[3072] normal(seed = 2, mean = 0.0, deviation = 0.5)
@@ -511,10 +513,11 @@ TEST_F(CudaTensorCores, LargeProductsFuseEpilogues) {
   PipelineOptions pipeline = pipeline_for("cuda", "");
   const Graph graph = run_pipeline(parse_graph(text, all_ops()), pipeline);
   codegen::CompileOptions options = cpu_options();
-  options.device = codegen::cuda::Target{"sm_90a"};
+  options.device = codegen::cuda::CudaTarget{"sm_90a"};
   const TaskList list = codegen::select(graph, options);
   std::vector<std::string> candidates;
-  for (const TaskList::Task& task : list.tasks) candidates.push_back(task.ways.front().candidate);
+  for (const TaskList::Task& task : list.tasks)
+    candidates.push_back(task.alternatives.front().candidate);
   std::ranges::sort(candidates);
   EXPECT_EQ(candidates, (std::vector<std::string>{"cublaslt", "loops", "wgmma"}));
   const auto product = std::ranges::find_if(

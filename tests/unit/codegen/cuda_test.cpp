@@ -107,11 +107,11 @@ TEST_F(Cuda, FusesAttention) {
   for (const std::string& text : graphs) {
     expect_as_reference(text);
     codegen::CompileOptions options = cpu_options();
-    options.device = codegen::cuda::Target{
+    options.device = codegen::cuda::CudaTarget{
         .architecture = "sm_90a", .uses_libraries = false, .is_emulated = true};
     const Graph graph = parse_graph(text, all_ops());
     const TaskList list = codegen::select(graph, options);
-    EXPECT_EQ(list.tasks.back().ways.front().candidate, "attention") << text;
+    EXPECT_EQ(list.tasks.back().alternatives.front().candidate, "attention") << text;
   }
 }
 
@@ -168,7 +168,7 @@ TEST_F(Cuda, SharesLoadsOfNeighbours) {
 
 // The parts of a weight gradient are summed by one thread per element: a strided single read of the
 // weights costs less than uncoalesced reads of the parts.
-TEST_F(Cuda, SumsPartsWithOneThreadPerElement) {
+TEST_F(Cuda, PartialSumsUseOneThreadPerElement) {
   const Graph graph = run_pipeline(
       parse_graph(
           R"(graph (x: f32[128, 13, 13, 384]@NHWC, dy: f32[128, 13, 13, 256]@NHWC, w: f32[3, 3, 384, 256]@HWIO) {
@@ -234,7 +234,7 @@ TEST_F(Cuda, MixedPrecisionTrainingCallsLibraries) {
           all_ops()),
       pipeline_for("cuda", "bf16"));
   codegen::CompileOptions options = cpu_options();
-  options.device = codegen::cuda::Target{.architecture = "sm_90a"};
+  options.device = codegen::cuda::CudaTarget{.architecture = "sm_90a"};
   const TaskList list = codegen::select(graph, options);
   std::vector<std::string> calls;
   for (const TaskList::Kernel& kernel : list.kernels) {
@@ -261,11 +261,11 @@ TEST_F(Cuda, ConvolutionGradientsCallLibraries) {
           all_ops()),
       pipeline_for("cuda", ""));
   codegen::CompileOptions options = cpu_options();
-  options.device = codegen::cuda::Target{.architecture = "sm_90a"};
+  options.device = codegen::cuda::CudaTarget{.architecture = "sm_90a"};
   const TaskList list = codegen::select(graph, options);
   std::vector<std::string> calls;
   for (const TaskList::Task& task : list.tasks) {
-    for (const TaskList::Call& call : task.ways.front().calls) {
+    for (const TaskList::Call& call : task.alternatives.front().calls) {
       const std::string& library = list.kernels[call.kernel].library;
       if (!library.empty()) calls.push_back(library.substr(0, library.find(' ')));
     }
@@ -298,7 +298,7 @@ TEST_F(Cuda, FoldsFewChannels) {
   for (const std::string& text : graphs) {
     expect_as_reference(text);
     codegen::CompileOptions options = cpu_options();
-    options.device = codegen::cuda::Target{
+    options.device = codegen::cuda::CudaTarget{
         .architecture = "sm_90a", .uses_libraries = false, .is_emulated = true};
     const TaskList list = codegen::select(parse_graph(text, all_ops()), options);
     EXPECT_TRUE(std::any_of(list.kernels.begin(), list.kernels.end(), [](const auto& kernel) {
@@ -308,7 +308,7 @@ TEST_F(Cuda, FoldsFewChannels) {
   // Constant weights are packed at compile time: only the copy of the image and the library call
   // remain.
   codegen::CompileOptions options = cpu_options();
-  options.device = codegen::cuda::Target{.architecture = "sm_90a"};
+  options.device = codegen::cuda::CudaTarget{.architecture = "sm_90a"};
   const TaskList list = codegen::select(parse_graph(R"(graph (x: f16[1, 224, 224, 3]@NHWC) {
   w = constant f16[64, 3, 7, 7] normal(seed = 3, mean = 0.0, deviation = 0.1)
   y = conv(x, w) {strides = [2, 2], pads = [3, 3, 3, 3]}
@@ -318,11 +318,11 @@ TEST_F(Cuda, FoldsFewChannels) {
                                                     all_ops()),
                                         options);
   ASSERT_EQ(list.tasks.size(), 2U);
-  const TaskList::Call& call = list.tasks.back().ways.front().calls.front();
+  const TaskList::Call& call = list.tasks.back().alternatives.front().calls.front();
   EXPECT_EQ(call.extents[3], Dim(16));  // channels
   EXPECT_EQ(call.extents[5], Dim(4));   // rows of a window
   EXPECT_GT(call.flops, 0);
-  EXPECT_EQ(list.tasks.front().ways.front().calls.front().flops, 0);  // of the copy
+  EXPECT_EQ(list.tasks.front().alternatives.front().calls.front().flops, 0);  // of the copy
 }
 
 // Long reductions are split, and their parts again.
@@ -336,8 +336,8 @@ TEST_F(Cuda, SplitsLongReductions) {
 )";
   expect_as_reference(text);
   codegen::CompileOptions options = cpu_options();
-  options.device =
-      codegen::cuda::Target{.architecture = "sm_90a", .uses_libraries = false, .is_emulated = true};
+  options.device = codegen::cuda::CudaTarget{
+      .architecture = "sm_90a", .uses_libraries = false, .is_emulated = true};
   const TaskList list = codegen::select(parse_graph(text, all_ops()), options);
   EXPECT_GE(list.tasks.size(), 6U);
 }
@@ -372,9 +372,9 @@ TEST_F(Cuda, RandomGraphsMatchTheReference) {
     Graph optimised = run_pipeline(graph, pipeline_for("cuda", ""));
     try {
       codegen::CompileOptions options = cpu_options();
-      options.device = codegen::cuda::Target{
+      options.device = codegen::cuda::CudaTarget{
           .architecture = "sm_90a", .uses_libraries = false, .is_emulated = true};
-      if (!codegen::compile(optimised, options).is_kernels_alone())
+      if (!codegen::compile(optimised, options).is_kernel_only())
         continue;  // with host operators between kernels
     } catch (const Error&) {
       continue;
@@ -413,7 +413,7 @@ std::vector<std::string> calls_of(const std::string& text) {
   return calls;
 }
 
-TEST_F(Cuda, ProductsCallLibraries) {
+TEST_F(Cuda, GemmsCallLibraries) {
   EXPECT_EQ(
       calls_of("graph (a: f16[4, 32, 64], b: f16[64, 48]) {\n  y = matmul(a, b)\n  return y\n}\n"),
       std::vector<std::string>{"product dtype=f16 result=f16 tf32=0 transpose_a=0 transpose_b=0 "
@@ -541,7 +541,7 @@ TEST_F(Cuda, LibraryTasksVerify) {
       " return y\n}\n",
       all_ops());
   codegen::CompileOptions options = cpu_options("x86-64-v3");
-  options.device = codegen::cuda::Target{"sm_90a"};
+  options.device = codegen::cuda::CudaTarget{"sm_90a"};
   const TaskList list = codegen::select(graph, options);
   EXPECT_NO_THROW(verify(list));
   EXPECT_EQ(list.tasks.front().reads.size(), 2u);
@@ -555,7 +555,7 @@ TEST_F(Cuda, ResultsInPlaceOfDeadOperands) {
       "softmax(g) {axis = 1}\n  return y\n}\n",
       all_ops());
   codegen::CompileOptions options = cpu_options("x86-64-v3");
-  options.device = codegen::cuda::Target{"sm_90a"};
+  options.device = codegen::cuda::CudaTarget{"sm_90a"};
   const TaskList list = codegen::select(graph, options);
   EXPECT_NO_THROW(verify(list));
   ASSERT_EQ(list.tasks.size(), 3u);
@@ -579,7 +579,7 @@ TEST_F(Cuda, IndependentLoopsAreSeparateKernels) {
 }
 )";
   codegen::CompileOptions options = cpu_options("x86-64-v3");
-  options.device = codegen::cuda::Target{"sm_90a"};
+  options.device = codegen::cuda::CudaTarget{"sm_90a"};
   const TaskList list = codegen::select(parse_graph(text, all_ops()), options);
   EXPECT_NO_THROW(verify(list));
   EXPECT_EQ(list.tasks.size(), 2u);
@@ -592,10 +592,10 @@ TEST_F(Cuda, FusesOddLoops) {
       "graph (x: f32[2, 3, 5, 8]) {\n  y = transpose(x) {perm = [0, 2, 3, 1]}\n  return y\n}\n";
   const Graph graph = parse_graph(text, all_ops());
   codegen::CompileOptions options = cpu_options("x86-64-v3");
-  options.device = codegen::cuda::Target{"sm_90a"};
+  options.device = codegen::cuda::CudaTarget{"sm_90a"};
   const TaskList list = codegen::select(graph, options);
   ASSERT_EQ(list.kernels.size(), 1u);
-  const codegen::cuda::Binding binding =
+  const codegen::cuda::GridBinding binding =
       codegen::cuda::bind(list.kernels.front().nest, *options.device);
   ASSERT_FALSE(binding.items.empty());
   EXPECT_EQ(binding.items.back()->extent, Dim(24));

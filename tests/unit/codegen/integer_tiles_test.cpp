@@ -157,7 +157,7 @@ TEST(IntegerTilesTest, AmxTiles) {
   EXPECT_EQ(chosen(product("40", "776"), "sapphire-rapids"), "dot tiles 14x32");
   EXPECT_EQ(chosen(product("40", "768"), "zen4"), "dot tiles 14x32");
   const std::string code = codegen::print_code(product("40", "768"), cpu_options("sapphire-rapids"),
-                                               codegen::Stage::Code);
+                                               codegen::CompileStage::Code);
   for (const char* instruction :
        {"ldtilecfg\t", "tileloadd\t", "tdpbusd\t", "tilestored\t", "tilerelease"}) {
     EXPECT_NE(code.find(instruction), std::string::npos) << instruction;
@@ -168,7 +168,7 @@ TEST(IntegerTilesTest, AmxTiles) {
 
 // Heads of attention: a product whose result is split and transposed in the same kernel, and so is
 // one stage of several.
-TEST(IntegerTilesTest, ProductsAsNestStages) {
+TEST(IntegerTilesTest, ContractionsAsNestStages) {
   for (const char* width : {"64", "62"}) {
     expect_same_bits(concat(R"(graph (x: u8[1, 40, )", width, R"(]) {
   w = constant i8[)",
@@ -232,7 +232,7 @@ TEST(IntegerTilesTest, SelectedByTheCostModel) {
                                   all_ops());
   for (const std::string& cpu : processors()) {
     CompileRequest request;
-    request.cpu = cpu;
+    request.target = cpu;
     request.is_untuned = true;
     const std::vector<codegen::Decision> decisions = decide_kernels(graph, request);
     const bool has_dots = std::ranges::any_of(decisions, [](const codegen::Decision& decision) {

@@ -163,7 +163,7 @@ TEST(SharedWork, GroupsAfterAStridedSymbol) {
 )",
                                   all_ops());
   const Program program = codegen::compile(graph, cpu_options());
-  EXPECT_TRUE(program.is_kernels_alone());
+  EXPECT_TRUE(program.is_kernel_only());
   CompiledModel model(program, 2);
   for (const std::int64_t height : {1, 2, 7, 30}) {
     const std::vector<Datum> inputs = random_inputs(graph, 3, {{"x", {1, height, 9, 16}}});

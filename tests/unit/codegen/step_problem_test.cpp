@@ -18,7 +18,7 @@ double product_seconds(const std::string& dtype, bool allows_tf32, bool uses_lib
   const std::string type = dtype + "[4096, 4096]";
   codegen::CompileOptions options = cpu_options();
   options.device =
-      codegen::cuda::Target{.architecture = "sm_90a", .uses_libraries = uses_libraries};
+      codegen::cuda::CudaTarget{.architecture = "sm_90a", .uses_libraries = uses_libraries};
   options.device->allows_tf32 = allows_tf32;
   const TaskList list = codegen::select(
       parse_graph("graph (a: " + type + ", b: " + type + ") {\n  y = matmul(a, b)\n  return y\n}\n",
@@ -30,7 +30,7 @@ double product_seconds(const std::string& dtype, bool allows_tf32, bool uses_lib
 }
 
 // The estimate is 60 % of the peak rate of the product's element type.
-TEST(StepProblem, DeviceProductsUsePeakOfElementType) {
+TEST(StepProblem, DeviceGemmsUsePeakOfElementType) {
   const auto expected = [](double flops_per_s) { return kFlops / (0.6 * flops_per_s); };
   EXPECT_NEAR(product_seconds("f32", false) / expected(51e12), 1, 0.02);
   EXPECT_NEAR(product_seconds("f32", true) / expected(397e12), 1, 0.02);

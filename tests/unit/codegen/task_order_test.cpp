@@ -76,7 +76,7 @@ TEST(TaskOrder, KernelsReceiveOnlyUsedBuffers) {
     for (std::size_t k = 0; k < is_read.size(); ++k) {
       const nests::NestBuffer& buffer = kernel.nest.buffers[k];
       padded += buffer.name.starts_with("p") ? 1 : 0;
-      const bool is_operand = buffer.storage == nests::Storage::Operand;
+      const bool is_operand = buffer.storage == nests::StorageClass::Operand;
       EXPECT_TRUE(is_read[k] || !is_operand) << buffer.name << " of " << to_string(kernel.nest);
     }
   }

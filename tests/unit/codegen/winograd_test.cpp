@@ -100,7 +100,7 @@ std::int64_t kinds_of(const Program& program) {
   for (const Program::Step& step : program.steps) {
     for (const std::uint32_t id : step.buffers) {
       const Program::Buffer& buffer = program.buffers[id];
-      if (buffer.place == Program::Place::Constant && buffer.name == "w" &&
+      if (buffer.place == Program::BufferKind::Constant && buffer.name == "w" &&
           buffer.dims.size() == 4 &&
           (buffer.dims[3].number() == 16 || buffer.dims[3].number() == 32) &&
           (buffer.dims[0].number() == 16 || buffer.dims[0].number() == 36)) {

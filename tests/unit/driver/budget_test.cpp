@@ -172,7 +172,7 @@ std::vector<Datum> run_once(Program program) {
 
 void expect_same_results(const Compiled& compiled, const memory::Plan& plan) {
   const std::vector<Datum> expected = run_once(compiled.program);
-  const Program planned = codegen::carried_out(compiled.program, compiled.described, plan);
+  const Program planned = codegen::apply_plan(compiled.program, compiled.described, plan);
   EXPECT_LE(planned.arena_bytes, plan.arena_bytes + 63);
   const std::vector<Datum> got = run_once(planned);
   ASSERT_EQ(got.size(), expected.size());
@@ -208,7 +208,7 @@ TEST(Budget, SwapsToAFile) {
   const memory::SearchResult found = memory::search(problem, options);
   ASSERT_TRUE(found.is_within_budget);
   EXPECT_EQ(testing::fault_in(problem, found.plan), "");
-  const Program planned = codegen::carried_out(compiled.program, compiled.described, found.plan);
+  const Program planned = codegen::apply_plan(compiled.program, compiled.described, found.plan);
   EXPECT_GE(planned.transfers.size(), 2u);
   EXPECT_EQ(planned.steps.size(), compiled.program.steps.size());
   expect_same_results(compiled, found.plan);
@@ -266,22 +266,24 @@ TEST(Budget, AccumulatesMicroBatchesInOrder) {
   options.optimizer.kind = "momentum";
   const StatefulGraph whole = train(parse_graph(splittable("8"), all_ops()), options);
   const std::vector<Tensor> batch = batch_of_eight();
-  for (const std::int64_t parts : {2, 8}) {
-    options.parts = parts;
+  for (const std::int64_t micro_batches : {2, 8}) {
+    options.micro_batches = micro_batches;
     const StatefulGraph part =
-        train(parse_graph(splittable(std::to_string(8 / parts)), all_ops()), options);
-    Session together(accumulated(part, whole, parts), {2});
-    Session apart(part, {2}, {nullptr, parts});
+        train(parse_graph(splittable(std::to_string(8 / micro_batches)), all_ops()), options);
+    Session together(accumulated(part, whole, micro_batches), {2});
+    Session apart(part, {2}, {nullptr, micro_batches});
     for (int step = 0; step < 3; ++step) {
       std::vector<std::vector<Tensor>> pieces;
-      for (std::int64_t k = 0; k < parts; ++k) pieces.push_back(part_of(batch, k, 8 / parts));
-      expect_equal_bits(together.run(batch)[0], apart.run_parts(pieces)[0], concat("loss ", step));
+      for (std::int64_t k = 0; k < micro_batches; ++k)
+        pieces.push_back(part_of(batch, k, 8 / micro_batches));
+      expect_equal_bits(together.run(batch)[0], apart.run_micro_batches(pieces)[0],
+                        concat("loss ", step));
     }
     const States a = together.states(), b = apart.states();
     ASSERT_EQ(a.size(), b.size());
     for (std::size_t k = 0; k < a.size(); ++k) {
       EXPECT_EQ(a[k].first, b[k].first);
-      expect_equal_bits(a[k].second, b[k].second, concat(parts, " parts: ", a[k].first));
+      expect_equal_bits(a[k].second, b[k].second, concat(micro_batches, " parts: ", a[k].first));
     }
   }
 }
@@ -313,7 +315,7 @@ TEST(Budget, MicroBatchesAreIndependent) {
     const memory::Problem problem = memory::reordered(described->problem);
     return memory::planned(problem, memory::plain_events(problem)).max_live_bytes;
   };
-  EXPECT_LT(most_alive(split_of(model, options).in_parts(8).graph),
+  EXPECT_LT(most_alive(split_of(model, options).in_micro_batches(8).graph),
             most_alive(train(model, options).graph) * 3 / 10);
 }
 
@@ -329,18 +331,18 @@ TEST(Budget, SplitsTheBatchForLargeOperators) {
   session.split = split_of(model, options);
   Session split(step, session);
   const BudgetReport& report = split.budget()->report();
-  EXPECT_GT(report.parts, 1);
+  EXPECT_GT(report.micro_batches, 1);
   EXPECT_LE(split.arena_bytes(), report.budget_bytes);
   EXPECT_LE(report.budget_bytes, report.plain_arena_bytes * 38 / 100);
   // The same micro-batches without a budget, bit for bit.
-  Session free(session.split.in_parts(report.parts), {1});
+  Session free(session.split.in_micro_batches(report.micro_batches), {1});
   for (int k = 0; k < 4; ++k)
     expect_equal_bits(split.run(batch_of_eight())[0], free.run(batch_of_eight())[0], "loss");
   for (std::size_t k = 0; k < free.states().size(); ++k)
     expect_equal_bits(free.states()[k].second, split.states()[k].second, free.states()[k].first);
 }
 
-TEST(Budget, KeepsABatchThatIsMixed) {
+TEST(Budget, RefusesMicroBatchesOfMixedSamples) {
   TrainOptions options;
   options.optimizer.kind = "sgd";
   const auto why = [&](const std::string& text) {
@@ -422,7 +424,7 @@ TEST(Budget, SwapsWithinALimitedAddressSpace) {
   search.place.alignment = 64;
   const memory::SearchResult found = memory::search(problem, search);
   ASSERT_TRUE(found.is_within_budget);
-  const Program planned = codegen::carried_out(program, *described, found.plan);
+  const Program planned = codegen::apply_plan(program, *described, found.plan);
   Tensor x(DType::F32, {48, 3, 96, 96}), target(DType::I64, {48});
   for (std::int64_t k = 0; k < x.size(); k += 7) x.set_real(k, static_cast<double>(k % 5) - 2);
   const std::vector<Datum> inputs = step_inputs(step, {x, target});

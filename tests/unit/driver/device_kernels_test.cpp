@@ -3,7 +3,7 @@
 #include "codegen/select.h"
 #include "driver/compile.h"
 #include "driver/tuning/device_kernels.h"
-#include "driver/tuning/device_ways.h"
+#include "driver/tuning/device_tuning.h"
 #include "driver/tuning/tuner.h"
 #include "frontends/aitemplate/read_dump.h"
 #include "frontends/document.h"
@@ -28,7 +28,7 @@ Graph convolution(const std::string& batch, const std::string& symbols = "") {
 
 codegen::CompileOptions device_options() {
   codegen::CompileOptions options = cpu_options();
-  options.device = codegen::cuda::Target{.architecture = "sm_90a"};
+  options.device = codegen::cuda::CudaTarget{.architecture = "sm_90a"};
   return options;
 }
 
@@ -79,7 +79,8 @@ void pretend(TuningCache& cache, const Graph& graph, const std::string& device,
   options.choose = tuned_choice(cache, place);
   const Program program = codegen::assemble(codegen::select(graph, options), "cuda:sm_90a");
   for (std::size_t k = 0; k < program.steps.size(); ++k) {
-    if (const auto work = library_work(program, k)) keep(cache, ways_place(place), *work, way);
+    if (const auto work = library_work(program, k))
+      keep(cache, library_tuning_place(place), *work, way);
   }
 }
 

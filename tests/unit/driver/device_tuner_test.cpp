@@ -4,7 +4,7 @@
 #include "driver/compile.h"
 #include "driver/explain.h"
 #include "driver/pipeline.h"
-#include "driver/tuning/device_ways.h"
+#include "driver/tuning/device_tuning.h"
 #include "driver/tuning/preferred.h"
 #include "driver/tuning/tuner.h"
 #include "driver/verify/trial_inputs.h"
@@ -75,7 +75,7 @@ Decision decision_of(const Graph& graph, const codegen::CompileOptions& options)
 
 Names accepting(const Decision& decision) {
   Names names;
-  for (const Decision::Option& option : decision.candidates) {
+  for (const Decision::Candidate& option : decision.candidates) {
     if (option.verdict.accepts) names.push_back(option.name);
   }
   return names;
@@ -85,7 +85,8 @@ Names kernels_of(const Graph& graph, const codegen::CompileOptions& options) {
   const TaskList list = codegen::select(graph, options);
   EXPECT_NO_THROW(verify(list));
   Names names;
-  for (const TaskList::Task& task : list.tasks) names.push_back(task.ways.front().candidate);
+  for (const TaskList::Task& task : list.tasks)
+    names.push_back(task.alternatives.front().candidate);
   return names;
 }
 
@@ -115,7 +116,8 @@ TEST(DeviceTuner, RanksCandidatesByFacts) {
 TEST(DeviceTuner, RefusalsGiveReasons) {
   const auto said = [](const std::string& text, const codegen::CompileOptions& options) {
     std::map<std::string, std::string> words;
-    for (const auto& [name, what] : in_words(decision_of(graph_of(text), options)).candidates)
+    for (const auto& [name, what] :
+         describe_decision(decision_of(graph_of(text), options)).candidates)
       words[name] = what;
     return words;
   };
@@ -163,7 +165,7 @@ TEST(DeviceTuner, SeparateKernelsPerSymbolRange) {
   options.choose = [](const Decision& decision) -> std::optional<codegen::Selection> {
     const auto place = [&](const std::string& name) {
       return static_cast<std::size_t>(
-          std::ranges::find(decision.candidates, name, &Decision::Option::name) -
+          std::ranges::find(decision.candidates, name, &Decision::Candidate::name) -
           decision.candidates.begin());
     };
     return codegen::Selection{{{place("loops"), "n", 1, 7},
@@ -275,8 +277,8 @@ TEST_F(OnFakeDevice, CompilingUsesTheCache) {
     setenv("XDG_CACHE_HOME", testing::new_library_path("cache").c_str(), 1);
     const Graph graph = parse_graph(kConvolution, all_ops());
     CompileRequest request;
-    request.cpu = "cuda:sm_90a";
-    const auto tasks = [&] { return print_model(graph, request, codegen::Stage::Tasks); };
+    request.target = "cuda:sm_90a";
+    const auto tasks = [&] { return print_model(graph, request, codegen::CompileStage::Tasks); };
     const auto decision = [&] {
       for (Decision& each : decide_kernels(graph, request)) {
         if (each.candidates.size() > 1) return std::move(each);

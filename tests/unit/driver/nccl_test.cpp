@@ -1,7 +1,7 @@
 // Data-parallel training on devices, emulated: kernels run in an emulation, and messages go through
 // a library with NCCL's interface (tests/fixtures/fake_nccl.cpp).
 #include "base/lockstep.h"
-#include "driver/parallel/ranked_step.h"
+#include "driver/parallel/distributed_step.h"
 #include "driver/training/trainer.h"
 #include "ir/text.h"
 #include "ops/registry.h"
@@ -79,8 +79,8 @@ class EmulatedMemory : public DeviceRankMemory {
   }
 };
 
-StepPlace emulated_place(std::shared_ptr<Communicator> ranks) {
-  StepPlace place;
+StepMemory emulated_place(std::shared_ptr<Communicator> ranks) {
+  StepMemory place;
   place.is_device = true;
   place.compile = [](Graph graph) { return testing::compile_emulated(graph); };
   place.make_device = testing::emulate;
@@ -89,17 +89,18 @@ StepPlace emulated_place(std::shared_ptr<Communicator> ranks) {
   return place;
 }
 
-// Returns the states after two training steps on a batch of 12 in `parts` micro-batches.
+// Returns the states after two training steps on a batch of 12 in `micro_batches` micro-batches.
 std::vector<Tensor> trained(Communicator& control, std::shared_ptr<Communicator> ranks,
-                            std::int64_t parts, std::int64_t state_ranks) {
+                            std::int64_t micro_batches, std::int64_t state_ranks) {
   TrainOptions train;
   train.optimizer.kind = "momentum";
-  train.parts = parts;
+  train.micro_batches = micro_batches;
   train.state_ranks = state_ranks;
   train.fewest_split = 1;
   const StatefulGraph step =
-      tenon::train(with_batch(parse_graph(kModel, all_ops()), 12 / parts), train);
-  RankedStep ranked(step, control, {parts, 1, 64, 1}, emulated_place(std::move(ranks)));
+      tenon::train(with_batch(parse_graph(kModel, all_ops()), 12 / micro_batches), train);
+  DistributedStep ranked(step, control, {micro_batches, 1, 64, 1},
+                         emulated_place(std::move(ranks)));
   std::vector<Tensor> now, next;
   for (const State& state : step.states) {
     const Tensor whole = state.initial.materialise();
@@ -115,8 +116,8 @@ std::vector<Tensor> trained(Communicator& control, std::shared_ptr<Communicator>
   }
   for (int number = 0; number < 2; ++number) {
     std::vector<std::vector<Tensor>> given;
-    for (std::int64_t part = control.rank(); part < parts; part += control.size()) {
-      Tensor x(DType::F32, {12 / parts, 5}), target(DType::I64, {12 / parts});
+    for (std::int64_t part = control.rank(); part < micro_batches; part += control.size()) {
+      Tensor x(DType::F32, {12 / micro_batches, 5}), target(DType::I64, {12 / micro_batches});
       for (std::int64_t k = 0; k < x.size(); ++k)
         x.set_real(k, 0.1 * static_cast<double>((part * x.size() + k + number) % 17) - 0.8);
       for (std::int64_t k = 0; k < target.size(); ++k)
@@ -178,7 +179,7 @@ TEST_F(FakeNccl, DeviceStepsMatchOneRank) {
 
 // More terms than one kernel takes, in their order.
 TEST_F(FakeNccl, DeviceSumsAreOrdered) {
-  StepPlace place = emulated_place(nullptr);
+  StepMemory place = emulated_place(nullptr);
   std::vector<Tensor> terms;
   std::vector<std::span<const std::byte>> given;
   for (int k = 0; k < 19; ++k) {

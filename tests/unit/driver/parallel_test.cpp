@@ -139,7 +139,7 @@ TEST_F(Parallel, RanksMatchOneRankWithEqualMicroBatches) {
   const std::pair<const char*, int> cases[] = {{kMlp, 2}, {kConvolution, 4}, {kAttention, 3}};
   for (const auto& [model, size] : cases) {
     TrainerOptions options = options_for("adamw,lr=0.01,weight_decay=0.01");
-    options.parts = size;
+    options.micro_batches = size;
     expect_same(trained_on(size, model, options), trained(model, options));
   }
 }
@@ -147,10 +147,10 @@ TEST_F(Parallel, RanksMatchOneRankWithEqualMicroBatches) {
 // Each of fewer ranks than micro-batches runs several in sequence.
 TEST_F(Parallel, ResultDependsOnMicroBatchesNotRanks) {
   TrainerOptions options = options_for("momentum,lr=0.05,clip=1");
-  options.parts = 12;
+  options.micro_batches = 12;
   const TrainResult alone = trained(kMlp, options);
   for (const int size : {2, 6}) expect_same(trained_on(size, kMlp, options), alone);
-  options.parts = 6;
+  options.micro_batches = 6;
   EXPECT_FALSE(identical(trained(kMlp, options).model, alone.model));  // other masks, other sums
 }
 
@@ -159,7 +159,7 @@ TEST_F(Parallel, ZeroStagesAreBitIdentical) {
   for (const auto& [model, size] :
        {std::pair{kConvolution, 4}, std::pair{kAttention, 2}, std::pair{kMlp, 3}}) {
     TrainerOptions options = options_for("adam,lr=0.01,weight_decay=0.01");
-    options.parts = 2 * size;
+    options.micro_batches = 2 * size;
     options.epochs = 1;
     const TrainResult whole = trained(model, options);
     for (const std::int64_t fewest : {1, 100}) {  // uneven extents; only some tensors are sharded
@@ -219,17 +219,18 @@ TEST_F(Parallel, ZeroStagesReduceMemory) {
 
 TEST_F(Parallel, ResumesOnAnotherNumberOfRanks) {
   TrainerOptions options = options_for("adam,lr=0.01");
-  options.parts = 12;
+  options.micro_batches = 12;
   const TrainResult whole = trained(kConvolution, options);
   options.checkpoint = path("run");
-  options.parts = 12;
+  options.micro_batches = 12;
   options.train.fewest_split = 1;
   // Four ranks with ZeRO-3, then three, then one, then two with ZeRO-1.
-  const auto resumed = [&](int size, std::int64_t steps, RankSplit split, std::int64_t parts) {
+  const auto resumed = [&](int size, std::int64_t steps, RankSplit split,
+                           std::int64_t micro_batches) {
     TrainerOptions next = options;
     next.max_steps = steps;
     next.split = split;
-    next.parts = parts;
+    next.micro_batches = micro_batches;
     next.resume = next.resume_if_any = true;
     return size == 1 ? trained(kConvolution, next) : trained_on(size, kConvolution, next);
   };
@@ -356,20 +357,20 @@ TEST_F(Parallel, TensorParallelMatchesOneRank) {
   struct Case {
     const char* model;
     int ranks;
-    std::int64_t tensor, parts;
+    std::int64_t tensor, micro_batches;
   };
   for (const Case& one :
        {Case{kBlock, 2, 2, 1}, Case{kBlock, 4, 2, 4}, Case{kConvolution, 2, 2, 1}}) {
     TrainerOptions options = options_for("sgd,lr=0.05");
-    options.parts = one.parts;
+    options.micro_batches = one.micro_batches;
     options.max_steps = 4;
     const TrainResult whole = trained(one.model, options);
     options.tensor_ranks = one.tensor;
-    const TrainResult parts = trained_on(one.ranks, one.model, options);
-    expect_near(parts, whole);
-    ASSERT_EQ(parts.curve.size(), whole.curve.size());
-    for (std::size_t k = 0; k < parts.curve.size(); ++k)
-      EXPECT_NEAR(parts.curve[k].loss, whole.curve[k].loss, 1e-5);
+    const TrainResult micro_batches = trained_on(one.ranks, one.model, options);
+    expect_near(micro_batches, whole);
+    ASSERT_EQ(micro_batches.curve.size(), whole.curve.size());
+    for (std::size_t k = 0; k < micro_batches.curve.size(); ++k)
+      EXPECT_NEAR(micro_batches.curve[k].loss, whole.curve[k].loss, 1e-5);
   }
 }
 
@@ -377,7 +378,7 @@ TEST_F(Parallel, TensorParallelMatchesOneRank) {
 // parallelism.
 TEST_F(Parallel, ResumesWithAnotherTensorParallelDegree) {
   TrainerOptions options = options_for("adam,lr=0.01");
-  options.parts = 1;
+  options.micro_batches = 1;
   options.max_steps = 3;
   const TrainResult whole = trained(kBlock, options);
   options.checkpoint = path("run");
@@ -397,7 +398,7 @@ TEST_F(Parallel, ResumesWithAnotherTensorParallelDegree) {
 // one.
 TEST_F(Parallel, KeepsABudgetPerRank) {
   TrainerOptions options = options_for("adam,lr=0.01");
-  options.parts = 2;
+  options.micro_batches = 2;
   const std::string deep = deep_network(12);
   const TrainResult plain = trained(deep.c_str(), options);
   options.budget.budget = "100%";
@@ -413,7 +414,7 @@ TEST_F(Parallel, KeepsABudgetPerRank) {
 // recomputed.
 TEST_F(Parallel, RecomputesWithinABudget) {
   TrainerOptions options = options_for("adam,lr=0.01");
-  options.parts = 2;
+  options.micro_batches = 2;
   options.batch_size = 120;
   options.synthetic_samples = 240;
   const std::string deep = deep_network(10);
@@ -477,19 +478,19 @@ TEST(Windows, ShareMemoryBetweenIntervals) {
 
 TEST_F(Parallel, ReportsIndivisibleExtents) {
   TrainerOptions options = options_for("sgd,lr=0.1");
-  options.parts = 5;
+  options.micro_batches = 5;
   EXPECT_EQ(error_summary([&] { trained(kMlp, options); }),
             "the batch size is not a multiple of the number of micro-batches");
-  options.parts = 4;
+  options.micro_batches = 4;
   EXPECT_EQ(error_summary([&] { trained_on(3, kMlp, options); }),
             "the number of micro-batches is not a multiple of the number of ranks");
-  options.parts = 2;
+  options.micro_batches = 2;
   options.split = RankSplit::Moments;
   set_optimizer(options.train, "lamb,lr=0.1");
   EXPECT_EQ(error_summary([&] { trained_on(2, kMlp, options); }),
             "states cannot be split over ranks with these options");
   options.split = RankSplit::Nothing;
-  options.parts = 1;
+  options.micro_batches = 1;
   options.tensor_ranks = 2;
   EXPECT_EQ(error_summary([&] { trained_on(3, kBlock, options); }),
             "the number of ranks is not a multiple of the tensor-parallel group size");
@@ -502,26 +503,26 @@ TEST_F(Parallel, ReportsIndivisibleExtents) {
 // The reference evaluator runs the graph of a step on all ranks at once, including collectives.
 TEST_F(Parallel, MatchesTheReference) {
   TrainOptions options;
-  options.parts = 3;
+  options.micro_batches = 3;
   options.optimizer.kind = "sgd";
   options.schedule.rate = 0.1;
   const StatefulGraph step = train(with_batch(parse_graph(kConvolution, all_ops()), 4), options);
   Session session(train(with_batch(parse_graph(kConvolution, all_ops()), 4), options),
                   {.thread_count = 1}, SessionRanks{nullptr, 3});
-  std::vector<std::vector<Tensor>> parts;
+  std::vector<std::vector<Tensor>> micro_batches;
   for (std::uint64_t k = 0; k < 3; ++k) {
-    parts.push_back(
+    micro_batches.push_back(
         {Constant::normal(DType::F32, {4, 2, 6, 6}, 10 + k, 0, 1).materialise(),
          Tensor::of<std::int64_t>(DType::I64, {4}, {0, 1, 2, static_cast<std::int64_t>(k)})});
   }
-  const std::vector<Tensor> outputs = session.run_parts(parts);
+  const std::vector<Tensor> outputs = session.run_micro_batches(micro_batches);
   run_in_lockstep(3, [&](Communicator& ranks) {
     std::vector<Datum> inputs(step.graph.inputs().size());
     const std::vector<std::size_t> data = step.data_inputs();
     for (std::size_t k = 0; k < data.size(); ++k)
-      inputs[data[k]] = parts[static_cast<std::size_t>(ranks.rank())][k];
+      inputs[data[k]] = micro_batches[static_cast<std::size_t>(ranks.rank())][k];
     for (const State& state : step.states) inputs[state.input] = state.initial.materialise();
-    reference::Options reference_options;
+    reference::EvaluateOptions reference_options;
     reference_options.communicator = &ranks;
     const std::vector<Datum> made = reference::evaluate(step.graph, inputs, reference_options);
     EXPECT_NEAR(made[0].tensor().real_at(0), outputs[0].real_at(0), 1e-5);
@@ -548,7 +549,7 @@ TEST(Stages, CutAtCollectives) {
     return u
   })",
                                   all_ops());
-  const std::vector<Stage> stages = cut_at_collectives(graph);
+  const std::vector<StepStage> stages = cut_at_collectives(graph);
   ASSERT_EQ(stages.size(), 3U);
   EXPECT_EQ(print(stages[0].graph), print(parse_graph(R"(graph (x: f32[4]) {
     two = constant f32[] 2.0

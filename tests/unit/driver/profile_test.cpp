@@ -133,11 +133,12 @@ TEST(RecordProfile, RecordsBufferOffsets) {
   std::uint64_t end = 0;
   std::size_t count = 0;
   for (const Profile::Buffer& a : profile.buffers) {
-    if (a.place != Profile::Place::Arena) continue;
+    if (a.place != Profile::BufferKind::Arena) continue;
     ++count;
     end = std::max(end, a.offset + a.bytes);
     for (const Profile::Buffer& b : profile.buffers) {
-      if (&a == &b || b.place != Profile::Place::Arena || a.bytes == 0 || b.bytes == 0) continue;
+      if (&a == &b || b.place != Profile::BufferKind::Arena || a.bytes == 0 || b.bytes == 0)
+        continue;
       const bool share_time = a.first_step <= b.last_step && b.first_step <= a.last_step;
       const bool share_place = a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
       EXPECT_FALSE(share_time && share_place) << a.name << " and " << b.name;

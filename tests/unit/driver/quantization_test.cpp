@@ -119,7 +119,7 @@ Graph small_network() {
                      all_ops());
 }
 
-TEST(QuantizerTest, QuantizesProductsWithSmallErrors) {
+TEST(QuantizerTest, QuantizesContractionsWithSmallErrors) {
   const Graph graph = ready_to_quantize(small_network());
   const CalibrationSamples samples(graph, "random:3");
   QuantizeRequest request;
@@ -338,7 +338,7 @@ TEST(NarrowRowTest, Int8MatchesFloats) {
                " splat 3 r = dequantize_linear(w, s", one.has_zero ? ", z" : "", ") ", one.attrs,
                " y = matmul(x, r) return y }"),
         all_ops());
-    const Graph made = find_pass("integer-products").run(graph, {});
+    const Graph made = find_pass("lower-qdq").run(graph, {});
     for (const NodeId id : made.nodes_in_order())
       EXPECT_NE(made.op_name(id), "matmul") << one.dtype;
     std::vector<double> row;
@@ -378,7 +378,7 @@ TEST(NarrowRowTest, Int4IsStoredInFourBits) {
                " r = dequantize_linear(w, s", has_zero ? ", z" : "", ") ", one.attrs,
                " y = matmul(x, r) return y }"),
         all_ops());
-    const Graph made = find_pass("integer-products").run(graph, {});
+    const Graph made = find_pass("lower-qdq").run(graph, {});
     std::int64_t bytes = 0;
     for (const NodeId id : made.nodes_in_order()) {
       for (const ValueId operand : made.node(id).operands) {
@@ -402,7 +402,7 @@ TEST(NarrowRowTest, Int4IsStoredInFourBits) {
 }
 
 // Chained matrix-vector products: each stays a separate kernel.
-TEST(NarrowRowTest, ChainedProductsAreSeparateKernels) {
+TEST(NarrowRowTest, ChainedGemmsAreSeparateKernels) {
   const Graph graph = parse_graph(R"(graph (x: f32[1, 1, 512]) {
     w = constant i8[512, 1024] uniform(seed = 1, low = -7, high = 7)
     v = constant i8[1024, 512] uniform(seed = 2, low = -7, high = 7)

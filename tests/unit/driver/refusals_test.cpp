@@ -142,11 +142,11 @@ TEST(Refusals, NodesThatNeverEnd) {
 }
 
 TEST(Refusals, LimitsOfNodeOperationsAndEmptyBodies) {
-  const auto error_of = [](const char* text, const reference::Options& options) {
+  const auto error_of = [](const char* text, const reference::EvaluateOptions& options) {
     const Graph graph = parse_graph(text, all_ops());
     return error_summary([&] { reference::evaluate(graph, inputs_of(graph, {}), options); });
   };
-  reference::Options options;
+  reference::EvaluateOptions options;
   const char* product = "graph (a: f32[8, 8], b: f32[8, 8]) { y = matmul(a, b) return y }";
   options.max_node_operations = 1024;
   EXPECT_EQ(error_of(product, options), "no error");
@@ -160,9 +160,9 @@ TEST(Refusals, LimitsOfNodeOperationsAndEmptyBodies) {
 }
 
 std::vector<Datum> total_outputs(const Graph& graph, const std::vector<Datum>& inputs,
-                                 double stand_in) {
-  reference::Options options;
-  options.stand_in = stand_in;
+                                 double default_value) {
+  reference::EvaluateOptions options;
+  options.default_value = default_value;
   return reference::evaluate(graph, inputs, options);
 }
 

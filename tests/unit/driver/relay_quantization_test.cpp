@@ -5,7 +5,7 @@
 #include "driver/quantization/relay_pipeline.h"
 #include "driver/quantization/relay_thresholds.h"
 #include "frontends/document.h"
-#include "frontends/own_node.h"
+#include "frontends/native_node.h"
 #include "ir/text.h"
 #include "ops/registry.h"
 #include "passes/quantize/relay/fixed_point.h"

@@ -123,23 +123,24 @@ TEST_F(Training, ShapesTaskIsBitIdenticalInAnyMode) {
   expect_same(Trainer(small_cnn(), on_two).run().model, learnt.model);
 
   // Stopped in the middle of an epoch and resumed.
-  TrainerOptions in_parts = options;
-  in_parts.checkpoint = path("checkpoints");
-  Trainer first(small_cnn(), in_parts);
+  TrainerOptions in_micro_batches = options;
+  in_micro_batches.checkpoint = path("checkpoints");
+  Trainer first(small_cnn(), in_micro_batches);
   std::int64_t count = 0;
   first.should_stop = [&] { return ++count == 41; };
   const TrainResult stopped = first.run();
   EXPECT_TRUE(stopped.was_stopped);
   EXPECT_EQ(stopped.steps, 41);
-  in_parts.resume = true;
-  Trainer second(small_cnn(), in_parts);
+  in_micro_batches.resume = true;
+  Trainer second(small_cnn(), in_micro_batches);
   EXPECT_EQ(second.note(), "resumed at step 41");
   const TrainResult resumed = second.run();
   expect_same(resumed.model, learnt.model);
   EXPECT_NE(curve_svg(resumed.curve, "a < b", true).find("a &lt; b"), std::string::npos);
 
-  in_parts.seed = 2;
-  EXPECT_NE(Trainer(small_cnn(), in_parts).note().find("goes another way"), std::string::npos);
+  in_micro_batches.seed = 2;
+  EXPECT_NE(Trainer(small_cnn(), in_micro_batches).note().find("goes another way"),
+            std::string::npos);
 }
 
 // A kill between two checkpoints and between two points of the curve.

@@ -1,8 +1,8 @@
 #include "base/error.h"
 #include "driver/compile.h"
 #include "driver/compiled.h"
+#include "driver/extract_node.h"
 #include "driver/inputs.h"
-#include "driver/node_alone.h"
 #include "driver/tuning/tuner.h"
 #include "ir/text.h"
 #include "ops/registry.h"
@@ -192,7 +192,7 @@ TEST(Tuner, SingleNodesShareTimings) {
   for (const codegen::Decision& decision : codegen::decide(graph, cpu_options())) {
     bool is_found = false;
     for (const codegen::Decision& alone :
-         codegen::decide(node_alone(graph, decision.node), cpu_options())) {
+         codegen::decide(extract_node(graph, decision.node), cpu_options())) {
       is_found |= alone.work == decision.work;
     }
     EXPECT_TRUE(is_found) << decision.work;

@@ -3,7 +3,7 @@
 #include "driver/values/check.h"
 #include "driver/values/diff.h"
 #include "driver/values/find_fault.h"
-#include "driver/values/plain_order.h"
+#include "driver/values/logical_order.h"
 #include "driver/values/visit.h"
 #include "ir/text.h"
 #include "ops/registry.h"
@@ -151,10 +151,10 @@ TEST(VisitCompiled, ConvertsToTheModelsLayout) {
 TEST(PlainOrder, UnpacksBlockedLayouts) {
   Tensor x(DType::F32, {1, 2, 1, 3, 4});  // NCHW4c of 8 channels
   for (std::int64_t k = 0; k < x.size(); ++k) x.set_real(k, static_cast<double>(k));
-  const Tensor plain = in_plain_order(x, Layout("NCHW4c"));
+  const Tensor plain = in_logical_order(x, Layout("NCHW4c"));
   EXPECT_EQ(plain.shape(), (Shape{1, 8, 1, 3}));
   EXPECT_EQ(plain.real_at(5 * 3 + 2), 12 + 2 * 4 + 1);
-  const Tensor last = in_plain_order(
+  const Tensor last = in_logical_order(
       Tensor::of<float>(DType::F32, {1, 1, 2, 3}, {0, 1, 2, 3, 4, 5}), Layout("NHWC"));
   EXPECT_EQ(last.shape(), (Shape{1, 3, 1, 2}));
   EXPECT_EQ(last.reals(), (std::vector<double>{0, 3, 1, 4, 2, 5}));

@@ -72,9 +72,9 @@ TEST(ChainerCheck, ReportsTheWrongOneOfTwoAttributes) {
   EXPECT_EQ(forward.mismatches()[0].place, "line 123, column 8");
   EXPECT_EQ(forward.mismatches()[0].says, "sy = 2");
   EXPECT_EQ(forward.mismatches()[0].should_be, "1");
-  const std::string behind =
+  const std::string after =
       text.substr(0, backward) + replaced(text.substr(backward), "{\"sy\": 1", "{\"sy\": 2");
-  const Findings back = check(behind);
+  const Findings back = check(after);
   ASSERT_EQ(back.mismatches().size(), 1u);
   EXPECT_EQ(back.mismatches()[0].kind, "backward: attribute");
   EXPECT_EQ(back.mismatches()[0].should_be, "1");

@@ -29,7 +29,7 @@ std::map<std::string, Tensor> values_of(const Graph& graph, const std::vector<Te
     data.emplace_back(inputs[k]);
     values[graph.value(graph.inputs()[k]).name] = inputs[k];
   }
-  reference::Options options;
+  reference::EvaluateOptions options;
   options.on_value = [&](ValueId id, const Datum& datum) {
     if (datum.is_tensor()) values[graph.value(id).name] = datum.tensor();
   };
@@ -272,7 +272,7 @@ TEST(ChainerZoo, UNetMatchesTheFile) {
         line += concat(" -> ", tables.variables[output].bytes);
       for (const char* name : {"rank", "sy", "sx", "kh", "kw", "outh", "outw", "axis", "cover_all",
                                "_input_indexes_to_retain", "_output_indexes_to_retain"}) {
-        if (const Attribute* found = function.find(name)) line += print_attributes({*found});
+        if (const ChainerAttribute* found = function.find(name)) line += print_attributes({*found});
       }
       lines.insert(line);
     }
@@ -308,7 +308,8 @@ TEST(ChainerZoo, FixturesRoundTripThroughTheGraph) {
 Retained retained_in(const std::string& text, const std::string& op) {
   const Graph graph = parse_graph(text, all_ops());
   for (const NodeId id : graph.nodes_in_order()) {
-    if (graph.op_name(id) == op) return retained_by_gradient(parse_own(own_node(graph, id).text));
+    if (graph.op_name(id) == op)
+      return retained_by_gradient(parse_native(native_node(graph, id).text));
   }
   throw Error("no such node");
 }

@@ -196,7 +196,7 @@ TEST(ChainerText, SubscriptsRoundTrip) {
     Tables tables;
     tables.forward.resize(1);
     tables.backward.resize(1);
-    Attribute slices{"slices", {}, 0};
+    ChainerAttribute slices{"slices", {}, 0};
     slices.value.value = text;
     tables.forward[0].attributes = {slices};
     return subscripts_of(FunctionView(tables, 0, "file"));
@@ -263,23 +263,23 @@ TEST(ChainerTraining, UNetTotalsAndPeaks) {
   EXPECT_EQ(graph.bytes_of(TensorRole::Intermediate), 11'781'604'356);
 
   std::int64_t hidden = 0;
-  for (const TrainingGraph::Step& step : graph.steps) hidden += step.hidden_bytes;
+  for (const TrainingGraph::FunctionStep& step : graph.steps) hidden += step.hidden_bytes;
   EXPECT_EQ(hidden, 102'433'792);
 
-  const auto place = [&](const Peak& peak) {
+  const auto place = [&](const TrainingPeak& peak) {
     return concat(peak.is_backward ? "backward " : "forward ", graph.steps[peak.step].function, " ",
                   graph.tensors[graph.steps[peak.step].makes[0]].id);
   };
-  const Peak tags = peak_without_recomputation(graph, Reading::Tags);
+  const TrainingPeak tags = peak_without_recomputation(graph, Reading::Tags);
   EXPECT_EQ(tags.bytes, 7'803'387'904);
   EXPECT_EQ(place(tags), "backward Convolution2DFunction 90");
-  const Peak retained = peak_without_recomputation(graph, Reading::Retained);
+  const TrainingPeak retained = peak_without_recomputation(graph, Reading::Retained);
   EXPECT_EQ(retained.bytes, 7'277'658'112);
   EXPECT_EQ(place(retained), "backward Convolution2DFunction 90");
-  const Peak least_tags = largest_working_set(graph, Reading::Tags);
+  const TrainingPeak least_tags = largest_working_set(graph, Reading::Tags);
   EXPECT_EQ(least_tags.bytes, 2'832'334'848);
   EXPECT_EQ(place(least_tags), "backward Concat 91");
-  const Peak least = largest_working_set(graph, Reading::Retained);
+  const TrainingPeak least = largest_working_set(graph, Reading::Retained);
   EXPECT_EQ(least.bytes, 2'199'724'032);
   EXPECT_EQ(place(least), "backward Convolution2DFunction 90");
 

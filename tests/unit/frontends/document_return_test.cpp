@@ -24,7 +24,7 @@ struct Cell {
   std::size_t tried = 0, written = 0, clean = 0, equal = 0;
 };
 
-class Table {
+class TensorScopeTable {
  public:
   void add(const std::string& kind, const std::string& name, const Graph& graph) {
     for (const DocumentFormat& format : document_formats()) try_format(kind, name, graph, format);
@@ -81,7 +81,7 @@ TEST(DocumentReturn, RoundTrips) {
   const int random_count = wanted == nullptr ? 12 : std::atoi(wanted);
   const char* first = std::getenv("TENON_ROUND_TRIP_FIRST");
   const int begin = first == nullptr ? 0 : std::atoi(first);
-  Table table;
+  TensorScopeTable table;
   for (const zoo::Network& network : zoo::networks()) {
     const bool is_small = network.name == "mlp" || network.name == "alexnet" ||
                           network.name == "lstm" || network.name == "squeezenet";
@@ -110,7 +110,7 @@ TEST(DocumentReturn, RoundTrips) {
 
 // Two constants of one type are distinguished by edges only, because documents omit their elements.
 TEST(DocumentReturn, DistinguishesConstantsOfOneType) {
-  Table table;
+  TensorScopeTable table;
   table.add("text", "two constants",
             parse_graph(R"(graph net () {
   a = constant f32[5] [-1.05, 0.1, -0.43, -1.8, 0.42]

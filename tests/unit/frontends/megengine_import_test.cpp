@@ -228,7 +228,7 @@ INSTANTIATE_TEST_SUITE_P(
         ShapeCase{"Copy", "Copy", "{ }", {2}, "[2]", {0, 1}}),
     [](const auto& test) { return std::string(test.param.name); });
 
-TEST(MegengineImport, ReadsTransposedProducts) {
+TEST(MegengineImport, ReadsTransposedGemms) {
   MegengineProfile profile;
   const std::int64_t a = profile.input("[2, 1]"), b = profile.input("[3, 2]");
   profile.add("MatrixMul", {a, b}, "[1, 3]", R"({"transposeA": true, "transposeB": true})");

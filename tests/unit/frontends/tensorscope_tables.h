@@ -19,18 +19,21 @@ inline const char* const alexnet = "tensorscope_alexnet.nodes.txt";
 inline const char* const two_gpus = "tensorscope_two_gpus.nodes.txt";
 inline const char* const small_step = "tensorscope_small_step.nodes.txt";
 
-inline Table read_table(const char* fixture) { return parse_table(read_fixture(fixture), fixture); }
+inline TensorScopeTable read_table(const char* fixture) {
+  return parse_table(read_fixture(fixture), fixture);
+}
 
 inline std::unique_ptr<Document> read_document(const std::string& text) {
   return find_document_format("tensorscope")->read(text, "table");
 }
 
-inline std::size_t count_kind(const Table& table, RowKind kind) {
+inline std::size_t count_kind(const TensorScopeTable& table, RowKind kind) {
   return static_cast<std::size_t>(
       std::ranges::count_if(table.rows, [&](const Row& row) { return row.kind == kind; }));
 }
 
-inline std::size_t count_op(const Table& table, const DataFlow& step, std::string_view op) {
+inline std::size_t count_op(const TensorScopeTable& table, const DataFlow& step,
+                            std::string_view op) {
   std::size_t count = 0;
   for (std::size_t k = 0; k < table.rows.size(); ++k)
     count += table.rows[k].kind == RowKind::Node && step.ops[k] == op;
@@ -38,10 +41,10 @@ inline std::size_t count_op(const Table& table, const DataFlow& step, std::strin
 }
 
 // The names of a node's operands.
-inline std::vector<std::string> sources_of(const Table& table, const DataFlow& step,
+inline std::vector<std::string> sources_of(const TensorScopeTable& table, const DataFlow& step,
                                            std::string_view node) {
   std::vector<std::string> names;
-  for (const Source& source : step.sources[static_cast<std::size_t>(table.find_node(node))]) {
+  for (const DataSource& source : step.sources[static_cast<std::size_t>(table.find_node(node))]) {
     names.push_back(source.row < 0 ? "?" : table.rows[static_cast<std::size_t>(source.row)].name());
   }
   return names;

@@ -39,7 +39,7 @@ TEST(TensorScope, RecognisesOnlyItsFormat) {
 }
 
 TEST(TensorScope, RowsOfTheSpecification) {
-  const Table table = read_table(alexnet);
+  const TensorScopeTable table = read_table(alexnet);
   const DataFlow step = reconstruct(table);
   EXPECT_EQ(table.rows.size(), 178u);
   EXPECT_EQ(count_kind(table, RowKind::Node), 96u);
@@ -72,7 +72,7 @@ TEST(TensorScope, RowsOfTheSpecification) {
 
 // Operands of the nodes in AlexNet's training step.
 TEST(TensorScope, DataFlowOfAlexNet) {
-  const Table table = read_table(alexnet);
+  const TensorScopeTable table = read_table(alexnet);
   const DataFlow step = reconstruct(table);
   const std::string first = "-TransposeNHWCToNCHW-LayoutOptimizer",
                     last = "-TransposeNCHWToNHWC-LayoutOptimizer";
@@ -145,14 +145,14 @@ TEST(TensorScope, DataFlowOfAlexNet) {
   EXPECT_EQ(step.order.size(), 96u);
   std::vector<char> is_made(table.rows.size(), 0);
   for (const std::size_t at : step.order) {
-    for (const Source& source : step.sources[at])
+    for (const DataSource& source : step.sources[at])
       EXPECT_TRUE(is_made[static_cast<std::size_t>(source.row)]);
     is_made[at] = 1;
   }
 }
 
 TEST(TensorScope, WindowsOfAlexNet) {
-  const Table table = read_table(alexnet);
+  const TensorScopeTable table = read_table(alexnet);
   const DataFlow step = reconstruct(table);
   const std::map<std::size_t, Windows> windows =
       find_windows(table, step, find_layouts(table, step));
@@ -316,7 +316,7 @@ TEST(TensorScope, GraphOfAlexNetVerifies) {
 
 // The gradients in the table equal those that Tenon derives.
 TEST(TensorScope, GradientsMatchDifferentiate) {
-  const Table table = read_table(small_step);
+  const TensorScopeTable table = read_table(small_step);
   const Graph graph = import_graph(table, reconstruct(table), small_step);
   const std::vector<Datum> got = reference::evaluate(graph, {});
 
@@ -380,7 +380,7 @@ TEST(TensorScope, AddsGradientsOfSeveralPaths) {
       "q/weights, (1), (3x5), CPU, 0\n"
       "q/weights/read, (3x5), (3x5), CPU, 0\n"
       "sum/Add, (8x5), (8x5), (8x5), CPU, 0\n";
-  const Table table = parse_table(text, "descent");
+  const TensorScopeTable table = parse_table(text, "descent");
   const DataFlow step = reconstruct(table);
   using Names = std::vector<std::string>;
   EXPECT_EQ(sources_of(table, step, "p/MatMul"), (Names{"fc/Relu", "p/weights/read"}));
@@ -409,7 +409,7 @@ TEST(TensorScope, Relu6AndRsqrtGradients) {
       "fc/Rsqrt, (6x1), (6x1), CPU, 0\n"
       "gradients/fc/Relu6_grad/Relu6Grad, (6x1), (6x1), (6x1), CPU, 0\n"
       "gradients/fc/Rsqrt_grad/RsqrtGrad, (6x1), (6x1), (6x1), CPU, 0\n";
-  const Table table = parse_table(text, "clipped");
+  const TensorScopeTable table = parse_table(text, "clipped");
   const DataFlow step = reconstruct(table);
   using Names = std::vector<std::string>;
   ASSERT_EQ(sources_of(table, step, "gradients/fc/Relu6_grad/Relu6Grad"),
@@ -431,7 +431,7 @@ TEST(TensorScope, Relu6AndRsqrtGradients) {
 }
 
 TEST(TensorScope, StepOnTwoDevices) {
-  const Table table = read_table(two_gpus);
+  const TensorScopeTable table = read_table(two_gpus);
   const DataFlow step = reconstruct(table);
   EXPECT_EQ(count_kind(table, RowKind::Copy), 6u);
   EXPECT_EQ(count_kind(table, RowKind::Feed), 2u);

@@ -15,8 +15,8 @@ namespace {
 // The graph keeps the whole table, including the numbers of the ten copied edges, which are derived
 // from TensorFlow's numbering.
 TEST(TensorScope, TableRoundTripsThroughItsGraph) {
-  const Table table = read_table(alexnet);
-  const Table made = export_table(import_graph(table, reconstruct(table), "table"));
+  const TensorScopeTable table = read_table(alexnet);
+  const TensorScopeTable made = export_table(import_graph(table, reconstruct(table), "table"));
   EXPECT_EQ(lines_of(print_table(table)), lines_of(print_table(made)));
 }
 
@@ -51,9 +51,9 @@ TEST(TensorScope, ForwardRowsOfTheZoo) {
 TEST(TensorScope, TablesOfTheZoo) {
   for (const zoo::Network& network : zoo::networks()) {
     const Graph graph = zoo::build(network.name);
-    const Table table = export_table(graph);
+    const TensorScopeTable table = export_table(graph);
     const std::string text = print_table(table);
-    const Table again = parse_table(text, network.name);
+    const TensorScopeTable again = parse_table(text, network.name);
     EXPECT_EQ(print_table(again), text) << network.name;
     for (std::size_t k = 0; k < again.rows.size(); ++k) {
       EXPECT_EQ(again.rows[k].inputs, table.rows[k].inputs) << print_row(table.rows[k]);
@@ -76,7 +76,7 @@ TEST(TensorScope, TablesOfTheZoo) {
 TEST(TensorScope, KeepsEdgesOfUnambiguousChains) {
   for (const char* spec : {"alexnet", "alexnet?layout=NCHW", "mlp", "vgg16"}) {
     const Graph graph = zoo::build(spec);
-    const Table table = export_table(graph);
+    const TensorScopeTable table = export_table(graph);
     const DataFlow step = reconstruct(table);
     std::size_t compared = 0;
     for (const NodeId id : graph.nodes_in_order()) {
@@ -116,7 +116,7 @@ TEST(TensorScope, MatchesTensorFlowsNames) {
   }
   Graph on_cpu = zoo::build("mlp");
   on_cpu.metadata["tensorscope.device"] = "CPU:0";
-  const Table table = export_table(on_cpu);
+  const TensorScopeTable table = export_table(on_cpu);
   EXPECT_EQ(count_kind(table, RowKind::Stream), 0u);
   EXPECT_EQ(count_kind(table, RowKind::Copy), 0u);
   EXPECT_THROW(export_table(zoo::build("mlp?batch=N")), Error);

@@ -107,7 +107,7 @@ TEST_F(HostSteps, RecurrentLoopsOwnTheirConstants) {
   EXPECT_TRUE(loop.carried[0].is_direct);
   ASSERT_EQ(loop.stacked.size(), 1u);
   EXPECT_TRUE(loop.stacked[0].is_direct);
-  EXPECT_EQ(program_.buffers[loop.carried[0].spare].place, Program::Place::Arena);
+  EXPECT_EQ(program_.buffers[loop.carried[0].spare].place, Program::BufferKind::Arena);
   EXPECT_GE(program_.constant_bytes, 4u * 4 * 4);
 }
 
@@ -116,13 +116,13 @@ TEST_F(HostSteps, RecurrentLoopsOwnTheirConstants) {
 TEST_F(HostSteps, PlansValuesOfKnownExtents) {
   for (const Program::Buffer& buffer : program_.buffers) {
     if (buffer.name == "scaled" || buffer.name == "last") {
-      EXPECT_EQ(buffer.place, Program::Place::Arena) << buffer.name;
+      EXPECT_EQ(buffer.place, Program::BufferKind::Arena) << buffer.name;
     }
     if (buffer.name == "places") {
-      EXPECT_EQ(buffer.place, Program::Place::Slot) << buffer.name;
+      EXPECT_EQ(buffer.place, Program::BufferKind::Slot) << buffer.name;
     }
     if (buffer.name == "ys" && buffer.dims.size() == 3) {
-      EXPECT_EQ(buffer.place, Program::Place::Output);
+      EXPECT_EQ(buffer.place, Program::BufferKind::Output);
     }
   }
 }
@@ -142,7 +142,7 @@ TEST(HostProgram, KernelOnlyProgram) {
   const Graph graph = parse_graph(
       "graph (x: f32[n, 4]) {\n  w = constant f32[4] splat 2\n  y = mul(x, w)\n  return y\n}\n",
       all_ops());
-  EXPECT_TRUE(codegen::compile(graph, cpu_options()).is_kernels_alone());
+  EXPECT_TRUE(codegen::compile(graph, cpu_options()).is_kernel_only());
 }
 
 void expect_like_reference(const std::string& text, const std::vector<std::vector<Datum>>& runs) {
@@ -360,13 +360,13 @@ TEST_F(HostSteps, RefusesInconsistentPrograms) {
   });
   refuses([](Program& p) {
     for (Program::Buffer& buffer : p.buffers) {
-      if (buffer.place == Program::Place::Slot) buffer.place = Program::Place::Arena;
+      if (buffer.place == Program::BufferKind::Slot) buffer.place = Program::BufferKind::Arena;
     }
   });
   refuses([](Program& p) {
     for (Program::Buffer& buffer : p.buffers) {
-      if (buffer.place == Program::Place::Slot)
-        buffer = {"", "f32", 4, {1}, Program::Place::View, 0xffffff};
+      if (buffer.place == Program::BufferKind::Slot)
+        buffer = {"", "f32", 4, {1}, Program::BufferKind::View, 0xffffff};
     }
   });
 }
@@ -426,7 +426,7 @@ TEST(HostProgram, SealedMutationsRunOrAreRefused) {
                               parse_program(std::as_bytes(std::span(altered)), nullptr)),
                           1);
       int bodies_left = 1000;
-      context.before_bodies([&] {
+      context.set_body_callback([&] {
         if (--bodies_left < 0) throw Error("an endless loop");
       });
       context.run(inputs);

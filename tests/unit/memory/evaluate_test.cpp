@@ -35,18 +35,18 @@ void compare_walk(const Problem& problem, std::uint64_t seed, int steps) {
   std::mt19937_64 random(seed);
   const bool in_place = seed % 4 != 0;
   Evaluator walked(problem, in_place);
-  std::vector<Treatment> kept = walked.plain_treatments();
+  std::vector<Residency> kept = walked.all_kept();
   ASSERT_FALSE(kept.empty());
   const std::uint64_t budget = largest_working_set_bytes(problem) * 2;
   for (int step = 0; step < steps; ++step) {
-    std::vector<Treatment> tried = kept;
+    std::vector<Residency> tried = kept;
     for (std::uint64_t changes = 1 + random() % 3; changes > 0; --changes) {
       const std::size_t pause = random() % kept.size();
       const bool swaps = problem.link && walked.may_swap(pause) && random() % 2 == 0;
       if (swaps) {
-        tried[pause] = Treatment::Swap;
+        tried[pause] = Residency::Offload;
       } else if (walked.may_recompute(pause)) {
-        tried[pause] = static_cast<Treatment>(random() % 3);
+        tried[pause] = static_cast<Residency>(random() % 3);
       }
     }
     const Evaluator::Outcome outcome = walked.evaluate(tried, budget);
@@ -56,13 +56,13 @@ void compare_walk(const Problem& problem, std::uint64_t seed, int steps) {
     ASSERT_EQ(outcome.seconds, expected.seconds);
     ASSERT_EQ(outcome.peak_bytes, expected.peak_bytes);
     ASSERT_EQ(events, anew.events());
-    const bool has_copies = std::ranges::find(tried, Treatment::Swap) != tried.end();
+    const bool has_copies = std::ranges::find(tried, Residency::Offload) != tried.end();
     if (!has_copies) {
       std::uint64_t live = 0;
-      const std::vector<Storage> storages = lifetimes_of(problem, events, in_place);
+      const std::vector<ArenaBlock> blocks = lifetimes_of(problem, events, in_place);
       for (std::uint32_t e = 0; e < events.size(); ++e) {
         std::uint64_t now = 0;
-        for (const Storage& storage : storages)
+        for (const ArenaBlock& storage : blocks)
           now += storage.begin <= e && e < storage.end ? storage.bytes : 0;
         live = std::max(live, now);
       }

@@ -44,7 +44,7 @@ Problem chain() {
     if (k > 0) item.reads = {k - 1};
     item.makes = {k};
     item.may_repeat = true;
-    item.ways.push_back({1, 0});
+    item.alternatives.push_back({1, 0});
     problem.items.push_back(item);
   }
   for (std::uint32_t k = 10; k-- > 0;) {
@@ -54,7 +54,7 @@ Problem chain() {
     item.reads = {k};
     if (k < 9) item.reads.push_back(static_cast<std::uint32_t>(problem.values.size() - 2));
     item.makes = {static_cast<std::uint32_t>(problem.values.size() - 1)};
-    item.ways.push_back({1, 0});
+    item.alternatives.push_back({1, 0});
     problem.items.push_back(item);
   }
   verify(problem);

@@ -22,7 +22,7 @@ Problem small_problem(std::uint32_t seed, std::uint32_t item_count) {
   for (std::uint32_t i = 0; i < item_count; ++i) {
     Item item;
     item.name = "item " + std::to_string(i);
-    item.ways.push_back({1, random() % 4 == 0 ? random() % 30 : 0});
+    item.alternatives.push_back({1, random() % 4 == 0 ? random() % 30 : 0});
     for (std::uint32_t v = 0; v < problem.values.size(); ++v) {
       if (random() % 3 == 0) item.reads.push_back(v);
     }

@@ -23,8 +23,8 @@ class Player {
 
   std::string run() {
     std::uint64_t highest = 0;
-    for (std::size_t k = 0; k < plan_.storages.size(); ++k) {
-      const auto& storage = plan_.storages[k];
+    for (std::size_t k = 0; k < plan_.blocks.size(); ++k) {
+      const auto& storage = plan_.blocks[k];
       highest = std::max(highest, storage.offset + storage.bytes);
       if (storage.begin >= storage.end || storage.end > plan_.events.size())
         return say("a storage outside of time");
@@ -118,7 +118,7 @@ class Player {
   void play_run(const Event& event, bool is_first) {
     const auto& item = problem_.items[event.index];
     if (!is_first && !item.may_repeat) say("an item runs again that may not");
-    if (event.way >= item.ways.size()) {
+    if (event.alternative >= item.alternatives.size()) {
       say("no such way");
       return;
     }
@@ -147,14 +147,14 @@ class Player {
       }
       ranges.push_back({place->second, place->second + problem_.values[v].bytes, v, true});
     }
-    const std::uint64_t workspace = item.ways[event.way].workspace_bytes;
+    const std::uint64_t workspace = item.alternatives[event.alternative].workspace_bytes;
     if (workspace > 0) {
       const auto found = workspace_.find(static_cast<std::uint32_t>(event_));
-      if (found == workspace_.end() || plan_.storages[found->second].bytes < workspace) {
+      if (found == workspace_.end() || plan_.blocks[found->second].bytes < workspace) {
         say("no workspace");
         return;
       }
-      const std::uint64_t low = plan_.storages[found->second].offset;
+      const std::uint64_t low = plan_.blocks[found->second].offset;
       ranges.push_back({low, low + workspace, static_cast<std::uint32_t>(-1), true});
     }
     for (std::size_t x = 0; x < ranges.size(); ++x) {
@@ -170,15 +170,14 @@ class Player {
       }
     }
     if (workspace > 0) {
-      const std::uint64_t low =
-          plan_.storages[workspace_[static_cast<std::uint32_t>(event_)]].offset;
+      const std::uint64_t low = plan_.blocks[workspace_[static_cast<std::uint32_t>(event_)]].offset;
       write(low, low + workspace, nullptr);
     }
     for (std::uint32_t v : item.makes) {
       make(v);
       arrival_.erase(v);
     }
-    clock_ += item.ways[event.way].seconds;
+    clock_ += item.alternatives[event.alternative].seconds;
   }
 
   double copy_seconds(std::uint32_t value) const {

@@ -34,7 +34,7 @@ memory::Problem random_problem(std::uint64_t seed) {
       if (is_alike && below(2) == 0) item.may_share.emplace_back(v, item.reads[0]);
     }
     item.may_repeat = below(6) != 0;
-    item.ways.push_back(
+    item.alternatives.push_back(
         {static_cast<double>(1 + below(100)) * 1e-3, below(3) == 0 ? below(300) : 0});
     problem.items.push_back(std::move(item));
   }
@@ -54,7 +54,7 @@ memory::Problem random_problem(std::uint64_t seed) {
     gradient = add_value(is_alike ? problem.values[before].bytes : below(1000));
     if (is_alike) item.may_share.emplace_back(gradient, before);
     item.makes.push_back(gradient);
-    item.ways.push_back({static_cast<double>(1 + below(100)) * 1e-3, 0});
+    item.alternatives.push_back({static_cast<double>(1 + below(100)) * 1e-3, 0});
     problem.items.push_back(std::move(item));
   }
   problem.values[gradient].is_output = true;

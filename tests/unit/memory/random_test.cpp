@@ -65,15 +65,15 @@ TEST(RandomPlans, PlantedFaultsAreCaught) {
     const Plan plan = planned(problem, plain_events(problem));
     ASSERT_EQ(testing::fault_in(problem, plan), "");
     // Moves one of two storages with overlapping lifetimes onto the other.
-    for (std::size_t x = 0; x < plan.storages.size(); ++x) {
+    for (std::size_t x = 0; x < plan.blocks.size(); ++x) {
       for (std::size_t y = 0; y < x; ++y) {
-        const Storage &a = plan.storages[x], &b = plan.storages[y];
+        const ArenaBlock &a = plan.blocks[x], &b = plan.blocks[y];
         const bool meet = a.begin < b.end && b.begin < a.end && a.bytes > 0 && b.bytes > 0;
         // A result without readers may be overwritten later.
         if (!meet || a.instances.empty() || b.instances.empty()) continue;
         if (a.end - a.begin < 2 || b.end - b.begin < 2) continue;
         Plan moved = plan;
-        moved.storages[x].offset = b.offset;
+        moved.blocks[x].offset = b.offset;
         EXPECT_NE(testing::fault_in(problem, moved), "");
         ++planted;
       }

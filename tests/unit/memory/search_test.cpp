@@ -22,7 +22,7 @@ std::string read_fixture(const std::string& name) {
   return text.str();
 }
 
-Problem unet(chainer::Reading reading, const Device& device = {}, int parts = 1) {
+Problem unet(chainer::Reading reading, const DeviceSpec& device = {}, int parts = 1) {
   return problem_of(chainer::parse_tables(read_fixture("unet_chainer.graph.txt"), "unet"), "unet",
                     reading, device, parts);
 }
@@ -82,7 +82,7 @@ TEST(UnetPlan, RecomputationIsOptimal) {
 }
 
 TEST(UnetPlan, SwappingOverlapsComputation) {
-  Device device;
+  DeviceSpec device;
   device.link = Link{"host", 25e9, 0};
   const Problem problem = reordered(unet(chainer::Reading::Retained, device));
   const SearchResult result = searched(problem, 4e9, true, 8000);
@@ -93,9 +93,9 @@ TEST(UnetPlan, SwappingOverlapsComputation) {
 TEST(UnetPlan, QuarterBatchNeedsNoRecomputation) {
   const Problem problem = reordered(unet(chainer::Reading::Retained, {}, 4));
   EXPECT_LE(planned(problem, plain_events(problem)).arena_bytes, 2'000'000'000u);
-  EXPECT_EQ(
-      batch_parts(chainer::parse_tables(read_fixture("unet_chainer.graph.txt"), "unet"), "unet"),
-      (std::vector<int>{2, 4, 8}));
+  EXPECT_EQ(micro_batch_counts(
+                chainer::parse_tables(read_fixture("unet_chainer.graph.txt"), "unet"), "unet"),
+            (std::vector<int>{2, 4, 8}));
 }
 
 TEST(UnetPlan, RefusesLessThanTheLargestItem) {
@@ -199,12 +199,12 @@ TEST(Search, ComparesAllGivenOrders) {
   options.budget_bytes = 32;
   EXPECT_FALSE(search_orders(orders, options, true).result.is_within_budget);
 
-  const std::vector<Problem> tried = promising_orders(unet(chainer::Reading::Retained));
+  const std::vector<Problem> tried = candidate_orders(unet(chainer::Reading::Retained));
   EXPECT_GE(tried.size(), 2u);
   EXPECT_EQ(tried.front().items.front().name,
             reordered(unet(chainer::Reading::Retained)).items.front().name);
   for (const Problem& order : tried) EXPECT_NO_THROW(verify(order));
-  EXPECT_EQ(promising_orders({}).size(), 1u);
+  EXPECT_EQ(candidate_orders({}).size(), 1u);
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ TEST(Contraction, KeepsOtherCasts) {
 // The match is the same for floats and bytes; the element types of the factors distinguish them.
 TEST(Contraction, MatchesFloatsAndBytes) {
   const LoopNest floats = parse_nest(product("f32", "f32", "a[i, r] * b[r, j]"));
-  EXPECT_TRUE(find_sum_of_products(floats.body));
+  EXPECT_TRUE(find_general_contraction(floats.body));
   EXPECT_TRUE(find_contraction(floats));
   EXPECT_FALSE(find_integer_contraction(floats.body));
   const LoopNest bytes = parse_nest(R"(kernel k (out y: i32[8, 4], a: u8[8, 6], b: i8[6, 4]) {
@@ -59,7 +59,7 @@ TEST(Contraction, MatchesFloatsAndBytes) {
   }
 }
 )");
-  EXPECT_TRUE(find_sum_of_products(bytes.body));
+  EXPECT_TRUE(find_general_contraction(bytes.body));
   EXPECT_FALSE(find_contraction(bytes));
   const auto sum = find_integer_contraction(bytes.body);
   ASSERT_TRUE(sum);

@@ -48,7 +48,7 @@ TEST(Generalise, KeepsTileSizes) {
   nest.body.front().loop = LoopKind::Jam;
   EXPECT_FALSE(generalised(nest));
   nest = columns(3, 8);
-  nest.buffers.front().storage = Storage::Scratch;
+  nest.buffers.front().storage = StorageClass::Scratch;
   EXPECT_FALSE(generalised(nest));
 }
 

@@ -20,16 +20,16 @@ std::vector<bool> overwritable(const std::string& text, std::optional<std::size_
   const Graph graph = parse_graph(text, all_ops());
   const NestSequence sequence =
       build_nests("y", node_exprs(graph, *graph.nodes_in_order().begin()));
-  const NestSequence::Part& part = sequence.parts.back();
+  const NestSequence::NestCall& part = sequence.parts.back();
   std::map<std::size_t, bool> by_operand;
   std::size_t result = 0;
   for (std::size_t k = 0; k < part.nest.buffers.size(); ++k) {
-    if (part.nest.buffers[k].storage != Storage::Result) continue;
+    if (part.nest.buffers[k].storage != StorageClass::Result) continue;
     if (!of || part.nest.buffers[k].name == "y" + std::to_string(*of)) result = k;
   }
   std::size_t given = 0;
   for (std::size_t k = 0; k < part.nest.buffers.size(); ++k) {
-    if (part.nest.buffers[k].storage == Storage::Scratch) continue;
+    if (part.nest.buffers[k].storage == StorageClass::Scratch) continue;
     const NestSequence::Buffer& buffer = sequence.buffers[part.buffers[given++]];
     if (buffer.role != NestSequence::BufferRole::Operand) continue;
     by_operand[buffer.index] = may_overwrite(part.nest, result, k);
@@ -60,7 +60,7 @@ TEST(InPlace, DataMovementDoesNot) {
             (Found{false}));
 }
 
-TEST(InPlace, ProductsOverwriteTheResidual) {
+TEST(InPlace, GemmsOverwriteTheResidual) {
   EXPECT_EQ(overwritable(R"(graph (x: f32[6, 6], w: f32[6, 6], r: f32[6, 6]) {
   y = fused(x, w, r) group = graph (x: f32[6, 6], w: f32[6, 6], r: f32[6, 6]) {
     m = matmul(x, w)

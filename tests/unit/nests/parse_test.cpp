@@ -110,7 +110,7 @@ TEST(ParseNest, NestsOfNetworksRoundTrip) {
 // The output of `--print=nests`.
 TEST(ParseNest, ReadsPrintedModels) {
   const std::string printed =
-      codegen::print_code(zoo::build("mlp"), cpu_options(), codegen::Stage::Nests);
+      codegen::print_code(zoo::build("mlp"), cpu_options(), codegen::CompileStage::Nests);
   std::string again;
   for (const LoopNest& nest : parse_nests(printed)) again += to_string(nest) + "\n";
   EXPECT_EQ(again, printed);

@@ -3,15 +3,15 @@
 #include "nests/contraction.h"
 #include "nests/parse.h"
 #include "nests/schedule/bind.h"
+#include "nests/schedule/block_reduction.h"
+#include "nests/schedule/cache_read.h"
 #include "nests/schedule/collapse.h"
 #include "nests/schedule/pack.h"
 #include "nests/schedule/pad.h"
 #include "nests/schedule/reorder.h"
 #include "nests/schedule/specialise.h"
 #include "nests/schedule/split.h"
-#include "nests/schedule/split_runs.h"
-#include "nests/schedule/stage.h"
-#include "nests/schedule/stage_sum.h"
+#include "nests/schedule/strip_mine_quotients.h"
 #include "nests/verify.h"
 
 #include <gtest/gtest.h>
@@ -247,7 +247,7 @@ TEST(Pack, RefusesOperandsReadElsewhere) {
   EXPECT_EQ(to_string(nest), kProduct);
 }
 
-TEST(StageSum, BlocksEncloseTheRows) {
+TEST(BlockReduction, BlocksEncloseTheRows) {
   expect_becomes(kProduct,
                  R"(kernel k (out y: f32[8, 4], a: f32[8, 6], b: f32[6, 4], scratch s3: f32[8, 4]) {
   for j in 0..4 vector by 4 {
@@ -276,12 +276,12 @@ TEST(StageSum, BlocksEncloseTheRows) {
                    bind_loop(nest.body, j, LoopKind::Vector, 4);
                    bind_loop(nest.body, i, LoopKind::Jam, 4);
                    split(nest, nest.body, loop_of(nest, "r"), 2);
-                   stage_sum(nest, nest.body, {i}, j);
+                   block_reduction(nest, nest.body, {i}, j);
                  });
 }
 
 // The outer reduction loops enclose all loops around the sum.
-TEST(StageSum, SeveralReductionLoops) {
+TEST(BlockReduction, SeveralReductionLoops) {
   expect_becomes(
       R"(kernel k (out y: f32[2, 3, 4], a: f32[2, 3, 5, 6], b: f32[5, 6, 4]) {
   for j in 0..4 vector by 4 {
@@ -330,19 +330,20 @@ TEST(StageSum, SeveralReductionLoops) {
 )",
       [](LoopNest& nest) {
         split(nest, nest.body, loop_of(nest, "r"), 3);
-        stage_sum(nest, nest.body, {loop_of(nest, "l"), loop_of(nest, "i")}, loop_of(nest, "j"), 2);
+        block_reduction(nest, nest.body, {loop_of(nest, "l"), loop_of(nest, "i")},
+                        loop_of(nest, "j"), 2);
       });
 }
 
-TEST(StageSum, RefusesOtherReductions) {
+TEST(BlockReduction, RefusesOtherReductions) {
   LoopNest nest = parse_nest(kCopy);
-  EXPECT_THROW(stage_sum(nest, nest.body, {1}, 0), InternalError);
+  EXPECT_THROW(block_reduction(nest, nest.body, {1}, 0), InternalError);
 }
 
-void runs_of_16(LoopNest& nest) { split_runs(nest, 16); }
+void runs_of_16(LoopNest& nest) { strip_mine_quotients(nest, 16); }
 
 // An operand indexed by the quotient is read, and multiplied, once per run of the inner loop.
-TEST(SplitRuns, FactorPerRun) {
+TEST(StripMineQuotients, FactorPerRun) {
   expect_becomes(R"(kernel k (out y: f32[4], x: f32[6], w: i8[6, 4], s: f32[2, 4]) {
   for j in 0..4 {
     t0 = 0.0
@@ -370,7 +371,7 @@ TEST(SplitRuns, FactorPerRun) {
                  runs_of_16);
 }
 
-TEST(SplitRuns, TwoTerms) {
+TEST(StripMineQuotients, TwoTerms) {
   expect_becomes(
       R"(kernel k (out y: f32[4], x: f32[2, 3], z: f32[2, 3], w: f32[2, 3, 4], s: f32[2, 4]) {
   for j in 0..4 {
@@ -404,7 +405,7 @@ TEST(SplitRuns, TwoTerms) {
 }
 
 // Rows of a gather are contiguous; runs shorter than vectors are left to the lanes.
-TEST(SplitRuns, RowsOfAGather) {
+TEST(StripMineQuotients, RowsOfAGather) {
   expect_becomes(R"(kernel k (out y: f32[4, 32], x: f32[9, 16], n: i64[4, 2], z: f32[4, 16]) {
   for i in 0..4 {
     for j in 0..32 {
@@ -433,7 +434,7 @@ TEST(SplitRuns, RowsOfAGather) {
 }
 
 // Uneven runs, matrix products and other reductions stay.
-TEST(SplitRuns, RefusesOtherLoops) {
+TEST(StripMineQuotients, RefusesOtherLoops) {
   for (const std::string& text :
        {std::string(R"(kernel k (out y: f32[4], x: f32[7], s: f32[3, 4]) {
   for j in 0..4 {
@@ -476,11 +477,11 @@ TEST(SplitRuns, RefusesOtherLoops) {
 // A sequence of one nest with the nest's buffers.
 NestSequence sequence_of(const std::string& text) {
   NestSequence sequence;
-  NestSequence::Part part;
+  NestSequence::NestCall part;
   part.nest = parse_nest(text);
   for (std::size_t k = 0; k < part.nest.buffers.size(); ++k) {
     const NestBuffer& buffer = part.nest.buffers[k];
-    const bool is_result = buffer.storage == Storage::Result;
+    const bool is_result = buffer.storage == StorageClass::Result;
     sequence.buffers.push_back(
         {is_result ? NestSequence::BufferRole::Result : NestSequence::BufferRole::Operand, k,
          buffer.dtype, buffer.dims});
@@ -490,15 +491,15 @@ NestSequence sequence_of(const std::string& text) {
   return sequence;
 }
 
-TEST(Stage, TransposesAnOperand) {
+TEST(CompileStage, TransposesAnOperand) {
   NestSequence sequence = sequence_of(R"(kernel k (out y: f32[8, 4], a: f32[8, 6], b: f32[4, 6]) {
   for i in 0..8 { for j in 0..4 { t0 = 0.0 for r in 0..6 carried { t0 = sum(t0, (a[i, r] * b[j, r])) } y[i, j] = t0 } }
 }
 )");
-  NestSequence::Part& part = sequence.parts.front();
+  NestSequence::NestCall& part = sequence.parts.front();
   const Contraction sum = *find_contraction(part.nest);
-  const NestSequence::Part copy =
-      stage(sequence, part, sum, sum.b, {sum.reduction[0], sum.parallel[1]}, {6, 5});
+  const NestSequence::NestCall copy =
+      cache_read(sequence, part, sum, sum.b, {sum.reduction[0], sum.parallel[1]}, {6, 5});
   EXPECT_EQ(to_string(copy.nest), R"(kernel turn (x: f32[4, 6], out t: f32[6, 5]) {
   for r in 0..6 {
     for j in 0..4 {
@@ -528,8 +529,9 @@ TEST(Pad, CopiesWithPadding) {
   for i in 0..8 { for j in 0..4 { t0 = 0.0 for r in 0..3 carried { t0 = sum(t0, (x[((i + r) - 1)] else 0.0 * w[r, j])) } y[i, j] = t0 } }
 }
 )");
-  const NestSequence::Part part = sequence.parts.front();
-  const std::vector<NestSequence::Part> parts = split_padding(sequence, part, {false, false, true});
+  const NestSequence::NestCall part = sequence.parts.front();
+  const std::vector<NestSequence::NestCall> parts =
+      split_padding(sequence, part, {false, false, true});
   ASSERT_EQ(parts.size(), 2U);
   EXPECT_EQ(to_string(parts[0].nest), R"(kernel pad (x: f32[8], out p: f32[10]) {
   for i0 in 0..10 {
@@ -539,7 +541,7 @@ TEST(Pad, CopiesWithPadding) {
 )");
   EXPECT_NE(to_string(parts[1].nest).find("(p3[(((i + r) - 1) + 1)] * w[r, j])"), std::string::npos)
       << to_string(parts[1].nest);
-  for (const NestSequence::Part& made : parts)
+  for (const NestSequence::NestCall& made : parts)
     EXPECT_EQ(faults_of(made.nest), std::vector<std::string>());
 }
 

@@ -130,7 +130,7 @@ std::string two_products(const std::string& rows, int inner, int columns) {
                 "      return z\n    }\n  return y\n}\n");
 }
 
-TEST(TileAndFuse, ProductsOverTheSameRows) {
+TEST(TileAndFuse, GemmsOverTheSameRows) {
   expect_steps(two_products("24", 33, 18), 1);
   expect_steps(two_products("13", 16, 16), 1);
 }

@@ -98,7 +98,7 @@ std::vector<Tensor> on_three_ranks(const std::string& text, std::int64_t count) 
     Tensor x(DType::F32, {count});
     for (std::int64_t k = 0; k < count; ++k)
       x.set_real(k, 10 * ranks.rank() + static_cast<double>(k));
-    reference::Options options;
+    reference::EvaluateOptions options;
     options.communicator = &ranks;
     options.thread_count = 1;
     results[static_cast<std::size_t>(ranks.rank())] =
@@ -149,7 +149,7 @@ TEST(Collectives, GroupsOfAMesh) {
   run_in_lockstep(6, [&](Communicator& ranks) {
     const double r = ranks.rank(), column = ranks.rank() % 3;
     const Datum x = Tensor::of<double>(DType::F32, {2, 3}, {r, r + 10, r + 20, r, r, r + 40});
-    reference::Options options;
+    reference::EvaluateOptions options;
     options.communicator = &ranks;
     const auto made = reference::evaluate(graph, {x}, options);
     const double row = r < 3 ? 3 : 12, pair = 2 * column + 3;
@@ -175,7 +175,7 @@ TEST(Collectives, SendAndReceive) {
       all_ops());
   std::vector<double> found;
   run_in_lockstep(2, [&](Communicator& ranks) {
-    reference::Options options;
+    reference::EvaluateOptions options;
     options.communicator = &ranks;
     const Datum x = Tensor::of<double>(DType::F32, {2}, {1.0 + ranks.rank(), 5});
     const auto results = reference::evaluate(ranks.rank() == 0 ? sender : receiver, {x}, options);

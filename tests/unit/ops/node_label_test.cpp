@@ -19,7 +19,7 @@ TEST(NodeLabel, OpAndSource) {
 }
 
 // A group is named after its products, not after its last value; constants are not members.
-TEST(NodeLabel, GroupWithProducts) {
+TEST(NodeLabel, GroupWithContractions) {
   EXPECT_EQ(label_of_last(R"(graph (x: f32[4, 8], w: f32[8, 3]) {
     y = fused(x, w) group = graph (x: f32[4, 8], w: f32[8, 3]) {
       one = constant f32[] 1
@@ -46,7 +46,7 @@ TEST(NodeLabel, GroupWithProducts) {
             "matmul+matmul+matmul+matmul+2 a, b+2");
 }
 
-TEST(NodeLabel, GroupWithoutProducts) {
+TEST(NodeLabel, GroupWithoutContractions) {
   EXPECT_EQ(label_of_last(R"(graph (x: f32[4, 8]) {
     y = fused(x) group = graph (x: f32[4, 8]) {
       t = transpose(x) {perm = [1, 0]}

@@ -169,8 +169,8 @@ void expect_same_however_chosen(const Graph& graph, const std::string& name, int
     for (int seed = 0; seed < choices; ++seed) {
       std::mt19937 random(static_cast<std::uint32_t>(seed));
       Graph moved = graph;
-      const Problem problem(moved, forms, 0.5);
-      Choice choice;
+      const LayoutProblem problem(moved, forms, 0.5);
+      LayoutAssignment choice;
       choice.is_empty = false;
       const unsigned out_of_four = 1 + static_cast<unsigned>(seed) % 4;
       for (NodeId id : moved.nodes_in_order()) {
@@ -246,10 +246,10 @@ graph g (x: f32[2, 8, 6, 5], y: f32[2, 8, 6, 5], s: f32[8, 1, 1], r: f32[6, 5], 
 
 TEST(MovedNodes, KeepResultsForAnySubset) {
   const Graph graph = parse(kManyOps);
-  const Problem problem(graph, Forms("NHWC"), 0.5);
+  const LayoutProblem problem(graph, Forms("NHWC"), 0.5);
   for (NodeId id : graph.nodes_in_order()) {
     if (graph.op_name(id) == "constant") continue;
-    EXPECT_NE(problem.roles[id].kind, Roles::Kind::Fixed)
+    EXPECT_NE(problem.roles[id].kind, LayoutRoles::Kind::Fixed)
         << graph.location(id) << ": " << problem.roles[id].reason;
   }
   expect_same_however_chosen(graph, "many ops", 40);

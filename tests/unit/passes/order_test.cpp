@@ -29,7 +29,7 @@ using memory::peak_bytes;
 using memory::Sequence;
 using memory::Tasks;
 
-Tasks tasks_of(const Graph& graph) { return Tasks(memory::held_problem(graph)); }
+Tasks tasks_of(const Graph& graph) { return Tasks(memory::liveness_problem(graph)); }
 
 Graph run_order(Graph graph) {
   Graph ordered = find_pass("order").run(std::move(graph), {});
@@ -98,7 +98,7 @@ TEST(Order, ValuesWithManySymbols) {
   const Graph graph =
       parse_graph("graph (x: f32[" + dims + "]) { y = relu(x) z = neg(y) return y, z }", all_ops());
   const Tasks tasks = tasks_of(graph);
-  for (const Tasks::Held& value : tasks.values) EXPECT_GT(value.bytes, 0);
+  for (const Tasks::ScheduledValue& value : tasks.values) EXPECT_GT(value.bytes, 0);
   EXPECT_GE(peak_bytes(tasks, {0, 1}), tasks.values[0].bytes + tasks.values[1].bytes);
   EXPECT_EQ(print(run_order(graph)), print(graph));
 }
@@ -223,7 +223,7 @@ TEST(OrderAsMegengine, ReproducesTheDocument) {
   const std::vector<std::int64_t> expected = operator_ids(document);
   std::ifstream stream(kProfile, std::ios::binary);
   const std::string text(std::istreambuf_iterator<char>(stream), {});
-  const megengine::Profile profile = megengine::parse_profile(text, kProfile);
+  const megengine::MegEngineProfile profile = megengine::parse_profile(text, kProfile);
   std::vector<std::int64_t> executed;
   for (const auto& id : profile.graph_exec.comp_seq) {
     const auto number = static_cast<std::int64_t>(id);

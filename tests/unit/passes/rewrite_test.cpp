@@ -15,7 +15,7 @@ using Rules = std::vector<Rule>;
 
 std::string rewritten(const char* text, const RuleSet& rules, PassOptions options = {}) {
   Graph graph = parse_graph(text, all_ops());
-  const Outcome outcome = apply(graph, rules, "test", options);
+  const RewriteOutcome outcome = apply(graph, rules, "test", options);
   EXPECT_TRUE(outcome.has_settled);
   verify(graph);
   return print(graph);

@@ -90,11 +90,11 @@ constexpr const char* kConvolution = R"(graph net (x: f32[2, 4, 6, 6]) {
   return logits
 })";
 
-StatefulGraph step_of(const char* text, std::int64_t parts) {
+StatefulGraph step_of(const char* text, std::int64_t micro_batches) {
   TrainOptions options;
   options.optimizer.kind = "adamw";
   options.schedule.rate = 0.01;
-  options.parts = parts;
+  options.micro_batches = micro_batches;
   return train(parse_graph(text, all_ops()), options);
 }
 
@@ -130,7 +130,7 @@ std::vector<Datum> run(const StatefulGraph& step, Communicator& ranks, std::int6
     }
     inputs[state.input] = value;
   }
-  reference::Options options;
+  reference::EvaluateOptions options;
   options.communicator = &ranks;
   options.thread_count = 1;
   return reference::evaluate(step.graph, inputs, options);
@@ -150,12 +150,12 @@ void expect_same_step(const char* model, int data, int tensor) {
     std::vector<Datum> made = run(whole, ranks, 1);
     if (ranks.rank() == 0) expected = std::move(made);
   });
-  const StatefulGraph parts = shard(whole, {tensor, data, {}});
+  const StatefulGraph micro_batches = shard(whole, {tensor, data, {}});
   run_in_lockstep(data * tensor, [&](Communicator& ranks) {
-    const std::vector<Datum> made = run(parts, ranks, tensor);
-    for (std::size_t k : parts.data_outputs())
+    const std::vector<Datum> made = run(micro_batches, ranks, tensor);
+    for (std::size_t k : micro_batches.data_outputs())
       expect_near(made[k].tensor(), expected[k].tensor(), "output");
-    for (const State& state : parts.states) {
+    for (const State& state : micro_batches.states) {
       Tensor value = expected[state.output].tensor();
       if (state.split) {
         const std::int64_t extent = value.shape()[*state.split->axis] / tensor;
@@ -185,42 +185,44 @@ const State& state_of(const StatefulGraph& step, const std::string& name) {
 }
 
 TEST(Shard, OneAllReducePerMlp) {
-  const StatefulGraph parts = shard(step_of(kMlp, 1), {2, 1, {}});
+  const StatefulGraph micro_batches = shard(step_of(kMlp, 1), {2, 1, {}});
   // Column-parallel, then row-parallel: one all-reduce in the forward pass.
-  ASSERT_TRUE(state_of(parts, "w1").split);
-  EXPECT_EQ(state_of(parts, "w1").split->axis, 1U);
-  ASSERT_TRUE(state_of(parts, "w2").split);
-  EXPECT_EQ(state_of(parts, "w2").split->axis, 0U);
-  EXPECT_TRUE(state_of(parts, "b1").split);
-  EXPECT_FALSE(state_of(parts, "b2").split);
-  EXPECT_EQ(collectives_of(parts), (std::map<std::string, int>{{"all_reduce", 1}}));
+  ASSERT_TRUE(state_of(micro_batches, "w1").split);
+  EXPECT_EQ(state_of(micro_batches, "w1").split->axis, 1U);
+  ASSERT_TRUE(state_of(micro_batches, "w2").split);
+  EXPECT_EQ(state_of(micro_batches, "w2").split->axis, 0U);
+  EXPECT_TRUE(state_of(micro_batches, "b1").split);
+  EXPECT_FALSE(state_of(micro_batches, "b2").split);
+  EXPECT_EQ(collectives_of(micro_batches), (std::map<std::string, int>{{"all_reduce", 1}}));
 }
 
 TEST(Shard, MomentsAreShardedAsTheirParameters) {
-  const StatefulGraph parts = shard(step_of(kMlp, 1), {4, 1, {}});
-  for (const State& state : parts.states) {
+  const StatefulGraph micro_batches = shard(step_of(kMlp, 1), {4, 1, {}});
+  for (const State& state : micro_batches.states) {
     if (state.name.find("w1") == std::string::npos) continue;
     ASSERT_TRUE(state.split) << state.name;
     EXPECT_EQ(state.split->axis, 1U) << state.name;
-    EXPECT_EQ(constants(parts.graph.value(parts.graph.inputs()[state.input]).type.tensor().dims),
+    EXPECT_EQ(constants(micro_batches.graph.value(micro_batches.graph.inputs()[state.input])
+                            .type.tensor()
+                            .dims),
               (Shape{12, 4}));
   }
 }
 
 // Heads are sharded, and each half of the block has one all-reduce forward and one backward.
 TEST(Shard, FourAllReducesPerBlock) {
-  const StatefulGraph parts = shard(step_of(kBlock, 1), {2, 1, {}});
+  const StatefulGraph micro_batches = shard(step_of(kBlock, 1), {2, 1, {}});
   // In addition to those of the output head, which is too small to shard.
-  EXPECT_EQ(collectives_of(parts)["all_reduce"], 4);
-  EXPECT_EQ(collectives_of(parts)["reduce_scatter"], 0);
-  EXPECT_LE(collectives_of(parts)["all_gather"], 2);
+  EXPECT_EQ(collectives_of(micro_batches)["all_reduce"], 4);
+  EXPECT_EQ(collectives_of(micro_batches)["reduce_scatter"], 0);
+  EXPECT_LE(collectives_of(micro_batches)["all_gather"], 2);
   for (const char* columns : {"query", "key", "worth", "up"}) {
-    ASSERT_TRUE(state_of(parts, columns).split) << columns;
-    EXPECT_EQ(state_of(parts, columns).split->axis, 1U) << columns;
+    ASSERT_TRUE(state_of(micro_batches, columns).split) << columns;
+    EXPECT_EQ(state_of(micro_batches, columns).split->axis, 1U) << columns;
   }
   for (const char* rows : {"out", "down"}) {
-    ASSERT_TRUE(state_of(parts, rows).split) << rows;
-    EXPECT_EQ(state_of(parts, rows).split->axis, 0U) << rows;
+    ASSERT_TRUE(state_of(micro_batches, rows).split) << rows;
+    EXPECT_EQ(state_of(micro_batches, rows).split->axis, 0U) << rows;
   }
 }
 

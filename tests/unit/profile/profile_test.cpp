@@ -47,10 +47,10 @@ Profile small() {
   profile.steps[1].writes = {2};
   profile.steps[2].reads = {1, 2};
   profile.steps[2].writes = {3};
-  profile.buffers = {{"x", "f32", {4}, 16, Profile::Place::Input, 0, 0, 0, 2},
-                     {"a", "f32", {100}, 400, Profile::Place::Arena, 0, 0, 0, 2},
-                     {"b", "f32", {50}, 200, Profile::Place::Arena, 448, 0, 1, 2},
-                     {"c", "f32", {50}, 200, Profile::Place::Output, 0, 0, 2, 2}};
+  profile.buffers = {{"x", "f32", {4}, 16, Profile::BufferKind::Input, 0, 0, 0, 2},
+                     {"a", "f32", {100}, 400, Profile::BufferKind::Arena, 0, 0, 0, 2},
+                     {"b", "f32", {50}, 200, Profile::BufferKind::Arena, 448, 0, 1, 2},
+                     {"c", "f32", {50}, 200, Profile::BufferKind::Output, 0, 0, 2, 2}};
   profile.buffers[2].making = Profile::Making::Again;
   profile.arena_bytes = 648;
   profile.symbols = {{"N", 4}};

@@ -195,7 +195,8 @@ TEST_F(ProgramFile, ChecksDependentInputExtents) {
 TEST_F(ProgramFile, UnusedBuffersTakeNoMemory) {
   Program::Buffer unused = program_.buffers.back();
   unused.dims = {1 << 20};
-  for (const Program::Place place : {Program::Place::Constant, Program::Place::Arena}) {
+  for (const Program::BufferKind place :
+       {Program::BufferKind::Constant, Program::BufferKind::Arena}) {
     unused.place = place;
     program_.buffers.push_back(unused);
   }
@@ -423,7 +424,7 @@ TEST_F(ProgramFile, RefusesInconsistentProgramsByName) {
     }
   };
   // Returns a buffer that a step uses.
-  const auto buffer = [](Program& program, Program::Place place) -> Program::Buffer& {
+  const auto buffer = [](Program& program, Program::BufferKind place) -> Program::Buffer& {
     for (const Program::Step& step : program.steps) {
       for (const std::uint32_t id : step.buffers) {
         if (program.buffers[id].place == place) return program.buffers[id];
@@ -431,26 +432,28 @@ TEST_F(ProgramFile, RefusesInconsistentProgramsByName) {
     }
     throw std::out_of_range("no such buffer");
   };
-  using Place = Program::Place;
+  using BufferKind = Program::BufferKind;
   expect_refusal("ends outside the constants", [&](Program& p) {
     for (Program::Buffer& each : p.buffers)
-      each.offset += each.place == Place::Constant ? p.constant_bytes : 0;
+      each.offset += each.place == BufferKind::Constant ? p.constant_bytes : 0;
   });
   expect_refusal("not aligned", [&](Program& p) {
-    for (Program::Buffer& each : p.buffers) each.offset += each.place == Place::Constant ? 4 : 0;
+    for (Program::Buffer& each : p.buffers)
+      each.offset += each.place == BufferKind::Constant ? 4 : 0;
   });
   expect_refusal("its extents vary",
-                 [&](Program& p) { buffer(p, Place::Constant).dims = {Extent::symbol(0)}; });
-  expect_refusal("negative extent", [&](Program& p) { buffer(p, Place::Constant).dims = {-4}; });
+                 [&](Program& p) { buffer(p, BufferKind::Constant).dims = {Extent::symbol(0)}; });
+  expect_refusal("negative extent",
+                 [&](Program& p) { buffer(p, BufferKind::Constant).dims = {-4}; });
   expect_refusal("more bytes than can be counted", [&](Program& p) {
-    buffer(p, Place::Constant).dims = {std::int64_t{1} << 40, std::int64_t{1} << 40};
+    buffer(p, BufferKind::Constant).dims = {std::int64_t{1} << 40, std::int64_t{1} << 40};
   });
   expect_refusal("elements of 0 bytes",
-                 [&](Program& p) { buffer(p, Place::Output).element_bytes = 0; });
+                 [&](Program& p) { buffer(p, BufferKind::Output).element_bytes = 0; });
   expect_refusal("it ends outside the arena", [&](Program& p) {
     p.is_arena_planned = true;
     for (Program::Buffer& each : p.buffers) {
-      if (each.place == Place::Arena) each.dims = {8};
+      if (each.place == BufferKind::Arena) each.dims = {8};
     }
   });
   expect_refusal("not alive then", [&](Program& p) {
@@ -479,7 +482,7 @@ TEST_F(ProgramFile, RefusesInconsistentProgramsByName) {
                  [&](Program& p) { p.steps[0].extents.push_back(Extent::symbol(3)); });
   expect_refusal("negative extent", [&](Program& p) { p.steps[0].work = -1; });
   expect_refusal("it ends outside the constants", [&](Program& p) {
-    Program::Buffer outside = buffer(p, Place::Constant);
+    Program::Buffer outside = buffer(p, BufferKind::Constant);
     outside.offset = p.constant_bytes;
     p.buffers.push_back(outside);
     p.steps[0].buffers.front() = static_cast<std::uint32_t>(p.buffers.size() - 1);

@@ -5,12 +5,13 @@
 namespace tenon {
 namespace {
 
-using Place = Program::Place;
+using BufferKind = Program::BufferKind;
 
 // Buffers: 0 the input, 1 the output, 2 in the arena, 3 a view of the input.
 Program program_of(const std::vector<std::vector<std::uint32_t>>& steps) {
   Program program;
-  for (const Place place : {Place::Input, Place::Output, Place::Arena, Place::View}) {
+  for (const BufferKind place :
+       {BufferKind::Input, BufferKind::Output, BufferKind::Arena, BufferKind::View}) {
     Program::Buffer& buffer = program.buffers.emplace_back();
     buffer.place = place;
   }

@@ -49,7 +49,7 @@ struct Swapping {
     const memory::SearchResult found = memory::search(problem, options);
     EXPECT_TRUE(found.is_within_budget);
     EXPECT_EQ(testing::fault_in(problem, found.plan), "");
-    planned = codegen::carried_out(plain, *described, found.plan);
+    planned = codegen::apply_plan(plain, *described, found.plan);
     EXPECT_GE(planned.transfers.size(), 4u);
     EXPECT_LE(planned.arena_bytes, options.budget_bytes);
     plain = testing::for_fake_cuda(std::move(plain));

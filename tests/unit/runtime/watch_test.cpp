@@ -57,7 +57,7 @@ TEST(Watch, SamplesSteps) {
     watch.prepare(kSteps, 1);
     watch.begin_run();
     for (std::size_t k = 0; k < kSteps; ++k) {
-      EXPECT_EQ(watch.is_looking(), k % kStride == run);
+      EXPECT_EQ(watch.is_sampling(), k % kStride == run);
       watch.end_step(k);
     }
     for (const Watch::Step& step : watch.steps()) {

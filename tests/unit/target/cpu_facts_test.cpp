@@ -42,7 +42,7 @@ TEST(CpuFacts, DescribedProcessors) {
   EXPECT_DOUBLE_EQ(prices.shared_share, 0.3);
   EXPECT_DOUBLE_EQ(prices.tile_rows, 6);
   EXPECT_DOUBLE_EQ(prices.threads, 4);
-  EXPECT_DOUBLE_EQ(cpu_facts("zen4").products_per_cycle(), 16);
+  EXPECT_DOUBLE_EQ(cpu_facts("zen4").multiply_adds_per_cycle(), 16);
 }
 
 TEST(CpuFacts, DistinguishesMachines) {
@@ -52,8 +52,8 @@ TEST(CpuFacts, DistinguishesMachines) {
   EXPECT_EQ(wide.registers, 32U);
   EXPECT_EQ(narrow.registers, 16U);
   EXPECT_EQ(wide.nearest().ways, 12U);
-  EXPECT_EQ(narrow.own_cache().bytes, 256U << 10);
-  EXPECT_EQ(narrow.shared_cache().bytes, 8U << 20);
+  EXPECT_EQ(narrow.private_cache().bytes, 256U << 10);
+  EXPECT_EQ(narrow.last_level_cache().bytes, 8U << 20);
   EXPECT_EQ(narrow.memory().bytes, 0U);
   EXPECT_GT(fusion_prices(wide).local_bytes, fusion_prices(narrow).local_bytes);
 }
@@ -83,8 +83,10 @@ TEST(CpuFacts, ReadsListedCaches) {
   const TargetFacts known = cpu_facts("zen4"), facts = with_listed_caches(known, listing.folder());
   ASSERT_EQ(facts.levels.size(), 4U);
   EXPECT_EQ(facts.nearest(), (MemoryLevel{48 << 10, 12, known.levels[0].bytes_per_s, false}));
-  EXPECT_EQ(facts.own_cache(), (MemoryLevel{1280 << 10, 20, known.levels[1].bytes_per_s, false}));
-  EXPECT_EQ(facts.shared_cache(), (MemoryLevel{24 << 20, 12, known.levels[2].bytes_per_s, true}));
+  EXPECT_EQ(facts.private_cache(),
+            (MemoryLevel{1280 << 10, 20, known.levels[1].bytes_per_s, false}));
+  EXPECT_EQ(facts.last_level_cache(),
+            (MemoryLevel{24 << 20, 12, known.levels[2].bytes_per_s, true}));
   EXPECT_EQ(facts.memory(), known.memory());
 }
 
@@ -98,8 +100,8 @@ TEST(CpuFacts, MissingCachesUseDefaults) {
   listing.add(2, "2", "Unified", "512K", "8");
   const TargetFacts facts = with_listed_caches(known, listing.folder());
   ASSERT_EQ(facts.levels.size(), 3U);
-  EXPECT_EQ(facts.own_cache().bytes, 512U << 10);
-  EXPECT_EQ(facts.shared_cache().bytes, 512U << 10);
+  EXPECT_EQ(facts.private_cache().bytes, 512U << 10);
+  EXPECT_EQ(facts.last_level_cache().bytes, 512U << 10);
 }
 
 TEST(CpuFacts, RefusesUnknownNames) {

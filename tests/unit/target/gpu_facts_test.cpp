@@ -16,8 +16,9 @@ TEST(GpuFacts, GeneratedTilesFromCapability80) {
   EXPECT_EQ(compute_capability("sm_90a"), 90);
   EXPECT_EQ(compute_capability("sm_120"), 120);
   for (const char* architecture : {"sm_80", "sm_89", "sm_90a"})
-    EXPECT_TRUE(with_byte_products(gpu_facts(architecture)).multiplies_bytes()) << architecture;
-  EXPECT_FALSE(with_byte_products(gpu_facts("sm_75")).multiplies_bytes());
+    EXPECT_TRUE(with_int8_tensor_cores(gpu_facts(architecture)).has_int8_multiply_add())
+        << architecture;
+  EXPECT_FALSE(with_int8_tensor_cores(gpu_facts("sm_75")).has_int8_multiply_add());
 }
 
 TEST(GpuFacts, Tf32IsFasterOnlyIfAllowed) {

@@ -26,16 +26,16 @@ constexpr const char* kList = R"(tasks net {
   inputs %0
   outputs %4
   task "matmul fc1" compute of h reads %0, %2 writes %3 {
-    way "tiles 6x16" when n from 1 to 4 {
-      call 0(%0, %2, %3) told [n] items [n] flops 32.0 bytes 0.0
+    candidate "tiles 6x16" when n from 1 to 4 {
+      call 0(%0, %2, %3) extents [n] items [n] flops 32.0 bytes 0.0
     }
-    way "loops" when n from 5 to 8 {
-      call 1(%0, %2, %3) told [n, 2*n + 1] items [1] flops 32.0 bytes 0.0
+    candidate "loops" when n from 5 to 8 {
+      call 1(%0, %2, %3) extents [n, 2*n + 1] items [1] flops 32.0 bytes 0.0
     }
   }
   task y compute of y reads %3 writes %4 {
-    way "loops" {
-      call 1(%3, %4) told [] items [2*n] flops 0.0 bytes 0.0
+    candidate "loops" {
+      call 1(%3, %4) extents [] items [2*n] flops 0.0 bytes 0.0
     }
     share %4 with %3
   }
@@ -47,7 +47,7 @@ TEST(TaskList, TextRoundTrip) {
   EXPECT_EQ(to_string(list), kList);
   EXPECT_NO_THROW(verify(list));
   ASSERT_EQ(list.tasks.size(), 2U);
-  EXPECT_EQ(list.tasks[0].ways[1].when, (std::vector<TaskList::Guard>{{0, 5, 8}}));
+  EXPECT_EQ(list.tasks[0].alternatives[1].when, (std::vector<TaskList::Guard>{{0, 5, 8}}));
   EXPECT_EQ(list.tasks[1].may_share.size(), 1U);
   EXPECT_EQ(list.buffers[2].form->source, 1U);
 }
@@ -194,9 +194,9 @@ TEST(TaskList, VerifierFindsInconsistentTasks) {
   expect_broken("a call uses what its task reads or writes",
                 [](TaskList& list) { list.tasks[0].reads.pop_back(); });
   expect_broken("it calls a kernel that there is",
-                [](TaskList& list) { list.tasks[0].ways[0].calls[0].kernel = 9; });
+                [](TaskList& list) { list.tasks[0].alternatives[0].calls[0].kernel = 9; });
   expect_broken("a guard asks for values",
-                [](TaskList& list) { list.tasks[0].ways[0].when[0].lo = 5; });
+                [](TaskList& list) { list.tasks[0].alternatives[0].when[0].lo = 5; });
   expect_broken("a result shares memory with an operand",
                 [](TaskList& list) { list.tasks[1].may_share[0].second = 1; });
   expect_broken("a form is made of a constant",

@@ -15,7 +15,7 @@ using Results = std::optional<std::vector<Rewritten>>;
 
 // Note on a temporary, a quantized value or one computed from quantized values: its kind.
 struct Note {
-  Kind kind = Kind::Identity;
+  QuantizerKind kind = QuantizerKind::Identity;
 };
 
 class Annotator {
@@ -41,7 +41,8 @@ class Annotator {
     rules_.realize = [](ForwardRewriter&, const Temporary& held) { return held.value; };
     rules_.on_several_readers = [this](ForwardRewriter& rewriter, Rewritten item) {
       if (!item.is_temporary()) return item;
-      return temporary(rewriter, attach(rewriter, item, Kind::Input), Kind::Input);
+      return temporary(rewriter, attach(rewriter, item, QuantizerKind::Input),
+                       QuantizerKind::Input);
     };
   }
 
@@ -86,29 +87,30 @@ class Annotator {
     for (const ValueId value : values) results.push_back({value, {}});
     return results;
   }
-  static Rewritten temporary(ForwardRewriter& rewriter, ValueId value, Kind kind) {
+  static Rewritten temporary(ForwardRewriter& rewriter, ValueId value, QuantizerKind kind) {
     return rewriter.make_temporary(value, Note{kind});
   }
   Results annotated(ForwardRewriter& rewriter, const RewrittenNode& node,
-                    const std::vector<ValueId>& operands, Kind kind) const {
+                    const std::vector<ValueId>& operands, QuantizerKind kind) const {
     std::vector<Rewritten> results;
     for (const ValueId value : rewriter.forward(node.id, operands))
       results.push_back(value ? temporary(rewriter, value, kind) : Rewritten{});
     return results;
   }
-  static std::optional<Kind> kind_of_item(const ForwardRewriter& rewriter, const Rewritten& item) {
+  static std::optional<QuantizerKind> kind_of_item(const ForwardRewriter& rewriter,
+                                                   const Rewritten& item) {
     if (!item.is_temporary()) return std::nullopt;
     return std::any_cast<const Note&>(rewriter.temporary(item.temporary).note).kind;
   }
   static bool is_constant(ForwardRewriter& rewriter, const Rewritten& item) {
     return rewriter.graph().constant_of(item.value) != nullptr;
   }
-  static Kind kind_for(ForwardRewriter& rewriter, const Rewritten& item) {
-    return is_constant(rewriter, item) ? Kind::Weight : Kind::Input;
+  static QuantizerKind kind_for(ForwardRewriter& rewriter, const Rewritten& item) {
+    return is_constant(rewriter, item) ? QuantizerKind::Weight : QuantizerKind::Input;
   }
 
   // Two readers of a value share its quantizer of one kind. The scale inputs are placeholders.
-  ValueId attach(ForwardRewriter& rewriter, const Rewritten& item, Kind kind) {
+  ValueId attach(ForwardRewriter& rewriter, const Rewritten& item, QuantizerKind kind) {
     Graph& made = rewriter.graph();
     const ValueId value = item.value;
     const NodeId maker = made.value(value).producer;
@@ -136,7 +138,9 @@ class Annotator {
 
   ValueId data_of(ForwardRewriter& rewriter, const Rewritten& item) {
     const auto kind = kind_of_item(rewriter, item);
-    return kind && *kind != Kind::Activation ? item.value : attach(rewriter, item, Kind::Input);
+    return kind && *kind != QuantizerKind::Activation
+               ? item.value
+               : attach(rewriter, item, QuantizerKind::Input);
   }
 
   Results product(ForwardRewriter& rewriter, const RewrittenNode& node) {
@@ -147,8 +151,8 @@ class Annotator {
           .expected("a weight that no quantized node made");
     }
     const ValueId data = data_of(rewriter, node.operands[0]);
-    const ValueId weight = attach(rewriter, node.operands[1], Kind::Weight);
-    return annotated(rewriter, node, {data, weight}, Kind::Activation);
+    const ValueId weight = attach(rewriter, node.operands[1], QuantizerKind::Weight);
+    return annotated(rewriter, node, {data, weight}, QuantizerKind::Activation);
   }
 
   Results convolution(ForwardRewriter& rewriter, const RewrittenNode& node) {
@@ -172,10 +176,10 @@ class Annotator {
     std::vector<ValueId> operands;
     for (const Rewritten& item : node.operands) {
       const auto kind = kind_of_item(rewriter, item);
-      const bool is_fine = kind && *kind != Kind::Activation;
+      const bool is_fine = kind && *kind != QuantizerKind::Activation;
       operands.push_back(is_fine ? item.value : attach(rewriter, item, kind_for(rewriter, item)));
     }
-    return annotated(rewriter, node, operands, Kind::Activation);
+    return annotated(rewriter, node, operands, QuantizerKind::Activation);
   }
 
   Results multiply(ForwardRewriter& rewriter, const RewrittenNode& node) {
@@ -188,12 +192,13 @@ class Annotator {
           .at(node.graph.location(node.id))
           .hint("--set debug_enabled_ops=... without multiply leaves products as floats");
     }
-    const auto quantized = [&](const Rewritten& item, std::optional<Kind> kind) {
+    const auto quantized = [&](const Rewritten& item, std::optional<QuantizerKind> kind) {
       if (!kind) return attach(rewriter, item, kind_for(rewriter, item));
-      return *kind == Kind::Activation ? attach(rewriter, item, Kind::Input) : item.value;
+      return *kind == QuantizerKind::Activation ? attach(rewriter, item, QuantizerKind::Input)
+                                                : item.value;
     };
     const ValueId a = quantized(left, left_kind), b = quantized(right, right_kind);
-    return annotated(rewriter, node, {a, b}, Kind::Activation);
+    return annotated(rewriter, node, {a, b}, QuantizerKind::Activation);
   }
 
   // The sum of two 8-bit values has nine bits and is therefore not an 8-bit value; `legacy_add`
@@ -203,20 +208,22 @@ class Annotator {
     const Rewritten &left = node.operands[0], &right = node.operands[1];
     const auto left_kind = kind_of_item(rewriter, left), right_kind = kind_of_item(rewriter, right);
     if (!left_kind && !right_kind) return std::nullopt;
-    const Kind of_inputs = config_.legacy_add ? Kind::Input : Kind::Activation;
+    const QuantizerKind of_inputs =
+        config_.legacy_add ? QuantizerKind::Input : QuantizerKind::Activation;
     if (!left_kind) {
-      const ValueId a = attach(rewriter, left, Kind::Input);
+      const ValueId a = attach(rewriter, left, QuantizerKind::Input);
       return annotated(rewriter, node, {a, right.value}, of_inputs);
     }
     if (!right_kind) {
       const ValueId b = attach(rewriter, right, kind_for(rewriter, right));
-      return annotated(rewriter, node, {left.value, b}, Kind::Activation);
+      return annotated(rewriter, node, {left.value, b}, QuantizerKind::Activation);
     }
-    if (*left_kind == Kind::Input && *right_kind == Kind::Input)
+    if (*left_kind == QuantizerKind::Input && *right_kind == QuantizerKind::Input)
       return annotated(rewriter, node, {left.value, right.value}, of_inputs);
-    const bool are_sums = *left_kind == Kind::Activation && *right_kind == Kind::Activation;
-    const ValueId b = are_sums ? attach(rewriter, right, Kind::Input) : right.value;
-    return annotated(rewriter, node, {left.value, b}, Kind::Activation);
+    const bool are_sums =
+        *left_kind == QuantizerKind::Activation && *right_kind == QuantizerKind::Activation;
+    const ValueId b = are_sums ? attach(rewriter, right, QuantizerKind::Input) : right.value;
+    return annotated(rewriter, node, {left.value, b}, QuantizerKind::Activation);
   }
 
   Results keep_kind(ForwardRewriter& rewriter, const RewrittenNode& node) {
@@ -233,9 +240,10 @@ class Annotator {
   Results max_pool(ForwardRewriter& rewriter, const RewrittenNode& node) {
     const auto kind = kind_of_item(rewriter, node.operands[0]);
     if (is_stopped_ || !kind) return std::nullopt;
-    const ValueId x = *kind == Kind::Activation ? attach(rewriter, node.operands[0], Kind::Input)
-                                                : node.operands[0].value;
-    return annotated(rewriter, node, with_first(node, x), Kind::Input);
+    const ValueId x = *kind == QuantizerKind::Activation
+                          ? attach(rewriter, node.operands[0], QuantizerKind::Input)
+                          : node.operands[0].value;
+    return annotated(rewriter, node, with_first(node, x), QuantizerKind::Input);
   }
 
   Results average_pool(ForwardRewriter& rewriter, const RewrittenNode& node) {
@@ -248,9 +256,10 @@ class Annotator {
   Results cast_hint(ForwardRewriter& rewriter, const RewrittenNode& node) {
     const auto kind = kind_of_item(rewriter, node.operands[0]);
     if (is_stopped_ || !kind) return std::vector<Rewritten>{{node.operands[0].value, {}}};
-    const ValueId x = *kind == Kind::Activation ? attach(rewriter, node.operands[0], Kind::Input)
-                                                : node.operands[0].value;
-    return annotated(rewriter, node, {x}, Kind::Input);
+    const ValueId x = *kind == QuantizerKind::Activation
+                          ? attach(rewriter, node.operands[0], QuantizerKind::Input)
+                          : node.operands[0].value;
+    return annotated(rewriter, node, {x}, QuantizerKind::Input);
   }
 
   Results concat_parts(ForwardRewriter& rewriter, const RewrittenNode& node) {
@@ -258,8 +267,9 @@ class Annotator {
     if (is_stopped_ || std::ranges::none_of(node.operands, is_known)) return std::nullopt;
     std::vector<ValueId> parts;
     for (const Rewritten& item : node.operands)
-      parts.push_back(item.is_temporary() ? item.value : attach(rewriter, item, Kind::Activation));
-    return annotated(rewriter, node, parts, Kind::Activation);
+      parts.push_back(item.is_temporary() ? item.value
+                                          : attach(rewriter, item, QuantizerKind::Activation));
+    return annotated(rewriter, node, parts, QuantizerKind::Activation);
   }
 
   // Turns the placeholders into inputs, in traversal order.
@@ -280,7 +290,7 @@ class Annotator {
   const Graph& graph_;
   const Config& config_;
   ForwardRules rules_;
-  std::map<std::pair<ValueId, Kind>, ValueId> attached_;
+  std::map<std::pair<ValueId, QuantizerKind>, ValueId> attached_;
   std::int64_t convolutions_ = 0;
   bool is_stopped_ = false;
 };
@@ -315,13 +325,14 @@ std::vector<NodeId> quantizers(const Graph& graph) {
   return found;
 }
 
-Kind kind_of(const Graph& graph, NodeId quantizer) {
+QuantizerKind kind_of(const Graph& graph, NodeId quantizer) {
   const AttrValue* word = graph.node(quantizer).attrs.find("kind");
-  if (word == nullptr) return Kind::Identity;
-  for (const Kind kind : {Kind::Input, Kind::Weight, Kind::Activation}) {
+  if (word == nullptr) return QuantizerKind::Identity;
+  for (const QuantizerKind kind :
+       {QuantizerKind::Input, QuantizerKind::Weight, QuantizerKind::Activation}) {
     if (std::get<std::string>(*word) == name_of(kind)) return kind;
   }
-  return Kind::Identity;
+  return QuantizerKind::Identity;
 }
 
 Graph annotate(const Graph& graph, const Config& config) { return Annotator(graph, config).run(); }

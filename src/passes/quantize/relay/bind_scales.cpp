@@ -54,7 +54,7 @@ Graph profile_graph(const Graph& graph, const std::vector<NodeId>& watched) {
   for (const NodeId id : quantizers(graph)) {
     const std::vector<ValueId>& operands = graph.node(id).operands;
     numbers.insert(operands.begin() + 1, operands.end());
-    profile.set_attribute(id, "kind", std::string(name_of(Kind::Identity)));
+    profile.set_attribute(id, "kind", std::string(name_of(QuantizerKind::Identity)));
   }
   profile.set_outputs(outputs);
   ForwardRules rules;

@@ -9,12 +9,12 @@
 namespace tenon::relay_quantize {
 namespace {
 
-struct Field {
+struct ConfigField {
   std::string name, expected;
   std::function<bool(Config&, const std::string& value)> set;  // returns false for an unknown value
 };
 
-Field word(std::string name, std::string Config::*field, std::vector<std::string> words) {
+ConfigField word(std::string name, std::string Config::*field, std::vector<std::string> words) {
   std::string expected = "one of " + join(words, ", ");
   return {std::move(name), std::move(expected),
           [field, words](Config& config, const std::string& value) {
@@ -24,7 +24,7 @@ Field word(std::string name, std::string Config::*field, std::vector<std::string
           }};
 }
 
-Field bits(std::string name, int Config::*field, std::int64_t least, std::int64_t most) {
+ConfigField bits(std::string name, int Config::*field, std::int64_t least, std::int64_t most) {
   return {std::move(name), concat("a number from ", least, " to ", most),
           [field, least, most](Config& config, const std::string& value) {
             const auto number = parse_integer(value);
@@ -34,7 +34,7 @@ Field bits(std::string name, int Config::*field, std::int64_t least, std::int64_
           }};
 }
 
-Field flag(std::string name, bool Config::*field) {
+ConfigField flag(std::string name, bool Config::*field) {
   return {std::move(name), "true or false", [field](Config& config, const std::string& value) {
             if (value != "true" && value != "false") return false;
             config.*field = value == "true";
@@ -42,8 +42,8 @@ Field flag(std::string name, bool Config::*field) {
           }};
 }
 
-Field element(std::string name, DType Config::*field,
-              std::vector<std::pair<std::string, DType>> types) {
+ConfigField element(std::string name, DType Config::*field,
+                    std::vector<std::pair<std::string, DType>> types) {
   std::vector<std::string> names;
   for (const auto& type : types) names.push_back(type.first);
   return {std::move(name), "one of " + join(names, ", "),
@@ -94,10 +94,10 @@ bool set_chunk(Config& config, const std::string& value) {
   return true;
 }
 
-const std::vector<Field>& fields() {
+const std::vector<ConfigField>& fields() {
   const std::vector<std::pair<std::string, DType>> bytes = {{"int8", DType::I8}},
                                                    sums = {{"int32", DType::I32}};
-  static const std::vector<Field> all = {
+  static const std::vector<ConfigField> all = {
       bits("nbit_input", &Config::nbit_input, 2, 8),
       bits("nbit_weight", &Config::nbit_weight, 2, 8),
       bits("nbit_activation", &Config::nbit_activation, 9, 32),
@@ -124,22 +124,24 @@ const std::vector<Field>& fields() {
 
 }  // namespace
 
-std::string_view name_of(Kind kind) {
+std::string_view name_of(QuantizerKind kind) {
   switch (kind) {
-    case Kind::Identity:
+    case QuantizerKind::Identity:
       return "identity";
-    case Kind::Input:
+    case QuantizerKind::Input:
       return "input";
-    case Kind::Weight:
+    case QuantizerKind::Weight:
       return "weight";
-    case Kind::Activation:
+    case QuantizerKind::Activation:
       return "activation";
   }
   return "";
 }
 
-int Config::bits(Kind kind) const {
-  return kind == Kind::Input ? nbit_input : kind == Kind::Weight ? nbit_weight : nbit_activation;
+int Config::bits(QuantizerKind kind) const {
+  return kind == QuantizerKind::Input    ? nbit_input
+         : kind == QuantizerKind::Weight ? nbit_weight
+                                         : nbit_activation;
 }
 
 void set_field(Config& config, std::string_view setting) {
@@ -149,7 +151,7 @@ void set_field(Config& config, std::string_view setting) {
   }
   const std::string name(trim(setting.substr(0, mark))), value(trim(setting.substr(mark + 1)));
   std::vector<std::string> names;
-  for (const Field& field : fields()) {
+  for (const ConfigField& field : fields()) {
     names.push_back(field.name);
     if (field.name != name) continue;
     if (field.set(config, value)) return;

@@ -11,8 +11,8 @@
 namespace tenon::relay_quantize {
 
 /// Kind of value that a quantizer wraps.
-enum class Kind : std::uint8_t { Identity, Input, Weight, Activation };
-std::string_view name_of(Kind kind);
+enum class QuantizerKind : std::uint8_t { Identity, Input, Weight, Activation };
+std::string_view name_of(QuantizerKind kind);
 
 /// Relay's quantization configuration, with its names and defaults. The last two are Tenon's.
 struct Config {
@@ -45,7 +45,7 @@ struct Config {
   /// tie rule of quantizing floats, as in ONNX; or away from zero
   std::string ties = "even";
 
-  int bits(Kind kind) const;
+  int bits(QuantizerKind kind) const;
 };
 
 /// Sets a field, such as `global_scale=4`, `skip_conv_layers=0,3` or `none`. Throws Error (Usage)

@@ -129,7 +129,7 @@ class Realizer {
   }
 
   Results quantize(const RewrittenNode& node) {
-    if (kind_of(node.graph, node.id) == Kind::Identity) return std::nullopt;
+    if (kind_of(node.graph, node.id) == QuantizerKind::Identity) return std::nullopt;
     const auto to = static_cast<float>(number_of(node, 1));
     const double low = number_of(node, 2), high = number_of(node, 3);
     const Rewritten& x = node.operands[0];
@@ -238,7 +238,7 @@ class Realizer {
   static bool reads_input_quantizer(const RewrittenNode& node, std::size_t position) {
     const NodeId maker = node.graph.value(node.graph.node(node.id).operands[position]).producer;
     return maker && node.graph.op_name(maker) == "simulated_quantize" &&
-           kind_of(node.graph, maker) == Kind::Input;
+           kind_of(node.graph, maker) == QuantizerKind::Input;
   }
 
   float finest(const RewrittenNode& node) const {

@@ -28,7 +28,7 @@ Graph annotate(const Graph& graph, const Config& config);
 
 /// Returns the quantizers of a graph in traversal order.
 std::vector<NodeId> quantizers(const Graph& graph);
-Kind kind_of(const Graph& graph, NodeId quantizer);
+QuantizerKind kind_of(const Graph& graph, NodeId quantizer);
 
 /// Binds the quantizers' parameters: `scales` holds the largest magnitude of each value, in the
 /// order of `quantizers`.

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "codegen/nest_names.h"
+
+namespace tenon::codegen::cuda {
+
+/// Removes loops with one iteration.
+void drop_unit_loops(Block& block);
+
+/// Collapses the two innermost loops of an elementwise or copying nest if the last has an odd
+/// extent, so that a thread can vectorize over several neighbours.
+void collapse_odd_loops(LoopNest& nest);
+
+}  // namespace tenon::codegen::cuda
