@@ -29,8 +29,8 @@ if(CMAKE_BUILD_TYPE STREQUAL "Release")
   target_link_options(tenon_model_carrier PRIVATE -s)
 endif()
 
-# The driver embeds the carrier as bytes.
+# The folder models embeds the carrier as bytes.
 set(carrier ${PROJECT_BINARY_DIR}/lib/model_carrier.so)
-set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/driver/shared_object.cpp PROPERTIES
+set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/models/shared_object.cpp PROPERTIES
   COMPILE_DEFINITIONS "TENON_MODEL_CARRIER=\"${carrier}\"" OBJECT_DEPENDS ${carrier} SKIP_PRECOMPILE_HEADERS ON)
-add_dependencies(tenon_driver tenon_model_carrier)
+add_dependencies(tenon_models tenon_model_carrier)

@@ -5,7 +5,7 @@
 find_package(GTest REQUIRED)
 if(TENON_PCH)
   tenon_precompiled_set(tenon_precompiled_tests
-    HEADERS <gtest/gtest.h> ${PROJECT_SOURCE_DIR}/src/driver/compile.h ${PROJECT_SOURCE_DIR}/src/driver/inputs.h
+    HEADERS <gtest/gtest.h> ${PROJECT_SOURCE_DIR}/src/driver/compile.h ${PROJECT_SOURCE_DIR}/src/models/inputs.h
     OPTIONS -O0 LIBRARIES fmt::fmt nlohmann_json::nlohmann_json GTest::gtest)
 endif()
 
@@ -57,7 +57,7 @@ if(unit_sources)
   tenon_test_program(tenon-unit-tests)
   if(CMAKE_BUILD_TYPE STREQUAL "Release")
     # Iterates over every weight of a network.
-    set_source_files_properties(${PROJECT_SOURCE_DIR}/tests/unit/driver/relay_interpreter.cpp PROPERTIES
+    set_source_files_properties(${PROJECT_SOURCE_DIR}/tests/unit/quantize/relay_interpreter.cpp PROPERTIES
       COMPILE_OPTIONS -O2 SKIP_UNITY_BUILD_INCLUSION ON SKIP_PRECOMPILE_HEADERS ON)
   endif()
 endif()

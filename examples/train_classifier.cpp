@@ -1,8 +1,8 @@
 // Trains a small classifier from C++, as `tenon train` does.
 
-#include "driver/training/options.h"
-#include "driver/training/trainer.h"
 #include "tenon/builder.h"
+#include "train/options.h"
+#include "train/trainer.h"
 
 #include <iostream>
 

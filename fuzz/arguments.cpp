@@ -1,10 +1,10 @@
 // Fuzz target: values of command-line arguments. Any text parses or ends in an Error. The first
 // byte selects the kind of argument; dims, types and constants must round-trip.
 #include "base/error.h"
-#include "driver/inputs.h"
-#include "driver/zoo/zoo.h"
 #include "ir/text.h"
-#include "ops/registry.h"
+#include "models/inputs.h"
+#include "ops/definition/registry.h"
+#include "zoo/zoo.h"
 
 #include <cstdint>
 #include <cstdlib>

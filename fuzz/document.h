@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "frontends/document.h"
+#include "documents/document.h"
 
 #include <cstdint>
 #include <cstdlib>

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "ir/verify.h"
-#include "ops/registry.h"
+#include "ops/definition/registry.h"
 
 #include <cstdint>
 #include <cstdlib>

@@ -1,7 +1,7 @@
 // Fuzz target: exported tuning results. Any text parses or ends in an Error; parsed results
 // round-trip.
 #include "base/error.h"
-#include "driver/tuning/cache.h"
+#include "tune/cache.h"
 
 #include <cstdint>
 #include <cstdlib>

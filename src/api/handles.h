@@ -1,11 +1,11 @@
 #pragma once
 
 #include "api/outputs.h"
-#include "driver/training/session.h"
 #include "embed/handles.h"
 #include "embed/loaded_program.h"
 #include "ir/graph.h"
-#include "ops/evaluation.h"
+#include "ops/definition/evaluation.h"
+#include "train/session.h"
 
 #include <atomic>
 #include <map>

@@ -1,6 +1,6 @@
 #include "api/handles.h"
 #include "base/error.h"
-#include "driver/compiled.h"
+#include "host/compiled.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,13 +1,13 @@
 #include "api/handles.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "driver/training/checkpoint.h"
-#include "driver/training/options.h"
-#include "driver/training/trainer.h"
 #include "embed/call.h"
 #include "embed/options.h"
 #include "embed/tensor.h"
 #include "passes/train/train.h"
+#include "train/checkpoint.h"
+#include "train/options.h"
+#include "train/trainer.h"
 
 #include <nlohmann/json.hpp>
 

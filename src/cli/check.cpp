@@ -3,9 +3,9 @@
 #include "cli/out.h"
 #include "cli/show_program.h"
 #include "cli/table.h"
-#include "driver/model_source.h"
-#include "frontends/root_first.h"
+#include "documents/root_first.h"
 #include "ir/verify.h"
+#include "models/model_source.h"
 #include "program/totals.h"
 
 #include <nlohmann/json.hpp>

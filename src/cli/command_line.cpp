@@ -7,7 +7,7 @@
 #include "cli/convert_changes.h"
 #include "cli/examples.h"
 #include "cli/out.h"
-#include "ops/plugins.h"
+#include "ops/definition/plugins.h"
 
 #include <CLI/CLI.hpp>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "driver/training/trainer.h"
+#include "train/trainer.h"
 
 #include <cstdint>
 #include <string>

@@ -2,11 +2,11 @@
 #include "cli/convert_changes.h"
 #include "cli/out.h"
 #include "cli/tuning.h"
-#include "driver/inputs.h"
-#include "driver/model_source.h"
 #include "driver/pipeline.h"
-#include "driver/rebatch.h"
-#include "driver/training/document_step.h"
+#include "models/inputs.h"
+#include "models/model_source.h"
+#include "models/rebatch.h"
+#include "train/document_step.h"
 
 #include <nlohmann/json.hpp>
 

@@ -4,15 +4,15 @@
 #include "cli/commands.h"
 #include "cli/out.h"
 #include "cli/table.h"
-#include "driver/compare.h"
 #include "driver/compile.h"
-#include "driver/compiled.h"
-#include "driver/inputs.h"
-#include "driver/model.h"
 #include "driver/pipeline.h"
-#include "driver/summary.h"
+#include "host/compiled.h"
+#include "models/inputs.h"
+#include "models/model.h"
+#include "models/summary.h"
 #include "program/file.h"
 #include "reference/evaluate.h"
+#include "testing/compare.h"
 
 #include <nlohmann/json.hpp>
 #include <unistd.h>

@@ -1,17 +1,17 @@
-#include "driver/values/diff.h"
+#include "diagnose/diff.h"
 
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/out.h"
 #include "cli/table.h"
+#include "diagnose/visit.h"
 #include "driver/compile.h"
-#include "driver/compiled.h"
-#include "driver/inputs.h"
-#include "driver/model.h"
-#include "driver/rebatch.h"
-#include "driver/values/visit.h"
 #include "frontends/numpy/npy.h"
+#include "host/compiled.h"
+#include "models/inputs.h"
+#include "models/model.h"
+#include "models/rebatch.h"
 
 #include <nlohmann/json.hpp>
 

@@ -7,12 +7,12 @@
 #include "cli/pass_selection.h"
 #include "cli/table.h"
 #include "cli/tuning.h"
-#include "driver/model.h"
-#include "driver/parallel/mesh.h"
-#include "driver/training/trainer.h"
-#include "driver/tuning/tuner.h"
+#include "distributed/mesh.h"
+#include "models/model.h"
 #include "passes/shard/shard.h"
 #include "passes/train/train.h"
+#include "train/trainer.h"
+#include "tune/tuner.h"
 
 #include <nlohmann/json.hpp>
 

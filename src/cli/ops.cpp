@@ -4,7 +4,7 @@
 #include "cli/out.h"
 #include "cli/table.h"
 #include "ir/text.h"
-#include "ops/registry.h"
+#include "ops/definition/registry.h"
 
 #include <nlohmann/json.hpp>
 

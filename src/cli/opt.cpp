@@ -5,8 +5,8 @@
 #include "cli/pass_selection.h"
 #include "cli/table.h"
 #include "cli/tuning.h"
-#include "driver/model.h"
 #include "driver/pipeline.h"
+#include "models/model.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -3,11 +3,11 @@
 #include "cli/commands.h"
 #include "cli/out.h"
 #include "cli/table.h"
-#include "driver/model.h"
-#include "driver/parallel/measured_cluster.h"
-#include "driver/rebatch.h"
-#include "driver/training/options.h"
-#include "driver/training/trainer.h"
+#include "models/model.h"
+#include "models/rebatch.h"
+#include "train/measured_cluster.h"
+#include "train/options.h"
+#include "train/trainer.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -5,15 +5,15 @@
 #include "cli/interrupt.h"
 #include "cli/out.h"
 #include "cli/table.h"
+#include "documents/document.h"
+#include "documents/native_node.h"
 #include "driver/compile.h"
-#include "driver/model.h"
-#include "driver/model_source.h"
-#include "driver/quantization/quantizer.h"
-#include "driver/quantization/relay_pipeline.h"
-#include "driver/quantization/report.h"
-#include "frontends/document.h"
-#include "frontends/native_node.h"
+#include "models/model.h"
+#include "models/model_source.h"
 #include "program/file.h"
+#include "quantize/quantizer.h"
+#include "quantize/relay_pipeline.h"
+#include "quantize/report.h"
 
 #include <nlohmann/json.hpp>
 

@@ -7,14 +7,14 @@
 #include "cli/table.h"
 #include "cli/tuning.h"
 #include "cli/value_files.h"
-#include "driver/compare.h"
-#include "driver/compiled.h"
-#include "driver/inputs.h"
-#include "driver/model_source.h"
-#include "driver/rebatch.h"
+#include "host/compiled.h"
 #include "ir/element_access.h"
+#include "models/inputs.h"
+#include "models/model_source.h"
+#include "models/rebatch.h"
 #include "program/totals.h"
 #include "reference/evaluate.h"
+#include "testing/compare.h"
 
 #include <nlohmann/json.hpp>
 

@@ -4,13 +4,13 @@
 #include "cli/commands.h"
 #include "cli/out.h"
 #include "cli/table.h"
+#include "diagnose/find_fault.h"
+#include "diagnose/visit.h"
 #include "driver/compile.h"
-#include "driver/inputs.h"
-#include "driver/model_source.h"
-#include "driver/rebatch.h"
-#include "driver/values/find_fault.h"
-#include "driver/values/visit.h"
 #include "frontends/numpy/npy.h"
+#include "models/inputs.h"
+#include "models/model_source.h"
+#include "models/rebatch.h"
 
 #include <nlohmann/json.hpp>
 

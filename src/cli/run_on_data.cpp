@@ -4,8 +4,8 @@
 #include "cli/interrupt.h"
 #include "cli/out.h"
 #include "cli/value_files.h"
-#include "driver/model.h"
-#include "driver/parallel/batch_run.h"
+#include "distributed/batch_run.h"
+#include "models/model.h"
 
 #include <nlohmann/json.hpp>
 

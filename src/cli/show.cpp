@@ -4,10 +4,10 @@
 #include "cli/out.h"
 #include "cli/show_program.h"
 #include "cli/table.h"
-#include "driver/model_source.h"
-#include "driver/summary.h"
 #include "frontends/onnx/describe.h"
 #include "ir/text.h"
+#include "models/model_source.h"
+#include "models/summary.h"
 
 #include <nlohmann/json.hpp>
 

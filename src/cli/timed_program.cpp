@@ -1,10 +1,10 @@
 #include "cli/timed_program.h"
 
 #include "codegen/overwritten_states.h"
-#include "driver/inputs.h"
-#include "driver/rebatch.h"
-#include "driver/training/options.h"
+#include "models/inputs.h"
+#include "models/rebatch.h"
 #include "target/gpu_facts.h"
+#include "train/options.h"
 
 namespace tenon::cli {
 

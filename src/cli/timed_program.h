@@ -1,8 +1,8 @@
 #pragma once
 
 #include "cli/tuning.h"
-#include "driver/model_source.h"
-#include "driver/planning/step_within_budget.h"
+#include "models/model_source.h"
+#include "planning/step_within_budget.h"
 
 #include <memory>
 #include <optional>

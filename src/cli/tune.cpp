@@ -5,9 +5,9 @@
 #include "cli/out.h"
 #include "cli/table.h"
 #include "cli/tuning.h"
-#include "driver/model.h"
 #include "driver/pipeline.h"
-#include "driver/tuning/cache.h"
+#include "models/model.h"
+#include "tune/cache.h"
 
 #include <nlohmann/json.hpp>
 

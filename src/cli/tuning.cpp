@@ -6,8 +6,8 @@
 #include "cli/out.h"
 #include "cli/table.h"
 #include "driver/compile.h"
-#include "driver/tuning/device_kernels.h"
-#include "driver/tuning/tuned_kernels.h"
+#include "driver/device_kernels.h"
+#include "driver/tuned_kernels.h"
 
 #include <cmath>
 #include <limits>

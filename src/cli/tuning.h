@@ -2,7 +2,7 @@
 
 #include "codegen/compile.h"
 #include "driver/compile.h"
-#include "driver/tuning/cache.h"
+#include "tune/cache.h"
 
 #include <functional>
 #include <optional>

@@ -2,8 +2,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "driver/inputs.h"
 #include "frontends/numpy/npz.h"
+#include "models/inputs.h"
 
 namespace tenon::cli {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "ops/evaluation.h"
+#include "ops/definition/evaluation.h"
 
 #include <string>
 #include <vector>

@@ -2,9 +2,9 @@
 
 #include "base/error.h"
 #include "codegen/specialised_body.h"
-#include "ops/captures.h"
-#include "ops/node_label.h"
-#include "ops/registry.h"
+#include "expr/node_label.h"
+#include "ops/definition/registry.h"
+#include "ops/families/captures.h"
 
 #include <algorithm>
 

@@ -1,9 +1,9 @@
 #include "codegen/graph_scope.h"
 
 #include "base/error.h"
+#include "expr/fused_groups.h"
 #include "nests/nest_builder.h"
 #include "nests/node_exprs.h"
-#include "ops/fused_groups.h"
 
 #include <algorithm>
 #include <unordered_set>

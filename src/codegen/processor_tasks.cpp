@@ -2,16 +2,16 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "expr/node_label.h"
 #include "nests/contraction.h"
 #include "nests/index_map.h"
 #include "nests/schedule/pad.h"
 #include "nests/schedule/strip_mine_quotients.h"
+#include "nests/schedule/transposed_operand.h"
 #include "nests/split_reductions.h"
 #include "nests/tile_and_fuse.h"
-#include "nests/transposed_operand.h"
 #include "nests/verify.h"
 #include "nests/work_shares.h"
-#include "ops/node_label.h"
 #include "target/bf16.h"
 #include "target/fusion_prices.h"
 

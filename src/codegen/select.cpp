@@ -10,12 +10,12 @@
 #include "codegen/packed_tables.h"
 #include "codegen/processor_tasks.h"
 #include "codegen/task_order.h"
+#include "expr/fused_groups.h"
+#include "expr/signature.h"
 #include "ir/constraint.h"
 #include "nests/nest_builder.h"
 #include "nests/node_exprs.h"
 #include "nests/schedule/specialise.h"
-#include "ops/fused_groups.h"
-#include "ops/signature.h"
 
 #include <algorithm>
 #include <map>

@@ -1,7 +1,7 @@
 #include "codegen/specialised_body.h"
 
 #include "ir/constraint.h"
-#include "ops/captures.h"
+#include "ops/families/captures.h"
 
 #include <unordered_map>
 

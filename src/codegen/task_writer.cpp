@@ -2,10 +2,10 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "expr/node_label.h"
+#include "expr/signature.h"
 #include "nests/affine.h"
 #include "nests/index_map.h"
-#include "ops/node_label.h"
-#include "ops/signature.h"
 
 #include <algorithm>
 

@@ -4,9 +4,9 @@
 #include "codegen/graph_scope.h"
 #include "codegen/guards.h"
 #include "codegen/nest_names.h"
+#include "expr/analysis.h"
 #include "nests/packing.h"
 #include "nests/winograd_weights.h"
-#include "ops/analysis.h"
 #include "tasks/task_list.h"
 
 #include <cstddef>

@@ -3,12 +3,12 @@
 #include "base/error.h"
 #include "base/internal_report.h"
 #include "codegen/cpu/cpu_target.h"
-#include "driver/inputs.h"
 #include "driver/pipeline.h"
-#include "driver/tuning/device_tuning.h"
-#include "driver/tuning/preferred.h"
-#include "driver/weights.h"
+#include "models/inputs.h"
+#include "models/weights.h"
 #include "runtime/processors.h"
+#include "tune/device_tuning.h"
+#include "tune/preferred.h"
 
 #include <chrono>
 #include <cstdlib>

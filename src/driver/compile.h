@@ -2,8 +2,8 @@
 
 #include "codegen/compile.h"
 #include "driver/pipeline.h"
-#include "driver/tuning/cache.h"
-#include "driver/tuning/tuner.h"
+#include "tune/cache.h"
+#include "tune/tuner.h"
 
 #include <functional>
 #include <optional>

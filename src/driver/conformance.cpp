@@ -3,10 +3,10 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "driver/compile.h"
-#include "driver/compiled.h"
 #include "frontends/onnx/datum_proto.h"
 #include "frontends/onnx/import.h"
 #include "frontends/onnx/input_extents.h"
+#include "host/compiled.h"
 #include "reference/evaluate.h"
 
 #include <algorithm>

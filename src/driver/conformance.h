@@ -1,6 +1,6 @@
 #pragma once
 
-#include "driver/varied_extents.h"
+#include "testing/varied_extents.h"
 
 #include <functional>
 #include <map>

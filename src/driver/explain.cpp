@@ -2,8 +2,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "driver/extract_node.h"
-#include "ops/fused_groups.h"
+#include "expr/fused_groups.h"
+#include "models/extract_node.h"
 
 #include <algorithm>
 

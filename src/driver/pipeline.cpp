@@ -2,11 +2,11 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "driver/verify/pass_check.h"
-#include "driver/verify/reduce.h"
 #include "ir/constraint.h"
 #include "ir/verify.h"
 #include "target/gpu_facts.h"
+#include "testing/verify/pass_check.h"
+#include "testing/verify/reduce.h"
 
 #include <algorithm>
 #include <chrono>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "ir/graph.h"
-#include "passes/pass.h"
+#include "passes/definition/pass.h"
 
 #include <functional>
 #include <span>

@@ -1,9 +1,9 @@
 #include "host/context.h"
 
 #include "base/error.h"
+#include "expr/lowering.h"
 #include "host/loop.h"
 #include "host/values.h"
-#include "ops/lowering.h"
 #include "reference/evaluate.h"
 #include "runtime/processors.h"
 

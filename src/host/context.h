@@ -2,7 +2,7 @@
 
 #include "host/executable.h"
 #include "ir/state_ports.h"
-#include "ops/evaluation.h"
+#include "ops/definition/evaluation.h"
 #include "program/program.h"
 #include "runtime/kernel_runner.h"
 

@@ -1,9 +1,9 @@
 #include "host/loop.h"
 
 #include "base/error.h"
-#include "ops/operand_types.h"
-#include "ops/sequences.h"
-#include "ops/tensor_parts.h"
+#include "ops/definition/operand_types.h"
+#include "ops/families/sequences.h"
+#include "ops/families/tensor_parts.h"
 
 #include <algorithm>
 #include <cstring>

@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "host/program_types.h"
 #include "ir/node_rules.h"
-#include "ops/registry.h"
+#include "ops/definition/registry.h"
 
 #include <algorithm>
 #include <cstring>

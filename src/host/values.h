@@ -3,7 +3,7 @@
 #include "host/executable.h"
 #include "host/pool.h"
 #include "ir/state_ports.h"
-#include "ops/evaluation.h"
+#include "ops/definition/evaluation.h"
 #include "runtime/kernel_runner.h"
 
 #include <optional>

@@ -11,9 +11,9 @@
 namespace tenon {
 
 class Graph;
-class Lowering;    // ops/lowering.h
-class Gradient;    // ops/gradient.h
-class Evaluation;  // ops/evaluation.h
+class Lowering;    // expr/lowering.h
+class Gradient;    // ops/definition/gradient.h
+class Evaluation;  // ops/definition/evaluation.h
 
 struct OperandDef {
   std::string name;

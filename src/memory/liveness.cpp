@@ -1,7 +1,7 @@
 #include "memory/liveness.h"
 
-#include "ops/access.h"
-#include "ops/fused_groups.h"
+#include "expr/access.h"
+#include "expr/fused_groups.h"
 
 #include <algorithm>
 

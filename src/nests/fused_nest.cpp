@@ -2,12 +2,12 @@
 #include "nests/fused_nest.h"
 
 #include "base/error.h"
+#include "expr/access.h"
 #include "nests/affine.h"
 #include "nests/contraction.h"
 #include "nests/index_map.h"
 #include "nests/integer_contraction.h"
 #include "nests/stride.h"
-#include "ops/access.h"
 
 #include <algorithm>
 #include <map>

@@ -2,10 +2,10 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "expr/names.h"
 #include "ir/lexer.h"
 #include "nests/result_type.h"
 #include "nests/scalar_walk.h"
-#include "ops/expr_names.h"
 
 #include <algorithm>
 #include <map>

@@ -1,9 +1,9 @@
 // Common-subexpression elimination between loops.
 #include "nests/materialise.h"
 
+#include "expr/names.h"
 #include "nests/scalar_walk.h"
 #include "nests/stride.h"
-#include "ops/expr_names.h"
 
 #include <algorithm>
 #include <optional>

@@ -1,10 +1,10 @@
 #include "nests/nest_builder.h"
 
 #include "base/error.h"
+#include "expr/names.h"
 #include "nests/index_map.h"
 #include "nests/stage_writer.h"
-#include "ops/expr_names.h"
-#include "ops/scatters.h"
+#include "ops/families/scatters.h"
 
 #include <algorithm>
 #include <map>

@@ -1,8 +1,8 @@
 #include "nests/node_exprs.h"
 
 #include "base/error.h"
-#include "ops/analysis.h"
-#include "ops/fused_groups.h"
+#include "expr/analysis.h"
+#include "expr/fused_groups.h"
 
 #include <unordered_map>
 

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "expr/expr.h"
 #include "ir/graph.h"
-#include "ops/expr.h"
 
 #include <vector>
 

@@ -2,9 +2,9 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "expr/names.h"
 #include "ir/lexer.h"
 #include "nests/result_type.h"
-#include "ops/expr_names.h"
 
 #include <algorithm>
 #include <map>

@@ -1,9 +1,9 @@
 #include "nests/stage_writer.h"
 
 #include "base/error.h"
+#include "expr/names.h"
 #include "ir/dim_broadcast.h"
 #include "nests/index_map.h"
-#include "ops/expr_names.h"
 
 #include <optional>
 #include <set>

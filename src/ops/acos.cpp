@@ -1,4 +1,4 @@
-#include "ops/elementwise.h"
+#include "ops/definition/elementwise.h"
 
 namespace tenon::acos_op {
 

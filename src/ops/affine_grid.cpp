@@ -1,8 +1,8 @@
+#include "expr/lowering.h"
 #include "ir/assumptions.h"
-#include "ops/derived_gradient.h"
-#include "ops/elements.h"
-#include "ops/lowering.h"
-#include "ops/op_spec.h"
+#include "ops/definition/derived_gradient.h"
+#include "ops/definition/elements.h"
+#include "ops/definition/op_spec.h"
 
 namespace tenon::affine_grid_op {
 namespace {

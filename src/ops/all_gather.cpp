@@ -1,6 +1,6 @@
 #include "base/error.h"
 #include "ir/assumptions.h"
-#include "ops/collective.h"
+#include "ops/families/collective.h"
 
 #include <algorithm>
 

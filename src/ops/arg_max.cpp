@@ -1,4 +1,4 @@
-#include "ops/arg_extreme.h"
+#include "ops/families/arg_extreme.h"
 
 namespace tenon::arg_max_op {
 namespace {

@@ -1,11 +1,11 @@
+#include "expr/broadcasting.h"
+#include "expr/lowering.h"
 #include "ir/assumptions.h"
-#include "ops/broadcasting.h"
-#include "ops/elements.h"
-#include "ops/lowering.h"
-#include "ops/normalization.h"
-#include "ops/op_spec.h"
-#include "ops/operand_limits.h"
-#include "ops/operand_shapes.h"
+#include "ops/definition/elements.h"
+#include "ops/definition/op_spec.h"
+#include "ops/definition/operand_limits.h"
+#include "ops/definition/operand_shapes.h"
+#include "ops/families/normalization.h"
 
 #include <limits>
 

@@ -1,7 +1,7 @@
-#include "ops/collective.h"
-#include "ops/elements.h"
-#include "ops/op_spec.h"
-#include "ops/operand_limits.h"
+#include "ops/definition/elements.h"
+#include "ops/definition/op_spec.h"
+#include "ops/definition/operand_limits.h"
+#include "ops/families/collective.h"
 
 namespace tenon::broadcast_op {
 namespace {

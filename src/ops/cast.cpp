@@ -1,6 +1,6 @@
-#include "ops/elementwise.h"
-#include "ops/narrowing.h"
-#include "ops/var_ops.h"
+#include "expr/narrowing.h"
+#include "ops/definition/elementwise.h"
+#include "ops/definition/var_ops.h"
 
 namespace tenon::cast_op {
 namespace {

@@ -1,4 +1,4 @@
-#include "ops/pass_through.h"
+#include "ops/definition/pass_through.h"
 
 namespace tenon::cast_hint_op {
 namespace {

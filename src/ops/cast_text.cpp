@@ -1,7 +1,7 @@
 #include "base/error.h"
 #include "base/text.h"
-#include "ops/evaluation.h"
-#include "ops/op_spec.h"
+#include "ops/definition/evaluation.h"
+#include "ops/definition/op_spec.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,8 +1,8 @@
+#include "expr/lowering.h"
 #include "ir/assumptions.h"
-#include "ops/derived_gradient.h"
-#include "ops/lowering.h"
-#include "ops/op_spec.h"
-#include "ops/phase_decomposition.h"
+#include "ops/definition/derived_gradient.h"
+#include "ops/definition/op_spec.h"
+#include "ops/families/phase_decomposition.h"
 
 namespace tenon::col2im_op {
 namespace {

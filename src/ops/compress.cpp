@@ -1,8 +1,8 @@
-#include "ops/elements.h"
-#include "ops/evaluation.h"
-#include "ops/gradient.h"
-#include "ops/op_spec.h"
-#include "ops/tensor_parts.h"
+#include "ops/definition/elements.h"
+#include "ops/definition/evaluation.h"
+#include "ops/definition/gradient.h"
+#include "ops/definition/op_spec.h"
+#include "ops/families/tensor_parts.h"
 
 namespace tenon::compress_op {
 namespace {

@@ -1,7 +1,7 @@
+#include "expr/lowering.h"
 #include "ir/assumptions.h"
-#include "ops/gradient.h"
-#include "ops/lowering.h"
-#include "ops/op_spec.h"
+#include "ops/definition/gradient.h"
+#include "ops/definition/op_spec.h"
 
 namespace tenon::concat_op {
 namespace {

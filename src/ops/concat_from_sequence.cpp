@@ -1,7 +1,7 @@
-#include "ops/body_types.h"
-#include "ops/op_spec.h"
-#include "ops/sequences.h"
-#include "ops/tensor_parts.h"
+#include "ops/definition/op_spec.h"
+#include "ops/families/body_types.h"
+#include "ops/families/sequences.h"
+#include "ops/families/tensor_parts.h"
 
 namespace tenon::concat_from_sequence_op {
 namespace {

@@ -1,6 +1,6 @@
-#include "ops/convolution.h"
-#include "ops/op_spec.h"
-#include "ops/var_ops.h"
+#include "ops/definition/op_spec.h"
+#include "ops/definition/var_ops.h"
+#include "ops/families/convolution.h"
 
 namespace tenon::conv_op {
 namespace {

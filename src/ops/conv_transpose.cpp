@@ -1,6 +1,6 @@
 #include "ir/assumptions.h"
-#include "ops/convolution.h"
-#include "ops/op_spec.h"
+#include "ops/definition/op_spec.h"
+#include "ops/families/convolution.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
-#include "ops/convolution.h"
-#include "ops/op_spec.h"
+#include "ops/definition/op_spec.h"
+#include "ops/families/convolution.h"
 
 namespace tenon::conv_weight_gradient_op {
 namespace {

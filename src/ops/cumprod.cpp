@@ -1,4 +1,4 @@
-#include "ops/cumulative.h"
+#include "ops/families/cumulative.h"
 
 namespace tenon::cumprod_op {
 namespace {

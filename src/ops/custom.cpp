@@ -1,6 +1,6 @@
-#include "ops/evaluation.h"
-#include "ops/op_spec.h"
-#include "ops/plugins.h"
+#include "ops/definition/evaluation.h"
+#include "ops/definition/op_spec.h"
+#include "ops/definition/plugins.h"
 
 #include <algorithm>
 

@@ -1,8 +1,8 @@
 #include "ir/assumptions.h"
-#include "ops/convolution.h"
-#include "ops/derived_gradient.h"
-#include "ops/op_spec.h"
-#include "ops/operand_shapes.h"
+#include "ops/definition/derived_gradient.h"
+#include "ops/definition/op_spec.h"
+#include "ops/definition/operand_shapes.h"
+#include "ops/families/convolution.h"
 
 namespace tenon::deform_conv_op {
 namespace {

@@ -1,4 +1,4 @@
-#include "ops/depth_space.h"
+#include "ops/families/depth_space.h"
 
 namespace tenon::depth_to_space_op {
 namespace {

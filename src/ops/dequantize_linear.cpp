@@ -1,6 +1,6 @@
-#include "ops/derived_gradient.h"
-#include "ops/elementwise.h"
-#include "ops/quantization.h"
+#include "ops/definition/derived_gradient.h"
+#include "ops/definition/elementwise.h"
+#include "ops/families/quantization.h"
 
 namespace tenon::dequantize_linear_op {
 namespace {

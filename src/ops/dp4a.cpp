@@ -1,6 +1,6 @@
-#include "ops/expr.h"
-#include "ops/lowering.h"
-#include "ops/op_spec.h"
+#include "expr/expr.h"
+#include "expr/lowering.h"
+#include "ops/definition/op_spec.h"
 
 namespace tenon::dp4a_op {
 namespace {

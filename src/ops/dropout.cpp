@@ -1,7 +1,7 @@
 #include "base/error.h"
-#include "ops/elementwise.h"
-#include "ops/evaluation.h"
-#include "ops/var_ops.h"
+#include "ops/definition/elementwise.h"
+#include "ops/definition/evaluation.h"
+#include "ops/definition/var_ops.h"
 
 #include <random>
 

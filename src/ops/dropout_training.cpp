@@ -1,7 +1,7 @@
 #include "base/error.h"
-#include "ops/elementwise.h"
-#include "ops/random_numbers.h"
-#include "ops/var_ops.h"
+#include "expr/random_numbers.h"
+#include "ops/definition/elementwise.h"
+#include "ops/definition/var_ops.h"
 
 namespace tenon::dropout_training_op {
 namespace {

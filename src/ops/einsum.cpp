@@ -1,7 +1,7 @@
-#include "ops/equation.h"
-#include "ops/gradient.h"
-#include "ops/lowering.h"
-#include "ops/op_spec.h"
+#include "expr/equation.h"
+#include "expr/lowering.h"
+#include "ops/definition/gradient.h"
+#include "ops/definition/op_spec.h"
 
 namespace tenon::einsum_op {
 namespace {

@@ -1,8 +1,8 @@
-#include "ops/derived_gradient.h"
-#include "ops/equation.h"
-#include "ops/lowering.h"
-#include "ops/op_spec.h"
-#include "ops/operand_shapes.h"
+#include "expr/equation.h"
+#include "expr/lowering.h"
+#include "ops/definition/derived_gradient.h"
+#include "ops/definition/op_spec.h"
+#include "ops/definition/operand_shapes.h"
 
 namespace tenon::einsum_gradient_op {
 namespace {

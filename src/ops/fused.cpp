@@ -1,6 +1,6 @@
-#include "ops/body_types.h"
-#include "ops/evaluation.h"
-#include "ops/op_spec.h"
+#include "ops/definition/evaluation.h"
+#include "ops/definition/op_spec.h"
+#include "ops/families/body_types.h"
 
 namespace tenon::fused_op {
 namespace {

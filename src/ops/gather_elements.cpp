@@ -1,6 +1,6 @@
-#include "ops/indexing.h"
-#include "ops/movement.h"
-#include "ops/operand_limits.h"
+#include "ops/definition/operand_limits.h"
+#include "ops/families/indexing.h"
+#include "ops/families/movement.h"
 
 namespace tenon::gather_elements_op {
 namespace {

@@ -1,6 +1,6 @@
 #include "ir/assumptions.h"
-#include "ops/indexing.h"
-#include "ops/movement.h"
+#include "ops/families/indexing.h"
+#include "ops/families/movement.h"
 
 namespace tenon::gather_nd_op {
 namespace {

@@ -1,10 +1,10 @@
+#include "expr/lowering.h"
 #include "ir/assumptions.h"
-#include "ops/derived_gradient.h"
-#include "ops/elements.h"
-#include "ops/lowering.h"
-#include "ops/movement.h"
-#include "ops/op_spec.h"
-#include "ops/operand_limits.h"
+#include "ops/definition/derived_gradient.h"
+#include "ops/definition/elements.h"
+#include "ops/definition/op_spec.h"
+#include "ops/definition/operand_limits.h"
+#include "ops/families/movement.h"
 
 namespace tenon::grid_sample_op {
 namespace {

@@ -1,7 +1,7 @@
+#include "expr/lowering.h"
 #include "ir/assumptions.h"
-#include "ops/lowering.h"
-#include "ops/normalization.h"
-#include "ops/op_spec.h"
+#include "ops/definition/op_spec.h"
+#include "ops/families/normalization.h"
 
 namespace tenon::group_norm_op {
 namespace {

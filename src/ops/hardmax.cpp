@@ -1,5 +1,5 @@
-#include "ops/along_axis.h"
-#include "ops/lowering.h"
+#include "expr/lowering.h"
+#include "ops/families/along_axis.h"
 
 namespace tenon::hardmax_op {
 namespace {

@@ -1,5 +1,5 @@
-#include "ops/evaluation.h"
-#include "ops/pass_through.h"
+#include "ops/definition/evaluation.h"
+#include "ops/definition/pass_through.h"
 
 namespace tenon::identity_op {
 namespace {

@@ -1,6 +1,6 @@
-#include "ops/evaluation.h"
-#include "ops/image.h"
-#include "ops/op_spec.h"
+#include "ops/definition/evaluation.h"
+#include "ops/definition/op_spec.h"
+#include "ops/images/image.h"
 
 namespace tenon::image_decode_op {
 namespace {

@@ -1,8 +1,8 @@
 #include "ir/assumptions.h"
-#include "ops/evaluation.h"
-#include "ops/gradient.h"
-#include "ops/matrices.h"
-#include "ops/op_spec.h"
+#include "ops/definition/evaluation.h"
+#include "ops/definition/gradient.h"
+#include "ops/definition/op_spec.h"
+#include "ops/families/matrices.h"
 
 #include <cmath>
 

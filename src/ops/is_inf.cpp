@@ -1,4 +1,4 @@
-#include "ops/elementwise.h"
+#include "ops/definition/elementwise.h"
 
 namespace tenon::is_inf_op {
 namespace {

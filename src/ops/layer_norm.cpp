@@ -1,6 +1,6 @@
-#include "ops/lowering.h"
-#include "ops/normalization.h"
-#include "ops/op_spec.h"
+#include "expr/lowering.h"
+#include "ops/definition/op_spec.h"
+#include "ops/families/normalization.h"
 
 namespace tenon::layer_norm_op {
 namespace {

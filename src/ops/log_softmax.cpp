@@ -1,6 +1,6 @@
-#include "ops/along_axis.h"
-#include "ops/gradient.h"
-#include "ops/lowering.h"
+#include "expr/lowering.h"
+#include "ops/definition/gradient.h"
+#include "ops/families/along_axis.h"
 
 namespace tenon::log_softmax_op {
 namespace {

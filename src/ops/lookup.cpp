@@ -1,6 +1,6 @@
 #include "ir/assumptions.h"
-#include "ops/evaluation.h"
-#include "ops/op_spec.h"
+#include "ops/definition/evaluation.h"
+#include "ops/definition/op_spec.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,6 +1,6 @@
-#include "ops/convolution.h"
-#include "ops/op_spec.h"
-#include "ops/pooling.h"
+#include "ops/definition/op_spec.h"
+#include "ops/families/convolution.h"
+#include "ops/families/pooling.h"
 
 namespace tenon::lp_pool_op {
 namespace {

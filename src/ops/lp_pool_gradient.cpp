@@ -1,7 +1,7 @@
-#include "ops/derived_gradient.h"
-#include "ops/op_spec.h"
-#include "ops/operand_shapes.h"
-#include "ops/pooling.h"
+#include "ops/definition/derived_gradient.h"
+#include "ops/definition/op_spec.h"
+#include "ops/definition/operand_shapes.h"
+#include "ops/families/pooling.h"
 
 namespace tenon::lp_pool_gradient_op {
 namespace {

@@ -1,6 +1,6 @@
-#include "ops/gradient.h"
-#include "ops/local_response.h"
-#include "ops/lowering.h"
+#include "expr/lowering.h"
+#include "ops/definition/gradient.h"
+#include "ops/families/local_response.h"
 
 namespace tenon::lrn_op {
 namespace {

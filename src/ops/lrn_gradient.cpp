@@ -1,7 +1,7 @@
-#include "ops/derived_gradient.h"
-#include "ops/local_response.h"
-#include "ops/lowering.h"
-#include "ops/operand_shapes.h"
+#include "expr/lowering.h"
+#include "ops/definition/derived_gradient.h"
+#include "ops/definition/operand_shapes.h"
+#include "ops/families/local_response.h"
 
 namespace tenon::lrn_gradient_op {
 namespace {

@@ -1,10 +1,10 @@
+#include "expr/broadcasting.h"
+#include "expr/lowering.h"
 #include "ir/assumptions.h"
-#include "ops/broadcasting.h"
-#include "ops/gradient.h"
-#include "ops/lowering.h"
-#include "ops/matrices.h"
-#include "ops/op_spec.h"
-#include "ops/var_ops.h"
+#include "ops/definition/gradient.h"
+#include "ops/definition/op_spec.h"
+#include "ops/definition/var_ops.h"
+#include "ops/families/matrices.h"
 
 namespace tenon::matmul_op {
 namespace {

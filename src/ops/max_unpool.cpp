@@ -1,9 +1,9 @@
-#include "ops/derived_gradient.h"
-#include "ops/elements.h"
-#include "ops/op_spec.h"
-#include "ops/operand_limits.h"
-#include "ops/operand_shapes.h"
-#include "ops/pooling.h"
+#include "ops/definition/derived_gradient.h"
+#include "ops/definition/elements.h"
+#include "ops/definition/op_spec.h"
+#include "ops/definition/operand_limits.h"
+#include "ops/definition/operand_shapes.h"
+#include "ops/families/pooling.h"
 
 namespace tenon::max_unpool_op {
 namespace {

@@ -1,5 +1,5 @@
-#include "ops/op_spec.h"
-#include "ops/optimizer_step.h"
+#include "ops/definition/op_spec.h"
+#include "ops/families/optimizer_step.h"
 
 namespace tenon::momentum_op {
 namespace {

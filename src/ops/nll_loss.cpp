@@ -1,9 +1,9 @@
+#include "expr/lowering.h"
 #include "ir/assumptions.h"
-#include "ops/elements.h"
-#include "ops/lowering.h"
-#include "ops/normalization.h"
-#include "ops/op_spec.h"
-#include "ops/operand_shapes.h"
+#include "ops/definition/elements.h"
+#include "ops/definition/op_spec.h"
+#include "ops/definition/operand_shapes.h"
+#include "ops/families/normalization.h"
 
 namespace tenon::nll_loss_op {
 namespace {

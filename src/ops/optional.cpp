@@ -1,5 +1,5 @@
-#include "ops/evaluation.h"
-#include "ops/op_spec.h"
+#include "ops/definition/evaluation.h"
+#include "ops/definition/op_spec.h"
 
 namespace tenon::optional_op {
 namespace {

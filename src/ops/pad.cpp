@@ -1,9 +1,9 @@
+#include "expr/lowering.h"
 #include "ir/assumptions.h"
-#include "ops/gradient.h"
-#include "ops/lowering.h"
-#include "ops/movement.h"
-#include "ops/op_spec.h"
-#include "ops/operand_limits.h"
+#include "ops/definition/gradient.h"
+#include "ops/definition/op_spec.h"
+#include "ops/definition/operand_limits.h"
+#include "ops/families/movement.h"
 
 namespace tenon::pad_op {
 namespace {

@@ -1,7 +1,7 @@
 #include "ir/assumptions.h"
-#include "ops/elements.h"
-#include "ops/evaluation.h"
-#include "ops/op_spec.h"
+#include "ops/definition/elements.h"
+#include "ops/definition/evaluation.h"
+#include "ops/definition/op_spec.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
-#include "ops/elementwise.h"
-#include "ops/var_ops.h"
+#include "ops/definition/elementwise.h"
+#include "ops/definition/var_ops.h"
 
 namespace tenon::pow_op {
 namespace {

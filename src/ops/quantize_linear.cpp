@@ -1,6 +1,6 @@
-#include "ops/elementwise.h"
-#include "ops/narrowing.h"
-#include "ops/quantization.h"
+#include "expr/narrowing.h"
+#include "ops/definition/elementwise.h"
+#include "ops/families/quantization.h"
 
 namespace tenon::quantize_linear_op {
 namespace {

@@ -1,7 +1,7 @@
-#include "ops/lowering.h"
-#include "ops/op_spec.h"
-#include "ops/operand_limits.h"
-#include "ops/random_numbers.h"
+#include "expr/lowering.h"
+#include "expr/random_numbers.h"
+#include "ops/definition/op_spec.h"
+#include "ops/definition/operand_limits.h"
 
 namespace tenon::random_normal_op {
 namespace {

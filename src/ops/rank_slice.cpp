@@ -1,4 +1,4 @@
-#include "ops/collective.h"
+#include "ops/families/collective.h"
 
 namespace tenon::rank_slice_op {
 namespace {

@@ -1,6 +1,6 @@
-#include "ops/collective.h"
-#include "ops/op_spec.h"
-#include "ops/operand_limits.h"
+#include "ops/definition/op_spec.h"
+#include "ops/definition/operand_limits.h"
+#include "ops/families/collective.h"
 
 namespace tenon::receive_op {
 namespace {

@@ -1,4 +1,4 @@
-#include "ops/reduction.h"
+#include "ops/families/reduction.h"
 
 namespace tenon::reduce_l1_op {
 namespace {

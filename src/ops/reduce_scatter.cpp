@@ -1,5 +1,5 @@
-#include "ops/collective.h"
-#include "ops/operand_limits.h"
+#include "ops/definition/operand_limits.h"
+#include "ops/families/collective.h"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #include "base/pattern.h"
-#include "ops/evaluation.h"
-#include "ops/op_spec.h"
+#include "ops/definition/evaluation.h"
+#include "ops/definition/op_spec.h"
 
 namespace tenon::regex_full_match_op {
 namespace {

@@ -1,6 +1,6 @@
 #include "ir/assumptions.h"
-#include "ops/movement.h"
-#include "ops/same_elements.h"
+#include "ops/definition/same_elements.h"
+#include "ops/families/movement.h"
 
 #include <algorithm>
 

@@ -1,9 +1,9 @@
-#include "ops/derived_gradient.h"
-#include "ops/elements.h"
-#include "ops/indexing.h"
-#include "ops/movement.h"
-#include "ops/operand_limits.h"
-#include "ops/operand_shapes.h"
+#include "ops/definition/derived_gradient.h"
+#include "ops/definition/elements.h"
+#include "ops/definition/operand_limits.h"
+#include "ops/definition/operand_shapes.h"
+#include "ops/families/indexing.h"
+#include "ops/families/movement.h"
 
 namespace tenon::roi_align_op {
 namespace {

@@ -1,10 +1,10 @@
+#include "expr/lowering.h"
 #include "ir/assumptions.h"
-#include "ops/elements.h"
-#include "ops/gradient.h"
-#include "ops/lowering.h"
-#include "ops/op_spec.h"
-#include "ops/operand_limits.h"
-#include "ops/operand_shapes.h"
+#include "ops/definition/elements.h"
+#include "ops/definition/gradient.h"
+#include "ops/definition/op_spec.h"
+#include "ops/definition/operand_limits.h"
+#include "ops/definition/operand_shapes.h"
 
 namespace tenon::rotary_embedding_op {
 namespace {

@@ -1,9 +1,9 @@
 #include "ir/assumptions.h"
-#include "ops/body_types.h"
-#include "ops/evaluation.h"
-#include "ops/op_spec.h"
-#include "ops/repeated_gradient.h"
-#include "ops/tensor_parts.h"
+#include "ops/definition/evaluation.h"
+#include "ops/definition/op_spec.h"
+#include "ops/families/body_types.h"
+#include "ops/families/repeated_gradient.h"
+#include "ops/families/tensor_parts.h"
 
 namespace tenon::scan_op {
 namespace {

@@ -1,7 +1,7 @@
 #include "ir/assumptions.h"
-#include "ops/indexing.h"
-#include "ops/movement.h"
-#include "ops/operand_limits.h"
+#include "ops/definition/operand_limits.h"
+#include "ops/families/indexing.h"
+#include "ops/families/movement.h"
 
 namespace tenon::scatter_elements_op {
 namespace {

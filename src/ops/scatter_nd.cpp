@@ -1,5 +1,5 @@
-#include "ops/indexing.h"
-#include "ops/operand_shapes.h"
+#include "ops/definition/operand_shapes.h"
+#include "ops/families/indexing.h"
 
 namespace tenon::scatter_nd_op {
 namespace {

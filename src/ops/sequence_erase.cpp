@@ -1,5 +1,5 @@
-#include "ops/op_spec.h"
-#include "ops/sequences.h"
+#include "ops/definition/op_spec.h"
+#include "ops/families/sequences.h"
 
 namespace tenon::sequence_erase_op {
 namespace {

@@ -1,6 +1,6 @@
-#include "ops/body_types.h"
-#include "ops/op_spec.h"
-#include "ops/sequences.h"
+#include "ops/definition/op_spec.h"
+#include "ops/families/body_types.h"
+#include "ops/families/sequences.h"
 
 namespace tenon::sequence_map_op {
 namespace {

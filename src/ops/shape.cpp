@@ -1,5 +1,5 @@
-#include "ops/lowering.h"
-#include "ops/op_spec.h"
+#include "expr/lowering.h"
+#include "ops/definition/op_spec.h"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
-#include "ops/lowering.h"
-#include "ops/op_spec.h"
-#include "ops/operand_limits.h"
+#include "expr/lowering.h"
+#include "ops/definition/op_spec.h"
+#include "ops/definition/operand_limits.h"
 
 #include <numbers>
 

@@ -1,6 +1,6 @@
-#include "ops/elements.h"
-#include "ops/lowering.h"
-#include "ops/op_spec.h"
+#include "expr/lowering.h"
+#include "ops/definition/elements.h"
+#include "ops/definition/op_spec.h"
 
 namespace tenon::simulated_quantize_op {
 namespace {

@@ -1,8 +1,8 @@
-#include "ops/gradient.h"
-#include "ops/lowering.h"
-#include "ops/movement.h"
-#include "ops/op_spec.h"
-#include "ops/var_ops.h"
+#include "expr/lowering.h"
+#include "ops/definition/gradient.h"
+#include "ops/definition/op_spec.h"
+#include "ops/definition/var_ops.h"
+#include "ops/families/movement.h"
 
 namespace tenon::slice_op {
 namespace {

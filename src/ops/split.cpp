@@ -1,8 +1,8 @@
+#include "expr/lowering.h"
 #include "ir/assumptions.h"
-#include "ops/gradient.h"
-#include "ops/lowering.h"
-#include "ops/movement.h"
-#include "ops/op_spec.h"
+#include "ops/definition/gradient.h"
+#include "ops/definition/op_spec.h"
+#include "ops/families/movement.h"
 
 namespace tenon::split_op {
 namespace {

@@ -1,6 +1,6 @@
-#include "ops/evaluation.h"
-#include "ops/op_spec.h"
-#include "ops/tensor_parts.h"
+#include "ops/definition/evaluation.h"
+#include "ops/definition/op_spec.h"
+#include "ops/families/tensor_parts.h"
 
 namespace tenon::split_to_sequence_op {
 namespace {

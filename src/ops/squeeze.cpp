@@ -1,5 +1,5 @@
 #include "ir/assumptions.h"
-#include "ops/same_elements.h"
+#include "ops/definition/same_elements.h"
 
 #include <algorithm>
 

@@ -1,10 +1,10 @@
+#include "expr/fourier.h"
+#include "expr/lowering.h"
 #include "ir/assumptions.h"
-#include "ops/derived_gradient.h"
-#include "ops/elements.h"
-#include "ops/fourier.h"
-#include "ops/lowering.h"
-#include "ops/op_spec.h"
-#include "ops/operand_limits.h"
+#include "ops/definition/derived_gradient.h"
+#include "ops/definition/elements.h"
+#include "ops/definition/op_spec.h"
+#include "ops/definition/operand_limits.h"
 
 namespace tenon::stft_op {
 namespace {

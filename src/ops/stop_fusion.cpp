@@ -1,4 +1,4 @@
-#include "ops/pass_through.h"
+#include "ops/definition/pass_through.h"
 
 namespace tenon::stop_fusion_op {
 TENON_DEFINE_OP(stop_fusion) = OpSpec<NoAttrs>{

@@ -1,7 +1,7 @@
 #include "ir/assumptions.h"
-#include "ops/evaluation.h"
-#include "ops/letter_case.h"
-#include "ops/op_spec.h"
+#include "ops/definition/evaluation.h"
+#include "ops/definition/op_spec.h"
+#include "ops/families/letter_case.h"
 
 #include <cstdint>
 #include <set>

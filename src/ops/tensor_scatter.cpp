@@ -1,8 +1,8 @@
 #include "ir/assumptions.h"
-#include "ops/derived_gradient.h"
-#include "ops/indexing.h"
-#include "ops/movement.h"
-#include "ops/operand_shapes.h"
+#include "ops/definition/derived_gradient.h"
+#include "ops/definition/operand_shapes.h"
+#include "ops/families/indexing.h"
+#include "ops/families/movement.h"
 
 namespace tenon::tensor_scatter_op {
 namespace {

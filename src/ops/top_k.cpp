@@ -1,10 +1,10 @@
 #include "ir/assumptions.h"
-#include "ops/element_order.h"
-#include "ops/evaluation.h"
-#include "ops/gradient.h"
-#include "ops/movement.h"
-#include "ops/op_spec.h"
-#include "ops/tensor_parts.h"
+#include "ops/definition/evaluation.h"
+#include "ops/definition/gradient.h"
+#include "ops/definition/op_spec.h"
+#include "ops/families/element_order.h"
+#include "ops/families/movement.h"
+#include "ops/families/tensor_parts.h"
 
 #include <numeric>
 

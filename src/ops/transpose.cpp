@@ -1,6 +1,6 @@
-#include "ops/gradient.h"
-#include "ops/lowering.h"
-#include "ops/op_spec.h"
+#include "expr/lowering.h"
+#include "ops/definition/gradient.h"
+#include "ops/definition/op_spec.h"
 
 #include <algorithm>
 #include <numeric>

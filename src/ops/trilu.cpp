@@ -1,7 +1,7 @@
-#include "ops/gradient.h"
-#include "ops/lowering.h"
-#include "ops/movement.h"
-#include "ops/op_spec.h"
+#include "expr/lowering.h"
+#include "ops/definition/gradient.h"
+#include "ops/definition/op_spec.h"
+#include "ops/families/movement.h"
 
 namespace tenon::trilu_op {
 namespace {

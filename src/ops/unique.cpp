@@ -1,7 +1,7 @@
-#include "ops/element_order.h"
-#include "ops/evaluation.h"
-#include "ops/op_spec.h"
-#include "ops/tensor_parts.h"
+#include "ops/definition/evaluation.h"
+#include "ops/definition/op_spec.h"
+#include "ops/families/element_order.h"
+#include "ops/families/tensor_parts.h"
 
 #include <numeric>
 

@@ -1,4 +1,4 @@
-#include "ops/same_elements.h"
+#include "ops/definition/same_elements.h"
 
 namespace tenon::unsqueeze_op {
 namespace {

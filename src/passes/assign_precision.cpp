@@ -1,9 +1,9 @@
 #include "base/error.h"
-#include "ops/analysis.h"
-#include "ops/expr_names.h"
-#include "ops/registry.h"
-#include "ops/window.h"
-#include "passes/pass.h"
+#include "expr/analysis.h"
+#include "expr/names.h"
+#include "ops/definition/registry.h"
+#include "ops/families/window.h"
+#include "passes/definition/pass.h"
 
 #include <algorithm>
 #include <cmath>

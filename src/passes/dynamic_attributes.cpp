@@ -1,7 +1,7 @@
 #include "passes/dynamic_attributes.h"
 
 #include "base/error.h"
-#include "ops/lowering.h"
+#include "expr/lowering.h"
 #include "passes/rewrite/match.h"
 
 #include <algorithm>

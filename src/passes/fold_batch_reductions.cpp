@@ -1,8 +1,8 @@
 // Turns a batched matrix product that is then reduced over its batch into one product with a longer
 // reduction: the weight-gradient GEMM over the batch.
 #include "base/error.h"
-#include "ops/fused_groups.h"
-#include "passes/pass.h"
+#include "expr/fused_groups.h"
+#include "passes/definition/pass.h"
 #include "passes/rewrite/facts.h"
 
 #include <algorithm>

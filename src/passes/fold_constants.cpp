@@ -1,8 +1,8 @@
 #include "base/error.h"
-#include "ops/fused_groups.h"
-#include "ops/registry.h"
+#include "expr/fused_groups.h"
+#include "ops/definition/registry.h"
+#include "passes/definition/pass.h"
 #include "passes/dynamic_attributes.h"
-#include "passes/pass.h"
 #include "reference/evaluate.h"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // QKV fusion (horizontal fusion): replaces several matrix products of one operand by one, such as
 // the query, key and value projections of attention.
 #include "base/error.h"
-#include "ops/registry.h"
-#include "passes/pass.h"
+#include "ops/definition/registry.h"
+#include "passes/definition/pass.h"
 
 #include <algorithm>
 #include <cstring>

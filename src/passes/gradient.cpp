@@ -1,11 +1,11 @@
 #include "passes/gradient.h"
 
+#include "autodiff/differentiate.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "ops/differentiate.h"
-#include "ops/var_ops.h"
+#include "ops/definition/var_ops.h"
+#include "passes/definition/pass.h"
 #include "passes/dynamic_attributes.h"
-#include "passes/pass.h"
 
 namespace tenon {
 namespace {

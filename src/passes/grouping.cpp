@@ -1,7 +1,7 @@
 #include "passes/grouping.h"
 
 #include "base/error.h"
-#include "ops/registry.h"
+#include "ops/definition/registry.h"
 
 #include <algorithm>
 #include <optional>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "ir/graph.h"
-#include "passes/remarks.h"
+#include "passes/definition/remarks.h"
 
 #include <vector>
 

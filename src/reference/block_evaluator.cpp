@@ -1,5 +1,5 @@
-#include "ops/expr_names.h"
-#include "ops/scatters.h"
+#include "expr/names.h"
+#include "ops/families/scatters.h"
 #include "reference/block_math.h"
 #include "reference/block_program.h"
 #include "reference/evaluate.h"

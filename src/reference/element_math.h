@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "ops/expr.h"
+#include "expr/expr.h"
 
 #include <cmath>
 #include <complex>

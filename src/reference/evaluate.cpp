@@ -1,10 +1,10 @@
 #include "reference/evaluate.h"
 
 #include "base/error.h"
+#include "expr/analysis.h"
+#include "expr/lowering.h"
 #include "ir/constraint.h"
 #include "ir/text.h"
-#include "ops/analysis.h"
-#include "ops/lowering.h"
 #include "reference/total.h"
 #include "reference/wide.h"
 

@@ -1,8 +1,8 @@
 #pragma once
 
+#include "expr/expr.h"
 #include "ir/graph.h"
-#include "ops/evaluation.h"
-#include "ops/expr.h"
+#include "ops/definition/evaluation.h"
 
 #include <functional>
 #include <map>

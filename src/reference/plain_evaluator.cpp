@@ -1,4 +1,4 @@
-#include "ops/expr_names.h"
+#include "expr/names.h"
 #include "reference/block_math.h"
 #include "reference/evaluate.h"
 

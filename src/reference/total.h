@@ -1,6 +1,6 @@
 #pragma once
 
-#include "ops/expr.h"
+#include "expr/expr.h"
 
 namespace tenon::reference {
 

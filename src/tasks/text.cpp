@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "ir/lexer.h"
 #include "ir/text.h"
-#include "ops/registry.h"
+#include "ops/definition/registry.h"
 #include "tasks/task_list.h"
 
 #include <algorithm>

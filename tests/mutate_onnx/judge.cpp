@@ -2,14 +2,14 @@
 
 #include "base/error.h"
 #include "driver/compile.h"
-#include "driver/compiled.h"
 #include "driver/pipeline.h"
-#include "driver/verify/agreement.h"
-#include "driver/verify/trial_inputs.h"
 #include "frontends/onnx/import.h"
 #include "frontends/onnx/schema/onnx.pb.h"
+#include "host/compiled.h"
 #include "program/verify.h"
 #include "reference/evaluate.h"
+#include "testing/verify/agreement.h"
+#include "testing/verify/trial_inputs.h"
 
 #include <map>
 #include <optional>

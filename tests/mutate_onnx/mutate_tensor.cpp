@@ -1,9 +1,9 @@
 #include "mutate_tensor.h"
 
 #include "base/error.h"
-#include "driver/verify/trial_inputs.h"
 #include "frontends/onnx/schema/onnx.pb.h"
 #include "frontends/onnx/tensor_proto.h"
+#include "testing/verify/trial_inputs.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "driver/random.h"
+#include "testing/random.h"
 
 #include <cstdint>
 #include <string>

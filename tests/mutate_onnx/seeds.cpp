@@ -2,11 +2,11 @@
 
 #include "base/error.h"
 #include "driver/conformance.h"
-#include "driver/random_graph/random_graph.h"
-#include "driver/zoo/zoo.h"
 #include "frontends/onnx/export.h"
 #include "frontends/onnx/schema/onnx.pb.h"
+#include "testing/random_graph/random_graph.h"
 #include "verify_passes/thin.h"
+#include "zoo/zoo.h"
 
 #include <filesystem>
 #include <fstream>

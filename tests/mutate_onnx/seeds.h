@@ -1,7 +1,7 @@
 #pragma once
 
-#include "driver/random.h"
 #include "mutate.h"
+#include "testing/random.h"
 
 #include <string>
 #include <vector>

@@ -1,11 +1,11 @@
 #include "check_gradient.h"
 
+#include "autodiff/differentiate.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "ir/verify.h"
 #include "numbers.h"
-#include "ops/differentiate.h"
-#include "ops/var_ops.h"
+#include "ops/definition/var_ops.h"
 #include "passes/dynamic_attributes.h"
 #include "reference/evaluate.h"
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "ir/graph.h"
-#include "ops/evaluation.h"
+#include "ops/definition/evaluation.h"
 
 #include <string>
 #include <vector>

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "driver/compile.h"
-#include "driver/compiled.h"
+#include "host/compiled.h"
 #include "numbers.h"
 #include "program/verify.h"
 

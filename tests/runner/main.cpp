@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "compiled.h"
 #include "ir/text.h"
-#include "ops/registry.h"
+#include "ops/definition/registry.h"
 #include "random_gradients.h"
 #include "strict.h"
 #include "test_file.h"

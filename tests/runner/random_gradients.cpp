@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "check_gradient.h"
 #include "driver/compile.h"
-#include "driver/compiled.h"
+#include "host/compiled.h"
 #include "ir/text.h"
 #include "numbers.h"
 #include "reference/evaluate.h"

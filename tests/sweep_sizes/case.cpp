@@ -1,15 +1,15 @@
 #include "case.h"
 
 #include "base/error.h"
-#include "driver/training/options.h"
-#include "driver/varied_extents.h"
-#include "driver/zoo/zoo.h"
 #include "frontends/onnx/import.h"
 #include "frontends/onnx/input_extents.h"
 #include "ir/text.h"
 #include "layers.h"
 #include "passes/gradient.h"
+#include "testing/varied_extents.h"
+#include "train/options.h"
 #include "verify_passes/thin.h"
+#include "zoo/zoo.h"
 
 #include <algorithm>
 #include <filesystem>

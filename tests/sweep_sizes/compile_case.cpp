@@ -2,9 +2,9 @@
 #include "case.h"
 #include "driver/compile.h"
 #include "driver/pipeline.h"
-#include "driver/random.h"
 #include "program/verify.h"
 #include "target/cpu_facts.h"
+#include "testing/random.h"
 
 #include <map>
 

@@ -1,7 +1,7 @@
 #include "layers.h"
 
 #include "base/error.h"
-#include "driver/zoo/zoo.h"
+#include "zoo/zoo.h"
 
 namespace tenon::testing {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "driver/random.h"
 #include "tenon/builder.h"
+#include "testing/random.h"
 
 #include <functional>
 #include <string>

@@ -3,12 +3,12 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "driver/compile.h"
-#include "driver/compiled.h"
 #include "driver/pipeline.h"
-#include "driver/verify/agreement.h"
-#include "driver/verify/reduce.h"
-#include "driver/verify/trial_inputs.h"
+#include "host/compiled.h"
 #include "program/verify.h"
+#include "testing/verify/agreement.h"
+#include "testing/verify/reduce.h"
+#include "testing/verify/trial_inputs.h"
 
 #include <algorithm>
 #include <cmath>

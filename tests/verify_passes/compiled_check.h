@@ -1,7 +1,7 @@
 #pragma once
 
-#include "driver/verify/pass_check.h"
 #include "ir/graph.h"
+#include "testing/verify/pass_check.h"
 
 #include <string>
 #include <vector>

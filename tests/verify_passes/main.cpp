@@ -10,13 +10,13 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "compiled_check.h"
-#include "driver/model.h"
 #include "driver/pipeline.h"
-#include "driver/random_graph/random_graph.h"
-#include "driver/zoo/zoo.h"
+#include "models/model.h"
 #include "strict.h"
 #include "target/gpu_facts.h"
+#include "testing/random_graph/random_graph.h"
 #include "thin.h"
+#include "zoo/zoo.h"
 
 #include <sys/resource.h>
 #include <unistd.h>

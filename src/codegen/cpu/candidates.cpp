@@ -7,11 +7,11 @@
 #include "codegen/cpu/schedule.h"
 #include "codegen/cpu/winograd_nests.h"
 #include "codegen/cpu/work_partition.h"
+#include "expr/access.h"
 #include "nests/materialise.h"
 #include "nests/schedule/pad.h"
 #include "nests/schedule/trim_masked_loops.h"
 #include "nests/schedule/trim_padding_loops.h"
-#include "ops/access.h"
 #include "target/bf16.h"
 
 #include <algorithm>

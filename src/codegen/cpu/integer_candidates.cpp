@@ -4,9 +4,9 @@
 #include "base/text.h"
 #include "codegen/cpu/integer_tiles.h"
 #include "codegen/cpu/schedule.h"
+#include "expr/access.h"
 #include "nests/integer_contraction.h"
 #include "nests/materialise.h"
-#include "ops/access.h"
 #include "target/dot_instructions.h"
 
 #include <algorithm>

@@ -2,8 +2,8 @@
 #include "base/error.h"
 #include "codegen/cpu/kernel_emitter.h"
 #include "codegen/cpu/tile_roles.h"
+#include "expr/access.h"
 #include "nests/index_map.h"
-#include "ops/access.h"
 
 #include <llvm/IR/Intrinsics.h>
 

@@ -1,9 +1,9 @@
 // Software prefetching: epilogue operands, packed panels and operand rows.
 #include "codegen/cpu/kernel_emitter.h"
+#include "expr/access.h"
 #include "nests/affine.h"
 #include "nests/index_map.h"
 #include "nests/stride.h"
-#include "ops/access.h"
 
 #include <llvm/IR/Intrinsics.h>
 

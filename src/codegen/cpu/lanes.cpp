@@ -2,7 +2,7 @@
 #include "codegen/cpu/lanes.h"
 
 #include "base/error.h"
-#include "ops/expr_names.h"
+#include "expr/names.h"
 
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/Module.h>

@@ -6,13 +6,13 @@
 #include "codegen/cpu/reduction_vectors.h"
 #include "codegen/cpu/schedule.h"
 #include "codegen/cpu/work_partition.h"
+#include "expr/access.h"
 #include "nests/schedule/bind.h"
 #include "nests/schedule/block_reduction.h"
 #include "nests/schedule/loops.h"
 #include "nests/schedule/pack.h"
 #include "nests/schedule/reorder.h"
 #include "nests/schedule/split.h"
-#include "ops/access.h"
 
 #include <algorithm>
 

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "codegen/cpu/tile_roles.h"
+#include "expr/access.h"
 #include "nests/contraction.h"
 #include "nests/index_map.h"
 #include "nests/operand_copy.h"
@@ -9,7 +10,6 @@
 #include "nests/schedule/reorder.h"
 #include "nests/schedule/split.h"
 #include "nests/stride.h"
-#include "ops/access.h"
 
 #include <algorithm>
 

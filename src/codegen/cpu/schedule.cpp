@@ -1,10 +1,10 @@
 #include "codegen/cpu/schedule.h"
 
 #include "base/error.h"
+#include "expr/names.h"
 #include "nests/index_map.h"
 #include "nests/integer_contraction.h"
 #include "nests/stride.h"
-#include "ops/expr_names.h"
 
 #include <algorithm>
 #include <cmath>

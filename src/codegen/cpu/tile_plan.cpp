@@ -2,9 +2,9 @@
 
 #include "base/error.h"
 #include "codegen/cpu/row_blocks.h"
+#include "expr/access.h"
 #include "nests/bf16_dot.h"
 #include "nests/stride.h"
-#include "ops/access.h"
 #include "target/bf16.h"
 
 #include <algorithm>

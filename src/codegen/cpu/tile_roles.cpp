@@ -1,8 +1,8 @@
 #include "codegen/cpu/tile_roles.h"
 
 #include "codegen/cpu/row_blocks.h"
+#include "expr/access.h"
 #include "nests/stride.h"
-#include "ops/access.h"
 
 #include <algorithm>
 #include <limits>

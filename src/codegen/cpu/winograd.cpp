@@ -1,9 +1,9 @@
 // Winograd convolution F(2,3) and F(4,3): matches nests and estimates cost.
 #include "base/error.h"
 #include "codegen/cpu/winograd_nests.h"
+#include "expr/access.h"
 #include "nests/affine.h"
 #include "nests/stride.h"
-#include "ops/access.h"
 
 #include <algorithm>
 #include <map>

@@ -4,8 +4,8 @@
 #include "base/error.h"
 #include "codegen/cpu/row_blocks.h"
 #include "codegen/cpu/work_partition.h"
+#include "expr/access.h"
 #include "nests/index_map.h"
-#include "ops/access.h"
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 #include "codegen/cpu/work_partition.h"
 
-#include "ops/access.h"
+#include "expr/access.h"
 
 #include <algorithm>
 

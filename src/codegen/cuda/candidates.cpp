@@ -2,9 +2,9 @@
 
 #include "base/error.h"
 #include "codegen/cuda/attention.h"
+#include "expr/access.h"
 #include "nests/contraction.h"
 #include "nests/integer_contraction.h"
-#include "ops/access.h"
 
 #include <algorithm>
 

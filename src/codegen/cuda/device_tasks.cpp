@@ -4,8 +4,8 @@
 #include "codegen/cuda/binding.h"
 #include "codegen/cuda/candidates.h"
 #include "codegen/cuda/select.h"
+#include "expr/node_label.h"
 #include "nests/work_shares.h"
-#include "ops/node_label.h"
 
 #include <algorithm>
 #include <optional>

@@ -1,11 +1,11 @@
 #include "codegen/cuda/value_writer.h"
 
 #include "base/error.h"
+#include "expr/names.h"
 #include "ir/float_formats.h"
 #include "nests/index_map.h"
 #include "nests/loop_extents.h"
 #include "nests/reports.h"
-#include "ops/expr_names.h"
 
 #include <array>
 #include <cmath>

@@ -1,7 +1,7 @@
 #include "frontends/onnx/attention_heads.h"
 
 #include "base/error.h"
-#include "ops/var_ops.h"
+#include "ops/definition/var_ops.h"
 
 #include <numeric>
 

@@ -1,7 +1,7 @@
 #include "frontends/onnx/byte_contraction.h"
 
 #include "frontends/onnx/window_attrs.h"
-#include "ops/var_ops.h"
+#include "ops/definition/var_ops.h"
 
 #include <algorithm>
 #include <array>

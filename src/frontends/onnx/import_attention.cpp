@@ -2,7 +2,7 @@
 #include "frontends/onnx/attention_heads.h"
 #include "frontends/onnx/import_node.h"
 #include "frontends/onnx/type_proto.h"
-#include "ops/var_ops.h"
+#include "ops/definition/var_ops.h"
 
 #include <cmath>
 #include <map>

@@ -2,8 +2,8 @@
 #include "frontends/onnx/attention_heads.h"
 #include "frontends/onnx/byte_contraction.h"
 #include "frontends/onnx/window_attrs.h"
-#include "ops/movement.h"
-#include "ops/var_ops.h"
+#include "ops/definition/var_ops.h"
+#include "ops/families/movement.h"
 
 #include <algorithm>
 

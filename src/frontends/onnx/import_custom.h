@@ -6,7 +6,8 @@
 
 namespace tenon::onnx {
 
-/// Imports a node of a plug-in's operator (`ops/plugins.h`); its attributes become a JSON object.
+/// Imports a node of a plug-in's operator (`ops/definition/plugins.h`); its attributes become a
+/// JSON object.
 void import_custom(NodeImport& import, const onnx_schema::NodeProto& node, const std::string& name);
 
 }  // namespace tenon::onnx

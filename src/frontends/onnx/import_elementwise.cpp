@@ -1,7 +1,7 @@
 #include "base/error.h"
 #include "frontends/onnx/import_node.h"
 #include "frontends/onnx/plain_ops.h"
-#include "ops/var_ops.h"
+#include "ops/definition/var_ops.h"
 
 #include <algorithm>
 #include <array>

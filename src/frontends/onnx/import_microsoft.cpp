@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "frontends/onnx/attention_heads.h"
 #include "frontends/onnx/window_attrs.h"
-#include "ops/var_ops.h"
+#include "ops/definition/var_ops.h"
 
 #include <algorithm>
 #include <numeric>

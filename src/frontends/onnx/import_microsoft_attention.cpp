@@ -1,7 +1,7 @@
 // com.microsoft's attention operators, each imported as heads, a mask and Tenon's attention.
 #include "base/error.h"
 #include "frontends/onnx/attention_heads.h"
-#include "ops/var_ops.h"
+#include "ops/definition/var_ops.h"
 
 #include <limits>
 

@@ -4,7 +4,7 @@
 #include "frontends/onnx/importer.h"
 #include "frontends/onnx/schema/onnx.pb.h"
 #include "frontends/onnx/tensor_proto.h"
-#include "ops/element_type.h"
+#include "ops/definition/element_type.h"
 
 #include <algorithm>
 

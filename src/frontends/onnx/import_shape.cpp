@@ -1,7 +1,7 @@
 #include "base/error.h"
 #include "frontends/onnx/op_call.h"
-#include "ops/movement.h"
-#include "ops/operand_types.h"
+#include "ops/definition/operand_types.h"
+#include "ops/families/movement.h"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 // ai.onnx.ml's support vector machines, as products with constant matrices.
 #include "base/error.h"
 #include "frontends/onnx/ml_scores.h"
-#include "ops/var_ops.h"
+#include "ops/definition/var_ops.h"
 
 namespace tenon::onnx {
 namespace {

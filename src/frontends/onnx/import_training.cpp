@@ -1,6 +1,6 @@
+#include "autodiff/differentiate.h"
 #include "base/error.h"
 #include "frontends/onnx/import_node.h"
-#include "ops/differentiate.h"
 
 namespace tenon::onnx {
 namespace {

@@ -10,7 +10,7 @@
 #include "frontends/onnx/tensor_proto.h"
 #include "frontends/onnx/versions.h"
 #include "ir/node_rules.h"
-#include "ops/plugins.h"
+#include "ops/definition/plugins.h"
 
 #include <nlohmann/json.hpp>
 

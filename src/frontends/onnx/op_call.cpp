@@ -1,7 +1,7 @@
 #include "frontends/onnx/op_call.h"
 
 #include "base/error.h"
-#include "ops/registry.h"
+#include "ops/definition/registry.h"
 
 namespace tenon::onnx {
 namespace {

@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "frontends/onnx/export_node.h"
 #include "frontends/onnx/op_call.h"
-#include "ops/registry.h"
+#include "ops/definition/registry.h"
 
 #include <algorithm>
 #include <cctype>

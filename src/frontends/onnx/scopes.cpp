@@ -5,7 +5,7 @@
 #include "frontends/onnx/outer_names.h"
 #include "frontends/onnx/schema/onnx.pb.h"
 #include "frontends/onnx/tensor_proto.h"
-#include "ops/var_ops.h"
+#include "ops/definition/var_ops.h"
 
 #include <unordered_set>
 

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "frontends/onnx/ml_scores.h"
-#include "ops/var_ops.h"
+#include "ops/definition/var_ops.h"
 
 #include <algorithm>
 #include <array>

@@ -2,12 +2,12 @@
 #include "base/error.h"
 #include "base/new_file.h"
 #include "base/text.h"
+#include "expr/fused_groups.h"
 #include "frontends/onnx/export.h"
 #include "frontends/onnx/exporter.h"
 #include "frontends/onnx/field_numbers.h"
 #include "frontends/onnx/schema/onnx.pb.h"
 #include "frontends/onnx/tensor_proto.h"
-#include "ops/fused_groups.h"
 
 #include <filesystem>
 #include <fstream>

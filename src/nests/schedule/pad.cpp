@@ -1,13 +1,13 @@
 #include "nests/schedule/pad.h"
 
 #include "base/error.h"
+#include "expr/access.h"
 #include "nests/affine.h"
 #include "nests/bf16_dot.h"
 #include "nests/contraction.h"
 #include "nests/index_map.h"
 #include "nests/operand_copy.h"
 #include "nests/stride.h"
-#include "ops/access.h"
 
 #include <algorithm>
 #include <map>

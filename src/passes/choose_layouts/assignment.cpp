@@ -1,7 +1,7 @@
 #include "passes/choose_layouts/assignment.h"
 
-#include "ops/access.h"
-#include "ops/window.h"
+#include "expr/access.h"
+#include "ops/families/window.h"
 #include "passes/choose_layouts/min_cut.h"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 #include "base/error.h"
-#include "ops/access.h"
-#include "ops/fused_groups.h"
+#include "expr/access.h"
+#include "expr/fused_groups.h"
 #include "passes/choose_layouts/mover.h"
-#include "passes/pass.h"
+#include "passes/definition/pass.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 #include "passes/choose_layouts/shuffle.h"
 
-#include "ops/registry.h"
+#include "ops/definition/registry.h"
 #include "passes/rewrite/facts.h"
 
 #include <algorithm>

@@ -1,10 +1,10 @@
 #include "base/error.h"
 #include "base/text.h"
-#include "ops/analysis.h"
-#include "ops/fused_groups.h"
+#include "expr/analysis.h"
+#include "expr/fused_groups.h"
+#include "passes/definition/pass.h"
 #include "passes/dynamic_attributes.h"
 #include "passes/fold_scales/plan.h"
-#include "passes/pass.h"
 
 #include <algorithm>
 #include <unordered_set>

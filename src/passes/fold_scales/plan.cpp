@@ -2,9 +2,9 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "ops/analysis.h"
-#include "ops/homogeneous.h"
-#include "ops/registry.h"
+#include "expr/analysis.h"
+#include "expr/homogeneous.h"
+#include "ops/definition/registry.h"
 
 #include <algorithm>
 #include <cmath>

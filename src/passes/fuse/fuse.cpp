@@ -1,9 +1,9 @@
 #include "base/error.h"
-#include "ops/fused_groups.h"
-#include "ops/signature.h"
+#include "expr/fused_groups.h"
+#include "expr/signature.h"
+#include "passes/definition/pass.h"
 #include "passes/fuse/planner.h"
 #include "passes/grouping.h"
-#include "passes/pass.h"
 
 #include <array>
 #include <string>

@@ -1,6 +1,6 @@
 #include "passes/fuse/relay_graph.h"
 
-#include "ops/access.h"
+#include "expr/access.h"
 
 #include <algorithm>
 #include <array>

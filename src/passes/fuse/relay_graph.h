@@ -1,6 +1,6 @@
 #pragma once
 
-#include "ops/access.h"
+#include "expr/access.h"
 
 #include <cstdint>
 #include <vector>

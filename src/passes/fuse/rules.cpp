@@ -1,7 +1,7 @@
 #include "passes/fuse/rules.h"
 
-#include "ops/analysis.h"
-#include "ops/window.h"
+#include "expr/analysis.h"
+#include "ops/families/window.h"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "ops/access.h"
-#include "ops/required_region.h"
+#include "expr/access.h"
+#include "expr/required_region.h"
 #include "passes/fuse/clusters.h"
 #include "target/fusion_prices.h"
 

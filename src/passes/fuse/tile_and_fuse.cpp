@@ -1,6 +1,6 @@
 // Tile-and-fuse legality and cost: two anchors share a kernel, and the producer is computed tile by
 // tile.
-#include "ops/signature.h"
+#include "expr/signature.h"
 #include "passes/fuse/rules.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "passes/definition/remarks.h"
 #include "passes/fuse/rules.h"
-#include "passes/remarks.h"
 
 namespace tenon::fusing {
 

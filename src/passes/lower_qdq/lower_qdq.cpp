@@ -1,6 +1,6 @@
-#include "ops/fused_groups.h"
+#include "expr/fused_groups.h"
+#include "passes/definition/pass.h"
 #include "passes/lower_qdq/rules.h"
-#include "passes/pass.h"
 #include "passes/rewrite/common_subexpressions.h"
 
 namespace tenon {

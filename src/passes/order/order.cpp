@@ -1,12 +1,12 @@
 #include "base/error.h"
 #include "base/text.h"
+#include "expr/fused_groups.h"
 #include "memory/liveness.h"
 #include "memory/window.h"
-#include "ops/fused_groups.h"
+#include "passes/definition/pass.h"
 #include "passes/grouping.h"
 #include "passes/order/megengine.h"
 #include "passes/order/states.h"
-#include "passes/pass.h"
 
 namespace tenon {
 namespace {

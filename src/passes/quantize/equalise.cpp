@@ -1,6 +1,6 @@
 #include "passes/quantize/equalise.h"
 
-#include "ops/registry.h"
+#include "ops/definition/registry.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // Matches attention as exporters write it: softmax(q k^T * scale + mask) v. The scale may be
 // applied to q, to k or to the scores, as factor or divisor, and keys and values may be repeated
 // for groups of heads (grouped-query attention).
-#include "ops/registry.h"
+#include "ops/definition/registry.h"
 #include "passes/recognise/causal_mask.h"
 #include "passes/recognise/rules.h"
 #include "passes/rewrite/facts.h"

@@ -1,8 +1,8 @@
 #include "passes/rewrite/facts.h"
 
 #include "base/error.h"
-#include "ops/analysis.h"
-#include "ops/expr_signs.h"
+#include "expr/analysis.h"
+#include "expr/signs.h"
 
 #include <algorithm>
 #include <cmath>

@@ -2,8 +2,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "ops/lowering.h"
-#include "ops/registry.h"
+#include "expr/lowering.h"
+#include "ops/definition/registry.h"
 
 #include <algorithm>
 #include <cctype>

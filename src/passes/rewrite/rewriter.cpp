@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "ir/node_rules.h"
-#include "ops/registry.h"
+#include "ops/definition/registry.h"
 
 #include <algorithm>
 #include <deque>

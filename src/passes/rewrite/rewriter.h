@@ -1,6 +1,6 @@
 #pragma once
 
-#include "passes/pass.h"
+#include "passes/definition/pass.h"
 #include "passes/rewrite/match.h"
 
 #include <functional>

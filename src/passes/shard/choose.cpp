@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "ops/signature.h"
+#include "expr/signature.h"
 
 #include <algorithm>
 #include <cmath>

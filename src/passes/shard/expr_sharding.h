@@ -1,6 +1,6 @@
 #pragma once
 
-#include "ops/expr.h"
+#include "expr/expr.h"
 #include "passes/shard/sharding.h"
 
 #include <span>

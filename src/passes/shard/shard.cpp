@@ -2,8 +2,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "ops/collective.h"
-#include "ops/registry.h"
+#include "ops/definition/registry.h"
+#include "ops/families/collective.h"
 #include "passes/shard/choose.h"
 
 #include <algorithm>

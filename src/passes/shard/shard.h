@@ -1,6 +1,6 @@
 #pragma once
 
-#include "passes/remarks.h"
+#include "passes/definition/remarks.h"
 #include "passes/shard/strategies.h"
 #include "passes/train/stateful_graph.h"
 

@@ -1,8 +1,8 @@
 #include "passes/shard/strategies.h"
 
 #include "base/error.h"
-#include "ops/analysis.h"
-#include "ops/collective.h"
+#include "expr/analysis.h"
+#include "ops/families/collective.h"
 #include "passes/shard/expr_sharding.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // Rewrites two-operand einsums to matrix products, so that rules about matrix products apply:
 // exporters write attention in either form.
-#include "ops/equation.h"
+#include "expr/equation.h"
 #include "passes/rewrite/facts.h"
 #include "passes/simplify/rules.h"
 

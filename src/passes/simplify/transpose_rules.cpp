@@ -1,6 +1,6 @@
 // Moves transposes up through elementwise nodes until they cancel, as long as fewer transposes
 // remain.
-#include "ops/registry.h"
+#include "ops/definition/registry.h"
 #include "passes/rewrite/facts.h"
 #include "passes/simplify/rules.h"
 #include "reference/evaluate.h"

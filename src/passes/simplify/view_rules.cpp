@@ -1,4 +1,4 @@
-#include "ops/movement.h"
+#include "ops/families/movement.h"
 #include "passes/rewrite/facts.h"
 #include "passes/simplify/rules.h"
 

@@ -1,5 +1,5 @@
-#include "ops/layout_access.h"
-#include "ops/window.h"
+#include "expr/layout_access.h"
+#include "ops/families/window.h"
 #include "passes/rewrite/facts.h"
 #include "passes/simplify/rules.h"
 

@@ -1,8 +1,8 @@
 #include "base/error.h"
-#include "ops/analysis.h"
-#include "ops/collective.h"
-#include "ops/registry.h"
-#include "ops/required_region.h"
+#include "expr/analysis.h"
+#include "expr/required_region.h"
+#include "ops/definition/registry.h"
+#include "ops/families/collective.h"
 #include "passes/dynamic_attributes.h"
 #include "passes/train/train.h"
 

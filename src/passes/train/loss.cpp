@@ -1,7 +1,7 @@
 #include "base/error.h"
 #include "base/text.h"
-#include "ops/elementwise.h"
-#include "ops/normalization.h"
+#include "ops/definition/elementwise.h"
+#include "ops/families/normalization.h"
 #include "passes/train/step_builder.h"
 
 namespace tenon {

@@ -1,6 +1,6 @@
 #include "base/error.h"
 #include "base/text.h"
-#include "ops/elementwise.h"
+#include "ops/definition/elementwise.h"
 #include "passes/train/step_builder.h"
 
 #include <algorithm>

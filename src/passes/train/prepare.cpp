@@ -1,5 +1,5 @@
 #include "base/error.h"
-#include "ops/registry.h"
+#include "ops/definition/registry.h"
 #include "passes/train/step_builder.h"
 
 namespace tenon::training {

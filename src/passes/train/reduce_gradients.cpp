@@ -1,7 +1,7 @@
 #include "base/error.h"
-#include "ops/elementwise.h"
-#include "ops/registry.h"
-#include "ops/var_ops.h"
+#include "ops/definition/elementwise.h"
+#include "ops/definition/registry.h"
+#include "ops/definition/var_ops.h"
 #include "passes/train/step_builder.h"
 
 namespace tenon::training {

@@ -1,4 +1,4 @@
-#include "ops/elementwise.h"
+#include "ops/definition/elementwise.h"
 #include "passes/train/step_builder.h"
 
 #include <limits>

@@ -1,4 +1,4 @@
-#include "ops/registry.h"
+#include "ops/definition/registry.h"
 #include "passes/train/step_builder.h"
 
 #include <algorithm>

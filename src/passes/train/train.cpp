@@ -1,9 +1,9 @@
 #include "passes/train/train.h"
 
+#include "autodiff/differentiate.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "ops/differentiate.h"
-#include "ops/var_ops.h"
+#include "ops/definition/var_ops.h"
 #include "passes/dynamic_attributes.h"
 #include "passes/train/step_builder.h"
 

@@ -1,6 +1,6 @@
 #include "passes/train/with_loss.h"
 
-#include "ops/var_ops.h"
+#include "ops/definition/var_ops.h"
 #include "passes/train/step_builder.h"
 
 namespace tenon {

@@ -1,8 +1,8 @@
-#include "driver/inputs.h"
-#include "driver/model.h"
-#include "driver/zoo/zoo.h"
+#include "models/inputs.h"
+#include "models/model.h"
 #include "reference/evaluate.h"
 #include "unit/cli/called.h"
+#include "zoo/zoo.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -4,9 +4,9 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "driver/compile.h"
-#include "driver/model.h"
 #include "ir/text.h"
-#include "ops/registry.h"
+#include "models/model.h"
+#include "ops/definition/registry.h"
 #include "program/file.h"
 
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/tuning.h"
-#include "driver/tuning/cache.h"
+#include "tune/cache.h"
 #include "unit/cli/called.h"
 
 #include <gtest/gtest.h>

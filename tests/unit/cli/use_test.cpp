@@ -1,14 +1,14 @@
 #include "base/error.h"
 #include "cli/out.h"
-#include "driver/image_input.h"
-#include "driver/model.h"
-#include "driver/rebatch.h"
-#include "driver/zoo/zoo.h"
 #include "frontends/numpy/npz.h"
 #include "ir/text.h"
-#include "ops/registry.h"
+#include "models/image_input.h"
+#include "models/model.h"
+#include "models/rebatch.h"
+#include "ops/definition/registry.h"
 #include "unit/cli/called.h"
 #include "unit/frontends/onnx_model.h"
+#include "zoo/zoo.h"
 
 #include <fstream>
 

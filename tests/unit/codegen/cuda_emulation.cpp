@@ -2,17 +2,17 @@
 
 #include "base/error.h"
 #include "driver/compile.h"
-#include "driver/inputs.h"
 #include "driver/pipeline.h"
-#include "driver/verify/agreement.h"
-#include "driver/verify/trial_inputs.h"
 #include "emulated_library.h"
 #include "fixtures/emulated_map.h"
 #include "host/program_types.h"
 #include "ir/text.h"
-#include "ops/registry.h"
+#include "models/inputs.h"
+#include "ops/definition/registry.h"
 #include "reference/evaluate.h"
 #include "runtime/executable.h"
+#include "testing/verify/agreement.h"
+#include "testing/verify/trial_inputs.h"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>

@@ -3,7 +3,7 @@
 #include "codegen/compile.h"
 #include "codegen/cuda/select.h"
 #include "ir/graph.h"
-#include "ops/evaluation.h"
+#include "ops/definition/evaluation.h"
 #include "passes/train/train.h"
 #include "runtime/device.h"
 

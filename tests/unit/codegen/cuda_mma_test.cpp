@@ -7,10 +7,10 @@
 #include "cuda_emulation.h"
 #include "driver/compile.h"
 #include "driver/pipeline.h"
-#include "driver/verify/trial_inputs.h"
 #include "ir/text.h"
-#include "ops/registry.h"
+#include "ops/definition/registry.h"
 #include "tasks/task_list.h"
+#include "testing/verify/trial_inputs.h"
 
 #include <gtest/gtest.h>
 

@@ -8,11 +8,11 @@
 #include "cuda_emulation.h"
 #include "driver/compile.h"
 #include "driver/pipeline.h"
-#include "driver/verify/trial_inputs.h"
 #include "ir/text.h"
-#include "ops/registry.h"
+#include "ops/definition/registry.h"
 #include "reference/evaluate.h"
 #include "tasks/task_list.h"
+#include "testing/verify/trial_inputs.h"
 
 #include <gtest/gtest.h>
 

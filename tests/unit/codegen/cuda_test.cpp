@@ -7,16 +7,16 @@
 #include "codegen/select.h"
 #include "cuda_emulation.h"
 #include "driver/compile.h"
-#include "driver/inputs.h"
 #include "driver/pipeline.h"
-#include "driver/random_graph/random_graph.h"
-#include "driver/verify/agreement.h"
-#include "driver/verify/trial_inputs.h"
 #include "ir/text.h"
+#include "models/inputs.h"
 #include "nests/node_exprs.h"
-#include "ops/registry.h"
+#include "ops/definition/registry.h"
 #include "reference/evaluate.h"
 #include "tasks/task_list.h"
+#include "testing/random_graph/random_graph.h"
+#include "testing/verify/agreement.h"
+#include "testing/verify/trial_inputs.h"
 
 #include <gtest/gtest.h>
 

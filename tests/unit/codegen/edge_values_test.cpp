@@ -1,11 +1,11 @@
 // Values at the limits of their types: compiled results against the reference.
 #include "base/error.h"
 #include "driver/compile.h"
-#include "driver/compiled.h"
-#include "driver/verify/agreement.h"
+#include "host/compiled.h"
 #include "ir/text.h"
-#include "ops/registry.h"
+#include "ops/definition/registry.h"
 #include "reference/evaluate.h"
+#include "testing/verify/agreement.h"
 
 #include <gtest/gtest.h>
 

@@ -2,10 +2,10 @@
 #include "base/error.h"
 #include "codegen/compile.h"
 #include "driver/compile.h"
-#include "driver/compiled.h"
-#include "driver/inputs.h"
+#include "host/compiled.h"
 #include "ir/text.h"
-#include "ops/registry.h"
+#include "models/inputs.h"
+#include "ops/definition/registry.h"
 #include "reference/evaluate.h"
 
 #include <gtest/gtest.h>

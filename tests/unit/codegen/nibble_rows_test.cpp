@@ -1,11 +1,11 @@
 // Int4 matrix-vector products against the reference of the original graph.
 #include "base/text.h"
 #include "driver/compile.h"
-#include "driver/compiled.h"
-#include "driver/inputs.h"
 #include "driver/pipeline.h"
+#include "host/compiled.h"
 #include "ir/text.h"
-#include "ops/registry.h"
+#include "models/inputs.h"
+#include "ops/definition/registry.h"
 #include "reference/evaluate.h"
 
 #include <gtest/gtest.h>

@@ -4,7 +4,7 @@
 #include "codegen/object_cache.h"
 #include "driver/compile.h"
 #include "ir/text.h"
-#include "ops/registry.h"
+#include "ops/definition/registry.h"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,9 @@
 #include "base/error.h"
 #include "codegen/packed_tables.h"
 #include "driver/compile.h"
-#include "driver/compiled.h"
+#include "host/compiled.h"
 #include "ir/text.h"
-#include "ops/registry.h"
+#include "ops/definition/registry.h"
 #include "reference/evaluate.h"
 
 #include <gtest/gtest.h>

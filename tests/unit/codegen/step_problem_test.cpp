@@ -3,7 +3,7 @@
 #include "codegen/step_problem.h"
 #include "driver/compile.h"
 #include "ir/text.h"
-#include "ops/registry.h"
+#include "ops/definition/registry.h"
 #include "target/gpu_facts.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 #include "driver/compile.h"
-#include "driver/compiled.h"
-#include "driver/inputs.h"
-#include "driver/zoo/zoo.h"
+#include "host/compiled.h"
+#include "models/inputs.h"
+#include "zoo/zoo.h"
 
 #include <gtest/gtest.h>
 

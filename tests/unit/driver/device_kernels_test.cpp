@@ -1,15 +1,15 @@
 #include "base/error.h"
 #include "codegen/assemble.h"
 #include "codegen/select.h"
+#include "documents/aitemplate/read_dump.h"
+#include "documents/document.h"
 #include "driver/compile.h"
-#include "driver/tuning/device_kernels.h"
-#include "driver/tuning/device_tuning.h"
-#include "driver/tuning/tuner.h"
-#include "frontends/aitemplate/read_dump.h"
-#include "frontends/document.h"
+#include "driver/device_kernels.h"
 #include "ir/text.h"
-#include "ops/registry.h"
+#include "ops/definition/registry.h"
 #include "passes/train/train.h"
+#include "tune/device_tuning.h"
+#include "tune/tuner.h"
 
 #include <gtest/gtest.h>
 

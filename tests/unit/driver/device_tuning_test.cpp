@@ -1,5 +1,5 @@
 // Algorithms of library calls, as timed on a device.
-#include "driver/tuning/device_tuning.h"
+#include "tune/device_tuning.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 #include "base/error.h"
 #include "driver/explain.h"
 #include "ir/text.h"
-#include "ops/registry.h"
+#include "ops/definition/registry.h"
 
 #include <gtest/gtest.h>
 

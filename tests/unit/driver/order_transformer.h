@@ -1,7 +1,7 @@
 #pragma once
 
-#include "driver/random.h"
 #include "ir/tensor.h"
+#include "testing/random.h"
 
 namespace tenon {
 

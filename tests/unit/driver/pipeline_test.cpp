@@ -1,11 +1,11 @@
 #include "base/error.h"
 #include "driver/pipeline.h"
-#include "driver/verify/pass_check.h"
-#include "driver/verify/reduce.h"
-#include "driver/zoo/zoo.h"
 #include "ir/text.h"
-#include "ops/registry.h"
+#include "ops/definition/registry.h"
+#include "testing/verify/pass_check.h"
+#include "testing/verify/reduce.h"
 #include "unit/error_text.h"
+#include "zoo/zoo.h"
 
 #include <gtest/gtest.h>
 

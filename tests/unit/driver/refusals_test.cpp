@@ -1,12 +1,12 @@
 // Data errors: the reference and the compiled program refuse the same inputs.
 #include "base/error.h"
 #include "driver/compile.h"
-#include "driver/compiled.h"
 #include "driver/pipeline.h"
-#include "driver/verify/agreement.h"
+#include "host/compiled.h"
 #include "ir/text.h"
-#include "ops/registry.h"
+#include "ops/definition/registry.h"
 #include "reference/evaluate.h"
+#include "testing/verify/agreement.h"
 #include "unit/error_text.h"
 
 #include <gtest/gtest.h>

@@ -1,13 +1,13 @@
 #include "codegen/compile.h"
-#include "driver/compare.h"
 #include "driver/compile.h"
-#include "driver/compiled.h"
 #include "driver/pipeline.h"
+#include "host/compiled.h"
 #include "ir/constraint.h"
 #include "ir/text.h"
-#include "ops/registry.h"
+#include "ops/definition/registry.h"
 #include "program/file.h"
 #include "reference/evaluate.h"
+#include "testing/compare.h"
 #include "unit/error_text.h"
 
 #include <gtest/gtest.h>

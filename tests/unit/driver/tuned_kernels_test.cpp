@@ -1,12 +1,12 @@
 #include "base/error.h"
+#include "documents/aitemplate/kernel_choices.h"
+#include "documents/aitemplate/read_dump.h"
+#include "documents/document.h"
 #include "driver/compile.h"
-#include "driver/tuning/tuned_kernels.h"
-#include "driver/tuning/tuner.h"
-#include "frontends/aitemplate/kernel_choices.h"
-#include "frontends/aitemplate/read_dump.h"
-#include "frontends/document.h"
+#include "driver/tuned_kernels.h"
 #include "ir/text.h"
-#include "ops/registry.h"
+#include "ops/definition/registry.h"
+#include "tune/tuner.h"
 #include "unit/frontends/mutation.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 #include "frontends/onnx/export.h"
-#include "ops/registry.h"
+#include "ops/definition/registry.h"
 #include "reference/evaluate.h"
 #include "unit/frontends/onnx_model.h"
 

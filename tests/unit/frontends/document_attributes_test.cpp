@@ -1,5 +1,5 @@
 // Attributes that an operator of a format lacks.
-#include "frontends/document.h"
+#include "documents/document.h"
 #include "unit/error_text.h"
 #include "unit/frontends/mutation.h"
 

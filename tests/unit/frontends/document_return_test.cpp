@@ -1,10 +1,10 @@
-#include "driver/random_graph/random_graph.h"
-#include "driver/zoo/zoo.h"
-#include "frontends/document.h"
-#include "frontends/same_network.h"
+#include "documents/document.h"
+#include "documents/same_network.h"
 #include "ir/text.h"
-#include "ops/registry.h"
+#include "ops/definition/registry.h"
+#include "testing/random_graph/random_graph.h"
 #include "unit/frontends/mutation.h"
+#include "zoo/zoo.h"
 
 #include <gtest/gtest.h>
 

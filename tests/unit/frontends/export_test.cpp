@@ -1,5 +1,5 @@
 #include "frontends/onnx/export.h"
-#include "ops/registry.h"
+#include "ops/definition/registry.h"
 #include "unit/error_text.h"
 #include "unit/frontends/onnx_model.h"
 

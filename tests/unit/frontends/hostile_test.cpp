@@ -1,13 +1,13 @@
 // Hostile files and texts. Each must end in an Error with a reason: never in another exception, in
 // a crash, or in an allocation for data that the file does not contain.
-#include "driver/inputs.h"
-#include "driver/model.h"
-#include "driver/zoo/zoo.h"
 #include "frontends/numpy/npy.h"
 #include "frontends/numpy/npz.h"
-#include "ops/registry.h"
+#include "models/inputs.h"
+#include "models/model.h"
+#include "ops/definition/registry.h"
 #include "reference/evaluate.h"
 #include "unit/frontends/onnx_model.h"
+#include "zoo/zoo.h"
 
 #include <gtest/gtest.h>
 

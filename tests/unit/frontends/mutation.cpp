@@ -1,7 +1,7 @@
 #include "unit/frontends/mutation.h"
 
 #include "base/error.h"
-#include "frontends/root_first.h"
+#include "documents/root_first.h"
 
 #include <gtest/gtest.h>
 

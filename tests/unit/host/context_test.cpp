@@ -1,12 +1,12 @@
 #include "base/error.h"
-#include "driver/compare.h"
 #include "driver/compile.h"
-#include "driver/compiled.h"
+#include "host/compiled.h"
 #include "host/context.h"
 #include "ir/text.h"
-#include "ops/registry.h"
+#include "ops/definition/registry.h"
 #include "program/file.h"
 #include "reference/evaluate.h"
+#include "testing/compare.h"
 
 #include <gtest/gtest.h>
 

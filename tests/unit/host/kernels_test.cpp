@@ -1,8 +1,8 @@
 #include "driver/compile.h"
-#include "driver/compiled.h"
+#include "host/compiled.h"
 #include "host/kernels/kernel.h"
 #include "ir/text.h"
-#include "ops/registry.h"
+#include "ops/definition/registry.h"
 #include "reference/evaluate.h"
 #include "runtime/thread_pool.h"
 

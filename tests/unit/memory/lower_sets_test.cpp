@@ -1,7 +1,7 @@
 #include "base/error.h"
-#include "driver/planning/problem_of.h"
 #include "memory/lower_sets.h"
 #include "memory/order.h"
+#include "planning/problem_of.h"
 #include "unit/error_text.h"
 #include "unit/memory/plan_checker.h"
 

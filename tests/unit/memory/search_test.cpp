@@ -1,10 +1,10 @@
 #include "base/error.h"
-#include "driver/planning/problem_of.h"
 #include "memory/device.h"
 #include "memory/map_html.h"
 #include "memory/order.h"
 #include "memory/search.h"
 #include "memory/size_text.h"
+#include "planning/problem_of.h"
 #include "unit/memory/plan_checker.h"
 
 #include <gtest/gtest.h>

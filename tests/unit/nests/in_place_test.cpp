@@ -4,7 +4,7 @@
 #include "nests/nest_builder.h"
 #include "nests/node_exprs.h"
 #include "nests/parse.h"
-#include "ops/registry.h"
+#include "ops/definition/registry.h"
 
 #include <gtest/gtest.h>
 

@@ -3,10 +3,10 @@
 #include "codegen/select.h"
 #include "driver/compile.h"
 #include "driver/pipeline.h"
-#include "driver/zoo/zoo.h"
 #include "nests/parse.h"
 #include "nests/verify.h"
 #include "unit/error_text.h"
+#include "zoo/zoo.h"
 
 #include <gtest/gtest.h>
 

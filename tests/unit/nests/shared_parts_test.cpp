@@ -2,15 +2,15 @@
 // without memoization would not end.
 #include "base/error.h"
 #include "driver/compile.h"
-#include "driver/compiled.h"
-#include "driver/inputs.h"
+#include "host/compiled.h"
 #include "ir/text.h"
+#include "models/inputs.h"
 #include "nests/affine.h"
 #include "nests/index_map.h"
 #include "nests/nest_builder.h"
 #include "nests/scalar_pool.h"
 #include "nests/stride.h"
-#include "ops/registry.h"
+#include "ops/definition/registry.h"
 #include "reference/evaluate.h"
 
 #include <gtest/gtest.h>

@@ -1,11 +1,11 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "driver/compile.h"
-#include "driver/compiled.h"
-#include "driver/inputs.h"
+#include "host/compiled.h"
 #include "ir/text.h"
+#include "models/inputs.h"
 #include "nests/tile_and_fuse.h"
-#include "ops/registry.h"
+#include "ops/definition/registry.h"
 #include "reference/evaluate.h"
 
 #include <gtest/gtest.h>

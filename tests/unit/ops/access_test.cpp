@@ -1,4 +1,4 @@
-#include "ops/access.h"
+#include "expr/access.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "ops/registry.h"
+#include "ops/definition/registry.h"
 #include "passes/fuse/clusters.h"
 
 #include <gtest/gtest.h>

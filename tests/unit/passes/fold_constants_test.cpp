@@ -1,5 +1,5 @@
 #include "ir/graph.h"
-#include "passes/pass.h"
+#include "passes/definition/pass.h"
 #include "tenon/builder.h"
 
 #include <gtest/gtest.h>

@@ -1,12 +1,12 @@
 #include "base/text.h"
-#include "driver/compare.h"
-#include "driver/inputs.h"
-#include "driver/model.h"
 #include "driver/pipeline.h"
 #include "ir/text.h"
 #include "ir/verify.h"
-#include "ops/registry.h"
+#include "models/inputs.h"
+#include "models/model.h"
+#include "ops/definition/registry.h"
 #include "reference/evaluate.h"
+#include "testing/compare.h"
 #include "unit/passes/written_out.h"
 
 #include <gtest/gtest.h>

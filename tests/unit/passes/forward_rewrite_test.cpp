@@ -1,7 +1,7 @@
 #include "base/error.h"
 #include "ir/text.h"
-#include "ops/registry.h"
-#include "passes/forward_rewrite.h"
+#include "ops/definition/registry.h"
+#include "passes/compat/relay/forward_rewrite.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 #include "base/error.h"
-#include "passes/pass.h"
+#include "passes/definition/pass.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 #include "base/error.h"
 #include "base/text.h"
-#include "frontends/document.h"
-#include "passes/pass.h"
+#include "documents/document.h"
+#include "passes/definition/pass.h"
 #include "unit/error_text.h"
 #include "unit/frontends/mutation.h"
 

@@ -1,7 +1,7 @@
 #include "base/error.h"
 #include "ir/text.h"
 #include "ir/verify.h"
-#include "ops/registry.h"
+#include "ops/definition/registry.h"
 #include "passes/rewrite/facts.h"
 #include "passes/rewrite/rewriter.h"
 #include "passes/simplify/rules.h"

@@ -1,6 +1,6 @@
 #include "ir/text.h"
 #include "ir/verify.h"
-#include "ops/registry.h"
+#include "ops/definition/registry.h"
 #include "passes/train/train.h"
 #include "reference/evaluate.h"
 #include "unit/error_text.h"

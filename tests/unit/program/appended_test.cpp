@@ -1,7 +1,7 @@
 #include "base/error.h"
 #include "driver/compile.h"
-#include "driver/model_source.h"
-#include "driver/shared_object.h"
+#include "models/model_source.h"
+#include "models/shared_object.h"
 #include "program/appended.h"
 #include "program/text.h"
 

@@ -1,14 +1,14 @@
 #include "base/error.h"
-#include "driver/compare.h"
 #include "driver/compile.h"
-#include "driver/compiled.h"
+#include "host/compiled.h"
 #include "ir/text.h"
-#include "ops/registry.h"
+#include "ops/definition/registry.h"
 #include "program/file.h"
 #include "program/target.h"
 #include "program/text.h"
 #include "program/verify.h"
 #include "reference/evaluate.h"
+#include "testing/compare.h"
 #include "unit/error_text.h"
 
 #include <elf.h>

@@ -1,7 +1,7 @@
 #include "base/error.h"
 #include "driver/compile.h"
 #include "ir/text.h"
-#include "ops/registry.h"
+#include "ops/definition/registry.h"
 #include "program/text.h"
 #include "program/verify.h"
 #include "unit/error_text.h"

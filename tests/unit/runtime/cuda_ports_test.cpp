@@ -1,7 +1,7 @@
 // Transfer of inputs and outputs to and from a device in the unmodified runtime: kernels run in an
 // emulation, and the driver is a test library (tests/fixtures/fake_cuda.cpp).
 #include "ir/text.h"
-#include "ops/registry.h"
+#include "ops/definition/registry.h"
 #include "runtime/cuda/staging.h"
 #include "unit/error_text.h"
 #include "unit/runtime/on_device.h"

@@ -2,15 +2,15 @@
 // driver is a test library (tests/fixtures/fake_cuda.cpp). Each test's device is in a separate
 // process.
 #include "base/error.h"
-#include "driver/inputs.h"
 #include "driver/pipeline.h"
-#include "driver/training/session.h"
 #include "ir/text.h"
 #include "memory/order.h"
 #include "memory/search.h"
-#include "ops/registry.h"
+#include "models/inputs.h"
+#include "ops/definition/registry.h"
 #include "passes/train/train.h"
 #include "runtime/cuda/transfers.h"
+#include "train/session.h"
 #include "unit/codegen/cuda_emulation.h"
 #include "unit/codegen/fake_cuda.h"
 #include "unit/error_text.h"

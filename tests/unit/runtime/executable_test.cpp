@@ -3,9 +3,9 @@
 // and the pool's fork and join, which the sanitizer sees, separate steps.
 #include "base/error.h"
 #include "driver/compile.h"
-#include "driver/inputs.h"
 #include "ir/text.h"
-#include "ops/registry.h"
+#include "models/inputs.h"
+#include "ops/definition/registry.h"
 #include "program/checksum.h"
 #include "program/file.h"
 #include "program/verify.h"

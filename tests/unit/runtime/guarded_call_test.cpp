@@ -1,8 +1,8 @@
 #include "base/error.h"
 #include "driver/compile.h"
-#include "driver/compiled.h"
+#include "host/compiled.h"
 #include "ir/text.h"
-#include "ops/registry.h"
+#include "ops/definition/registry.h"
 #include "reference/evaluate.h"
 #include "runtime/guarded_call.h"
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "host/program_types.h"
-#include "ops/evaluation.h"
+#include "ops/definition/evaluation.h"
 #include "runtime/executable.h"
 #include "runtime/kernel_runner.h"
 #include "unit/codegen/cuda_emulation.h"

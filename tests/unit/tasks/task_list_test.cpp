@@ -2,7 +2,7 @@
 #include "codegen/select.h"
 #include "driver/compile.h"
 #include "ir/text.h"
-#include "ops/registry.h"
+#include "ops/definition/registry.h"
 #include "tasks/task_list.h"
 #include "unit/error_text.h"
 

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "base/page.h"
+#include "documents/aitemplate/tables.h"
+
+namespace tenon::aitemplate {
+
+/// Describes a dump for readers new to the format.
+Page describe_dump(const Dump& dump);
+
+}  // namespace tenon::aitemplate

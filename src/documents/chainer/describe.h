@@ -1,0 +1,12 @@
+#pragma once
+
+#include "base/page.h"
+#include "documents/chainer/tables.h"
+
+namespace tenon::chainer {
+
+/// Describes the network function by function: shapes, variables retained for backward, and the
+/// memory of a training step.
+Page describe_tables(const Tables& tables, std::string_view source);
+
+}  // namespace tenon::chainer

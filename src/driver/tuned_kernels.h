@@ -1,0 +1,12 @@
+#pragma once
+
+#include "ir/graph.h"
+#include "tune/cache.h"
+
+namespace tenon {
+
+/// Returns the graph annotated with the fastest kernels of the cache for its nodes on this machine,
+/// for formats that name kernels.
+Graph with_tuned_kernels(Graph graph, const TuningCache& cache, int threads);
+
+}  // namespace tenon

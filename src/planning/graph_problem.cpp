@@ -1,0 +1,77 @@
+#include "expr/access.h"
+#include "expr/analysis.h"
+#include "memory/liveness.h"
+#include "models/model_source.h"
+#include "models/rebatch.h"
+#include "planning/problem_of.h"
+
+#include <algorithm>
+
+namespace tenon {
+namespace {
+
+double usual(const Dim& dim) { return size_hint(dim); }
+
+}  // namespace
+
+memory::Problem problem_of(const Graph& graph, const memory::DeviceSpec& device) {
+  memory::Problem problem = memory::liveness_problem(graph);
+  problem.link = device.link;
+  const std::vector<NodeId> nodes = memory::running_nodes(graph);
+  for (std::size_t k = 0; k < nodes.size(); ++k) {
+    const NodeId id = nodes[k];
+    memory::Item& item = problem.items[k];
+    const bool is_pointwise = fusion_kind(graph, id) == Fusion::Elementwise;
+    for (const std::uint32_t result : item.makes) {
+      for (const std::uint32_t operand : item.reads) {
+        if (is_pointwise && problem.values[operand].bytes == problem.values[result].bytes) {
+          item.may_share.emplace_back(result, operand);
+        }
+      }
+    }
+    // Ops with an expression are deterministic; random numbers and the like lack one.
+    item.may_repeat = !lowered(graph, id).empty();
+    const Footprint footprint = footprint_of(graph, id);
+    const double bytes = usual(footprint.bytes_read) + usual(footprint.bytes_written);
+    item.alternatives[0].seconds = device.seconds(usual(footprint.flops), bytes);
+  }
+  return problem;
+}
+
+PlanSource plan_source(const std::string& model, chainer::Reading reading,
+                       const memory::DeviceSpec& device, bool is_fused, std::int64_t batch) {
+  const ModelSource named(model);
+  const LoadedDocument loaded = named.document();
+  const std::string format = loaded.document ? loaded.format->name : "";
+  if (format == "chainer" || format == "megengine") {
+    if (batch > 0) {
+      throw Error("a recorded run has the batch that it was recorded with", ErrorKind::Usage)
+          .at(model)
+          .hint("leave --batch out");
+    }
+    const std::string text = loaded.document->text("");
+    if (format == "megengine") {
+      return {problem_of(megengine::parse_profile(text, model), model),
+              "the run that the profile tells of",
+              {},
+              false};
+    }
+    const chainer::Tables tables = chainer::parse_tables(text, model);
+    PlanSource found;
+    found.problem = problem_of(tables, model, reading, device, 1, is_fused);
+    found.note = is_fused ? "a training step, its functions fused"
+                 : reading == chainer::Reading::Tags
+                     ? "a training step, what backward needs by tags"
+                     : "a training step, what backward needs as retained";
+    for (const int micro_batches : micro_batch_counts(tables, model)) {
+      found.split.emplace_back(micro_batches, [=] {
+        return problem_of(tables, model, reading, device, micro_batches, is_fused);
+      });
+    }
+    return found;
+  }
+  Graph graph = loaded.document ? loaded.document->graph() : named.graph();
+  return {problem_of(rebatched(std::move(graph), batch), device), "the forward pass", {}, false};
+}
+
+}  // namespace tenon

@@ -1,0 +1,43 @@
+#pragma once
+
+#include "passes/train/train.h"
+#include "planning/budget.h"
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+namespace tenon {
+
+/// Builder of a training step with gradient accumulation.
+struct SplitStep {
+  /// in samples; a multiple of the number of parts
+  std::int64_t batch = 0;
+  /// Throws Error (Unsupported) if accumulation would change the result.
+  std::function<StatefulGraph(std::int64_t micro_batches)> in_micro_batches = {};
+};
+/// Returns the builder for a model with a static batch.
+SplitStep split_of(Graph model, TrainOptions options);
+
+/// A step and the planner that keeps its memory within a budget.
+struct StepWithinBudget {
+  /// with the given inputs, outputs and states, possibly in micro-batches
+  StatefulGraph step;
+  std::unique_ptr<BudgetPlanner> planner;
+};
+
+/// Throws Error (Usage) if options of a budget are given without one, or if the batch of an
+/// inference is to be split.
+void require_budget(const BudgetRequest& request, bool is_training);
+
+using CompileStep =
+    std::function<Program(const Graph& graph, std::optional<codegen::StepProblem>* described)>;
+
+/// Compiles a step and plans its memory. If the plan costs time or does not exist, and the request
+/// permits it, tries growing numbers of micro-batches and takes the fastest. Throws Error
+/// (OutOfMemory) if no plan fits the budget, with the reason why the batch cannot be split if that
+/// was permitted.
+StepWithinBudget step_within_budget(StatefulGraph whole, const CompileStep& compile,
+                                    const SplitStep& split, const BudgetRequest& request);
+
+}  // namespace tenon

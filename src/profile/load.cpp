@@ -1,0 +1,24 @@
+#include "profile/load.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "documents/document.h"
+#include "frontends/mapped_file.h"
+#include "profile/megengine.h"
+
+namespace tenon {
+
+Profile load_profile(const std::string& path) {
+  const auto file = MappedFile::open(path);
+  const std::string_view text(reinterpret_cast<const char*>(file->bytes().data()),
+                              file->bytes().size());
+  if (is_profile(text.substr(0, 256))) return parse_profile(text, path);
+  const DocumentFormat* megengine = find_document_format("megengine");
+  if (megengine != nullptr && megengine->recognises(text.substr(0, 4096)))
+    return profile_of_megengine(text, path);
+  throw Error("no profile that can be read", ErrorKind::InvalidModel)
+      .at(path)
+      .expected("a file that `tenon profile --save` wrote, or a profile of MegEngine's");
+}
+
+}  // namespace tenon

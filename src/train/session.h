@@ -1,0 +1,155 @@
+#pragma once
+
+#include "distributed/distributed_step.h"
+#include "distributed/rank_budget.h"
+#include "distributed/state_buffers.h"
+#include "host/context.h"
+#include "passes/train/stateful_graph.h"
+#include "planning/step_within_budget.h"
+#include "program/program.h"
+#include "runtime/executable.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tenon {
+
+/// Values of a graph's states, by name.
+using States = std::vector<std::pair<std::string, Tensor>>;
+
+/// Execution options of a session.
+struct SessionOptions {
+  /// 0: all threads of the process; results do not depend on it
+  int thread_count = 0;
+  /// as CompileRequest::cpu
+  std::string target = "native";
+  /// "f16", "bf16", "tf32": precision of products; states keep their types
+  std::string precision = "";
+  /// Memory budget of a run; an empty text disables it. The first runs are timed, and the plan is
+  /// then refined with the measured times.
+  BudgetRequest budget = {};
+  /// Gradient-accumulation builder, if the budget permits splitting the batch.
+  SplitStep split = {};
+  /// replaces compilation for the target
+  CompileStep compile = {};
+};
+
+/// Ranks of a session, and number of parts of the batch.
+struct SessionRanks {
+  /// must outlive the session; null: this process alone
+  Communicator* ranks = nullptr;
+  /// same as for the graph
+  std::int64_t micro_batches = 1;
+  std::size_t bucket_bytes = DistributedStepOptions{}.bucket_bytes;
+  /// tensor-parallel ranks, as `shard` has split the graph
+  std::int64_t tensor_ranks = 1;
+  /// as in DistributedStepOptions
+  bool splits_gradients = false;
+  /// samples of a part
+  std::int64_t micro_batch_size = 1;
+};
+
+/// A rank's piece of a split state.
+struct StatePiece {
+  std::string whole;
+  Shape shape;
+  Tensor piece;
+};
+
+/// A compiled graph with states: each run takes a batch and passes the states on to the next run. A
+/// run with a non-finite loss leaves them unchanged. States are updated in place if the kernels and
+/// their order prove that the old value has no later reader; otherwise, on a device and over ranks,
+/// states are double-buffered.
+class Session {
+ public:
+  /// States start with the graph's initial values. Throws Error (OutOfMemory) if the budget cannot
+  /// be met.
+  Session(StatefulGraph graph, const SessionOptions& options, const SessionRanks& ranks = {});
+  ~Session();
+  Session(const Session&) = delete;
+
+  /// Runs on a batch; returns the graph's data outputs.
+  std::vector<Tensor> run(const std::vector<Tensor>& batch);
+  /// Runs on this rank's parts of a batch.
+  std::vector<Tensor> run_micro_batches(const std::vector<std::vector<Tensor>>& micro_batches);
+  /// Returns the memory that this rank needs.
+  RankNeeds needs() const;
+  /// Null for a session without ranks and parts.
+  DistributedStep* ranked() const { return ranked_.get(); }
+
+  const StatefulGraph& step() const { return step_; }
+  const Graph& graph() const { return step_.graph; }
+  /// Returns the states, sharing memory with the session until its next run. Excludes split states.
+  States states() const;
+  /// Returns all states, with those split along an axis gathered, and with `with_pieces` also
+  /// parameters split by element. Collective: all ranks must call it.
+  States gathered_states(bool with_pieces = true) const;
+  /// Returns this rank's pieces of states split by element that are not contained in another state.
+  /// Collective.
+  std::vector<StatePiece> pieces() const;
+  /// Returns the inputs of the last run in graph order; `batch` as it was given. Requires that its
+  /// loss was not finite.
+  std::vector<Tensor> inputs_before(const std::vector<Tensor>& batch) const;
+  /// Sets the states of those names, taking this rank's pieces of split states. Throws Error if one
+  /// is missing or does not fit.
+  void set_states(const States& states);
+  const Program& program() const;
+  std::uint64_t arena_bytes() const;
+  /// Bytes of all states, and of the second buffers.
+  std::uint64_t state_bytes() const;
+  std::uint64_t second_place_bytes() const;
+  /// Releases the arena until the next run; states stay. For a session with a budget.
+  void rest();
+  /// Returns the planner of a session with a budget; null otherwise.
+  const BudgetPlanner* budget() const { return planner_.get(); }
+
+ private:
+  bool is_on_device() const { return is_for_device_ && model_; }
+  void make_ranked(const SessionOptions& options, const SessionRanks& ranks);
+  void place_states();
+  bool are_ranks_on_device() const { return ranked_ && ranked_->place().is_device; }
+  // Returns the current value of a state, or its value before the last run.
+  Tensor state_value(std::size_t state, bool is_before = false) const;
+  std::vector<Tensor> run_on_device(const std::vector<Tensor>& batch);
+  void load(Program program);
+  void open_context();
+  void choose_places();
+  void learn_times();
+  /// Returns tensors in the order of the graph's inputs: the batch interleaved with the states.
+  std::vector<Tensor> inputs(const std::vector<Tensor>& batch,
+                             const std::vector<Tensor>& states) const;
+
+  std::unique_ptr<Communicator> alone_;
+  Communicator* ranks_;
+  std::int64_t tensor_ranks_;
+  StatefulGraph step_;  // as given: names and initial values
+  std::vector<std::size_t> data_inputs_, data_outputs_;
+  // on a device only `now_`: values to upload; over ranks only their types once the states are
+  // placed
+  std::vector<Tensor> now_, before_;
+  std::vector<StatePorts> overwritten_;  // states that kernels can update in place
+  std::vector<char> is_in_place_;        // by state: updated in place, `before_` is empty
+  bool is_for_device_;
+  bool is_set_ = true;        // since the last run, or never run
+  bool is_plan_new_ = false;  // on a device: taken by the next run
+  std::unique_ptr<DistributedStep> ranked_;
+  std::unique_ptr<StateBuffers> places_;  // of ranks
+  std::int64_t step_number_ = 0;          // of the ranks' next run
+  // Without ranks: the first pair for a kernel-only program, the second for one with host steps.
+  std::shared_ptr<const Executable> model_;
+  std::unique_ptr<Context> context_;
+  int thread_count_;
+  std::unique_ptr<BudgetPlanner> planner_;
+  Watch watch_;
+  int timed_runs_ = 0;
+  std::shared_ptr<const HostExecutable> host_model_;
+  std::unique_ptr<HostContext> host_;
+};
+
+/// Returns the first node or input with a NaN, or else an infinite value, in a run of the graph;
+/// empty if all values are finite. Uses the reference.
+std::string first_not_finite(const StatefulGraph& step, const std::vector<Tensor>& inputs);
+
+}  // namespace tenon
