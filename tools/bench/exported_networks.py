@@ -4,6 +4,8 @@ Each entry of NETWORKS makes (module, inputs, dynamic axes): the module takes th
 dynamic axes name the axes of each input that are symbols in the dynamic variant.
 """
 
+import inspect
+
 import torch
 from torch import nn
 
@@ -41,8 +43,7 @@ def add_vision(name, size=224, dynamic=(0, 2, 3), **settings):
     def make():
         import torchvision
         model = torchvision.models.get_model(name, weights=None, **settings)
-        return FirstTensor(model, ["input" if "segmentation" in type(model).__module__ else "x"]), \
-            [torch.randn(1, 3, size, size)], [dynamic]
+        return FirstTensor(model, list(inspect.signature(model.forward).parameters)), [torch.randn(1, 3, size, size)], [dynamic]
 
 
 for vision in ("resnet18 resnet50 regnet_y_800mf mobilenet_v3_large efficientnet_v2_s convnext_tiny densenet121 "

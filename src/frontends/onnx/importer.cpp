@@ -163,7 +163,7 @@ void OnnxImporter::read_value(std::string_view kind, const std::string& name, co
     } else {
       record(error.at(scope_->place, ", ", kind, " '", name, "'"));
     }
-    if (!name.empty() && !scope_->values.contains(name)) stand_in(name);
+    if (!name.empty() && !scope_->values.contains(name)) add_placeholder(name);
   }
 }
 
@@ -281,7 +281,7 @@ void OnnxImporter::import_node(const NodeProto& node) {
   for (const std::string& name : node.input()) {
     if (name.empty() || scope_->values.contains(name)) continue;
     record(Error(concat("nothing makes '", name, "'")).at(node_place(node)));
-    stand_in(name);
+    add_placeholder(name);
   }
   for (const std::string& name : node.output()) {
     if (name.empty() || !scope_->values.contains(name)) continue;
@@ -409,7 +409,7 @@ std::string OnnxImporter::input_without_type(const NodeProto& node) {
   return "";
 }
 
-void OnnxImporter::stand_in(const std::string& name) {
+void OnnxImporter::add_placeholder(const std::string& name) {
   Type type;
   const auto declared = scope_->declared_types.find(name);
   try {
@@ -423,7 +423,7 @@ void OnnxImporter::stand_in(const std::string& name) {
 
 void OnnxImporter::define_placeholder_outputs(const NodeProto& node) {
   for (const std::string& name : node.output()) {
-    if (!name.empty() && !scope_->values.contains(name)) stand_in(name);
+    if (!name.empty() && !scope_->values.contains(name)) add_placeholder(name);
   }
 }
 

@@ -129,7 +129,7 @@ class OnnxImporter {
   /// Returns the first input that is not known to be a tensor; "" if all are.
   std::string input_without_type(const onnx_schema::NodeProto& node);
   /// Adds a placeholder of the declared type, so that the nodes after an error are checked, too.
-  void stand_in(const std::string& name);
+  void add_placeholder(const std::string& name);
   void define_placeholder_outputs(const onnx_schema::NodeProto& node);
   /// Records an attribute outside `known`, which does not depend on operands, and throws Abandoned.
   void require_attributes(const onnx_schema::NodeProto& node, std::string_view known);
