@@ -41,6 +41,8 @@ class NestBuilder {
   };
   // Beyond this number of stages, one large kernel compiles more slowly than separate kernels.
   static constexpr std::size_t kMostParts = 64;
+  // Iterations of outer loops that keep the threads of a processor busy.
+  static constexpr std::int64_t kEnoughIterations = 8;
 
   std::size_t add_buffer(BufferRole role, std::size_t index, DType dtype, Dims dims) {
     if (!is_compilable(dtype)) {
@@ -250,16 +252,25 @@ class NestBuilder {
     if (shared == 0) return false;
     shared = aligned_loops(k, group, shared);
     if (shared == 0) return false;
-    // One iteration of the shared loops runs on one thread. With a batch of one, or a symbolic one,
-    // stages that could share a row leave it few iterations: they stay apart unless they share all
-    // loops of the first stage or all but one of their own.
-    if (shared < first.loops.size() && shared + 1 < stage.loops.size()) return false;
+    // One iteration of the shared loops runs on one thread. With few of them, as in a symbolic
+    // batch, stages stay apart unless they share all loops of the first stage or all but one of
+    // their own.
+    const bool shares_rows = shared == first.loops.size() || shared + 1 >= stage.loops.size();
+    if (!shares_rows && least_iterations(first, shared) < kEnoughIterations) return false;
     // Contractions get register tiles of their own: only an elementwise epilogue joins.
     if (is_contraction(stage) || (is_contraction(first) && shared < first.loops.size()))
       return false;
     group.shared = shared;
     group.stages.push_back(k);
     return true;
+  }
+
+  // Returns how often the outermost loops of a stage run together, with symbols at their least.
+  static std::int64_t least_iterations(const NestStage& stage, std::size_t loops) {
+    Dim iterations = 1;
+    for (std::size_t k = 0; k < loops; ++k)
+      iterations = iterations * stage.expr.dims()[stage.loops[k]];
+    return iterations.range().lo;
   }
 
   // A sum of squares, as in a variance, has no operand reuse that tiles could exploit.
