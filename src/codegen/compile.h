@@ -19,65 +19,74 @@ namespace tenon::codegen {
 
 /// The candidate that computes a nest for a range of a symbol.
 struct Version {
+  /// Index in `Decision::candidates`.
   std::size_t candidate = 0;
   /// Empty: unconditional.
   std::string symbol = "";
+  /// Smallest and largest value, inclusive.
   std::int64_t lo = 0, hi = 0;
 };
+/// The chosen candidates for a nest.
 struct Selection {
-  /// The ranges cover all values of the symbol.
+  /// The ranges are disjoint and cover all values of the symbol.
   std::vector<Version> versions;
+  /// Reason, for reports.
   std::string why;
 };
 
 /// The choice between candidates for one nest of a graph.
 struct Decision {
+  /// One implementation: accepted with an estimated cost, or refused with a reason
+  /// (`target/candidate.h`).
   struct Candidate {
     std::string name;
     Verdict verdict;
   };
-  /// Not set for nodes of bodies and former members of groups.
+  /// Not set for nodes of bodies and for nodes that the compiler created from a fused group.
   NodeId node;
   /// Name of the node's first result.
   std::string name;
-  /// Key of the work: equal work has equal text.
+  /// Key of a tuning cache: equal nests on equal targets have equal text.
   std::string work;
-  /// Symbols that determine its extents.
+  /// Symbols that determine the nest's extents.
   SymbolRanges symbols;
-  /// 0 if they depend on symbols.
+  /// Arithmetic operations of the nest; 0 if they depend on symbols.
   double flops = 0;
   std::vector<Candidate> candidates;
-  /// Costs are cycles; otherwise they only define a ranking.
+  /// Costs are cycles of one core; otherwise they only define a ranking.
   bool has_estimates = true;
   Selection selection;
-  /// in the program
+  /// The program's steps that compute the nest's node; not yet known when `choose` is called.
   std::size_t first_step = 0, step_count = 0;
 };
 
 struct CompileOptions {
-  /// The CPU target; always set.
+  /// The CPU target; must be set even if `device` is.
   std::shared_ptr<const Target> target;
-  /// If set, the GPU to compile for instead.
+  /// If set, kernels are generated for this GPU and not for the CPU target.
   std::optional<cuda::CudaTarget> device = {};
   /// Winograd convolutions: faster, with larger rounding errors.
   bool allow_winograd = true;
   /// Shape specialization: frequent values of symbols, for which separate kernels are generated.
   std::vector<DimBindings> specialised_shapes = {};
-  /// Called for each nest. Without a result the cheapest candidate by estimate is used.
+  /// Called for each distinct nest, on the compiling thread. Without a result the cheapest
+  /// candidate by estimate is used; on the CPU it also replaces a refused candidate.
   std::function<std::optional<Selection>(const Decision&)> choose = {};
-  /// Called if the nests of a candidate, or of a node as optimised for its target, are unsound,
-  /// with the alternative that takes their place. Without it the error is thrown.
+  /// Called if a candidate or a target-specific rewrite of a node produces an invalid nest (a bug
+  /// of the compiler), with the alternative that replaces it. If empty, the error is thrown.
   std::function<void(const InternalError& error, std::string_view alternative)> on_fallback = {};
-  /// Receives all decisions.
+  /// If not null, receives all decisions. The caller owns the objects behind this pointer and the
+  /// two below.
   std::vector<Decision>* decisions = nullptr;
-  /// Receives the memory-planning problem of the program; no value for programs of several parts or
-  /// with symbolic extents.
+  /// If not null, receives the memory-planning problem of the program; no value for programs with
+  /// host steps, control flow or symbolic extents.
   std::optional<StepProblem>* step_problem = nullptr;
-  /// States to check by `overwritten_states`.
+  /// Recurrent states: pairs of an input and the output that replaces it in the next run.
   std::vector<StatePorts> states = {};
-  /// Receives its result.
+  /// If not null, receives those of `states` whose output may overwrite its input
+  /// (`overwritten_states`).
   std::vector<StatePorts>* overwritten = nullptr;
-  /// Thread count assumed by estimates.
+  /// Thread count assumed by the estimates in `step_problem`, at least 1; no effect on a GPU.
   int threads = 1;
 };
 
@@ -88,10 +97,12 @@ std::string source_name();
 std::string target_name(const CompileOptions& options);
 
 /// Compiles a graph for the CPU or a GPU to a program: a single list of steps, with kernels where
-/// possible, host operators and control flow.
+/// possible, host operators and control flow. Runs no passes: optimise the graph before. Throws
+/// Error of kind Unsupported if a kernel cannot be generated, OutOfMemory, or Device without NVRTC;
+/// InternalError for a bug of the compiler.
 Program compile(const Graph& graph, const CompileOptions& options);
 
-/// Returns the candidates for every node that kernels compute, except in bodies. Compiles no code.
+/// Returns the decisions for every node that kernels compute, except in bodies. Generates no code.
 std::vector<Decision> decide(const Graph& graph, const CompileOptions& options);
 
 /// Intermediate forms between a graph and a program.

@@ -7,45 +7,64 @@
 
 namespace tenon::memory {
 
-/// Evaluates a choice of residencies quickly: its events, their duration and the peak of live
-/// bytes.
+/// Cost model of the search: predicts the events of a choice of residencies, their duration and the
+/// peak of live bytes. A choice is one residency per gap.
 ///
-/// Evaluation is incremental. Items form blocks. A call runs the blocks again in which the choice
-/// differs from the kept one, forward to find their events and backward to find their live bytes.
-/// A block whose operands and results are present as before keeps its events, and one whose values
-/// are live as before keeps its peak up to a constant.
+/// Evaluation is incremental, relative to a baseline choice. Items form blocks of consecutive
+/// items. A call simulates the blocks again in which the choice differs from the baseline, forward
+/// to find their events and backward to find their live bytes. A block whose operands and results
+/// are present as in the baseline keeps its events, and one whose values are live as in the
+/// baseline keeps its peak up to a constant. Not thread-safe: every thread needs an evaluator of
+/// its own.
 class Evaluator {
  public:
+  /// The problem must satisfy `verify` and outlive the evaluator. With `in_place`, a result reuses
+  /// the bytes of an operand that dies at the same item (`Item::may_share`). The first baseline is
+  /// `all_kept()`.
   Evaluator(const Problem& problem, bool in_place);
 
   struct Outcome {
+    /// Predicted duration of all events, waits for copies included.
     double seconds = 0;
+    /// Peak of live bytes; the arena may need more because of fragmentation.
     std::uint64_t peak_bytes = 0;
   };
-  /// `residencies` has one entry per gap.
+  /// Simulates a choice. `residencies` has one entry per gap. The budget decides when copies have
+  /// to wait, so it has no effect on a choice without Offload; `peak_bytes` may exceed it.
   Outcome evaluate(const std::vector<Residency>& residencies, std::uint64_t budget_bytes);
-  /// Keeps the choice of the last call: calls for similar choices are fast.
+  /// Makes the choice of the last call the baseline: later calls for similar choices are fast.
   void keep();
-  /// Events of the last call.
+  /// Returns the events of the last call.
   std::vector<Event> events() const;
-  /// The item at the peak of the last call, or the item that a recomputation at the peak serves.
-  /// That call must be free of copies.
+  /// Returns the item at the peak of the last call, or the item that a recomputation at the peak
+  /// serves. That call must be free of copies.
   std::uint32_t peak_item() const;
 
+  /// All gaps of the problem's values.
   const std::vector<UseGap>& gaps() const { return gaps_; }
-  /// Keeps each value from definition to last use.
+  /// Returns the choice that keeps each value from definition to last use.
   std::vector<Residency> all_kept() const;
+  /// Returns whether the item that computes the gap's value may be repeated.
   bool may_recompute(std::size_t gap) const;
+  /// Returns whether the gap's value may be offloaded: `PlannedValue::may_swap`, and the gap spans
+  /// the middle item, where the values that wait for a later use have the most bytes.
   bool may_swap(std::size_t gap) const;
-  /// Time of the item that computes the gap's value, without recomputing its operands.
+  /// Returns the time of the item that computes the gap's value, without recomputing its operands.
   double recompute_seconds(std::size_t gap) const {
     return problem_.items[maker_[gaps_[gap].value]].alternatives[0].seconds;
   }
-  /// Peak of residencies that have no valid plan.
+  /// `peak_bytes` of a choice without a valid plan: a recomputation needs an offloaded value before
+  /// the middle item, up to which all copies to slow memory complete.
   static constexpr std::uint64_t kImpossible = std::uint64_t{1} << 60;
+  /// Null index.
   static constexpr std::uint32_t kNone = static_cast<std::uint32_t>(-1);
 
  private:
+  // Private names: a run is one execution of an item; a recomputation serves the original item
+  // before which it runs (`turn`). A pause is a gap. A life is one lifetime of a value, from a
+  // definition, recomputation or copy back to its last use. The middle is the item where most
+  // unused bytes are live: values are copied out before it and copied back after it.
+
   // Lists in one array.
   struct Lists {
     std::vector<std::uint32_t> begin, entries;
@@ -55,7 +74,7 @@ class Evaluator {
     }
   };
   struct Run {
-    std::uint32_t item, turn;  // The original item that this run serves.
+    std::uint32_t item, turn;  // `turn`: the original item that this run serves.
     bool operator==(const Run&) const = default;
   };
   struct CopyBack {

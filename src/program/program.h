@@ -13,17 +13,21 @@
 
 namespace tenon {
 
-/// Arguments of a kernel. Generated code accesses them by offset: the order is part of the program
-/// format.
+/// Arguments of a kernel on the CPU. Generated code accesses them by offset: the order is part of
+/// the program format.
 struct KernelArguments {
+  /// Addresses of `Call::buffers`, in order.
   void* const* buffers = nullptr;
+  /// Values of `Call::extents`, in order.
   const std::int64_t* extents = nullptr;
-  /// Scratch memory of the calling thread.
+  /// Scratch memory of the calling thread: `Kernel::scratch_bytes`.
   void* scratch = nullptr;
-  /// Receives the number of a failed check.
+  /// Receives the number of a failed check, an index from 1 into `Kernel::checks`. The kernel
+  /// writes nothing if all checks hold: the caller sets it to 0 before.
   std::int64_t* error = nullptr;
 };
-/// Computes the work items from `begin` up to `end`; items are independent.
+/// Computes the work items in [begin, end). Items are independent: threads may compute disjoint
+/// ranges at the same time and in any order.
 using KernelFunction = void (*)(const KernelArguments*, std::int64_t begin, std::int64_t end);
 
 /// A compiled network as plain data: buffers, kernels as machine code, and one list of steps, in
@@ -33,14 +37,20 @@ struct Program {
   /// result of a step.
   struct Symbol {
     std::string name;
+    /// Smallest and largest value, inclusive.
     std::int64_t lo = 0, hi = 0;
     /// Buffer and axis that define the value; kNoBuffer if undefined.
     std::uint32_t buffer = kNoBuffer, axis = 0;
   };
+  /// Memory of a buffer.
   enum class BufferKind : std::uint8_t {
+    /// Caller's memory, read-only.
     Input,
+    /// Caller's memory.
     Output,
+    /// In `constants`.
     Constant,
+    /// In the arena of a context, at a planned offset.
     Arena,
     /// Allocated at run time: the size is data-dependent, or the value is not a plain tensor.
     Slot,
@@ -53,12 +63,13 @@ struct Program {
     std::string dtype;
     /// 0 if the value is not a tensor of known rank.
     std::uint32_t element_bytes = 4;
+    /// Extents; elements are row-major and contiguous.
     std::vector<Extent> dims;
     BufferKind place = BufferKind::Arena;
-    /// Index of the input or output; offset in the constants; offset in the arena if planned;
-    /// buffer id that a view refers to.
+    /// By kind. Input, Output: position in `inputs` or `outputs`. Constant: byte offset in
+    /// `constants`. Arena: byte offset, if planned. View: id of an earlier buffer. Slot: unused.
     std::uint64_t offset = 0;
-    /// Live range of a buffer in the arena or a slot.
+    /// First and last step that use a buffer in the arena or a slot, inclusive.
     std::uint32_t first_step = 0, last_step = 0;
     /// Set for a constant of which the data selects rows, e.g. an embedding table.
     bool is_looked_up = false;
@@ -92,6 +103,7 @@ struct Program {
     std::string name;
     /// Symbol of its function in the code.
     std::string symbol;
+    /// Scratch memory per thread on the CPU, per block on a GPU.
     Extent scratch_bytes;
     /// Messages of failed checks, numbered from 1.
     std::vector<std::string> checks;
@@ -109,17 +121,22 @@ struct Program {
   };
   /// Range of a symbol's values for which a step runs.
   struct Guard {
+    /// Index in `symbols`.
     std::uint32_t symbol = 0;
+    /// Smallest and largest value, inclusive.
     std::int64_t lo = 0, hi = 0;
   };
   /// A kernel launch.
   struct Call {
+    /// Index in `kernels`.
     std::uint32_t kernel = 0;
+    /// Buffer ids of the arguments, in the kernel's order.
     std::vector<std::uint32_t> buffers;
+    /// Symbolic extents that the kernel takes as arguments.
     std::vector<Extent> extents;
-    /// Number of work items.
+    /// Number of work items: the range [0, work) of `KernelFunction`; blocks on a GPU.
     Extent work = 1;
-    /// Selected candidate of the kernel.
+    /// Name of the implementation that kernel selection chose, for reports.
     std::string candidate;
   };
   /// Kind of a step. Threads share the work items of a kernel step.
@@ -135,7 +152,7 @@ struct Program {
     std::uint32_t detail = 0;
     /// The step is skipped unless all guards hold.
     std::vector<Guard> when;
-    /// Work for reports; 0 if symbolic.
+    /// Arithmetic operations and bytes moved, for reports; 0 if symbolic.
     double flops = 0, bytes = 0;
   };
 
@@ -143,7 +160,9 @@ struct Program {
   /// steps. Copies start in list order.
   struct Transfer {
     std::uint32_t buffer = 0;
+    /// From the arena to the file.
     bool is_out = false;
+    /// Offset in the file, in bytes.
     std::uint64_t file_offset = 0;
     /// The copy starts before this step.
     std::uint32_t begin_step = 0;
@@ -152,7 +171,8 @@ struct Program {
   };
 
   std::string name;
-  /// Instruction set that the code needs: "x86-64-v3".
+  /// Target that the code needs: an instruction set with extensions, as in
+  /// "x86-64-v4+avx512-bf16", or "cuda:sm_90a".
   std::string target;
   std::vector<Symbol> symbols;
   /// Conditions on the symbols, checked when shapes are bound.
@@ -167,10 +187,12 @@ struct Program {
   std::vector<LoopStep> loops;
   /// Empty unless memory was planned within a budget.
   std::vector<Transfer> transfers;
-  /// Size of the arena if all offsets are planned; 0 if they depend on shapes at run time.
+  /// Size of the arena if `is_arena_planned`, otherwise 0.
   std::uint64_t arena_bytes = 0;
+  /// All arena buffers have static shapes, and the compiler assigned their offsets. Otherwise each
+  /// context assigns offsets when shapes are bound (`program/arena.h`).
   bool is_arena_planned = false;
-  /// A relocatable object file.
+  /// CPU: a relocatable object file. CUDA: compiled device code.
   std::vector<std::byte> code;
   /// Page-aligned; shares ownership with the file mapping.
   std::shared_ptr<const std::byte> constants;

@@ -8,20 +8,23 @@
 
 namespace tenon {
 
-/// Multiply-accumulate throughput of one unit for a pair of operand and accumulator types.
+/// Peak multiply-accumulate throughput of one unit for a pair of operand and accumulator types.
 struct Rate {
   DType operand = DType::F32, sum = DType::F32;
+  /// A multiply-accumulate counts as two operations; integer operations count likewise.
   double flops_per_s = 0;
-  /// Operands are rounded to a shorter mantissa first (tf32).
+  /// The rate applies only if f32 operands may be rounded to tf32 (10 mantissa bits).
   bool rounds_to_tf32 = false;
 };
 
-/// A cache level, or memory.
+/// A cache level, the shared memory of an SM, or main memory.
 struct MemoryLevel {
-  /// 0: unlimited.
+  /// Capacity; 0: unlimited (main memory).
   std::uint64_t bytes = 0;
+  /// Associativity; 0: not a set-associative cache.
   unsigned ways = 0;
-  /// Read bandwidth of one unit.
+  /// Read bandwidth of one CPU core. On a GPU: of one SM if the level is private, otherwise of all
+  /// SMs together.
   double bytes_per_s = 0;
   /// Shared by all units.
   bool is_shared = false;
@@ -32,22 +35,27 @@ struct MemoryLevel {
 /// Machine model of a device, as data: all numbers that passes and code generation use. A unit is
 /// an independent processor: a CPU core or a GPU multiprocessor (SM).
 struct TargetFacts {
-  /// For example "zen4".
+  /// For example "zen4" or "cuda:sm_90a".
   std::string name;
   /// Instruction sets that generated code may use, for example "x86-64-v4".
   std::string instructions;
+  /// Number of units; architectural vector registers (GPU: 32-bit registers per thread); bits of a
+  /// vector register (GPU: of the widest load of a thread); bytes of a cache line.
   unsigned units = 1, registers = 16, vector_bits = 256, line_bytes = 64;
+  /// Clock frequency, at which cycle estimates are counted.
   double cycles_per_s = 0;
+  /// One entry for f32 is required; types without an entry run at its rate.
   std::vector<Rate> rates;
-  /// Nearest first; the last is memory.
+  /// Nearest to the unit first; the last is main memory. Never empty.
   std::vector<MemoryLevel> levels;
-  /// Time to wake the units and join them.
+  /// Fixed time per kernel. CPU: to wake the worker threads and wait for all. GPU: per launch.
   double start_s = 0;
   /// Machine balance: flop per byte at which all units saturate both arithmetic and memory.
   double machine_balance = 0;
-  /// Preferred layout of a convolution's images, for example "NHWC".
+  /// Preferred layout of a convolution's images: "NHWC" or "NCHW". Target of `choose-layouts`.
   std::string image_layout;
-  /// Penalty of a convolution in any other layout.
+  /// Penalty of a convolution in any other layout: bytes of memory traffic per flop of the
+  /// convolution. `choose-layouts` compares it with the traffic of a transposition.
   double layout_loss_bytes_per_flop = 0;
   /// A contraction's result tile stays in the unit's cache until the next contraction reads it, so
   /// that one kernel may compute both (tile-and-fuse).
@@ -58,30 +66,36 @@ struct TargetFacts {
   /// Number of units that can host thread-block clusters larger than 2. A cluster cannot span GPCs,
   /// and GPCs differ in size, so this is less than the unit count.
   unsigned cluster_capable_units = 0;
-  /// Prefetch distance in bytes for streamed weights, one memory latency. Applies if one row tile
-  /// streams more than `streamed_caches` times a unit's own caches. Smaller weights, as in a
-  /// recurrence, stay cached, and prefetching them again costs time. Measured on Sapphire Rapids.
+  /// CPU: prefetch distance in bytes for streamed weights, one memory latency. Weights are streamed
+  /// if a product with a single tile of rows reads more than `streamed_caches` times the private
+  /// cache. Smaller weights, as in a recurrence, stay cached, and prefetching them again costs
+  /// time. Measured on Sapphire Rapids.
   unsigned prefetch_bytes = 4096;
-  /// Number of concurrent weight streams with the highest memory bandwidth.
+  /// CPU: number of concurrent streams of weights with the highest memory bandwidth. Used by
+  /// matrix-vector products.
   unsigned weight_streams = 1;
+  /// Weights larger than this multiple of the private cache are streamed.
   double streamed_caches = 2;
-  /// Longest int8 reduction for which VNNI vectors beat AMX tiles. Measured on Sapphire Rapids.
+  /// Longest int8 reduction, in elements, for which VNNI vectors beat AMX tiles. Measured on
+  /// Sapphire Rapids.
   unsigned max_vnni_reduction = 512;
 
   const MemoryLevel& nearest() const { return levels.front(); }
-  /// The largest cache private to a unit, and the last-level cache.
+  /// Returns the last level that is not shared; the nearest level if all are.
   const MemoryLevel& private_cache() const;
+  /// Returns the level before main memory; main memory itself if there is no cache.
   const MemoryLevel& last_level_cache() const;
   const MemoryLevel& memory() const { return levels.back(); }
   /// Share of the last-level cache (3/8) that one operand may fill and still hit on reuse.
   double llc_bytes_per_operand() const {
     return static_cast<double>(last_level_cache().bytes / 8 * 3);
   }
-  /// Returns whether the rates include int8 multiply-accumulates.
+  /// Returns whether the rates include int8 multiply-accumulates (an entry for u8).
   bool has_int8_multiply_add() const;
-  /// Rate of one unit; the f32 rate if the operand type has no entry.
+  /// Returns the highest rate of one unit for the operand type; the f32 rate if the type has no
+  /// entry.
   double flops_per_s(DType operand, bool allows_tf32_rounding = false) const;
-  /// Multiply-accumulates per cycle of one unit.
+  /// Returns multiply-accumulates per cycle of one unit: half its flops.
   double multiply_adds_per_cycle(DType operand = DType::F32) const;
   double bytes_per_cycle(const MemoryLevel& level) const {
     return level.bytes_per_s / cycles_per_s;

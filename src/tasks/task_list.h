@@ -19,16 +19,31 @@
 
 namespace tenon {
 
-/// The memory that holds a buffer.
+/// The memory that holds a buffer. Kernel selection produces only the default; the text form also
+/// accepts the other kinds.
 struct MemorySpace {
   enum class Kind : std::uint8_t { Host, Pinned, Device, File };
   Kind kind = Kind::Host;
+  /// Device number.
   std::uint16_t device = 0;
   bool operator==(const MemorySpace&) const = default;
 };
 
-/// Lifetime of a buffer's content. Sized: a value whose extents are known only at run time.
-enum class Lifetime : std::uint8_t { Input, Output, Constant, State, Value, Sized };
+/// Lifetime of a buffer's content.
+enum class Lifetime : std::uint8_t {
+  /// Provided by the caller; read-only.
+  Input,
+  /// Written for the caller.
+  Output,
+  /// Known at compile time.
+  Constant,
+  /// Persists from run to run. Reserved: `assemble` does not support it.
+  State,
+  /// Intermediate result whose extents depend on the input shapes at most; lives in the arena.
+  Value,
+  /// Intermediate result of data-dependent extents, or no tensor; allocated during the run.
+  Sized
+};
 
 /// Intermediate form between kernel selection and memory planning: buffers, kernels and tasks, with
 /// alternatives per task and no memory addresses yet. Buffers, kernels and tasks are referenced by
@@ -38,15 +53,19 @@ struct TaskList {
   /// result.
   struct Symbol {
     std::string name;
+    /// Smallest and largest value, inclusive.
     std::int64_t lo = 0, hi = 0;
     /// The buffer and axis that bind it first; `kNoBuffer`: never bound.
     std::uint32_t buffer = kNoBuffer, axis = 0;
     bool operator==(const Symbol&) const = default;
   };
-  /// A packed or transformed copy of a buffer. `text` is the key: equal forms have equal texts.
+  /// Packed or Winograd-transformed copy of a constant, computed at compile time. `text` is the
+  /// key: equal forms have equal texts.
   struct Form {
+    /// The constant that is copied; an earlier buffer.
     std::uint32_t source = 0;
     std::string text;
+    /// The transformation; empty in a list read by `parse_tasks`.
     std::variant<std::monostate, nests::Packing, nests::WinogradWeights> how;
   };
   struct Buffer {
@@ -55,7 +74,7 @@ struct TaskList {
     Dims dims;
     Lifetime lifetime = Lifetime::Value;
     MemorySpace space = {};
-    /// Index of the input or output.
+    /// Position in `inputs` or `outputs`.
     std::uint32_t port = 0;
     /// Set for types other than tensors of known rank.
     std::optional<Type> opaque = {};
@@ -91,28 +110,35 @@ struct TaskList {
     /// Blocks per cluster; 0: a persistent kernel with one block per multiprocessor.
     std::uint32_t cluster = 1;
   };
+  /// A kernel launch.
   struct Call {
+    /// Index in `kernels`.
     std::uint32_t kernel = 0;
-    /// The nest's non-scratch buffers, in order.
+    /// Arguments for the nest's non-scratch buffers, in order.
     std::vector<std::uint32_t> buffers;
     /// Values of the symbols that the kernel takes as arguments, in its nest's order.
     Dims extents;
-    /// Number of work items that threads may divide.
+    /// Number of independent work items: divided among threads on the CPU, blocks on a GPU.
     Dim work = 1;
-    /// For reports; 0 if they depend on symbols.
+    /// Arithmetic operations and bytes moved, for reports; 0 if they depend on symbols.
     double flops = 0, bytes = 0;
   };
   /// Range of a symbol for which an alternative is valid.
   struct Guard {
+    /// Index in `symbols`.
     std::uint32_t symbol = 0;
+    /// Smallest and largest value, inclusive.
     std::int64_t lo = 0, hi = 0;
     bool operator==(const Guard&) const = default;
   };
   /// One alternative implementation of a task: a sequence of calls. Buffers between the calls
   /// belong to the alternative.
   struct Alternative {
+    /// Name of the implementation, for reports.
     std::string candidate;
-    /// All must hold. At most one alternative of a task has no guards.
+    /// The alternative runs if all guards hold; without guards, always. The guards of a task's
+    /// alternatives are disjoint and cover all shapes: there is no order of precedence, and every
+    /// alternative whose guards hold runs. `verify` does not check this.
     std::vector<Guard> when;
     std::vector<Call> calls;
   };
@@ -128,17 +154,32 @@ struct TaskList {
     std::string where;
   };
   struct Task {
-    enum class Kind : std::uint8_t { Compute, Form, Host, Copy, Branch, Loop };
+    enum class Kind : std::uint8_t {
+      /// Kernels of a node.
+      Compute,
+      /// Kernels that compute a form at run time. Reserved: forms are computed at compile time.
+      Form,
+      /// An operator without kernels, executed on the CPU.
+      Host,
+      /// Kernels that copy a value into an output of the caller.
+      Copy,
+      /// Control flow; its bodies follow.
+      Branch,
+      Loop
+    };
     Kind kind = Kind::Compute;
     /// The fused operators and the node's name, for example "conv+relu conv1".
     std::string name;
     /// Name of the node's first result.
     std::string value;
+    /// Buffers that the alternatives together read and write, and `may_share`: see `derive_uses`.
     std::vector<std::uint32_t> reads, writes;
+    /// Empty for Host, Branch and Loop.
     std::vector<Alternative> alternatives;
     /// Pairs of a result and an operand that it may overwrite after the operand's last use.
     std::vector<std::pair<std::uint32_t, std::uint32_t>> may_share;
-    /// Set by the kind of task. Bodies end at task boundaries.
+    /// Exactly one is set for a task of that kind. Ends of bodies (`then_end`, `else_end`, `end`)
+    /// are indices in `tasks`.
     std::optional<Host> host = {};
     std::optional<BranchStep> branch = {};
     std::optional<LoopStep> loop = {};
@@ -146,7 +187,7 @@ struct TaskList {
 
   /// A constraint on extents, checked before any of the given tasks runs.
   struct ConstraintCheck : Constraint {
-    /// The tasks of a body; by default all tasks.
+    /// The tasks [begin, end) of a body; by default all tasks.
     std::uint32_t begin = 0, end = kNoBuffer;
   };
 
@@ -181,7 +222,8 @@ std::string to_string(const TaskList& tasks);
 TaskList parse_tasks(std::string_view text, std::string_view source_name = "text");
 
 /// Throws InternalError if the list is inconsistent: an index out of range, a value read before it
-/// is written, a constant or input that is written, an output that is not.
+/// is written, a constant or input that is written, an output that is not written. Does not check
+/// nests (`nests::verify`).
 void verify(const TaskList& tasks);
 
 }  // namespace tenon

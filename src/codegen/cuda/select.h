@@ -11,15 +11,18 @@
 
 namespace tenon::codegen::cuda {
 
+/// GPU architecture and the kernel families that selection may use on it.
 struct CudaTarget {
-  /// E.g. "sm_90a".
+  /// E.g. "sm_90a". The suffix `a` permits wgmma; code for "sm_90" uses mma.sync.
   std::string architecture;
-  /// f32 contractions may use tf32.
+  /// f32 contractions may use tf32. Otherwise they keep full f32 precision, without tensor cores.
   bool allows_tf32 = false;
-  /// Byte contractions may use tensor cores, where instructions exist.
+  /// int8 contractions may use tensor cores, where instructions exist. Otherwise each is a
+  /// generated loop nest.
   bool has_int8_multiply_add = false;
+  /// cuBLASLt and cuDNN may be called.
   bool uses_libraries = true;
-  /// Emit C++ that emulates the device on the processor, for tests without a GPU.
+  /// Emits C++ that emulates the device on the CPU, for tests without a GPU.
   bool is_emulated = false;
   /// Tenon's own tensor-core kernels may be used.
   bool uses_tensor_cores = true;
@@ -37,34 +40,44 @@ struct CudaTarget {
   /// two.
   bool has_mma() const;
 };
-/// Parses "cuda:sm_90a", or "cuda" for the newest known architecture. Returns nullopt for other
-/// texts.
+/// Parses "cuda:sm_90a", or "cuda" for the newest known architecture, "sm_90a". All other fields
+/// have their defaults. Returns nullopt for other texts, such as those of CPU targets.
 std::optional<CudaTarget> parse_target(const std::string& text);
 
-/// Implementation of one nest of a sequence on a device: a generated kernel or a library call.
+/// One kernel on a device: generated code for a nest, or a library call.
 struct DeviceKernel {
-  /// Its buffers are those of the call, in order.
+  /// The nest, and its arguments as indices into the sequence's buffers. The nest of a library call
+  /// has a name only.
   NestSequence::NestCall part;
-  /// "loops", "attention", `kWgmma`, `kMma`, "cublaslt", "cudnn".
+  /// Kernel family: "loops" (generated loop nest), "attention" (FlashAttention), `kWgmma`, `kMma`,
+  /// "cublaslt", "cudnn".
   std::string candidate;
-  /// Reason why no library was chosen, for `explain`.
+  /// For "loops": reason why neither a library nor tensor cores compute the nest, for `explain`.
+  /// May be empty.
   std::string refusal;
+  /// Set for library calls.
   std::optional<LibraryCall> library;
+  /// Extents of the library call, in the order that `library->kind` prescribes.
   std::vector<Dim> library_extents;
-  /// Packings of constants; `buffer` is an index into `part.buffers`.
+  /// Constants to pack at compile time; `buffer` is an index into `part.buffers`.
   std::vector<nests::Packing> packings;
 };
 
-/// Fuses, splits and inlines nests for the device.
+/// Fuses, splits and inlines the nests of a sequence for the device: fuses attention, splits long
+/// reductions, distributes and merges loops. Comes before `select_kernels`.
 void arrange(NestSequence& sequence, const CudaTarget& target);
 
-/// Returns the kernels that compute a part, in execution order. May add buffers to the sequence.
+/// Returns the kernels that compute one nest of the sequence (a `part`), in execution order: the
+/// contraction, and if necessary copies before it and an epilogue after it. Never empty: a nest
+/// that neither tensor cores nor libraries support becomes "loops". May add temporary buffers to
+/// the sequence. `is_constant` is indexed by the sequence's buffers; buffers beyond its end are not
+/// constant.
 std::vector<DeviceKernel> select_kernels(NestSequence& sequence, const NestSequence::NestCall& part,
                                          const std::vector<bool>& is_constant,
                                          const CudaTarget& target);
 
-/// Returns the target for writing a selected kernel: tensor-core matches ignore sizes, and loops
-/// stay loops.
+/// Returns the target for generating a selected kernel. With `is_on_tensor_cores` the size
+/// thresholds against libraries do not apply; without, a "loops" kernel stays one.
 CudaTarget target_for(const CudaTarget& target, bool is_on_tensor_cores);
 /// Names of Tenon's own tensor-core candidates, by instruction.
 inline constexpr const char *kWgmma = "wgmma", *kMma = "mma";
