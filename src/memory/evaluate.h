@@ -149,7 +149,7 @@ class Evaluator {
 
   State kept_, state_;  // `state_` is that of the last call.
   std::vector<std::uint32_t> changed_pauses_;
-  std::vector<std::uint32_t> run_blocks_;  // Those with other runs than kept, in order.
+  std::vector<std::uint32_t> run_blocks_;  // Blocks whose runs differ from the kept ones.
   std::vector<std::uint32_t> scanned_blocks_;
   std::vector<char> has_new_runs_;                                      // By block.
   std::pair<std::size_t, std::size_t> changed_present_, changed_live_;  // Block borders.
@@ -157,7 +157,7 @@ class Evaluator {
 
   // Buffers of one call:
   Words now_, copied_;
-  SetDifference difference_, copied_difference_;  // Of the sets at the border that was reached.
+  SetDifference difference_, copied_difference_;  // At the last block border.
   Block block_;
   std::uint64_t* touched_ = nullptr;
   std::uint32_t turn_ = 0;

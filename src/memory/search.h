@@ -31,8 +31,8 @@ enum class Residency : std::uint8_t {
   Offload,
 };
 
-/// State of a running search. Times are in seconds, predicted from the times of the problem's items
-/// and of its link; nothing is measured.
+/// State of a running search. Times are predictions in seconds, from the times of the problem's
+/// items and of its link.
 struct SearchProgress {
   /// Index of the problem that `search_orders` searches, and number of problems; 0 of 1 in
   /// `search`.

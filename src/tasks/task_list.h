@@ -137,8 +137,8 @@ struct TaskList {
     /// Name of the implementation, for reports.
     std::string candidate;
     /// The alternative runs if all guards hold; without guards, always. The guards of a task's
-    /// alternatives are disjoint and cover all shapes: there is no order of precedence, and every
-    /// alternative whose guards hold runs. `verify` does not check this.
+    /// alternatives are disjoint and cover all shapes: every alternative whose guards hold runs.
+    /// `verify` does not check this.
     std::vector<Guard> when;
     std::vector<Call> calls;
   };
