@@ -1,5 +1,6 @@
 #include "cli/plan_progress.h"
 
+#include "base/error.h"
 #include "base/text.h"
 #include "cli/out.h"
 
