@@ -153,9 +153,10 @@ class KnownElements {
         return *a - *b;
       case BinaryOp::Multiply:
         return *a * *b;
-      case BinaryOp::Divide:  // truncation equals floor for nonnegative numbers
-        if (!divides || a->range().lo < 0 || b->range().lo <= 0) return std::nullopt;
-        return floor_div(*a, *b);
+      case BinaryOp::Divide:
+        // Truncation equals floor for nonnegative numbers, and gives 0 above -b.
+        if (!divides || b->range().lo <= 0 || a->range().lo <= -b->range().lo) return std::nullopt;
+        return a->range().lo < 0 ? max(floor_div(*a, *b), Dim(0)) : floor_div(*a, *b);
       case BinaryOp::FloorDivide:
         return divides ? std::optional<Dim>(floor_div(*a, *b)) : std::nullopt;
       case BinaryOp::Modulo:
