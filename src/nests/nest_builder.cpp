@@ -265,12 +265,13 @@ class NestBuilder {
     return true;
   }
 
-  // Returns how often the outermost loops of a stage run together, with symbols at their least.
+  // Returns how often the outermost loops of a stage run together, with symbols at their least; at
+  // least `kEnoughIterations` if more.
   static std::int64_t least_iterations(const NestStage& stage, std::size_t loops) {
-    Dim iterations = 1;
-    for (std::size_t k = 0; k < loops; ++k)
-      iterations = iterations * stage.expr.dims()[stage.loops[k]];
-    return iterations.range().lo;
+    std::int64_t iterations = 1;
+    for (std::size_t k = 0; k < loops && iterations < kEnoughIterations; ++k)
+      iterations *= std::max<std::int64_t>(1, stage.expr.dims()[stage.loops[k]].range().lo);
+    return iterations;
   }
 
   // A sum of squares, as in a variance, has no operand reuse that tiles could exploit.

@@ -148,11 +148,20 @@ const Statement* output_loop(const Contraction& contraction) {
 }
 
 // Returns the least zero padding after an axis of this size for which windows of `span` elements
-// have `results` positions. Proven for all values of symbols.
+// have `results` positions. Proven for all values of symbols, up to a padding of `kMostPadding`.
 std::optional<std::int64_t> padding_after(const Dim& size, std::int64_t before, std::int64_t span,
                                           std::int64_t stride, const Dim& results) {
-  for (std::int64_t after = 0; after < span; ++after) {
-    if (floor_div(size + Dim(before + after - span), stride) + 1 == results) return after;
+  constexpr std::int64_t kMostPadding = 256;
+  const auto suits = [&](std::int64_t after) {
+    return floor_div(size + Dim(before + after - span), stride) + 1 == results;
+  };
+  if (size.is_constant() && results.is_constant()) {
+    const std::int64_t covered = (results.constant() - 1) * stride + span;
+    const std::int64_t after = std::max<std::int64_t>(0, covered - before - size.constant());
+    return after < span && suits(after) ? std::optional(after) : std::nullopt;
+  }
+  for (std::int64_t after = 0; after < std::min(span, kMostPadding); ++after) {
+    if (suits(after)) return after;
   }
   return std::nullopt;
 }

@@ -57,6 +57,7 @@ ValueId selected_branch(const Match& match) {
   const Dims& dims = match.root_type().tensor().dims;
   if (!branch) return {};
   if (branch->dims == dims) return match.value(name);
+  if (!std::all_of(dims.begin(), dims.end(), is_written_down)) return {};
   return match.make("expand", {match.value(name)}, {{"shape", dims}});
 }
 

@@ -3,6 +3,7 @@
 #include "runtime/cuda/library_step.h"
 
 #include <array>
+#include <utility>
 #include <vector>
 
 namespace tenon::cuda {
@@ -197,6 +198,9 @@ class EmptySum : public LibraryStep {
     row_bytes_ = e[2] * element_bytes;
     row_step_ = e[8] * element_bytes;
     batch_step_ = e[9] * element_bytes;
+    // Contiguous rows and batches are one fill.
+    if (row_step_ == row_bytes_) row_bytes_ *= std::exchange(rows_, 1);
+    if (rows_ == 1 && batch_step_ == row_bytes_) row_bytes_ *= std::exchange(batches_, 1);
   }
   std::size_t variant_count() const override { return 1; }
   void select_variant(std::size_t) override {}

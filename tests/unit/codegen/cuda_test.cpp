@@ -468,6 +468,17 @@ TEST_F(Cuda, SymbolicContractionsCallLibraries) {
                                      "1 1 1 1 2 2 1 1 1"});
 }
 
+// The search for the padding of a symbolic extent is bounded: these windows span 2^31 rows.
+TEST_F(Cuda, HugeDilationsOfSymbolicExtentsStayLoops) {
+  EXPECT_EQ(calls_of(R"(graph (x: f16[1, H, 8, 32]@NHWC) {
+  w = constant f16[64, 32, 3, 3] normal(seed = 1, mean = 0.0, deviation = 0.1)
+  y = conv(x, w) {dilations = [1073741824, 1], pads = [1073741824, 1, 1073741824, 1], out_layout = "NHWC"}
+  return y
+}
+)"),
+            std::vector<std::string>{"loops"});
+}
+
 // One-dimensional images are images with one column, with channels first after copies.
 TEST_F(Cuda, OneDimensionalConvolutionsCallLibraries) {
   const std::vector<std::string> calls = calls_of(R"(graph (x: f16[2, 80, L]) {
