@@ -287,9 +287,10 @@ class PlanCommand {
           cell = {{"overhead", overhead}, {"arena_bytes", compared.found->plan.arena_bytes}};
         if (!compared.found) cell = {{"refusal", compared.refusal}};
       }
-      if (Interrupt::is_asked()) break;
+      row.resize(titles.size(), "stopped");
       table.add(row);
       json["budgets"].push_back(std::move(line));
+      if (Interrupt::is_asked()) break;
     }
     if (progress_.end()) json["was_stopped"] = true;
     if (format_ == OutputFormat::Json) {

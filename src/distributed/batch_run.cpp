@@ -31,6 +31,13 @@ class BatchRunner {
       : batch_(options.batch > 0 ? options.batch : stated_batch(model).value_or(kUsualBatch)),
         graph_(rebatched(model, batch_)),
         compiled_(compile_graph(graph_, options.target), options.thread_count) {
+    if (const std::size_t axis = batch_axis(model); axis != 0) {
+      throw Error("samples of a recurrent model lie along another axis than the first",
+                  ErrorKind::Unsupported)
+          .expected("a batch in axis 0 of each input")
+          .got("axis ", axis)
+          .hint("run one batch at a time with --input");
+    }
     for (ValueId output : graph_.outputs()) {
       const Type& type = graph_.value(output).type;
       const bool has_samples =

@@ -47,20 +47,6 @@ bool is_scanned(Graph graph, const Dim& extent, std::size_t axis) {
   return inference.is_scanned();
 }
 
-// Returns the axis of the batch in the first input that has one: the first axis, unless a recurrent
-// layer iterates over it.
-std::size_t batch_axis(const Graph& graph) {
-  bool has_scan = false;
-  for (const NodeId id : graph.nodes_in_order())
-    has_scan = has_scan || graph.op_name(id) == "scan";  // op-name: the op that iterates
-  if (!has_scan) return 0;
-  const Dims dims = graph.value(first_with_axis(graph)).type.tensor().dims;
-  for (std::size_t axis = 0; axis < dims.size(); ++axis) {
-    if (!is_scanned(graph, dims[axis], axis)) return axis;
-  }
-  return 0;
-}
-
 void reinfer(Graph& graph, std::unordered_map<ValueId, Type> old_types,
              std::optional<BatchChange> batch, const std::string& hint) {
   try {
@@ -72,6 +58,18 @@ void reinfer(Graph& graph, std::unordered_map<ValueId, Type> old_types,
 }
 
 }  // namespace
+
+std::size_t batch_axis(const Graph& graph) {
+  bool has_scan = false;
+  for (const NodeId id : graph.nodes_in_order())
+    has_scan = has_scan || graph.op_name(id) == "scan";  // op-name: the op that iterates
+  if (!has_scan) return 0;
+  const Dims dims = graph.value(first_with_axis(graph)).type.tensor().dims;
+  for (std::size_t axis = 0; axis < dims.size(); ++axis) {
+    if (!is_scanned(graph, dims[axis], axis)) return axis;
+  }
+  return 0;
+}
 
 std::optional<Dim> batch_of(const Graph& graph) {
   const ValueId input = first_with_axis(graph);

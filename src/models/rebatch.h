@@ -13,6 +13,9 @@ namespace tenon {
 /// recurrent layer iterates over the first.
 std::optional<Dim> batch_of(const Graph& graph);
 
+/// Returns the axis of that extent in the inputs.
+std::size_t batch_axis(const Graph& graph);
+
 /// Returns the model with another batch (0: unchanged): replaces that extent of its inputs, a
 /// symbol or a number that they share; `BatchInference` lists what follows. Throws Error (Usage)
 /// without such an axis, and Error with the node's message if the graph does not support it.

@@ -417,6 +417,8 @@ LibraryMatch match_convolution(const LoopNest& nest, const Contraction& contract
         padding_after(image->view[k + 1], before[k], span, axis.stride, extent(axis.outer));
     if (!padding) return refuse("windows that end before the edge, or padding wider than they are");
     after[k] = *padding;
+    if (image->view[k + 1].range().lo < 1 && before[k] + after[k] >= span)
+      return refuse("a result of padding alone, if the image is empty");
   }
   const auto is_bias = [&](const Scalar& load) {
     if (nest.buffers[load->id].dtype != nest.buffers[store.id].dtype) return false;

@@ -23,7 +23,8 @@ constexpr int kMaxSteps = 16;
 
 class AttentionReader {
  public:
-  /// A softmax of masked scores alone is NaN; `are_masked_rows_zero` if zeros replace it.
+  /// A softmax of masked scores alone is NaN; `are_masked_rows_zero` if zeros replace it. Scores
+  /// that are NaN for other reasons stay NaN, as in PyTorch before the export.
   AttentionReader(const Match& match, bool are_masked_rows_zero)
       : match_(match), graph_(match.graph()), are_masked_rows_zero_(are_masked_rows_zero) {}
 

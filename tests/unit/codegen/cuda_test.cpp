@@ -479,6 +479,17 @@ TEST_F(Cuda, HugeDilationsOfSymbolicExtentsStayLoops) {
             std::vector<std::string>{"loops"});
 }
 
+// Windows that fit into the padding have results of an image without rows.
+TEST_F(Cuda, ConvolutionsOfPaddingAloneStayLoops) {
+  EXPECT_EQ(calls_of(R"(graph (x: f16[1, H, 8, 32]@NHWC) {
+  w = constant f16[64, 32, 2, 2] normal(seed = 1, mean = 0.0, deviation = 0.1)
+  y = conv(x, w) {pads = [1, 1, 1, 1], out_layout = "NHWC"}
+  return y
+}
+)"),
+            std::vector<std::string>{"loops"});
+}
+
 // One-dimensional images are images with one column, with channels first after copies.
 TEST_F(Cuda, OneDimensionalConvolutionsCallLibraries) {
   const std::vector<std::string> calls = calls_of(R"(graph (x: f16[2, 80, L]) {
