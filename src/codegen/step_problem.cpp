@@ -44,27 +44,30 @@ class ProblemBuilder {
       if (buffer.lifetime == Lifetime::Value || buffer.view_of) continue;
       made_.problem.fixed_bytes += rounded(*known_bytes(buffer), kArenaAlignment);
     }
+    std::vector<CallUses> calls;
     for (const TaskList::Task& task : tasks_.tasks) {
       using Kind = TaskList::Task::Kind;  // Copies are kernels, too.
       if ((task.kind != Kind::Compute && task.kind != Kind::Copy) || task.alternatives.size() != 1)
         return std::nullopt;
-      if (!add_task(task)) return std::nullopt;
+      for (const TaskList::Call& call : task.alternatives.front().calls)
+        calls.push_back(uses_of(task, call));
     }
+    add_items(calls);
     memory::verify(made_.problem);
     return std::move(made_);
   }
 
  private:
-  struct Uses {
-    std::set<std::uint32_t> reads, writes;
+  struct CallUses {
+    const TaskList::Task& task;
+    const TaskList::Call& call;
+    std::set<std::uint32_t> reads = {}, writes = {};
   };
 
-  Uses uses_of(const TaskList::Task& task, const TaskList::Call& call) const {
-    Uses uses;
-    if (!tasks_
-             .kernels[call.kernel]
-             // A library function has no nest; it is the only call of its task.
-             .library.empty()) {
+  CallUses uses_of(const TaskList::Task& task, const TaskList::Call& call) const {
+    CallUses uses{task, call};
+    // A library function has no nest; it is the only call of its task.
+    if (!tasks_.kernels[call.kernel].library.empty()) {
       uses.reads.insert(task.reads.begin(), task.reads.end());
       uses.writes.insert(task.writes.begin(), task.writes.end());
       return uses;
@@ -93,29 +96,25 @@ class ProblemBuilder {
   }
 
   // One item per call, so that intermediate values of a task have short lifetimes. Calls that write
-  // the same buffer, such as a fill followed by an update, form one item.
-  bool add_task(const TaskList::Task& task) {
-    const std::vector<TaskList::Call>& calls = task.alternatives.front().calls;
-    std::vector<Uses> uses;
-    for (const TaskList::Call& call : calls) uses.push_back(uses_of(task, call));
+  // the same buffer form one item with those between them: a fill and its update, the parts of a
+  // concatenation.
+  void add_items(std::span<const CallUses> calls) {
+    std::map<std::uint32_t, std::size_t> last_write;
+    for (std::size_t k = 0; k < calls.size(); ++k) {
+      for (const std::uint32_t id : calls[k].writes) last_write[id] = k;
+    }
     for (std::size_t begin = 0; begin < calls.size();) {
       std::size_t end = begin + 1;
       for (std::size_t k = begin; k < end; ++k) {
-        for (std::size_t later = calls.size(); later-- > end;) {
-          const bool is_again = std::ranges::any_of(
-              uses[k].writes, [&](std::uint32_t id) { return uses[later].writes.contains(id); });
-          if (is_again) end = later + 1;
-        }
+        for (const std::uint32_t id : calls[k].writes) end = std::max(end, last_write.at(id) + 1);
       }
-      if (!add_item(task, {calls.data() + begin, end - begin}, {uses.data() + begin, end - begin}))
-        return false;
+      add_item(calls.subspan(begin, end - begin));
       begin = end;
     }
-    return true;
   }
 
-  bool add_item(const TaskList::Task& task, std::span<const TaskList::Call> calls,
-                std::span<const Uses> uses) {
+  void add_item(std::span<const CallUses> calls) {
+    const TaskList::Task& task = calls.front().task;
     memory::Item item;
     item.name = task.name;
     item.number = static_cast<std::uint32_t>(made_.steps.size());
@@ -124,20 +123,19 @@ class ProblemBuilder {
     double seconds = 0;
     std::set<std::uint32_t> reads, writes;
     std::vector<std::uint32_t> steps;
-    for (std::size_t k = 0; k < calls.size(); ++k) {
-      seconds += facts_.start_s + std::max(calls[k].flops / flops_per_s(calls[k]),
-                                           calls[k].bytes / facts_.memory().bytes_per_s);
-      for (const std::uint32_t id : uses[k].reads) {
+    for (const CallUses& uses : calls) {
+      seconds += facts_.start_s + std::max(uses.call.flops / flops_per_s(uses.call),
+                                           uses.call.bytes / facts_.memory().bytes_per_s);
+      for (const std::uint32_t id : uses.reads) {
         if (!writes.contains(id)) reads.insert(id);
       }
-      writes.insert(uses[k].writes.begin(), uses[k].writes.end());
+      writes.insert(uses.writes.begin(), uses.writes.end());
       steps.push_back(step_count_++);
     }
     for (const std::uint32_t id : reads) {
       if (value_of_[id] != kNoValue) item.reads.push_back(value_of_[id]);
     }
     for (const std::uint32_t id : writes) {
-      if (value_of_[id] != kNoValue) return false;  // Written by two tasks.
       value_of_[id] = static_cast<std::uint32_t>(made_.buffers.size());
       made_.buffers.push_back(id);
       item.makes.push_back(value_of_[id]);
@@ -158,7 +156,6 @@ class ProblemBuilder {
     item.alternatives.push_back({seconds, 0});
     made_.steps.push_back(std::move(steps));
     made_.problem.items.push_back(std::move(item));
-    return true;
   }
 
   const TaskList& tasks_;

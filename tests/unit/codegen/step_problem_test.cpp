@@ -8,6 +8,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+
 namespace tenon::step_problem_test {
 namespace {
 
@@ -37,6 +40,33 @@ TEST(StepProblem, DeviceGemmsUsePeakOfElementType) {
   EXPECT_NEAR(product_seconds("f16", false) / expected(786e12), 1, 0.02);
   // generated kernels
   EXPECT_NEAR(product_seconds("f16", false, false) / expected(786e12), 1, 0.02);
+}
+
+// A concatenation that is read several times has a task for each part. Both are one item.
+TEST(StepProblem, TasksThatWriteOneBufferAreOneItem) {
+  const TaskList list = codegen::select(parse_graph(R"(
+graph (b: f32[1, 32, 14, 14], a: f32[1, 1, 32], k: f32[32]) {
+  y = fused(b, a, k) group = graph (b: f32[1, 32, 14, 14], a: f32[1, 1, 32], k: f32[32]) {
+    t = reshape(b) {shape = [1, 196, 32]}
+    c = concat(a, t) {axis = 1}
+    y = layer_norm(c, k, k)
+    return y
+  }
+  return y
+}
+)",
+                                                    all_ops()),
+                                        cpu_options());
+  std::map<std::uint32_t, int> writers;
+  for (const TaskList::Task& task : list.tasks) {
+    for (const std::uint32_t id : task.writes) ++writers[id];
+  }
+  EXPECT_TRUE(std::ranges::any_of(writers, [](const auto& each) { return each.second > 1; }));
+  const auto described = codegen::step_problem(list, cpu_options().target->facts(), 1);
+  ASSERT_TRUE(described);
+  std::size_t steps = 0;
+  for (const std::vector<std::uint32_t>& of_item : described->steps) steps += of_item.size();
+  EXPECT_GT(steps, described->steps.size());
 }
 
 }  // namespace
