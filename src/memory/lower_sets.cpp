@@ -155,11 +155,34 @@ std::vector<Bits> sets_of(const Forward& graph, Method method) {
 
 using Sequence = std::vector<Bits>;  // Growing lower sets; the last has all nodes.
 
+// Reports progress; remembers whether the caller ended the search.
+class Progress {
+ public:
+  explicit Progress(const SearchOptions& options) : options_(options) {}
+  // Returns whether the search should continue, after `count` more evaluations.
+  bool advance(std::uint64_t count) {
+    at_.evaluation_count += count;
+    is_stopped_ = is_stopped_ || (options_.goes_on && !options_.goes_on(at_));
+    return !is_stopped_;
+  }
+  void note(double seconds, std::uint64_t live_bytes) {
+    if (live_bytes <= options_.budget_bytes) at_.seconds = std::min(at_.seconds, seconds);
+    at_.smallest_bytes = std::min(at_.smallest_bytes, live_bytes);
+  }
+  bool is_stopped() const { return is_stopped_; }
+
+ private:
+  const SearchOptions& options_;
+  SearchProgress at_{.seconds = std::numeric_limits<double>::infinity(), .smallest_bytes = kNever};
+  bool is_stopped_ = false;
+};
+
 // Dynamic program: least kept bytes for every time, over growing lower sets whose blocks fit a
 // budget.
 class DynamicProgram {
  public:
-  DynamicProgram(const Forward& graph, std::vector<Bits> sets)
+  // A stopped construction has no pairs: `within` returns nothing.
+  DynamicProgram(const Forward& graph, std::vector<Bits> sets, Progress& progress)
       : graph_(graph), sets_(std::move(sets)) {
     double whole = 0;
     for (const double seconds : graph.seconds) whole += seconds;
@@ -171,7 +194,7 @@ class DynamicProgram {
       neighbours_.push_back(graph.neighbour_bytes(set));
     }
     pairs_.resize(sets_.size());
-    for (std::uint32_t a = 0; a < sets_.size(); ++a) {
+    for (std::uint32_t a = 0; a < sets_.size() && progress.advance(0); ++a) {
       for (std::uint32_t b = a + 1; b < sets_.size(); ++b) {
         if (sets_[a] == sets_[b] || !sets_[a].is_within(sets_[b])) continue;
         Pair pair{b, 0, neighbours_[b], 0};
@@ -255,16 +278,17 @@ class DynamicProgram {
   std::size_t times_ = 0;
 };
 
-std::vector<Sequence> sequences_of_programme(const Forward& graph, Method method) {
-  const DynamicProgram programme(graph, sets_of(graph, method));
+std::vector<Sequence> sequences_of_programme(const Forward& graph, Method method,
+                                             Progress& progress) {
+  const DynamicProgram programme(graph, sets_of(graph, method), progress);
   std::uint64_t impossible = 0, possible = programme.whole_bytes();
   const std::uint64_t most = possible;
-  while (possible - impossible > most / 1000 + 1) {
+  while (possible - impossible > most / 1000 + 1 && progress.advance(0)) {
     const std::uint64_t middle = impossible + (possible - impossible) / 2;
     (programme.within(middle).empty() ? impossible : possible) = middle;
   }
   std::vector<Sequence> all;
-  for (int k = 0; k < kBudgets; ++k) {
+  for (int k = 0; k < kBudgets && progress.advance(0); ++k) {
     // Small budgets are sampled more densely.
     const double share = static_cast<double>(k) / (kBudgets - 1);
     const auto budget =
@@ -374,20 +398,25 @@ SearchResult plan_by_lower_sets(const Problem& problem, const SearchOptions& opt
     std::uint64_t live_bytes;
   };
   SearchResult result;
+  Progress progress(options);
   std::vector<Candidate> candidates;
   std::vector<Sequence> sequences =
-      method == Method::Chen ? segments(graph) : sequences_of_programme(graph, method);
+      method == Method::Chen ? segments(graph) : sequences_of_programme(graph, method, progress);
   Bits all(graph.size());
   for (std::uint32_t k = 0; k < graph.size(); ++k) all.add(k);
-  sequences.push_back({all});  // The whole graph as one block: no recomputation.
+  // The whole graph as one block: no recomputation. The only candidate if the search was stopped.
+  sequences.insert(sequences.begin(), {all});
   for (const Sequence& sequence : sequences) {
+    if (!candidates.empty() && !progress.advance(1)) break;
     Candidate candidate{events_of(problem, graph, sequence), 0, 0};
     candidate.seconds = seconds_of(problem, candidate.events);
     candidate.live_bytes =
         max_live_bytes(arena_buffers(lifetimes_of(problem, candidate.events, options.in_place)),
                        options.place.alignment);
+    progress.note(candidate.seconds, candidate.live_bytes);
     candidates.push_back(std::move(candidate));
   }
+  result.was_stopped = progress.is_stopped();
   result.evaluation_count = candidates.size();
   PlaceOptions place = options.place;
   place.capacity = options.budget_bytes;

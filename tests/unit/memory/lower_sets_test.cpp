@@ -92,6 +92,21 @@ TEST(LowerSets, SearchBeatsLowerSetsOnTheirNetwork) {
   EXPECT_GT(overhead(segments, problem), 0.15);
 }
 
+// Without a candidate by the method, the plan that keeps every value remains.
+TEST(LowerSets, StopsWhenAsked) {
+  const Problem problem = unet();
+  for (const Method method : {Method::Approximate, Method::Chen}) {
+    int calls = 0;
+    SearchOptions options;
+    options.budget_bytes = 1'000'000'000;
+    options.goes_on = [&](const SearchProgress&) { return ++calls < 3; };
+    const SearchResult stopped = plan_by_lower_sets(problem, options, method);
+    EXPECT_TRUE(stopped.was_stopped) << name_of(method);
+    EXPECT_EQ(calls, 3) << name_of(method);
+    EXPECT_EQ(testing::fault_in(problem, stopped.plan), "");
+  }
+}
+
 TEST(LowerSets, CutsOnlyForwardPasses) {
   Problem problem = chain();
   problem.items[15].may_repeat = true;
