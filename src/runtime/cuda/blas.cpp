@@ -110,6 +110,11 @@ class Matmul : public LibraryStep {
                                             static_cast<std::uint64_t>(columns), leading),
                       "describing a matrix");
       const auto count = static_cast<std::int32_t>(batch);
+      if (count != batch) {
+        throw Error("cuBLASLt multiplies fewer matrices", ErrorKind::Unsupported)
+            .expected("at most 2147483647")
+            .got(batch);
+      }
       library.require(library.set_layout(made, kBatchCount, &count, sizeof count),
                       "describing a matrix");
       library.require(library.set_layout(made, kBatchOffset, &step, sizeof step),
@@ -152,12 +157,12 @@ class Matmul : public LibraryStep {
   }
 
   std::size_t variant_count() const override { return variants_.size(); }
-  void select_variant(std::size_t variant) override {
-    variant_ = variant < variants_.size() ? variant : 0;
+  std::uint64_t workspace_bytes(std::size_t variant) const override {
+    return variants_[variant].workspace_bytes;
   }
-  std::uint64_t workspace_bytes() const override { return variants_[variant_].workspace_bytes; }
 
-  void enqueue(Stream stream, std::span<const std::uint64_t> buffers, Address workspace) override {
+  void enqueue(Stream stream, std::span<const std::uint64_t> buffers, Address workspace,
+               std::size_t variant) override {
     const Blas& library = blas();
     std::size_t next = 2;
     if (call_.has_bias) {
@@ -171,8 +176,8 @@ class Matmul : public LibraryStep {
     library.require(
         library.multiply(library.handle, description_, &alpha, pointer(buffers[1]), left_,
                          pointer(buffers[0]), right_, &beta, pointer(residual), residual_,
-                         pointer(buffers.back()), result_, &variants_[variant_].algorithm,
-                         pointer(workspace), variants_[variant_].workspace_bytes, stream),
+                         pointer(buffers.back()), result_, &variants_[variant].algorithm,
+                         pointer(workspace), variants_[variant].workspace_bytes, stream),
         "running");
   }
 
@@ -187,7 +192,6 @@ class Matmul : public LibraryStep {
   Description description_ = nullptr;
   Layout left_ = nullptr, right_ = nullptr, result_ = nullptr, residual_ = nullptr;
   std::vector<FoundAlgorithm> variants_;
-  std::size_t variant_ = 0;
 };
 
 // Result of a product over an empty reduction, for which cuBLASLt has no layouts: zeros.
@@ -203,9 +207,9 @@ class EmptySum : public LibraryStep {
     if (rows_ == 1 && batch_step_ == row_bytes_) row_bytes_ *= std::exchange(batches_, 1);
   }
   std::size_t variant_count() const override { return 1; }
-  void select_variant(std::size_t) override {}
-  std::uint64_t workspace_bytes() const override { return 0; }
-  void enqueue(Stream stream, std::span<const std::uint64_t> buffers, Address) override {
+  std::uint64_t workspace_bytes(std::size_t) const override { return 0; }
+  void enqueue(Stream stream, std::span<const std::uint64_t> buffers, Address,
+               std::size_t) override {
     const Driver& cuda = driver();
     for (std::int64_t batch = 0; batch < batches_; ++batch) {
       for (std::int64_t row = 0; row < rows_; ++row) {

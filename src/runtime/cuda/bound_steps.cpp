@@ -131,19 +131,26 @@ class StepBinder {
 
 }  // namespace
 
-void BoundStep::select_variant(std::size_t variant) {
-  library->select_variant(variant);
-  scratch_bytes = library->workspace_bytes();
+void BoundStep::select_variant(std::size_t chosen) {
+  variant = chosen < library->variant_count() ? chosen : 0;
+  scratch_bytes = library->workspace_bytes(variant);
 }
 
 void BoundStep::use_scratch(Address scratch) {
   if (!library) values[values.size() - 2] = scratch;
 }
 
+std::size_t LibraryStepCache::variant_count() const {
+  std::size_t count = 0;
+  for (const auto& [call, entry] : entries_) count += entry.step ? entry.step->variant_count() : 0;
+  return count;
+}
+
 void LibraryStepCache::begin_binding() {
-  constexpr std::size_t kMostCalls = 1024;
+  // Memory grows with the plans that libraries keep: one per algorithm of a call.
+  constexpr std::size_t kMostVariants = 4096;
   ++binding_;
-  while (entries_.size() > kMostCalls) {
+  while (variant_count() > kMostVariants) {
     std::uint64_t oldest = binding_;
     for (const auto& [call, entry] : entries_) oldest = std::min(oldest, entry.last_binding);
     std::erase_if(entries_, [&](const auto& each) { return each.second.last_binding == oldest; });

@@ -37,9 +37,12 @@ struct BoundStep {
   /// Parameters that are addresses of inputs and outputs: (value, port).
   std::vector<std::pair<std::size_t, std::size_t>> ports = {};
   std::shared_ptr<LibraryStep> library = nullptr;
+  /// Algorithm of the library.
+  std::size_t variant = 0;
 
-  /// Selects an algorithm of the library, and its workspace size.
-  void select_variant(std::size_t variant);
+  /// Selects an algorithm of the library, the first if it does not offer that many, and its
+  /// workspace size.
+  void select_variant(std::size_t chosen);
   void use_scratch(Address scratch);
 };
 
@@ -63,6 +66,8 @@ class LibraryStepCache {
     std::shared_ptr<LibraryStep> step;
     std::uint64_t last_binding = 0;
   };
+  std::size_t variant_count() const;
+
   std::map<std::string, Entry> entries_;
   std::uint64_t binding_ = 0;
 };

@@ -187,7 +187,7 @@ void CudaContext::take_scratch() {
 void CudaContext::enqueue(BoundStep& step, bool waits_for_copies) {
   if (!step.library) return launch_kernel(step, waits_for_copies);
   try {
-    step.library->enqueue(stream_, step.values, scratch_.address());
+    step.library->enqueue(stream_, step.values, scratch_.address(), step.variant);
   } catch (Error& error) {
     throw error.at(step_text(step.step));
   }

@@ -243,12 +243,12 @@ class DnnConvolution : public LibraryStep {
   }
 
   std::size_t variant_count() const override { return plans_.size(); }
-  void select_variant(std::size_t variant) override {
-    variant_ = variant < plans_.size() ? variant : 0;
+  std::uint64_t workspace_bytes(std::size_t variant) const override {
+    return plans_[variant].workspace_bytes;
   }
-  std::uint64_t workspace_bytes() const override { return plans_[variant_].workspace_bytes; }
 
-  void enqueue(Stream stream, std::span<const std::uint64_t> buffers, Address workspace) override {
+  void enqueue(Stream stream, std::span<const std::uint64_t> buffers, Address workspace,
+               std::size_t variant) override {
     const Dnn& library = dnn();
     const std::lock_guard hold(library.in_use);
     Dnn::require(library.set_stream(library.handle, stream), "running");
@@ -269,7 +269,7 @@ class DnnConvolution : public LibraryStep {
         .set(1001, kPointer, count, places.data())
         .set(1003, kPointer, workspace);
     if (!pack.finish()) throw Error("cuDNN refuses a convolution's buffers", ErrorKind::Device);
-    Dnn::require(library.execute(library.handle, plans_[variant_].plan.handle(), pack.handle()),
+    Dnn::require(library.execute(library.handle, plans_[variant].plan.handle(), pack.handle()),
                  "running");
     if (epilogue_) epilogue_->enqueue(buffers.subspan(2, buffers.size() - 3), buffers.back());
   }
@@ -440,7 +440,6 @@ class DnnConvolution : public LibraryStep {
   std::vector<Plan> plans_;
   std::unique_ptr<UnfusedEpilogue> epilogue_;  // for plans without fused epilogue
   std::vector<DnnDescriptor> others_;          // descriptors that plans refer to
-  std::size_t variant_ = 0;
 };
 
 }  // namespace

@@ -10,17 +10,16 @@
 
 namespace tenon::cuda {
 
-/// A library call prepared for fixed extents. The library may offer several algorithms, ordered by
-/// its own heuristic.
+/// A library call prepared for fixed extents. The library may offer several algorithms (variants),
+/// ordered by its own heuristic. Equal calls of a program share one object.
 class LibraryStep {
  public:
   virtual ~LibraryStep() = default;
+  /// At least 1.
   virtual std::size_t variant_count() const = 0;
-  virtual void select_variant(std::size_t variant) = 0;
-  /// Workspace of the selected algorithm.
-  virtual std::uint64_t workspace_bytes() const = 0;
-  virtual void enqueue(Stream stream, std::span<const std::uint64_t> buffers,
-                       Address workspace) = 0;
+  virtual std::uint64_t workspace_bytes(std::size_t variant) const = 0;
+  virtual void enqueue(Stream stream, std::span<const std::uint64_t> buffers, Address workspace,
+                       std::size_t variant) = 0;
 };
 
 /// Workspace limit of algorithms.

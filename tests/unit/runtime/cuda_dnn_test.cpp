@@ -61,7 +61,7 @@ struct Trial {
     for (const std::vector<float>* each : {&image, &weights, &bias, &residual})
       buffers.push_back(reinterpret_cast<std::uint64_t>(each->data()));
     buffers.push_back(reinterpret_cast<std::uint64_t>(result.data()));
-    made()->enqueue(nullptr, buffers, 0);
+    made()->enqueue(nullptr, buffers, 0, 0);
     return result;
   }
   std::vector<float> expected() const {
@@ -104,7 +104,7 @@ TEST_F(CudaDnn, UsesLargeWorkspacesAsALastResort) {
   in_own_process([](testing::FakeCuda&) {
     FakeCudnn library({"sum", "sum+bias+residual+relu"});
     library.want_workspace(std::int64_t{1} << 30);
-    EXPECT_EQ(Trial().made()->workspace_bytes(), std::uint64_t{1} << 30);
+    EXPECT_EQ(Trial().made()->workspace_bytes(0), std::uint64_t{1} << 30);
   });
 }
 
