@@ -219,15 +219,6 @@ class KnownElements {
                            node.reduction == Reduction::Max || node.reduction == Reduction::Min;
     if (!is_folded) return std::nullopt;  // a position, even among one element
     const Dims& dims = node.args[0].dims();
-    switch (node.reduction) {
-      case Reduction::Sum:
-      case Reduction::Product:
-      case Reduction::Max:
-      case Reduction::Min:
-        break;
-      default:
-        return std::nullopt;  // positions, even that of a single element
-    }
     std::optional<Dim> total;
     Position inner = at;
     for (std::size_t axis : node.axes) {
