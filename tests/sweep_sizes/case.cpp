@@ -144,8 +144,12 @@ CaseMaker::CaseMaker(const std::vector<std::string>& folders, std::uint64_t seed
     throw Error("no family of cases has this name", ErrorKind::Usage).got(filter);
 }
 
+std::uint64_t CaseMaker::seed_of(std::uint64_t number) const {
+  return seed_ * 0x9e3779b97f4a7c15U + number;
+}
+
 SizeCase CaseMaker::make(std::uint64_t number) const {
-  Random random(seed_ * 0x9e3779b97f4a7c15U + number);
+  Random random(seed_of(number));
   const std::string& family = random.pick(families_);
   if (family == "zoo") return network(random);
   if (family == "onnx") return onnx_file(random.pick(onnx_files_), random);

@@ -28,14 +28,16 @@ class CaseMaker {
 
   /// Throws Error for sizes that do not fit.
   SizeCase make(std::uint64_t number) const;
+  /// Returns the seed of a case's random choices.
+  std::uint64_t seed_of(std::uint64_t number) const;
 
  private:
   std::uint64_t seed_;
   std::vector<std::string> onnx_files_, families_;
 };
 
-/// Compiles for random targets, threads and candidates, every eighth case to machine code. Throws
+/// Compiles for random targets, threads and candidates, every eighth seed to machine code. Throws
 /// InternalError for a defect, Error for a refusal.
-void compile_case(SizeCase sized, std::uint64_t number);
+void compile_case(SizeCase sized, std::uint64_t seed);
 
 }  // namespace tenon::testing

@@ -11,7 +11,7 @@
 namespace tenon::testing {
 namespace {
 
-constexpr std::uint64_t kEmitted = 8;  // One case in so many is compiled to machine code.
+constexpr std::uint64_t kEmitted = 8;  // One seed in so many is compiled to machine code.
 
 // A processor without a code generator, for compilations that end with scheduled nests.
 class WithoutCode : public Target {
@@ -41,8 +41,8 @@ std::optional<codegen::Selection> any_candidate(const codegen::Decision& decisio
 
 }  // namespace
 
-void compile_case(SizeCase sized, std::uint64_t number) {
-  Random random(number + 1);
+void compile_case(SizeCase sized, std::uint64_t seed) {
+  Random random(seed + 1);
   const std::string cpu = random.pick(cpu_names());
   const bool is_device = random.chance(15);
   const std::vector<std::string> precisions = {"", "", "", "", "", "", "", "f16", "bf16"};
@@ -64,7 +64,7 @@ void compile_case(SizeCase sized, std::uint64_t number) {
         return any_candidate(decision, random);
       };
     }
-    if (number % kEmitted != 0) options.target = std::make_shared<WithoutCode>(options.target);
+    if (seed % kEmitted != 0) options.target = std::make_shared<WithoutCode>(options.target);
   }
   PipelineOptions passes = pipeline_for(is_device ? "cuda:sm_90a" : cpu, random.pick(precisions));
   passes.pass_options.states = sized.states;

@@ -41,7 +41,7 @@ std::string judge(const CaseMaker& maker, std::uint64_t number) {
   try {
     SizeCase sized = maker.make(number);
     family = sized.family;
-    compile_case(std::move(sized), number);
+    compile_case(std::move(sized), maker.seed_of(number));
     return "compiled " + family;
   } catch (const Error& error) {
     std::cout << error.what() << "\n";
@@ -57,7 +57,7 @@ int run_one(const CaseMaker& maker, std::uint64_t number) {
   SizeCase sized = maker.make(number);
   std::cout << sized.title << std::endl;
   try {
-    compile_case(std::move(sized), number);
+    compile_case(std::move(sized), maker.seed_of(number));
   } catch (const InternalError& error) {
     std::cout << error.what() << "\n" << error.details();
     return 1;
