@@ -153,7 +153,8 @@ tenon_status tenon_model_compile(tenon_model model, const char* options, tenon_p
     require(program, "program");
     Options given(options);
     const CompileRequest request = request_of(given);
-    *program = embed::programs().add(embed::load(compile_model(*models().find(model), request)));
+    *program =
+        embed::programs().add(embed::load(compile_model(*models().find(model), request).program));
   });
 }
 

@@ -268,13 +268,10 @@ int bench(const BenchOptions& options, OutputFormat format) {
     throw Error("a program is tuned when it is compiled", ErrorKind::Usage)
         .hint("give the model, or compile it with --tune");
   }
-  TuningOptions tuning{target_text(options.target, options.cpu), !options.no_winograd,
-                       options.threads, options.tune, options.untuned};
-  tuning.precision = options.precision;
-  tuning.preferred = options.preferred;
-  CompileRecord record;
-  if (options.every_step && is_gpu_target(tuning.target)) tuning.record = &record;
-  if (!options.shapes.empty()) tuning.specialised_shapes = {join(options.shapes, ",")};
+  CompileRequest request =
+      compile_request(options, target_text(options.target, options.cpu), options.tune);
+  request.keeps_record = options.every_step && is_gpu_target(request.target);
+  if (!options.shapes.empty()) request.specialised_shapes = {join(options.shapes, ",")};
   if (is_program && !options.train.empty()) {
     throw Error("a program has no gradient", ErrorKind::Usage).hint("give the model");
   }
@@ -293,7 +290,7 @@ int bench(const BenchOptions& options, OutputFormat format) {
                      options.train,
                      options.loss,
                      {options.budget, {}, options.swap, options.threads, options.split}},
-                    tuning);
+                    request);
   StatefulGraph timed = std::move(made.step);
   const std::unique_ptr<BudgetPlanner>& planner = made.planner;
   Program program = std::move(made.program);
@@ -437,13 +434,13 @@ int bench(const BenchOptions& options, OutputFormat format) {
     }
     if (options.every_step)
       json["steps"] = to_json(ranked_steps(model, work.value_or(std::vector<NodeWork>{})), limit,
-                              reasons_of(record));
+                              reasons_of(made.record));
     out() << json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
     return 0;
   }
   if (options.every_step) {
     print_steps(ranked_steps(model, work.value_or(std::vector<NodeWork>{})), limit,
-                reasons_of(record));
+                reasons_of(made.record));
   }
   std::vector<std::string> titles = {">runs", ">least ms", ">median ms"};
   std::vector<std::string> row = {std::to_string(samples.size()), rounded(sorted.front()),

@@ -41,15 +41,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-TuningOptions tuning_of(const CompileCommandOptions& options) {
-  return {target_text(options.target, options.cpu),
-          !options.no_winograd,
-          options.threads,
-          options.tune,
-          options.untuned,
-          options.specialised_shapes,
-          options.precision,
-          options.preferred};
+CompileRequest request_of(const CompileCommandOptions& options) {
+  CompileRequest request =
+      compile_request(options, target_text(options.target, options.cpu), options.tune);
+  request.specialised_shapes = options.specialised_shapes;
+  return request;
 }
 
 codegen::CompileStage stage_of(const std::string& name) {
@@ -70,7 +66,7 @@ std::vector<Explanation::Kernel> different_kernels(const Graph& graph,
                                                    const CompileCommandOptions& options) {
   std::set<std::string> seen;
   std::vector<Explanation::Kernel> kernels;
-  for (const codegen::Decision& decision : decide_tuned(graph, tuning_of(options))) {
+  for (const codegen::Decision& decision : decide_tuned(graph, request_of(options))) {
     if (seen.insert(decision.work).second) kernels.push_back(describe_decision(decision));
   }
   return kernels;
@@ -110,7 +106,7 @@ int compile(const CompileCommandOptions& options, OutputFormat format) {
       (!options.print.empty() && options.print != "true" && options.print != "kernels")) {
     const codegen::CompileStage stage =
         options.print_code ? codegen::CompileStage::Code : stage_of(options.print);
-    const std::string code = print_tuned(std::move(graph), tuning_of(options), stage);
+    const std::string code = print_tuned(std::move(graph), request_of(options), stage);
     if (is_json)
       print_json({{"model", options.model}, {options.print_code ? "code" : options.print, code}});
     else
@@ -132,13 +128,13 @@ int compile(const CompileCommandOptions& options, OutputFormat format) {
   if (options.output.empty()) {
     throw Error("nowhere to write the program", ErrorKind::Usage).hint("give a file: -o FILE.tnn");
   }
-  TuningOptions tuning = tuning_of(options);
+  CompileRequest request = request_of(options);
   if (!options.swappable_weights.empty()) {
-    tuning.swappable_weights = options.swappable_weights;
+    request.swappable_weights = options.swappable_weights;
     if (options.swappable_weights == std::vector<std::string>{"true"})
-      tuning.swappable_weights->clear();
+      request.swappable_weights->clear();
   }
-  const Program program = compile_tuned(std::move(graph), tuning);
+  const Program program = compile_tuned(std::move(graph), request).program;
   const std::chrono::duration<double, std::milli> elapsed =
       std::chrono::steady_clock::now() - begin;
   if (options.output.ends_with(".so")) {

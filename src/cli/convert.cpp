@@ -22,9 +22,9 @@ int convert(const ConvertOptions& options, const ConvertChanges& changes, Output
   SaveOptions settings;
   settings.onnx_opset = options.opset;
   settings.style = options.style;
-  TuningOptions tuning;
+  CompileRequest tuning;
   tuning.target = target_text(options.target, "native");
-  tuning.tune = options.tune;
+  tuning.tune_seconds = tuning_seconds(options.tune);
   if (options.kernels || !options.tune.empty()) settings.note_kernels = kernel_notes(tuning);
   if (!changes.loss.empty() && !changes.trains)
     throw Error("--loss is for --train", ErrorKind::Usage);

@@ -91,7 +91,7 @@ int demo(OutputFormat format) {
   const Graph optimised = story.step("run the passes", [&] { return run_pipeline(imported, {}); });
   story.found(concat(count_kernels(optimised), " kernels of ", count_kernels(imported), " nodes"));
   story.step("compile it", [&] {
-    write_program(codegen::compile(optimised, cpu_options()), artefact);
+    write_program(codegen::compile(optimised, cpu_options()).program, artefact);
     return 0;
   });
   story.found(concat(format_bytes(fs::file_size(artefact)), " program file"));

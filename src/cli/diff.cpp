@@ -48,7 +48,7 @@ ValueList values_of(const Graph& graph, const std::string& name, bool is_compile
   };
   if (is_compiled) {
     const Graph made = run_pipeline(graph, {});
-    CompiledModel model(codegen::compile(made, cpu_options()), threads);
+    CompiledModel model(codegen::compile(made, cpu_options()).program, threads);
     visit_compiled(model, made, inputs, on_value);
   } else {
     visit_reference(graph, inputs, threads, on_value);

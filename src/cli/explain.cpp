@@ -106,16 +106,16 @@ int explain_on_ranks(const ExplainOptions& options, OutputFormat format) {
 int explain(const ExplainOptions& options, OutputFormat format) {
   if (!options.parallel.empty()) return explain_on_ranks(options, format);
   // The same passes and kernels as `compile`.
-  TuningOptions tuning;
-  tuning.target = target_text(options.target, "native");
-  tuning.precision = options.precision;
-  tuning.untuned = options.untuned;
-  tuning.preferred = options.preferred;
+  CompileRequest request;
+  request.target = target_text(options.target, "native");
+  request.precision = options.precision;
+  request.is_untuned = options.untuned;
+  request.preferred = options.preferred;
   const PipelineOptions settings =
-      pipeline_of(options, pipeline_for(tuning.target, tuning.precision));
+      pipeline_of(options, pipeline_for(request.target, request.precision));
   const Graph graph = load_model(options.model);
   const Explanation explanation =
-      tenon::explain(graph, options.node, settings, options_tuned(graph, tuning));
+      tenon::explain(graph, options.node, settings, options_tuned(graph, request));
   if (format == OutputFormat::Json) {
     print_json(explanation);
     return 0;

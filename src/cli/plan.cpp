@@ -152,23 +152,24 @@ class PlanCommand {
   }
 
   PlanSource compiled(StatefulGraph step) const {
-    std::optional<codegen::StepProblem> described;
     CompileRequest request;
-    request.step_problem = &described;
+    request.describes_step = true;
     if (!options_.target.empty()) request.target = options_.target;
     request.precision = options_.precision;
     if (!is_gpu_target(request.target)) {  // the step passes its states on
       step = skip_nonfinite_updates(std::move(step));
       request.states = step.ports();
     }
-    const Program program = compile_model(step.graph, request);
+    const codegen::Compiled made = compile_model(step.graph, request);
+    const Program& program = made.program;
+    const std::optional<codegen::StepProblem>& described = made.step_problem;
     if (!described || !program.is_kernel_only()) {
       throw Error("the memory of this program cannot be planned", ErrorKind::Unsupported)
           .expected("kernels one after another, with extents that are known")
           .hint("a number for the batch: zoo:NAME?batch=8");
     }
     PlanSource source;
-    source.problem = std::move(described->problem);
+    source.problem = described->problem;
     source.problem.fixed_bytes = bytes_outside_arena(program, 0);
     if (options_.swap)
       allow_swaps(source.problem, device_.link ? *device_.link : swap_link(program.target));

@@ -110,13 +110,10 @@ int profile(const ProfileOptions& options) {
   const bool is_program = given.has_value();
   require_graph(options, is_program);
   if (const int found = look_first(options); found != 0) return found;
-  CompileRecord record;
-  TuningOptions tuning{target_text(options.target, options.cpu), !options.no_winograd,
-                       options.threads, options.tune, options.untuned};
-  if (!options.shapes.empty()) tuning.specialised_shapes = {join(options.shapes, ",")};
-  tuning.precision = options.precision;
-  tuning.preferred = options.preferred;
-  tuning.record = &record;
+  CompileRequest request =
+      compile_request(options, target_text(options.target, options.cpu), options.tune);
+  if (!options.shapes.empty()) request.specialised_shapes = {join(options.shapes, ",")};
+  request.keeps_record = true;
   TimedProgram made =
       timed_program(source, std::move(given),
                     {options.batch,
@@ -124,7 +121,8 @@ int profile(const ProfileOptions& options) {
                      options.train,
                      options.loss,
                      {options.budget, {}, options.swap, options.threads, options.split}},
-                    tuning);
+                    request);
+  const CompileRecord& record = made.record;
   const StatefulGraph& step = made.step;
   const std::unique_ptr<BudgetPlanner>& planner = made.planner;
   Program program = std::move(made.program);

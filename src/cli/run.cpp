@@ -199,13 +199,13 @@ ModelRunner runner_of(const RunOptions& options) {
     give_out(graph, wanted.names);
   if (by_reference) return reference_runner(std::move(graph), options);
   try {
-    TuningOptions tuning;
-    tuning.threads = options.threads;
-    tuning.untuned = options.untuned;
-    tuning.preferred = options.preferred;
-    tuning.target = target_text(options.target, "native");
-    tuning.precision = options.precision;
-    return compiled_runner(compile_tuned(graph, tuning), options);
+    CompileRequest request;
+    request.threads = options.threads;
+    request.is_untuned = options.untuned;
+    request.preferred = options.preferred;
+    request.target = target_text(options.target, "native");
+    request.precision = options.precision;
+    return compiled_runner(compile_tuned(graph, request).program, options);
   } catch (const Error& error) {
     if (!options.target.empty() || error.kind() != ErrorKind::Unsupported) throw;
     return reference_runner(std::move(graph), options);

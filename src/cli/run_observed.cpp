@@ -60,7 +60,7 @@ int dump(const RunOptions& options, const Graph& graph, bool is_compiled,
   };
   if (is_compiled) {
     const Graph made = run_pipeline(graph, {});
-    CompiledModel model(codegen::compile(made, cpu_options()), options.threads);
+    CompiledModel model(codegen::compile(made, cpu_options()).program, options.threads);
     visit_compiled(model, made, inputs, on_value);
   } else {
     visit_reference(graph, inputs, options.threads, on_value);

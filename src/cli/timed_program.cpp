@@ -9,7 +9,7 @@
 namespace tenon::cli {
 
 TimedProgram timed_program(const ModelSource& source, std::optional<Program> given,
-                           const TimedOptions& options, TuningOptions tuning) {
+                           const TimedOptions& options, CompileRequest request) {
   require_budget(options.budget, !options.train.empty());
   TimedProgram made;
   if (given) {
@@ -21,7 +21,7 @@ TimedProgram timed_program(const ModelSource& source, std::optional<Program> giv
   SplitStep splitting;
   if (options.budget.may_split)
     splitting = split_training_step(graph, options.train, options.loss, shapes);
-  const bool is_for_device = is_gpu_target(tuning.target);
+  const bool is_for_device = is_gpu_target(request.target);
   if (splitting.in_micro_batches && !is_for_device) {
     splitting.in_micro_batches = [in_micro_batches =
                                       splitting.in_micro_batches](std::int64_t micro_batches) {
@@ -31,20 +31,18 @@ TimedProgram timed_program(const ModelSource& source, std::optional<Program> giv
   made.step = training_step(std::move(graph), options.train, options.loss, shapes);
   if (!is_for_device) {  // the step passes its states on
     made.step = skip_nonfinite_updates(std::move(made.step));
-    tuning.states = made.step.ports();
+    request.states = made.step.ports();
   }
-  made.overwritten = tuning.states;
-  const auto compiled = [&](const Graph& step, std::optional<codegen::StepProblem>* described) {
-    std::vector<StatePorts> overwritten;
-    tuning.step_problem = described;
-    tuning.overwritten = &overwritten;
-    Program program = compile_tuned(step, tuning);
+  made.overwritten = request.states;
+  const auto compiled = [&](const Graph& step, bool describes) -> codegen::Compiled {
+    request.describes_step = describes;
+    made.record = compile_tuned(step, request);
     // Keeps states that can be updated in place in every step that is tried.
-    made.overwritten = codegen::common_states(std::move(made.overwritten), overwritten);
-    return program;
+    made.overwritten = codegen::common_states(std::move(made.overwritten), made.record.overwritten);
+    return {std::move(made.record.program), {}, std::move(made.record.step_problem), {}};
   };
   if (options.budget.budget.empty()) {
-    made.program = compiled(made.step.graph, nullptr);
+    made.program = compiled(made.step.graph, false).program;
   } else {
     StepWithinBudget within =
         step_within_budget(std::move(made.step), compiled, splitting, options.budget);

@@ -17,8 +17,10 @@ struct TimedProgram {
   Program program;
   /// null without a budget
   std::unique_ptr<BudgetPlanner> planner;
-  /// as in CompileRequest
+  /// As in `Compiled`: states that every step that was tried may update in place.
   std::vector<StatePorts> overwritten;
+  /// Of the last compilation, without its program. Empty unless the request keeps a record.
+  CompileRecord record;
 };
 
 /// Common options of both commands.
@@ -31,6 +33,6 @@ struct TimedOptions {
 };
 
 TimedProgram timed_program(const ModelSource& source, std::optional<Program> given,
-                           const TimedOptions& options, TuningOptions tuning);
+                           const TimedOptions& options, CompileRequest request);
 
 }  // namespace tenon::cli

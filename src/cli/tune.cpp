@@ -156,10 +156,13 @@ int tune(const TuneCommandOptions& options, OutputFormat format) {
     return report(format, path + (is_removed ? ": removed" : ": there is none"),
                   {{"cache", path}, {"removed", is_removed}});
   }
-  TuningOptions settings{target_text(options.target, options.cpu), !options.no_winograd,
-                         options.threads, options.seconds.empty() ? "true" : options.seconds};
-  Graph graph = load_model(options.model);
+  CompileRequest settings;
+  settings.target = target_text(options.target, options.cpu);
+  settings.allow_winograd = !options.no_winograd;
+  settings.threads = options.threads;
+  settings.tune_seconds = tuning_seconds(options.seconds.empty() ? "true" : options.seconds);
   settings.precision = options.precision;
+  Graph graph = load_model(options.model);
   if (!options.as_is)
     graph = run_pipeline(std::move(graph), pipeline_for(settings.target, settings.precision));
   const std::string came_of_it = tune_graph(graph, settings);

@@ -30,24 +30,9 @@ std::string describe_decision(const TuneReport& report, double seconds) {
                 " left to estimates. What was timed is kept, and tuning again goes on from there");
 }
 
-// Builds a request with terminal callbacks; `on_tuned` receives the summary of tuning.
-CompileRequest request_of(const TuningOptions& options,
-                          std::function<void(const std::string&)> on_tuned) {
-  CompileRequest request;
-  request.target = options.target;
-  request.precision = options.precision;
-  request.record = options.record;
-  request.allow_winograd = options.allow_winograd;
-  request.threads = options.threads;
-  const double seconds = tuning_seconds(options.tune);
-  if (!options.tune.empty()) request.tune_seconds = seconds;
-  request.is_untuned = options.untuned;
-  request.preferred = options.preferred;
-  request.specialised_shapes = options.specialised_shapes;
-  request.swappable_weights = options.swappable_weights;
-  request.step_problem = options.step_problem;
-  request.states = options.states;
-  request.overwritten = options.overwritten;
+// Adds terminal callbacks to a request; `on_tuned` receives the summary of tuning.
+CompileRequest on_terminal(CompileRequest request,
+                           std::function<void(const std::string&)> on_tuned) {
   request.on_notice = [](const std::string& text) { err() << text << "\n"; };
   // Catches Ctrl-C and shows progress from the first kernel to the last.
   struct Timing {
@@ -71,22 +56,22 @@ CompileRequest request_of(const TuningOptions& options,
   return request;
 }
 
-CompileRequest request_of(const TuningOptions& options) {
-  return request_of(options, [](const std::string& text) { err() << text << "\n"; });
+CompileRequest on_terminal(CompileRequest request) {
+  return on_terminal(std::move(request), [](const std::string& text) { err() << text << "\n"; });
 }
 
 }  // namespace
 
-std::function<Graph(Graph)> kernel_notes(const TuningOptions& options) {
-  const bool times = !options.tune.empty();
+std::function<Graph(Graph)> kernel_notes(CompileRequest request) {
+  const bool times = request.tune_seconds.has_value();
   const std::optional<codegen::cuda::CudaTarget> device =
-      codegen::cuda::parse_target(options.target);
+      codegen::cuda::parse_target(request.target);
   if (!device && times) {
     throw Error("kernels of a processor are timed by `tenon tune`", ErrorKind::Usage)
         .hint("tenon tune MODEL --as-is, then --kernels; or give --target=cuda");
   }
   const auto cache =
-      std::make_shared<std::optional<TuningCache>>(open_tuning_cache(times, request_of({})));
+      std::make_shared<std::optional<TuningCache>>(open_tuning_cache(times, on_terminal({})));
   if (!device) {
     return [cache](Graph graph) {
       return *cache ? with_tuned_kernels(std::move(graph), **cache, 0) : graph;
@@ -104,36 +89,37 @@ std::function<Graph(Graph)> kernel_notes(const TuningOptions& options) {
   };
 }
 
-double tuning_seconds(const std::string& text) {
-  if (text.empty() || text == "true") return std::numeric_limits<double>::infinity();
+std::optional<double> tuning_seconds(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  if (text == "true") return std::numeric_limits<double>::infinity();
   const std::optional<double> seconds = parse_real(text);
   if (!seconds || !(*seconds > 0)) {
     throw Error("no time to tune for", ErrorKind::Usage)
         .expected("--tune or --tune=SECONDS")
         .got(text);
   }
-  return *seconds;
+  return seconds;
 }
 
-Program compile_tuned(Graph graph, const TuningOptions& options) {
-  return compile_model(std::move(graph), request_of(options));
+CompileRecord compile_tuned(Graph graph, CompileRequest request) {
+  return compile_model(std::move(graph), on_terminal(std::move(request)));
 }
 
-std::string print_tuned(Graph graph, const TuningOptions& options, codegen::CompileStage stage) {
-  return print_model(std::move(graph), request_of(options), stage);
+std::string print_tuned(Graph graph, CompileRequest request, codegen::CompileStage stage) {
+  return print_model(std::move(graph), on_terminal(std::move(request)), stage);
 }
 
-std::vector<codegen::Decision> decide_tuned(Graph graph, const TuningOptions& options) {
-  return decide_kernels(std::move(graph), request_of(options));
+std::vector<codegen::Decision> decide_tuned(Graph graph, CompileRequest request) {
+  return decide_kernels(std::move(graph), on_terminal(std::move(request)));
 }
 
-codegen::CompileOptions options_tuned(const Graph& graph, const TuningOptions& options) {
-  return known_options(graph, request_of(options));
+codegen::CompileOptions options_tuned(const Graph& graph, CompileRequest request) {
+  return known_options(graph, on_terminal(std::move(request)));
 }
 
-std::string tune_graph(const Graph& graph, const TuningOptions& options) {
+std::string tune_graph(const Graph& graph, CompileRequest request) {
   std::string text;
-  tune_kernels(graph, request_of(options, [&](const std::string& message) {
+  tune_kernels(graph, on_terminal(std::move(request), [&](const std::string& message) {
                  text += concat(text.empty() ? "" : "\n", message);
                }));
   return text;

@@ -108,24 +108,26 @@ std::string target_name(const CompileOptions& options) {
   return options.target->facts().instructions;
 }
 
-Program compile(const Graph& graph, const CompileOptions& options) {
+Compiled compile(const Graph& graph, const CompileOptions& options) {
   try {
-    const TaskList tasks = select(graph, options);
+    Selected selected = select(graph, options);
+    const TaskList& tasks = selected.tasks;
     verify(tasks);
     // GPU nests are bound to threads and have other invariants.
     if (!options.device) verify_nests(tasks);
-    Program program = assemble(tasks, target_name(options) + extension_for(tasks, options));
-    if (options.step_problem != nullptr) {
+    Compiled made{assemble(tasks, target_name(options) + extension_for(tasks, options)),
+                  std::move(selected.decisions),
+                  {},
+                  overwritten_states(tasks, options.states)};
+    if (options.describes_step) {
       const TargetFacts facts =
           options.device ? gpu_facts(options.device->architecture) : options.target->facts();
-      *options.step_problem = step_problem(
+      made.step_problem = step_problem(
           tasks, facts, options.device ? static_cast<int>(facts.units) : options.threads);
     }
-    if (options.overwritten != nullptr)
-      *options.overwritten = overwritten_states(tasks, options.states);
-    program.code = options.device ? device_code(tasks, *options.device)
-                                  : emit(tasks, *options.target, false).code;
-    return program;
+    made.program.code = options.device ? device_code(tasks, *options.device)
+                                       : emit(tasks, *options.target, false).code;
+    return made;
   } catch (const std::bad_alloc&) {
     throw Error("no memory to compile the model", ErrorKind::OutOfMemory)
         .at("graph '", graph.name, "'");
@@ -133,16 +135,15 @@ Program compile(const Graph& graph, const CompileOptions& options) {
 }
 
 std::vector<Decision> decide(const Graph& graph, const CompileOptions& options) {
-  std::vector<Decision> decisions;
   CompileOptions settings = options;
-  settings.decisions = &decisions;
-  select(graph, settings);
+  settings.keeps_record = true;
+  std::vector<Decision> decisions = select(graph, settings).decisions;
   std::erase_if(decisions, [](const Decision& decision) { return !decision.node; });
   return decisions;
 }
 
 std::string print_code(const Graph& graph, const CompileOptions& options, CompileStage stage) {
-  const TaskList tasks = select(graph, options);
+  const TaskList tasks = select(graph, options).tasks;
   verify(tasks);
   if (stage == CompileStage::Tasks) return to_string(tasks);
   std::string text;

@@ -60,13 +60,28 @@ struct Decision {
   std::size_t first_step = 0, step_count = 0;
 };
 
-struct CompileOptions {
+/// Settings of a compilation that need no target; requests by name (`driver/compile.h`) have them
+/// too.
+struct CompileSettings {
+  /// Winograd convolutions: faster, with larger rounding errors.
+  bool allow_winograd = true;
+  /// Thread count that kernels are chosen for and that `Compiled::step_problem` assumes; no effect
+  /// on a GPU. 0: in a request by name all threads of the process, otherwise one.
+  int threads = 0;
+  /// Recurrent states: pairs of an input and the output that replaces it in the next run. Readers
+  /// of an input are ordered before its update, so that it can happen in place.
+  std::vector<StatePorts> states = {};
+  /// Fills `Compiled::decisions`, and the record of passes (`CompileRecord`).
+  bool keeps_record = false;
+  /// Fills `Compiled::step_problem`.
+  bool describes_step = false;
+};
+
+struct CompileOptions : CompileSettings {
   /// The CPU target; must be set even if `device` is.
   std::shared_ptr<const Target> target;
   /// If set, kernels are generated for this GPU and not for the CPU target.
   std::optional<cuda::CudaTarget> device = {};
-  /// Winograd convolutions: faster, with larger rounding errors.
-  bool allow_winograd = true;
   /// Shape specialization: frequent values of symbols, for which separate kernels are generated.
   std::vector<DimBindings> specialised_shapes = {};
   /// Called for each distinct nest, on the compiling thread. Without a result the cheapest
@@ -75,19 +90,18 @@ struct CompileOptions {
   /// Called if a candidate or a target-specific rewrite of a node produces an invalid nest (a bug
   /// of the compiler), with the alternative that replaces it. If empty, the error is thrown.
   std::function<void(const InternalError& error, std::string_view alternative)> on_fallback = {};
-  /// If not null, receives all decisions. The caller owns the objects behind this pointer and the
-  /// two below.
-  std::vector<Decision>* decisions = nullptr;
-  /// If not null, receives the memory-planning problem of the program; no value for programs with
+};
+
+/// A compiled graph.
+struct Compiled {
+  Program program;
+  /// Empty unless recorded.
+  std::vector<Decision> decisions;
+  /// The memory-planning problem of the program. No value unless requested, and for programs with
   /// host steps, control flow or symbolic extents.
-  std::optional<StepProblem>* step_problem = nullptr;
-  /// Recurrent states: pairs of an input and the output that replaces it in the next run.
-  std::vector<StatePorts> states = {};
-  /// If not null, receives those of `states` whose output may overwrite its input
-  /// (`overwritten_states`).
-  std::vector<StatePorts>* overwritten = nullptr;
-  /// Thread count assumed by the estimates in `step_problem`, at least 1; no effect on a GPU.
-  int threads = 1;
+  std::optional<StepProblem> step_problem;
+  /// The states of the options whose output may overwrite its input (`overwritten_states`).
+  std::vector<StatePorts> overwritten;
 };
 
 /// Identifies the code generator as "tenon 0123456789abcdef", a hash of its sources.
@@ -100,7 +114,7 @@ std::string target_name(const CompileOptions& options);
 /// possible, host operators and control flow. Runs no passes: optimise the graph before. Throws
 /// Error of kind Unsupported if a kernel cannot be generated, OutOfMemory, or Device without NVRTC;
 /// InternalError for a bug of the compiler.
-Program compile(const Graph& graph, const CompileOptions& options);
+Compiled compile(const Graph& graph, const CompileOptions& options);
 
 /// Returns the decisions for every node that kernels compute, except in bodies. Generates no code.
 std::vector<Decision> decide(const Graph& graph, const CompileOptions& options);

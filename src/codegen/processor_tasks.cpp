@@ -85,7 +85,7 @@ class ProcessorTasks : public TaskWriter {
       decision.step_count = shared_.step_count - decision.first_step;
       derive_uses(list_, task);
       list_.tasks.push_back(std::move(task));
-      if (options_.decisions != nullptr) options_.decisions->push_back(std::move(decision));
+      if (options_.keeps_record) shared_.decisions.push_back(std::move(decision));
     }
   }
 
@@ -282,7 +282,7 @@ class ProcessorTasks : public TaskWriter {
       decision.name = node_label(graph_, id) + part_label(made.suffix);
       for (const Candidate& candidate : candidates)
         decision.candidates.push_back({candidate.name, candidate.verdict});
-      if (options_.choose || options_.decisions != nullptr) {
+      if (options_.choose || options_.keeps_record) {
         decision.work = canonical_text(work);
         decision.symbols = symbols_of(part.nest);
         if (footprint.flops.is_constant()) {

@@ -458,12 +458,12 @@ class Selector {
 
 }  // namespace
 
-TaskList select(const Graph& graph, const CompileOptions& options) {
+Selected select(const Graph& graph, const CompileOptions& options) {
   SharedKernels shared;
   const std::optional<Graph> flat = without_groups_of_data(graph, shared);
   Selector(flat ? *flat : graph, options, shared, graph.node_id_bound()).run();
-  if (!options.device) order_tasks(shared.list, options.states, options.decisions);
-  return std::move(shared.list);
+  if (!options.device) order_tasks(shared.list, options.states, shared.decisions);
+  return {std::move(shared.list), std::move(shared.decisions)};
 }
 
 }  // namespace tenon::codegen

@@ -6,9 +6,15 @@
 
 namespace tenon::codegen {
 
+/// Selected tasks, and the decisions if they are recorded.
+struct Selected {
+  TaskList tasks;
+  std::vector<Decision> decisions;
+};
+
 /// Kernel selection: builds the nests of all nodes, fuses producers with consumers and chooses a
 /// candidate for each nest. Nodes without kernels become host tasks; control flow becomes tasks
 /// with bodies.
-TaskList select(const Graph& graph, const CompileOptions& options);
+Selected select(const Graph& graph, const CompileOptions& options);
 
 }  // namespace tenon::codegen

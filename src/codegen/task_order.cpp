@@ -102,7 +102,7 @@ std::vector<std::size_t> first_steps(const std::vector<TaskList::Task>& tasks) {
 }  // namespace
 
 void order_tasks(TaskList& tasks, std::span<const StatePorts> states,
-                 std::vector<Decision>* decisions) {
+                 std::span<Decision> decisions) {
   if (tasks.tasks.size() > kMostTasks || tasks.tasks.size() < 3) return;
   const bool has_bodies = std::ranges::any_of(
       tasks.checks, [](const TaskList::ConstraintCheck& check) { return check.end != kNoBuffer; });
@@ -123,8 +123,7 @@ void order_tasks(TaskList& tasks, std::span<const StatePorts> states,
     step += step_count(ordered.back());
   }
   tasks.tasks = std::move(ordered);
-  if (decisions == nullptr) return;
-  for (Decision& decision : *decisions) {
+  for (Decision& decision : decisions) {
     if (const auto found = moved.find(decision.first_step); found != moved.end())
       decision.first_step = found->second;
   }

@@ -12,6 +12,6 @@ namespace tenon::codegen {
 /// control flow, host operators or symbolic extents stay unchanged. Updates the steps of decisions.
 /// Readers of a state stay before its writer, so that both versions can share memory.
 void order_tasks(TaskList& tasks, std::span<const StatePorts> states,
-                 std::vector<Decision>* decisions);
+                 std::span<Decision> decisions);
 
 }  // namespace tenon::codegen

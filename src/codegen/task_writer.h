@@ -23,6 +23,8 @@ namespace tenon::codegen {
 /// State shared by the model's graph and all bodies during selection.
 struct SharedKernels {
   TaskList list;
+  /// Empty unless the options record decisions.
+  std::vector<Decision> decisions;
   /// By constant and form.
   std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> forms;
   /// By buffer: whether every kernel that reads it does so by lookup.

@@ -29,7 +29,7 @@ class FaultFinder {
     Graph made = run_passes(graph_, options_.passes, {});
     std::optional<CompiledModel> model;
     if (options_.is_compiled)
-      model.emplace(codegen::compile(made, cpu_options()), options_.threads);
+      model.emplace(codegen::compile(made, cpu_options()).program, options_.threads);
     const auto visit = [&](const OnValue& on_value) {
       try {
         if (model) {

@@ -61,15 +61,14 @@ std::uint64_t memory_of_rank() {
 std::function<Program(Graph graph)> compiler_within(std::uint64_t arena_bytes,
                                                     const BudgetRequest& request) {
   return [arena_bytes, request](Graph graph) {
-    std::optional<codegen::StepProblem> described;
     CompileRequest plain;
     plain.is_untuned = true;
-    plain.step_problem = &described;
-    Program program = compile_model(std::move(graph), plain);
-    if (program.arena_bytes <= arena_bytes) return program;
+    plain.describes_step = true;
+    codegen::Compiled made = compile_model(std::move(graph), plain);
+    if (made.program.arena_bytes <= arena_bytes) return std::move(made.program);
     BudgetRequest within = request;
     within.arena_bytes = arena_bytes;
-    return planned_within(std::move(program), std::move(described), within)->program();
+    return planned_within(std::move(made.program), std::move(made.step_problem), within)->program();
   };
 }
 

@@ -175,7 +175,7 @@ StepMemory cuda_step_memory(Communicator& ranks, bool is_rank, const std::string
     request.target = target;
     request.precision = precision;
     request.is_untuned = true;
-    return compile_model(std::move(graph), request);
+    return compile_model(std::move(graph), request).program;
   };
   place.memory = std::make_shared<CudaMemory>(place);
   if (!is_rank) {

@@ -50,10 +50,7 @@ codegen::CompileOptions options_of(const CompileRequest& request, const Graph& g
   }
   if (options.on_fallback && request.on_notice)
     options.on_fallback = fallback_warning(request.on_notice);
-  options.allow_winograd = request.allow_winograd;
-  options.step_problem = request.step_problem;
-  options.states = request.states;
-  options.overwritten = request.overwritten;
+  static_cast<codegen::CompileSettings&>(options) = request;
   options.threads = request.threads > 0 ? request.threads : usable_threads();
   for (const std::string& text : request.specialised_shapes) {
     DimBindings values = symbol_values(graph, parse_shapes({text}));
@@ -137,11 +134,20 @@ void choose_known(codegen::CompileOptions& options, const CompileRequest& reques
     options.choose = preferred_choice(request.preferred, std::move(options.choose));
 }
 
-// Runs the passes and calls `use` with the resulting graph, options that choose the fastest known
-// kernels, the cache if there is one, and whether the device's library algorithms remain to be
-// timed.
-template <class Use>
-auto with_choices(Graph graph, const CompileRequest& request, const Use& use) {
+// Result of the passes, and how to compile it.
+struct PreparedModel {
+  Graph graph;
+  // These choose the fastest known kernels.
+  codegen::CompileOptions options;
+  // May be null.
+  std::shared_ptr<TuningCache> cache;
+  // The device's library algorithms remain to be timed.
+  bool times_libraries = false;
+  std::vector<PassReport> passes;
+  Remarks remarks;
+};
+
+PreparedModel prepare(Graph graph, const CompileRequest& request) {
   if (request.is_untuned && request.tune_seconds) {
     throw Error("--tune and --untuned ask for opposite things", ErrorKind::Usage);
   }
@@ -149,23 +155,18 @@ auto with_choices(Graph graph, const CompileRequest& request, const Use& use) {
   passes.pass_options.states = request.states;
   if (const auto first = options_of(request, graph); !first.device)
     passes.pass_options.target = first.target->facts();
-  if (request.record != nullptr) {
-    passes.pass_options.remarks = &request.record->remarks;
-    passes.on_pass = [&](const PassReport& report, const Graph&) {
-      request.record->passes.push_back(report);
-    };
+  PreparedModel made;
+  if (request.keeps_record) {
+    passes.pass_options.remarks = &made.remarks;
+    passes.on_pass = [&](const PassReport& report, const Graph&) { made.passes.push_back(report); };
   }
-  graph = run_pipeline(std::move(graph), passes);
-  codegen::CompileOptions options = options_of(request, graph);
-  if (request.record != nullptr) {
-    request.record->graph = graph;
-    options.decisions = &request.record->decisions;
-  }
-  const std::shared_ptr<TuningCache> cache = cache_for(request);
-  bool times = request.tune_seconds.has_value();
-  if (times) times = tune_into(*cache, graph, request).left() == 0;
-  choose_known(options, request, cache);
-  return use(graph, options, cache, times);
+  made.graph = run_pipeline(std::move(graph), passes);
+  made.options = options_of(request, made.graph);
+  made.cache = cache_for(request);
+  if (request.tune_seconds)
+    made.times_libraries = tune_into(*made.cache, made.graph, request).left() == 0;
+  choose_known(made.options, request, made.cache);
+  return made;
 }
 
 }  // namespace
@@ -204,21 +205,24 @@ std::optional<TuningCache> open_tuning_cache(bool writes, const CompileRequest& 
   }
 }
 
-Program compile_model(Graph graph, const CompileRequest& request) {
+CompileRecord compile_model(Graph graph, const CompileRequest& request) {
   if (request.swappable_weights) {
     OpenWeights opened = open_weights(std::move(graph), *request.swappable_weights);
     CompileRequest rest = request;
     rest.swappable_weights.reset();
-    return close_weights(compile_model(opened.graph, rest), opened);
+    CompileRecord record = compile_model(opened.graph, rest);
+    record.program = close_weights(std::move(record.program), opened);
+    return record;
   }
-  return with_choices(std::move(graph), request,
-                      [&](const Graph& made, const codegen::CompileOptions& options,
-                          const std::shared_ptr<TuningCache>& cache, bool times) {
-                        Program program = codegen::compile(made, options);
-                        if (options.device && cache)
-                          take_tuned_candidates(program, *cache, request, times);
-                        return program;
-                      });
+  PreparedModel model = prepare(std::move(graph), request);
+  CompileRecord record{codegen::compile(model.graph, model.options),
+                       {},
+                       std::move(model.passes),
+                       std::move(model.remarks)};
+  if (model.options.device && model.cache)
+    take_tuned_candidates(record.program, *model.cache, request, model.times_libraries);
+  if (request.keeps_record) record.graph = std::move(model.graph);
+  return record;
 }
 
 Program compile_graph(Graph graph, const std::string& target, bool allow_winograd) {
@@ -226,21 +230,17 @@ Program compile_graph(Graph graph, const std::string& target, bool allow_winogra
   request.target = target;
   request.allow_winograd = allow_winograd;
   request.is_untuned = true;
-  return compile_model(std::move(graph), request);
+  return compile_model(std::move(graph), request).program;
 }
 
 std::string print_model(Graph graph, const CompileRequest& request, codegen::CompileStage stage) {
-  return with_choices(
-      std::move(graph), request,
-      [stage](const Graph& made, const codegen::CompileOptions& options, const auto&, bool) {
-        return codegen::print_code(made, options, stage);
-      });
+  const PreparedModel model = prepare(std::move(graph), request);
+  return codegen::print_code(model.graph, model.options, stage);
 }
 
 std::vector<codegen::Decision> decide_kernels(Graph graph, const CompileRequest& request) {
-  return with_choices(std::move(graph), request,
-                      [](const Graph& made, const codegen::CompileOptions& options, const auto&,
-                         bool) { return decide_nodes(made, options); });
+  const PreparedModel model = prepare(std::move(graph), request);
+  return decide_nodes(model.graph, model.options);
 }
 
 TuneReport tune_kernels(const Graph& graph, const CompileRequest& request) {
@@ -250,7 +250,7 @@ TuneReport tune_kernels(const Graph& graph, const CompileRequest& request) {
   if (!options.device || report.left() > 0) return report;
   // Operations that only libraries compute.
   options.choose = tuned_choice(*cache, tuning_place(options, request.threads));
-  Program program = codegen::compile(graph, options);
+  Program program = codegen::compile(graph, options).program;
   take_tuned_candidates(program, *cache, request, true);
   return report;
 }

@@ -12,24 +12,22 @@
 
 namespace tenon {
 
-/// Record of a compilation for diagnostics.
-struct CompileRecord {
+/// A compiled model. The rest is for diagnostics and empty unless recorded
+/// (`CompileSettings::keeps_record`).
+struct CompileRecord : codegen::Compiled {
   /// Result of the passes.
   Graph graph;
-  std::vector<codegen::Decision> decisions;
   std::vector<PassReport> passes;
+  /// Remarks of passes and candidates.
   Remarks remarks;
 };
 
 /// Options of a compilation, for the command line, tests and bindings.
-struct CompileRequest {
+struct CompileRequest : codegen::CompileSettings {
   /// one of `cpu_names()`, or a device: "cuda:sm_90a"
   std::string target = "native";
   /// "f16", "bf16"; on a device also "tf32", "int8"
   std::string precision = "";
-  bool allow_winograd = true;
-  /// thread count that kernels are chosen for; 0: all threads of the process
-  int threads = 0;
   /// Time limit for tuning kernels that the tuning cache lacks; absent: no tuning.
   std::optional<double> tune_seconds = {};
   /// uses the cost model only and ignores the cache
@@ -45,16 +43,6 @@ struct CompileRequest {
   /// speed. Absent: no constant can be replaced.
   std::optional<std::vector<std::string>> swappable_weights = {};
 
-  /// receives the remarks of passes and candidates
-  CompileRecord* record = nullptr;
-  /// Receives the memory-planning problem of the program (`codegen::CompileOptions`).
-  std::optional<codegen::StepProblem>* step_problem = nullptr;
-  /// States passed from run to run: readers of an input are ordered before its update, so that it
-  /// can happen in place.
-  std::vector<StatePorts> states = {};
-  /// Receives the states that kernels may update in place (`codegen::overwritten_states`).
-  std::vector<StatePorts>* overwritten = nullptr;
-
   /// Called with a warning if a tuning cache cannot be used, or if unsound nests are replaced
   /// (`cpu_options`).
   std::function<void(const std::string& text)> on_notice = {};
@@ -66,7 +54,7 @@ struct CompileRequest {
 
 /// Runs the standard passes and compiles the graph, with the fastest kernels of the user's tuning
 /// cache; tunes unknown kernels first if requested.
-Program compile_model(Graph graph, const CompileRequest& request);
+CompileRecord compile_model(Graph graph, const CompileRequest& request);
 /// Compiles a graph without the tuning cache. `target`: a processor ("native", "x86-64-v3") or a
 /// device ("cuda:sm_90a").
 Program compile_graph(Graph graph, const std::string& target = "native",

@@ -51,15 +51,14 @@ std::size_t accepting_count(const codegen::Decision& decision) {
 std::map<std::string, NodeKernel> kernels_of(const Graph& graph, const TuningCache& cache,
                                              const std::optional<TuningPlaces>& places,
                                              codegen::CompileOptions options) {
-  std::vector<codegen::Decision> decisions;
-  options.decisions = &decisions;
+  options.keeps_record = true;
   if (places) options.choose = tuned_choice(cache, places->kernels);
-  Program program =
-      codegen::assemble(codegen::select(graph, options), codegen::target_name(options));
+  const codegen::Selected selected = codegen::select(graph, options);
+  Program program = codegen::assemble(selected.tasks, codegen::target_name(options));
   TuneReport ignored;
   if (places) use_tuned_candidates(cache, places->ways, program, ignored);
   std::map<std::string, NodeKernel> found;
-  for (const codegen::Decision& decision : decisions) {
+  for (const codegen::Decision& decision : selected.decisions) {
     if (!decision.node || !has_choice(graph, decision.node)) continue;
     NodeKernel& node = found[graph.value(graph.node(decision.node).results.front()).name];
     const bool is_known =
@@ -85,7 +84,7 @@ void profile(const Graph& graph, TuningCache& cache, const TuningPlaces& places,
   settings.compile = options;
   tune(graph, cache, settings);
   options.choose = tuned_choice(cache, places.kernels);
-  Program program = codegen::compile(graph, options);
+  Program program = codegen::compile(graph, options).program;
   tune_on_device(cache, program, true);  // calls without other candidates
 }
 

@@ -46,16 +46,16 @@ StepWithinBudget step_within_budget(StatefulGraph whole, const CompileStep& comp
   BudgetRequest asked = request;
   // Returns whether more parts may be better: if these are slower, more parts are slower too.
   const auto consider = [&](StatefulGraph step, std::int64_t micro_batches) {
-    std::optional<codegen::StepProblem> described;
-    Program program = compile(step.graph, &described);
+    codegen::Compiled compiled = compile(step.graph, true);
     if (micro_batches == 1) {
-      plain_arena_bytes = program.arena_bytes;
+      plain_arena_bytes = compiled.program.arena_bytes;
       // A percentage refers to the arena of the whole batch.
       if (is_share(request) && !request.arena_bytes)
         asked.arena_bytes = arena_budget(request.budget, plain_arena_bytes, 0);
     }
     try {
-      auto planner = planned_within(std::move(program), std::move(described), asked);
+      auto planner =
+          planned_within(std::move(compiled.program), std::move(compiled.step_problem), asked);
       planner->set_micro_batches(micro_batches, plain_arena_bytes);
       const bool is_free = planner->report().extra_time() <= 0;
       const bool is_better = !best || planner->report().seconds < best->planner->report().seconds;

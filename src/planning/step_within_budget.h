@@ -1,5 +1,6 @@
 #pragma once
 
+#include "codegen/compile.h"
 #include "passes/train/train.h"
 #include "planning/budget.h"
 
@@ -30,8 +31,8 @@ struct StepWithinBudget {
 /// inference is to be split.
 void require_budget(const BudgetRequest& request, bool is_training);
 
-using CompileStep =
-    std::function<Program(const Graph& graph, std::optional<codegen::StepProblem>* described)>;
+/// Compiles a step; fills `Compiled::step_problem` if `describes`.
+using CompileStep = std::function<codegen::Compiled(const Graph& graph, bool describes)>;
 
 /// Compiles a step and plans its memory. If the plan costs time or does not exist, and the request
 /// permits it, tries growing numbers of micro-batches and takes the fastest. Throws Error

@@ -32,7 +32,7 @@ double time_of(const std::string& text, const std::string& precision, const Tens
   CompileRequest request;
   request.target = "cuda";
   request.precision = precision;
-  CompiledModel model(compile_model(parse_graph(text, all_ops()), request), 1);
+  CompiledModel model(compile_model(parse_graph(text, all_ops()), request).program, 1);
   model.prepare({Datum(input)});
   model.run_prepared();
   double least = model.replay();

@@ -84,21 +84,19 @@ Session::Session(StatefulGraph graph, const SessionOptions& options, const Sessi
   if (!is_for_device_) step_ = skip_nonfinite_updates(std::move(step_));
   const std::vector<StatePorts> step_ports =
       is_for_device_ ? std::vector<StatePorts>() : step_.ports();
-  const auto compiled = [&](const Graph& made, std::optional<codegen::StepProblem>* described) {
-    if (options.compile) return options.compile(made, described);
+  const auto compiled = [&](const Graph& made, bool describes) -> codegen::Compiled {
+    if (options.compile) return options.compile(made, describes);
     CompileRequest request;
     request.target = options.target;
     request.precision = options.precision;
     request.is_untuned = true;
     request.threads = thread_count;
-    request.step_problem = described;
+    request.describes_step = describes;
     request.states = step_ports;
-    std::vector<StatePorts> overwritten;
-    request.overwritten = &overwritten;
-    Program program = compile_model(made, request);
+    codegen::Compiled compiled = compile_model(made, request);
     // Keeps states that can be updated in place in every step that is tried.
-    overwritten_ = codegen::common_states(std::move(overwritten_), overwritten);
-    return program;
+    overwritten_ = codegen::common_states(std::move(overwritten_), compiled.overwritten);
+    return compiled;
   };
   overwritten_ = step_ports;
   Program program;
@@ -115,7 +113,7 @@ Session::Session(StatefulGraph graph, const SessionOptions& options, const Sessi
     planner_ = std::move(within.planner);
     program = planner_->program();
   } else {
-    program = compiled(step_.graph, nullptr);
+    program = compiled(step_.graph, false).program;
   }
   if (!program.is_kernel_only()) {
     host_model_ = std::make_shared<const HostExecutable>(std::move(program));

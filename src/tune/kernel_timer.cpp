@@ -129,24 +129,22 @@ KernelTimer::Prepared& KernelTimer::prepared(std::size_t candidate) {
   std::unique_ptr<Prepared>& slot = prepared_[candidate];
   if (slot) return *slot;
   codegen::CompileOptions options = settings_.compile;
-  std::vector<codegen::Decision> decisions;
-  options.decisions = &decisions;
+  options.keeps_record = true;
   options.on_fallback = {};  // The candidate itself is timed, or none.
   options.choose = [&](const codegen::Decision& asked) -> std::optional<codegen::Selection> {
     if (asked.work != work_) return std::nullopt;
     return codegen::Selection{{{candidate}}, "timed"};
   };
-  Program program = codegen::compile(alone_, options);
+  codegen::Compiled compiled = codegen::compile(alone_, options);
+  Program program = std::move(compiled.program);
   if (settings_.ready) program = settings_.ready(std::move(program));
   auto made = std::make_unique<Prepared>();
   TuneReport counted;
   if (is_for_device())
     made->untimed_candidates =
         use_tuned_candidates(*settings_.cache, device_place(), program, counted);
-  const auto found =
-      std::find_if(decisions.begin(), decisions.end(),
-                   [&](const codegen::Decision& decision) { return decision.work == work_; });
-  if (found == decisions.end()) {
+  const auto found = std::ranges::find(compiled.decisions, work_, &codegen::Decision::work);
+  if (found == compiled.decisions.end()) {
     throw Error("a node alone is computed in another way than in its graph",
                 ErrorKind::Unsupported);
   }

@@ -53,10 +53,10 @@ class DeviceTasks : public TaskWriter {
     for (SelectedKernels& part : selected) {
       const std::size_t first_step = shared_.step_count;
       for (const SelectedKernel& each : part.kernels) add_task(id, results, each, ids, guards);
-      if (!part.decision || options_.decisions == nullptr) continue;
+      if (!part.decision || !options_.keeps_record) continue;
       part.decision->first_step = first_step;
       part.decision->step_count = shared_.step_count - first_step;
-      options_.decisions->push_back(std::move(*part.decision));
+      shared_.decisions.push_back(std::move(*part.decision));
     }
   }
 
@@ -73,7 +73,7 @@ class DeviceTasks : public TaskWriter {
   SelectedKernels select_for(NodeId id, NestSequence& sequence, const NestSequence::NestCall& part,
                              const std::vector<bool>& is_constant, double flops) {
     SelectedKernels selected;
-    if (!options_.choose && options_.decisions == nullptr) {
+    if (!options_.choose && !options_.keeps_record) {
       add_kernels(select_kernels(sequence, part, is_constant, *options_.device), flops, {},
                   selected);
       return selected;

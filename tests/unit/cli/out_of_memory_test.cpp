@@ -147,7 +147,8 @@ constexpr const char* kWide = R"(graph wide (x: f32[16384, 8]) {
 )";
 
 TEST_F(OutOfMemory, ArenaErrorNamesTheLargestBuffers) {
-  write_program(codegen::compile(parse_graph(kWide, all_ops()), cpu_options()), file("wide.tnn"));
+  write_program(codegen::compile(parse_graph(kWide, all_ops()), cpu_options()).program,
+                file("wide.tnn"));
   expect_names(call_limited(300, {"run", file("wide.tnn"), "--threads=2"}),
                {"error: no memory for the values between steps", "step 0 ('matmul wide_value')",
                 "1 GiB wanted", "the largest alive there: 'wide_value' 1 GiB"});
@@ -157,7 +158,8 @@ TEST_F(OutOfMemory, ArenaErrorNamesTheLargestBuffers) {
 TEST_F(OutOfMemory, CountsInPlaceBuffersOnce) {
   const std::string text = std::string(kWide).replace(
       std::string(kWide).find("  y = "), 23, "  bent = tanh(wide_value)\n  y = matmul(bent");
-  write_program(codegen::compile(parse_graph(text, all_ops()), cpu_options()), file("bent.tnn"));
+  write_program(codegen::compile(parse_graph(text, all_ops()), cpu_options()).program,
+                file("bent.tnn"));
   expect_names(call_limited(300, {"run", file("bent.tnn"), "--threads=2"}),
                {"where 1 GiB are alive", "1 GiB wanted"});
 }
@@ -184,8 +186,10 @@ TEST_F(OutOfMemory, NamesInputsAndOutputs) {
 }
 
 TEST_F(OutOfMemory, MappingErrorNamesTheProgram) {
-  Program program = codegen::compile(
-      parse_graph("graph (x: f32[4]) {\n  y = neg(x)\n  return y\n}\n", all_ops()), cpu_options());
+  Program program =
+      codegen::compile(parse_graph("graph (x: f32[4]) {\n  y = neg(x)\n  return y\n}\n", all_ops()),
+                       cpu_options())
+          .program;
   program.constant_bytes = 200 * kMegabyte;
   void* zeros =
       mmap(nullptr, program.constant_bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -20,7 +20,7 @@ void expect_arena(const std::string& text, std::uint64_t bytes) {
   const Graph graph = parse_graph(text, all_ops());
   const std::vector<Datum> inputs = random_inputs(graph, 5);
   const std::vector<Datum> expected = reference::evaluate(graph, inputs);
-  const Program program = codegen::compile(graph, cpu_options());
+  const Program program = codegen::compile(graph, cpu_options()).program;
   verify(program);
   EXPECT_EQ(program.arena_bytes, bytes) << text;
   for (const int threads : {1, 2, 7}) {
@@ -102,7 +102,7 @@ TEST(Assemble, StepsInTaskOrder) {
       "return y\n}\n",
       all_ops());
   const codegen::CompileOptions options = cpu_options("x86-64-v3");
-  const TaskList tasks = codegen::select(graph, options);
+  const TaskList tasks = codegen::select(graph, options).tasks;
   const Program program = codegen::assemble(tasks, codegen::target_name(options));
   std::size_t calls = 0;
   for (const TaskList::Task& task : tasks.tasks) {

@@ -50,11 +50,12 @@ TEST(Bf16DotProducts, SelectedByProcessorFeatures) {
 // their level.
 TEST(Bf16DotProducts, ProgramsStateRequiredInstructions) {
   const Program paired =
-      codegen::compile(parse_graph(product("bf16", 128, 768, 96), all_ops()), cpu_options("zen4"));
+      codegen::compile(parse_graph(product("bf16", 128, 768, 96), all_ops()), cpu_options("zen4"))
+          .program;
   EXPECT_EQ(paired.target, "x86-64-v4+avx512-bf16");
   EXPECT_EQ(
       codegen::compile(parse_graph(product("f32", 128, 768, 96), all_ops()), cpu_options("zen4"))
-          .target,
+          .program.target,
       "x86-64-v4");
   std::vector<std::string_view> features{"AVX2",      "FMA",       "F16C",      "BMI",
                                          "BMI2",      "LZCNT",     "MOVBE",     "AVX-512F",
@@ -120,7 +121,7 @@ TEST(Bf16DotProducts, MatchesTheReference) {
     const std::vector<Datum> inputs = random_inputs(graph, 5, {});
     const Tensor expected = reference::evaluate(graph, inputs).front().tensor();
     Tensor first;
-    const Program program = codegen::compile(graph, cpu_options("native"));
+    const Program program = codegen::compile(graph, cpu_options("native")).program;
     for (const int threads : {1, 2, 3, 7}) {
       const Tensor actual = CompiledModel(program, threads).run(inputs).front().tensor();
       if (threads == 1) first = actual;

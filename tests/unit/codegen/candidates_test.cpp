@@ -158,7 +158,7 @@ TEST(Candidates, EveryCandidateMatchesTheReference) {
         if (asked.work != decision.work) return std::nullopt;
         return codegen::Selection{{{k}}, "the test asks for it"};
       };
-      const Program program = codegen::compile(graph, options);
+      const Program program = codegen::compile(graph, options).program;
       EXPECT_EQ(program.steps.front().candidate, decision.candidates[k].name);
       Tensor first;
       for (const int threads : {1, 3}) {
@@ -194,7 +194,7 @@ TEST(Candidates, VersionsBySymbolRange) {
     }
     return codegen::Selection{versions, "the test asks for it"};
   };
-  const Program program = codegen::compile(graph, options);
+  const Program program = codegen::compile(graph, options).program;
   ASSERT_EQ(program.steps.size(), 3U);
   CompiledModel model(program, 2);
   for (const std::int64_t rows : {1, 4, 5, 9, 10, 200}) {

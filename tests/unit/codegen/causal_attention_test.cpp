@@ -34,7 +34,7 @@ TEST(CausalAttention, MatchesTheReferenceOnAnyThreads) {
     const Tensor expected = reference::evaluate(graph, inputs).front().tensor();
     Tensor first;
     for (const char* cpu : {"x86-64-v3", "native"}) {
-      const Program program = codegen::compile(graph, cpu_options(cpu));
+      const Program program = codegen::compile(graph, cpu_options(cpu)).program;
       for (const int threads : {1, 2, 3, 7}) {
         const Tensor y = CompiledModel(program, threads).run(inputs).front().tensor();
         for (std::int64_t k = 0; k < y.size(); ++k)
@@ -55,7 +55,7 @@ TEST(CausalAttention, SkipsMaskedInfinity) {
   values.set_real(255 * 20, std::numeric_limits<double>::infinity());
   inputs[2] = values;
   const Tensor y =
-      CompiledModel(codegen::compile(graph, cpu_options()), 1).run(inputs).front().tensor();
+      CompiledModel(codegen::compile(graph, cpu_options()).program, 1).run(inputs).front().tensor();
   EXPECT_TRUE(std::isfinite(y.real_at(0)));
   EXPECT_FALSE(std::isfinite(y.real_at(255 * 20)));
   EXPECT_TRUE(std::isfinite(y.real_at(255 * 20 + 1)));

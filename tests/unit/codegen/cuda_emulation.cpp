@@ -267,12 +267,13 @@ codegen::cuda::CudaTarget emulated_target() {
           .is_emulated = true};
 }
 
-Program compile_emulated(const Graph& graph, std::optional<codegen::StepProblem>* described) {
+codegen::Compiled compile_described(const Graph& graph) {
   codegen::CompileOptions options = cpu_options();
-  options.step_problem = described;
+  options.describes_step = true;
   options.device = emulated_target();
   return codegen::compile(graph, options);
 }
+Program compile_emulated(const Graph& graph) { return compile_described(graph).program; }
 
 bool has_compiler() {
   static const bool has = std::system("c++ --version > /dev/null 2>&1") == 0;

@@ -41,8 +41,9 @@ class EmulatedDeviceTest : public ::testing::Test {
 
 codegen::cuda::CudaTarget emulated_target();
 /// Compiles a graph without passes for an emulated device, whose memory is the host's.
-Program compile_emulated(const Graph& graph,
-                         std::optional<codegen::StepProblem>* described = nullptr);
+Program compile_emulated(const Graph& graph);
+/// With the memory-planning problem.
+codegen::Compiled compile_described(const Graph& graph);
 std::shared_ptr<const DeviceExecutable> emulate(const Program& program);
 
 /// A training step (momentum) of a convolutional network over two images of `extent`², after the

@@ -39,10 +39,10 @@ TaskList emulated_tasks(const std::string& text, const std::string& precision = 
   const Graph graph =
       run_pipeline(parse_graph(text, all_ops()), pipeline_for("cuda:sm_80", precision));
   const codegen::CompileOptions options = options_for(emulated("sm_80"));
-  testing::expect_as_reference(codegen::compile(graph, options), graph,
+  testing::expect_as_reference(codegen::compile(graph, options).program, graph,
                                trial_inputs(graph, {TrialKind::Ordinary, TrialKind::Ordinary, 1}),
                                text);
-  return codegen::select(graph, options);
+  return codegen::select(graph, options).tasks;
 }
 
 bool has_mma(const TaskList& list) {
@@ -122,8 +122,8 @@ TEST_F(CudaMma, GemmsInTF32) {
     EXPECT_TRUE(has_mma(emulated_tasks(text))) << text;
     codegen::cuda::CudaTarget exact = emulated("sm_80");
     exact.allows_tf32 = false;
-    EXPECT_FALSE(
-        has_mma(codegen::select(parse_graph(text, all_ops()), options_for(std::move(exact)))));
+    EXPECT_FALSE(has_mma(
+        codegen::select(parse_graph(text, all_ops()), options_for(std::move(exact))).tasks));
   }
 }
 
@@ -223,9 +223,10 @@ TEST_F(CudaMma, GroupedConvolutions) {
   for (const std::string& text : graphs) EXPECT_TRUE(has_mma(emulated_tasks(text))) << text;
   // mma.sync is their only kernel, also on devices with wgmma.
   for (const char* const architecture : {"sm_80", "sm_90a"}) {
-    EXPECT_TRUE(has_mma(codegen::select(
-        run_pipeline(parse_graph(graphs.front(), all_ops()), pipeline_for("cuda", "")),
-        options_for({.architecture = architecture}))));
+    EXPECT_TRUE(has_mma(codegen::select(run_pipeline(parse_graph(graphs.front(), all_ops()),
+                                                     pipeline_for("cuda", "")),
+                                        options_for({.architecture = architecture}))
+                            .tasks));
   }
 }
 
@@ -281,7 +282,7 @@ TEST_F(CudaMma, DetectsMissingWaits) {
   std::vector<Tensor> inputs;
   for (const Datum& input : trial_inputs(graph, {TrialKind::Ordinary, TrialKind::Ordinary, 1}))
     inputs.push_back(input.tensor());
-  const Program program = codegen::compile(graph, options_for(emulated("sm_80")));
+  const Program program = codegen::compile(graph, options_for(emulated("sm_80"))).program;
   const auto outcome = [&](Program run) {
     const std::vector<Tensor> outputs = testing::run_emulated(std::move(run), inputs);
     const std::span<const std::byte> bytes = outputs.front().bytes();
@@ -329,7 +330,8 @@ TEST_F(CudaMma, CompilesForEveryArchitecture) {
                          options_for({.architecture = architecture,
                                       .allows_tf32 = true,
                                       .has_int8_multiply_add = true,
-                                      .uses_libraries = false}));
+                                      .uses_libraries = false}))
+            .program;
     EXPECT_FALSE(program.code.empty());
     EXPECT_EQ(std::ranges::count_if(
                   program.steps,
@@ -345,7 +347,8 @@ TEST_F(CudaMma, SmallTilesForSmallGemms) {
                                     "]) {\n  p = matmul(x, w)\n  y = tanh(p)\n  return y\n}\n");
     const Graph graph = run_pipeline(parse_graph(text, all_ops()), pipeline_for("cuda:sm_80", ""));
     const TaskList list =
-        codegen::select(graph, options_for({.architecture = "sm_80", .uses_libraries = false}));
+        codegen::select(graph, options_for({.architecture = "sm_80", .uses_libraries = false}))
+            .tasks;
     const auto tile =
         codegen::cuda::match_mma(list.kernels.front().nest, {.architecture = "sm_80"});
     return tile ? std::pair(tile->rows, tile->columns) : std::pair<std::int64_t, std::int64_t>();

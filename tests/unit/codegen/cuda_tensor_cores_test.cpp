@@ -33,7 +33,7 @@ TaskList emulated_tasks(const std::string& text, const std::string& precision = 
   options.device = testing::emulated_target();
   expect_as_reference(graph, trial_inputs(graph, {TrialKind::Ordinary, TrialKind::Ordinary, 1}),
                       text);
-  return codegen::select(graph, options);
+  return codegen::select(graph, options).tasks;
 }
 
 // Returns the bytes of the first output; empty if the run ends in an error.
@@ -137,20 +137,22 @@ TEST_F(CudaTensorCores, WeightGradientsWithSplitK) {
   codegen::CompileOptions options = cpu_options();
   // With few channels, in a copy that moves the positions within a stride into channels.
   options.device = testing::emulated_target();
-  const TaskList folded = codegen::select(
-      parse_graph(R"(graph (x: f32[16, 135, 135, 3]@NHWC, dy: f32[16, 32, 32, 64]@NHWC) {
+  const TaskList folded =
+      codegen::select(
+          parse_graph(R"(graph (x: f32[16, 135, 135, 3]@NHWC, dy: f32[16, 32, 32, 64]@NHWC) {
   dw = conv_weight_gradient(x, dy) {kernel_shape = [11, 11], strides = [4, 4]}
   return dw
 }
 )",
-                  all_ops()),
-      options);
+                      all_ops()),
+          options)
+          .tasks;
   EXPECT_TRUE(std::ranges::any_of(folded.tasks, [](const TaskList::Task& task) {
     return task.alternatives.front().candidate == "wgmma";
   }));
   // Without permission for TF32 the product stays exact.
   options.device = codegen::cuda::CudaTarget{.architecture = "sm_90a"};
-  const TaskList exact = codegen::select(parse_graph(graphs.front(), all_ops()), options);
+  const TaskList exact = codegen::select(parse_graph(graphs.front(), all_ops()), options).tasks;
   for (const TaskList::Task& task : exact.tasks)
     EXPECT_NE(task.alternatives.front().candidate, "wgmma");
 }
@@ -175,7 +177,7 @@ TEST_F(CudaTensorCores, CompilesWithNvrtc) {
   } catch (const Error&) {
     GTEST_SKIP() << "no NVRTC";
   }
-  const Program program = codegen::compile(graph, options);
+  const Program program = codegen::compile(graph, options).program;
   EXPECT_FALSE(program.code.empty());
   EXPECT_EQ(std::ranges::count_if(program.steps,
                                   [](const auto& step) { return step.candidate == "wgmma"; }),
@@ -267,7 +269,7 @@ TEST_F(CudaTensorCores, GemmsInTF32) {
   EXPECT_EQ(emulated_tasks(text).tasks.back().alternatives.front().candidate, "wgmma");
   codegen::CompileOptions options = cpu_options();
   options.device = codegen::cuda::CudaTarget{.architecture = "sm_90a", .uses_libraries = false};
-  const TaskList exact = codegen::select(parse_graph(text, all_ops()), options);
+  const TaskList exact = codegen::select(parse_graph(text, all_ops()), options).tasks;
   for (const TaskList::Task& task : exact.tasks)
     EXPECT_NE(task.alternatives.front().candidate, "wgmma");
 }
@@ -377,7 +379,7 @@ TEST_F(CudaTensorCores, Int8KernelsCompileWithNvrtc) {
         std::string("graph (x: f16[300, 64], w: f16[64, 136]) {\n  p = matmul(x, w)\n  y = "
                     "tanh(p)\n  return y\n}\n")}) {
     const Graph graph = run_pipeline(parse_graph(text, all_ops()), pipeline_for("cuda", "int8"));
-    const Program program = codegen::compile(graph, options);
+    const Program program = codegen::compile(graph, options).program;
     EXPECT_FALSE(program.code.empty()) << text;
     EXPECT_TRUE(std::ranges::any_of(program.kernels, [](const Program::Kernel& kernel) {
       return !kernel.maps.empty();
@@ -514,7 +516,7 @@ TEST_F(CudaTensorCores, LargeGemmsFuseEpilogues) {
   const Graph graph = run_pipeline(parse_graph(text, all_ops()), pipeline);
   codegen::CompileOptions options = cpu_options();
   options.device = codegen::cuda::CudaTarget{"sm_90a"};
-  const TaskList list = codegen::select(graph, options);
+  const TaskList list = codegen::select(graph, options).tasks;
   std::vector<std::string> candidates;
   for (const TaskList::Task& task : list.tasks)
     candidates.push_back(task.alternatives.front().candidate);

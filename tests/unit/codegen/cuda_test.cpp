@@ -110,7 +110,7 @@ TEST_F(Cuda, FusesAttention) {
     options.device = codegen::cuda::CudaTarget{
         .architecture = "sm_90a", .uses_libraries = false, .is_emulated = true};
     const Graph graph = parse_graph(text, all_ops());
-    const TaskList list = codegen::select(graph, options);
+    const TaskList list = codegen::select(graph, options).tasks;
     EXPECT_EQ(list.tasks.back().alternatives.front().candidate, "attention") << text;
   }
 }
@@ -235,7 +235,7 @@ TEST_F(Cuda, MixedPrecisionTrainingCallsLibraries) {
       pipeline_for("cuda", "bf16"));
   codegen::CompileOptions options = cpu_options();
   options.device = codegen::cuda::CudaTarget{.architecture = "sm_90a"};
-  const TaskList list = codegen::select(graph, options);
+  const TaskList list = codegen::select(graph, options).tasks;
   std::vector<std::string> calls;
   for (const TaskList::Kernel& kernel : list.kernels) {
     if (!kernel.library.empty())
@@ -262,7 +262,7 @@ TEST_F(Cuda, ConvolutionGradientsCallLibraries) {
       pipeline_for("cuda", ""));
   codegen::CompileOptions options = cpu_options();
   options.device = codegen::cuda::CudaTarget{.architecture = "sm_90a"};
-  const TaskList list = codegen::select(graph, options);
+  const TaskList list = codegen::select(graph, options).tasks;
   std::vector<std::string> calls;
   for (const TaskList::Task& task : list.tasks) {
     for (const TaskList::Call& call : task.alternatives.front().calls) {
@@ -300,7 +300,7 @@ TEST_F(Cuda, FoldsFewChannels) {
     codegen::CompileOptions options = cpu_options();
     options.device = codegen::cuda::CudaTarget{
         .architecture = "sm_90a", .uses_libraries = false, .is_emulated = true};
-    const TaskList list = codegen::select(parse_graph(text, all_ops()), options);
+    const TaskList list = codegen::select(parse_graph(text, all_ops()), options).tasks;
     EXPECT_TRUE(std::any_of(list.kernels.begin(), list.kernels.end(), [](const auto& kernel) {
       return kernel.name.ends_with(" depth");
     })) << text;
@@ -316,7 +316,8 @@ TEST_F(Cuda, FoldsFewChannels) {
 }
 )",
                                                     all_ops()),
-                                        options);
+                                        options)
+                            .tasks;
   ASSERT_EQ(list.tasks.size(), 2U);
   const TaskList::Call& call = list.tasks.back().alternatives.front().calls.front();
   EXPECT_EQ(call.extents[3], Dim(16));  // channels
@@ -338,7 +339,7 @@ TEST_F(Cuda, SplitsLongReductions) {
   codegen::CompileOptions options = cpu_options();
   options.device = codegen::cuda::CudaTarget{
       .architecture = "sm_90a", .uses_libraries = false, .is_emulated = true};
-  const TaskList list = codegen::select(parse_graph(text, all_ops()), options);
+  const TaskList list = codegen::select(parse_graph(text, all_ops()), options).tasks;
   EXPECT_GE(list.tasks.size(), 6U);
 }
 
@@ -374,7 +375,7 @@ TEST_F(Cuda, RandomGraphsMatchTheReference) {
       codegen::CompileOptions options = cpu_options();
       options.device = codegen::cuda::CudaTarget{
           .architecture = "sm_90a", .uses_libraries = false, .is_emulated = true};
-      if (!codegen::compile(optimised, options).is_kernel_only())
+      if (!codegen::compile(optimised, options).program.is_kernel_only())
         continue;  // with host operators between kernels
     } catch (const Error&) {
       continue;
@@ -524,7 +525,7 @@ TEST_F(Cuda, SymbolicLibraryCallsMatchTheReference) {
     options.device = testing::emulated_target();
     options.device->uses_libraries = true;
     options.device->uses_tensor_cores = false;
-    const Program program = codegen::compile(graph, options);
+    const Program program = codegen::compile(graph, options).program;
     const auto calls = std::ranges::count_if(program.steps, [&](const Program::Step& step) {
       return !program.kernels[step.kernel].library.empty();
     });
@@ -564,7 +565,7 @@ TEST_F(Cuda, LibraryTasksVerify) {
       all_ops());
   codegen::CompileOptions options = cpu_options("x86-64-v3");
   options.device = codegen::cuda::CudaTarget{"sm_90a"};
-  const TaskList list = codegen::select(graph, options);
+  const TaskList list = codegen::select(graph, options).tasks;
   EXPECT_NO_THROW(verify(list));
   EXPECT_EQ(list.tasks.front().reads.size(), 2u);
   EXPECT_EQ(list.tasks.front().writes.size(), 1u);
@@ -578,7 +579,7 @@ TEST_F(Cuda, ResultsInPlaceOfDeadOperands) {
       all_ops());
   codegen::CompileOptions options = cpu_options("x86-64-v3");
   options.device = codegen::cuda::CudaTarget{"sm_90a"};
-  const TaskList list = codegen::select(graph, options);
+  const TaskList list = codegen::select(graph, options).tasks;
   EXPECT_NO_THROW(verify(list));
   ASSERT_EQ(list.tasks.size(), 3u);
   const std::uint32_t product = list.tasks[0].writes.front(), gelu = list.tasks[1].writes.front();
@@ -602,7 +603,7 @@ TEST_F(Cuda, IndependentLoopsAreSeparateKernels) {
 )";
   codegen::CompileOptions options = cpu_options("x86-64-v3");
   options.device = codegen::cuda::CudaTarget{"sm_90a"};
-  const TaskList list = codegen::select(parse_graph(text, all_ops()), options);
+  const TaskList list = codegen::select(parse_graph(text, all_ops()), options).tasks;
   EXPECT_NO_THROW(verify(list));
   EXPECT_EQ(list.tasks.size(), 2u);
   expect_as_reference(text);
@@ -615,7 +616,7 @@ TEST_F(Cuda, FusesOddLoops) {
   const Graph graph = parse_graph(text, all_ops());
   codegen::CompileOptions options = cpu_options("x86-64-v3");
   options.device = codegen::cuda::CudaTarget{"sm_90a"};
-  const TaskList list = codegen::select(graph, options);
+  const TaskList list = codegen::select(graph, options).tasks;
   ASSERT_EQ(list.kernels.size(), 1u);
   const codegen::cuda::GridBinding binding =
       codegen::cuda::bind(list.kernels.front().nest, *options.device);

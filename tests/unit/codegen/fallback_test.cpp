@@ -83,18 +83,18 @@ void expect_right(const Program& program) {
 
 TEST(Fallback, NextCandidateReplacesUnsoundOne) {
   codegen::CompileOptions options = options_with(break_tiles);
-  std::vector<codegen::Decision> decisions;
-  options.decisions = &decisions;
+  options.keeps_record = true;
   std::vector<std::string> warnings;
   options.on_fallback = [&](const InternalError& error, std::string_view alternative) {
     warnings.push_back(concat(error.place(), ": ", alternative));
   };
-  expect_right(codegen::compile(product(), options));
+  const codegen::Compiled compiled = codegen::compile(product(), options);
+  expect_right(compiled.program);
   ASSERT_FALSE(warnings.empty());
   EXPECT_NE(warnings.front().find("candidate 'tiles "), std::string::npos) << warnings.front();
   EXPECT_NE(warnings.front().find("' of node 'y' (matmul): the candidate '"), std::string::npos)
       << warnings.front();
-  const codegen::Decision& decision = decisions.at(0);
+  const codegen::Decision& decision = compiled.decisions.at(0);
   const auto& taken = decision.candidates[decision.selection.versions.at(0).candidate];
   EXPECT_TRUE(taken.verdict.accepts) << taken.name;
   EXPECT_TRUE(std::ranges::any_of(decision.candidates, [](const auto& option) {
@@ -132,7 +132,7 @@ TEST(Fallback, NestsOfDefinitionReplaceOptimisedOnes) {
   options.on_fallback = [&](const InternalError&, std::string_view alternative) {
     alternatives.emplace_back(alternative);
   };
-  expect_right(codegen::compile(product(), options));
+  expect_right(codegen::compile(product(), options).program);
   ASSERT_FALSE(alternatives.empty());
   EXPECT_EQ(alternatives.back(), "the nests that define the node take its place");
 }
@@ -143,7 +143,7 @@ TEST(Fallback, EndsWithoutSoundCandidate) {
   options.on_fallback = [](const InternalError&, std::string_view alternative) {
     FAIL() << alternative;
   };
-  EXPECT_THROW(codegen::compile(product(), options), InternalError);
+  EXPECT_THROW(codegen::compile(product(), options).program, InternalError);
 }
 
 TEST(Fallback, StrictEnvironmentMakesItAnError) {

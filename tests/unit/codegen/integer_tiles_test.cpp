@@ -162,7 +162,8 @@ TEST(IntegerTilesTest, AmxTiles) {
        {"ldtilecfg\t", "tileloadd\t", "tdpbusd\t", "tilestored\t", "tilerelease"}) {
     EXPECT_NE(code.find(instruction), std::string::npos) << instruction;
   }
-  const Program program = codegen::compile(product("40", "768"), cpu_options("sapphire-rapids"));
+  const Program program =
+      codegen::compile(product("40", "768"), cpu_options("sapphire-rapids")).program;
   EXPECT_EQ(program.target, "x86-64-v4+amx-int8");
 }
 

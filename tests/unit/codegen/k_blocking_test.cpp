@@ -133,10 +133,12 @@ TEST(KBlocking, IsBitIdentical) {
         window(57, 320, 64, 1, 4), window(28, 512, 64, 1, 2, 8), window(29, 256, 64, 3, 2, 2)}) {
     const Graph graph = parse_graph(text, all_ops());
     const std::vector<Datum> inputs = random_inputs(graph, 5, {});
-    const Tensor whole =
-        CompiledModel(codegen::compile(graph, cpu_options("zen4")), 1).run(inputs).front().tensor();
+    const Tensor whole = CompiledModel(codegen::compile(graph, cpu_options("zen4")).program, 1)
+                             .run(inputs)
+                             .front()
+                             .tensor();
     const Tensor expected = reference::evaluate(graph, inputs).front().tensor();
-    const Program program = codegen::compile(graph, cpu_options("sapphire-rapids"));
+    const Program program = codegen::compile(graph, cpu_options("sapphire-rapids")).program;
     for (const int threads : {1, 2, 3, 7}) {
       const Tensor parts = CompiledModel(program, threads).run(inputs).front().tensor();
       EXPECT_TRUE(identical(parts, whole)) << text;
@@ -150,9 +152,11 @@ TEST(KBlocking, ColumnGroupsAreBitIdentical) {
   if (!has_avx512()) GTEST_SKIP() << "this processor has no AVX-512";
   const Graph graph = parse_graph(product(37, 7680, 2048), all_ops());
   const std::vector<Datum> inputs = random_inputs(graph, 5, {});
-  const Tensor whole =
-      CompiledModel(codegen::compile(graph, cpu_options("zen4")), 2).run(inputs).front().tensor();
-  const Program program = codegen::compile(graph, cpu_options("sapphire-rapids"));
+  const Tensor whole = CompiledModel(codegen::compile(graph, cpu_options("zen4")).program, 2)
+                           .run(inputs)
+                           .front()
+                           .tensor();
+  const Program program = codegen::compile(graph, cpu_options("sapphire-rapids")).program;
   for (const int threads : {1, 2, 7}) {
     const Tensor parts = CompiledModel(program, threads).run(inputs).front().tensor();
     EXPECT_TRUE(identical(parts, whole));
@@ -184,9 +188,11 @@ TEST(KBlocking, PrefetchIsBitIdentical) {
   for (const std::string& text : {product(1, 1024, 2048), product(2053, 320, 40)}) {
     const Graph graph = parse_graph(text, all_ops());
     const std::vector<Datum> inputs = random_inputs(graph, 5, {});
-    const Tensor plain =
-        CompiledModel(codegen::compile(graph, cpu_options("zen4")), 2).run(inputs).front().tensor();
-    const Program program = codegen::compile(graph, cpu_options("sapphire-rapids"));
+    const Tensor plain = CompiledModel(codegen::compile(graph, cpu_options("zen4")).program, 2)
+                             .run(inputs)
+                             .front()
+                             .tensor();
+    const Program program = codegen::compile(graph, cpu_options("sapphire-rapids")).program;
     for (const int threads : {1, 2, 7}) {
       CompiledModel model(program, threads);
       // Odd runs traverse in reverse.

@@ -25,7 +25,7 @@ void expect_transposed(int rows, int columns, const std::string& cpu) {
   for (std::int64_t k = 0; k < rows; ++k) ones.set_real(k * columns + k * 7 % columns, 1);
   inputs[0] = Datum(ones);
   const Tensor expected = reference::evaluate(graph, inputs).front().tensor();
-  const Program program = codegen::compile(graph, cpu_options(cpu));
+  const Program program = codegen::compile(graph, cpu_options(cpu)).program;
   for (const int threads : {1, 3}) {
     CompiledModel model(program, threads);
     EXPECT_TRUE(identical(model.run(inputs).front().tensor(), expected))

@@ -103,11 +103,11 @@ TEST_F(ObjectCacheTest, CachedProgramsAreByteIdentical) {
   codegen::CompileOptions options = cpu_options("x86-64-v3");
   const auto cache = std::make_shared<const codegen::ObjectCache>(folder_, 1 << 20);
   options.target = codegen::cpu::cpu_target("x86-64-v3");
-  const std::vector<std::byte> plain = codegen::compile(graph, options).code;
+  const std::vector<std::byte> plain = codegen::compile(graph, options).program.code;
   options.target = codegen::cpu::cpu_target("x86-64-v3", cache);
-  EXPECT_EQ(codegen::compile(graph, options).code, plain);
+  EXPECT_EQ(codegen::compile(graph, options).program.code, plain);
   EXPECT_EQ(files_in(folder_).size(), 1U);
-  EXPECT_EQ(codegen::compile(graph, options).code, plain);
+  EXPECT_EQ(codegen::compile(graph, options).program.code, plain);
   EXPECT_EQ(files_in(folder_).size(), 1U);
 }
 

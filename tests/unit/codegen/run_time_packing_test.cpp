@@ -23,7 +23,7 @@ std::size_t steps_of(const std::string& text) {
   const Tensor expected = reference::evaluate(graph, inputs).front().tensor();
   Tensor first;
   std::size_t steps = 0;
-  const Program program = codegen::compile(graph, testing::tuned_cpu());
+  const Program program = codegen::compile(graph, testing::tuned_cpu()).program;
   for (const int threads : {1, 2, 3}) {
     CompiledModel model(program, threads);
     steps = model.program().steps.size();
@@ -75,8 +75,10 @@ TEST(RuntimePacking, IsBitIdentical) {
   const Graph graph = parse_graph(transposed_gemm(1024, 1024, 256), all_ops());
   const std::vector<Datum> inputs = random_inputs(graph, 5, {});
   const Tensor &a = inputs[0].tensor(), &b = inputs[1].tensor();
-  const Tensor y =
-      CompiledModel(codegen::compile(graph, testing::tuned_cpu()), 2).run(inputs).front().tensor();
+  const Tensor y = CompiledModel(codegen::compile(graph, testing::tuned_cpu()).program, 2)
+                       .run(inputs)
+                       .front()
+                       .tensor();
   for (std::int64_t row = 0; row < 1024; row += 93) {
     for (std::int64_t column = 0; column < 256; ++column) {
       float sum = 0;

@@ -17,7 +17,7 @@ TEST(SharedWork, DistributesRowsForFewColumns) {
 }
 )");
       expect_same(text);
-      const Program program = codegen::compile(parse_graph(text, all_ops()), cpu_options());
+      const Program program = codegen::compile(parse_graph(text, all_ops()), cpu_options()).program;
       ASSERT_EQ(program.steps.size(), 1U);
       if (rows > 8) {
         EXPECT_GT(program.steps.front().work.number(), 1) << text;
@@ -34,7 +34,7 @@ TEST(SharedWork, DistributesSymbolicRows) {
 }
 )",
                                   all_ops());
-  const Program program = codegen::compile(graph, cpu_options());
+  const Program program = codegen::compile(graph, cpu_options()).program;
   for (const std::int64_t rows : {1, 8, 63, 64, 65, 300}) {
     EXPECT_EQ(program.steps.front().work.value(std::vector<std::int64_t>{rows}) > 2, rows > 64)
         << rows;
@@ -62,7 +62,7 @@ TEST(SharedWork, FusesShortLoopsIntoRows) {
       )",
                rest, "\n      return y\n    }\n  return y\n}\n"),
         all_ops());
-    const Program program = codegen::compile(graph, cpu_options());
+    const Program program = codegen::compile(graph, cpu_options()).program;
     CompiledModel model(program, 2);
     for (const std::int64_t steps : {1, 5, 30}) {
       for (const std::int64_t batch : {1, 3, 9}) {
@@ -115,7 +115,8 @@ TEST(SharedWork, DistributesRowsInsideASymbolicBatch) {
 }
 )",
                                                        all_ops()),
-                                           cpu_options());
+                                           cpu_options())
+                              .program;
   EXPECT_GE(program.steps.back().work.value(std::vector<std::int64_t>{1}), 8);
 }
 
@@ -127,7 +128,8 @@ TEST(SharedWork, DistributesInnerLoopsOfASymbolicBatch) {
 }
 )",
                                                        all_ops()),
-                                           cpu_options());
+                                           cpu_options())
+                              .program;
   EXPECT_EQ(program.steps.front().work.value(std::vector<std::int64_t>{1}), 300);
   EXPECT_EQ(program.steps.front().work.value(std::vector<std::int64_t>{2}), 600);
 }
@@ -141,7 +143,8 @@ TEST(SharedWork, VectorLoopsInsideSymbolicBatches) {
 }
 )",
                                    all_ops()),
-                       cpu_options());
+                       cpu_options())
+          .program;
   EXPECT_EQ(program.steps.back().work.value(std::vector<std::int64_t>{2, 3}), 6);
 }
 
@@ -162,7 +165,7 @@ TEST(SharedWork, GroupsAfterAStridedSymbol) {
 }
 )",
                                   all_ops());
-  const Program program = codegen::compile(graph, cpu_options());
+  const Program program = codegen::compile(graph, cpu_options()).program;
   EXPECT_TRUE(program.is_kernel_only());
   CompiledModel model(program, 2);
   for (const std::int64_t height : {1, 2, 7, 30}) {

@@ -58,10 +58,10 @@ const char* const kImages = R"(graph <N in [1, 16]> (x: f32[N, 16, 16, 32]@NHWC)
 
 TEST(SpecialisedShapes, OneProgramServesAllShapes) {
   const Graph graph = parse_graph(kImages, all_ops());
-  const Program plain = codegen::compile(graph, testing::tuned_cpu());
+  const Program plain = codegen::compile(graph, testing::tuned_cpu()).program;
   codegen::CompileOptions options = testing::tuned_cpu();
   options.specialised_shapes = {{{"N", 1}}, {{"N", 8}}};
-  const Program program = codegen::compile(graph, options);
+  const Program program = codegen::compile(graph, options).program;
   verify(program);
   EXPECT_GT(program.kernels.size(), plain.kernels.size());
   EXPECT_EQ(program.constant_bytes,
@@ -91,7 +91,7 @@ TEST(SpecialisedShapes, SeveralSymbols) {
       all_ops());
   codegen::CompileOptions options = testing::tuned_cpu();
   options.specialised_shapes = {{{"Q", 40}, {"K", 33}}, {{"Q", 40}}, {{"Q", 1000}}, {{"M", 2}}};
-  const Program program = codegen::compile(graph, options);
+  const Program program = codegen::compile(graph, options).program;
   verify(program);
   CompiledModel model(program, 2);
   for (const std::int64_t queries : {40, 7}) {

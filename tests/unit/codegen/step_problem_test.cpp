@@ -23,10 +23,11 @@ double product_seconds(const std::string& dtype, bool allows_tf32, bool uses_lib
   options.device =
       codegen::cuda::CudaTarget{.architecture = "sm_90a", .uses_libraries = uses_libraries};
   options.device->allows_tf32 = allows_tf32;
-  const TaskList list = codegen::select(
-      parse_graph("graph (a: " + type + ", b: " + type + ") {\n  y = matmul(a, b)\n  return y\n}\n",
-                  all_ops()),
-      options);
+  const TaskList list = codegen::select(parse_graph("graph (a: " + type + ", b: " + type +
+                                                        ") {\n  y = matmul(a, b)\n  return y\n}\n",
+                                                    all_ops()),
+                                        options)
+                            .tasks;
   const TargetFacts facts = gpu_facts("sm_90a");
   const auto described = codegen::step_problem(list, facts, static_cast<int>(facts.units));
   return described->problem.seconds();

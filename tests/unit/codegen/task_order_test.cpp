@@ -34,14 +34,14 @@ constexpr const char* kWide = R"(graph (x: f32[64], w: f32[4096, 64]) {
 TEST(TaskOrder, DefinesValuesNearTheirUse) {
   const Graph graph = parse_graph(kWide, all_ops());
   codegen::CompileOptions options = cpu_options();
-  std::vector<codegen::Decision> decisions;
-  options.decisions = &decisions;
-  const Program program = codegen::compile(graph, options);
+  options.keeps_record = true;
+  const codegen::Compiled compiled = codegen::compile(graph, options);
+  const Program& program = compiled.program;
   verify(program);
   EXPECT_LT(program.arena_bytes, 2u * 4096 * 64 * 4);
   // Each decision refers to its own steps.
-  ASSERT_FALSE(decisions.empty());
-  for (const codegen::Decision& decision : decisions) {
+  ASSERT_FALSE(compiled.decisions.empty());
+  for (const codegen::Decision& decision : compiled.decisions) {
     for (std::size_t k = 0; k < decision.step_count; ++k) {
       const std::string& name = program.steps.at(decision.first_step + k).name;
       EXPECT_TRUE(decision.name.starts_with(name)) << decision.name << " and " << name;
@@ -67,7 +67,7 @@ TEST(TaskOrder, KernelsReceiveOnlyUsedBuffers) {
 )",
                                   all_ops());
   const Graph step = run_pipeline(train(model, {}).graph, {});
-  const TaskList tasks = codegen::select(step, cpu_options());
+  const TaskList tasks = codegen::select(step, cpu_options()).tasks;
   std::size_t padded = 0;
   for (const TaskList::Kernel& kernel : tasks.kernels) {
     std::vector<bool> is_read(kernel.nest.buffers.size(), false);

@@ -124,7 +124,7 @@ Checked check(const Case& c, const std::string& epilogue,
   const std::vector<Datum> inputs = random_inputs(graph, 5);
   const std::vector<double> sums = convolved(c, inputs[0].tensor(), constant_named(graph, "w"));
   const Tensor bias = constant_named(graph, "b");
-  const Program program = codegen::compile(graph, testing::tuned_cpu());
+  const Program program = codegen::compile(graph, testing::tuned_cpu()).program;
   Checked run;
   Tensor first;
   for (const int threads : {1, 2, 3, 7}) {
@@ -244,7 +244,7 @@ TEST(Winograd, ReadsOnlyPixelsOfWindows) {
     const auto pixels = x.as_mutable<float>();
     std::fill(pixels.begin() + x.size() / 2, pixels.end(), NAN);
     inputs[0] = Datum(x);
-    const Program program = codegen::compile(graph, testing::tuned_cpu());
+    const Program program = codegen::compile(graph, testing::tuned_cpu()).program;
     EXPECT_EQ(kinds_of(program), 36);
     const Tensor y = CompiledModel(program, 1).run(inputs).at(0).tensor();
     for (std::int64_t k = 0; k < y.size() / 2; ++k) ASSERT_TRUE(std::isfinite(y.real_at(k))) << k;
@@ -260,7 +260,7 @@ TEST(Winograd, ImagesOfSymbolicExtents) {
   y = conv(x, k) {)",
                                            attributes, "}\n  return y\n}\n"),
                                     all_ops());
-    const Program program = codegen::compile(graph, testing::tuned_cpu());
+    const Program program = codegen::compile(graph, testing::tuned_cpu()).program;
     ASSERT_EQ(program.steps.front().candidate.rfind("winograd", 0), 0U)
         << program.steps.front().candidate;
     CompiledModel model(program, 2);
@@ -291,7 +291,7 @@ TEST(Winograd, TwoResultsOfOneGroup) {
 }
 )",
                                   all_ops());
-  const Program program = codegen::compile(graph, testing::tuned_cpu());
+  const Program program = codegen::compile(graph, testing::tuned_cpu()).program;
   EXPECT_EQ(kinds_of(program), 36);
   CompiledModel compiled(program, 1);
   const std::vector<Datum> outputs = compiled.run(random_inputs(graph, 5));
@@ -310,7 +310,7 @@ TEST(Winograd, SymbolicBatch) {
 }
 )"),
                                     all_ops());
-    const Program program = codegen::compile(graph, testing::tuned_cpu());
+    const Program program = codegen::compile(graph, testing::tuned_cpu()).program;
     EXPECT_NE(kinds_of(program), 0);
     steps.insert(program.steps.size());
     CompiledModel all(program, 2), one(program, 1);
@@ -361,7 +361,7 @@ TEST(Winograd, LayersOfNetworksWithin1e4) {
     for (float& pixel : x.as_mutable<float>()) pixel = std::max(pixel, 0.0f);
     inputs[0] = Datum(x);
     const std::vector<double> exact = convolved(c, x, constant_named(graph, "w"));
-    const Program program = codegen::compile(graph, testing::tuned_cpu());
+    const Program program = codegen::compile(graph, testing::tuned_cpu()).program;
     kinds.insert(kinds_of(program));
     const Tensor y = CompiledModel(program, 2).run(inputs).at(0).tensor();
     double squares = 0;
@@ -381,7 +381,7 @@ TEST(Winograd, SelectionByApplicabilityAndCost) {
   const auto kinds = [](const std::string& text, bool is_allowed) {
     codegen::CompileOptions options = testing::tuned_cpu();
     options.allow_winograd = is_allowed;
-    return kinds_of(codegen::compile(parse_graph(text, all_ops()), options));
+    return kinds_of(codegen::compile(parse_graph(text, all_ops()), options).program);
   };
   const std::string text = model({1, 28, 28, 64, 64}, "      z = relu(t)\n");
   EXPECT_EQ(kinds(text, true), 36);

@@ -26,7 +26,7 @@ void expect_winograd(const std::string& text) {
   for (std::int64_t k = 0; k < expected.size(); ++k)
     largest = std::max(largest, std::abs(expected.real_at(k)));
   Tensor first;
-  const Program program = codegen::compile(graph, testing::tuned_cpu());
+  const Program program = codegen::compile(graph, testing::tuned_cpu()).program;
   for (const int threads : {1, 2, 5}) {
     CompiledModel model(program, threads);
     const auto& steps = model.program().steps;

@@ -135,7 +135,7 @@ TEST(VisitCompiled, ConvertsToTheModelsLayout) {
   PipelineOptions unfused;
   unfused.without = {"fuse"};
   const Graph made = run_pipeline(graph, unfused);
-  CompiledModel model(codegen::compile(made, cpu_options()), 2);
+  CompiledModel model(codegen::compile(made, cpu_options()).program, 2);
   ValueList compiled{"compiled", {}}, reference{"reference", {}};
   visit_compiled(model, made, {x}, [&](const std::string& name, const Tensor& value) {
     compiled.values.emplace_back(name, value);

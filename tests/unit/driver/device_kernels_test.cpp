@@ -77,7 +77,7 @@ void pretend(TuningCache& cache, const Graph& graph, const std::string& device,
   for (const codegen::Decision& decision : codegen::decide(graph, options))
     keep(cache, place, decision.work, winner);
   options.choose = tuned_choice(cache, place);
-  const Program program = codegen::assemble(codegen::select(graph, options), "cuda:sm_90a");
+  const Program program = codegen::assemble(codegen::select(graph, options).tasks, "cuda:sm_90a");
   for (std::size_t k = 0; k < program.steps.size(); ++k) {
     if (const auto work = library_work(program, k))
       keep(cache, library_tuning_place(place), *work, way);

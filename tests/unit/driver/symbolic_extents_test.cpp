@@ -168,7 +168,7 @@ TEST(SymbolicExtents, DivisionByZeroNamesTheNode) {
       "graph (x: f32[1, 2, 4], w: f32[2, M, 3]) {\n  y = conv_transpose(x, w) {groups = 2}\n"
       "  return y\n}\n",
       all_ops());
-  CompiledModel model(compile_model(graph, {}), 1);
+  CompiledModel model(compile_model(graph, {}).program, 1);
   const std::vector<Datum> inputs = {Tensor(DType::F32, {1, 2, 4}), Tensor(DType::F32, {2, 0, 3})};
   for (const std::string& text : {error_text([&] { model.run(inputs); }),
                                   error_text([&] { reference::evaluate(graph, inputs); })}) {

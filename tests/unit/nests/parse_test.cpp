@@ -89,7 +89,7 @@ class Same {
 void expect_parses_back(const std::string& network) {
   const Graph graph = run_pipeline(zoo::build(network), PipelineOptions());
   for (const char* cpu : {"x86-64-v3", "sapphire-rapids"}) {
-    for (const TaskList::Kernel& kernel : codegen::select(graph, cpu_options(cpu)).kernels) {
+    for (const TaskList::Kernel& kernel : codegen::select(graph, cpu_options(cpu)).tasks.kernels) {
       const std::string text = to_string(kernel.nest);
       const LoopNest parsed = parse_nest(text);
       EXPECT_EQ(to_string(parsed), text) << network;

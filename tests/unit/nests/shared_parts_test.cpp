@@ -175,7 +175,7 @@ TEST(ManyParts, ShareKernels) {
              sizes, "]}\n  return ", results, "\n}\n");
   for (const std::string& text : {concat_text, split_text}) {
     const Graph graph = parse_graph(text, all_ops());
-    const Program program = codegen::compile(graph, cpu_options());
+    const Program program = codegen::compile(graph, cpu_options()).program;
     EXPECT_LT(program.kernels.size(), 10U);
     EXPECT_EQ(program.steps.size(), static_cast<std::size_t>(kParts));
     const std::vector<Datum> inputs = random_inputs(graph, 3);
@@ -205,7 +205,7 @@ TEST(RepeatedNodes, ReuseDecisions) {
   EXPECT_NE(decisions[0].node, decisions[1].node);
   EXPECT_EQ(decisions[0].work, decisions[1].work);
   EXPECT_NE(decisions[1].work, decisions[2].work);
-  const Program program = codegen::compile(graph, cpu_options());
+  const Program program = codegen::compile(graph, cpu_options()).program;
   EXPECT_EQ(program.kernels.size(), 2U);
   const std::vector<Datum> inputs = random_inputs(graph, 2);
   const Tensor expected = reference::evaluate(graph, inputs).at(0).tensor();

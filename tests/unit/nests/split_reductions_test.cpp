@@ -51,7 +51,7 @@ void expect_same_as_reference(const std::string& text) {
   const std::vector<Datum> inputs = random_inputs(graph, 5, {});
   const std::vector<Datum> expected = reference::evaluate(graph, inputs);
   std::vector<Datum> first;
-  const Program program = codegen::compile(graph, cpu_options());
+  const Program program = codegen::compile(graph, cpu_options()).program;
   for (const int threads : {1, 2, 3}) {
     CompiledModel model(program, threads);
     const std::vector<Datum> actual = model.run(inputs);

@@ -25,7 +25,7 @@ void expect_steps(const std::string& text, std::size_t steps,
   const std::vector<Datum> inputs = random_inputs(graph, 5, shapes);
   const Tensor expected = reference::evaluate(graph, inputs).front().tensor();
   Tensor first;
-  const Program program = codegen::compile(graph, cpu_options());
+  const Program program = codegen::compile(graph, cpu_options()).program;
   for (const int threads : {1, 2, 3, 7}) {
     CompiledModel model(program, threads);
     EXPECT_EQ(model.program().steps.size(), steps) << text;
@@ -84,7 +84,7 @@ TEST(TileAndFuse, LargePaddedCopy) {
     codegen::CompileOptions options =
         cpu_options("haswell");  // with 8 MiB of cache on every machine
     options.allow_winograd = false;
-    const Program program = codegen::compile(graph, options);
+    const Program program = codegen::compile(graph, options).program;
     const std::vector<Datum> inputs = random_inputs(graph, 5, {});
     const Tensor expected = reference::evaluate(graph, inputs).front().tensor();
     for (const int threads : {1, 3}) {
@@ -213,7 +213,7 @@ TEST(TileAndFuse, AttentionWithoutScoreMatrix) {
     for (const int queries : {64, 331}) {
       const std::string count = std::to_string(queries);
       const std::string text = attention("", key_heads, count, count, " {causal = true}");
-      const Program program = codegen::compile(parse_graph(text, all_ops()), cpu_options());
+      const Program program = codegen::compile(parse_graph(text, all_ops()), cpu_options()).program;
       EXPECT_LT(program.arena_bytes, 4U * 4U * 331U * 64U) << text;
       expect_steps(text, program.steps.size());
       EXPECT_LE(program.steps.size(), 2U) << text;
@@ -224,7 +224,7 @@ TEST(TileAndFuse, AttentionWithoutScoreMatrix) {
 // The last block has fewer queries, for any number of them.
 TEST(TileAndFuse, AttentionWithSymbolicLengths) {
   const Graph graph = parse_graph(attention("<Q, K> ", 4, "Q", "K"), all_ops());
-  const Program program = codegen::compile(graph, cpu_options());
+  const Program program = codegen::compile(graph, cpu_options()).program;
   EXPECT_EQ(program.steps.size(), 1U);
   CompiledModel one(program, 1), three(program, 3);
   for (const int queries : {1, 31, 32, 33, 70}) {

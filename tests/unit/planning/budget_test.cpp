@@ -146,18 +146,13 @@ TEST(Budget, RefusesInfeasibleBudgets) {
             "the memory of this program cannot be planned");
 }
 
-struct Compiled {
-  Program program;
-  codegen::StepProblem described;
-};
-Compiled compiled_step() {
-  std::optional<codegen::StepProblem> described;
+codegen::Compiled compiled_described(const Graph& graph) {
   CompileRequest request;
   request.is_untuned = true;
-  request.step_problem = &described;
-  Program program = compile_model(training_step().graph, request);
-  return {std::move(program), *std::move(described)};
+  request.describes_step = true;
+  return compile_model(graph, request);
 }
+codegen::Compiled compiled_step() { return compiled_described(training_step().graph); }
 
 std::vector<Datum> run_once(Program program) {
   const StatefulGraph step = training_step();
@@ -170,9 +165,9 @@ std::vector<Datum> run_once(Program program) {
   return model.run(inputs);  // the second run must not depend on the first
 }
 
-void expect_same_results(const Compiled& compiled, const memory::Plan& plan) {
+void expect_same_results(const codegen::Compiled& compiled, const memory::Plan& plan) {
   const std::vector<Datum> expected = run_once(compiled.program);
-  const Program planned = codegen::apply_plan(compiled.program, compiled.described, plan);
+  const Program planned = codegen::apply_plan(compiled.program, *compiled.step_problem, plan);
   EXPECT_LE(planned.arena_bytes, plan.arena_bytes + 63);
   const std::vector<Datum> got = run_once(planned);
   ASSERT_EQ(got.size(), expected.size());
@@ -181,22 +176,22 @@ void expect_same_results(const Compiled& compiled, const memory::Plan& plan) {
 }
 
 TEST(Budget, StepPlansVerifyAndRun) {
-  Compiled compiled = compiled_step();
-  compiled.described.problem = memory::reordered(compiled.described.problem);
+  codegen::Compiled compiled = compiled_step();
+  compiled.step_problem->problem = memory::reordered(compiled.step_problem->problem);
   for (const int share : {100, 70}) {
     memory::SearchOptions options;
     options.budget_bytes = compiled.program.arena_bytes * static_cast<std::uint64_t>(share) / 100;
     options.place.alignment = 64;
-    const memory::SearchResult found = memory::search(compiled.described.problem, options);
+    const memory::SearchResult found = memory::search(compiled.step_problem->problem, options);
     ASSERT_TRUE(found.is_within_budget) << share;
-    EXPECT_EQ(testing::fault_in(compiled.described.problem, found.plan), "");
+    EXPECT_EQ(testing::fault_in(compiled.step_problem->problem, found.plan), "");
     expect_same_results(compiled, found.plan);
   }
 }
 
 TEST(Budget, SwapsToAFile) {
-  Compiled compiled = compiled_step();
-  memory::Problem& problem = compiled.described.problem;
+  codegen::Compiled compiled = compiled_step();
+  memory::Problem& problem = compiled.step_problem->problem;
   problem = memory::reordered(problem);
   problem.link = memory::Link{"file", 1e9, 0};
   memory::SearchOptions options;
@@ -208,7 +203,7 @@ TEST(Budget, SwapsToAFile) {
   const memory::SearchResult found = memory::search(problem, options);
   ASSERT_TRUE(found.is_within_budget);
   EXPECT_EQ(testing::fault_in(problem, found.plan), "");
-  const Program planned = codegen::apply_plan(compiled.program, compiled.described, found.plan);
+  const Program planned = codegen::apply_plan(compiled.program, *compiled.step_problem, found.plan);
   EXPECT_GE(planned.transfers.size(), 2u);
   EXPECT_EQ(planned.steps.size(), compiled.program.steps.size());
   expect_same_results(compiled, found.plan);
@@ -307,12 +302,8 @@ TEST(Budget, MicroBatchesAreIndependent) {
   TrainOptions options;
   options.optimizer.kind = "sgd";
   const auto most_alive = [](const Graph& step) {
-    std::optional<codegen::StepProblem> described;
-    CompileRequest request;
-    request.is_untuned = true;
-    request.step_problem = &described;
-    compile_model(step, request);
-    const memory::Problem problem = memory::reordered(described->problem);
+    const memory::Problem problem =
+        memory::reordered(compiled_described(step).step_problem->problem);
     return memory::planned(problem, memory::plain_events(problem)).max_live_bytes;
   };
   EXPECT_LT(most_alive(split_of(model, options).in_micro_batches(8).graph),
@@ -374,11 +365,11 @@ std::vector<Datum> step_inputs(const StatefulGraph& step, const std::vector<Tens
 // Both models hold their arenas, and each reads the other's outputs.
 TEST(Budget, PlannedAndUnplannedModelsCoexist) {
   const StatefulGraph step = training_step();
-  Compiled compiled = compiled_step();
+  codegen::Compiled compiled = compiled_step();
   std::vector<Datum> inputs = step_inputs(step, batch());
   CompiledModel plain(compiled.program, 2);
   EXPECT_THROW(plain.run_prepared(), InternalError);  // fails before it reads: inputs are missing
-  BudgetPlanner planner(compiled.program, compiled.described, {"65%", {}, false, 2});
+  BudgetPlanner planner(compiled.program, *compiled.step_problem, {"65%", {}, false, 2});
   auto planned = std::make_unique<CompiledModel>(planner.program(), 2);
   for (int run = 0; run < 4; ++run) {
     const std::vector<Datum> a = plain.run(inputs), b = planned->run(inputs);
@@ -407,13 +398,10 @@ TEST(Budget, SwapsWithinALimitedAddressSpace) {
   TrainOptions options;
   options.optimizer.kind = "sgd";
   const StatefulGraph step = train(parse_graph(network(48, 96), all_ops()), options);
-  std::optional<codegen::StepProblem> described;
-  CompileRequest request;
-  request.is_untuned = true;
-  request.step_problem = &described;
-  const Program program = compile_model(step.graph, request);
+  codegen::Compiled compiled = compiled_described(step.graph);
+  const Program& program = compiled.program;
   ASSERT_GT(program.arena_bytes, std::uint64_t{120} << 20);
-  memory::Problem& problem = described->problem;
+  memory::Problem& problem = compiled.step_problem->problem;
   problem = memory::reordered(problem);
   problem.link = memory::Link{"file", 1e9, 0};
   memory::SearchOptions search;
@@ -424,7 +412,7 @@ TEST(Budget, SwapsWithinALimitedAddressSpace) {
   search.place.alignment = 64;
   const memory::SearchResult found = memory::search(problem, search);
   ASSERT_TRUE(found.is_within_budget);
-  const Program planned = codegen::apply_plan(program, *described, found.plan);
+  const Program planned = codegen::apply_plan(program, *compiled.step_problem, found.plan);
   Tensor x(DType::F32, {48, 3, 96, 96}), target(DType::I64, {48});
   for (std::int64_t k = 0; k < x.size(); k += 7) x.set_real(k, static_cast<double>(k % 5) - 2);
   const std::vector<Datum> inputs = step_inputs(step, {x, target});

@@ -18,12 +18,12 @@ class DeviceBudget : public testing::EmulatedDeviceTest {};
 
 TEST_F(DeviceBudget, RecomputationIsBitIdentical) {
   const StatefulGraph step = testing::convolutions_step(6, 10);
-  std::optional<codegen::StepProblem> described;
-  const Program plain = testing::compile_emulated(step.graph, &described);
-  ASSERT_TRUE(described);
+  const codegen::Compiled compiled = testing::compile_described(step.graph);
+  const Program& plain = compiled.program;
+  ASSERT_TRUE(compiled.step_problem);
   BudgetRequest request;
   request.budget = "60%";
-  const auto planner = planned_within(plain, described, request);
+  const auto planner = planned_within(plain, compiled.step_problem, request);
   const Program within = planner->program();
   EXPECT_LE(within.arena_bytes, plain.arena_bytes * 6 / 10);
   EXPECT_GT(within.steps.size(), plain.steps.size());
@@ -56,13 +56,13 @@ TEST_F(DeviceBudget, SwapsToTheHost) {
   options.loss.kind = "mse";
   StatefulGraph step = train(parse_graph(kLargeValues, all_ops()), options);
   step.graph = run_pipeline(step.graph, pipeline_for("cuda", ""));
-  std::optional<codegen::StepProblem> described;
-  const Program plain = testing::compile_emulated(step.graph, &described);
-  ASSERT_TRUE(described);
+  const codegen::Compiled compiled = testing::compile_described(step.graph);
+  const Program& plain = compiled.program;
+  ASSERT_TRUE(compiled.step_problem);
   BudgetRequest request;
   request.budget = "60%";
   request.may_swap = true;
-  const auto planner = planned_within(plain, described, request);
+  const auto planner = planned_within(plain, compiled.step_problem, request);
   const Program within = planner->program();
   const BudgetReport& report = planner->report();
   EXPECT_LE(within.arena_bytes, report.budget_bytes);

@@ -56,8 +56,9 @@ Recorded record(const std::string& text, const std::map<std::string, Shape>& sha
   };
   made.compiled.graph = run_pipeline(parse_graph(text, all_ops()), pipeline);
   codegen::CompileOptions options = cpu_options();
-  options.decisions = &made.compiled.decisions;
-  CompiledModel model(codegen::compile(made.compiled.graph, options), threads);
+  options.keeps_record = true;
+  static_cast<codegen::Compiled&>(made.compiled) = codegen::compile(made.compiled.graph, options);
+  CompiledModel model(made.compiled.program, threads);
   RecordOptions settings;
   settings.duration_s = 0;
   settings.least_runs = 5;

@@ -47,7 +47,7 @@ class ProgramFile : public ::testing::Test {
   void SetUp() override {
     path_ = ::testing::TempDir() + "file_test_" +
             ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".tnn";
-    program_ = codegen::compile(parse_graph(kNet, all_ops()), options());
+    program_ = codegen::compile(parse_graph(kNet, all_ops()), options()).program;
     write_program(program_, path_);
     std::ifstream stream(path_, std::ios::binary);
     std::ostringstream text;
@@ -183,7 +183,7 @@ TEST_F(ProgramFile, ChecksDependentInputExtents) {
   const char* text =
       "graph (a: f32[2*n + 1, 3], b: f32[n]) {\n  y = neg(a)\n  z = exp(b)\n  return y, z\n}\n";
   const Graph graph = parse_graph(text, all_ops());
-  write_program(codegen::compile(graph, options()), path_);
+  write_program(codegen::compile(graph, options()).program, path_);
   const Graph ports = input_ports(read_program(path_));
   for (std::size_t k = 0; k < 2; ++k) {
     EXPECT_EQ(to_string(ports.value(ports.inputs()[k]).type),
@@ -234,7 +234,7 @@ TEST_F(ProgramFile, TablesAreEvictedAfterTheChecksum) {
 }
 )";
   const Graph graph = parse_graph(text, all_ops());
-  write_program(codegen::compile(graph, options()), path_);
+  write_program(codegen::compile(graph, options()).program, path_);
   Program program = read_program(path_);
   std::size_t tables = 0;
   for (const Program::Buffer& buffer : program.buffers) {

@@ -35,9 +35,9 @@ struct Swapping {
   std::vector<Tensor> inputs;
 
   Swapping() {
-    std::optional<codegen::StepProblem> described;
-    plain = testing::compile_emulated(step.graph, &described);
-    memory::Problem& problem = described->problem;
+    codegen::Compiled compiled = testing::compile_described(step.graph);
+    plain = std::move(compiled.program);
+    memory::Problem& problem = compiled.step_problem->problem;
     problem = memory::reordered(problem);
     problem.link = memory::Link{"the host's memory", 1e9, 0};
     memory::SearchOptions options;
@@ -49,7 +49,7 @@ struct Swapping {
     const memory::SearchResult found = memory::search(problem, options);
     EXPECT_TRUE(found.is_within_budget);
     EXPECT_EQ(testing::fault_in(problem, found.plan), "");
-    planned = codegen::apply_plan(plain, *described, found.plan);
+    planned = codegen::apply_plan(plain, *compiled.step_problem, found.plan);
     EXPECT_GE(planned.transfers.size(), 4u);
     EXPECT_LE(planned.arena_bytes, options.budget_bytes);
     plain = testing::for_fake_cuda(std::move(plain));
@@ -150,8 +150,10 @@ TEST_F(CudaSwap, BudgetedSessionIsBitIdentical) {
     SessionOptions options;
     options.thread_count = 1;
     options.target = "cuda:sm_90a";
-    options.compile = [](const Graph& graph, std::optional<codegen::StepProblem>* described) {
-      return testing::for_fake_cuda(testing::compile_emulated(graph, described));
+    options.compile = [](const Graph& graph, bool) {
+      codegen::Compiled made = testing::compile_described(graph);
+      made.program = testing::for_fake_cuda(std::move(made.program));
+      return made;
     };
     Session plain(testing::convolutions_step(3, 6), options);
     options.budget = {"70%", {}, true, 1};

@@ -82,7 +82,7 @@ Names accepting(const Decision& decision) {
 }
 
 Names kernels_of(const Graph& graph, const codegen::CompileOptions& options) {
-  const TaskList list = codegen::select(graph, options);
+  const TaskList list = codegen::select(graph, options).tasks;
   EXPECT_NO_THROW(verify(list));
   Names names;
   for (const TaskList::Task& task : list.tasks)
@@ -107,8 +107,7 @@ TEST(DeviceTuner, RanksCandidatesByFacts) {
   for (const char* text : {kProduct, kConvolution, kWeightGradient}) {
     const Graph graph = graph_of(text);
     codegen::CompileOptions watched = device_options();
-    std::vector<Decision> decisions;
-    watched.decisions = &decisions;
+    watched.keeps_record = true;
     EXPECT_EQ(kernels_of(graph, watched), kernels_of(graph, device_options()));
   }
 }
@@ -145,7 +144,7 @@ TEST(DeviceTuner, EveryCandidateMatchesTheReference) {
       const codegen::CompileOptions options = preferring(device_options(true), name);
       const Names kernels = kernels_of(graph, options);
       EXPECT_EQ(std::ranges::count(kernels, name) > 0, true) << name << text;
-      testing::expect_as_reference(codegen::compile(graph, options), graph, inputs,
+      testing::expect_as_reference(codegen::compile(graph, options).program, graph, inputs,
                                    concat(name, "\n", text));
     }
   }
@@ -173,7 +172,7 @@ TEST(DeviceTuner, SeparateKernelsPerSymbolRange) {
                                {place("wgmma"), "n", 64, 300}},
                               "timed"};
   };
-  const Program program = codegen::compile(graph, options);
+  const Program program = codegen::compile(graph, options).program;
   for (const std::int64_t rows : {3, 20, 130}) {
     std::vector<Datum> inputs = trial_inputs(with_symbols(graph, {{"n", Dim(rows)}}),
                                              {TrialKind::Ordinary, TrialKind::Ordinary, 1});

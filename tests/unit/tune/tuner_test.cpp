@@ -72,7 +72,7 @@ TEST(Tuner, TunedProgramsMatchTheReference) {
   tune(graph, cache, quick());
   const std::vector<Datum> inputs = random_inputs(graph, 5);
   const Tensor expected = reference::evaluate(graph, inputs).at(0).tensor();
-  const Program program = codegen::compile(graph, tuned(cache));
+  const Program program = codegen::compile(graph, tuned(cache)).program;
   Tensor first;
   for (const int threads : {1, 2, 7}) {
     const Tensor result = CompiledModel(program, threads).run(inputs).at(0).tensor();
@@ -82,7 +82,7 @@ TEST(Tuner, TunedProgramsMatchTheReference) {
     EXPECT_TRUE(identical(result, first));
   }
   // The same cache gives the same program.
-  EXPECT_EQ(codegen::compile(graph, tuned(cache)).code, program.code);
+  EXPECT_EQ(codegen::compile(graph, tuned(cache)).program.code, program.code);
 }
 
 TEST(Tuner, InterruptKeepsTimings) {
@@ -98,7 +98,7 @@ TEST(Tuner, InterruptKeepsTimings) {
   EXPECT_TRUE(report.was_interrupted);
   EXPECT_EQ(report.timed, 1U);
   EXPECT_EQ(cache.all().size(), 1U);
-  EXPECT_NO_THROW(codegen::compile(graph, tuned(cache)));
+  EXPECT_NO_THROW(codegen::compile(graph, tuned(cache)).program);
   const TuneReport rest = tune(graph, cache, quick());
   EXPECT_EQ(rest.known, 1U);
   EXPECT_EQ(rest.left(), 0U);
@@ -165,7 +165,7 @@ TEST(Tuner, SymbolRangesAreGapless) {
   TunedKernel forced = kernels.front();
   forced.ranges = {{1, 3, "tiles 2x32"}, {4, 30, "tiles 6x16"}, {31, 40, "loops"}};
   cache.store(forced);
-  CompiledModel model(codegen::compile(graph, tuned(cache)), 1);
+  CompiledModel model(codegen::compile(graph, tuned(cache)).program, 1);
   EXPECT_EQ(model.program().steps.size(), 3U);
   for (const std::int64_t rows : {1, 3, 4, 30, 31, 40}) {
     const std::vector<Datum> inputs = random_inputs(graph, 5, {{"a", {rows, 24}}});
@@ -177,10 +177,10 @@ TEST(Tuner, SymbolRangesAreGapless) {
   // A candidate that occurs twice packs its weights once.
   forced.ranges = {{1, 3, "tiles 6x16"}, {4, 30, "loops"}, {31, 40, "tiles 6x16"}};
   cache.store(forced);
-  const std::uint64_t twice = codegen::compile(graph, tuned(cache)).constant_bytes;
+  const std::uint64_t twice = codegen::compile(graph, tuned(cache)).program.constant_bytes;
   forced.ranges = {{1, 3, "tiles 6x16"}, {4, 40, "loops"}};
   cache.store(forced);
-  EXPECT_EQ(twice, codegen::compile(graph, tuned(cache)).constant_bytes);
+  EXPECT_EQ(twice, codegen::compile(graph, tuned(cache)).program.constant_bytes);
   // Ranges with gaps are ignored.
   forced.ranges = {{2, 3, "tiles 2x32"}, {4, 40, "loops"}};
   cache.store(forced);
