@@ -17,9 +17,9 @@ struct TimedProgram {
   Program program;
   /// null without a budget
   std::unique_ptr<BudgetPlanner> planner;
-  /// As in `Compiled`: states that every step that was tried may update in place.
+  /// States that every tried step may update in place.
   std::vector<StatePorts> overwritten;
-  /// Of the last compilation, without its program. Empty unless the request keeps a record.
+  /// Record of the last compilation, without its program; empty unless the request keeps one.
   CompileRecord record;
 };
 
