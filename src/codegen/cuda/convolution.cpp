@@ -26,7 +26,9 @@ bool suits_tiles(const ConvolutionTile& tile) {
   const Dim pixels = tile.pixel_count();
   const bool has_pixels =
       !pixels.is_constant() || (pixels.constant() > 0 && pixels.constant() <= kMostRows);
-  if (!has_pixels || tile.row_stride > kMostStep || tile.column_stride > kMostStep) return false;
+  if (!has_pixels || tile.groups != 1 || tile.row_stride > kMostStep ||
+      tile.column_stride > kMostStep)
+    return false;
   if (tile.gemm.has_bytes()) return tile.channels % 16 == 0;
   const bool is_product =
       tile.window_rows * tile.window_columns * tile.row_stride * tile.column_stride == 1;
@@ -140,20 +142,6 @@ std::int64_t ConvolutionTile::stage_count() const {
   return window_rows * window_columns * ((channels + depth - 1) / depth);
 }
 
-LoopNest without_epilogue(const LoopNest& nest) {
-  LoopNest plain = nest;
-  const auto contraction = find_tile_contraction(plain);
-  const std::size_t local = (*contraction->inner)[0].id;
-  const Statement store = *only_store(*contraction);
-  Block* block = &plain.body;
-  while (block->size() == 1 && block->front().kind == Statement::Kind::Loop)
-    block = &block->front().body;
-  block->resize(2);
-  block->push_back(store);
-  block->back().value = local_scalar(local, plain.locals[local]);
-  return plain;
-}
-
 std::optional<ConvolutionTile> find_convolution(const LoopNest& nest, const CudaTarget& target) {
   const auto contraction = find_tile_contraction(nest);
   if (!contraction) return std::nullopt;
@@ -162,33 +150,30 @@ std::optional<ConvolutionTile> find_convolution(const LoopNest& nest, const Cuda
   ConvolutionTile tile;
   GemmTile& gemm = tile.gemm;
   if (!take_store(nest, *contraction, *store, target, gemm)) return std::nullopt;
-  const LoopNest plain = without_epilogue(nest);
-  const auto plain_sum = find_tile_contraction(plain);
-  const LibraryMatch match =
-      match_convolution(plain, *plain_sum, std::vector<bool>(plain.buffers.size(), false),
-                        ChannelPadding::Unpadded, Numbers::Any);
-  if (!match.refusal.empty()) return std::nullopt;
-  std::vector<std::int64_t> numbers;
-  for (std::size_t k = 0; k < match.extents.size(); ++k) {
-    if (k > 0 && !match.extents[k].is_constant()) return std::nullopt;
-    numbers.push_back(k == 0 ? 0 : match.extents[k].constant());
+  const WindowMatch windows = match_windows(*contraction, *store);
+  if (!windows.refusal.empty() || !windows.has_weight_layout) return std::nullopt;
+  const auto& [rows, columns] = windows.axes;
+  for (const Dim& dim : {rows.image, columns.image, rows.result, columns.result}) {
+    if (!dim.is_constant()) return std::nullopt;
   }
-  tile.batch = match.extents[0];
-  tile.channels = numbers[3];
-  tile.outputs = numbers[4];
-  tile.window_rows = numbers[5];
-  tile.window_columns = numbers[6];
-  tile.rows = numbers[7];
-  tile.columns = numbers[8];
-  tile.rows_before = numbers[9];
-  tile.columns_before = numbers[11];
-  tile.row_stride = numbers[13];
-  tile.column_stride = numbers[14];
-  tile.row_dilation = numbers[15];
-  tile.column_dilation = numbers[16];
-  tile.image = match.buffers[0] == contraction->a->id ? contraction->a : contraction->b;
-  tile.weights = match.buffers[0] == contraction->a->id ? contraction->b : contraction->a;
-  if (tile.image->id != contraction->a->id) std::swap(gemm.dtype, gemm.b_dtype);
+  tile.batch = windows.batch_count;
+  tile.groups = windows.group_count;
+  tile.channels = windows.channel_count;
+  tile.outputs = windows.output_count.constant();
+  tile.window_rows = rows.taps;
+  tile.window_columns = columns.taps;
+  tile.rows = rows.result.constant();
+  tile.columns = columns.result.constant();
+  tile.rows_before = rows.before;
+  tile.columns_before = columns.before;
+  tile.row_stride = rows.stride;
+  tile.column_stride = columns.stride;
+  tile.row_dilation = rows.dilation;
+  tile.column_dilation = columns.dilation;
+  const bool is_a_image = windows.image->id == contraction->a->id;
+  tile.image = is_a_image ? contraction->a : contraction->b;
+  tile.weights = is_a_image ? contraction->b : contraction->a;
+  if (!is_a_image) std::swap(gemm.dtype, gemm.b_dtype);
   for (const Statement* loop : contraction->parallel) {
     if (loop->limit.is_defined()) return std::nullopt;
     const auto step = distance(*store, loop->id);

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "codegen/cuda/gemm.h"
-#include "codegen/cuda/library_match.h"
+#include "codegen/cuda/window_match.h"
 
 #include <optional>
 #include <string_view>
@@ -19,7 +19,9 @@ struct ConvolutionTile {
   /// Loads of image and weights; weights are laid out as output, row, column, channel.
   Scalar image, weights;
   Dim batch = 1;
-  /// Extents of the result (rows, columns, outputs) and of the image (channels).
+  /// Groups of channels; their loop is the last of the rows' loops.
+  std::int64_t groups = 1;
+  /// Extents of the result (rows, columns, outputs of a group) and of the image (channels of one).
   std::int64_t rows = 1, columns = 1, outputs = 1, channels = 1;
   std::int64_t window_rows = 1, window_columns = 1, rows_before = 0, columns_before = 0;
   std::int64_t row_stride = 1, column_stride = 1, row_dilation = 1, column_dilation = 1;
@@ -38,17 +40,14 @@ struct ConvolutionTile {
   std::int64_t stage_count() const;
 };
 
-/// Matches a convolution with weights in that layout, independent of available instructions and
-/// tile sizes.
+/// Matches a convolution, grouped or not, with weights in that layout, independent of available
+/// instructions and tile sizes.
 std::optional<ConvolutionTile> find_convolution(const LoopNest& nest, const CudaTarget& target);
 
 /// Returns nullopt if the nest does not match, weights have another layout, the target lacks wgmma,
 /// or the pixels suffice for a library that supports the convolution.
 std::optional<ConvolutionTile> match_convolution_tile(const LoopNest& nest,
                                                       const CudaTarget& target);
-
-/// Returns the nest without its epilogue, to ask which library would support it.
-LoopNest without_epilogue(const LoopNest& nest);
 
 /// One TMA producer warp and four consumer warps (one warpgroup).
 inline constexpr unsigned kConvolutionThreads = 160;

@@ -1,8 +1,5 @@
 #include "codegen/cuda/mma.h"
 
-#include "codegen/cuda/grouped_convolution.h"
-#include "codegen/cuda/library_conditions.h"
-#include "codegen/cuda/loop_stride.h"
 #include "target/gpu_facts.h"
 
 #include <algorithm>
@@ -11,38 +8,6 @@
 
 namespace tenon::codegen::cuda {
 namespace {
-
-// Matches a grouped convolution by one group, then restores operands, loops and store of all
-// groups.
-bool find_groups(const LoopNest& nest, const CudaTarget& target, MmaTile& tile) {
-  const auto one = extract_group(nest);
-  if (!one) return false;
-  std::optional<ConvolutionTile> convolution = find_convolution(one->nest, target);
-  if (!convolution) return false;
-  const auto contraction = find_tile_contraction(nest);
-  const auto own_load = [&](const Scalar& load) {
-    return load->id == contraction->a->id ? contraction->a : contraction->b;
-  };
-  const auto own_loop = [&](const Statement* loop) {
-    return *std::ranges::find(contraction->parallel, loop->id, &Statement::id);
-  };
-  convolution->image = own_load(convolution->image);
-  convolution->weights = own_load(convolution->weights);
-  const std::int64_t weights = convolution->outputs * convolution->window_rows *
-                               convolution->window_columns * convolution->channels;
-  const auto apart = distance(convolution->weights, one->groups->id);
-  if (!apart || !(*apart == Dim(weights))) return false;
-  GemmTile& gemm = convolution->gemm;
-  GemmTile own;
-  if (!take_store(nest, *contraction, *only_store(*contraction), target, own)) return false;
-  gemm.store = own.store;
-  gemm.columns = own_loop(gemm.columns);
-  for (const Statement*& row : gemm.rows) row = own_loop(row);
-  gemm.rows.push_back(one->groups);
-  tile.groups = one->groups->extent.constant();
-  tile.convolution = std::move(*convolution);
-  return true;
-}
 
 // Derives the GEMM view of a convolution. Returns false if a pixel's channels do not start at a
 // multiple of the copy size.
@@ -106,8 +71,9 @@ std::optional<MmaTile> match_mma(const LoopNest& nest, const CudaTarget& target)
   if (auto gemm = find_gemm_tile(nest, target)) {
     tile.gemm = std::move(*gemm);
   } else if (auto convolution = find_convolution(nest, target)) {
+    tile.groups = convolution->groups;
     tile.convolution = std::move(*convolution);
-  } else if (!find_groups(nest, target, tile)) {
+  } else {
     return std::nullopt;
   }
   if (tile.convolution && !set_convolution(tile)) return std::nullopt;

@@ -7,7 +7,6 @@
 #include "codegen/cuda/distribute_loops.h"
 #include "codegen/cuda/gemm.h"
 #include "codegen/cuda/gemm_match.h"
-#include "codegen/cuda/grouped_convolution.h"
 #include "codegen/cuda/inline_copies.h"
 #include "codegen/cuda/inline_scratch.h"
 #include "codegen/cuda/library_conditions.h"
@@ -59,9 +58,9 @@ DType kept_type(const LoopNest& nest, const nests::Contraction& contraction,
 std::vector<NestSequence::NestCall> split_epilogue(NestSequence& sequence,
                                                    const NestSequence::NestCall& part,
                                                    const nests::Contraction& contraction,
-                                                   const LibraryMatch& match) {
+                                                   const LayoutRequest& request) {
   const std::vector<const Statement*>& order =
-      match.result_order.empty() ? contraction.parallel : match.result_order;
+      request.result_order.empty() ? contraction.parallel : request.result_order;
   const std::size_t local = (*contraction.inner)[0].id;
   const std::optional<Statement> only = only_store(contraction);
   const DType dtype = only ? kept_type(part.nest, contraction, *only) : part.nest.locals[local];
@@ -71,12 +70,12 @@ std::vector<NestSequence::NestCall> split_epilogue(NestSequence& sequence,
     dims.push_back(loop->extent);
     position.push_back(loop_scalar(loop->id));
   }
-  if (match.result_channels != 0) {
-    if (!match.has_channel_loop) {
+  if (request.result_channels != 0) {
+    if (!request.has_channel_loop) {
       dims.push_back(1);
       position.push_back(integer_scalar(0));
     }
-    dims.back() = match.result_channels;
+    dims.back() = request.result_channels;
   }
   const std::size_t temporary = sequence.buffers.size();
   sequence.buffers.push_back({NestSequence::BufferRole::Temporary, 0, dtype, dims});
@@ -276,14 +275,13 @@ std::optional<DeviceKernel> convolution_kernel(const NestSequence::NestCall& par
                                                const nests::Contraction& contraction,
                                                const GivenBuffers& given,
                                                const CudaTarget& target) {
-  if (!(target.has_wgmma() || target.has_mma()) || !only_store(contraction)) return std::nullopt;
+  const std::optional<Statement> store = only_store(contraction);
+  if (!(target.has_wgmma() || target.has_mma()) || !store) return std::nullopt;
   if (is_convolution_tile(part.nest, target)) return on_tensor_cores(part, target);
-  const LoopNest plain = without_epilogue(part.nest);
-  const LibraryMatch match =
-      match_convolution(plain, *find_tile_contraction(plain), given.is_constant,
-                        ChannelPadding::Unpadded, Numbers::Any);
-  const std::optional<nests::Packing> packing =
-      match.refusal.empty() ? match.packing : grouped_packing(part.nest, given.is_constant);
+  const WindowMatch windows = match_windows(contraction, *store);
+  const bool can_be_packed =
+      windows.refusal.empty() && !windows.has_weight_layout && given.is_constant[windows.other->id];
+  const std::optional<nests::Packing> packing = can_be_packed ? windows.packing() : std::nullopt;
   if (!packing) return std::nullopt;
   NestSequence::NestCall laid = with_packing(part, *packing);
   if (!is_convolution_tile(laid.nest, target)) return std::nullopt;
@@ -379,7 +377,7 @@ std::vector<DeviceKernel> select_for_bytes(NestSequence& sequence,
 
 // True if the match succeeded, or would succeed after a copy.
 bool is_of_use(const LibraryMatch& match) {
-  return match.refusal.empty() || match.image.is_defined() || !match.result_order.empty();
+  return match.refusal.empty() || !match.request.is_empty();
 }
 
 // Library kernels that add a residual use tf32 tensor cores for most shapes.
@@ -473,7 +471,7 @@ std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence:
       match = std::move(convolution);
       candidate = "cudnn";
     } else if (LibraryMatch data = match_data_gradient(part.nest, *contraction);
-               convolution.result_order.empty() && is_of_use(data)) {
+               convolution.request.result_order.empty() && is_of_use(data)) {
       match = std::move(data);
       candidate = "cudnn";
     } else if (LibraryMatch weights = match_weight_gradient(part.nest, *contraction, channels);
@@ -482,10 +480,7 @@ std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence:
       candidate = "cudnn";
     } else if (!match.refusal.empty()) {
       match.refusal = concat("cublaslt: ", match.refusal, "; cudnn: ", convolution.refusal);
-      match.image = convolution.image;
-      match.image_order = convolution.image_order;
-      match.image_channels = convolution.image_channels;
-      match.result_order = convolution.result_order;
+      match.request = convolution.request;
     }
   }
   if (match.refusal.empty()) {
@@ -513,9 +508,10 @@ std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence:
       return {std::move(*kernel)};
   }
   if (auto kernel = grouped_kernel(part, *contraction, given, target)) return {std::move(*kernel)};
-  if (!match.result_order.empty()) {
+  if (!match.request.result_order.empty()) {
     NestSequence trial = sequence;
-    std::vector<NestSequence::NestCall> parts = split_epilogue(trial, part, *contraction, match);
+    std::vector<NestSequence::NestCall> parts =
+        split_epilogue(trial, part, *contraction, match.request);
     std::vector<DeviceKernel> kernels =
         select_for(trial, parts[0], is_constant, target, channels, copies);
     if (has_gemm(kernels)) {
@@ -525,12 +521,12 @@ std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence:
     }
   }
   // Image and weights may each be copied once.
-  if (match.image.is_defined() && copies > 0) {
+  if (match.request.load.is_defined() && copies > 0) {
     NestSequence trial = sequence;
     std::vector<NestSequence::NestCall> parts =
-        split_copy(trial, part, match.image, match.image_order, match.image_channels);
+        split_copy(trial, part, match.request.load, match.request.axes, match.request.channels);
     const ChannelPadding copied =
-        match.image_channels != 0 ? ChannelPadding::Padded : ChannelPadding::Unpadded;
+        match.request.channels != 0 ? ChannelPadding::Padded : ChannelPadding::Unpadded;
     std::vector<DeviceKernel> kernels =
         select_for(trial, parts[1], is_constant, target, copied, copies - 1);
     if (has_gemm(kernels)) {
@@ -538,7 +534,7 @@ std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence:
       kernels.insert(kernels.begin(), by_loops(std::move(parts[0]), ""));
       return kernels;
     }
-    if (match.image_channels != 0) {
+    if (match.request.channels != 0) {
       return select_for(sequence, part, is_constant, target, ChannelPadding::Unpadded, copies);
     }
   }

@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "codegen/cuda/gemm.h"
 #include "codegen/cuda/inline_copies.h"
-#include "nests/affine.h"
+#include "codegen/cuda/window_match.h"
 #include "nests/index_map.h"
 #include "nests/integer_contraction.h"
 #include "nests/operand_copy.h"
@@ -30,16 +30,13 @@ constexpr std::int64_t kMostUnfolded = 32;
 // Below this number of results the extra copy does not pay.
 constexpr std::int64_t kFewestPositions = 1 << 14;
 
-// A spatial axis of the window: position = stride * outer + window + start.
-struct FoldedAxis {
+// A spatial axis whose positions are folded into channels.
+struct FoldedAxis : WindowAxis {
   std::size_t axis = 0;  // axis of the image
-  const Statement *outer = nullptr, *window = nullptr;
-  std::int64_t stride = 1, start = 0;
   // In the new image: positions folded into channels, and remaining window steps.
   std::int64_t folded = 1, steps = 1;
 
-  std::int64_t size() const { return window->extent.constant(); }
-  std::int64_t positions() const { return outer->extent.constant(); }
+  std::int64_t positions() const { return position->extent.constant(); }
   // Rows of the new image.
   std::int64_t rows() const { return positions() + steps - 1; }
 };
@@ -56,42 +53,21 @@ struct ConvolutionWindow {
   std::int64_t depth() const { return axes[0].folded * axes[1].folded * padded_channels; }
 };
 
-const Statement* loop_of(const std::vector<const Statement*>& loops, std::size_t id) {
-  for (const Statement* loop : loops) {
-    if (loop->id == id) return loop;
-  }
-  return nullptr;
-}
-
-std::optional<FoldedAxis> window_axis(std::size_t axis, const nests::Affine& at,
-                                      const Contraction& contraction, bool& is_gradient) {
-  if (at.steps.size() != 2 || at.start > 0) return std::nullopt;
-  const Statement *parallel = nullptr, *summed = nullptr;
-  std::int64_t parallel_step = 0, summed_step = 0;
-  for (const auto& [id, step] : at.steps) {
-    if (step < 1) return std::nullopt;
-    if (const Statement* loop = loop_of(contraction.parallel, id)) {
-      parallel = loop;
-      parallel_step = step;
-    } else {
-      summed = loop_of(contraction.reduction, id);
-      summed_step = step;
-    }
-  }
-  if (parallel == nullptr || summed == nullptr || !parallel->extent.is_constant() ||
-      !summed->extent.is_constant())
-    return std::nullopt;
-  FoldedAxis found{axis, parallel, summed, parallel_step, at.start};
+// Completes an axis with two loops: position = stride * outer + tap + start. Returns false if it is
+// no window of constant size.
+bool take_window(FoldedAxis& axis, bool& is_gradient) {
+  if (axis.before < 0 || !axis.position->extent.is_constant() || !axis.tap->extent.is_constant())
+    return false;
   // The stride distinguishes the window's loop, else the smaller extent does.
-  is_gradient = parallel_step != summed_step
-                    ? summed_step > parallel_step
-                    : parallel->extent.constant() < summed->extent.constant();
+  is_gradient = axis.stride != axis.dilation
+                    ? axis.dilation > axis.stride
+                    : axis.position->extent.constant() < axis.tap->extent.constant();
   if (is_gradient) {
-    found = {axis, summed, parallel, summed_step, at.start};
-    std::swap(parallel_step, summed_step);
+    std::swap(axis.position, axis.tap);
+    std::swap(axis.stride, axis.dilation);
   }
-  if (summed_step != 1) return std::nullopt;
-  return found;
+  axis.taps = axis.tap->extent.constant();
+  return axis.dilation == 1;
 }
 
 // True if every axis of the weights is indexed by one loop, or has one element.
@@ -112,7 +88,7 @@ bool fold_whole_rows(ConvolutionWindow& windows) {
   ConvolutionWindow trial = windows;
   FoldedAxis& columns = trial.axes[1];
   columns.steps = 1;
-  columns.folded = columns.size();
+  columns.folded = columns.taps;
   trial.padded_channels =
       static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(windows.padded_channels)));
   while (trial.depth() % kPixel != 0) ++columns.folded;
@@ -127,11 +103,11 @@ bool choose_folding(ConvolutionWindow& windows, DType dtype) {
   const bool strides = windows.axes[0].stride > 1 && windows.axes[1].stride > 1;
   std::int64_t positions = 1, unfolded = channels;
   for (FoldedAxis& axis : windows.axes) {
-    if (axis.size() < 2 || (strides && axis.size() <= axis.stride)) return false;
-    axis.folded = strides ? axis.stride : axis.size();
-    axis.steps = (axis.size() + axis.folded - 1) / axis.folded;
+    if (axis.taps < 2 || (strides && axis.taps <= axis.stride)) return false;
+    axis.folded = strides ? axis.stride : axis.taps;
+    axis.steps = (axis.taps + axis.folded - 1) / axis.folded;
     positions *= axis.positions();
-    unfolded *= axis.size();
+    unfolded *= axis.taps;
   }
   if (windows.batch != nullptr && windows.batch->extent.is_constant())
     positions *= windows.batch->extent.constant();
@@ -150,8 +126,64 @@ bool choose_folding(ConvolutionWindow& windows, DType dtype) {
   return true;
 }
 
-std::optional<ConvolutionWindow> match_windows(const LoopNest& nest, const Contraction& contraction,
-                                               const Scalar& image, const Scalar& other) {
+// Finds the two window axes of the image, and the loops of its two other axes.
+bool take_axes(const Contraction& contraction, ConvolutionWindow& windows) {
+  const LoopMap parallel = by_id(contraction.parallel), reduction = by_id(contraction.reduction);
+  const Scalar& image = windows.image;
+  std::size_t count = 0;
+  std::array<FoldedAxis, 4> axes;
+  for (std::size_t k = 0; k < 4; ++k) {
+    FoldedAxis& axis = axes[k];
+    axis.axis = k;
+    if (!read_axis(image->args[k], parallel, reduction, axis).empty()) return false;
+    if (axis.position == nullptr || axis.tap == nullptr) continue;
+    bool is_gradient = false;
+    if (!take_window(axis, is_gradient) || count == 2 ||
+        (count == 1 && is_gradient != windows.is_gradient))
+      return false;
+    windows.is_gradient = is_gradient;
+    windows.axes[count++] = axis;
+  }
+  // Batch is parallel and channels are reduced in a convolution; the reverse in its gradient.
+  for (const FoldedAxis& axis : axes) {
+    if (axis.position != nullptr && axis.tap != nullptr) continue;
+    const bool is_batch = (axis.position != nullptr) != windows.is_gradient;
+    const Statement* const loop = axis.position != nullptr ? axis.position : axis.tap;
+    const Dim extent = loop == nullptr ? Dim(1) : loop->extent;
+    if (axis.before != 0 || axis.stride * axis.dilation != 1 || !(extent == image->view[axis.axis]))
+      return false;
+    if (loop == nullptr) continue;
+    (is_batch ? windows.batch : windows.channels) = loop;
+    (is_batch ? windows.batch_axis : windows.channel_axis) = axis.axis;
+  }
+  return count == 2;
+}
+
+// Finds the loop over outputs: the only one that moves no axis of the image. Every other loop moves
+// one axis.
+bool take_outputs(const Contraction& contraction, ConvolutionWindow& windows) {
+  std::set<std::size_t> used;
+  for (const FoldedAxis& axis : windows.axes) used.insert({axis.position->id, axis.tap->id});
+  std::size_t count = 4;
+  for (const Statement* loop : {windows.batch, windows.channels}) {
+    if (loop == nullptr) continue;
+    used.insert(loop->id);
+    ++count;
+  }
+  for (const Statement* loop : contraction.parallel) {
+    if (used.contains(loop->id)) continue;
+    if (windows.outputs != nullptr) return false;
+    windows.outputs = loop;
+  }
+  return windows.outputs != nullptr && used.size() == count &&
+         !nests::depends_on(windows.image, windows.outputs->id) &&
+         windows.outputs->extent.is_constant() &&
+         count + 1 == contraction.parallel.size() + contraction.reduction.size();
+}
+
+std::optional<ConvolutionWindow> match_few_channels(const LoopNest& nest,
+                                                    const Contraction& contraction,
+                                                    const Scalar& image, const Scalar& other) {
   const bool has_number_around = is_integer(image->dtype) && image->bounds == Bounds::Fill &&
                                  (image->args.back()->kind == ScalarKind::Integer ||
                                   image->args.back()->kind == ScalarKind::Real);
@@ -161,59 +193,7 @@ std::optional<ConvolutionWindow> match_windows(const LoopNest& nest, const Contr
   ConvolutionWindow windows;
   windows.image = image;
   windows.other = other;
-  std::size_t count = 0;
-  std::vector<std::pair<std::size_t, const Statement*>> plain;  // axes with at most one loop
-  for (std::size_t axis = 0; axis < 4; ++axis) {
-    const auto at = nests::affine_of(image->args[axis]);
-    if (!at) return std::nullopt;
-    if (at->steps.size() == 2) {
-      bool is_gradient = false;
-      const auto found = window_axis(axis, *at, contraction, is_gradient);
-      if (!found || count == 2 || (count == 1 && is_gradient != windows.is_gradient))
-        return std::nullopt;
-      windows.is_gradient = is_gradient;
-      windows.axes[count++] = *found;
-      continue;
-    }
-    if (at->start != 0 || at->steps.size() > 1) return std::nullopt;
-    const Statement* loop = nullptr;
-    if (at->steps.size() == 1) {
-      const auto& [id, step] = *at->steps.begin();
-      loop = loop_of(contraction.parallel, id);
-      if (loop == nullptr) loop = loop_of(contraction.reduction, id);
-      if (loop == nullptr || step != 1 || !(loop->extent == image->view[axis])) return std::nullopt;
-    } else if (!(image->view[axis] == Dim(1))) {
-      return std::nullopt;
-    }
-    plain.emplace_back(axis, loop);
-  }
-  if (count != 2) return std::nullopt;
-  std::set<std::size_t> used;
-  for (const FoldedAxis& axis : windows.axes) {
-    used.insert(axis.outer->id);
-    used.insert(axis.window->id);
-  }
-  // Batch is parallel and channels are reduced in a convolution; the reverse in its gradient.
-  for (const auto& [axis, loop] : plain) {
-    if (loop == nullptr) continue;
-    used.insert(loop->id);
-    const bool is_batch =
-        (loop_of(contraction.parallel, loop->id) != nullptr) != windows.is_gradient;
-    (is_batch ? windows.batch : windows.channels) = loop;
-    (is_batch ? windows.batch_axis : windows.channel_axis) = axis;
-  }
-  if (used.size() != 4 + static_cast<std::size_t>((windows.batch != nullptr ? 1 : 0) +
-                                                  (windows.channels != nullptr ? 1 : 0)))
-    return std::nullopt;
-  for (const Statement* loop : contraction.parallel) {
-    if (used.contains(loop->id)) continue;
-    if (windows.outputs != nullptr) return std::nullopt;
-    windows.outputs = loop;
-  }
-  if (windows.outputs == nullptr || nests::depends_on(image, windows.outputs->id) ||
-      !windows.outputs->extent.is_constant() ||
-      used.size() + 1 != contraction.parallel.size() + contraction.reduction.size())
-    return std::nullopt;
+  if (!take_axes(contraction, windows) || !take_outputs(contraction, windows)) return std::nullopt;
   const bool are_few =
       windows.channels == nullptr || (windows.channels->extent.is_constant() &&
                                       windows.channels->extent.constant() <= kMostChannels);
@@ -338,7 +318,7 @@ class SpaceToDepthRewriter {
       for (const std::size_t k : {0U, 1U}) {
         const FoldedAxis& axis = w_.axes[k];
         at[axis.axis] = plus(plus(times(i[1 + k], integer_scalar(axis.stride)), i[3 + k]),
-                             integer_scalar(axis.start));
+                             integer_scalar(-axis.before));
       }
       if (w_.batch_axis) at[*w_.batch_axis] = i[0];
       // A single channel without a loop has index 0; zero padding follows it.
@@ -350,7 +330,7 @@ class SpaceToDepthRewriter {
       return at;
     });
     const auto moved = [&](std::size_t k) {
-      return plus(loop_scalar(w_.axes[k].outer->id), step(k));
+      return plus(loop_scalar(w_.axes[k].position->id), step(k));
     };
     return load(id, w_.image->dtype, view,
                 {w_.batch == nullptr ? integer_scalar(0) : loop_scalar(w_.batch->id), moved(0),
@@ -402,7 +382,7 @@ class SpaceToDepthRewriter {
       for (Scalar& axis : place) {
         if (axis->kind != ScalarKind::Loop) continue;
         for (const std::size_t k : {0U, 1U}) {
-          if (axis->id != w_.axes[k].window->id) continue;
+          if (axis->id != w_.axes[k].tap->id) continue;
           axis = plus(times(i[1 + k], integer_scalar(w_.axes[k].folded)), i[3 + k]);
           break;
         }
@@ -464,7 +444,7 @@ class SpaceToDepthRewriter {
     std::vector<Scalar> at(6, integer_scalar(0));
     at[0] = loop_scalar(w_.outputs->id);
     for (const std::size_t k : {0U, 1U}) {
-      const Scalar window = loop_scalar(w_.axes[k].window->id);
+      const Scalar window = loop_scalar(w_.axes[k].tap->id);
       const Scalar folded = integer_scalar(w_.axes[k].folded);
       const bool is_whole = w_.axes[k].steps == 1;
       if (!is_whole) at[1 + k] = binary_scalar(BinaryOp::FloorDivide, DType::I64, window, folded);
@@ -494,8 +474,9 @@ std::optional<SpaceToDepth> space_to_depth(NestSequence& sequence,
                                            const NestSequence::NestCall& part,
                                            const Contraction& contraction) {
   for (const bool is_first : {true, false}) {
-    auto windows = match_windows(part.nest, contraction, is_first ? contraction.a : contraction.b,
-                                 is_first ? contraction.b : contraction.a);
+    auto windows =
+        match_few_channels(part.nest, contraction, is_first ? contraction.a : contraction.b,
+                           is_first ? contraction.b : contraction.a);
     if (windows)
       return SpaceToDepthRewriter(sequence, part, contraction, std::move(*windows)).run();
   }
