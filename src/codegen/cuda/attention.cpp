@@ -381,7 +381,36 @@ void split_divided_loops(LoopNest& nest) {
   }
 }
 
+bool is_masked(const Scalar& scalar) {
+  if (scalar->kind == ScalarKind::Cast) return is_masked(scalar->args[0]);
+  return scalar->kind == ScalarKind::Real &&
+         scalar->real == -std::numeric_limits<double>::infinity();
+}
+
 }  // namespace
+
+std::optional<Scalar> last_visible_key(const AttentionTile& tile) {
+  const nests::Affine key{{{tile.key_loop, 1}}, 0};
+  for (const Scalar* at = &tile.score;;) {
+    if ((*at)->kind == ScalarKind::Cast) {
+      at = &(*at)->args[0];
+      continue;
+    }
+    if ((*at)->kind != ScalarKind::Select || !is_masked((*at)->args[2])) return std::nullopt;
+    const Scalar& condition = (*at)->args[0];
+    const bool is_bound =
+        condition->kind == ScalarKind::Binary && condition->binary == BinaryOp::LessEqual;
+    const auto left = is_bound ? nests::affine_of(condition->args[0]) : std::nullopt;
+    const auto right = is_bound ? nests::affine_of(condition->args[1]) : std::nullopt;
+    if (left && *left == key && right) {
+      const auto moves = right->steps.find(tile.queries->id);
+      if ((moves == right->steps.end() || moves->second >= 0) &&
+          !right->steps.contains(tile.key_loop))
+        return condition->args[1];
+    }
+    at = &(*at)->args[1];
+  }
+}
 
 bool is_same(const Scalar& x, const Scalar& y, std::size_t a, std::size_t b) {
   int budget = 4096;

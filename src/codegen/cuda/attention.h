@@ -42,6 +42,10 @@ std::optional<AttentionTile> match_attention(const LoopNest& nest);
 /// Fuses the nests of attention into one where a kernel computes the whole.
 void fuse_attention(NestSequence& sequence);
 
+/// Returns the last key that a query sees under a causal mask: the score masks all later keys, and
+/// this key does not decrease from query to query.
+std::optional<Scalar> last_visible_key(const AttentionTile& tile);
+
 /// Structural equality of expressions, with loop `b` of `y` in the place of loop `a` of `x`.
 bool is_same(const Scalar& x, const Scalar& y, std::size_t a, std::size_t b);
 

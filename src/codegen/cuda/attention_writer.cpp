@@ -5,7 +5,6 @@
 #include "nests/affine.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace tenon::codegen::cuda {
 namespace {
@@ -29,35 +28,22 @@ std::int64_t shared_elements(const AttentionTile& tile) {
   return 2 * key_count(tile) * (size + values) + (is_small(tile) ? kAttentionRows * size : 0);
 }
 
-bool is_masked(const Scalar& scalar) {
-  if (scalar->kind == ScalarKind::Cast) return is_masked(scalar->args[0]);
-  return scalar->kind == ScalarKind::Real &&
-         scalar->real == -std::numeric_limits<double>::infinity();
+// Writes the score of one product, the local `product`, as an expression.
+std::string score_of(const AttentionTile& tile, std::size_t product, ValueWriter& values) {
+  nests::ScalarRewriter rewriting([&](ScalarNode node) {
+    if (node.kind == ScalarKind::Load && node.id == tile.score_buffer)
+      return local_scalar(product, DType::F32);
+    return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
+  });
+  Block holder{nests::define_statement(product, tile.score)};
+  rewriting.apply(holder);
+  return values.value(holder.front().value);
 }
 
-// Returns the last key that a query sees under a causal mask: the score masks all later keys, and
-// this key does not decrease from query to query.
-std::optional<Scalar> last_key(const AttentionTile& tile) {
-  const nests::Affine key{{{tile.key_loop, 1}}, 0};
-  for (const Scalar* at = &tile.score;;) {
-    if ((*at)->kind == ScalarKind::Cast) {
-      at = &(*at)->args[0];
-      continue;
-    }
-    if ((*at)->kind != ScalarKind::Select || !is_masked((*at)->args[2])) return std::nullopt;
-    const Scalar& condition = (*at)->args[0];
-    const bool is_bound =
-        condition->kind == ScalarKind::Binary && condition->binary == BinaryOp::LessEqual;
-    const auto left = is_bound ? nests::affine_of(condition->args[0]) : std::nullopt;
-    const auto right = is_bound ? nests::affine_of(condition->args[1]) : std::nullopt;
-    if (left && *left == key && right) {
-      const auto moves = right->steps.find(tile.queries->id);
-      if ((moves == right->steps.end() || moves->second >= 0) &&
-          !right->steps.contains(tile.key_loop))
-        return condition->args[1];
-    }
-    at = &(*at)->args[1];
-  }
+std::string offset_of(const Scalar& load, ValueWriter& values) {
+  const std::vector<Scalar> at(load->args.begin(),
+                               load->args.begin() + static_cast<std::ptrdiff_t>(load->view.size()));
+  return values.place(at, load->view, false).offset;
 }
 
 }  // namespace
@@ -83,24 +69,14 @@ void write_attention(const LoopNest& nest, const AttentionTile& tile, Lines& lin
   for (const std::size_t loop : tile.inner_loops) values.name_loop(loop, "0");
   values.begin_statement();
   const auto start = [&](const Scalar& load) {
-    const std::vector<Scalar> at(
-        load->args.begin(), load->args.begin() + static_cast<std::ptrdiff_t>(load->view.size()));
-    return concat(nest.buffers[load->id].name, " + ", values.place(at, load->view, false).offset);
+    return concat(nest.buffers[load->id].name, " + ", offset_of(load, values));
   };
   const std::string q = start(tile.q), k = start(tile.k), v = start(tile.v);
   const std::string y = concat(nest.buffers[tile.store->id].name, " + ",
                                values.place(tile.store->indices, tile.store->view, false).offset);
   const std::size_t product = nest.locals.size();  // an id after the nest's own locals
-  nests::ScalarRewriter rewriting([&](ScalarNode node) {
-    if (node.kind == ScalarKind::Load && node.id == tile.score_buffer)
-      return local_scalar(product, DType::F32);
-    return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
-  });
-  Block holder{nests::define_statement(product, tile.score)};
-  rewriting.apply(holder);
-  const Scalar& score = holder.front().value;
   std::string keys = values.extent(tile.keys);
-  if (const std::optional<Scalar> last = last_key(tile)) {
+  if (const std::optional<Scalar> last = last_visible_key(tile)) {
     // Skips key tiles that the mask hides from every query of the block.
     values.begin_statement();
     values.name_loop(tile.queries->id, "last_query");
@@ -116,7 +92,7 @@ void write_attention(const LoopNest& nest, const AttentionTile& tile, Lines& lin
   values.name_loop(tile.key_loop, "key");
   lines.open(concat("const auto score = [&](float ", values.local(product),
                     ", i32 query, i32 key) -> float"));
-  lines.add(concat("return (float)(", values.value(score), ");"));
+  lines.add(concat("return (float)(", score_of(tile, product, values), ");"));
   lines.close();
   lines.add(";");
   lines.add(concat("attention_rows<", tile.dtype == DType::F16 ? "FormatF16" : "FormatBf16", ", ",
@@ -125,6 +101,106 @@ void write_attention(const LoopNest& nest, const AttentionTile& tile, Lines& lin
                    values.extent(tile.q_row), ", ", k, ", ", values.extent(tile.k_row), ", ", v,
                    ", ", values.extent(tile.v_row), ", ", y, ", ", values.extent(tile.y_row), ", ",
                    queries, ", ", keys, ", first, tiles, score);"));
+}
+
+namespace {
+
+// Writes the head of a lambda over a tile, whose positions in the outer loops its body may name.
+void open_for_tile(const AttentionTile& tile, const std::string& head, Lines& lines,
+                   ValueWriter& values) {
+  lines.open(head);
+  for (const Statement* loop : tile.outer) {
+    const std::string name = loop_name(loop->id);
+    values.name_loop(loop->id, name);
+    lines.add(concat("const i64 ", name, " = at.", name, ";"));
+  }
+  values.begin_statement();
+}
+void close_lambda(Lines& lines) {
+  lines.close();
+  lines.add(";");
+}
+
+// Writes `locate`: the position of a tile, the addresses of its first rows, and its visible keys.
+void write_locate(const LoopNest& nest, const AttentionTile& tile, const WgmmaAttention& attention,
+                  Lines& lines, ValueWriter& values) {
+  const std::string queries = values.extent(tile.queries->extent), keys = values.extent(tile.keys);
+  lines.open("const auto locate = [&](i32 head, i32 span) -> Tile");
+  lines.add("Tile at;");
+  lines.add("i64 rest = head;");
+  for (std::size_t k = tile.outer.size(); k-- > 0;) {
+    const Statement& loop = *tile.outer[k];
+    const std::string name = loop_name(loop.id), count = values.extent(loop.extent);
+    values.name_loop(loop.id, name);
+    lines.add(
+        concat("const i64 ", name, " = at.", name, " = rest % ", count, "; rest /= ", count, ";"));
+  }
+  values.name_loop(tile.queries->id, "0");
+  for (const std::size_t loop : tile.inner_loops) values.name_loop(loop, "0");
+  values.begin_statement();
+  lines.add(
+      concat("at.q = ", nest.buffers[tile.q->id].name, " + ", offset_of(tile.q, values), ";"));
+  lines.add(concat("at.keys_at = ", offset_of(tile.k, values), ";"));
+  lines.add(concat("at.values_at = ", offset_of(tile.v, values), ";"));
+  lines.add(concat("at.y = ", nest.buffers[tile.store->id].name, " + ",
+                   values.place(tile.store->indices, tile.store->view, false).offset, ";"));
+  lines.add(concat("at.first = span * ", attention.queries_per_tile(), ";"));
+  lines.add(concat("at.seen = (i32)", keys, ";"));
+  if (attention.last_key) {
+    lines.add(concat("const i32 end = min(at.first + ", attention.queries_per_tile(), ", (i32)",
+                     queries, ");"));
+    lines.add("const i32 seen = min(last(at, end - 1) + 1, at.seen);");
+    lines.add("at.seen = seen < 0 ? 0 : seen;");
+  }
+  lines.add("return at;");
+  close_lambda(lines);
+}
+
+}  // namespace
+
+void write_wgmma_attention(const LoopNest& nest, const AttentionTile& tile,
+                           const WgmmaAttention& attention, Lines& lines, ValueWriter& values) {
+  constexpr double kLog2e = 1.4426950408889634;
+  const std::size_t product = nest.locals.size();  // an id after the nest's own locals
+  std::string positions;
+  for (const Statement* loop : tile.outer) positions += concat("i64 ", loop_name(loop->id), "; ");
+  lines.add(concat("struct Tile : AttentionSpan { ", positions, "const u16* q; u16* y; };"));
+  open_for_tile(tile, "const auto last = [&](const Tile& at, i32 query) -> i32", lines, values);
+  values.name_loop(tile.queries->id, "query");
+  lines.add(concat(
+      "return ",
+      attention.last_key ? concat("(i32)(", values.value(*attention.last_key), ")") : "query",
+      ";"));
+  close_lambda(lines);
+  write_locate(nest, tile, attention, lines, values);
+  open_for_tile(tile,
+                concat("const auto score = [&](const Tile& at, float ", values.local(product),
+                       ", i32 query, i32 key) -> float"),
+                lines, values);
+  values.name_loop(tile.queries->id, "query");
+  values.name_loop(tile.key_loop, "key");
+  lines.add(concat("return (float)(",
+                   attention.scale ? values.local(product) : score_of(tile, product, values),
+                   ");"));
+  close_lambda(lines);
+  const auto write_row = [&](const char* name, const char* type, const char* start,
+                             const Dim& row) {
+    lines.add(concat("const auto ", name, " = [&](const Tile& at, i32 row) -> ", type,
+                     " { return at.", start, " + (i64)row * ", values.extent(row), "; };"));
+  };
+  write_row("query", "const u16*", "q", tile.q_row);
+  write_row("result", "u16*", "y", tile.y_row);
+  std::string heads = "(i64)1";
+  for (const Statement* loop : tile.outer) heads += concat(" * ", values.extent(loop->extent));
+  const auto flag = [](bool value) { return value ? ", true" : ", false"; };
+  lines.add(concat("attention_tiles<", tile.dtype == DType::F16 ? "FormatF16" : "FormatBf16", ", ",
+                   tile.head_size, ", ", attention.consumer_groups, ", ", attention.keys_per_block,
+                   flag(attention.scale.has_value()), flag(attention.last_key.has_value()),
+                   flag(tile.is_zero_if_masked), ">(&map_a, &map_b, ", values.extent(tile.k_row),
+                   ", ", values.extent(tile.v_row), ", (i32)(", heads, "), (i32)",
+                   values.extent(tile.queries->extent), ", (i32)", values.extent(tile.keys), ", ",
+                   literal_text(DType::F32, attention.scale.value_or(1) * kLog2e, 0),
+                   ", locate, query, result, score, last);"));
 }
 
 }  // namespace tenon::codegen::cuda

@@ -182,7 +182,9 @@ GridBinding bind(const LoopNest& nest, const CudaTarget& target) {
   binding.inner = &nest.body;
   binding.attention = match_attention(nest);
   if (binding.attention) {
-    binding.group = binding.threads = kAttentionThreads;
+    binding.wgmma_attention = match_wgmma_attention(*binding.attention, target);
+    binding.group = binding.threads =
+        binding.wgmma_attention ? binding.wgmma_attention->threads() : kAttentionThreads;
     return binding;
   }
   binding.gemm = match_gemm_tile(nest, target);
@@ -261,6 +263,7 @@ Dim item_count(const GridBinding& binding) {
 }  // namespace
 
 Dim block_count(const LoopNest&, const GridBinding& binding) {
+  if (binding.wgmma_attention) return tile_count(*binding.attention, *binding.wgmma_attention);
   if (binding.attention) {
     Dim blocks = ceil_div(binding.attention->queries->extent, kAttentionRows);
     for (const Statement* loop : binding.attention->outer) blocks = blocks * loop->extent;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "codegen/cuda/attention.h"
+#include "codegen/cuda/attention_wgmma.h"
 #include "codegen/cuda/convolution.h"
 #include "codegen/cuda/gemm.h"
 #include "codegen/cuda/mma.h"
@@ -32,6 +32,8 @@ struct GridBinding {
   bool has_global_scratch = false;
   /// Set if the whole nest is attention: a block computes several queries on tensor cores.
   std::optional<AttentionTile> attention;
+  /// Set in addition if wgmma computes it.
+  std::optional<WgmmaAttention> wgmma_attention;
   /// Set if the nest is a GEMM whose output tiles blocks compute on tensor cores.
   std::optional<GemmTile> gemm;
   /// Set if the nest is a weight gradient whose partial sums blocks compute on tensor cores.
@@ -42,7 +44,7 @@ struct GridBinding {
   /// Set if the nest is a GEMM or a convolution on mma.sync fragments.
   std::optional<MmaTile> mma;
 
-  bool uses_tma() const { return gemm || weight_gradient || convolution; }
+  bool uses_tma() const { return gemm || weight_gradient || convolution || wgmma_attention; }
 };
 
 /// The nest must outlive the binding.

@@ -172,6 +172,8 @@ class DeviceTasks : public TaskWriter {
     if (binding.mma) kernel.shared_bytes = kMmaSharedBytes;
     if (binding.gemm) set_gemm(nest, *binding.gemm, kernel);
     if (binding.weight_gradient) set_weight_gradient(nest, *binding.weight_gradient, kernel);
+    if (binding.wgmma_attention)
+      set_attention(nest, *binding.attention, *binding.wgmma_attention, kernel);
     if (binding.convolution) set_convolution(nest, *binding.convolution, kernel);
   }
 
@@ -226,6 +228,23 @@ class DeviceTasks : public TaskWriter {
   }
 
   static std::uint64_t whole(std::int64_t number) { return static_cast<std::uint64_t>(number); }
+
+  // Tensor maps of keys and values: 64 elements per box, one row of the map per key.
+  void set_attention(const LoopNest& nest, const AttentionTile& tile,
+                     const WgmmaAttention& attention, TaskList::Kernel& kernel) {
+    kernel.shared_bytes = shared_bytes(tile, attention);
+    kernel.cluster = 0;
+    const auto add_map = [&](const Scalar& load, std::int64_t row) {
+      kernel.maps.push_back({place_of(nest, load),
+                             scope_.in_list(floor_div(product(load->view), Dim(row))),
+                             {whole(row)},
+                             {whole(row)},
+                             {64, whole(attention.keys_per_block)},
+                             {1, 1}});
+    };
+    add_map(tile.k, tile.k_row.constant());
+    add_map(tile.v, tile.v_row.constant());
+  }
 
   // Tensor maps of both operands, and shared memory for the pipeline stages.
   void set_gemm(const LoopNest& nest, const GemmTile& tile, TaskList::Kernel& kernel) {

@@ -56,6 +56,8 @@ std::string KernelWriter::run() {
     write_convolution(nest_, *binding_.convolution, lines_, values_);
   } else if (binding_.mma) {
     write_mma(nest_, *binding_.mma, lines_, values_);
+  } else if (binding_.wgmma_attention) {
+    write_wgmma_attention(nest_, *binding_.attention, *binding_.wgmma_attention, lines_, values_);
   } else if (binding_.attention) {
     write_attention(nest_, *binding_.attention, lines_, values_);
   } else {
@@ -96,7 +98,7 @@ std::string KernelWriter::parameters() const {
 
 // Minimum number of resident blocks per multiprocessor, for `__launch_bounds__`.
 std::string KernelWriter::together() const {
-  if (binding_.weight_gradient) return ", 1";
+  if (binding_.weight_gradient || binding_.wgmma_attention) return ", 1";
   return binding_.attention ? concat(", ", min_blocks_per_multiprocessor(*binding_.attention)) : "";
 }
 

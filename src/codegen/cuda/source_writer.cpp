@@ -41,7 +41,9 @@ std::string templates(const std::vector<BoundNest>& kernels, bool are_emulated) 
                        [&](const BoundNest& kernel) { return property(kernel.binding); });
   };
   const bool has_attention =
-      some([](const GridBinding& made) { return made.attention.has_value(); });
+      some([](const GridBinding& made) { return made.attention && !made.wgmma_attention; });
+  const bool has_wgmma_attention =
+      some([](const GridBinding& made) { return made.wgmma_attention.has_value(); });
   const bool has_gemm = some([](const GridBinding& made) { return made.gemm.has_value(); });
   const bool has_weight_gradient =
       some([](const GridBinding& made) { return made.weight_gradient.has_value(); });
@@ -53,11 +55,12 @@ std::string templates(const std::vector<BoundNest>& kernels, bool are_emulated) 
   if (has_attention || has_boxes || has_mma) text += mma_sync_template();
   if (has_attention) text += attention_template();
   if (has_boxes) {
-    text += wgmma_template();
+    text += wgmma_template(has_wgmma_attention);
     if (are_emulated) text += tma_emulation();
     text += tma_template();
   }
   if (has_boxes || has_mma) text += epilogue_template();
+  if (has_wgmma_attention) text += wgmma_attention_template();
   if (has_gemm || has_convolution) text += gemm_template();
   if (has_convolution) text += convolution_template();
   if (has_mma) text += mma_template();

@@ -116,7 +116,7 @@ static void begin_copy(const Copy& copy) {
   if (random >> 31) end_copy(copy); else copies.push_back(copy);
 }
 // Sums of a group of threads: a thread's own part of each.
-struct Sum { void* d; u64 a, b; float rows[16]; bool has_rows, adds; int columns; void (*run)(const Sum&); };
+struct Sum { void* d; u64 a, b; float rows[32]; bool has_rows, adds; int columns; void (*run)(const Sum&); };
 struct Pending { std::vector<Sum> sums; std::vector<size_t> groups; };
 static Pending pending[kMostBlocks * 1024];
 // A number of a tile whose rows of 128 bytes lie eight to 1024: by its place along what is summed over (deep) and across.
@@ -195,6 +195,18 @@ FN u32 as_tf32(u32 bits) { return bits; }
 template <class FORMAT, int COLUMNS, bool TURNED> struct Multiply {
   static FN void add(typename FORMAT::sum* d, u64 a, u64 b, int adds) {
     emulated::pending[emulated::current].sums.push_back({d, a, b, {}, false, adds != 0, COLUMNS, emulated::add_up<FORMAT, TURNED>});
+  }
+};
+template <class FORMAT, int COLUMNS, bool TURNED> struct MultiplyFragments {
+  static FN void add(float* d, const u32* a, u64 b, int adds) {
+    const unsigned self = threadIdx.x, quad = self & ~3u;
+    for (int k = 0; k < 4; ++k) emulated::fragments[self][k] = a[k];
+    emulated::wait(emulated::kWarp);
+    emulated::Sum sum = {d, 0, b, {}, true, adds != 0, COLUMNS, emulated::add_up<FORMAT, TURNED>};
+    for (int k = 0; k < 32; ++k)
+      sum.rows[k] = emulated::number_of<FORMAT, false>(emulated::fragments[quad + k % 8 / 2][k / 16 + k / 8 % 2 * 2], k % 2);
+    emulated::wait(emulated::kWarp);
+    emulated::pending[emulated::current].sums.push_back(sum);
   }
 };
 template <class FORMAT, int COLUMNS> struct MultiplyRows {

@@ -109,6 +109,8 @@ class StepBinder {
     }
     const std::uint32_t buffer = step.buffers[map.buffer];
     const std::uint32_t element_bytes = program_.buffers[buffer].element_bytes;
+    // Kernels copy nothing from an empty tensor.
+    if (rows == 0) return {.map = &map, .rows = 0, .element_bytes = element_bytes};
     std::uint64_t bytes = 0;
     if (rows < 1 || (element_bytes != 1 && element_bytes != 2 && element_bytes != 4) ||
         __builtin_mul_overflow(static_cast<std::uint64_t>(rows), map.pitches.back(), &bytes) ||

@@ -199,7 +199,7 @@ void CudaContext::launch_kernel(BoundStep& step, bool waits_for_copies) {
   const Driver& cuda = driver();
   for (BoundStep::Map& map : step.maps) {
     const Address address = step.values[map.map->buffer];
-    if (map.address != address) {  // the address changed since the last run
+    if (map.rows > 0 && map.address != address) {  // the address changed since the last run
       map.encoded = encode_map(*map.map, map.rows, map.element_bytes, address);
       map.address = address;
     }

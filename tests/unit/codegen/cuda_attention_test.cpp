@@ -1,0 +1,113 @@
+// Attention by wgmma with TMA (FlashAttention-3), emulated as in `cuda_test.cpp`.
+#include "codegen/compile.h"
+#include "codegen/cuda/select.h"
+#include "codegen/select.h"
+#include "cuda_emulation.h"
+#include "driver/compile.h"
+#include "ir/text.h"
+#include "ops/definition/registry.h"
+#include "tasks/task_list.h"
+#include "testing/verify/trial_inputs.h"
+
+#include <gtest/gtest.h>
+
+namespace tenon::cuda_test {
+namespace {
+
+class CudaAttention : public testing::EmulatedDeviceTest {};
+
+// Compares attention with the reference and expects that one persistent kernel computes it.
+void expect_wgmma(const std::string& text) {
+  const Graph graph = parse_graph(text, all_ops());
+  codegen::CompileOptions options = cpu_options();
+  options.device = testing::emulated_target();
+  const TaskList list = codegen::select(graph, options);
+  EXPECT_EQ(list.tasks.back().alternatives.front().candidate, "attention") << text;
+  EXPECT_EQ(list.kernels.back().maps.size(), 2U) << text;
+  EXPECT_EQ(list.kernels.back().cluster, 0U) << text;
+  testing::expect_as_reference(
+      graph, trial_inputs(graph, {TrialKind::Ordinary, TrialKind::Ordinary, 1}), text);
+}
+
+// Neither queries nor keys fill tiles: rows after the last key belong to the next head.
+TEST_F(CudaAttention, MasksTails) {
+  expect_wgmma(R"(graph (q: f16[2, 3, 70, 64], k: f16[2, 3, 150, 64], v: f16[2, 3, 150, 64]) {
+  y = attention(q, k, v)
+  return y
+}
+)");
+  expect_wgmma(
+      R"(graph (q: bf16[1, 2, 200, 128], k: bf16[1, 2, 300, 128], v: bf16[1, 2, 300, 128]) {
+  y = attention(q, k, v) {scale = 0.3}
+  return y
+}
+)");
+  expect_wgmma(R"(graph (q: f16[1, 1, 130, 256], k: f16[1, 1, 170, 256], v: f16[1, 1, 170, 256]) {
+  y = attention(q, k, v) {masked_rows = nan}
+  return y
+}
+)");
+}
+
+// 176 keys per block; several tiles per thread block.
+TEST_F(CudaAttention, ReadsLongSequences) {
+  expect_wgmma(R"(graph (q: f16[1, 2, 150, 128], k: f16[1, 2, 2100, 128], v: f16[1, 2, 2100, 128]) {
+  y = attention(q, k, v)
+  return y
+}
+)");
+}
+
+// Causal tiles pair up, long with short; some queries see no key.
+TEST_F(CudaAttention, EndsAtCausalMasks) {
+  expect_wgmma(R"(graph (q: bf16[1, 4, 400, 64], k: bf16[1, 2, 400, 64], v: bf16[1, 2, 400, 64]) {
+  y = attention(q, k, v) {causal = true}
+  return y
+}
+)");
+  expect_wgmma(R"(graph (q: f16[1, 2, 150, 128], k: f16[1, 2, 290, 128], v: f16[1, 2, 290, 128]) {
+  y = attention(q, k, v) {causal = true, causal_offset = 140}
+  return y
+}
+)");
+  expect_wgmma(R"(graph (q: f16[2, 1, 150, 64], k: f16[2, 1, 90, 64], v: f16[2, 1, 90, 64]) {
+  y = attention(q, k, v) {causal = true, causal_offset = -60}
+  return y
+}
+)");
+}
+
+// Scores that are more than a scaled product: masks as operands, soft caps, windows.
+TEST_F(CudaAttention, ComputesScoresOfAnyForm) {
+  expect_wgmma(
+      R"(graph (q: f16[2, 2, 70, 64], k: f16[2, 2, 140, 64], v: f16[2, 2, 140, 64], m: f32[2, 1, 1, 140]) {
+  y = attention(q, k, v, m) {softcap = 3}
+  return y
+}
+)");
+  expect_wgmma(
+      R"(graph (q: f16[1, 2, 200, 128], k: f16[1, 2, 200, 128], v: f16[1, 2, 200, 128], m: bool[200, 200]) {
+  y = attention(q, k, v, m) {causal = true, left_window = 90}
+  return y
+}
+)");
+}
+
+// Heads side by side in rows of one tensor, and lengths that only the run knows.
+TEST_F(CudaAttention, ReadsFusedHeadsOfSymbolicLengths) {
+  expect_wgmma(R"(graph (x: f16[B, S, 3, 2, 64]) {
+  t = transpose(x) {perm = [2, 0, 3, 1, 4]}
+  a = slice(t) {starts = [0], ends = [1], axes = [0]}
+  b = slice(t) {starts = [1], ends = [2], axes = [0]}
+  c = slice(t) {starts = [2], ends = [3], axes = [0]}
+  q = squeeze(a) {axes = [0]}
+  k = squeeze(b) {axes = [0]}
+  v = squeeze(c) {axes = [0]}
+  y = attention(q, k, v) {causal = true}
+  return y
+}
+)");
+}
+
+}  // namespace
+}  // namespace tenon::cuda_test
