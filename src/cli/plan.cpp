@@ -58,10 +58,8 @@ class PlanCommand {
  public:
   PlanCommand(const PlanOptions& options, OutputFormat format)
       : options_(options), format_(format), device_(device_of(options.device)) {
-    chainer::Reading reading = chainer::Reading::Retained;
-    if (options.reading == "tags") {
-      reading = chainer::Reading::Tags;
-    } else if (options.reading != "retained" && options.reading != "fused") {
+    const RunReading reading{options.reading == "tags", options.reading == "fused"};
+    if (options.reading != "retained" && !reading.uses_tags && !reading.is_fused) {
       throw Error(concat("no reading is called '", options.reading, "'"), ErrorKind::Usage)
           .hint(
               suggest_name(options.reading, std::vector<std::string>{"retained", "tags", "fused"}));
@@ -85,8 +83,7 @@ class PlanCommand {
     }
     if (options.alignment == 0) throw Error("an alignment is a positive number", ErrorKind::Usage);
     place_.alignment = options.alignment;
-    source_ = options.train.empty() ? plan_source(options.model, reading, device_,
-                                                  options.reading == "fused", options.batch)
+    source_ = options.train.empty() ? plan_source(options.model, reading, device_, options.batch)
                                     : compiled_step();
     orders_ = prepared(source_.problem);
     source_.problem = orders_.front();

@@ -8,12 +8,12 @@
 #include "cli/table.h"
 #include "cli/timed_program.h"
 #include "cli/tuning.h"
+#include "documents/document.h"
 #include "models/inputs.h"
 #include "models/model_source.h"
 #include "models/rebatch.h"
 #include "planning/budget.h"
 #include "profile/load.h"
-#include "profile/megengine.h"
 #include "profile/record.h"
 #include "profile/report.h"
 #include "profile/tables.h"
@@ -156,7 +156,8 @@ int profile(const ProfileOptions& options) {
   write(options.trace, [&] { return chrome_trace(seen); });
   write(options.dot, [&] { return dot_graph(seen); });
   write(options.svg, [&] { return svg_graph(seen); });
-  write(options.megengine, [&] { return megengine_document(seen, record.graph); });
+  write(options.megengine,
+        [&] { return find_document_format("megengine")->print_run(seen, record.graph); });
   write(options.tensorscope, [&] { return model_text(record.graph, "tensorscope"); });
   write(options.aitemplate, [&] { return model_text(record.graph, "aitemplate"); });
   if (options.table || !has_written || options.format != "table")

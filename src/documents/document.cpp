@@ -14,28 +14,21 @@ void Document::refuse_style(std::string_view format, std::string_view style) {
       .got("style '", style, "'");
 }
 
-#define TENON_DOCUMENT_FORMAT(name) \
-  namespace name {                  \
-  DocumentFormat document_format(); \
-  }
-#include "frontends/list.inc"
-#undef TENON_DOCUMENT_FORMAT
-
-std::span<const DocumentFormat> document_formats() {
-  static const std::vector<DocumentFormat> formats = {
-#define TENON_DOCUMENT_FORMAT(name) name::document_format(),
-#include "frontends/list.inc"
-#undef TENON_DOCUMENT_FORMAT
-  };
-  return formats;
-}
-
 const DocumentFormat* find_document_format(std::string_view name) {
   const auto formats = document_formats();
-  const auto found =
-      std::find_if(formats.begin(), formats.end(),
-                   [&](const DocumentFormat& format) { return format.name == name; });
-  return found == formats.end() ? nullptr : &*found;
+  const auto found = std::ranges::find(formats, name, &DocumentFormat::name);
+  if (found != formats.end()) return &*found;
+  if (find_known_format(name) == nullptr) return nullptr;
+  throw Error(concat("this build has no documents, so it does not know the format '", name, "'"),
+              ErrorKind::Usage)
+      .hint("configure it with -DTENON_DOCUMENTS=ON");
+}
+
+const DocumentFormat* recognised_format(std::string_view head) {
+  for (const KnownFormat& format : known_formats()) {
+    if (format.recognises(head)) return find_document_format(format.name);
+  }
+  return nullptr;
 }
 
 namespace {

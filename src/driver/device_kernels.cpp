@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "codegen/assemble.h"
 #include "codegen/select.h"
-#include "documents/aitemplate/kernel_choices.h"
+#include "documents/kernel_choices.h"
 #include "expr/analysis.h"
 #include "ir/node_rules.h"
 #include "passes/train/train.h"
@@ -143,7 +143,7 @@ DeviceKernels with_device_kernels(Graph graph, TuningCache& cache,
   const std::string symbol = symbols.empty() ? "" : symbols.begin()->first;
   const std::vector<std::int64_t> values =
       symbols.empty() ? std::vector<std::int64_t>{0} : values_in(symbols.begin()->second);
-  std::map<std::string, aitemplate::KernelChoices> choices;  // by node
+  std::map<std::string, KernelChoices> choices;  // by node
   std::map<std::string, bool> is_untuned;
   std::optional<TuningPlaces> places;
   if (times) places = places_here();
@@ -165,7 +165,7 @@ DeviceKernels with_device_kernels(Graph graph, TuningCache& cache,
     for (const auto& [node, kernel] : kernels) {
       if (kernel.candidate.empty()) continue;  // it has no step of its own
       is_untuned[node] = is_untuned[node] || !kernel.is_timed;
-      aitemplate::KernelChoices& list = choices[node];
+      KernelChoices& list = choices[node];
       list.symbol = symbol;
       const std::string name =
           kernel.is_timed ? kernel.candidate : concat(kernel.candidate, kUntuned);
@@ -181,7 +181,7 @@ DeviceKernels with_device_kernels(Graph graph, TuningCache& cache,
   for (const auto& [name, list] : choices) {
     const ValueId result = made.graph.find(name);
     if (!result) continue;
-    aitemplate::note_choices(made.graph, result, list);
+    note_choices(made.graph, result, list);
     ++(is_untuned[name] ? made.untuned : made.timed);
   }
   if (made.timed > 0) made.device = concat(places->ways.machine, " (", places->ways.generator, ")");

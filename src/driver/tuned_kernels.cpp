@@ -1,6 +1,6 @@
 #include "driver/tuned_kernels.h"
 
-#include "documents/aitemplate/kernel_choices.h"
+#include "documents/kernel_choices.h"
 #include "driver/compile.h"
 
 #include <set>
@@ -16,10 +16,10 @@ Graph with_tuned_kernels(Graph graph, const TuningCache& cache, int threads) {
     if (!decision.node || done.contains(decision.node)) continue;
     const std::optional<TunedKernel> kernel = cache.find(place, decision.work);
     if (!kernel) continue;
-    aitemplate::KernelChoices choices{kernel->symbol, {}};
+    KernelChoices choices{kernel->symbol, {}};
     for (const auto& [lo, hi, candidate] : kernel->ranges)
       choices.choices.push_back({lo, hi, candidate});
-    aitemplate::note_choices(graph, graph.node(decision.node).results.front(), choices);
+    note_choices(graph, graph.node(decision.node).results.front(), choices);
     done.insert(decision.node);
   }
   return graph;

@@ -3,8 +3,6 @@
 #include "base/error.h"
 #include "base/new_file.h"
 #include "base/text.h"
-#include "documents/aitemplate/kernel_choices.h"
-#include "documents/aitemplate/read_dump.h"
 #include "frontends/onnx/export.h"
 #include "ir/text.h"
 #include "models/model_source.h"
@@ -105,13 +103,9 @@ void convert_model(const ModelSource& source, const std::string& format, const s
                    const SaveOptions& options) {
   const LoadedDocument loaded = source.document();
   if (loaded.document && loaded.format->name == format) {
-    std::string text = loaded.document->text(options.style);
-    if (options.note_kernels && format == "aitemplate") {
-      const Graph noted = options.note_kernels(loaded.document->graph());
-      text = aitemplate::print_dump(
-          aitemplate::with_kernels(aitemplate::read_dump(text, source.name()).dump, noted));
-    }
-    write_file(path, text);
+    if (options.note_kernels)
+      loaded.document->add_kernels(options.note_kernels(loaded.document->graph()));
+    write_file(path, loaded.document->text(options.style));
   } else {
     save_model(source.graph(), format, path, options);
   }

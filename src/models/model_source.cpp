@@ -176,10 +176,9 @@ LoadedDocument ModelSource::document() const {
   if (kind_ == Kind::Zoo || kind_ == Kind::Random) return {};
   const std::string start = head();
   if (looks_like_text_graph(start)) return {};
-  for (const DocumentFormat& format : document_formats()) {
-    if (format.recognises(start)) return {&format, format.read(whole(), name_)};
-  }
-  return {};
+  const DocumentFormat* format = recognised_format(start);
+  if (format == nullptr) return {};
+  return {format, format->read(whole(), name_)};
 }
 
 void ModelSource::add_values(Graph& graph) const {

@@ -38,40 +38,20 @@ memory::Problem problem_of(const Graph& graph, const memory::DeviceSpec& device)
   return problem;
 }
 
-PlanSource plan_source(const std::string& model, chainer::Reading reading,
-                       const memory::DeviceSpec& device, bool is_fused, std::int64_t batch) {
+PlanSource plan_source(const std::string& model, const RunReading& reading,
+                       const memory::DeviceSpec& device, std::int64_t batch) {
   const ModelSource named(model);
   const LoadedDocument loaded = named.document();
-  const std::string format = loaded.document ? loaded.format->name : "";
-  if (format == "chainer" || format == "megengine") {
-    if (batch > 0) {
+  if (loaded.document) {
+    if (std::optional<RecordedRun> run = loaded.document->recorded_run(reading, device)) {
+      if (batch == 0) return {*std::move(run), false};
       throw Error("a recorded run has the batch that it was recorded with", ErrorKind::Usage)
           .at(model)
           .hint("leave --batch out");
     }
-    const std::string text = loaded.document->text("");
-    if (format == "megengine") {
-      return {problem_of(megengine::parse_profile(text, model), model),
-              "the run that the profile tells of",
-              {},
-              false};
-    }
-    const chainer::Tables tables = chainer::parse_tables(text, model);
-    PlanSource found;
-    found.problem = problem_of(tables, model, reading, device, 1, is_fused);
-    found.note = is_fused ? "a training step, its functions fused"
-                 : reading == chainer::Reading::Tags
-                     ? "a training step, what backward needs by tags"
-                     : "a training step, what backward needs as retained";
-    for (const int micro_batches : micro_batch_counts(tables, model)) {
-      found.split.emplace_back(micro_batches, [=] {
-        return problem_of(tables, model, reading, device, micro_batches, is_fused);
-      });
-    }
-    return found;
   }
   Graph graph = loaded.document ? loaded.document->graph() : named.graph();
-  return {problem_of(rebatched(std::move(graph), batch), device), "the forward pass", {}, false};
+  return {{problem_of(rebatched(std::move(graph), batch), device), "the forward pass", {}}, false};
 }
 
 }  // namespace tenon

@@ -1,7 +1,7 @@
 #include "profile/fill.h"
 
 #include "base/error.h"
-#include "documents/megengine/formula.h"
+#include "documents/document.h"
 #include "driver/explain.h"
 #include "expr/analysis.h"
 #include "expr/fused_groups.h"
@@ -436,6 +436,10 @@ class Filler {
   }
 
   void add_formulas() {
+    const auto formats = document_formats();
+    const auto counts = [](const DocumentFormat& each) { return each.count_work != nullptr; };
+    const auto format = std::ranges::find_if(formats, counts);
+    if (format == formats.end()) return;
     std::map<std::string, std::vector<std::uint32_t>> by_node;
     for (std::uint32_t k = 0; k < profile_.steps.size(); ++k) {
       const Profile::Step& step = profile_.steps[k];
@@ -444,7 +448,7 @@ class Filler {
     }
     for (const auto& [name, steps] : by_node) {
       const auto& [graph, id] = nodes_.at(name);
-      const megengine::Formula formula = megengine::formula_of(*graph, id, symbols_);
+      const CountedWork formula = format->count_work(*graph, id, symbols_);
       if (formula.computation > 0)
         split(steps, formula.computation,
               [](Profile::Step& step, double share) { step.computation = share; });

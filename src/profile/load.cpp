@@ -4,7 +4,6 @@
 #include "base/text.h"
 #include "documents/document.h"
 #include "frontends/mapped_file.h"
-#include "profile/megengine.h"
 
 namespace tenon {
 
@@ -13,9 +12,10 @@ Profile load_profile(const std::string& path) {
   const std::string_view text(reinterpret_cast<const char*>(file->bytes().data()),
                               file->bytes().size());
   if (is_profile(text.substr(0, 256))) return parse_profile(text, path);
-  const DocumentFormat* megengine = find_document_format("megengine");
-  if (megengine != nullptr && megengine->recognises(text.substr(0, 4096)))
-    return profile_of_megengine(text, path);
+  if (const DocumentFormat* format = recognised_format(text.substr(0, 4096))) {
+    std::optional<Profile> profile = format->read(text, path)->profile();
+    if (profile) return *std::move(profile);
+  }
   throw Error("no profile that can be read", ErrorKind::InvalidModel)
       .at(path)
       .expected("a file that `tenon profile --save` wrote, or a profile of MegEngine's");

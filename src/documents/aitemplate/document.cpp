@@ -4,6 +4,7 @@
 #include "documents/aitemplate/describe.h"
 #include "documents/aitemplate/export.h"
 #include "documents/aitemplate/import.h"
+#include "documents/aitemplate/kernel_choices.h"
 #include "documents/aitemplate/read_dump.h"
 
 namespace tenon::aitemplate {
@@ -21,19 +22,13 @@ class DumpDocument : public Document {
   }
   Findings check() const override { return check_dump(dump_, places_); }
   Page describe() const override { return describe_dump(dump_); }
+  void add_kernels(const Graph& noted) override { dump_ = with_kernels(std::move(dump_), noted); }
 
  private:
   Dump dump_;
   SourceMap places_;
   std::string source_;
 };
-
-bool recognises(std::string_view head) {
-  const std::string_view start = "Tensors: ";
-  if (head.substr(0, start.size()) != start) return false;
-  const std::string_view rest = head.substr(start.size());
-  return rest.substr(0, 1) == "{" || rest.substr(0, 12) == "\n\nOperators:";
-}
 
 std::unique_ptr<Document> read(std::string_view text, std::string_view source) {
   ReadDump read = read_dump(text, source);
@@ -47,8 +42,6 @@ std::unique_ptr<Document> put_down(const Graph& graph, const NativeNodes& own) {
 
 }  // namespace
 
-DocumentFormat document_format() {
-  return {"aitemplate", "AITemplate's dump of a sorted graph", recognises, read, put_down};
-}
+DocumentFormat document_format() { return {*find_known_format("aitemplate"), read, put_down}; }
 
 }  // namespace tenon::aitemplate

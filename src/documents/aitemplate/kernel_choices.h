@@ -1,6 +1,7 @@
 #pragma once
 
 #include "documents/aitemplate/tables.h"
+#include "documents/kernel_choices.h"
 #include "ir/graph.h"
 
 #include <cstdint>
@@ -9,20 +10,6 @@
 #include <vector>
 
 namespace tenon::aitemplate {
-
-/// Fastest kernels of a graph node, found by profiling. Stored in the graph's metadata.
-struct KernelChoices {
-  struct ProfiledKernel {
-    /// Range of the symbol.
-    std::int64_t lo = 0, hi = 0;
-    std::string kernel;
-  };
-  /// Empty: one choice for all extents.
-  std::string symbol;
-  std::vector<ProfiledKernel> choices;
-};
-void note_choices(Graph& graph, ValueId result, const KernelChoices& choices);
-std::optional<KernelChoices> noted_choices(const Graph& graph, ValueId result);
 
 /// Returns the conditions and kernels of a profiled convolution: the batch in ranges. `batch` is
 /// the graph's own extent. Returns nullopt if the choices do not match.

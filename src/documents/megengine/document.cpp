@@ -1,9 +1,11 @@
 #include "documents/document.h"
 
-#include "base/text.h"
 #include "documents/megengine/check.h"
+#include "documents/megengine/formula.h"
 #include "documents/megengine/import.h"
 #include "documents/megengine/index.h"
+#include "documents/megengine/problem.h"
+#include "documents/megengine/run_profile.h"
 #include "documents/megengine/tables.h"
 #include "documents/megengine/write.h"
 
@@ -13,7 +15,7 @@ namespace {
 class ProfileDocument : public Document {
  public:
   ProfileDocument(MegEngineProfile profile, std::string_view source)
-      : profile_(std::move(profile)), index_(index_of(profile_, source)) {}
+      : profile_(std::move(profile)), source_(source), index_(index_of(profile_, source)) {}
 
   Graph graph() const override { return import_graph(profile_, index_); }
   std::string text(std::string_view style) const override {
@@ -22,19 +24,18 @@ class ProfileDocument : public Document {
   }
   Findings check() const override { return check_profile(profile_, index_); }
   Page describe() const override { return describe_profile(profile_, index_); }
+  std::optional<RecordedRun> recorded_run(const RunReading& /*reading*/,
+                                          const memory::DeviceSpec& /*device*/) const override {
+    return RecordedRun{
+        problem_of(profile_, index_, source_), "the run that the profile tells of", {}};
+  }
+  std::optional<Profile> profile() const override { return run_profile(profile_, index_, source_); }
 
  private:
   MegEngineProfile profile_;
+  std::string source_;
   Index index_;  // refers to profile_, which is never moved
 };
-
-// Recognises an object whose first member is one of the two parts.
-bool recognises(std::string_view head) {
-  head = trim(head);
-  if (head.empty() || head.front() != '{') return false;
-  head = trim(head.substr(1));
-  return head.starts_with("\"profiler\"") || head.starts_with("\"graph_exec\"");
-}
 
 std::unique_ptr<Document> read(std::string_view text, std::string_view source) {
   return std::make_unique<ProfileDocument>(parse_profile(text, source), source);
@@ -47,7 +48,7 @@ std::unique_ptr<Document> put_down(const Graph& graph, const NativeNodes& own) {
 }  // namespace
 
 DocumentFormat document_format() {
-  return {"megengine", "MegEngine's profile of a graph, JSON", recognises, read, put_down};
+  return {*find_known_format("megengine"), read, put_down, print_run, formula_of};
 }
 
 }  // namespace tenon::megengine

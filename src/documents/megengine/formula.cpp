@@ -80,10 +80,10 @@ class Counter {
 
 }  // namespace
 
-Formula formula_of(const Graph& graph, NodeId id, const DimBindings& symbols) {
+CountedWork formula_of(const Graph& graph, NodeId id, const DimBindings& symbols) {
   const Counter counter(graph, symbols);
   const Node& node = graph.node(id);
-  Formula formula;
+  CountedWork formula;
   for (const ValueId operand : node.operands) formula.memory += counter.bytes(operand);
   for (const ValueId result : node.results) formula.memory += counter.bytes(result);
   if (!is_fused_group(graph, id)) {

@@ -17,8 +17,6 @@
 
 namespace tenon::relay {
 
-DocumentFormat document_format();
-
 namespace {
 
 // A number of a line or constant in the text. The printer's numbers increase with few exceptions;
@@ -139,32 +137,6 @@ class RelayDocument : public Document {
   std::optional<GraphOrigin> origin_;
 };
 
-// The first word that is not a comment.
-std::string_view first_word(std::string_view head) {
-  for (;;) {
-    head = trim(head);
-    if (head.starts_with("//")) {
-      const std::size_t end = head.find('\n');
-      head = end == std::string_view::npos ? "" : head.substr(end);
-    } else if (head.starts_with("/*")) {
-      const std::size_t end = head.find("*/");
-      head = end == std::string_view::npos ? "" : head.substr(end + 2);
-    } else {
-      return head;
-    }
-  }
-}
-
-bool recognises(std::string_view head) {
-  head = first_word(head);
-  if (head.starts_with("#[version") || head.starts_with("v0.0.") || head.starts_with("free_var %"))
-    return true;
-  if (head.starts_with("def")) return trim(head.substr(3)).starts_with("@");
-  if (!head.starts_with("fn")) return false;
-  const std::string_view rest = trim(head.substr(2));
-  return rest.starts_with("(%") || rest.starts_with("() ") || rest.starts_with("[");
-}
-
 std::unique_ptr<Document> read(std::string_view text, std::string_view source) {
   return std::make_unique<RelayDocument>(parse_module(text, source), std::string(text),
                                          std::string(source), std::nullopt);
@@ -179,8 +151,6 @@ std::unique_ptr<Document> put_down(const Graph& graph, const NativeNodes& own) {
 
 }  // namespace
 
-DocumentFormat document_format() {
-  return {"relay", "Relay text, the program form of TVM 0.8", recognises, read, put_down};
-}
+DocumentFormat document_format() { return {*find_known_format("relay"), read, put_down}; }
 
 }  // namespace tenon::relay

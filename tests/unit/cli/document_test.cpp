@@ -1,3 +1,4 @@
+#include "documents/document.h"
 #include "models/inputs.h"
 #include "models/model.h"
 #include "reference/evaluate.h"
@@ -43,6 +44,14 @@ TEST_F(Documents, ShowPrintsNumbers) {
     }
   }
   EXPECT_EQ(peaks, (std::vector<std::int64_t>{7'803'387'904, 7'277'658'112}));
+}
+
+TEST_F(Documents, PrintJson) {
+  for (const char* command : {"show", "check"}) {
+    const Called called = call({command, "tests/fixtures/mlp_chainer.graph.txt", "--json"});
+    EXPECT_EQ(called.code, 0);
+    EXPECT_TRUE(nlohmann::json::accept(called.out)) << command;
+  }
 }
 
 TEST_F(Documents, UnknownTextReportsEachParsersError) {

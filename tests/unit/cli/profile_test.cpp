@@ -1,4 +1,5 @@
 #include "unit/cli/called.h"
+#include "unit/needs_documents.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -31,6 +32,7 @@ constexpr const char* kNet = "tests/fixtures/report_net.tenon";
 
 // One run in every output format; all agree about every step.
 TEST_F(ProfileFiles, WritesEveryFormat) {
+  NEEDS_DOCUMENTS();
   ASSERT_EQ(call({"profile", kNet, "--iterations=3", "--no-counters", "--untuned",
                   "--save=" + file("a.json"), "--report=" + file("a.html"),
                   "--trace=" + file("a.trace.json"), "--megengine=" + file("a.profile.json"),
@@ -76,6 +78,7 @@ TEST_F(ProfileFiles, WritesEveryFormat) {
 }
 
 TEST_F(ProfileFiles, ReportsMegEngineDocuments) {
+  NEEDS_DOCUMENTS();
   const auto [code, page, errors] =
       call({"report", "tests/fixtures/megengine_resnet50.profile.json", "--format=csv"});
   EXPECT_EQ(code, 0);

@@ -1,6 +1,6 @@
 #include "base/error.h"
 #include "documents/document.h"
-#include "unit/frontends/mutation.h"
+#include "unit/documents/mutation.h"
 
 #include <gtest/gtest.h>
 

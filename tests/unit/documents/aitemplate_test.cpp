@@ -5,7 +5,7 @@
 #include "documents/same_network.h"
 #include "ir/text.h"
 #include "ops/definition/registry.h"
-#include "unit/frontends/mutation.h"
+#include "unit/documents/mutation.h"
 #include "zoo/zoo.h"
 
 #include <gtest/gtest.h>

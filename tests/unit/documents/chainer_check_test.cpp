@@ -1,7 +1,7 @@
 // `check` on Chainer's training graphs: valid documents pass, and every changed number is reported.
 #include "base/error.h"
 #include "documents/document.h"
-#include "unit/frontends/mutation.h"
+#include "unit/documents/mutation.h"
 
 #include <gtest/gtest.h>
 

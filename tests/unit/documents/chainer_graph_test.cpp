@@ -6,7 +6,7 @@
 #include "ir/text.h"
 #include "ops/definition/registry.h"
 #include "reference/evaluate.h"
-#include "unit/frontends/mutation.h"
+#include "unit/documents/mutation.h"
 #include "zoo/zoo.h"
 
 #include <gtest/gtest.h>

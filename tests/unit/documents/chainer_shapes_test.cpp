@@ -5,8 +5,8 @@
 #include "documents/chainer/solver.h"
 #include "documents/document.h"
 #include "ir/text.h"
+#include "unit/documents/mutation.h"
 #include "unit/error_text.h"
-#include "unit/frontends/mutation.h"
 
 #include <gtest/gtest.h>
 

@@ -5,8 +5,8 @@
 #include "documents/chainer/tables.h"
 #include "documents/chainer/training_graph.h"
 #include "documents/document.h"
+#include "unit/documents/mutation.h"
 #include "unit/error_text.h"
-#include "unit/frontends/mutation.h"
 
 #include <gtest/gtest.h>
 

@@ -3,8 +3,8 @@
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "ops/definition/registry.h"
+#include "unit/documents/mutation.h"
 #include "unit/error_text.h"
-#include "unit/frontends/mutation.h"
 #include "zoo/zoo.h"
 
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 #include "documents/document.h"
 #include "models/inputs.h"
 #include "reference/evaluate.h"
-#include "unit/frontends/mutation.h"
+#include "unit/documents/mutation.h"
 
 #include <gtest/gtest.h>
 

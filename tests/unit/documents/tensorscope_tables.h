@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "documents/document.h"
 #include "documents/tensorscope/data_flow.h"
-#include "unit/frontends/mutation.h"
+#include "unit/documents/mutation.h"
 
 #include <algorithm>
 #include <memory>

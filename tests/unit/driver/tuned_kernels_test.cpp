@@ -7,7 +7,7 @@
 #include "ir/text.h"
 #include "ops/definition/registry.h"
 #include "tune/tuner.h"
-#include "unit/frontends/mutation.h"
+#include "unit/documents/mutation.h"
 
 #include <gtest/gtest.h>
 

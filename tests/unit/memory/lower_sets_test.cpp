@@ -1,9 +1,9 @@
 #include "base/error.h"
 #include "memory/lower_sets.h"
 #include "memory/order.h"
-#include "planning/problem_of.h"
 #include "unit/error_text.h"
 #include "unit/memory/plan_checker.h"
+#include "unit/needs_documents.h"
 
 #include <gtest/gtest.h>
 
@@ -17,8 +17,8 @@ Problem unet(bool is_fused = false) {
   std::ifstream file("tests/fixtures/unet_chainer.graph.txt");
   std::ostringstream text;
   text << file.rdbuf();
-  return reordered(problem_of(chainer::parse_tables(text.str(), "unet"), "unet",
-                              chainer::Reading::Retained, {}, 1, is_fused));
+  const auto document = find_document_format("chainer")->read(text.str(), "unet");
+  return reordered(document->recorded_run({.is_fused = is_fused}, {})->problem);
 }
 
 SearchResult planned_by(Method method, const Problem& problem, double budget_bytes) {
@@ -77,6 +77,7 @@ TEST(LowerSets, RecomputesBlocksOfAChainOnce) {
 
 // Results of the paper's methods on its own network, compared with a search per value.
 TEST(LowerSets, SearchBeatsLowerSetsOnTheirNetwork) {
+  NEEDS_DOCUMENTS();
   const Problem problem = unet();
   const SearchResult ours = planned_by(Method::Search, problem, 5e9);
   for (const Method method : {Method::Approximate, Method::Exact}) {
@@ -123,6 +124,7 @@ TEST(LowerSets, MethodsHaveNames) {
 
 // Fused functions leave fewer values to keep and less to recompute.
 TEST(FusedUnet, NeedsLessMemoryAndRecomputation) {
+  NEEDS_DOCUMENTS();
   const Problem problem = unet(true);
   const Plan plain = planned(problem, plain_events(problem));
   EXPECT_EQ(testing::fault_in(problem, plain), "");

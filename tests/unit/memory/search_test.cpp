@@ -4,8 +4,8 @@
 #include "memory/order.h"
 #include "memory/search.h"
 #include "memory/size_text.h"
-#include "planning/problem_of.h"
 #include "unit/memory/plan_checker.h"
+#include "unit/needs_documents.h"
 
 #include <gtest/gtest.h>
 
@@ -22,9 +22,14 @@ std::string read_fixture(const std::string& name) {
   return text.str();
 }
 
-Problem unet(chainer::Reading reading, const DeviceSpec& device = {}, int parts = 1) {
-  return problem_of(chainer::parse_tables(read_fixture("unet_chainer.graph.txt"), "unet"), "unet",
-                    reading, device, parts);
+RecordedRun recorded(const char* format, const char* fixture, const RunReading& reading = {},
+                     const DeviceSpec& device = {}) {
+  const auto document = find_document_format(format)->read(read_fixture(fixture), fixture);
+  return document->recorded_run(reading, device).value();
+}
+
+Problem unet(const DeviceSpec& device = {}) {
+  return recorded("chainer", "unet_chainer.graph.txt", {}, device).problem;
 }
 
 SearchResult searched(const Problem& problem, double budget_bytes, bool swaps = false,
@@ -39,7 +44,9 @@ SearchResult searched(const Problem& problem, double budget_bytes, bool swaps = 
 }
 
 TEST(UnetPlan, ExactPeaksByRetainedValuesAndByTags) {
-  const Problem retained = unet(chainer::Reading::Retained), tags = unet(chainer::Reading::Tags);
+  NEEDS_DOCUMENTS();
+  const Problem retained = unet(),
+                tags = recorded("chainer", "unet_chainer.graph.txt", {.uses_tags = true}).problem;
   const Plan plan = planned(retained, plain_events(retained));
   EXPECT_EQ(plan.max_live_bytes, 7'277'658'112u);
   EXPECT_EQ(testing::fault_in(retained, plan), "");
@@ -52,7 +59,8 @@ TEST(UnetPlan, ExactPeaksByRetainedValuesAndByTags) {
 }
 
 TEST(UnetPlan, StopsWithTheBestPlanSoFar) {
-  const Problem problem = reordered(unet(chainer::Reading::Retained));
+  NEEDS_DOCUMENTS();
+  const Problem problem = reordered(unet());
   SearchOptions options;
   options.budget_bytes = 4'000'000'000;
   int calls = 0;
@@ -72,7 +80,8 @@ TEST(UnetPlan, StopsWithTheBestPlanSoFar) {
 
 // 5.386 % is the proven minimum of recomputation in this order.
 TEST(UnetPlan, RecomputationIsOptimal) {
-  const Problem problem = reordered(unet(chainer::Reading::Retained));
+  NEEDS_DOCUMENTS();
+  const Problem problem = reordered(unet());
   const SearchResult result = searched(problem, 4e9);
   ASSERT_TRUE(result.is_within_budget);
   EXPECT_LE(result.plan.arena_bytes, 4'000'000'000u);
@@ -82,24 +91,28 @@ TEST(UnetPlan, RecomputationIsOptimal) {
 }
 
 TEST(UnetPlan, SwappingOverlapsComputation) {
+  NEEDS_DOCUMENTS();
   DeviceSpec device;
   device.link = Link{"host", 25e9, 0};
-  const Problem problem = reordered(unet(chainer::Reading::Retained, device));
+  const Problem problem = reordered(unet(device));
   const SearchResult result = searched(problem, 4e9, true, 8000);
   ASSERT_TRUE(result.is_within_budget);
   EXPECT_LE(result.plan.seconds / problem.seconds() - 1, 0.002);
 }
 
 TEST(UnetPlan, QuarterBatchNeedsNoRecomputation) {
-  const Problem problem = reordered(unet(chainer::Reading::Retained, {}, 4));
+  NEEDS_DOCUMENTS();
+  const RecordedRun run = recorded("chainer", "unet_chainer.graph.txt");
+  std::vector<int> counts;
+  for (const auto& [micro_batches, problem] : run.split) counts.push_back(micro_batches);
+  EXPECT_EQ(counts, (std::vector<int>{2, 4, 8}));
+  const Problem problem = reordered(run.split[1].second());
   EXPECT_LE(planned(problem, plain_events(problem)).arena_bytes, 2'000'000'000u);
-  EXPECT_EQ(micro_batch_counts(
-                chainer::parse_tables(read_fixture("unet_chainer.graph.txt"), "unet"), "unet"),
-            (std::vector<int>{2, 4, 8}));
 }
 
 TEST(UnetPlan, RefusesLessThanTheLargestItem) {
-  const Problem problem = reordered(unet(chainer::Reading::Retained));
+  NEEDS_DOCUMENTS();
+  const Problem problem = reordered(unet());
   SearchOptions options;
   options.budget_bytes = 2'000'000'000;
   options.step_limit = 500;
@@ -110,9 +123,8 @@ TEST(UnetPlan, RefusesLessThanTheLargestItem) {
 }
 
 TEST(MegenginePlan, WithAndWithoutInPlace) {
-  const Problem problem = problem_of(
-      megengine::parse_profile(read_fixture("megengine_resnet50.profile.json"), "resnet50"),
-      "resnet50");
+  NEEDS_DOCUMENTS();
+  const Problem problem = recorded("megengine", "megengine_resnet50.profile.json").problem;
   ASSERT_NO_THROW(verify(problem));
   const Plan apart = planned(problem, plain_events(problem), {}, false);
   EXPECT_EQ(apart.arena_bytes, 96'337'920u);
@@ -198,13 +210,15 @@ TEST(Search, ComparesAllGivenOrders) {
   EXPECT_EQ(search_orders(orders, options, true).order, 0u);  // free of cost: stops early
   options.budget_bytes = 32;
   EXPECT_FALSE(search_orders(orders, options, true).result.is_within_budget);
-
-  const std::vector<Problem> tried = candidate_orders(unet(chainer::Reading::Retained));
-  EXPECT_GE(tried.size(), 2u);
-  EXPECT_EQ(tried.front().items.front().name,
-            reordered(unet(chainer::Reading::Retained)).items.front().name);
-  for (const Problem& order : tried) EXPECT_NO_THROW(verify(order));
   EXPECT_EQ(candidate_orders({}).size(), 1u);
+}
+
+TEST(CandidateOrders, OfARecordedStep) {
+  NEEDS_DOCUMENTS();
+  const std::vector<Problem> tried = candidate_orders(unet());
+  EXPECT_GE(tried.size(), 2u);
+  EXPECT_EQ(tried.front().items.front().name, reordered(unet()).items.front().name);
+  for (const Problem& order : tried) EXPECT_NO_THROW(verify(order));
 }
 
 }  // namespace

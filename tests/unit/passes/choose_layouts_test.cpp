@@ -12,6 +12,7 @@
 #include "reference/evaluate.h"
 #include "testing/compare.h"
 #include "testing/random_graph/random_graph.h"
+#include "unit/needs_documents.h"
 #include "zoo/zoo.h"
 
 #include <gtest/gtest.h>
@@ -89,6 +90,7 @@ TEST(LayoutsOfAlexNet, ChannelsLastIsUnchanged) {
 
 // The step as TensorFlow ran it contains transposes, which are recognised and removed.
 TEST(LayoutsOfAlexNet, RemovesTransposesOfTheDocument) {
+  NEEDS_DOCUMENTS();
   const Graph document = load_model("tests/fixtures/tensorscope_alexnet.nodes.txt");
   EXPECT_EQ(count_of(document, "transpose"), 18);
   const Graph graph = run_pass(document, {"choose-layouts.to=NCHW"});

@@ -10,6 +10,7 @@
 #include "passes/definition/pass.h"
 #include "reference/evaluate.h"
 #include "testing/compare.h"
+#include "unit/needs_documents.h"
 #include "zoo/zoo.h"
 
 #include <gtest/gtest.h>
@@ -75,6 +76,7 @@ Graph chain_of_exp(int length) {
 // 33 of the convolutions have their own bias and relu; at a join of branches, the group whose
 // anchor is first in Relay's numbering takes the join.
 TEST(FuseAsRelay, ReferenceGroups) {
+  NEEDS_DOCUMENTS();
   for (const char* model :
        {"tests/fixtures/resnet50_v1.before.relay", "zoo:resnet50?form=v1,layout=NHWC,batch=32"}) {
     const Graph graph = run_fuse(load_model(model), "relay");
@@ -92,6 +94,7 @@ TEST(FuseAsRelay, ReferenceGroups) {
 
 // Each hint stays in a group of its own; stop_fusion disappears.
 TEST(FuseAsRelay, RemovesStopFusion) {
+  NEEDS_DOCUMENTS();
   const Graph graph = run_fuse(load_model("tests/fixtures/resnet50_v1.after.relay"), "relay");
   const Kernels found = kernels(graph);
   EXPECT_EQ(found.count("stop_fusion"), 0u);

@@ -2,8 +2,8 @@
 #include "base/text.h"
 #include "documents/document.h"
 #include "passes/definition/pass.h"
+#include "unit/documents/mutation.h"
 #include "unit/error_text.h"
-#include "unit/frontends/mutation.h"
 
 #include <gtest/gtest.h>
 

@@ -11,8 +11,8 @@
 #include "quantize/relay_pipeline.h"
 #include "quantize/relay_thresholds.h"
 #include "reference/evaluate.h"
+#include "unit/documents/mutation.h"
 #include "unit/error_text.h"
-#include "unit/frontends/mutation.h"
 #include "unit/quantize/relay_interpreter.h"
 
 #include <gtest/gtest.h>

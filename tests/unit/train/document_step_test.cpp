@@ -1,7 +1,7 @@
 #include "base/error.h"
 #include "documents/document.h"
 #include "train/document_step.h"
-#include "unit/frontends/mutation.h"
+#include "unit/documents/mutation.h"
 
 #include <gtest/gtest.h>
 

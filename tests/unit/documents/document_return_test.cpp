@@ -3,7 +3,7 @@
 #include "ir/text.h"
 #include "ops/definition/registry.h"
 #include "testing/random_graph/random_graph.h"
-#include "unit/frontends/mutation.h"
+#include "unit/documents/mutation.h"
 #include "zoo/zoo.h"
 
 #include <gtest/gtest.h>

@@ -1,13 +1,13 @@
+#include "documents/megengine/problem.h"
+
 #include "documents/megengine/memory.h"
-#include "planning/problem_of.h"
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::megengine {
 
-memory::Problem problem_of(const megengine::MegEngineProfile& profile, std::string_view source) {
-  using namespace megengine;
-  const Index index = index_of(profile, source);
+memory::Problem problem_of(const MegEngineProfile& profile, const Index& index,
+                           std::string_view source) {
   const Inference inference = infer_profile(profile, index);
   const std::vector<VarFacts> facts = facts_of(profile, index, inference);
   const Lifetimes lifetimes = lifetimes_of(profile, index, facts);
@@ -47,4 +47,4 @@ memory::Problem problem_of(const megengine::MegEngineProfile& profile, std::stri
   return problem;
 }
 
-}  // namespace tenon
+}  // namespace tenon::megengine

@@ -1,11 +1,10 @@
-#include "planning/chainer_fused.h"
+#include "documents/chainer/fused.h"
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::chainer {
 namespace {
 
-using chainer::TrainingGraph;
 constexpr std::int64_t kElementBytes = 4;  // Chainer computes in f32
 
 class Fuser {
@@ -104,4 +103,4 @@ std::vector<ChainerStep> fused(const TrainingGraph& graph, std::vector<ChainerSt
   return Fuser(graph, std::move(steps)).run();
 }
 
-}  // namespace tenon
+}  // namespace tenon::chainer

@@ -1,7 +1,7 @@
 // Attributes that an operator of a format lacks.
 #include "documents/document.h"
+#include "unit/documents/mutation.h"
 #include "unit/error_text.h"
-#include "unit/frontends/mutation.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ struct Misspelt {
   const char *format, *fixture, *from, *to, *says;
 };
 
-class DocumentAttributes : public testing::TestWithParam<Misspelt> {};
+class DocumentAttributes : public ::testing::TestWithParam<Misspelt> {};
 
 TEST_P(DocumentAttributes, UnknownOnesAreRefused) {
   const Misspelt& param = GetParam();
@@ -29,14 +29,15 @@ TEST_P(DocumentAttributes, UnknownOnesAreRefused) {
 
 INSTANTIATE_TEST_SUITE_P(
     Formats, DocumentAttributes,
-    testing::Values(Misspelt{"aitemplate", "aitemplate_conv_add.graph.txt", "'split_k'",
-                             "'splits_k'", "conv2d has no attribute 'splits_k'"},
-                    Misspelt{"chainer", "unet_chainer.graph.txt", "\"cover_all\"", "\"covers_all\"",
-                             "Convolution2DFunction has no attribute 'covers_all'"},
-                    Misspelt{"megengine", "megengine_resnet50.profile.json", "\"dilate_h\"",
-                             "\"dilates_h\"", "ConvolutionForward has no attribute 'dilates_h'"},
-                    Misspelt{"relay", "resnet50_v1.before.relay",
-                             "strides=", "stride=", "nn.conv2d has no attribute 'stride'"}),
+    ::testing::Values(Misspelt{"aitemplate", "aitemplate_conv_add.graph.txt", "'split_k'",
+                               "'splits_k'", "conv2d has no attribute 'splits_k'"},
+                      Misspelt{"chainer", "unet_chainer.graph.txt", "\"cover_all\"",
+                               "\"covers_all\"",
+                               "Convolution2DFunction has no attribute 'covers_all'"},
+                      Misspelt{"megengine", "megengine_resnet50.profile.json", "\"dilate_h\"",
+                               "\"dilates_h\"", "ConvolutionForward has no attribute 'dilates_h'"},
+                      Misspelt{"relay", "resnet50_v1.before.relay",
+                               "strides=", "stride=", "nn.conv2d has no attribute 'stride'"}),
     [](const auto& test) { return std::string(test.param.format); });
 
 }  // namespace

@@ -1,21 +1,21 @@
+#include "documents/chainer/problem.h"
+
+#include "documents/chainer/fused.h"
 #include "documents/chainer/solver.h"
-#include "planning/chainer_fused.h"
-#include "planning/problem_of.h"
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::chainer {
 namespace {
 
-using chainer::TrainingGraph;
-constexpr std::uint32_t kNone = static_cast<std::uint32_t>(-1);
+constexpr std::uint32_t kNoValue = static_cast<std::uint32_t>(-1);
 
 // Shapes by variable; empty if unknown.
-std::vector<Shape> shapes_of(const chainer::Tables& tables, std::string_view source) {
+std::vector<Shape> shapes_of(const Tables& tables, std::string_view source) {
   std::vector<Shape> shapes(tables.variables.size());
-  chainer::SolveOptions options;
+  SolveOptions options;
   options.solution_limit = 1;
-  const chainer::ShapeSolution solution = chainer::solve_shapes(tables, source, options);
+  const ShapeSolution solution = solve_shapes(tables, source, options);
   for (std::size_t v = 0; v < shapes.size() && solution.is_solved; ++v) {
     if (solution.types[v]) shapes[v] = constants(solution.types[v]->dims);
   }
@@ -23,13 +23,13 @@ std::vector<Shape> shapes_of(const chainer::Tables& tables, std::string_view sou
 }
 
 // Returns the multiply-adds of each step; zero if shapes are unknown.
-std::vector<double> products_of(const chainer::Tables& tables, std::string_view source,
+std::vector<double> products_of(const Tables& tables, std::string_view source,
                                 const TrainingGraph& graph, const std::vector<Shape>& shapes) {
   std::vector<double> products(graph.steps.size(), 0);
   for (std::size_t k = 0; k < graph.steps.size(); ++k) {
-    const chainer::FunctionView view(tables, graph.steps[k].record, source);
-    if (view.function().find(chainer::kOwnOp) != nullptr) continue;
-    const chainer::FunctionRule* rule = chainer::find_rule(view.function().name);
+    const FunctionView view(tables, graph.steps[k].record, source);
+    if (view.function().find(kOwnOp) != nullptr) continue;
+    const FunctionRule* rule = find_rule(view.function().name);
     if (rule == nullptr || rule->multiply_adds == nullptr) continue;
     const bool is_known = std::none_of(view.inputs().begin(), view.inputs().end(),
                                        [&](std::size_t v) { return shapes[v].empty(); });
@@ -40,15 +40,15 @@ std::vector<double> products_of(const chainer::Tables& tables, std::string_view 
 
 class ChainerStepProblem {
  public:
-  ChainerStepProblem(const TrainingGraph& graph, std::vector<ChainerStep> steps,
-                     chainer::Reading reading, const memory::DeviceSpec& device)
+  ChainerStepProblem(const TrainingGraph& graph, std::vector<ChainerStep> steps, Reading reading,
+                     const memory::DeviceSpec& device)
       : graph_(graph),
         steps_(std::move(steps)),
         reading_(reading),
         device_(device),
-        value_(graph.tensors.size(), kNone),
-        gradient_(graph.tensors.size(), kNone),
-        hidden_(steps_.size(), kNone) {}
+        value_(graph.tensors.size(), kNoValue),
+        gradient_(graph.tensors.size(), kNoValue),
+        hidden_(steps_.size(), kNoValue) {}
 
   memory::Problem run() {
     using TensorRole = TrainingGraph::TensorRole;
@@ -69,7 +69,7 @@ class ChainerStepProblem {
     return static_cast<double>(graph_.tensors[tensor].bytes);
   }
   static void add_once(std::vector<std::uint32_t>& list, std::uint32_t value) {
-    if (value == kNone || std::find(list.begin(), list.end(), value) != list.end()) return;
+    if (value == kNoValue || std::find(list.begin(), list.end(), value) != list.end()) return;
     list.push_back(value);
   }
 
@@ -93,7 +93,7 @@ class ChainerStepProblem {
       bytes += bytes_of(tensor);
     }
     item.name = name_of(k);
-    if (reading_ == chainer::Reading::Retained && step.hidden_bytes > 0) {
+    if (reading_ == Reading::Retained && step.hidden_bytes > 0) {
       hidden_[k] = add_value(concat("state of ", item.name), step.hidden_bytes);
       item.makes.push_back(hidden_[k]);
     }
@@ -109,7 +109,7 @@ class ChainerStepProblem {
 
   // Gradient of the loss: starts from a value without an incoming gradient.
   std::uint32_t gradient_of_result(std::size_t tensor) {
-    if (gradient_[tensor] != kNone) return gradient_[tensor];
+    if (gradient_[tensor] != kNoValue) return gradient_[tensor];
     gradient_[tensor] =
         add_value(concat("gradient of ", graph_.tensors[tensor].id), graph_.tensors[tensor].bytes);
     memory::Item item;
@@ -141,7 +141,7 @@ class ChainerStepProblem {
     const TrainingGraph::Needs& needs = step.needs(reading_);
     for (const auto* list : {&needs.inputs, &needs.outputs}) {
       for (const std::size_t tensor : *list) {
-        const bool is_operand = value_[tensor] != kNone;
+        const bool is_operand = value_[tensor] != kNoValue;
         if (half == Half::Operands && is_operand && !is_masked(k, tensor)) continue;
         if (half == Half::Parameters && !is_operand) continue;
         add_once(item.reads, value_[tensor]);
@@ -155,7 +155,7 @@ class ChainerStepProblem {
       if (std::find(seen.begin(), seen.end(), tensor) != seen.end()) continue;
       seen.push_back(tensor);
       // gradients of parameters are stored elsewhere
-      const bool is_operand = value_[tensor] != kNone;
+      const bool is_operand = value_[tensor] != kNoValue;
       if (half == (is_operand ? Half::Parameters : Half::Operands)) continue;
       bytes += bytes_of(tensor);
       if (is_operand) add_gradient(item, k, tensor);
@@ -172,10 +172,10 @@ class ChainerStepProblem {
   void add_gradient(memory::Item& item, std::size_t k, std::size_t tensor) {
     const std::uint32_t before = gradient_[tensor];
     gradient_[tensor] = add_value(
-        concat("gradient of ", graph_.tensors[tensor].id, before == kNone ? "" : ", more"),
+        concat("gradient of ", graph_.tensors[tensor].id, before == kNoValue ? "" : ", more"),
         graph_.tensors[tensor].bytes);
     item.makes.push_back(gradient_[tensor]);
-    if (before != kNone) {
+    if (before != kNoValue) {
       add_once(item.reads, before);
       item.may_share.emplace_back(gradient_[tensor], before);
     }
@@ -184,7 +184,7 @@ class ChainerStepProblem {
 
   const TrainingGraph& graph_;
   std::vector<ChainerStep> steps_;
-  chainer::Reading reading_;
+  Reading reading_;
   const memory::DeviceSpec& device_;
   std::vector<std::uint32_t> value_, gradient_;  // by tensor
   std::vector<std::uint32_t> hidden_;            // by step
@@ -209,19 +209,16 @@ std::vector<ChainerStep> steps_of(const TrainingGraph& graph, const std::vector<
 }
 
 // The batch is the first extent of the first input that has one.
-std::int64_t batch_of(const chainer::Tables& tables, const std::vector<Shape>& shapes) {
+std::int64_t batch_of(const Tables& tables, const std::vector<Shape>& shapes) {
   for (std::size_t v = 0; v < shapes.size(); ++v) {
     if (tables.variables[v].is_input() && !shapes[v].empty()) return shapes[v][0];
   }
   return 1;
 }
 
-}  // namespace
-
-memory::Problem problem_of(const chainer::Tables& tables, std::string_view source,
-                           chainer::Reading reading, const memory::DeviceSpec& device,
-                           int micro_batches, bool is_fused) {
-  TrainingGraph graph = chainer::training_graph(tables, source);
+memory::Problem problem_of(const Tables& tables, std::string_view source, Reading reading,
+                           const memory::DeviceSpec& device, int micro_batches, bool is_fused) {
+  TrainingGraph graph = training_graph(tables, source);
   const std::vector<Shape> shapes = shapes_of(tables, source);
   std::vector<double> products = products_of(tables, source, graph, shapes);
   if (micro_batches > 1) {
@@ -242,9 +239,10 @@ memory::Problem problem_of(const chainer::Tables& tables, std::string_view sourc
   return problem;
 }
 
-std::vector<int> micro_batch_counts(const chainer::Tables& tables, std::string_view source) {
+// Returns the possible numbers of micro-batches; empty if an operator mixes samples.
+std::vector<int> micro_batch_counts(const Tables& tables, std::string_view source) {
   // Batch statistics differ between a batch and its parts.
-  for (const chainer::Function& function : tables.forward) {
+  for (const Function& function : tables.forward) {
     if (function.name == "BatchNormalization") return {};
   }
   const std::int64_t batch = batch_of(tables, shapes_of(tables, source));
@@ -255,4 +253,23 @@ std::vector<int> micro_batch_counts(const chainer::Tables& tables, std::string_v
   return micro_batches;
 }
 
-}  // namespace tenon
+}  // namespace
+
+RecordedRun recorded_run(const Tables& tables, const std::string& source, const RunReading& wanted,
+                         const memory::DeviceSpec& device) {
+  const Reading reading = wanted.uses_tags ? Reading::Tags : Reading::Retained;
+  const bool is_fused = wanted.is_fused;
+  RecordedRun run;
+  run.problem = problem_of(tables, source, reading, device, 1, is_fused);
+  run.note = is_fused           ? "a training step, its functions fused"
+             : wanted.uses_tags ? "a training step, what backward needs by tags"
+                                : "a training step, what backward needs as retained";
+  for (const int micro_batches : micro_batch_counts(tables, source)) {
+    run.split.emplace_back(micro_batches, [=] {
+      return problem_of(tables, source, reading, device, micro_batches, is_fused);
+    });
+  }
+  return run;
+}
+
+}  // namespace tenon::chainer

@@ -1,4 +1,4 @@
-#include "unit/frontends/mutation.h"
+#include "unit/documents/mutation.h"
 
 #include "base/error.h"
 #include "documents/root_first.h"

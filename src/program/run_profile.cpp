@@ -1,4 +1,4 @@
-#include "profile/profile.h"
+#include "program/run_profile.h"
 
 #include <algorithm>
 

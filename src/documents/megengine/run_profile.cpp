@@ -1,4 +1,4 @@
-#include "profile/megengine.h"
+#include "documents/megengine/run_profile.h"
 
 #include "base/error.h"
 #include "documents/megengine/import.h"
@@ -11,12 +11,12 @@
 #include <map>
 #include <set>
 
-namespace tenon {
+namespace tenon::megengine {
 namespace {
 
 // Merges all spans of a node in each lane: their times add up.
 void add_times(const Profile& profile, const std::vector<Profile::Span>& spans,
-               std::vector<megengine::RunFacts::Times>& times) {
+               std::vector<RunFacts::Times>& times) {
   for (const Profile::Span& span : spans) {
     const std::string& place = profile.lanes[span.lane].name;
     const auto found = std::find_if(times.begin(), times.end(),
@@ -31,8 +31,8 @@ void add_times(const Profile& profile, const std::vector<Profile::Span>& spans,
 
 }  // namespace
 
-std::string megengine_document(const Profile& profile, const Graph& graph) {
-  megengine::RunFacts facts;
+std::string print_run(const Profile& profile, const Graph& graph) {
+  RunFacts facts;
   for (const Profile::Symbol& symbol : profile.symbols)
     facts.symbols.emplace(symbol.name, Dim(symbol.value));
   for (const Profile::Step& step : profile.steps) {
@@ -58,18 +58,18 @@ std::string megengine_document(const Profile& profile, const Graph& graph) {
     if (buffer.place == Profile::BufferKind::Arena)
       facts.addresses.try_emplace(buffer.name, base[buffer.arena] + buffer.offset);
   }
-  return megengine::print_profile(megengine::write_run(graph, facts));
+  return print_profile(write_run(graph, facts));
 }
 
 namespace {
 
 class MegEngineReader {
  public:
-  MegEngineReader(const megengine::MegEngineProfile& document, const megengine::Index& index)
+  MegEngineReader(const MegEngineProfile& document, const Index& index)
       : document_(document),
         index_(index),
-        inference_(megengine::infer_profile(document, index)),
-        facts_(megengine::facts_of(document, index, inference_)) {}
+        inference_(infer_profile(document, index)),
+        facts_(facts_of(document, index, inference_)) {}
 
   Profile run() {
     profile_.origin = "megengine";
@@ -98,8 +98,7 @@ class MegEngineReader {
     return static_cast<std::uint32_t>(profile_.lanes.size() - 1);
   }
 
-  void add_spans(const megengine::Measured* measured, bool is_device,
-                 std::vector<Profile::Span>& spans) {
+  void add_spans(const Measured* measured, bool is_device, std::vector<Profile::Span>& spans) {
     if (measured == nullptr) return;
     for (const auto& [place, times] : measured->at) {
       if (!times.start || !times.end || !std::isfinite(*times.start) || !std::isfinite(*times.end))
@@ -110,7 +109,7 @@ class MegEngineReader {
   }
 
   void add_step(std::size_t opr) {
-    const megengine::Operator& node = document_.graph_exec.operators[opr];
+    const Operator& node = document_.graph_exec.operators[opr];
     Profile::Step step;
     step.name = step.value = node.name;
     step.op = node.type;
@@ -118,7 +117,7 @@ class MegEngineReader {
     step.kernel = node.type;
     add_spans(index_.device[opr], true, step.device);
     add_spans(index_.host[opr], false, step.host);
-    if (const megengine::OprFootprint* footprint = index_.footprint[opr]) {
+    if (const OprFootprint* footprint = index_.footprint[opr]) {
       step.bytes = static_cast<double>(footprint->memory);
       step.memory = step.bytes;
       if (footprint->computation)
@@ -154,12 +153,12 @@ class MegEngineReader {
 
   // Vars with memory, at addresses relative to the lowest one.
   void add_buffers() {
-    const megengine::GraphExec& exec = document_.graph_exec;
-    const megengine::Lifetimes lifetimes = megengine::lifetimes_of(document_, index_, facts_);
-    std::map<std::size_t, const megengine::VarStorage*> storage;
-    for (const megengine::VarStorage& each : lifetimes.storages) storage[each.owner] = &each;
+    const GraphExec& exec = document_.graph_exec;
+    const Lifetimes lifetimes = lifetimes_of(document_, index_, facts_);
+    std::map<std::size_t, const VarStorage*> storage;
+    for (const VarStorage& each : lifetimes.storages) storage[each.owner] = &each;
     std::map<bool, std::int64_t> lowest;
-    const auto address = [&](const megengine::VarNode& var) {
+    const auto address = [&](const VarNode& var) {
       return var.dev_ptr ? *var.dev_ptr : var.prev_dev_ptr.value_or(0);
     };
     const auto is_dynamic = [&](std::size_t k) {
@@ -173,7 +172,7 @@ class MegEngineReader {
     const auto last_step =
         static_cast<std::uint32_t>(profile_.steps.empty() ? 0 : profile_.steps.size() - 1);
     for (std::size_t k = 0; k < exec.vars.size(); ++k) {
-      const megengine::VarNode& var = exec.vars[k];
+      const VarNode& var = exec.vars[k];
       Profile::Buffer buffer;
       buffer.name = var.name;
       buffer.dtype = var.mem_plan                   ? var.mem_plan->layout.dtype
@@ -214,29 +213,27 @@ class MegEngineReader {
         if (maker != step_of_.end() && maker->second != k) after.insert(maker->second);
       }
       for (const std::size_t var : index_.outputs[opr]) {
-        if (!megengine::is_workspace(document_.graph_exec.vars[var]))
+        if (!is_workspace(document_.graph_exec.vars[var]))
           step.writes.push_back(static_cast<std::uint32_t>(var));
       }
       step.after.assign(after.begin(), after.end());
     }
   }
 
-  const megengine::MegEngineProfile& document_;
-  const megengine::Index& index_;
-  megengine::Inference inference_;
-  std::vector<megengine::VarFacts> facts_;
+  const MegEngineProfile& document_;
+  const Index& index_;
+  Inference inference_;
+  std::vector<VarFacts> facts_;
   Profile profile_;
   std::map<std::size_t, std::uint32_t> step_of_;
 };
 
 }  // namespace
 
-Profile profile_of_megengine(std::string_view text, std::string_view source) {
-  const megengine::MegEngineProfile document = megengine::parse_profile(text, source);
-  const megengine::Index index = megengine::index_of(document, source);
+Profile run_profile(const MegEngineProfile& document, const Index& index, std::string_view source) {
   Profile profile = MegEngineReader(document, index).run();
   profile.name = source.substr(source.rfind('/') + 1);
   return profile;
 }
 
-}  // namespace tenon
+}  // namespace tenon::megengine

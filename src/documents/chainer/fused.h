@@ -4,11 +4,11 @@
 
 #include <vector>
 
-namespace tenon {
+namespace tenon::chainer {
 
 /// A function of a training step with the work of its backward.
 struct ChainerStep {
-  chainer::TrainingGraph::FunctionStep step;
+  TrainingGraph::FunctionStep step;
   /// multiply-adds of its forward pass
   double products = 0;
   /// number of product operands with a gradient
@@ -27,6 +27,6 @@ struct ChainerStep {
 /// reads both operands of a concatenation directly, one of them cropped. The backward of a product
 /// is two kernels, one per operand: the second may write its gradient over the operand, of which by
 /// then only the mask is needed.
-std::vector<ChainerStep> fused(const chainer::TrainingGraph& graph, std::vector<ChainerStep> steps);
+std::vector<ChainerStep> fused(const TrainingGraph& graph, std::vector<ChainerStep> steps);
 
-}  // namespace tenon
+}  // namespace tenon::chainer
