@@ -33,11 +33,11 @@ void read_as_inputs(const std::string& text) {
       "graph (x: f32[N, 2], \"a:b\": i64[N], s: string[]) { y = relu(x) return y }", all_ops());
   const std::size_t split = text.find(' ');
   const std::string described = text.substr(0, split);
-  const std::map<std::string, Shape> shapes =
-      parse_shapes(split == std::string::npos ? std::vector<std::string>{}
-                                              : std::vector<std::string>{text.substr(split + 1)});
-  if (names_file(described) || !is_small(input_shapes(graph, shapes))) return;
-  read_inputs(graph, {described}, shapes);
+  const std::map<std::string, Shape> shapes = models::parse_shapes(
+      split == std::string::npos ? std::vector<std::string>{}
+                                 : std::vector<std::string>{text.substr(split + 1)});
+  if (names_file(described) || !is_small(models::input_shapes(graph, shapes))) return;
+  models::read_inputs(graph, {described}, shapes);
 }
 
 void read_as_attributes(const std::string& text) {
@@ -65,7 +65,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     switch (data[0]) {
       case 's':
-        parse_shapes({text});
+        models::parse_shapes({text});
         break;
       case 'i':
         read_as_inputs(text);

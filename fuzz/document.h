@@ -13,10 +13,10 @@ namespace tenon {
 /// checked, described and converted to a graph (or ends in an Error), and its text round-trips.
 inline void fuzz_document(std::string_view format_name, const std::uint8_t* data,
                           std::size_t size) {
-  const DocumentFormat* format = find_document_format(format_name);
+  const documents::DocumentFormat* format = documents::find_document_format(format_name);
   if (format == nullptr) std::abort();
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  std::unique_ptr<Document> document;
+  std::unique_ptr<documents::Document> document;
   try {
     document = format->read(text, "input");
   } catch (const Error&) {

@@ -8,9 +8,11 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
-    const tenon::Tensor array = tenon::numpy::read_npy(std::as_bytes(std::span(data, size)));
-    const std::string written = tenon::numpy::write_npy(array);
-    const tenon::Tensor again = tenon::numpy::read_npy(std::as_bytes(std::span(written)));
+    const tenon::Tensor array =
+        tenon::frontends::numpy::read_npy(std::as_bytes(std::span(data, size)));
+    const std::string written = tenon::frontends::numpy::write_npy(array);
+    const tenon::Tensor again =
+        tenon::frontends::numpy::read_npy(std::as_bytes(std::span(written)));
     if (again.shape() != array.shape()) std::abort();
   } catch (const tenon::Error&) {
     return 0;

@@ -7,7 +7,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
-    tenon::numpy::read_npz(std::as_bytes(std::span(data, size)));
+    tenon::frontends::numpy::read_npz(std::as_bytes(std::span(data, size)));
   } catch (const tenon::Error&) {
     return 0;
   }

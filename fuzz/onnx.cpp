@@ -6,7 +6,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
-    tenon::onnx::import_onnx(std::as_bytes(std::span(data, size)));
+    tenon::frontends::onnx::import_onnx(std::as_bytes(std::span(data, size)));
   } catch (const tenon::Error&) {
     return 0;
   }

@@ -11,12 +11,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string text(reinterpret_cast<const char*>(data), size);
   std::string written;
   try {
-    written = tenon::to_json(tenon::tuned_kernels_from_json(text, "fuzz"));
+    written = tenon::tune::to_json(tenon::tune::tuned_kernels_from_json(text, "fuzz"));
   } catch (const tenon::Error&) {
     return 0;
   }
   try {
-    if (tenon::to_json(tenon::tuned_kernels_from_json(written, "fuzz")) != written) std::abort();
+    if (tenon::tune::to_json(tenon::tune::tuned_kernels_from_json(written, "fuzz")) != written)
+      std::abort();
   } catch (const tenon::Error&) {
     std::abort();
   }

@@ -9,12 +9,16 @@
 #include <variant>
 #include <vector>
 
-namespace tenon {
-
+// Defined in src.
+namespace tenon::inline ir {
 class Graph;
 class Constant;
 class Type;
 class Attributes;
+}  // namespace tenon::inline ir
+
+namespace tenon {
+
 class Builder;
 
 /// A value in a graph that a Builder is making; operators on it append nodes.

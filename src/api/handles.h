@@ -18,7 +18,7 @@ namespace tenon::api {
 struct TrainerState {
   /// The model as passed in, with fixed or symbolic batch.
   Graph original;
-  std::unique_ptr<Session> session;
+  std::unique_ptr<train::Session> session;
   KeptOutputs outputs;
   /// States that callers have requested.
   std::map<std::string, Tensor> observed;
@@ -29,7 +29,7 @@ struct TrainerState {
 using Models = embed::Handles<const Graph, tenon_model, 0x71>;
 using Trainers = embed::Handles<TrainerState, tenon_trainer, 0x74>;
 using Values = embed::Handles<const Datum, tenon_value, 0x75>;
-Models& models();
+Models& model_handles();
 Trainers& trainers();
 Values& values();
 

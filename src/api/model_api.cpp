@@ -34,10 +34,10 @@ using Json = nlohmann::ordered_json;
 constexpr std::int64_t kMostThreads = 4096;
 
 tenon_model add_model(Graph graph) {
-  return models().add(std::make_shared<const Graph>(std::move(graph)));
+  return model_handles().add(std::make_shared<const Graph>(std::move(graph)));
 }
 
-Json to_json(const std::vector<GraphSummary::Port>& ports) {
+Json to_json(const std::vector<models::GraphSummary::Port>& ports) {
   Json json = Json::array();
   for (const auto& port : ports)
     json.push_back({{"name", port.name}, {"type", to_string(port.type)}});
@@ -47,7 +47,7 @@ Json to_json(const std::vector<GraphSummary::Port>& ports) {
 Json to_json(const Dim& count) { return count.is_constant() ? Json(count.constant()) : Json(); }
 
 std::string describe(const Graph& graph) {
-  const GraphSummary summary = summarize(graph);
+  const models::GraphSummary summary = models::summarize(graph);
   Json json = {{"name", graph.name},
                {"inputs", to_json(summary.inputs)},
                {"outputs", to_json(summary.outputs)}};
@@ -75,17 +75,17 @@ Graph transformed(Graph graph, Options& given) {
   const bool only_shapes = !shapes.empty() && choice.passes.empty() && choice.without.empty() &&
                            choice.stop_after.empty() && choice.set.empty();
   given.finish();
-  const PipelineOptions pipeline = cli::pipeline_of(choice);
-  chosen_passes(pipeline);  // refuses unknown names first
+  const driver::PipelineOptions pipeline = cli::pipeline_of(choice);
+  driver::chosen_passes(pipeline);  // refuses unknown names first
   if (!shapes.empty()) {
-    const DimBindings extents = symbol_values(graph, shapes);
-    graph = with_symbols(std::move(graph), extents);
+    const DimBindings extents = models::symbol_values(graph, shapes);
+    graph = passes::with_symbols(std::move(graph), extents);
   }
-  return only_shapes ? graph : run_pipeline(std::move(graph), pipeline);
+  return only_shapes ? graph : driver::run_pipeline(std::move(graph), pipeline);
 }
 
-CompileRequest request_of(Options& given) {
-  CompileRequest request;
+driver::CompileRequest request_of(Options& given) {
+  driver::CompileRequest request;
   request.target = given.text("target").value_or("native");
   if (request.target == "cpu") request.target = "native";
   request.precision = given.text("precision").value_or("");
@@ -112,7 +112,7 @@ tenon_status tenon_model_open(const char* source, tenon_model* model) {
   return call([&] {
     require(source, "source");
     require(model, "model");
-    *model = add_model(load_model(source));
+    *model = add_model(models::load_model(source));
   });
 }
 
@@ -121,14 +121,14 @@ tenon_status tenon_model_parse(const void* bytes, size_t size, tenon_model* mode
     require(bytes, "bytes");
     require(model, "model");
     *model = add_model(
-        ModelSource::of_bytes(std::string(static_cast<const char*>(bytes), size)).graph());
+        models::ModelSource::of_bytes(std::string(static_cast<const char*>(bytes), size)).graph());
   });
 }
 
 tenon_status tenon_model_describe(tenon_model model, char** json) {
   return call([&] {
     require(json, "json");
-    *json = text_for_caller(describe(*models().find(model)));
+    *json = text_for_caller(describe(*model_handles().find(model)));
   });
 }
 
@@ -136,7 +136,7 @@ tenon_status tenon_model_save(tenon_model model, const char* format, const char*
   return call([&] {
     require(format, "format");
     require(path, "path");
-    save_model(*models().find(model), format, path);
+    models::save_model(*model_handles().find(model), format, path);
   });
 }
 
@@ -144,7 +144,7 @@ tenon_status tenon_model_transform(tenon_model model, const char* options, tenon
   return call([&] {
     require(result, "result");
     Options given(options);
-    *result = add_model(transformed(*models().find(model), given));
+    *result = add_model(transformed(*model_handles().find(model), given));
   });
 }
 
@@ -152,14 +152,14 @@ tenon_status tenon_model_compile(tenon_model model, const char* options, tenon_p
   return call([&] {
     require(program, "program");
     Options given(options);
-    const CompileRequest request = request_of(given);
-    *program =
-        embed::programs().add(embed::load(compile_model(*models().find(model), request).program));
+    const driver::CompileRequest request = request_of(given);
+    *program = embed::programs().add(
+        embed::load(driver::compile_model(*model_handles().find(model), request).program));
   });
 }
 
 tenon_status tenon_model_free(tenon_model model) {
-  return call([&] { models().remove(model); });
+  return call([&] { model_handles().remove(model); });
 }
 
 tenon_status tenon_program_save(tenon_program program, const char* path, const char* options) {
@@ -170,7 +170,7 @@ tenon_status tenon_program_save(tenon_program program, const char* path, const c
     given.finish();
     const auto found = embed::programs().find(program);
     if (std::string_view(path).ends_with(".so")) {
-      write_shared_object(found->program(), path, constants.value_or(""));
+      models::write_shared_object(found->program(), path, constants.value_or(""));
     } else if (constants) {
       throw Error("only a shared object has its constants in another file", ErrorKind::Usage)
           .got(path);

@@ -65,7 +65,7 @@ void give(const Tensor& made, tenon_tensor& wanted, Tensor& kept, const std::str
   if (made.byte_size() > 0) std::memcpy(wanted.data, made.bytes().data(), made.byte_size());
 }
 
-Models& models() {
+Models& model_handles() {
   static Models table("model");
   return table;
 }

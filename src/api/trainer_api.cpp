@@ -28,10 +28,10 @@ constexpr std::int64_t kMostThreads = 4096;
 
 std::shared_ptr<TrainerState> make_trainer(const Graph& model, const char* options) {
   Options given(options);
-  TrainOptions train_options;
-  if (const auto text = given.text("loss")) set_loss(train_options.loss, *text);
-  if (const auto text = given.text("optimizer")) set_optimizer(train_options, *text);
-  if (const auto text = given.text("schedule")) set_schedule(train_options.schedule, *text);
+  passes::TrainOptions train_options;
+  if (const auto text = given.text("loss")) train::set_loss(train_options.loss, *text);
+  if (const auto text = given.text("optimizer")) train::set_optimizer(train_options, *text);
+  if (const auto text = given.text("schedule")) train::set_schedule(train_options.schedule, *text);
   train_options.parameters = given.texts("parameters");
   train_options.frozen = given.texts("frozen");
   train_options.seed =
@@ -41,8 +41,9 @@ std::shared_ptr<TrainerState> make_trainer(const Graph& model, const char* optio
   given.finish();
   auto trainer = std::make_shared<TrainerState>();
   trainer->original = model;
-  trainer->session = std::make_unique<Session>(train(with_batch(model, batch), train_options),
-                                               SessionOptions{threads});
+  trainer->session = std::make_unique<train::Session>(
+      passes::train(train::with_batch(model, batch), train_options),
+      train::SessionOptions{threads});
   return trainer;
 }
 
@@ -51,13 +52,13 @@ Json port(const Graph& graph, ValueId id) {
 }
 
 std::string describe(const TrainerState& trainer) {
-  const StatefulGraph& step = trainer.session->step();
+  const passes::StatefulGraph& step = trainer.session->step();
   Json inputs = Json::array(), outputs = Json::array(), states = Json::array();
   for (const std::size_t k : step.data_inputs())
     inputs.push_back(port(step.graph, step.graph.inputs()[k]));
   for (const std::size_t k : step.data_outputs())
     outputs.push_back(port(step.graph, step.graph.outputs()[k]));
-  for (const State& state : step.states) {
+  for (const passes::State& state : step.states) {
     states.push_back({{"name", state.name}, {"type", to_string(Type(state.initial.type()))}});
   }
   return Json{{"inputs", inputs},
@@ -70,7 +71,7 @@ std::string describe(const TrainerState& trainer) {
 
 void step(TrainerState& trainer, std::span<const tenon_tensor> batch,
           std::span<tenon_tensor> outputs) {
-  const StatefulGraph& graph = trainer.session->step();
+  const passes::StatefulGraph& graph = trainer.session->step();
   const std::vector<std::size_t> inputs = graph.data_inputs(), results = graph.data_outputs();
   if (batch.size() != inputs.size()) {
     throw Error("a step takes another number of inputs", ErrorKind::Usage)
@@ -131,7 +132,7 @@ extern "C" {
 tenon_status tenon_trainer_create(tenon_model model, const char* options, tenon_trainer* trainer) {
   return call([&] {
     require(trainer, "trainer");
-    *trainer = trainers().add(make_trainer(*models().find(model), options));
+    *trainer = trainers().add(make_trainer(*model_handles().find(model), options));
   });
 }
 
@@ -174,8 +175,8 @@ tenon_status tenon_trainer_set_state(tenon_trainer trainer, const char* name,
     const auto found = trainers().find(trainer);
     const ContextUse use(found->is_in_use);
     state_of(*found, name);  // refuses unknown names
-    States states = found->session->states();
-    std::ranges::find(states, std::string(name), &States::value_type::first)->second =
+    train::States states = found->session->states();
+    std::ranges::find(states, std::string(name), &train::States::value_type::first)->second =
         copied_tensor(*elements, concat("state '", name, "'"));
     found->observed.clear();
     found->session->set_states(states);
@@ -188,13 +189,14 @@ tenon_status tenon_trainer_model(tenon_trainer trainer, tenon_model* model) {
     const auto found = trainers().find(trainer);
     const ContextUse use(found->is_in_use);
     // Copies the states, because the session continues in their memory.
-    States states;
+    train::States states;
     for (const auto& [name, elements] : found->session->states()) {
       Tensor copy(elements.dtype(), elements.shape());
       std::ranges::copy(elements.bytes(), copy.mutable_bytes().begin());
       states.emplace_back(name, std::move(copy));
     }
-    *model = models().add(std::make_shared<const Graph>(with_states(found->original, states)));
+    *model = model_handles().add(
+        std::make_shared<const Graph>(passes::with_states(found->original, states)));
   });
 }
 
@@ -203,11 +205,11 @@ tenon_status tenon_trainer_save(tenon_trainer trainer, const char* folder) {
     require(folder, "folder");
     const auto found = trainers().find(trainer);
     const ContextUse use(found->is_in_use);
-    Checkpoint checkpoint;
+    train::Checkpoint checkpoint;
     checkpoint.states = found->session->states();
     checkpoint.step = found->step;
-    checkpoint.step_hash = hash_of(found->session->step());
-    write_checkpoint(checkpoint, folder);
+    checkpoint.step_hash = train::hash_of(found->session->step());
+    train::write_checkpoint(checkpoint, folder);
   });
 }
 
@@ -216,10 +218,10 @@ tenon_status tenon_trainer_restore(tenon_trainer trainer, const char* folder) {
     require(folder, "folder");
     const auto found = trainers().find(trainer);
     const ContextUse use(found->is_in_use);
-    const Checkpoint checkpoint = read_checkpoint(folder);
-    if (checkpoint.step_hash != hash_of(found->session->step())) {
+    const train::Checkpoint checkpoint = train::read_checkpoint(folder);
+    if (checkpoint.step_hash != train::hash_of(found->session->step())) {
       throw Error("the checkpoint is of another model, or of other options", ErrorKind::Usage)
-          .at(checkpoint_path(folder));
+          .at(train::checkpoint_path(folder));
     }
     found->observed.clear();
     found->session->set_states(checkpoint.states);

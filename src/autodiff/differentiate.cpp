@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::inline autodiff {
 namespace {
 
 bool carries_gradient(const Type& type) {
@@ -130,4 +130,4 @@ std::vector<Var> differentiate(Builder& builder, Var y, const std::vector<Var>& 
   return results;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline autodiff

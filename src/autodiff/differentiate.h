@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline autodiff {
 
 /// Reverse-mode automatic differentiation: appends the nodes that compute the gradient of the sum
 /// of `y` with respect to each of `xs`. Values that `y` does not depend on get zeros. Throws Error
@@ -24,4 +24,4 @@ std::vector<Var> differentiate(Builder& builder, const std::vector<Flow>& flows,
 std::vector<Var> differentiate(Builder& builder, const std::vector<Flow>& flows,
                                const std::vector<Var>& xs, const OnGradient& on_gradient);
 
-}  // namespace tenon
+}  // namespace tenon::inline autodiff

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-namespace tenon {
+namespace tenon::inline autodiff {
 namespace {
 
 // Marks the values of a scratch graph that `value` depends on, up to `stop`.
@@ -51,4 +51,4 @@ Var gradient_by_rule(Builder& build, std::string_view op, Var x, Var y, Var dy,
   return taken.at(last);
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline autodiff

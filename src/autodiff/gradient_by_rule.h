@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace tenon {
+namespace tenon::inline autodiff {
 
 /// Appends the gradient of `op`, which has one operand and no attributes, by its own rule: from the
 /// gradient `dy` of its result `y` to its operand `x`. Either of x and y may be unknown (an invalid
@@ -14,4 +14,4 @@ namespace tenon {
 Var gradient_by_rule(Builder& build, std::string_view op, Var x, Var y, Var dy,
                      std::string_view name = "");
 
-}  // namespace tenon
+}  // namespace tenon::inline autodiff

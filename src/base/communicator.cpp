@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace tenon {
+namespace tenon::inline base {
 namespace {
 
 using Given = std::vector<std::span<const std::byte>>;
@@ -101,4 +101,4 @@ void Communicator::hide() {
   all_gather({&mine, 1}, places);
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline base

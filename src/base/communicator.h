@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline base {
 
 /// Location of a rank's bytes for other ranks: region (counted from 1), file and offset. Region 0:
 /// not accessible.
@@ -60,4 +60,4 @@ class Communicator {
   virtual std::span<const std::byte> seen(int rank, const MemoryWindow& window);
 };
 
-}  // namespace tenon
+}  // namespace tenon::inline base

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace tenon {
+namespace tenon::inline base {
 
 void TextPart::append_literal(std::string& text, const void* value) {
   text += static_cast<const char*>(value);
@@ -95,4 +95,4 @@ void InternalError::compose() {
   text_ = concat(summary_, source_, at_.empty() ? "" : concat(", at ", at_));
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline base

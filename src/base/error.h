@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline base {
 
 /// Category of an error; the command line derives its exit code.
 enum class ErrorKind {
@@ -149,7 +149,7 @@ class InternalError : public PlacedError {
   std::string summary_, source_, details_;
 };
 
-}  // namespace tenon
+}  // namespace tenon::inline base
 
 #define TENON_ASSERT(condition, should_hold)                                                     \
   do {                                                                                           \

@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline base {
 
 /// Typed index of an item in its owner; ids of different kinds do not mix.
 template <class Tag>
@@ -44,7 +44,7 @@ class IdMap {
   T default_{};
 };
 
-}  // namespace tenon
+}  // namespace tenon::inline base
 
 template <class Tag>
 struct std::hash<tenon::Id<Tag>> {

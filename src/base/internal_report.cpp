@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline base {
 namespace {
 
 std::optional<std::string> write_details(const std::string& text) {
@@ -43,4 +43,4 @@ std::string report(const InternalError& error) noexcept try {
   return "internal error";
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline base

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 
-namespace tenon {
+namespace tenon::inline base {
 
 /// Interruption by the user. The command line exits with kExitCode, like a process ended by SIGINT.
 class Interrupted : public Error {
@@ -11,4 +11,4 @@ class Interrupted : public Error {
   Interrupted() : Error("interrupted") {}
 };
 
-}  // namespace tenon
+}  // namespace tenon::inline base

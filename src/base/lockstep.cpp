@@ -9,7 +9,7 @@
 #include <mutex>
 #include <thread>
 
-namespace tenon {
+namespace tenon::inline base {
 namespace {
 
 // Messages in flight, by sender and receiver.
@@ -105,4 +105,4 @@ void run_in_lockstep(int rank_count, const std::function<void(Communicator& rank
 
 std::unique_ptr<Communicator> one_rank() { return std::make_unique<OneRank>(); }
 
-}  // namespace tenon
+}  // namespace tenon::inline base

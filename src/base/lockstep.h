@@ -5,7 +5,7 @@
 #include <functional>
 #include <memory>
 
-namespace tenon {
+namespace tenon::inline base {
 
 /// Runs `run` for each of `rank_count` ranks on its own thread, connected by a communicator, and
 /// returns when all are done. An exception in one rank aborts ranks that wait for it, and is
@@ -15,4 +15,4 @@ void run_in_lockstep(int rank_count, const std::function<void(Communicator& rank
 /// Returns a communicator with a single rank.
 std::unique_ptr<Communicator> one_rank();
 
-}  // namespace tenon
+}  // namespace tenon::inline base

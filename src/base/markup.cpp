@@ -1,6 +1,6 @@
 #include "base/markup.h"
 
-namespace tenon {
+namespace tenon::inline base {
 
 std::string in_markup(std::string_view text) {
   std::string result;
@@ -30,4 +30,4 @@ std::string in_markup(std::string_view text) {
   return result;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline base

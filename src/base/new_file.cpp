@@ -20,7 +20,7 @@
 #include <streambuf>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline base {
 namespace {
 
 namespace fs = std::filesystem;
@@ -239,4 +239,4 @@ void NewFile::finish() {
   if (reason != 0) throw cannot_write(path_, reason);
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline base

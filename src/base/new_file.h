@@ -6,7 +6,7 @@
 #include <ostream>
 #include <string>
 
-namespace tenon {
+namespace tenon::inline base {
 
 /// Returns the error of a failed write, for the system's reason (`errno`).
 Error cannot_write(const std::string& path, int reason);
@@ -36,4 +36,4 @@ class NewFile {
   std::ostream out_;
 };
 
-}  // namespace tenon
+}  // namespace tenon::inline base

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline base {
 
 /// A report of prose and tables, independent of the output format.
 struct Page {
@@ -34,4 +34,4 @@ struct Page {
   std::vector<Section> sections;
 };
 
-}  // namespace tenon
+}  // namespace tenon::inline base

@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace tenon {
+namespace tenon::inline base {
 
 Pattern::Pattern(std::string_view text) {
   RE2::Options options;
@@ -25,4 +25,4 @@ bool Pattern::matches(std::string_view text) const {
   return RE2::FullMatch(re2::StringPiece(text.data(), text.size()), *compiled_);
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline base

@@ -7,7 +7,7 @@ namespace re2 {
 class RE2;
 }
 
-namespace tenon {
+namespace tenon::inline base {
 
 /// A regular expression (RE2) that matches whole texts in linear time.
 class Pattern {
@@ -23,4 +23,4 @@ class Pattern {
   std::unique_ptr<const re2::RE2> compiled_;
 };
 
-}  // namespace tenon
+}  // namespace tenon::inline base

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 
-namespace tenon {
+namespace tenon::inline base {
 
 RankGroup::RankGroup(Communicator& all, int size, int stride)
     : all_(all),
@@ -32,4 +32,4 @@ void RankGroup::all_gather(std::span<const std::byte> mine,
   Communicator::all_gather(mine, all);
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline base

@@ -2,7 +2,7 @@
 
 #include "base/communicator.h"
 
-namespace tenon {
+namespace tenon::inline base {
 
 /// A sub-communicator of `size` ranks, `stride` apart. Ranks numbered row by row form the rows
 /// (stride 1) and columns of a mesh. Every rank belongs to one group.
@@ -39,4 +39,4 @@ class RankGroup : public Communicator {
   int size_, stride_, rank_, first_;
 };
 
-}  // namespace tenon
+}  // namespace tenon::inline base

@@ -4,7 +4,7 @@
 #include <queue>
 #include <tuple>
 
-namespace tenon {
+namespace tenon::inline base {
 namespace {
 
 struct ReadyCandidate {
@@ -107,4 +107,4 @@ std::vector<std::int64_t> post_order(std::span<const ReadyTask> tasks,
   return number;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline base

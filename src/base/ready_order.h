@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline base {
 
 /// A task with dependencies.
 struct ReadyTask {
@@ -33,4 +33,4 @@ ReadyOrder ready_order(std::span<const ReadyTask> tasks);
 std::vector<std::int64_t> post_order(std::span<const ReadyTask> tasks,
                                      std::span<const std::uint32_t> roots);
 
-}  // namespace tenon
+}  // namespace tenon::inline base

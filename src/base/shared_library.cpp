@@ -7,7 +7,7 @@
 
 #include <cstdlib>
 
-namespace tenon {
+namespace tenon::inline base {
 
 SharedLibrary::SharedLibrary(std::string_view purpose, const std::vector<std::string>& names,
                              const std::vector<std::string>& folders) {
@@ -43,4 +43,4 @@ std::vector<std::string> cuda_folders() {
   return folders;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline base

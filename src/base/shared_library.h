@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline base {
 
 /// A shared library loaded on demand (dlopen), so that Tenon runs without it.
 class SharedLibrary {
@@ -31,4 +31,4 @@ class SharedLibrary {
 /// Usual folders of NVIDIA's toolkit, and that of CUDA_HOME.
 std::vector<std::string> cuda_folders();
 
-}  // namespace tenon
+}  // namespace tenon::inline base

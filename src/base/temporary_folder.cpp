@@ -12,7 +12,7 @@
 #include <filesystem>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline base {
 namespace {
 
 namespace fs = std::filesystem;
@@ -69,4 +69,4 @@ TemporaryFolder::~TemporaryFolder() {
   if (lock_ >= 0) ::close(lock_);
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline base

@@ -2,7 +2,7 @@
 
 #include <string>
 
-namespace tenon {
+namespace tenon::inline base {
 
 /// A private temporary folder, removed by the destructor. Creation also removes abandoned folders
 /// of the same purpose.
@@ -21,4 +21,4 @@ class TemporaryFolder {
   int lock_ = -1;
 };
 
-}  // namespace tenon
+}  // namespace tenon::inline base

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <cmath>
 
-namespace tenon {
+namespace tenon::inline base {
 
 namespace {
 
@@ -253,4 +253,4 @@ std::optional<double> parse_real(std::string_view text) {
   return value;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline base

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline base {
 
 /// Returns the known name with the smallest edit distance to `word`, if it is a likely typo.
 std::optional<std::string> nearest_name(std::string_view word, std::span<const std::string> known);
@@ -40,4 +40,4 @@ std::optional<std::string> unquote(std::string_view text);
 std::optional<std::int64_t> parse_integer(std::string_view text);
 std::optional<double> parse_real(std::string_view text);
 
-}  // namespace tenon
+}  // namespace tenon::inline base

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::inline base {
 
 std::string text_place(std::string_view source, std::string_view text, std::size_t position) {
   const std::string_view before = text.substr(0, position);
@@ -13,4 +13,4 @@ std::string text_place(std::string_view source, std::string_view text, std::size
   return concat(source, ", line ", line, ", column ", position - line_start + 1);
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline base

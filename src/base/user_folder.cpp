@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-namespace tenon {
+namespace tenon::inline base {
 
 std::optional<std::string> user_cache_folder(const char* cache_home, const char* home,
                                              const char* home_of_user) {
@@ -36,4 +36,4 @@ std::optional<std::string> user_cache_folder() {
                            found == nullptr ? nullptr : found->pw_dir);
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline base

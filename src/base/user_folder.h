@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-namespace tenon {
+namespace tenon::inline base {
 
 /// Returns the user's cache folder of this project: `tenon` in $XDG_CACHE_HOME, or in .cache of
 /// $HOME, or in .cache of the home folder that the system records for the user; nullopt without
@@ -13,4 +13,4 @@ std::optional<std::string> user_cache_folder();
 std::optional<std::string> user_cache_folder(const char* cache_home, const char* home,
                                              const char* home_of_user);
 
-}  // namespace tenon
+}  // namespace tenon::inline base

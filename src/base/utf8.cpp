@@ -1,6 +1,6 @@
 #include "base/utf8.h"
 
-namespace tenon {
+namespace tenon::inline base {
 
 CodePoint decode_utf8(std::string_view text) {
   const auto byte = [&](std::size_t k) { return char32_t{static_cast<unsigned char>(text[k])}; };
@@ -25,4 +25,4 @@ void append_utf8(std::string& text, char32_t code) {
   for (unsigned k = following; k-- > 0;) text += static_cast<char>(0x80U | (code >> 6 * k & 0x3FU));
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline base

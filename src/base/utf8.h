@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace tenon {
+namespace tenon::inline base {
 
 struct CodePoint {
   char32_t code = 0;
@@ -16,4 +16,4 @@ struct CodePoint {
 CodePoint decode_utf8(std::string_view text);
 void append_utf8(std::string& text, char32_t code);
 
-}  // namespace tenon
+}  // namespace tenon::inline base

@@ -1,8 +1,8 @@
 #pragma once
 
-namespace tenon {
+namespace tenon::inline base {
 
 /// Version in `tenon --version` and reports.
 inline constexpr const char* kVersion = "0.1";
 
-}  // namespace tenon
+}  // namespace tenon::inline base

@@ -100,15 +100,15 @@ bool has_symbols(const Program& program) { return !program.symbols.empty(); }
 
 // Returns the work of each node of a dynamic model for these inputs. The program only has symbolic
 // amounts.
-std::optional<std::vector<NodeWork>> work_of(const ModelSource& source,
-                                             const std::vector<Datum>& inputs) {
-  const Graph graph = run_pipeline(source.graph(), {});
+std::optional<std::vector<models::NodeWork>> work_of(const models::ModelSource& source,
+                                                     const std::vector<Datum>& inputs) {
+  const Graph graph = driver::run_pipeline(source.graph(), {});
   std::map<std::string, Shape> shapes;
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     if (inputs[k].is_tensor())
       shapes[graph.value(graph.inputs()[k]).name] = inputs[k].tensor().shape();
   }
-  return work_at(graph, symbol_values(graph, shapes));
+  return models::work_at(graph, models::symbol_values(graph, shapes));
 }
 
 constexpr int kStepRuns = 5;
@@ -121,12 +121,13 @@ struct SlowStep {
 
 // Returns steps sorted by time, the longest first, without steps for other extents. For a step of
 // unknown work that is all of its node, `work` provides it.
-std::vector<SlowStep> ranked_steps(CompiledModel& model, const std::vector<NodeWork>& work) {
+std::vector<SlowStep> ranked_steps(CompiledModel& model,
+                                   const std::vector<models::NodeWork>& work) {
   std::vector<StepTime> times = model.timed_steps(kStepRuns);
   std::map<std::string, int> runs;
   for (const StepTime& step : times) runs[step.value] += step.seconds > 0;
   for (StepTime& step : times) {
-    const auto node = std::ranges::find(work, step.value, &NodeWork::name);
+    const auto node = std::ranges::find(work, step.value, &models::NodeWork::name);
     if (node == work.end() || runs[step.value] != 1) continue;
     if (step.flops == 0) step.flops = kStepRuns * node->flops;
     if (step.bytes == 0) step.bytes = kStepRuns * node->bytes;
@@ -171,9 +172,9 @@ HostTimes host_times(CompiledModel& model, std::size_t most_runs, double seconds
 }
 
 // Zero if a program runs on a device for which the benchmark cannot be compiled.
-MachinePeak device_peak(const Program& program) {
+profile::MachinePeak device_peak(const Program& program) {
   try {
-    return measure_device_peak_for(program);
+    return profile::measure_device_peak_for(program);
   } catch (const Error&) {
     return {};
   }
@@ -182,7 +183,7 @@ MachinePeak device_peak(const Program& program) {
 // Reason of each kernel choice, by the node's first result and the candidate.
 using Reasons = std::map<std::pair<std::string, std::string>, std::string>;
 
-Reasons reasons_of(const CompileRecord& record) {
+Reasons reasons_of(const driver::CompileRecord& record) {
   Reasons reasons;
   for (const codegen::Decision& decision : record.decisions) {
     const auto accepting = std::ranges::count_if(
@@ -203,8 +204,8 @@ std::string reason_for(const StepTime& step, const Reasons& reasons) {
 }
 
 // The bandwidth limit applies to devices only: a processor's caches exceed its memory bandwidth.
-void print_steps(const std::vector<SlowStep>& steps, const std::optional<MachinePeak>& limit,
-                 const Reasons& reasons) {
+void print_steps(const std::vector<SlowStep>& steps,
+                 const std::optional<profile::MachinePeak>& limit, const Reasons& reasons) {
   std::vector<std::string> titles = {">step",  "name",     "candidate", ">us",
                                      ">share", ">GFLOP/s", ">GB/s"};
   if (limit) titles.push_back(">of roofline");
@@ -222,8 +223,9 @@ void print_steps(const std::vector<SlowStep>& steps, const std::optional<Machine
                                     step.flops > 0 ? number(step.flops / step.seconds / 1e9) : "-",
                                     step.bytes > 0 ? number(step.bytes / step.seconds / 1e9) : "-"};
     if (limit)
-      row.push_back(number(100 * least_seconds(*limit, step.flops, step.bytes) / step.seconds) +
-                    " %");
+      row.push_back(
+          number(100 * profile::least_seconds(*limit, step.flops, step.bytes) / step.seconds) +
+          " %");
     if (!reasons.empty()) row.push_back(reason_for(step, reasons));
     table.add(row);
   }
@@ -231,7 +233,7 @@ void print_steps(const std::vector<SlowStep>& steps, const std::optional<Machine
   out() << "\n";
 }
 
-Json to_json(const std::vector<SlowStep>& steps, const std::optional<MachinePeak>& limit,
+Json to_json(const std::vector<SlowStep>& steps, const std::optional<profile::MachinePeak>& limit,
              const Reasons& reasons) {
   Json json = Json::array();
   for (const auto& [position, step, share] : steps) {
@@ -244,7 +246,8 @@ Json to_json(const std::vector<SlowStep>& steps, const std::optional<MachinePeak
                     {"gflops", step.flops / step.seconds / 1e9},
                     {"gb_per_s", step.bytes / step.seconds / 1e9}});
     if (limit)
-      json.back()["limit_share"] = least_seconds(*limit, step.flops, step.bytes) / step.seconds;
+      json.back()["limit_share"] =
+          profile::least_seconds(*limit, step.flops, step.bytes) / step.seconds;
     if (const std::string why = reason_for(step, reasons); !why.empty()) json.back()["why"] = why;
   }
   return json;
@@ -261,14 +264,14 @@ int bench(const BenchOptions& options, OutputFormat format) {
   prepare_folder(options.save_inputs, "--save-inputs");
   prepare_folder(options.output, "--output");
   const auto begin = Clock::now();
-  const ModelSource source(options.model);
+  const models::ModelSource source(options.model);
   std::optional<Program> given = source.program(options.trust_program);
   const bool is_program = given.has_value();
   if (is_program && !options.tune.empty()) {
     throw Error("a program is tuned when it is compiled", ErrorKind::Usage)
         .hint("give the model, or compile it with --tune");
   }
-  CompileRequest request =
+  driver::CompileRequest request =
       compile_request(options, target_text(options.target, options.cpu), options.tune);
   request.keeps_record = options.every_step && is_gpu_target(request.target);
   if (!options.shapes.empty()) request.specialised_shapes = {join(options.shapes, ",")};
@@ -291,8 +294,8 @@ int bench(const BenchOptions& options, OutputFormat format) {
                      options.loss,
                      {options.budget, {}, options.swap, options.threads, options.split}},
                     request);
-  StatefulGraph timed = std::move(made.step);
-  const std::unique_ptr<BudgetPlanner>& planner = made.planner;
+  passes::StatefulGraph timed = std::move(made.step);
+  const std::unique_ptr<planning::BudgetPlanner>& planner = made.planner;
   Program program = std::move(made.program);
   const double compile_ms = is_program ? 0 : ms_since(begin);
   const Graph ports = input_ports(program);
@@ -303,8 +306,9 @@ int bench(const BenchOptions& options, OutputFormat format) {
   if (!options.output.empty()) made.overwritten.clear();
   held->overwrite(made.overwritten);
 
-  std::vector<Datum> inputs = read_inputs(ports, options.inputs, parse_shapes(options.shapes));
-  for (State& state : timed.states) {
+  std::vector<Datum> inputs =
+      models::read_inputs(ports, options.inputs, models::parse_shapes(options.shapes));
+  for (passes::State& state : timed.states) {
     inputs[state.input] = state.initial.materialise();
     state.initial = {};
   }
@@ -365,25 +369,27 @@ int bench(const BenchOptions& options, OutputFormat format) {
 
   std::vector<double> sorted = samples;
   std::sort(sorted.begin(), sorted.end());
-  std::optional<std::vector<NodeWork>> work;
+  std::optional<std::vector<models::NodeWork>> work;
   if (is_dynamic && !is_program) work = work_of(source, inputs);
   std::optional<double> flops;
   if (!is_dynamic) flops = model.totals().flops;
   if (work)
-    flops = std::accumulate(work->begin(), work->end(), 0.0,
-                            [](double sum, const NodeWork& node) { return sum + node.flops; });
+    flops =
+        std::accumulate(work->begin(), work->end(), 0.0,
+                        [](double sum, const models::NodeWork& node) { return sum + node.flops; });
   const double median = percentile(sorted, 50);
   const std::uint64_t run_peak_memory = resident_peak_bytes();
   const std::int64_t peak_memory = std::max(
       peak_before, peak_kilobytes());  // before measuring the machine peak, which takes memory
-  const MachinePeak peak = model.is_on_device() ? device_peak(model.program())
-                                                : measure_machine_peak(model.thread_count());
-  const std::optional<MachinePeak> limit =
+  const profile::MachinePeak peak = model.is_on_device()
+                                        ? device_peak(model.program())
+                                        : profile::measure_machine_peak(model.thread_count());
+  const std::optional<profile::MachinePeak> limit =
       model.is_on_device() ? std::optional(peak) : std::nullopt;
   std::optional<double> gflops, roofline;
   if (flops) {
     gflops = *flops / median / 1e6;
-    roofline = least_ms(peak, *flops, model.totals().constant_bytes) / median;
+    roofline = profile::least_ms(peak, *flops, model.totals().constant_bytes) / median;
   }
   if (format == OutputFormat::Json) {
     Json json = {{"model", options.model},
@@ -418,7 +424,7 @@ int bench(const BenchOptions& options, OutputFormat format) {
         json["in_flight"] = {{"contexts", by_host->contexts}, {"runs_per_s", by_host->runs_per_s}};
     }
     if (planner) {
-      const BudgetReport& report = planner->report();
+      const planning::BudgetReport& report = planner->report();
       json["budget"] = {{"arena_bytes", report.budget_bytes},
                         {"plain_arena_bytes", report.plain_arena_bytes},
                         {"outside_bytes", report.outside_bytes},
@@ -433,13 +439,13 @@ int bench(const BenchOptions& options, OutputFormat format) {
                         {"planned_ms", 1e3 * report.seconds}};
     }
     if (options.every_step)
-      json["steps"] = to_json(ranked_steps(model, work.value_or(std::vector<NodeWork>{})), limit,
-                              reasons_of(made.record));
+      json["steps"] = to_json(ranked_steps(model, work.value_or(std::vector<models::NodeWork>{})),
+                              limit, reasons_of(made.record));
     out() << json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
     return 0;
   }
   if (options.every_step) {
-    print_steps(ranked_steps(model, work.value_or(std::vector<NodeWork>{})), limit,
+    print_steps(ranked_steps(model, work.value_or(std::vector<models::NodeWork>{})), limit,
                 reasons_of(made.record));
   }
   std::vector<std::string> titles = {">runs", ">least ms", ">median ms"};

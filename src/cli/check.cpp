@@ -18,7 +18,7 @@ using Json = nlohmann::ordered_json;
 // Problems of a model, from reading it to the last claim of its document.
 struct CheckReport {
   std::vector<std::string> problems, warnings;
-  Findings findings;
+  documents::Findings findings;
   std::size_t node_count = 0, unknown_types = 0;
   bool is_program = false;
 
@@ -41,8 +41,9 @@ void add_error(const Error& error, CheckReport& report) {
 }
 
 // A document with failing claims may not have a graph; its claims are reported in any case.
-void add_document(const DocumentFormat& format, const Document& document, CheckReport& report) {
-  report.findings = check_root_first(format, document);
+void add_document(const documents::DocumentFormat& format, const documents::Document& document,
+                  CheckReport& report) {
+  report.findings = documents::check_root_first(format, document);
   try {
     add_graph(document.graph(), report);
   } catch (const Error& error) {
@@ -100,13 +101,13 @@ int check(const CheckOptions& options, OutputFormat format) {
   CheckReport report;
   std::string name = options.model;
   try {
-    const ModelSource source(options.model);
+    const models::ModelSource source(options.model);
     name = source.name();
     if (const std::optional<Program> program = source.program(true)) {  // only read, not run
       report.problems = problems_of(*program);
       report.node_count = totals_of(*program).steps;
       report.is_program = true;
-    } else if (const LoadedDocument loaded = source.document(); loaded.document) {
+    } else if (const models::LoadedDocument loaded = source.document(); loaded.document) {
       add_document(*loaded.format, *loaded.document, report);
     } else {
       add_graph(source.graph(&report.warnings), report);

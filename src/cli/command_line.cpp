@@ -391,7 +391,7 @@ class CommandLine {
 
     auto* train_app =
         add("train", "Train a model on this machine", [this] { return train(train_, format()); });
-    TrainerOptions& trainer = train_.trainer;
+    train::TrainerOptions& trainer = train_.trainer;
     train_app->add_option("model", train_.model, kModelHelp)->required();
     train_app->add_option(
         "--loss", train_.loss,

@@ -194,7 +194,7 @@ struct TrainCommandOptions {
   std::string bucket;
   /// nothing, moments, gradients, parameters; empty: the fastest
   std::string split_states;
-  TrainerOptions trainer;
+  train::TrainerOptions trainer;
   /// prints the graph of a step instead of training
   bool print = false;
 };

@@ -41,8 +41,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-CompileRequest request_of(const CompileCommandOptions& options) {
-  CompileRequest request =
+driver::CompileRequest request_of(const CompileCommandOptions& options) {
+  driver::CompileRequest request =
       compile_request(options, target_text(options.target, options.cpu), options.tune);
   request.specialised_shapes = options.specialised_shapes;
   return request;
@@ -62,18 +62,18 @@ codegen::CompileStage stage_of(const std::string& name) {
 }
 
 // Returns the candidates of each distinct nest.
-std::vector<Explanation::Kernel> different_kernels(const Graph& graph,
-                                                   const CompileCommandOptions& options) {
+std::vector<driver::Explanation::Kernel> different_kernels(const Graph& graph,
+                                                           const CompileCommandOptions& options) {
   std::set<std::string> seen;
-  std::vector<Explanation::Kernel> kernels;
+  std::vector<driver::Explanation::Kernel> kernels;
   for (const codegen::Decision& decision : decide_tuned(graph, request_of(options))) {
-    if (seen.insert(decision.work).second) kernels.push_back(describe_decision(decision));
+    if (seen.insert(decision.work).second) kernels.push_back(driver::describe_decision(decision));
   }
   return kernels;
 }
 
-void print_kernels(const std::vector<Explanation::Kernel>& kernels) {
-  for (const Explanation::Kernel& kernel : kernels) {
+void print_kernels(const std::vector<driver::Explanation::Kernel>& kernels) {
+  for (const driver::Explanation::Kernel& kernel : kernels) {
     Table table({concat("kernel ", kernel.name), "decision"});
     for (const auto& [name, text] : kernel.candidates) table.add({name, text});
     table.print(out());
@@ -81,9 +81,9 @@ void print_kernels(const std::vector<Explanation::Kernel>& kernels) {
   }
 }
 
-Json to_json(const std::vector<Explanation::Kernel>& kernels) {
+Json to_json(const std::vector<driver::Explanation::Kernel>& kernels) {
   Json json = Json::array();
-  for (const Explanation::Kernel& kernel : kernels) {
+  for (const driver::Explanation::Kernel& kernel : kernels) {
     Json candidates = Json::array();
     for (const auto& [name, text] : kernel.candidates)
       candidates.push_back({{"candidate", name}, {"says", text}});
@@ -101,7 +101,7 @@ void print_json(const Json& json) {
 int compile(const CompileCommandOptions& options, OutputFormat format) {
   const bool is_json = format == OutputFormat::Json;
   const auto begin = std::chrono::steady_clock::now();
-  Graph graph = rebatched(ModelSource(options.model).graph(), options.batch);
+  Graph graph = models::rebatched(models::ModelSource(options.model).graph(), options.batch);
   if (options.print_code ||
       (!options.print.empty() && options.print != "true" && options.print != "kernels")) {
     const codegen::CompileStage stage =
@@ -115,7 +115,7 @@ int compile(const CompileCommandOptions& options, OutputFormat format) {
   }
   Json json = {{"model", options.model}};
   if (!options.print.empty()) {
-    const std::vector<Explanation::Kernel> kernels = different_kernels(graph, options);
+    const std::vector<driver::Explanation::Kernel> kernels = different_kernels(graph, options);
     if (is_json)
       json["candidates"] = to_json(kernels);
     else
@@ -128,7 +128,7 @@ int compile(const CompileCommandOptions& options, OutputFormat format) {
   if (options.output.empty()) {
     throw Error("nowhere to write the program", ErrorKind::Usage).hint("give a file: -o FILE.tnn");
   }
-  CompileRequest request = request_of(options);
+  driver::CompileRequest request = request_of(options);
   if (!options.swappable_weights.empty()) {
     request.swappable_weights = options.swappable_weights;
     if (options.swappable_weights == std::vector<std::string>{"true"})
@@ -138,7 +138,7 @@ int compile(const CompileCommandOptions& options, OutputFormat format) {
   const std::chrono::duration<double, std::milli> elapsed =
       std::chrono::steady_clock::now() - begin;
   if (options.output.ends_with(".so")) {
-    write_shared_object(program, options.output, options.constants);
+    models::write_shared_object(program, options.output, options.constants);
   } else if (!options.constants.empty()) {
     throw Error("only a shared object has its constants in another file", ErrorKind::Usage)
         .hint("-o FILE.so --constants=FILE.bin");

@@ -11,7 +11,7 @@
 namespace tenon::cli {
 namespace {
 
-using Status = ConformanceResult::Status;
+using Status = driver::ConformanceResult::Status;
 
 const char* name_of(Status status) {
   switch (status) {
@@ -34,7 +34,7 @@ bool counts_as_failure(Status status) {
 }  // namespace
 
 int conformance(const ConformanceCommandOptions& options, OutputFormat format) {
-  ConformanceOptions settings;
+  driver::ConformanceOptions settings;
   settings.tolerance = {options.relative, options.absolute};
   settings.filter = options.filter;
   settings.is_compiled = is_compiled_target(options.target);
@@ -45,17 +45,19 @@ int conformance(const ConformanceCommandOptions& options, OutputFormat format) {
   if (!options.keep.empty() && !options.vary) throw Error("--keep needs --vary", ErrorKind::Usage);
   if (options.vary && !options.symbolic) throw Error("--vary needs --symbolic", ErrorKind::Usage);
   if (!options.expected_failures.empty()) {
-    settings.expected_failures = read_expected_failures(options.expected_failures);
+    settings.expected_failures = driver::read_expected_failures(options.expected_failures);
   }
-  std::vector<ConformanceCase> cases;
+  std::vector<driver::ConformanceCase> cases;
   for (const std::string& folder : options.folders) {
-    for (ConformanceCase& test : find_conformance_cases(folder)) cases.push_back(std::move(test));
+    for (driver::ConformanceCase& test : driver::find_conformance_cases(folder))
+      cases.push_back(std::move(test));
   }
   std::size_t place = 0;
-  std::erase_if(cases, [&](const ConformanceCase&) { return place++ % options.every != 0; });
+  std::erase_if(cases,
+                [&](const driver::ConformanceCase&) { return place++ % options.every != 0; });
   Progress progress("conformance");
   settings.on_progress = [&](std::size_t done, std::size_t total) { progress.update(done, total); };
-  const std::vector<ConformanceResult> results = run_conformance(cases, settings);
+  const std::vector<driver::ConformanceResult> results = driver::run_conformance(cases, settings);
   if (results.empty()) {
     throw Error(concat("no case is called '", options.filter, "', in whole or in part"),
                 ErrorKind::Usage)
@@ -65,7 +67,7 @@ int conformance(const ConformanceCommandOptions& options, OutputFormat format) {
   std::size_t passed = 0, failed = 0, listed = 0, kernel_only = 0;
   std::size_t equal = 0, refused = 0, stricter = 0, wrong = 0;
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
-  for (const ConformanceResult& result : results) {
+  for (const driver::ConformanceResult& result : results) {
     passed += result.status == Status::Passed;
     failed += counts_as_failure(result.status);
     listed += result.status == Status::ListedFailure;

@@ -19,10 +19,10 @@ int convert(const ConvertOptions& options, OutputFormat format) {
 }
 
 int convert(const ConvertOptions& options, const ConvertChanges& changes, OutputFormat format) {
-  SaveOptions settings;
+  models::SaveOptions settings;
   settings.onnx_opset = options.opset;
   settings.style = options.style;
-  CompileRequest tuning;
+  driver::CompileRequest tuning;
   tuning.target = target_text(options.target, "native");
   tuning.tune_seconds = tuning_seconds(options.tune);
   if (options.kernels || !options.tune.empty()) settings.note_kernels = kernel_notes(tuning);
@@ -30,17 +30,18 @@ int convert(const ConvertOptions& options, const ConvertChanges& changes, Output
     throw Error("--loss is for --train", ErrorKind::Usage);
   if (options.precision.empty() && options.batch == 0 && changes.shapes.empty() &&
       !changes.trains) {
-    convert_model(ModelSource(options.model), options.to, options.output, settings);
+    models::convert_model(models::ModelSource(options.model), options.to, options.output, settings);
   } else {
-    Graph graph = changes.trains ? document_step(options.model, options.to, changes.loss)
-                                 : ModelSource(options.model).graph();
-    graph = with_fixed_shapes(std::move(graph), options.batch, parse_shapes(changes.shapes));
+    Graph graph = changes.trains ? train::document_step(options.model, options.to, changes.loss)
+                                 : models::ModelSource(options.model).graph();
+    graph = models::with_fixed_shapes(std::move(graph), options.batch,
+                                      models::parse_shapes(changes.shapes));
     if (!options.precision.empty()) {
-      PipelineOptions passes = pipeline_for("native", options.precision);
+      driver::PipelineOptions passes = driver::pipeline_for("native", options.precision);
       passes.passes = {"assign-precision"};
-      graph = run_pipeline(std::move(graph), passes);
+      graph = driver::run_pipeline(std::move(graph), passes);
     }
-    save_model(graph, options.to, options.output, settings);
+    models::save_model(graph, options.to, options.output, settings);
   }
   if (format == OutputFormat::Json) {
     nlohmann::ordered_json json = {

@@ -73,8 +73,9 @@ class Story {
 
 int demo(OutputFormat format) {
   Story story;
-  const Graph network = story.step("build zoo:resnet50", [] { return load_model("zoo:resnet50"); });
-  const GraphSummary summary = summarize(network);
+  const Graph network =
+      story.step("build zoo:resnet50", [] { return models::load_model("zoo:resnet50"); });
+  const models::GraphSummary summary = models::summarize(network);
   story.found(concat(summary.node_count, " nodes, ",
                      format_count(static_cast<double>(summary.parameter_count)), " parameters, ",
                      format_count(static_cast<double>(summary.total.flops.constant())), " flops"));
@@ -82,16 +83,18 @@ int demo(OutputFormat format) {
   const TemporaryFolder folder("demo");
   const std::string file = folder.file("resnet50.onnx"), artefact = folder.file("resnet50.tnn");
   story.step("write it as ONNX", [&] {
-    save_model(network, "onnx", file);
+    models::save_model(network, "onnx", file);
     return 0;
   });
   story.found(format_bytes(fs::file_size(file)));
-  const Graph imported = story.step("read it back", [&] { return load_model(file); });
-  story.found(concat(summarize(imported).node_count, " nodes"));
-  const Graph optimised = story.step("run the passes", [&] { return run_pipeline(imported, {}); });
-  story.found(concat(count_kernels(optimised), " kernels of ", count_kernels(imported), " nodes"));
+  const Graph imported = story.step("read it back", [&] { return models::load_model(file); });
+  story.found(concat(models::summarize(imported).node_count, " nodes"));
+  const Graph optimised =
+      story.step("run the passes", [&] { return driver::run_pipeline(imported, {}); });
+  story.found(concat(models::count_kernels(optimised), " kernels of ",
+                     models::count_kernels(imported), " nodes"));
   story.step("compile it", [&] {
-    write_program(codegen::compile(optimised, cpu_options()).program, artefact);
+    write_program(codegen::compile(optimised, driver::cpu_options()).program, artefact);
     return 0;
   });
   story.found(concat(format_bytes(fs::file_size(artefact)), " program file"));
@@ -99,7 +102,7 @@ int demo(OutputFormat format) {
       story.step("load the program", [&] { return CompiledModel(read_program(artefact), 0); });
   story.found(concat(model.program().steps.size(), " steps for ", model.program().target));
 
-  const std::vector<Datum> inputs = random_inputs(network, 0);
+  const std::vector<Datum> inputs = models::random_inputs(network, 0);
   const std::vector<Datum> actual =
       story.step("run it the first time", [&] { return model.run(inputs); });
   story.found(
@@ -122,7 +125,8 @@ int demo(OutputFormat format) {
              " flops a second"));
   const std::vector<Datum> expected =
       story.step("run the reference", [&] { return reference::evaluate(network, inputs); });
-  const Comparison comparison = compare(actual.front(), expected.front(), {1e-4, 1e-5});
+  const testing::Comparison comparison =
+      testing::compare(actual.front(), expected.front(), {1e-4, 1e-5});
   story.found(comparison.is_equal
                   ? concat("equal; largest error ",
                            format_real(static_cast<float>(comparison.largest_error)))

@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 
 bool is_dump(const std::string& text) { return fs::is_directory(text); }
 
-ValueList read_dump(const std::string& folder) {
+diagnose::ValueList read_dump(const std::string& folder) {
   std::vector<fs::path> files;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     if (entry.path().extension() == ".npy") files.push_back(entry.path());
@@ -34,24 +34,24 @@ ValueList read_dump(const std::string& folder) {
   if (files.empty())
     throw Error("the folder has no values", ErrorKind::Usage).at(folder).expected("files NAME.npy");
   std::sort(files.begin(), files.end());
-  ValueList list{folder, {}};
+  diagnose::ValueList list{folder, {}};
   for (const fs::path& file : files)
-    list.values.emplace_back(file.stem().string(), numpy::read_npy_file(file.string()));
+    list.values.emplace_back(file.stem().string(), frontends::numpy::read_npy_file(file.string()));
   return list;
 }
 
-ValueList values_of(const Graph& graph, const std::string& name, bool is_compiled,
-                    const std::vector<Datum>& inputs, int threads) {
-  ValueList list{concat(name, is_compiled ? ", compiled" : ", by definition"), {}};
-  const OnValue on_value = [&](const std::string& value_name, const Tensor& value) {
+diagnose::ValueList values_of(const Graph& graph, const std::string& name, bool is_compiled,
+                              const std::vector<Datum>& inputs, int threads) {
+  diagnose::ValueList list{concat(name, is_compiled ? ", compiled" : ", by definition"), {}};
+  const diagnose::OnValue on_value = [&](const std::string& value_name, const Tensor& value) {
     list.values.emplace_back(value_name, value);
   };
   if (is_compiled) {
-    const Graph made = run_pipeline(graph, {});
-    CompiledModel model(codegen::compile(made, cpu_options()).program, threads);
-    visit_compiled(model, made, inputs, on_value);
+    const Graph made = driver::run_pipeline(graph, {});
+    CompiledModel model(codegen::compile(made, driver::cpu_options()).program, threads);
+    diagnose::visit_compiled(model, made, inputs, on_value);
   } else {
-    visit_reference(graph, inputs, threads, on_value);
+    diagnose::visit_reference(graph, inputs, threads, on_value);
   }
   return list;
 }
@@ -74,16 +74,18 @@ int diff(const DiffOptions& options, OutputFormat format) {
         .got(options.targets);
   const std::string names[2] = {options.a, is_one ? options.a : options.b};
   std::vector<Datum> inputs;
-  std::vector<ValueList> lists;
+  std::vector<diagnose::ValueList> lists;
   Graph first;
   for (std::size_t side = 0; side < 2; ++side) {
     if (is_dump(names[side])) {
       lists.push_back(read_dump(names[side]));
       continue;
     }
-    const Graph graph = reshaped(load_model(names[side]), parse_shapes(options.shapes));
+    const Graph graph =
+        models::reshaped(models::load_model(names[side]), models::parse_shapes(options.shapes));
     // Both run on the same inputs.
-    if (inputs.empty()) inputs = read_inputs(graph, options.inputs, parse_shapes(options.shapes));
+    if (inputs.empty())
+      inputs = models::read_inputs(graph, options.inputs, models::parse_shapes(options.shapes));
     if (inputs.size() != graph.inputs().size()) {
       throw Error("the models take different inputs", ErrorKind::Usage)
           .at(names[side])
@@ -94,26 +96,28 @@ int diff(const DiffOptions& options, OutputFormat format) {
                               options.threads));
     first = graph;
   }
-  const Tolerance tolerance{options.relative, options.absolute};
-  const ValuesDiff found = diff_values(lists[0], lists[1], tolerance);
+  const testing::Tolerance tolerance{options.relative, options.absolute};
+  const diagnose::ValuesDiff found = diagnose::diff_values(lists[0], lists[1], tolerance);
   if (found.values.empty()) {
     throw Error("nothing to compare: no value has the same name on both sides", ErrorKind::Usage)
         .got("for example '", found.only_a.empty() ? "" : found.only_a.front(), "' and '",
              found.only_b.empty() ? "" : found.only_b.front(), "'");
   }
-  const ValueDifference* bad = found.first();
+  const diagnose::ValueDifference* bad = found.first();
   // For one model in the reference and compiled: looks for the responsible pass.
   std::string pass;
   const bool asks_passes = bad != nullptr && is_one && targets[0] != targets[1];
   if (asks_passes) {
-    pass = first_differing_pass(first, inputs, chosen_passes({}), tolerance, options.threads);
+    pass = diagnose::first_differing_pass(first, inputs, driver::chosen_passes({}), tolerance,
+                                          options.threads);
     if (pass.empty()) pass = "code generation";
   }
-  std::vector<const ValueDifference*> rows;
-  for (const ValueDifference& value : found.values) rows.push_back(&value);
+  std::vector<const diagnose::ValueDifference*> rows;
+  for (const diagnose::ValueDifference& value : found.values) rows.push_back(&value);
   if (!options.all) {
     std::stable_sort(
-        rows.begin(), rows.end(), [](const ValueDifference* a, const ValueDifference* b) {
+        rows.begin(), rows.end(),
+        [](const diagnose::ValueDifference* a, const diagnose::ValueDifference* b) {
           return std::make_pair(!a->comparison.is_equal, a->comparison.largest_relative) >
                  std::make_pair(!b->comparison.is_equal, b->comparison.largest_relative);
         });
@@ -127,7 +131,7 @@ int diff(const DiffOptions& options, OutputFormat format) {
                  {"first", bad ? Json(bad->name) : Json()},
                  {"pass", pass}};
     json["values"] = Json::array();
-    for (const ValueDifference* value : rows) {
+    for (const diagnose::ValueDifference* value : rows) {
       json["values"].push_back({{"name", value->name},
                                 {"type", value->type},
                                 {"equal", value->comparison.is_equal},
@@ -144,7 +148,7 @@ int diff(const DiffOptions& options, OutputFormat format) {
           << found.values.size() << " values compared, " << found.only_a.size() << " only in A, "
           << found.only_b.size() << " only in B\n\n";
     Table table({"value", "type", ">largest error", ">relative", "verdict"});
-    for (const ValueDifference* value : rows) {
+    for (const diagnose::ValueDifference* value : rows) {
       table.add({value->name, value->type, number(value->comparison.largest_error),
                  number(value->comparison.largest_relative),
                  value->comparison.is_equal ? "equal" : value->comparison.what});

@@ -102,7 +102,7 @@ std::string rate_text(double amount, const char* unit) {
 
 std::string device_peak_text() {
   cuda::device_text();  // before compiling anything
-  const DevicePeak peak = measure_device_peak();
+  const profile::DevicePeak peak = profile::measure_device_peak();
   const auto rate = [](double amount, const char* unit) {
     return concat(format_count(amount), unit);
   };
@@ -116,10 +116,10 @@ std::string device_peak_text() {
 
 int doctor(OutputFormat format) {
   // Cached for profiles, which compare each step with it.
-  const MachinePeak peak = cached_machine_peak(usable_threads(), true);
-  const HardwareCounters counters;
+  const profile::MachinePeak peak = profile::cached_machine_peak(usable_threads(), true);
+  const profile::HardwareCounters counters;
   const std::vector<Finding> findings = {
-      {"processor", processor_name()},
+      {"processor", profile::processor_name()},
       {"processor threads", threads_text()},
       {"fork and join of two threads", fork_join_text()},
       {"vector extensions", vector_extensions()},
@@ -137,19 +137,22 @@ int doctor(OutputFormat format) {
       {"NCCL", found_by([] { return cuda::nccl_text(); })},
       {"GPU peak", found_by(device_peak_text)},
       {"host link bandwidth",  // cached for plans that swap
-       found_by(
-           [] { return concat(format_count(cached_link_bytes_per_s(true)), "B/s each way"); })},
+       found_by([] {
+         return concat(format_count(profile::cached_link_bytes_per_s(true)), "B/s each way");
+       })},
   };
   if (format == OutputFormat::Json) {
     nlohmann::ordered_json json;
     for (const Finding& finding : findings) json[finding.what] = finding.found;
-    for (const ModelFormat& entry : formats()) json["formats"].push_back(entry.name);
+    for (const models::ModelFormat& entry : models::formats())
+      json["formats"].push_back(entry.name);
     out() << json.dump(2) << "\n";
     return 0;
   }
   Table table({"item", "status"});
   for (const Finding& finding : findings) table.add({finding.what, finding.found});
-  for (const ModelFormat& entry : formats()) table.add({"format " + entry.name, entry.summary});
+  for (const models::ModelFormat& entry : models::formats())
+    table.add({"format " + entry.name, entry.summary});
   table.print(out());
   return 0;
 }

@@ -23,10 +23,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-void print_json(const Explanation& explanation) {
+void print_json(const driver::Explanation& explanation) {
   Json json = {{"name", explanation.name}, {"op", explanation.op}, {"type", explanation.type}};
   json["passes"] = Json::array();
-  for (const Explanation::Step& step : explanation.steps) {
+  for (const driver::Explanation::Step& step : explanation.steps) {
     json["passes"].push_back({{"pass", step.pass}, {"says", step.text}});
   }
   json["end"] = Json();
@@ -37,7 +37,7 @@ void print_json(const Explanation& explanation) {
     }
   }
   json["kernels"] = Json::array();
-  for (const Explanation::Kernel& kernel : explanation.kernels) {
+  for (const driver::Explanation::Kernel& kernel : explanation.kernels) {
     Json candidates = Json::array();
     for (const auto& [name, text] : kernel.candidates)
       candidates.push_back({{"candidate", name}, {"says", text}});
@@ -46,7 +46,7 @@ void print_json(const Explanation& explanation) {
   out() << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
 }
 
-std::string end_text(const Explanation& explanation) {
+std::string end_text(const driver::Explanation& explanation) {
   if (explanation.end_op.empty()) return "it is not in the graph any more";
   const std::string what = concat(explanation.end_op, ", ", explanation.end_type);
   if (explanation.group.empty()) return what;
@@ -60,17 +60,18 @@ namespace {
 
 // Explains the sharding of a node over tensor-parallel ranks.
 int explain_on_ranks(const ExplainOptions& options, OutputFormat format) {
-  const Mesh mesh = parse_mesh(options.parallel);
-  TrainOptions settings;
+  const distributed::Mesh mesh = distributed::parse_mesh(options.parallel);
+  passes::TrainOptions settings;
   settings.micro_batches = mesh.data;
   if (options.batch % mesh.data != 0) {
     throw Error("the batch size is not a multiple of the number of micro-batches", ErrorKind::Usage)
         .expected("--batch as a multiple of ", mesh.data)
         .got(options.batch);
   }
-  const Graph model = with_batch(load_model(options.model), options.batch / mesh.data);
-  const StatefulGraph step = tenon::train(model, settings);
-  Remarks remarks;
+  const Graph model =
+      train::with_batch(models::load_model(options.model), options.batch / mesh.data);
+  const passes::StatefulGraph step = tenon::passes::train(model, settings);
+  passes::Remarks remarks;
   shard(step, {mesh.tensor, mesh.data, {}}, &remarks);
   std::vector<std::string> names;
   std::string found;
@@ -90,13 +91,14 @@ int explain_on_ranks(const ExplainOptions& options, OutputFormat format) {
   }
   if (format == OutputFormat::Json) {
     Json json = {{"name", found}, {"parallel", options.parallel}, {"passes", Json::array()}};
-    for (const Remarks::Entry& entry : remarks.about(found))
+    for (const passes::Remarks::Entry& entry : remarks.about(found))
       json["passes"].push_back({{"pass", entry.pass}, {"says", entry.text}});
     out() << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
     return 0;
   }
   Table table({"pass", "decision"});
-  for (const Remarks::Entry& entry : remarks.about(found)) table.add({entry.pass, entry.text});
+  for (const passes::Remarks::Entry& entry : remarks.about(found))
+    table.add({entry.pass, entry.text});
   table.print(out());
   return 0;
 }
@@ -106,16 +108,16 @@ int explain_on_ranks(const ExplainOptions& options, OutputFormat format) {
 int explain(const ExplainOptions& options, OutputFormat format) {
   if (!options.parallel.empty()) return explain_on_ranks(options, format);
   // The same passes and kernels as `compile`.
-  CompileRequest request;
+  driver::CompileRequest request;
   request.target = target_text(options.target, "native");
   request.precision = options.precision;
   request.is_untuned = options.untuned;
   request.preferred = options.preferred;
-  const PipelineOptions settings =
-      pipeline_of(options, pipeline_for(request.target, request.precision));
-  const Graph graph = load_model(options.model);
-  const Explanation explanation =
-      tenon::explain(graph, options.node, settings, options_tuned(graph, request));
+  const driver::PipelineOptions settings =
+      pipeline_of(options, driver::pipeline_for(request.target, request.precision));
+  const Graph graph = models::load_model(options.model);
+  const driver::Explanation explanation =
+      tenon::driver::explain(graph, options.node, settings, options_tuned(graph, request));
   if (format == OutputFormat::Json) {
     print_json(explanation);
     return 0;
@@ -126,10 +128,10 @@ int explain(const ExplainOptions& options, OutputFormat format) {
     out() << explanation.name << ": " << explanation.op << ", " << explanation.type << "\n\n";
   }
   Table table({"pass", "decision"});
-  for (const Explanation::Step& step : explanation.steps) table.add({step.pass, step.text});
+  for (const driver::Explanation::Step& step : explanation.steps) table.add({step.pass, step.text});
   table.add({"(after all)", end_text(explanation)});
   table.print(out());
-  for (const Explanation::Kernel& kernel : explanation.kernels) {
+  for (const driver::Explanation::Kernel& kernel : explanation.kernels) {
     out() << "\n";
     Table candidates({concat("kernel ", kernel.name), "decision"});
     for (const auto& [name, text] : kernel.candidates) candidates.add({name, text});

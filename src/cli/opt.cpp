@@ -18,10 +18,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-void print_table(const std::vector<PassReport>& reports) {
+void print_table(const std::vector<driver::PassReport>& reports) {
   Table table({"pass", ">ms", ">nodes before", ">after", "changes"});
   double total_ms = 0;
-  for (const PassReport& report : reports) {
+  for (const driver::PassReport& report : reports) {
     total_ms += report.elapsed_ms;
     table.add({report.pass, fmt::format("{:.2f}", report.elapsed_ms),
                std::to_string(report.nodes_before), std::to_string(report.nodes_after),
@@ -31,9 +31,9 @@ void print_table(const std::vector<PassReport>& reports) {
   table.print(err());
 }
 
-Json to_json(const std::vector<PassReport>& reports, bool has_times) {
+Json to_json(const std::vector<driver::PassReport>& reports, bool has_times) {
   Json json = Json::array();
-  for (const PassReport& report : reports) {
+  for (const driver::PassReport& report : reports) {
     Json pass = {{"pass", report.pass}};
     if (has_times) pass["ms"] = report.elapsed_ms;
     pass["nodes_before"] = report.nodes_before;
@@ -86,30 +86,32 @@ class VerifyProgress {
 }  // namespace
 
 int opt(const OptOptions& options, OutputFormat format) {
-  PipelineOptions settings = pipeline_of(options);
+  driver::PipelineOptions settings = pipeline_of(options);
   settings.verify_each = options.verify_each;
   if (options.trials < 1)
     throw Error("--trials: at least one", ErrorKind::Usage).got(options.trials);
   settings.verify_trials = options.trials;
-  std::vector<PassReport> reports;
+  std::vector<driver::PassReport> reports;
   if (options.time_passes || format == OutputFormat::Json) {
-    settings.on_pass = [&](const PassReport& report, const Graph&) { reports.push_back(report); };
+    settings.on_pass = [&](const driver::PassReport& report, const Graph&) {
+      reports.push_back(report);
+    };
   }
   VerifyProgress progress;
   settings.on_verified = [&](std::string_view pass, std::size_t done, std::size_t total) {
     progress.update(pass, done, total);
   };
-  chosen_passes(settings);  // refuses an unknown name before reading a large model
-  const Graph graph = run_pipeline(load_model(options.model), settings);
+  driver::chosen_passes(settings);  // refuses an unknown name before reading a large model
+  const Graph graph = driver::run_pipeline(models::load_model(options.model), settings);
 
-  SaveOptions save_options;
+  models::SaveOptions save_options;
   save_options.style = options.style;
   if (options.kernels) save_options.note_kernels = kernel_notes({});
-  if (!options.output.empty()) save_model(graph, options.to, options.output, save_options);
+  if (!options.output.empty()) models::save_model(graph, options.to, options.output, save_options);
   const bool prints = options.print || options.output.empty();
   const auto text = [&] {
     const std::string to = options.print ? "tenon" : options.to;
-    std::string whole = model_text(graph, to, save_options);
+    std::string whole = models::model_text(graph, to, save_options);
     return options.weights || to != "tenon" ? whole : without_weights(whole);
   };
   if (format == OutputFormat::Json) {

@@ -2,11 +2,11 @@
 
 namespace tenon::cli {
 
-PipelineOptions pipeline_of(const PassSelection& choice, PipelineOptions settings) {
+driver::PipelineOptions pipeline_of(const PassSelection& choice, driver::PipelineOptions settings) {
   if (!choice.passes.empty()) settings.passes = choice.passes;
   settings.without = choice.without;
   settings.stop_after = choice.stop_after;
-  for (const std::string& setting : choice.set) set_option(settings.pass_options, setting);
+  for (const std::string& setting : choice.set) passes::set_option(settings.pass_options, setting);
   return settings;
 }
 

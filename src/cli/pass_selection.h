@@ -7,6 +7,7 @@ namespace tenon::cli {
 
 /// Returns the options of --passes, --without, --stop-after and --set; `settings` has the defaults.
 /// Throws Error (Usage) for an unknown setting.
-PipelineOptions pipeline_of(const PassSelection& choice, PipelineOptions settings = {});
+driver::PipelineOptions pipeline_of(const PassSelection& choice,
+                                    driver::PipelineOptions settings = {});
 
 }  // namespace tenon::cli

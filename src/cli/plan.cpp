@@ -58,7 +58,7 @@ class PlanCommand {
  public:
   PlanCommand(const PlanOptions& options, OutputFormat format)
       : options_(options), format_(format), device_(device_of(options.device)) {
-    const RunReading reading{options.reading == "tags", options.reading == "fused"};
+    const documents::RunReading reading{options.reading == "tags", options.reading == "fused"};
     if (options.reading != "retained" && !reading.uses_tags && !reading.is_fused) {
       throw Error(concat("no reading is called '", options.reading, "'"), ErrorKind::Usage)
           .hint(
@@ -83,8 +83,9 @@ class PlanCommand {
     }
     if (options.alignment == 0) throw Error("an alignment is a positive number", ErrorKind::Usage);
     place_.alignment = options.alignment;
-    source_ = options.train.empty() ? plan_source(options.model, reading, device_, options.batch)
-                                    : compiled_step();
+    source_ = options.train.empty()
+                  ? planning::plan_source(options.model, reading, device_, options.batch)
+                  : compiled_step();
     orders_ = prepared(source_.problem);
     source_.problem = orders_.front();
     split_.resize(source_.split.size());
@@ -105,7 +106,7 @@ class PlanCommand {
       report(source_.problem, plain_, 1, {}, nullptr);
       return 0;
     }
-    const std::uint64_t budget = arena_budget(options_.budget, plain_.arena_bytes, 0);
+    const std::uint64_t budget = planning::arena_budget(options_.budget, plain_.arena_bytes, 0);
     progress_.begin(options_.budget, base_seconds_);
     Found found = plan_within(budget);
     was_stopped_ = progress_.end();
@@ -132,11 +133,13 @@ class PlanCommand {
 
   // A compiled training step: kernels chosen, their workspace included. Its micro-batches are
   // consecutive.
-  PlanSource compiled_step() const {
-    const Graph model = rebatched(load_model(options_.model), options_.batch);
-    PlanSource source = compiled(training_step(model, options_.train, options_.loss, {}));
+  planning::PlanSource compiled_step() const {
+    const Graph model = models::rebatched(models::load_model(options_.model), options_.batch);
+    planning::PlanSource source =
+        compiled(train::training_step(model, options_.train, options_.loss, {}));
     if (!options_.split) return source;
-    const SplitStep split = split_training_step(model, options_.train, options_.loss, {});
+    const planning::SplitStep split =
+        train::split_training_step(model, options_.train, options_.loss, {});
     source.is_split_whole = true;
     for (int micro_batches = 2; micro_batches <= split.batch && micro_batches <= kMaxMicroBatches;
          ++micro_batches) {
@@ -148,16 +151,16 @@ class PlanCommand {
     return source;
   }
 
-  PlanSource compiled(StatefulGraph step) const {
-    CompileRequest request;
+  planning::PlanSource compiled(passes::StatefulGraph step) const {
+    driver::CompileRequest request;
     request.describes_step = true;
     if (!options_.target.empty()) request.target = options_.target;
     request.precision = options_.precision;
     if (!is_gpu_target(request.target)) {  // the step passes its states on
-      step = skip_nonfinite_updates(std::move(step));
+      step = passes::skip_nonfinite_updates(std::move(step));
       request.states = step.ports();
     }
-    const codegen::Compiled made = compile_model(step.graph, request);
+    const codegen::Compiled made = driver::compile_model(step.graph, request);
     const Program& program = made.program;
     const std::optional<codegen::StepProblem>& described = made.step_problem;
     if (!described || !program.is_kernel_only()) {
@@ -165,11 +168,12 @@ class PlanCommand {
           .expected("kernels one after another, with extents that are known")
           .hint("a number for the batch: zoo:NAME?batch=8");
     }
-    PlanSource source;
+    planning::PlanSource source;
     source.problem = described->problem;
-    source.problem.fixed_bytes = bytes_outside_arena(program, 0);
+    source.problem.fixed_bytes = planning::bytes_outside_arena(program, 0);
     if (options_.swap)
-      allow_swaps(source.problem, device_.link ? *device_.link : swap_link(program.target));
+      planning::allow_swaps(source.problem,
+                            device_.link ? *device_.link : planning::swap_link(program.target));
     source.note = "a training step, compiled";
     if (options_.device.empty()) return source;
     for (memory::Item& item : source.problem.items) {
@@ -268,7 +272,7 @@ class PlanCommand {
     Json json = {{"model", options_.model}, {"read_as", source_.note}, {"budgets", Json::array()}};
     std::map<std::string, std::string> refusals;  // by method
     for (const std::string& text : budgets) {
-      const std::uint64_t budget = arena_budget(text, plain_.arena_bytes, 0);
+      const std::uint64_t budget = planning::arena_budget(text, plain_.arena_bytes, 0);
       std::vector<std::string> row = {text, std::to_string(budget)};
       Json line = {{"budget_bytes", budget}};
       for (std::size_t k = 0; k < methods.size() && !Interrupt::is_asked(); ++k) {
@@ -473,7 +477,7 @@ class PlanCommand {
   OutputFormat format_;
   memory::DeviceSpec device_;
   memory::PlaceOptions place_;
-  PlanSource source_;
+  planning::PlanSource source_;
   memory::Plan plain_;
   double base_seconds_ = 0;
   std::uint64_t bound_bytes_ = 0, order_bound_bytes_ = 0;

@@ -20,12 +20,12 @@ namespace {
 
 constexpr std::int64_t kUsualBatch = 32;
 
-Cluster read_cluster(const std::string& path) {
+distributed::Cluster read_cluster(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw Error("a description of a cluster cannot be read", ErrorKind::Usage).got(path);
   std::ostringstream text;
   text << file.rdbuf();
-  return parse_cluster(text.str(), path);
+  return distributed::parse_cluster(text.str(), path);
 }
 
 // Parses "here" and "here:2": this machine, with that number of threads per rank.
@@ -38,7 +38,8 @@ std::optional<int> threads_of_here(const std::string& text) {
   return static_cast<int>(*threads);
 }
 
-std::vector<std::int64_t> rank_counts(const std::string& text, const Cluster& cluster) {
+std::vector<std::int64_t> rank_counts(const std::string& text,
+                                      const distributed::Cluster& cluster) {
   std::vector<std::int64_t> counts;
   if (text.empty()) {
     for (std::int64_t count = 1; count <= cluster.ranks; count *= 2) counts.push_back(count);
@@ -60,15 +61,18 @@ std::string bytes_text(double bytes) { return format_bytes(static_cast<std::uint
 
 // Returns the model's batch if it is static.
 std::int64_t own_batch(const Graph& model) {
-  const std::optional<Dim> batch = batch_of(model);
+  const std::optional<Dim> batch = models::batch_of(model);
   return batch && batch->is_constant() ? batch->constant() : kUsualBatch;
 }
 
 // Returns the largest batch per rank that fits in memory, found by halving.
-std::int64_t fitting_batch(const Graph& model, const TrainOptions& train, const Cluster& cluster,
-                           std::int64_t ranks, std::int64_t batch) {
+std::int64_t fitting_batch(const Graph& model, const passes::TrainOptions& train,
+                           const distributed::Cluster& cluster, std::int64_t ranks,
+                           std::int64_t batch) {
   while ((batch /= 2) > 0) {
-    if (best_plan(StepCosts(with_batch(model, batch), train, cluster), cluster, ranks).fits)
+    if (distributed::best_plan(
+            distributed::StepCosts(train::with_batch(model, batch), train, cluster), cluster, ranks)
+            .fits)
       return batch;
   }
   return 0;
@@ -82,20 +86,21 @@ int plan_on_cluster(const PlanOptions& options, OutputFormat format) {
         .hint("give --train=OPTIMIZER");
   }
   const std::optional<int> threads_here = threads_of_here(options.cluster);
-  const Cluster cluster =
-      threads_here ? cluster_here(*threads_here) : read_cluster(options.cluster);
+  const distributed::Cluster cluster =
+      threads_here ? train::cluster_here(*threads_here) : read_cluster(options.cluster);
   const std::vector<std::int64_t> counts = rank_counts(options.ranks, cluster);
-  TrainOptions train;
-  set_optimizer(train, options.train);
-  if (!options.loss.empty()) set_loss(train.loss, options.loss);
-  const Graph model = load_model(options.model);
+  passes::TrainOptions train;
+  train::set_optimizer(train, options.train);
+  if (!options.loss.empty()) train::set_loss(train.loss, options.loss);
+  const Graph model = models::load_model(options.model);
   const std::int64_t batch = options.batch > 0 ? options.batch : own_batch(model);
-  StepCosts costs(with_batch(model, batch), train, cluster);
+  distributed::StepCosts costs(train::with_batch(model, batch), train, cluster);
   if (threads_here)
-    costs =
-        measured(std::move(costs), with_batch(model, batch), train, batch, cluster, *threads_here);
-  std::vector<StepPlan> plans;
-  for (const std::int64_t count : counts) plans.push_back(best_plan(costs, cluster, count));
+    costs = train::measured(std::move(costs), train::with_batch(model, batch), train, batch,
+                            cluster, *threads_here);
+  std::vector<distributed::StepPlan> plans;
+  for (const std::int64_t count : counts)
+    plans.push_back(distributed::best_plan(costs, cluster, count));
   if (!plans.back().fits) {
     const std::int64_t fitting = fitting_batch(model, train, cluster, counts.back(), batch);
     throw Error("a step does not fit into a rank's memory", ErrorKind::OutOfMemory)
@@ -103,20 +108,21 @@ int plan_on_cluster(const PlanOptions& options, OutputFormat format) {
         .got(bytes_text(plans.back().bytes_per_rank), " with a batch of ", batch, " a rank")
         .hint(fitting > 0 ? concat("a batch of ", fitting, " fits") : "not even a batch of 1 fits");
   }
-  const auto hidden = [](const StepPlan& plan) {
+  const auto hidden = [](const distributed::StepPlan& plan) {
     return plan.communication_s > 0 ? 1 - plan.waited_s / plan.communication_s : 1.0;
   };
-  const auto rate = [&](const StepPlan& plan) {
+  const auto rate = [&](const distributed::StepPlan& plan) {
     return static_cast<double>(plan.ranks * batch) / plan.step_s;
   };
-  const double alone = static_cast<double>(batch) / plan_step(costs, cluster, 1, false, 1).step_s;
+  const double alone =
+      static_cast<double>(batch) / distributed::plan_step(costs, cluster, 1, false, 1).step_s;
   if (format == OutputFormat::Json) {
     nlohmann::ordered_json json{{"model", options.model},
                                 {"cluster", cluster.name},
                                 {"batch_per_rank", batch},
                                 {"gradient_bytes", costs.gradient_bytes},
                                 {"plans", nlohmann::ordered_json::array()}};
-    for (const StepPlan& plan : plans) {
+    for (const distributed::StepPlan& plan : plans) {
       json["plans"].push_back({{"ranks", plan.ranks},
                                {"states", plan.splits_states ? "split" : "whole"},
                                {"bucket_bytes", plan.bucket_bytes},
@@ -139,9 +145,10 @@ int plan_on_cluster(const PlanOptions& options, OutputFormat format) {
   std::vector<std::string> titles = {">ranks", ">step ms", ">samples/s",        ">of ideal",
                                      "states", ">buckets", ">communication ms", ">hidden",
                                      ">memory"};
-  for (const Cluster::Tier& tier : cluster.tiers) titles.push_back(concat(">", tier.name));
+  for (const distributed::Cluster::Tier& tier : cluster.tiers)
+    titles.push_back(concat(">", tier.name));
   Table table(titles);
-  for (const StepPlan& plan : plans) {
+  for (const distributed::StepPlan& plan : plans) {
     std::vector<std::string> row = {
         std::to_string(plan.ranks),
         fmt::format("{:.2f}", 1e3 * plan.step_s),

@@ -33,7 +33,7 @@ void print(const Page& page, const std::string& format) {
   if (format == "table") {
     print_page(page, out());
   } else {
-    out() << page_as(page, format);
+    out() << profile::page_as(page, format);
   }
 }
 
@@ -50,9 +50,10 @@ int compare(const ProfileOptions& options) {
         .expected("--compare=A.json,B.json")
         .got(options.compare);
   }
-  const Profile before = load_profile(files[0]), after = load_profile(files[1]);
-  if (!options.report.empty()) write_report_text(options.report, html_report({before, after}));
-  print(compare_profiles(before, after, rows(options.top)), options.format);
+  const Profile before = profile::load_profile(files[0]), after = profile::load_profile(files[1]);
+  if (!options.report.empty())
+    write_report_text(options.report, profile::html_report({before, after}));
+  print(profile::compare_profiles(before, after, rows(options.top)), options.format);
   return 0;
 }
 
@@ -100,17 +101,17 @@ int look_first(const ProfileOptions& options) {
 }  // namespace
 
 int profile(const ProfileOptions& options) {
-  if (options.format != "table") page_as({}, options.format);  // refuses unknown formats
+  if (options.format != "table") profile::page_as({}, options.format);  // refuses unknown formats
   if (!options.compare.empty()) return compare(options);
   if (options.model.empty())
     throw Error("no model to profile", ErrorKind::Usage)
         .hint("tenon profile MODEL, or --compare=A.json,B.json");
-  const ModelSource source(options.model);
+  const models::ModelSource source(options.model);
   std::optional<Program> given = source.program(options.trust_program);
   const bool is_program = given.has_value();
   require_graph(options, is_program);
   if (const int found = look_first(options); found != 0) return found;
-  CompileRequest request =
+  driver::CompileRequest request =
       compile_request(options, target_text(options.target, options.cpu), options.tune);
   if (!options.shapes.empty()) request.specialised_shapes = {join(options.shapes, ",")};
   request.keeps_record = true;
@@ -122,15 +123,16 @@ int profile(const ProfileOptions& options) {
                      options.loss,
                      {options.budget, {}, options.swap, options.threads, options.split}},
                     request);
-  const CompileRecord& record = made.record;
-  const StatefulGraph& step = made.step;
-  const std::unique_ptr<BudgetPlanner>& planner = made.planner;
+  const driver::CompileRecord& record = made.record;
+  const passes::StatefulGraph& step = made.step;
+  const std::unique_ptr<planning::BudgetPlanner>& planner = made.planner;
   Program program = std::move(made.program);
   const Graph ports = input_ports(program);
   CompiledModel model(std::move(program), options.threads);
-  std::vector<Datum> inputs = read_inputs(ports, options.inputs, parse_shapes(options.shapes));
-  RecordOptions settings;
-  for (const State& state : step.states) {
+  std::vector<Datum> inputs =
+      models::read_inputs(ports, options.inputs, models::parse_shapes(options.shapes));
+  profile::RecordOptions settings;
+  for (const passes::State& state : step.states) {
     inputs[state.input] = state.initial.materialise();
     settings.state_inputs.push_back(state.input);
     settings.state_outputs.push_back(state.output);
@@ -141,7 +143,7 @@ int profile(const ProfileOptions& options) {
   settings.with_overhead = options.overhead;
   if (options.iterations > 0) settings.least_runs = settings.most_runs = options.iterations;
   if (planner) settings.budget_bytes = planner->report().budget_bytes;
-  Profile seen = record_profile(model, inputs, is_program ? nullptr : &record, settings);
+  Profile seen = profile::record_profile(model, inputs, is_program ? nullptr : &record, settings);
   if (seen.name.empty()) seen.name = options.model;
   if (planner) seen.notes.push_back("budget: " + to_string(planner->report()));
 
@@ -151,32 +153,34 @@ int profile(const ProfileOptions& options) {
     write_report_text(path, text());
     has_written = true;
   };
-  write(options.save, [&] { return to_json(seen); });
-  write(options.report, [&] { return html_report({seen}); });
-  write(options.trace, [&] { return chrome_trace(seen); });
-  write(options.dot, [&] { return dot_graph(seen); });
-  write(options.svg, [&] { return svg_graph(seen); });
-  write(options.megengine,
-        [&] { return find_document_format("megengine")->print_run(seen, record.graph); });
-  write(options.tensorscope, [&] { return model_text(record.graph, "tensorscope"); });
-  write(options.aitemplate, [&] { return model_text(record.graph, "aitemplate"); });
+  write(options.save, [&] { return profile::to_json(seen); });
+  write(options.report, [&] { return profile::html_report({seen}); });
+  write(options.trace, [&] { return profile::chrome_trace(seen); });
+  write(options.dot, [&] { return profile::dot_graph(seen); });
+  write(options.svg, [&] { return profile::svg_graph(seen); });
+  write(options.megengine, [&] {
+    return documents::find_document_format("megengine")->print_run(seen, record.graph);
+  });
+  write(options.tensorscope, [&] { return models::model_text(record.graph, "tensorscope"); });
+  write(options.aitemplate, [&] { return models::model_text(record.graph, "aitemplate"); });
   if (options.table || !has_written || options.format != "table")
-    print(describe_profile(seen, rows(options.top)), options.format);
+    print(profile::describe_profile(seen, rows(options.top)), options.format);
   return 0;
 }
 
 int report(const ReportOptions& options) {
-  if (options.format != "table") page_as({}, options.format);
+  if (options.format != "table") profile::page_as({}, options.format);
   if (options.profiles.size() > 2) {
     throw Error("one profile is shown, or two are compared", ErrorKind::Usage)
         .got(options.profiles.size(), " files");
   }
   std::vector<Profile> profiles;
-  for (const std::string& path : options.profiles) profiles.push_back(load_profile(path));
-  if (!options.output.empty()) write_report_text(options.output, html_report(profiles));
+  for (const std::string& path : options.profiles) profiles.push_back(profile::load_profile(path));
+  if (!options.output.empty()) write_report_text(options.output, profile::html_report(profiles));
   if (!options.output.empty() && options.format == "table") return 0;
-  print(profiles.size() == 1 ? describe_profile(profiles[0], rows(options.top))
-                             : compare_profiles(profiles[0], profiles[1], rows(options.top)),
+  print(profiles.size() == 1
+            ? profile::describe_profile(profiles[0], rows(options.top))
+            : profile::compare_profiles(profiles[0], profiles[1], rows(options.top)),
         options.format);
   return 0;
 }

@@ -51,22 +51,22 @@ void require_output(const std::string& path) {
 void write_quantized(const Graph& graph, const std::string& path) {
   if (path.empty()) return;
   if (path.ends_with(".tnn")) {
-    write_program(compile_graph(graph), path);
+    write_program(driver::compile_graph(graph), path);
   } else {
-    save_model(graph, path.substr(path.rfind('.') + 1), path);
+    models::save_model(graph, path.substr(path.rfind('.') + 1), path);
   }
 }
 
-std::vector<const QuantizedNode*> worst_of(const QuantizeResult& result) {
-  std::vector<const QuantizedNode*> worst;
-  for (const QuantizedNode& node : result.nodes) {
+std::vector<const quantize::QuantizedNode*> worst_of(const quantize::QuantizeResult& result) {
+  std::vector<const quantize::QuantizedNode*> worst;
+  for (const quantize::QuantizedNode& node : result.nodes) {
     if (node.skipped.empty()) worst.push_back(&node);
   }
-  std::ranges::stable_sort(worst, {}, &QuantizedNode::signal_db);
+  std::ranges::stable_sort(worst, {}, &quantize::QuantizedNode::signal_db);
   return worst;
 }
 
-Json as_json(const QuantizeResult& result, const QuantizeCommandOptions& options) {
+Json as_json(const quantize::QuantizeResult& result, const QuantizeCommandOptions& options) {
   Json json = {{"model", options.model},
                {"scheme", options.scheme},
                {"samples", result.samples},
@@ -77,7 +77,7 @@ Json as_json(const QuantizeResult& result, const QuantizeCommandOptions& options
                {"bytes_before", result.bytes_before},
                {"bytes_after", result.bytes_after},
                {"nodes", Json::array()}};
-  for (const QuantizedNode& node : result.nodes) {
+  for (const quantize::QuantizedNode& node : result.nodes) {
     Json entry = {{"name", node.name}, {"op", node.op}};
     if (node.skipped.empty()) {
       entry["signal_db"] = node.signal_db;
@@ -89,9 +89,9 @@ Json as_json(const QuantizeResult& result, const QuantizeCommandOptions& options
   return json;
 }
 
-void print_tables(const QuantizeResult& result, const QuantizeCommandOptions& options) {
+void print_tables(const quantize::QuantizeResult& result, const QuantizeCommandOptions& options) {
   constexpr std::size_t kWorst = 10;
-  const std::vector<const QuantizedNode*> quantized = worst_of(result);
+  const std::vector<const quantize::QuantizedNode*> quantized = worst_of(result);
   Table worst({"worst nodes", "op", ">signal to noise"});
   for (std::size_t k = 0; k < std::min(options.all ? quantized.size() : kWorst, quantized.size());
        ++k) {
@@ -101,7 +101,7 @@ void print_tables(const QuantizeResult& result, const QuantizeCommandOptions& op
   worst.print(out());
   if (quantized.size() < result.nodes.size()) {
     Table skipped({"not quantized", "op", "reason"});
-    for (const QuantizedNode& node : result.nodes) {
+    for (const quantize::QuantizedNode& node : result.nodes) {
       if (!node.skipped.empty()) skipped.add({node.name, node.op, node.skipped});
     }
     out() << "\n";
@@ -137,12 +137,13 @@ int quantize_as_relay(const QuantizeCommandOptions& options, OutputFormat format
   refuse(!options.skip.empty(), "--skip", "tenon");
   refuse(options.target_error != 0, "--target-error", "tenon");
   refuse(!options.report.empty(), "--report", "tenon");
-  RelayQuantizeRequest request;
-  for (const std::string& setting : options.set) relay_quantize::set_field(request.config, setting);
+  quantize::RelayQuantizeRequest request;
+  for (const std::string& setting : options.set)
+    passes::relay_quantize::set_field(request.config, setting);
   request.stop_after = options.stop_after;
   request.threads = options.threads;
-  const Graph graph = ModelSource(options.model).graph();
-  std::optional<CalibrationSamples> samples;
+  const Graph graph = models::ModelSource(options.model).graph();
+  std::optional<quantize::CalibrationSamples> samples;
   if (!options.calibrate.empty()) samples.emplace(graph, options.calibrate);
   Progress progress("calibrate");
   request.on_sample = [&](std::size_t done, std::size_t total) { progress.update(done, total); };
@@ -151,12 +152,12 @@ int quantize_as_relay(const QuantizeCommandOptions& options, OutputFormat format
     stages.push_back(
         {{"stage", stage}, {"inputs", after.inputs().size()}, {"ops", op_counts(after)}});
   };
-  const RelayQuantizeResult result =
-      relay_quantize_model(graph, samples ? &*samples : nullptr, request);
+  const quantize::RelayQuantizeResult result =
+      quantize::relay_quantize_model(graph, samples ? &*samples : nullptr, request);
   write_quantized(result.graph, options.output);
   if (options.print) {
     // Plain Relay text: files contain more, for an exact round trip.
-    out() << find_document_format("relay")->put_down(result.graph, {})->text("");
+    out() << documents::find_document_format("relay")->put_down(result.graph, {})->text("");
     return 0;
   }
   if (format == OutputFormat::Json) {
@@ -192,26 +193,26 @@ int quantize(const QuantizeCommandOptions& options, OutputFormat format) {
   if (options.pipeline == "relay") return quantize_as_relay(options, format);
   refuse(!options.stop_after.empty(), "--stop-after", "relay");
   refuse(options.print, "--print", "relay");
-  QuantizeRequest request;
+  quantize::QuantizeRequest request;
   request.scheme = options.scheme;
-  request.rule = range_rule(options.ranges);
+  request.rule = quantize::range_rule(options.ranges);
   request.skip = options.skip;
   request.target_error = options.target_error;
-  for (const std::string& setting : options.set) set_field(request, setting);
+  for (const std::string& setting : options.set) quantize::set_field(request, setting);
   request.threads = options.threads;
   if (!options.output.empty()) request.state_path = options.output + ".calibration";
-  const Graph graph = ready_to_quantize(ModelSource(options.model).graph());
-  const CalibrationSamples samples(graph,
-                                   options.calibrate.empty() ? "random:8" : options.calibrate);
+  const Graph graph = quantize::ready_to_quantize(models::ModelSource(options.model).graph());
+  const quantize::CalibrationSamples samples(
+      graph, options.calibrate.empty() ? "random:8" : options.calibrate);
   const Interrupt interrupt;
   request.is_interrupted = [] { return Interrupt::is_asked(); };
   Progress progress("calibrate");
   request.on_sample = [&](std::size_t done, std::size_t total) { progress.update(done, total); };
-  const QuantizeResult result = quantize_model(graph, samples, request);
+  const quantize::QuantizeResult result = quantize::quantize_model(graph, samples, request);
   write_quantized(result.graph, options.output);
   if (!options.report.empty()) {
     NewFile file(options.report);
-    file.out() << quantization_report(options.model, result);
+    file.out() << quantize::quantization_report(options.model, result);
     file.finish();
   }
   if (format == OutputFormat::Json) {

@@ -179,7 +179,7 @@ void give_out(Graph& graph, const std::vector<std::string>& names) {
 // ops without compilation.
 ModelRunner runner_of(const RunOptions& options) {
   const bool by_reference = !options.target.empty() && !is_compiled_target(options.target);
-  const ModelSource source(options.model);
+  const models::ModelSource source(options.model);
   if (std::optional<Program> program = source.program(options.trust_program)) {
     if (by_reference) {
       throw Error("a program is machine code, which the reference evaluator does not run",
@@ -194,12 +194,13 @@ ModelRunner runner_of(const RunOptions& options) {
     }
     return compiled_runner(*std::move(program), options);
   }
-  Graph graph = reshaped(rebatched(source.graph(), options.batch), parse_shapes(options.shapes));
+  Graph graph = models::reshaped(models::rebatched(source.graph(), options.batch),
+                                 models::parse_shapes(options.shapes));
   if (const WantedOutputs wanted = wanted_outputs(options); !wanted.names.empty())
     give_out(graph, wanted.names);
   if (by_reference) return reference_runner(std::move(graph), options);
   try {
-    CompileRequest request;
+    driver::CompileRequest request;
     request.threads = options.threads;
     request.is_untuned = options.untuned;
     request.preferred = options.preferred;
@@ -222,8 +223,9 @@ int run(const RunOptions& options, OutputFormat format) {
   const std::string output = wanted_outputs(options).file;
   prepare_folder(output, "--output");
   const ModelRunner runner = runner_of(options);
-  std::vector<Datum> inputs = read_inputs(
-      runner.ports, options.inputs, parse_shapes(options.shapes), {options.mean, options.scale});
+  std::vector<Datum> inputs =
+      models::read_inputs(runner.ports, options.inputs, models::parse_shapes(options.shapes),
+                          {options.mean, options.scale});
   std::vector<std::string> input_names;
   for (const ValueId id : runner.ports.inputs()) input_names.push_back(runner.ports.value(id).name);
   save_values(input_names, inputs, options.save_inputs, "--save-inputs");
@@ -255,15 +257,16 @@ int run(const RunOptions& options, OutputFormat format) {
     row.resize(5);
     if (!options.expect.empty()) {
       const std::string file =
-          find_value_file(folder_of(options.expect, "--expect"), name, "output", k);
+          models::find_value_file(folder_of(options.expect, "--expect"), name, "output", k);
       if (file.empty()) {
         throw Error(concat("nothing to compare output '", name, "' with"), ErrorKind::Usage)
-            .expected(file_name_of(name), ".npy, ", file_name_of(name), ".pb, output_", k,
-                      ".pb or ", file_name_of(name), ".items")
+            .expected(models::file_name_of(name), ".npy, ", models::file_name_of(name),
+                      ".pb, output_", k, ".pb or ", models::file_name_of(name), ".items")
             .at(options.expect.substr(1));
       }
-      const Comparison comparison = compare(outputs[k], read_value_file(file, outputs[k].type()),
-                                            {options.relative, options.absolute});
+      const testing::Comparison comparison =
+          testing::compare(outputs[k], models::read_value_file(file, outputs[k].type()),
+                           {options.relative, options.absolute});
       all_equal &= comparison.is_equal;
       row.insert(row.end(), {short_number(comparison.largest_error),
                              comparison.is_equal ? "equal" : comparison.what});

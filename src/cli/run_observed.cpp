@@ -38,8 +38,9 @@ class ValueDump {
   void add(const std::string& name, const Tensor& value) {
     if (pattern_ && !pattern_->matches(name)) return;
     const int times = ++times_[name];
-    const std::string file = file_name_of(name) + (times > 1 ? concat(".", times) : "") + ".npy";
-    numpy::write_npy_file(value, (folder_ / file).string());
+    const std::string file =
+        models::file_name_of(name) + (times > 1 ? concat(".", times) : "") + ".npy";
+    frontends::numpy::write_npy_file(value, (folder_ / file).string());
     ++count_;
   }
   std::size_t count() const { return count_; }
@@ -55,15 +56,15 @@ class ValueDump {
 int dump(const RunOptions& options, const Graph& graph, bool is_compiled,
          const std::vector<Datum>& inputs, OutputFormat format) {
   ValueDump target(options.dump_values);
-  const OnValue on_value = [&](const std::string& name, const Tensor& value) {
+  const diagnose::OnValue on_value = [&](const std::string& name, const Tensor& value) {
     target.add(name, value);
   };
   if (is_compiled) {
-    const Graph made = run_pipeline(graph, {});
-    CompiledModel model(codegen::compile(made, cpu_options()).program, options.threads);
-    visit_compiled(model, made, inputs, on_value);
+    const Graph made = driver::run_pipeline(graph, {});
+    CompiledModel model(codegen::compile(made, driver::cpu_options()).program, options.threads);
+    diagnose::visit_compiled(model, made, inputs, on_value);
   } else {
-    visit_reference(graph, inputs, options.threads, on_value);
+    diagnose::visit_reference(graph, inputs, options.threads, on_value);
   }
   if (format == OutputFormat::Json) {
     out() << Json{{"model", options.model}, {"folder", target.folder()}, {"values", target.count()}}
@@ -85,13 +86,13 @@ int check(const RunOptions& options, const Graph& graph, bool is_compiled,
     throw Error("no magnitude is negative", ErrorKind::Usage)
         .expected("--check-range=1e5")
         .got(options.check_range);
-  FaultSearch search;
+  diagnose::FaultSearch search;
   search.rule.allows_non_finite = options.check_nan.empty();
   if (options.check_range > 0) search.rule.most = options.check_range;
   search.is_compiled = is_compiled;
   search.threads = options.threads;
-  if (is_compiled) search.passes = chosen_passes({});
-  const std::optional<FoundFault> found = find_fault(graph, inputs, search);
+  if (is_compiled) search.passes = driver::chosen_passes({});
+  const std::optional<diagnose::FoundFault> found = diagnose::find_fault(graph, inputs, search);
   if (!found) {
     if (format == OutputFormat::Json) {
       out() << Json{{"model", options.model}, {"found", nullptr}}.dump(2) << "\n";
@@ -102,14 +103,15 @@ int check(const RunOptions& options, const Graph& graph, bool is_compiled,
   }
   // Saves the node's operands for inspection.
   const std::filesystem::path folder =
-      folder_for(options).empty() ? std::filesystem::path("check_" + file_name_of(found->value))
-                                  : std::filesystem::path(folder_for(options));
+      folder_for(options).empty()
+          ? std::filesystem::path("check_" + models::file_name_of(found->value))
+          : std::filesystem::path(folder_for(options));
   Json saved = Json::array();
   if (!found->inputs.empty()) std::filesystem::create_directories(folder);
   for (const auto& [name, value] : found->inputs) {
     if (value.bytes().data() == nullptr) continue;
-    const std::string path = (folder / (file_name_of(name) + ".npy")).string();
-    numpy::write_npy_file(value, path);
+    const std::string path = (folder / (models::file_name_of(name) + ".npy")).string();
+    frontends::numpy::write_npy_file(value, path);
     saved.push_back(path);
   }
   if (format == OutputFormat::Json) {
@@ -156,7 +158,7 @@ bool is_observed_compiled(const std::string& target) {
 }
 
 int run_observed(const RunOptions& options, OutputFormat format) {
-  const ModelSource source(options.model);
+  const models::ModelSource source(options.model);
   if (source.program(options.trust_program)) {
     throw Error("a program file does not say which values its kernels store", ErrorKind::Usage)
         .hint("give the model itself");
@@ -165,10 +167,11 @@ int run_observed(const RunOptions& options, OutputFormat format) {
     throw Error("--dump-values is a run of its own", ErrorKind::Usage)
         .hint("leave out --check-nan and --check-range");
   }
-  Graph graph = reshaped(rebatched(source.graph(), options.batch), parse_shapes(options.shapes));
+  Graph graph = models::reshaped(models::rebatched(source.graph(), options.batch),
+                                 models::parse_shapes(options.shapes));
   const bool is_compiled = options.target.empty() || is_observed_compiled(options.target);
   const std::vector<Datum> inputs =
-      read_inputs(graph, options.inputs, parse_shapes(options.shapes));
+      models::read_inputs(graph, options.inputs, models::parse_shapes(options.shapes));
   return options.dump_values.empty() ? check(options, graph, is_compiled, inputs, format)
                                      : dump(options, graph, is_compiled, inputs, format);
 }

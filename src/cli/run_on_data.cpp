@@ -21,15 +21,15 @@ int run_on_data(const RunOptions& options, OutputFormat format) {
         .hint("give --output=@DIR");
   }
   const std::string output = folder_of(options.outputs.front(), "--output");
-  Shards shards(folder_of(options.data, "--data"), output);
-  BatchRunOptions run;
+  distributed::Shards shards(folder_of(options.data, "--data"), output);
+  distributed::BatchRunOptions run;
   run.batch = options.batch;
   run.thread_count = options.threads;
   if (!options.target.empty() && options.target != "cpu") run.target = options.target;
   const Interrupt interrupt;
   const auto begin = std::chrono::steady_clock::now();
-  const BatchRunResult result = run_shards(
-      load_model(options.model), shards, output, run,
+  const distributed::BatchRunResult result = distributed::run_shards(
+      models::load_model(options.model), shards, output, run,
       [&](const std::string& shard) {
         err() << shard << ": done, " << shards.done_count() << " of " << shards.count() << "\n";
       },

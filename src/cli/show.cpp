@@ -55,8 +55,8 @@ Json node_json(const Graph& graph, NodeId id) {
   return json;
 }
 
-void print_json(const Graph& graph, const GraphSummary& summary, bool every_node) {
-  const auto ports = [](const std::vector<GraphSummary::Port>& list) {
+void print_json(const Graph& graph, const models::GraphSummary& summary, bool every_node) {
+  const auto ports = [](const std::vector<models::GraphSummary::Port>& list) {
     Json json = Json::array();
     for (const auto& port : list)
       json.push_back({{"name", port.name}, {"type", to_string(port.type)}});
@@ -108,12 +108,12 @@ void print_nodes(const Graph& graph) {
   table.print(out());
 }
 
-void print_table(const Graph& graph, const GraphSummary& summary, bool every_node) {
+void print_table(const Graph& graph, const models::GraphSummary& summary, bool every_node) {
   out() << (graph.name.empty() ? "model" : graph.name) << ": " << summary.node_count << " nodes, "
         << format_count(static_cast<double>(summary.parameter_count)) << " parameters ("
         << format_bytes(static_cast<std::uint64_t>(summary.constant_bytes)) << " of constants), "
         << count_text(summary.total.flops) << " flops, "
-        << bytes_text(total_of(summary.total.bytes_read, summary.total.bytes_written))
+        << bytes_text(models::total_of(summary.total.bytes_read, summary.total.bytes_written))
         << " moved\n\n";
   Table ports({"", "name", "type"});
   for (const auto& port : summary.inputs) ports.add({"input", port.name, to_string(port.type)});
@@ -187,7 +187,7 @@ void print_json(const Page& page) {
 }  // namespace
 
 int show(const ShowOptions& options, OutputFormat format) {
-  const ModelSource source(options.model);
+  const models::ModelSource source(options.model);
   if (const std::optional<Program> program = source.program(true)) {  // only read, not run
     const Page page = describe_program(*program, source.name());
     if (format == OutputFormat::Json) {
@@ -197,7 +197,7 @@ int show(const ShowOptions& options, OutputFormat format) {
     }
     return 0;
   }
-  const LoadedDocument loaded = source.document();
+  const models::LoadedDocument loaded = source.document();
   if (loaded.document && !options.as_graph && !options.every_node) {
     if (format == OutputFormat::Json) {
       print_json(loaded.document->describe());
@@ -215,7 +215,7 @@ int show(const ShowOptions& options, OutputFormat format) {
       if (error.kind() != ErrorKind::Unsupported || format == OutputFormat::Json) throw;
       std::optional<Page> page;
       try {
-        page = onnx::describe_file(options.model);
+        page = frontends::onnx::describe_file(options.model);
       } catch (const Error&) {
         // It has another format: the first error is reported.
       }
@@ -226,7 +226,7 @@ int show(const ShowOptions& options, OutputFormat format) {
       throw;
     }
   }();
-  const GraphSummary summary = summarize(graph);
+  const models::GraphSummary summary = models::summarize(graph);
   if (format == OutputFormat::Json) {
     print_json(graph, summary, options.every_node);
   } else {

@@ -8,29 +8,29 @@
 
 namespace tenon::cli {
 
-TimedProgram timed_program(const ModelSource& source, std::optional<Program> given,
-                           const TimedOptions& options, CompileRequest request) {
-  require_budget(options.budget, !options.train.empty());
+TimedProgram timed_program(const models::ModelSource& source, std::optional<Program> given,
+                           const TimedOptions& options, driver::CompileRequest request) {
+  planning::require_budget(options.budget, !options.train.empty());
   TimedProgram made;
   if (given) {
     made.program = *std::move(given);
     return made;
   }
-  const auto shapes = parse_shapes(options.shapes);
-  Graph graph = reshaped(rebatched(source.graph(), options.batch), shapes);
-  SplitStep splitting;
+  const auto shapes = models::parse_shapes(options.shapes);
+  Graph graph = models::reshaped(models::rebatched(source.graph(), options.batch), shapes);
+  planning::SplitStep splitting;
   if (options.budget.may_split)
-    splitting = split_training_step(graph, options.train, options.loss, shapes);
+    splitting = train::split_training_step(graph, options.train, options.loss, shapes);
   const bool is_for_device = is_gpu_target(request.target);
   if (splitting.in_micro_batches && !is_for_device) {
     splitting.in_micro_batches = [in_micro_batches =
                                       splitting.in_micro_batches](std::int64_t micro_batches) {
-      return skip_nonfinite_updates(in_micro_batches(micro_batches));
+      return passes::skip_nonfinite_updates(in_micro_batches(micro_batches));
     };
   }
-  made.step = training_step(std::move(graph), options.train, options.loss, shapes);
+  made.step = train::training_step(std::move(graph), options.train, options.loss, shapes);
   if (!is_for_device) {  // the step passes its states on
-    made.step = skip_nonfinite_updates(std::move(made.step));
+    made.step = passes::skip_nonfinite_updates(std::move(made.step));
     request.states = made.step.ports();
   }
   made.overwritten = request.states;
@@ -44,8 +44,8 @@ TimedProgram timed_program(const ModelSource& source, std::optional<Program> giv
   if (options.budget.budget.empty()) {
     made.program = compiled(made.step.graph, false).program;
   } else {
-    StepWithinBudget within =
-        step_within_budget(std::move(made.step), compiled, splitting, options.budget);
+    planning::StepWithinBudget within =
+        planning::step_within_budget(std::move(made.step), compiled, splitting, options.budget);
     made.step = std::move(within.step);
     made.planner = std::move(within.planner);
     made.program = made.planner->program();

@@ -13,14 +13,14 @@ namespace tenon::cli {
 /// optionally within a budget.
 struct TimedProgram {
   /// empty for a given program
-  StatefulGraph step;
+  passes::StatefulGraph step;
   Program program;
   /// null without a budget
-  std::unique_ptr<BudgetPlanner> planner;
+  std::unique_ptr<planning::BudgetPlanner> planner;
   /// States that every tried step may update in place.
   std::vector<StatePorts> overwritten;
   /// Record of the last compilation, without its program; empty unless the request keeps one.
-  CompileRecord record;
+  driver::CompileRecord record;
 };
 
 /// Common options of both commands.
@@ -29,10 +29,10 @@ struct TimedOptions {
   std::int64_t batch = 0;
   std::vector<std::string> shapes;
   std::string train, loss;
-  BudgetRequest budget;
+  planning::BudgetRequest budget;
 };
 
-TimedProgram timed_program(const ModelSource& source, std::optional<Program> given,
-                           const TimedOptions& options, CompileRequest request);
+TimedProgram timed_program(const models::ModelSource& source, std::optional<Program> given,
+                           const TimedOptions& options, driver::CompileRequest request);
 
 }  // namespace tenon::cli

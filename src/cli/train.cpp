@@ -60,7 +60,7 @@ std::string description(double loss, double accuracy, bool has_accuracy) {
 // The current step on a terminal; otherwise every tenth of the steps.
 class ProgressLine {
  public:
-  void show(const TrainProgress& at, bool has_accuracy) {
+  void show(const train::TrainProgress& at, bool has_accuracy) {
     const bool is_last = at.step == at.step_count;
     if (!line_.is_terminal() && !is_last && at.step != 1 &&
         at.step * 10 / at.step_count == last_tenth_)
@@ -90,11 +90,11 @@ void write_text(const std::string& text, const std::string& path) {
 
 void write_model(const Graph& model, const std::string& path) {
   if (path.ends_with(".tnn")) {
-    write_program(compile_graph(model), path);
+    write_program(driver::compile_graph(model), path);
   } else if (path.ends_with(".onnx")) {
-    save_model(model, "onnx", path);
+    models::save_model(model, "onnx", path);
   } else if (path.ends_with(".tenon")) {
-    save_model(model, "tenon", path);
+    models::save_model(model, "tenon", path);
   } else {
     throw Error("cannot tell the format of the trained model", ErrorKind::Usage)
         .expected("a file that ends in .onnx, .tnn or .tenon")
@@ -107,7 +107,7 @@ std::string curve_path(const TrainCommandOptions& options) {
   return (std::filesystem::path(options.trainer.checkpoint) / "curve.svg").string();
 }
 
-void print_result(const TrainResult& result, const TrainCommandOptions& options,
+void print_result(const train::TrainResult& result, const TrainCommandOptions& options,
                   OutputFormat format) {
   if (format == OutputFormat::Json) {
     nlohmann::ordered_json json{{"model", options.model},
@@ -115,7 +115,7 @@ void print_result(const TrainResult& result, const TrainCommandOptions& options,
                                 {"was_stopped", result.was_stopped},
                                 {"samples_per_s", result.samples_per_s}};
     if (!result.curve.empty()) {
-      for (const CurvePoint& point : result.curve) {
+      for (const train::CurvePoint& point : result.curve) {
         json[point.is_validation ? "validation" : "training"].push_back(
             {{"step", point.step}, {"loss", point.loss}, {"accuracy", point.accuracy}});
       }
@@ -142,7 +142,7 @@ class Ranks {
  public:
   explicit Ranks(bool needs_mpi) {
     if (needs_mpi) {
-      mpi_ = std::make_unique<MpiRanks>();
+      mpi_ = std::make_unique<distributed::MpiRanks>();
     } else {
       alone_ = one_rank();
     }
@@ -159,15 +159,15 @@ class Ranks {
   }
 
  private:
-  std::unique_ptr<MpiRanks> mpi_;
+  std::unique_ptr<distributed::MpiRanks> mpi_;
   std::unique_ptr<Communicator> alone_;
 };
 
 // Trains and writes the results, on rank 0 only.
-int run_trainer(Trainer& trainer, const TrainCommandOptions& options, OutputFormat format,
+int run_trainer(train::Trainer& trainer, const TrainCommandOptions& options, OutputFormat format,
                 Ranks* ranks) {
   const bool is_speaker = ranks == nullptr || ranks->rank() == 0;
-  const bool has_accuracy = static_cast<bool>(trainer.session().graph().find(kAccuracy));
+  const bool has_accuracy = static_cast<bool>(trainer.session().graph().find(passes::kAccuracy));
   if (is_speaker) {
     if (!trainer.note().empty()) err() << trainer.note() << "\n";
     err() << trainer.sample_count() << " samples, " << trainer.step_count() << " steps of "
@@ -181,9 +181,9 @@ int run_trainer(Trainer& trainer, const TrainCommandOptions& options, OutputForm
           << format_bytes(trainer.session().arena_bytes()) << " arena, "
           << format_bytes(trainer.session().state_bytes() + trainer.session().second_place_bytes())
           << " states\n";
-    const DistributedStep* ranked = trainer.session().ranked();
+    const distributed::DistributedStep* ranked = trainer.session().ranked();
     if (ranked != nullptr && !options.trainer.budget.budget.empty()) {
-      const RankNeeds needs = trainer.session().needs();
+      const distributed::RankNeeds needs = trainer.session().needs();
       err() << "budget: a rank holds " << format_bytes(needs.total()) << ": "
             << format_bytes(needs.states) << " states, " << format_bytes(needs.exchanged)
             << " exchanged between ranks, " << format_bytes(needs.arena) << " arena\n";
@@ -191,25 +191,27 @@ int run_trainer(Trainer& trainer, const TrainCommandOptions& options, OutputForm
     if (ranked != nullptr && !ranked->place().words.empty())
       err() << "ranks exchange by " << ranked->place().words << ", sums in rank order\n";
   }
-  const BudgetPlanner* planner = trainer.session().budget();
+  const planning::BudgetPlanner* planner = trainer.session().budget();
   if (planner != nullptr) {
     if (is_speaker) err() << "budget: " << to_string(planner->report()) << "\n";
     begin_resident_peak();
   }
   ProgressLine line;
   const Interrupt interrupt;
-  trainer.should_stop = [] { return Interrupt::is_asked() || MpiRanks::is_stop_requested(); };
-  trainer.on_progress = [&](const TrainProgress& at) {
+  trainer.should_stop = [] {
+    return Interrupt::is_asked() || distributed::MpiRanks::is_stop_requested();
+  };
+  trainer.on_progress = [&](const train::TrainProgress& at) {
     if (ranks != nullptr) ranks->set_step(at.step);
     if (is_speaker) line.show(at, has_accuracy);
   };
-  trainer.on_validation = [&](const CurvePoint& point) {
+  trainer.on_validation = [&](const train::CurvePoint& point) {
     if (!is_speaker) return;
     line.end();
     err() << "step " << point.step << ": held out "
           << description(point.loss, point.accuracy, has_accuracy) << "\n";
   };
-  const TrainResult result = trainer.run();
+  const train::TrainResult result = trainer.run();
   if (!is_speaker) return 0;
   line.end();
   if (planner != nullptr) {
@@ -217,12 +219,12 @@ int run_trainer(Trainer& trainer, const TrainCommandOptions& options, OutputForm
           << format_bytes(resident_peak_bytes()) << "\n";
   }
   if (const std::string path = curve_path(options); !path.empty()) {
-    write_text(curve_svg(result.curve, options.model, has_accuracy), path);
+    write_text(train::curve_svg(result.curve, options.model, has_accuracy), path);
   }
   if (!options.output.empty()) write_model(result.model, options.output);
   const bool is_device = ranks != nullptr && trainer.session().ranked()->place().is_device;
   if (ranks != nullptr && (ranks->size() > 1 || is_device)) {
-    const CommunicationTimes& times = result.communication;
+    const distributed::CommunicationTimes& times = result.communication;
     err() << "communication: " << format_bytes(times.bytes) << " sent by each rank in "
           << trainer.session().ranked()->bucket_count() << " buckets a step, "
           << fixed(times.busy_s, 2) << " s, " << fixed(100 * times.hidden_share(), 0)
@@ -234,12 +236,12 @@ int run_trainer(Trainer& trainer, const TrainCommandOptions& options, OutputForm
 
 // Returns the trainer of this rank. If construction fails on some rank, returns null on all, and
 // one rank reports the error.
-std::unique_ptr<Trainer> agreed_trainer(const TrainCommandOptions& options, Ranks& ranks,
-                                        int& exit_code) {
-  std::unique_ptr<Trainer> trainer;
+std::unique_ptr<train::Trainer> agreed_trainer(const TrainCommandOptions& options, Ranks& ranks,
+                                               int& exit_code) {
+  std::unique_ptr<train::Trainer> trainer;
   std::string failure;
   try {
-    trainer = std::make_unique<Trainer>(load_model(options.model), options.trainer);
+    trainer = std::make_unique<train::Trainer>(models::load_model(options.model), options.trainer);
   } catch (const Error& error) {
     failure = concat(static_cast<int>(error.kind()), " ", error.what());
   }
@@ -260,16 +262,16 @@ std::unique_ptr<Trainer> agreed_trainer(const TrainCommandOptions& options, Rank
 
 int train_on_ranks(TrainCommandOptions options, OutputFormat format) {
   const bool is_gpu = is_gpu_target(options.trainer.target);
-  Ranks ranks(!is_gpu || is_launched());
+  Ranks ranks(!is_gpu || distributed::is_launched());
   options.trainer.ranks = &ranks.all();
   try {
-    options.trainer.tensor_ranks = parse_mesh(options.parallel, ranks.size()).tensor;
+    options.trainer.tensor_ranks = distributed::parse_mesh(options.parallel, ranks.size()).tensor;
   } catch (const Error& error) {  // the same on every rank
     if (ranks.rank() == 0) err() << "error: " << error.what() << "\n";
     return static_cast<int>(error.kind());
   }
   int exit_code = 0;
-  const std::unique_ptr<Trainer> trainer = agreed_trainer(options, ranks, exit_code);
+  const std::unique_ptr<train::Trainer> trainer = agreed_trainer(options, ranks, exit_code);
   if (!trainer) return exit_code;
   try {
     trainer->check_ranks();
@@ -288,12 +290,13 @@ int train_on_ranks(TrainCommandOptions options, OutputFormat format) {
   }
 }
 
-RankSplit split_named(const std::string& text) {
-  static const std::map<std::string, RankSplit> known = {{"", RankSplit::Fastest},
-                                                         {"nothing", RankSplit::Nothing},
-                                                         {"moments", RankSplit::Moments},
-                                                         {"gradients", RankSplit::Gradients},
-                                                         {"parameters", RankSplit::Parameters}};
+train::RankSplit split_named(const std::string& text) {
+  static const std::map<std::string, train::RankSplit> known = {
+      {"", train::RankSplit::Fastest},
+      {"nothing", train::RankSplit::Nothing},
+      {"moments", train::RankSplit::Moments},
+      {"gradients", train::RankSplit::Gradients},
+      {"parameters", train::RankSplit::Parameters}};
   const auto found = known.find(text);
   if (found != known.end()) return found->second;
   throw Error("--split-states says what not", ErrorKind::Usage)
@@ -303,23 +306,23 @@ RankSplit split_named(const std::string& text) {
 
 void require_parallel(const TrainCommandOptions& options) {
   if (options.parallel.empty()) {
-    if (launched_rank_count() == 1) return;
+    if (distributed::launched_rank_count() == 1) return;
     throw Error("several ranks would train the same, each by itself", ErrorKind::Usage)
-        .got(launched_rank_count(), " processes, started together")
+        .got(distributed::launched_rank_count(), " processes, started together")
         .hint("give --parallel=data");
   }
-  parse_mesh(options.parallel);  // reports errors before MPI is loaded
+  distributed::parse_mesh(options.parallel);  // reports errors before MPI is loaded
 }
 
 }  // namespace
 
 int train(const TrainCommandOptions& given, OutputFormat format) {
   TrainCommandOptions options = given;
-  TrainerOptions& trainer = options.trainer;
+  train::TrainerOptions& trainer = options.trainer;
   trainer.target = target_text(options.target, "native");
-  if (!options.loss.empty()) set_loss(trainer.train.loss, options.loss);
-  if (!options.optimizer.empty()) set_optimizer(trainer.train, options.optimizer);
-  if (!options.schedule.empty()) set_schedule(trainer.train.schedule, options.schedule);
+  if (!options.loss.empty()) train::set_loss(trainer.train.loss, options.loss);
+  if (!options.optimizer.empty()) train::set_optimizer(trainer.train, options.optimizer);
+  if (!options.schedule.empty()) train::set_schedule(trainer.train.schedule, options.schedule);
   if (!options.bucket.empty()) {
     const std::optional<std::uint64_t> bytes = memory::parse_bytes(options.bucket);
     if (!bytes || *bytes == 0)
@@ -334,20 +337,21 @@ int train(const TrainCommandOptions& given, OutputFormat format) {
         .expected("--resume or --resume=if-any")
         .got(options.resume);
   require_parallel(options);
-  require_budget(trainer.budget, true);
+  planning::require_budget(trainer.budget, true);
   if (options.print) {
     trainer.train.micro_batches = std::max<std::int64_t>(1, trainer.micro_batches);
-    Graph model = load_model(options.model);
-    const Mesh mesh = options.parallel.empty() ? Mesh{} : parse_mesh(options.parallel);
+    Graph model = models::load_model(options.model);
+    const distributed::Mesh mesh =
+        options.parallel.empty() ? distributed::Mesh{} : distributed::parse_mesh(options.parallel);
     if (mesh.tensor == 1) {
-      out() << print(tenon::train(std::move(model), trainer.train));
+      out() << print(tenon::passes::train(std::move(model), trainer.train));
       return 0;
     }
     // The step of each rank: extents must be static.
     trainer.train.micro_batches = std::max(trainer.train.micro_batches, mesh.data);
-    model = with_batch(std::move(model), trainer.batch_size / trainer.train.micro_batches);
+    model = train::with_batch(std::move(model), trainer.batch_size / trainer.train.micro_batches);
     out() << print(
-        shard(tenon::train(std::move(model), trainer.train), {mesh.tensor, mesh.data, {}}));
+        shard(tenon::passes::train(std::move(model), trainer.train), {mesh.tensor, mesh.data, {}}));
     return 0;
   }
   if (!options.output.empty() && !options.output.ends_with(".onnx") &&
@@ -355,7 +359,7 @@ int train(const TrainCommandOptions& given, OutputFormat format) {
     write_model({}, options.output);  // reports errors before hours of training
   }
   if (!options.parallel.empty()) return train_on_ranks(std::move(options), format);
-  Trainer alone(load_model(options.model), trainer);
+  train::Trainer alone(models::load_model(options.model), trainer);
   return run_trainer(alone, options, format, nullptr);
 }
 

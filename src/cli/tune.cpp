@@ -29,7 +29,7 @@ std::string digits(double value, const char* format) {
 using Json = nlohmann::ordered_json;
 
 std::string cache_path() {
-  const std::optional<std::string> path = tuning_cache_path();
+  const std::optional<std::string> path = tune::tuning_cache_path();
   if (path) return *path;
   throw Error("there is no home folder, and so no tuning cache", ErrorKind::Usage)
       .hint("XDG_CACHE_HOME says where it may be: an absolute path");
@@ -45,31 +45,32 @@ int report(OutputFormat format, const std::string& text, const Json& json) {
   return 0;
 }
 
-std::vector<TunedKernel> tuned_kernels() {
+std::vector<tune::TunedKernel> tuned_kernels() {
   const std::string path = cache_path();
   if (!std::filesystem::exists(path)) return {};
-  return TuningCache(path, TuningCache::Mode::Read).all();
+  return tune::TuningCache(path, tune::TuningCache::Mode::Read).all();
 }
 
 // Adds one row for each range of a kernel, with the runner-up; or one for every candidate.
-void add_rows(Table& table, const TunedKernel& kernel, bool shows_all) {
-  for (const TunedKernel::Range& range : kernel.ranges) {
-    std::vector<const TunedKernel::Timing*> timings;
-    for (const TunedKernel::Timing& timing : kernel.timings) {
+void add_rows(Table& table, const tune::TunedKernel& kernel, bool shows_all) {
+  for (const tune::TunedKernel::Range& range : kernel.ranges) {
+    std::vector<const tune::TunedKernel::Timing*> timings;
+    for (const tune::TunedKernel::Timing& timing : kernel.timings) {
       if (timing.at >= range.lo && timing.at <= range.hi) timings.push_back(&timing);
     }
     if (timings.empty()) {
-      for (const TunedKernel::Timing& timing : kernel.timings) timings.push_back(&timing);
+      for (const tune::TunedKernel::Timing& timing : kernel.timings) timings.push_back(&timing);
     }
     const std::int64_t at = timings.front()->at;  // the first timed value in the range
-    std::erase_if(timings, [&](const TunedKernel::Timing* timing) { return timing->at != at; });
+    std::erase_if(timings,
+                  [&](const tune::TunedKernel::Timing* timing) { return timing->at != at; });
     std::stable_sort(timings.begin(), timings.end(),
                      [](const auto* a, const auto* b) { return a->seconds < b->seconds; });
     const std::string values =
         kernel.symbol.empty() ? ""
                               : concat(kernel.symbol, " ", range.lo, "..", range.hi, ", at ", at);
     const double least = timings.front()->seconds;
-    for (const TunedKernel::Timing* timing : timings) {
+    for (const tune::TunedKernel::Timing* timing : timings) {
       const bool is_chosen = timing->candidate == range.candidate;
       if (!shows_all && !is_chosen) continue;
       std::string why = is_chosen ? "chosen" : "";
@@ -83,7 +84,7 @@ void add_rows(Table& table, const TunedKernel& kernel, bool shows_all) {
 }
 
 int show_cache(const TuneCommandOptions& options, OutputFormat format) {
-  const std::vector<TunedKernel> kernels = tuned_kernels();
+  const std::vector<tune::TunedKernel> kernels = tuned_kernels();
   if (format == OutputFormat::Json) {
     out() << to_json(kernels);
     return 0;
@@ -91,7 +92,7 @@ int show_cache(const TuneCommandOptions& options, OutputFormat format) {
   out() << cache_path() << ": " << kernels.size()
         << (kernels.size() == 1 ? " kernel\n" : " kernels\n");
   for (std::size_t k = 0; k < kernels.size();) {
-    const TuningPlace& place = kernels[k].place;
+    const tune::TuningPlace& place = kernels[k].place;
     out() << "\n"
           << place.machine << ", " << place.threads << (place.threads == 1 ? " thread" : " threads")
           << ", code by " << place.generator << "\n\n";
@@ -105,7 +106,7 @@ int show_cache(const TuneCommandOptions& options, OutputFormat format) {
 }
 
 int export_cache(const std::string& file, OutputFormat format) {
-  const std::vector<TunedKernel> kernels = tuned_kernels();
+  const std::vector<tune::TunedKernel> kernels = tuned_kernels();
   NewFile out(file);
   out.out() << to_json(kernels);
   out.finish();
@@ -127,10 +128,10 @@ int import_cache(const std::string& file, OutputFormat format) {
   std::ifstream in(file, std::ios::binary);
   std::ostringstream text;
   text << in.rdbuf();
-  const std::vector<TunedKernel> kernels = tuned_kernels_from_json(text.str(), file);
+  const std::vector<tune::TunedKernel> kernels = tune::tuned_kernels_from_json(text.str(), file);
   const std::string path = cache_path();
-  TuningCache cache(path, TuningCache::Mode::Write);
-  for (const TunedKernel& kernel : kernels) cache.store(kernel);
+  tune::TuningCache cache(path, tune::TuningCache::Mode::Write);
+  for (const tune::TunedKernel& kernel : kernels) cache.store(kernel);
   return report(format, concat(path, ": ", kernels.size(), " kernels from ", file),
                 {{"cache", path}, {"read", file}, {"kernels", kernels.size()}});
 }
@@ -152,19 +153,20 @@ int tune(const TuneCommandOptions& options, OutputFormat format) {
   if (!options.import_from.empty()) return import_cache(options.import_from, format);
   if (options.clear) {
     const std::string path = cache_path();
-    const bool is_removed = clear_tuning_cache(path);
+    const bool is_removed = tune::clear_tuning_cache(path);
     return report(format, path + (is_removed ? ": removed" : ": there is none"),
                   {{"cache", path}, {"removed", is_removed}});
   }
-  CompileRequest settings;
+  driver::CompileRequest settings;
   settings.target = target_text(options.target, options.cpu);
   settings.allow_winograd = !options.no_winograd;
   settings.threads = options.threads;
   settings.tune_seconds = tuning_seconds(options.seconds.empty() ? "true" : options.seconds);
   settings.precision = options.precision;
-  Graph graph = load_model(options.model);
+  Graph graph = models::load_model(options.model);
   if (!options.as_is)
-    graph = run_pipeline(std::move(graph), pipeline_for(settings.target, settings.precision));
+    graph = driver::run_pipeline(std::move(graph),
+                                 driver::pipeline_for(settings.target, settings.precision));
   const std::string came_of_it = tune_graph(graph, settings);
   return report(format, came_of_it, {{"model", options.model}, {"tuning", came_of_it}});
 }

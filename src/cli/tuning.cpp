@@ -20,7 +20,7 @@ std::string counted(std::size_t count) {
   return concat(count, count == 1 ? " kernel" : " kernels");
 }
 
-std::string describe_decision(const TuneReport& report, double seconds) {
+std::string describe_decision(const tune::TuneReport& report, double seconds) {
   std::string text =
       concat("tuning: ", counted(report.timed), " timed in ",
              static_cast<std::int64_t>(std::ceil(seconds)), " s, ", report.known, " known before");
@@ -31,8 +31,8 @@ std::string describe_decision(const TuneReport& report, double seconds) {
 }
 
 // Adds terminal callbacks to a request; `on_tuned` receives the summary of tuning.
-CompileRequest on_terminal(CompileRequest request,
-                           std::function<void(const std::string&)> on_tuned) {
+driver::CompileRequest on_terminal(driver::CompileRequest request,
+                                   std::function<void(const std::string&)> on_tuned) {
   request.on_notice = [](const std::string& text) { err() << text << "\n"; };
   // Catches Ctrl-C and shows progress from the first kernel to the last.
   struct Timing {
@@ -48,7 +48,7 @@ CompileRequest on_terminal(CompileRequest request,
     if (!*timing) *timing = std::make_unique<Timing>();
     (*timing)->progress.update(done, total);
   };
-  request.on_tuned = [timing, on_tuned = std::move(on_tuned)](const TuneReport& report,
+  request.on_tuned = [timing, on_tuned = std::move(on_tuned)](const tune::TuneReport& report,
                                                               double elapsed) {
     timing->reset();
     on_tuned(describe_decision(report, elapsed));
@@ -56,13 +56,13 @@ CompileRequest on_terminal(CompileRequest request,
   return request;
 }
 
-CompileRequest on_terminal(CompileRequest request) {
+driver::CompileRequest on_terminal(driver::CompileRequest request) {
   return on_terminal(std::move(request), [](const std::string& text) { err() << text << "\n"; });
 }
 
 }  // namespace
 
-std::function<Graph(Graph)> kernel_notes(CompileRequest request) {
+std::function<Graph(Graph)> kernel_notes(driver::CompileRequest request) {
   const bool times = request.tune_seconds.has_value();
   const std::optional<codegen::cuda::CudaTarget> device =
       codegen::cuda::parse_target(request.target);
@@ -70,18 +70,19 @@ std::function<Graph(Graph)> kernel_notes(CompileRequest request) {
     throw Error("kernels of a processor are timed by `tenon tune`", ErrorKind::Usage)
         .hint("tenon tune MODEL --as-is, then --kernels; or give --target=cuda");
   }
-  const auto cache =
-      std::make_shared<std::optional<TuningCache>>(open_tuning_cache(times, on_terminal({})));
+  const auto cache = std::make_shared<std::optional<tune::TuningCache>>(
+      driver::open_tuning_cache(times, on_terminal({})));
   if (!device) {
     return [cache](Graph graph) {
-      return *cache ? with_tuned_kernels(std::move(graph), **cache, 0) : graph;
+      return *cache ? driver::with_tuned_kernels(std::move(graph), **cache, 0) : graph;
     };
   }
   if (!*cache) cache->emplace();  // an empty one
-  codegen::CompileOptions compiling = cpu_options();
+  codegen::CompileOptions compiling = driver::cpu_options();
   compiling.device = device;
   return [cache, compiling, times](Graph graph) {
-    DeviceKernels noted = with_device_kernels(std::move(graph), **cache, compiling, times);
+    driver::DeviceKernels noted =
+        driver::with_device_kernels(std::move(graph), **cache, compiling, times);
     err() << "kernels: " << noted.timed << " timed"
           << (noted.device.empty() ? "" : concat(" on ", noted.device)) << ", " << noted.untuned
           << " untuned\n";
@@ -101,27 +102,27 @@ std::optional<double> tuning_seconds(const std::string& text) {
   return seconds;
 }
 
-CompileRecord compile_tuned(Graph graph, CompileRequest request) {
-  return compile_model(std::move(graph), on_terminal(std::move(request)));
+driver::CompileRecord compile_tuned(Graph graph, driver::CompileRequest request) {
+  return driver::compile_model(std::move(graph), on_terminal(std::move(request)));
 }
 
-std::string print_tuned(Graph graph, CompileRequest request, codegen::CompileStage stage) {
-  return print_model(std::move(graph), on_terminal(std::move(request)), stage);
+std::string print_tuned(Graph graph, driver::CompileRequest request, codegen::CompileStage stage) {
+  return driver::print_model(std::move(graph), on_terminal(std::move(request)), stage);
 }
 
-std::vector<codegen::Decision> decide_tuned(Graph graph, CompileRequest request) {
-  return decide_kernels(std::move(graph), on_terminal(std::move(request)));
+std::vector<codegen::Decision> decide_tuned(Graph graph, driver::CompileRequest request) {
+  return driver::decide_kernels(std::move(graph), on_terminal(std::move(request)));
 }
 
-codegen::CompileOptions options_tuned(const Graph& graph, CompileRequest request) {
-  return known_options(graph, on_terminal(std::move(request)));
+codegen::CompileOptions options_tuned(const Graph& graph, driver::CompileRequest request) {
+  return driver::known_options(graph, on_terminal(std::move(request)));
 }
 
-std::string tune_graph(const Graph& graph, CompileRequest request) {
+std::string tune_graph(const Graph& graph, driver::CompileRequest request) {
   std::string text;
-  tune_kernels(graph, on_terminal(std::move(request), [&](const std::string& message) {
-                 text += concat(text.empty() ? "" : "\n", message);
-               }));
+  driver::tune_kernels(graph, on_terminal(std::move(request), [&](const std::string& message) {
+                         text += concat(text.empty() ? "" : "\n", message);
+                       }));
   return text;
 }
 

@@ -17,7 +17,7 @@ std::string folder_of(const std::string& text, const char* option) {
 }
 
 void prepare_folder(const std::string& text, const char* option) {
-  if (!text.empty() && !text.ends_with(".npz")) make_folder(folder_of(text, option));
+  if (!text.empty() && !text.ends_with(".npz")) models::make_folder(folder_of(text, option));
 }
 
 void save_values(const std::vector<std::string>& names, const std::vector<Datum>& values,
@@ -35,12 +35,12 @@ void save_values(const std::vector<std::string>& names, const std::vector<Datum>
       }
       arrays.emplace_back(names[k], values[k].tensor());
     }
-    numpy::write_npz_file(arrays, folder);
+    frontends::numpy::write_npz_file(arrays, folder);
     return;
   }
-  make_folder(folder);
+  models::make_folder(folder);
   for (std::size_t k = 0; k < values.size(); ++k)
-    write_value(values[k], folder, file_name_of(names[k]));
+    models::write_value(values[k], folder, models::file_name_of(names[k]));
 }
 
 }  // namespace tenon::cli

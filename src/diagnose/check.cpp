@@ -7,7 +7,7 @@
 #include <array>
 #include <cmath>
 
-namespace tenon {
+namespace tenon::diagnose {
 
 std::optional<ValueFault> fault_in(const Tensor& value, const ValueRule& rule) {
   if (!is_float(value.dtype())) return std::nullopt;
@@ -37,4 +37,4 @@ std::optional<ValueFault> fault_in(const Tensor& value, const ValueRule& rule) {
   return fault;
 }
 
-}  // namespace tenon
+}  // namespace tenon::diagnose

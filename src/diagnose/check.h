@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::diagnose {
 
 /// Constraint on the elements of a value.
 struct ValueRule {
@@ -26,4 +26,4 @@ struct ValueFault {
 /// Integers, booleans and strings never violate a rule.
 std::optional<ValueFault> fault_in(const Tensor& value, const ValueRule& rule);
 
-}  // namespace tenon
+}  // namespace tenon::diagnose

@@ -3,7 +3,7 @@
 #include "models/inputs.h"
 #include "reference/evaluate.h"
 
-namespace tenon {
+namespace tenon::diagnose {
 
 const ValueDifference* ValuesDiff::first() const {
   for (const ValueDifference& value : values) {
@@ -12,14 +12,15 @@ const ValueDifference* ValuesDiff::first() const {
   return nullptr;
 }
 
-ValuesDiff diff_values(const ValueList& a, const ValueList& b, const Tolerance& tolerance) {
+ValuesDiff diff_values(const ValueList& a, const ValueList& b,
+                       const testing::Tolerance& tolerance) {
   // A dump of another system may have its names encoded as file names.
   std::map<std::string, const Tensor*> known;
   std::map<std::string, bool> is_met;
-  for (const auto& [name, value] : b.values) known[file_name_of(name)] = &value;
+  for (const auto& [name, value] : b.values) known[models::file_name_of(name)] = &value;
   ValuesDiff diff;
   for (const auto& [name, value] : a.values) {
-    const auto found = known.find(file_name_of(name));
+    const auto found = known.find(models::file_name_of(name));
     if (found == known.end()) {
       diff.only_a.push_back(name);
       continue;
@@ -29,20 +30,20 @@ ValuesDiff diff_values(const ValueList& a, const ValueList& b, const Tolerance& 
                            compare(Datum(*found->second), Datum(value), tolerance)});
   }
   for (const auto& [name, value] : b.values) {
-    if (!is_met[file_name_of(name)]) diff.only_b.push_back(name);
+    if (!is_met[models::file_name_of(name)]) diff.only_b.push_back(name);
   }
   return diff;
 }
 
 std::string first_differing_pass(const Graph& graph, const std::vector<Datum>& inputs,
-                                 std::span<const Pass> passes, const Tolerance& tolerance,
-                                 int threads) {
+                                 std::span<const passes::Pass> passes,
+                                 const testing::Tolerance& tolerance, int threads) {
   reference::EvaluateOptions options;
   options.thread_count = threads;
   const std::vector<Datum> expected = reference::evaluate(graph, inputs, options);
   Graph made = graph;
-  for (const Pass& pass : passes) {
-    made = run_passes(std::move(made), std::span(&pass, 1), {});
+  for (const passes::Pass& pass : passes) {
+    made = driver::run_passes(std::move(made), std::span(&pass, 1), {});
     const std::vector<Datum> actual = reference::evaluate(made, inputs, options);
     for (std::size_t k = 0; k < expected.size(); ++k) {
       if (!compare(actual.at(k), expected[k], tolerance).is_equal) return pass.name;
@@ -51,4 +52,4 @@ std::string first_differing_pass(const Graph& graph, const std::vector<Datum>& i
   return "";
 }
 
-}  // namespace tenon
+}  // namespace tenon::diagnose

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace tenon {
+namespace tenon::diagnose {
 
 /// Values of a run by name, in order of computation.
 struct ValueList {
@@ -21,7 +21,7 @@ struct ValueList {
 /// Comparison of one value of two runs.
 struct ValueDifference {
   std::string name, type;
-  Comparison comparison;
+  testing::Comparison comparison;
 };
 struct ValuesDiff {
   /// common values, in the order of the first list
@@ -32,12 +32,12 @@ struct ValuesDiff {
   const ValueDifference* first() const;
 };
 /// Compares values of equal name. Names in dumps are file names.
-ValuesDiff diff_values(const ValueList& a, const ValueList& b, const Tolerance& tolerance);
+ValuesDiff diff_values(const ValueList& a, const ValueList& b, const testing::Tolerance& tolerance);
 
 /// Returns the first pass after which the reference outputs on these inputs differ from those
 /// before all passes; empty if no pass changes them.
 std::string first_differing_pass(const Graph& graph, const std::vector<Datum>& inputs,
-                                 std::span<const Pass> passes, const Tolerance& tolerance,
-                                 int threads);
+                                 std::span<const passes::Pass> passes,
+                                 const testing::Tolerance& tolerance, int threads);
 
-}  // namespace tenon
+}  // namespace tenon::diagnose

@@ -10,7 +10,7 @@
 #include <map>
 #include <set>
 
-namespace tenon {
+namespace tenon::diagnose {
 namespace {
 
 struct StopSearch {};  // ends a run
@@ -26,10 +26,10 @@ class FaultFinder {
       : graph_(graph), inputs_(inputs), options_(options) {}
 
   std::optional<FoundFault> run() {
-    Graph made = run_passes(graph_, options_.passes, {});
+    Graph made = driver::run_passes(graph_, options_.passes, {});
     std::optional<CompiledModel> model;
     if (options_.is_compiled)
-      model.emplace(codegen::compile(made, cpu_options()).program, options_.threads);
+      model.emplace(codegen::compile(made, driver::cpu_options()).program, options_.threads);
     const auto visit = [&](const OnValue& on_value) {
       try {
         if (model) {
@@ -142,8 +142,8 @@ class FaultFinder {
   void find_pass(FoundFault& found) const {
     if (has_fault(graph_)) return;
     Graph graph = graph_;
-    for (const Pass& pass : options_.passes) {
-      graph = run_passes(std::move(graph), std::span(&pass, 1), {});
+    for (const passes::Pass& pass : options_.passes) {
+      graph = driver::run_passes(std::move(graph), std::span(&pass, 1), {});
       if (!has_fault(graph)) continue;
       found.pass = pass.name;
       return;
@@ -163,4 +163,4 @@ std::optional<FoundFault> find_fault(const Graph& graph, const std::vector<Datum
   return FaultFinder(graph, inputs, search).run();
 }
 
-}  // namespace tenon
+}  // namespace tenon::diagnose

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace tenon {
+namespace tenon::diagnose {
 
 /// The first value that violates a rule, with the operands of its producer.
 struct FoundFault {
@@ -34,9 +34,9 @@ struct FaultSearch {
   ValueRule rule;
   bool is_compiled = true;
   int threads = 0;
-  std::vector<Pass> passes;
+  std::vector<passes::Pass> passes;
 };
 std::optional<FoundFault> find_fault(const Graph& graph, const std::vector<Datum>& inputs,
                                      const FaultSearch& search);
 
-}  // namespace tenon
+}  // namespace tenon::diagnose

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon {
+namespace tenon::diagnose {
 
 Tensor in_logical_order(const Tensor& tensor, const Layout& layout) {
   constexpr std::string_view kOrder = "NOCIDHW";
@@ -58,4 +58,4 @@ Tensor in_logical_order(const Tensor& tensor, const Layout& layout) {
   return plain;
 }
 
-}  // namespace tenon
+}  // namespace tenon::diagnose

@@ -8,7 +8,7 @@
 #include <map>
 #include <set>
 
-namespace tenon {
+namespace tenon::diagnose {
 namespace {
 
 void show_inputs(const Graph& graph, const std::vector<Datum>& inputs, const OnValue& on_value) {
@@ -114,4 +114,4 @@ std::vector<Datum> visit_compiled(CompiledModel& model, const Graph& graph,
   return model.outputs();
 }
 
-}  // namespace tenon
+}  // namespace tenon::diagnose

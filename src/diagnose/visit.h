@@ -6,7 +6,7 @@
 #include <functional>
 #include <string>
 
-namespace tenon {
+namespace tenon::diagnose {
 
 /// Observer of each value as it is computed: its name and its elements in logical order.
 using OnValue = std::function<void(const std::string& name, const Tensor& value)>;
@@ -21,4 +21,4 @@ std::vector<Datum> visit_reference(const Graph& graph, const std::vector<Datum>&
 std::vector<Datum> visit_compiled(CompiledModel& model, const Graph& graph,
                                   const std::vector<Datum>& inputs, const OnValue& on_value);
 
-}  // namespace tenon
+}  // namespace tenon::diagnose

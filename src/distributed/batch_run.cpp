@@ -14,14 +14,14 @@
 #include <cstring>
 #include <filesystem>
 
-namespace tenon {
+namespace tenon::distributed {
 namespace {
 
 constexpr std::int64_t kUsualBatch = 32;
 
 // Returns the batch if it is static.
 std::optional<std::int64_t> stated_batch(const Graph& model) {
-  const std::optional<Dim> batch = batch_of(model);
+  const std::optional<Dim> batch = models::batch_of(model);
   return batch && batch->is_constant() ? std::optional(batch->constant()) : std::nullopt;
 }
 
@@ -29,9 +29,9 @@ class BatchRunner {
  public:
   BatchRunner(const Graph& model, const BatchRunOptions& options)
       : batch_(options.batch > 0 ? options.batch : stated_batch(model).value_or(kUsualBatch)),
-        graph_(rebatched(model, batch_)),
-        compiled_(compile_graph(graph_, options.target), options.thread_count) {
-    if (const std::size_t axis = batch_axis(model); axis != 0) {
+        graph_(models::rebatched(model, batch_)),
+        compiled_(driver::compile_graph(graph_, options.target), options.thread_count) {
+    if (const std::size_t axis = models::batch_axis(model); axis != 0) {
       throw Error("samples of a recurrent model lie along another axis than the first",
                   ErrorKind::Unsupported)
           .expected("a batch in axis 0 of each input")
@@ -136,7 +136,8 @@ void write_index(const Shards& shards, const std::string& output) {
   nlohmann::ordered_json json{{"samples", 0}, {"shards", nlohmann::ordered_json::array()}};
   std::int64_t total = 0;
   for (const std::string& name : shards.names()) {
-    const std::map<std::string, Tensor> arrays = numpy::read_npz_file(shards.result_path(name));
+    const std::map<std::string, Tensor> arrays =
+        frontends::numpy::read_npz_file(shards.result_path(name));
     const std::int64_t count = arrays.empty() ? 0 : arrays.begin()->second.shape().at(0);
     json["shards"].push_back({{"file", name}, {"first", total}, {"samples", count}});
     total += count;
@@ -158,8 +159,9 @@ BatchRunResult run_shards(Graph model, Shards& shards, const std::string& output
   while (const std::optional<std::string> name = shards.take(should_stop)) {
     std::int64_t count = 0;
     try {
-      numpy::write_npz_file(runner.run(numpy::read_npz_file(shards.input_path(*name)), count),
-                            shards.result_path(*name));
+      frontends::numpy::write_npz_file(
+          runner.run(frontends::numpy::read_npz_file(shards.input_path(*name)), count),
+          shards.result_path(*name));
     } catch (Error& error) {
       if (!error.has_place()) error.at(shards.input_path(*name));
       throw;
@@ -174,4 +176,4 @@ BatchRunResult run_shards(Graph model, Shards& shards, const std::string& output
   return result;
 }
 
-}  // namespace tenon
+}  // namespace tenon::distributed

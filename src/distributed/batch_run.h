@@ -7,7 +7,7 @@
 #include <functional>
 #include <string>
 
-namespace tenon {
+namespace tenon::distributed {
 
 /// Batch inference over shards: files with an array for each input, samples along the first axis.
 struct BatchRunOptions {
@@ -33,4 +33,4 @@ BatchRunResult run_shards(Graph model, Shards& shards, const std::string& output
                           const std::function<void(const std::string& shard)>& on_shard,
                           const std::function<bool()>& should_stop);
 
-}  // namespace tenon
+}  // namespace tenon::distributed

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace tenon {
+namespace tenon::distributed {
 namespace {
 
 using ClusterJson = nlohmann::json;
@@ -112,4 +112,4 @@ Cluster::Exchange Cluster::exchange(std::int64_t rank_count, double bytes) const
   return made;
 }
 
-}  // namespace tenon
+}  // namespace tenon::distributed

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon {
+namespace tenon::distributed {
 
 /// Cluster model for data-parallel training: the device of a rank and the links between ranks.
 struct Cluster {
@@ -47,4 +47,4 @@ struct Cluster {
 /// missing, unknown or out of range.
 Cluster parse_cluster(std::string_view text, std::string_view source);
 
-}  // namespace tenon
+}  // namespace tenon::distributed

@@ -10,7 +10,7 @@
 #include <chrono>
 #include <unordered_map>
 
-namespace tenon {
+namespace tenon::distributed {
 namespace {
 
 Tensor memory_for(const Type& type) { return {type.tensor().dtype, constants(type.tensor().dims)}; }
@@ -176,7 +176,7 @@ void DistributedStep::State::run_other(NodeId id, const Targets& targets) {
   });
 }
 
-DistributedStep::DistributedStep(const StatefulGraph& step, Communicator& ranks,
+DistributedStep::DistributedStep(const passes::StatefulGraph& step, Communicator& ranks,
                                  const DistributedStepOptions& options, StepMemory place)
     : state_(std::make_unique<State>(step, ranks, options, std::move(place))) {
   TENON_ASSERT(options.micro_batch_count % state_->data.size() == 0,
@@ -223,7 +223,7 @@ std::vector<Tensor> DistributedStep::run(const std::vector<std::vector<Tensor>>&
     std::size_t at = 0;
     for (std::size_t input : s.data_inputs) {
       const ValueId value = graph.inputs()[input];
-      const bool is_key = graph.value(value).name == kKey;
+      const bool is_key = graph.value(value).name == passes::kKey;
       s.places[value] = is_key ? reinterpret_cast<const std::byte*>(&s.key)
                                : given[round].at(at++).bytes().data();
     }
@@ -308,4 +308,4 @@ std::string DistributedStep::code_hash() const {
   return text;
 }
 
-}  // namespace tenon
+}  // namespace tenon::distributed

@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-namespace tenon {
+namespace tenon::distributed {
 
 /// Communication times of a step.
 struct CommunicationTimes {
@@ -43,7 +43,7 @@ class DistributedStep {
  public:
   /// `step` and `ranks` must outlive it. Computes in the memory of `place`, which has the same
   /// ranks.
-  DistributedStep(const StatefulGraph& step, Communicator& ranks,
+  DistributedStep(const passes::StatefulGraph& step, Communicator& ranks,
                   const DistributedStepOptions& options, StepMemory place);
   ~DistributedStep();
 
@@ -79,4 +79,4 @@ class DistributedStep {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace tenon
+}  // namespace tenon::distributed

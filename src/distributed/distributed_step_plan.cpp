@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <map>
 
-namespace tenon {
+namespace tenon::distributed {
 namespace {
 
 constexpr std::size_t kAlignment = 256;  // alignment for devices
@@ -17,7 +17,7 @@ constexpr std::size_t kBucketsUnderWay = 2;
 
 }  // namespace
 
-DistributedStep::State::State(const StatefulGraph& graph, Communicator& all,
+DistributedStep::State::State(const passes::StatefulGraph& graph, Communicator& all,
                               const DistributedStepOptions& chosen, StepMemory at)
     : step(graph),
       ranks(all),
@@ -235,4 +235,4 @@ void DistributedStep::State::require_single_use() const {
   }
 }
 
-}  // namespace tenon
+}  // namespace tenon::distributed

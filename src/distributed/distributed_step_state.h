@@ -11,7 +11,7 @@
 
 // State of a step on ranks: distributed_step_plan.cpp plans which values travel together, when and
 // from where; distributed_step.cpp executes it.
-namespace tenon {
+namespace tenon::distributed {
 
 struct DistributedStep::State {
   // A parameter held in pieces by the ranks, gathered while steps of a stage read it.
@@ -46,7 +46,7 @@ struct DistributedStep::State {
     bool is_copied = false;  // its operands are produced elsewhere, by an earlier collective
   };
 
-  const StatefulGraph& step;
+  const passes::StatefulGraph& step;
   Communicator& ranks;
   DistributedStepOptions options;
   StepMemory place;
@@ -76,7 +76,7 @@ struct DistributedStep::State {
   std::uint64_t held = 0;      // bytes
   TaskThread communication;    // last member: it is destroyed before the data that it uses
 
-  State(const StatefulGraph& graph, Communicator& all, const DistributedStepOptions& chosen,
+  State(const passes::StatefulGraph& graph, Communicator& all, const DistributedStepOptions& chosen,
         StepMemory at);
 
   const Type& type_of(ValueId value) const { return step.graph.value(value).type; }
@@ -130,4 +130,4 @@ struct DistributedStep::State {
   void wait(std::uint64_t task);
 };
 
-}  // namespace tenon
+}  // namespace tenon::distributed

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace tenon {
+namespace tenon::distributed {
 namespace {
 
 struct PartRange {
@@ -58,4 +58,4 @@ void join_parts(std::span<const JoinedParts> joined, Communicator& ranks, RankMe
   }
 }
 
-}  // namespace tenon
+}  // namespace tenon::distributed

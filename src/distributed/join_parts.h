@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <span>
 
-namespace tenon {
+namespace tenon::distributed {
 
 /// All-gather of a tensor: equal parts held by ranks `stride` apart, and the destination of the
 /// whole on each rank. Padding of the last parts is not sent.
@@ -22,4 +22,4 @@ struct JoinedParts {
 /// visible, all at once; otherwise by messages.
 void join_parts(std::span<const JoinedParts> joined, Communicator& ranks, RankMemory& memory);
 
-}  // namespace tenon
+}  // namespace tenon::distributed

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-namespace tenon {
+namespace tenon::distributed {
 namespace {
 
 struct Words {
@@ -53,4 +53,4 @@ Mesh parse_mesh(std::string_view text, std::int64_t rank_count) {
       .got(rank_count);
 }
 
-}  // namespace tenon
+}  // namespace tenon::distributed

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace tenon {
+namespace tenon::distributed {
 
 /// Mesh of ranks: `data` data-parallel groups process parts of each batch, and the `tensor` ranks
 /// of a group hold shards of the tensors.
@@ -18,4 +18,4 @@ Mesh parse_mesh(std::string_view text, std::int64_t rank_count);
 /// Parses without a number of ranks: the text defines it, and `data` without a number is one.
 Mesh parse_mesh(std::string_view text);
 
-}  // namespace tenon
+}  // namespace tenon::distributed

@@ -23,7 +23,7 @@
 #include <sstream>
 #include <thread>
 
-namespace tenon {
+namespace tenon::distributed {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -69,7 +69,7 @@ std::string own_program() {
   // The command's name may be relative to the initial working directory.
   const std::string path =
       about.dli_fname[0] == '/' ? std::string(about.dli_fname) : std::string("/proc/self/exe");
-  return concat(kVersion, ":", checksum(MappedFile::open(path)->bytes()));
+  return concat(kVersion, ":", checksum(frontends::MappedFile::open(path)->bytes()));
 }
 
 struct MpiLife {
@@ -346,4 +346,4 @@ int ranks_on_machine() {
       first_set({"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE"}));
 }
 
-}  // namespace tenon
+}  // namespace tenon::distributed

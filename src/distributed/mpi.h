@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::distributed {
 
 /// MPI communicator: the processes that a launcher (`mpirun`, `srun`) started together, through
 /// Open MPI's library, which is loaded at run time. Every rank sends heartbeats to the next one; a
@@ -53,4 +53,4 @@ int launched_rank_count();
 /// Returns the number of processes on this machine, if the launcher provides it.
 int ranks_on_machine();
 
-}  // namespace tenon
+}  // namespace tenon::distributed

@@ -4,7 +4,7 @@
 
 #include <dlfcn.h>
 
-namespace tenon {
+namespace tenon::distributed {
 namespace {
 
 constexpr const char* kLibrary = "libmpi.so.40";  // Open MPI 2 to 5
@@ -42,4 +42,4 @@ MpiLibrary::MpiLibrary() {
   find(errors_return, "ompi_mpi_errors_return");
 }
 
-}  // namespace tenon
+}  // namespace tenon::distributed

@@ -1,6 +1,6 @@
 #pragma once
 
-namespace tenon {
+namespace tenon::distributed {
 
 /// The MPI functions that Tenon uses, declared with Open MPI's ABI, in which handles are addresses
 /// of exported objects. Neither building nor starting Tenon needs MPI.
@@ -33,4 +33,4 @@ struct MpiLibrary {
   MpiLibrary();
 };
 
-}  // namespace tenon
+}  // namespace tenon::distributed

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <fstream>
 
-namespace tenon {
+namespace tenon::distributed {
 namespace {
 
 // Suggests a batch size, or a splitting of states, that would fit.
@@ -59,17 +59,18 @@ std::uint64_t memory_of_rank() {
 }
 
 std::function<Program(Graph graph)> compiler_within(std::uint64_t arena_bytes,
-                                                    const BudgetRequest& request) {
+                                                    const planning::BudgetRequest& request) {
   return [arena_bytes, request](Graph graph) {
-    CompileRequest plain;
+    driver::CompileRequest plain;
     plain.is_untuned = true;
     plain.describes_step = true;
-    codegen::Compiled made = compile_model(std::move(graph), plain);
+    codegen::Compiled made = driver::compile_model(std::move(graph), plain);
     if (made.program.arena_bytes <= arena_bytes) return std::move(made.program);
-    BudgetRequest within = request;
+    planning::BudgetRequest within = request;
     within.arena_bytes = arena_bytes;
-    return planned_within(std::move(made.program), std::move(made.step_problem), within)->program();
+    return planning::planned_within(std::move(made.program), std::move(made.step_problem), within)
+        ->program();
   };
 }
 
-}  // namespace tenon
+}  // namespace tenon::distributed

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace tenon {
+namespace tenon::distributed {
 
 /// Memory of a training rank, in bytes.
 struct RankNeeds {
@@ -38,6 +38,6 @@ std::uint64_t memory_of_rank();
 /// Returns a compiler for the processor that keeps a program's arena within `arena_bytes` by
 /// rematerialization and whatever else the request allows; results are bit-identical.
 std::function<Program(Graph graph)> compiler_within(std::uint64_t arena_bytes,
-                                                    const BudgetRequest& request);
+                                                    const planning::BudgetRequest& request);
 
-}  // namespace tenon
+}  // namespace tenon::distributed

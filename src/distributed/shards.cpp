@@ -11,7 +11,7 @@
 #include <chrono>
 #include <filesystem>
 
-namespace tenon {
+namespace tenon::distributed {
 namespace {
 
 namespace fs = std::filesystem;
@@ -52,7 +52,7 @@ Shards::Shards(std::string input, std::string output)
   std::ranges::sort(names_);
   if (fs::equivalent(fs::path(input_), fs::path(output_), reason))
     throw Error("results would replace the data", ErrorKind::Usage).at(output_);
-  make_folder(output_);
+  models::make_folder(output_);
   begin_ = static_cast<std::size_t>(getpid()) % names_.size();
   keeper_ = std::thread([this] { keep_alive(); });
 }
@@ -139,4 +139,4 @@ void Shards::keep_alive() {
   }
 }
 
-}  // namespace tenon
+}  // namespace tenon::distributed

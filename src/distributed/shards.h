@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-namespace tenon {
+namespace tenon::distributed {
 
 /// Work queue of files in a folder, shared by any number of processes on any machines that see the
 /// folder: each takes a file that is neither done nor claimed. A claim is a file next to the
@@ -63,4 +63,4 @@ class Shards {
   std::thread keeper_;
 };
 
-}  // namespace tenon
+}  // namespace tenon::distributed

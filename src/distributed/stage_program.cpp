@@ -6,7 +6,7 @@
 #include <limits>
 #include <numeric>
 
-namespace tenon {
+namespace tenon::distributed {
 
 StageProgram::StageProgram(const Graph& graph, int thread_count, const StepMemory& place)
     : place_(place), thread_count_(thread_count) {
@@ -135,4 +135,4 @@ void StageProgram::run_on_host(std::span<const std::byte* const> inputs,
   }
 }
 
-}  // namespace tenon
+}  // namespace tenon::distributed

@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-namespace tenon {
+namespace tenon::distributed {
 
 /// A compiled graph of static extents that reads and writes memory of its caller: memory of the
 /// place it runs at; inputs may also be in host memory.
@@ -60,4 +60,4 @@ class StageProgram {
   std::unique_ptr<HostContext> host_;
 };
 
-}  // namespace tenon
+}  // namespace tenon::distributed

@@ -7,7 +7,7 @@
 #include <limits>
 #include <unordered_map>
 
-namespace tenon {
+namespace tenon::distributed {
 namespace {
 
 constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
@@ -171,4 +171,4 @@ std::vector<StepStage> cut_at_collectives(const Graph& graph, std::int64_t tenso
   return Cutter(graph, tensor_ranks).cut();
 }
 
-}  // namespace tenon
+}  // namespace tenon::distributed

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace tenon {
+namespace tenon::distributed {
 
 /// Nodes between two synchronizations of the ranks, without a collective among them, as a graph of
 /// their own, and the collectives that follow.
@@ -32,4 +32,4 @@ bool is_state_gather(const Graph& graph, NodeId collective);
 /// sums over parts come after all other nodes.
 std::vector<StepStage> cut_at_collectives(const Graph& graph, std::int64_t tensor_ranks = 1);
 
-}  // namespace tenon
+}  // namespace tenon::distributed

@@ -2,20 +2,20 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::distributed {
 
-StateBuffers::StateBuffers(const StatefulGraph& step, int rank, int rank_count,
+StateBuffers::StateBuffers(const passes::StatefulGraph& step, int rank, int rank_count,
                            std::size_t alignment) {
-  const auto bytes_of = [&](const State& state) {
+  const auto bytes_of = [&](const passes::State& state) {
     const Type& type = step.graph.value(step.graph.inputs()[state.input]).type;
     return static_cast<std::size_t>(byte_count(type.tensor()).constant());
   };
   for (std::size_t k = 0; k < step.states.size(); ++k)
     places_.push_back({bytes_of(step.states[k]), k});
   for (std::size_t k = 0; k < step.states.size(); ++k) {
-    const State& state = step.states[k];
+    const passes::State& state = step.states[k];
     if (!state.split || state.split->axis || state.split->whole == state.name) continue;
-    const auto whole = std::ranges::find(step.states, state.split->whole, &State::name);
+    const auto whole = std::ranges::find(step.states, state.split->whole, &passes::State::name);
     const std::size_t offset = places_[k].bytes * static_cast<std::size_t>(rank);
     if (whole == step.states.end() || whole->split || offset % alignment != 0) continue;
     places_[k].inside = static_cast<std::size_t>(whole - step.states.begin());
@@ -49,4 +49,4 @@ void StateBuffers::allocate(RankMemory& memory) {
   }
 }
 
-}  // namespace tenon
+}  // namespace tenon::distributed

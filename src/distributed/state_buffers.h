@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-namespace tenon {
+namespace tenon::distributed {
 
 /// Memory of the states of one rank. Each state is double-buffered: a step reads one buffer and
 /// writes the other. A piece that the rank updates, of a state that it also holds whole, is placed
@@ -16,7 +16,7 @@ namespace tenon {
 class StateBuffers {
  public:
   /// `alignment`: in bytes, as the executor requires.
-  StateBuffers(const StatefulGraph& step, int rank, int rank_count, std::size_t alignment);
+  StateBuffers(const passes::StatefulGraph& step, int rank, int rank_count, std::size_t alignment);
 
   /// Total size of `allocate`.
   std::uint64_t bytes() const;
@@ -38,4 +38,4 @@ class StateBuffers {
   std::vector<std::shared_ptr<std::byte>> now_, next_;
 };
 
-}  // namespace tenon
+}  // namespace tenon::distributed

@@ -13,7 +13,7 @@
 #include <map>
 #include <tuple>
 
-namespace tenon {
+namespace tenon::distributed {
 namespace {
 
 constexpr std::size_t kTermsAtOnce = 8;
@@ -160,7 +160,7 @@ class VisibleHostMemory : public RankMemory {
 
 StepMemory host_step_memory(Communicator& ranks) {
   StepMemory place;
-  place.compile = [](Graph graph) { return compile_graph(std::move(graph)); };
+  place.compile = [](Graph graph) { return driver::compile_graph(std::move(graph)); };
   place.memory = std::make_shared<VisibleHostMemory>(ranks);
   place.ranks = {std::shared_ptr<void>(), &ranks};
   return place;
@@ -171,11 +171,11 @@ StepMemory cuda_step_memory(Communicator& ranks, bool is_rank, const std::string
   StepMemory place;
   place.is_device = true;
   place.compile = [target, precision](Graph graph) {
-    CompileRequest request;
+    driver::CompileRequest request;
     request.target = target;
     request.precision = precision;
     request.is_untuned = true;
-    return compile_model(std::move(graph), request).program;
+    return driver::compile_model(std::move(graph), request).program;
   };
   place.memory = std::make_shared<CudaMemory>(place);
   if (!is_rank) {
@@ -189,4 +189,4 @@ StepMemory cuda_step_memory(Communicator& ranks, bool is_rank, const std::string
   return place;
 }
 
-}  // namespace tenon
+}  // namespace tenon::distributed

@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-namespace tenon {
+namespace tenon::distributed {
 
 /// The device or processor on which ranks run their steps: its compiler, its memory, and its
 /// communicator.
@@ -50,4 +50,4 @@ class DeviceRankMemory : public RankMemory {
   std::unique_ptr<Sums> sums_;
 };
 
-}  // namespace tenon
+}  // namespace tenon::distributed

@@ -10,7 +10,7 @@
 #include <map>
 #include <set>
 
-namespace tenon {
+namespace tenon::distributed {
 namespace {
 
 constexpr double kBucketSizes[] = {1 << 20, 4 << 20, 16 << 20, 64 << 20};
@@ -21,26 +21,26 @@ double seconds_of(const memory::Item& item, const Cluster& cluster) {
 
 }  // namespace
 
-StepCosts::StepCosts(const Graph& model, TrainOptions options, const Cluster& cluster) {
+StepCosts::StepCosts(const Graph& model, passes::TrainOptions options, const Cluster& cluster) {
   // any number above one, so that the graph contains the reductions; it does not affect the cost
   options.micro_batches = 2;
   options.state_ranks = 1;
-  const StatefulGraph step = train(model, options);
+  const passes::StatefulGraph step = passes::train(model, options);
   std::set<std::string> parameters;
   for (NodeId id : model.nodes_in_order()) {
     for (ValueId value : model.node(id).results) {
       if (value && model.constant_of(value)) parameters.insert(model.value(value).name);
     }
   }
-  for (const State& state : step.states) {
+  for (const passes::State& state : step.states) {
     const auto bytes = static_cast<double>(state.initial.size()) *
                        static_cast<double>(info(state.initial.dtype()).storage_bytes);
     (parameters.contains(state.name) ? parameter_bytes : other_state_bytes) += bytes;
   }
   const std::vector<StepStage> stages = cut_at_collectives(step.graph);
   for (std::size_t k = 0; k < stages.size(); ++k) {
-    const Graph graph = run_pipeline(stages[k].graph, {});
-    const memory::Problem problem = problem_of(graph, cluster.device);
+    const Graph graph = driver::run_pipeline(stages[k].graph, {});
+    const memory::Problem problem = planning::problem_of(graph, cluster.device);
     double at = 0;
     std::map<std::string, double> made;
     for (const memory::Item& item : problem.items) {
@@ -135,4 +135,4 @@ StepPlan best_plan(const StepCosts& costs, const Cluster& cluster, std::int64_t 
   return best;
 }
 
-}  // namespace tenon
+}  // namespace tenon::distributed

@@ -5,14 +5,14 @@
 
 #include <vector>
 
-namespace tenon {
+namespace tenon::distributed {
 
 /// Cost model of a training step on one rank, independent of the number of ranks: derived from the
 /// stages of the optimized graph, each fused node bound by arithmetic or memory.
 class StepCosts {
  public:
   /// `model` must have static extents, with the batch of one rank.
-  StepCosts(const Graph& model, TrainOptions options, const Cluster& cluster);
+  StepCosts(const Graph& model, passes::TrainOptions options, const Cluster& cluster);
 
   struct Gradient {
     /// since the start of the step
@@ -54,4 +54,4 @@ StepPlan best_plan(const StepCosts& costs, const Cluster& cluster, std::int64_t 
 StepPlan plan_step(const StepCosts& costs, const Cluster& cluster, std::int64_t rank_count,
                    bool splits_states, double bucket_bytes);
 
-}  // namespace tenon
+}  // namespace tenon::distributed

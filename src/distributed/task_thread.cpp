@@ -3,7 +3,7 @@
 #include <chrono>
 #include <utility>
 
-namespace tenon {
+namespace tenon::distributed {
 
 TaskThread::TaskThread() : thread_([this] { work(); }) {}
 
@@ -65,4 +65,4 @@ void TaskThread::work() {
   }
 }
 
-}  // namespace tenon
+}  // namespace tenon::distributed

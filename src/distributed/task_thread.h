@@ -8,7 +8,7 @@
 #include <mutex>
 #include <thread>
 
-namespace tenon {
+namespace tenon::distributed {
 
 /// A thread that executes tasks in order.
 class TaskThread {
@@ -41,4 +41,4 @@ class TaskThread {
   std::thread thread_;
 };
 
-}  // namespace tenon
+}  // namespace tenon::distributed

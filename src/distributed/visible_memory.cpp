@@ -12,7 +12,7 @@
 #include <mutex>
 #include <utility>
 
-namespace tenon {
+namespace tenon::distributed {
 namespace {
 
 struct SharedMapping {
@@ -95,4 +95,4 @@ std::span<const std::byte> VisibleMemory::view(pid_t process, const MemoryWindow
   return {mapping.begin + window.offset, window.bytes};
 }
 
-}  // namespace tenon
+}  // namespace tenon::distributed

@@ -9,7 +9,7 @@
 #include <optional>
 #include <span>
 
-namespace tenon {
+namespace tenon::distributed {
 
 /// Shared memory between processes of one machine and user: own allocations, and mappings of those
 /// of other processes. Anonymous, so that it disappears with the processes however they end.
@@ -30,4 +30,4 @@ class VisibleMemory {
   std::shared_ptr<State> state_;  // shared with allocations, which may outlive the object
 };
 
-}  // namespace tenon
+}  // namespace tenon::distributed

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace tenon {
+namespace tenon::distributed {
 
 bool are_together(const WindowedValue& a, const WindowedValue& b) {
   return std::ranges::any_of(a.intervals, [&](const StepInterval& one) {
@@ -52,4 +52,4 @@ std::vector<StepInterval> intervals_of(const std::vector<std::size_t>& steps, st
   return intervals;
 }
 
-}  // namespace tenon
+}  // namespace tenon::distributed

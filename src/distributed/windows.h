@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace tenon {
+namespace tenon::distributed {
 
 /// Steps of a program, both included.
 struct StepInterval {
@@ -34,4 +34,4 @@ bool are_together(const WindowedValue& a, const WindowedValue& b);
 std::vector<StepInterval> intervals_of(const std::vector<std::size_t>& steps, std::size_t lead,
                                        std::size_t longest_gap);
 
-}  // namespace tenon
+}  // namespace tenon::distributed

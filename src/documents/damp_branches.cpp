@@ -4,7 +4,7 @@
 
 #include <unordered_set>
 
-namespace tenon {
+namespace tenon::documents {
 namespace {
 
 constexpr double kDamping = 0.25;
@@ -66,4 +66,4 @@ void damp_branches(Graph& graph) {
   }
 }
 
-}  // namespace tenon
+}  // namespace tenon::documents

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace tenon {
+namespace tenon::documents {
 
 void Document::refuse_style(std::string_view format, std::string_view style) {
   if (style.empty()) return;
@@ -116,4 +116,4 @@ void set_values(Graph& graph, const Graph& values) {
   }
 }
 
-}  // namespace tenon
+}  // namespace tenon::documents

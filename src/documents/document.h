@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-namespace tenon {
+namespace tenon::documents {
 
 /// File of another system, read losslessly into typed tables of its format: the network and the
 /// file's other contents (order, times, memory, kernel choices).
@@ -94,4 +94,4 @@ void set_values(Graph& graph, const Graph& values);
 /// Returns the values as a graph without outputs, which gives them a text form.
 Graph values_graph(const WrittenDocument& written);
 
-}  // namespace tenon
+}  // namespace tenon::documents

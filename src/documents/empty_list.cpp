@@ -1,8 +1,8 @@
 #include "documents/document.h"
 
-namespace tenon {
+namespace tenon::documents {
 
 // Takes the place of list.cpp in a build with TENON_DOCUMENTS=OFF.
 std::span<const DocumentFormat> document_formats() { return {}; }
 
-}  // namespace tenon
+}  // namespace tenon::documents

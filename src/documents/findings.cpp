@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::documents {
 
 // Linear search: a document has few kinds of claims, with thousands of each.
 Findings::Kind& Findings::kind(std::string_view name) {
@@ -23,4 +23,4 @@ void Findings::add(Mismatch mismatch) {
   mismatches_.push_back(std::move(mismatch));
 }
 
-}  // namespace tenon
+}  // namespace tenon::documents

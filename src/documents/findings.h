@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace tenon {
+namespace tenon::documents {
 
 /// Results of recomputing a document's claims: how many claims of each kind hold, and every
 /// mismatch in full.
@@ -65,4 +65,4 @@ class Findings {
   std::vector<Mismatch> mismatches_;
 };
 
-}  // namespace tenon
+}  // namespace tenon::documents

@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/text.h"
 
-namespace tenon {
+namespace tenon::documents {
 namespace {
 
 std::string note_key(const Graph& graph, ValueId result) {
@@ -36,4 +36,4 @@ std::optional<KernelChoices> noted_choices(const Graph& graph, ValueId result) {
   return choices;
 }
 
-}  // namespace tenon
+}  // namespace tenon::documents

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::documents {
 
 /// Fastest kernels of a graph node, found by profiling. Stored in the graph's metadata.
 struct KernelChoices {
@@ -23,4 +23,4 @@ struct KernelChoices {
 void note_choices(Graph& graph, ValueId result, const KernelChoices& choices);
 std::optional<KernelChoices> noted_choices(const Graph& graph, ValueId result);
 
-}  // namespace tenon
+}  // namespace tenon::documents

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::documents {
 namespace {
 
 bool is_aitemplate(std::string_view head) {
@@ -122,4 +122,4 @@ const KnownFormat* find_known_format(std::string_view name) {
   return found == formats.end() ? nullptr : &*found;
 }
 
-}  // namespace tenon
+}  // namespace tenon::documents

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace tenon {
+namespace tenon::documents {
 
 /// A document format by its name and the start of its files. Builds without documents know these
 /// too, and name the format that they cannot read.
@@ -20,4 +20,4 @@ std::span<const KnownFormat> known_formats();
 /// Returns null for an unknown name.
 const KnownFormat* find_known_format(std::string_view name);
 
-}  // namespace tenon
+}  // namespace tenon::documents

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-namespace tenon {
+namespace tenon::documents {
 
 #define TENON_DOCUMENT_FORMAT(name) \
   namespace name {                  \
@@ -20,4 +20,4 @@ std::span<const DocumentFormat> document_formats() {
   return formats;
 }
 
-}  // namespace tenon
+}  // namespace tenon::documents

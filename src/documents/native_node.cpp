@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-namespace tenon {
+namespace tenon::documents {
 namespace {
 
 constexpr std::int64_t kMostInlineElements = 256;
@@ -201,4 +201,4 @@ std::string camel_case(std::string_view op) {
   return name;
 }
 
-}  // namespace tenon
+}  // namespace tenon::documents

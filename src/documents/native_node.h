@@ -10,7 +10,7 @@
 #include <unordered_set>
 #include <vector>
 
-namespace tenon {
+namespace tenon::documents {
 
 /// Nodes that a writer must write as native Tenon nodes, even if the format has an equivalent.
 struct NativeNodes {
@@ -51,4 +51,4 @@ bool fits_text(const Graph& graph, ValueId constant);
 /// max_pool_gradient -> MaxPoolGradient
 std::string camel_case(std::string_view op);
 
-}  // namespace tenon
+}  // namespace tenon::documents

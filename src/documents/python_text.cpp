@@ -5,7 +5,7 @@
 #include <charconv>
 #include <cmath>
 
-namespace tenon {
+namespace tenon::documents {
 
 std::string python_real(double value) {
   const double size = std::fabs(value);
@@ -19,4 +19,4 @@ std::string python_real(double value) {
   return text;
 }
 
-}  // namespace tenon
+}  // namespace tenon::documents

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace tenon {
+namespace tenon::documents {
 
 /// Values that the backward pass of a recorded training step needs.
 struct RunReading {
@@ -28,4 +28,4 @@ struct RecordedRun {
   std::vector<std::pair<int, std::function<memory::Problem()>>> split;
 };
 
-}  // namespace tenon
+}  // namespace tenon::documents

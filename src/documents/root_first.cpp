@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <map>
 
-namespace tenon {
+namespace tenon::documents {
 namespace {
 
 constexpr std::size_t kMostRepairs = 10, kMostBytes = 1 << 20;
@@ -22,11 +22,11 @@ std::optional<std::size_t> number_after(std::string_view place, std::string_view
 
 void append_text(std::string& to, std::string_view text) { to += quote(text); }
 void append_real(std::string& to, double number) { to += format_real(number); }
-constexpr JsonStyle kStyle{"{", "[", append_text, append_real};
+constexpr frontends::JsonStyle kStyle{"{", "[", append_text, append_real};
 
 // Returns the value at a path like "$.graph_exec.var.12.size" or "….out_shapes[0]", or null.
-JsonValue* value_at(JsonValue& root, std::string_view path) {
-  JsonValue* at = &root;
+frontends::JsonValue* value_at(frontends::JsonValue& root, std::string_view path) {
+  frontends::JsonValue* at = &root;
   while (!path.empty() && at != nullptr) {
     const bool is_index = path.front() == '[';
     const std::size_t end =
@@ -34,13 +34,14 @@ JsonValue* value_at(JsonValue& root, std::string_view path) {
     if (end == std::string_view::npos) return nullptr;
     const std::string_view name = path.substr(1, end - 1);
     path.remove_prefix(std::min(path.size(), end + (is_index ? 1 : 0)));
-    JsonValue* next = nullptr;
-    if (auto* list = std::get_if<JsonValue::Array>(&at->value); list != nullptr && is_index) {
+    frontends::JsonValue* next = nullptr;
+    if (auto* list = std::get_if<frontends::JsonValue::Array>(&at->value);
+        list != nullptr && is_index) {
       const auto index = parse_integer(name);
       if (index && *index >= 0 && static_cast<std::size_t>(*index) < list->size())
         next = &(*list)[static_cast<std::size_t>(*index)];
-    } else if (auto* members = std::get_if<JsonValue::Object>(&at->value)) {
-      for (JsonValue::Member& each : *members) {
+    } else if (auto* members = std::get_if<frontends::JsonValue::Object>(&at->value)) {
+      for (frontends::JsonValue::Member& each : *members) {
         if (each.first == name) next = &each.second;
       }
     }
@@ -50,21 +51,21 @@ JsonValue* value_at(JsonValue& root, std::string_view path) {
 }
 
 // Repairs a JSON text, in which positions are paths.
-std::optional<std::string> repaired_json(const JsonValue& root,
+std::optional<std::string> repaired_json(const frontends::JsonValue& root,
                                          const Findings::Mismatch& mismatch) {
   const std::size_t start = mismatch.place.find("$.");
   if (start == std::string::npos) return std::nullopt;
-  JsonValue changed = root;
+  frontends::JsonValue changed = root;
   const std::string_view place = std::string_view(mismatch.place).substr(start + 1);
-  JsonValue* value = value_at(changed, place.substr(0, place.find(' ')));
+  frontends::JsonValue* value = value_at(changed, place.substr(0, place.find(' ')));
   if (value == nullptr) return std::nullopt;
   try {
-    *value = parse_json(mismatch.should_be, "repair");
+    *value = frontends::parse_json(mismatch.should_be, "repair");
   } catch (const Error&) {
     value->value = mismatch.should_be;
   }
   std::string text;
-  print_json(text, changed, kStyle);
+  frontends::print_json(text, changed, kStyle);
   return text;
 }
 
@@ -130,10 +131,10 @@ Findings check_root_first(const DocumentFormat& format, const Document& document
   if (mismatches.size() < 2) return findings;
   const std::string text = document.text("");
   if (text.size() > kMostBytes) return findings;
-  std::optional<JsonValue> json;
+  std::optional<frontends::JsonValue> json;
   if (text.starts_with("{")) {
     try {
-      json = parse_json(text, "document");
+      json = frontends::parse_json(text, "document");
     } catch (const Error&) {
       return findings;
     }
@@ -157,4 +158,4 @@ Findings check_root_first(const DocumentFormat& format, const Document& document
   return with_first(findings, best);
 }
 
-}  // namespace tenon
+}  // namespace tenon::documents

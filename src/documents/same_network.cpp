@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-namespace tenon {
+namespace tenon::documents {
 namespace {
 
 constexpr std::int64_t kMostComparedElements = std::int64_t{1} << 22;
@@ -167,7 +167,8 @@ class NetworkComparison {
       return without_usual_window(p) == without_usual_window(q);
     }
     if (x.op->name == "einsum")
-      return plain_equation(text_of(x, "equation")) == plain_equation(text_of(y, "equation")) &&
+      return frontends::plain_equation(frontends::text_of(x, "equation")) ==
+                 frontends::plain_equation(frontends::text_of(y, "equation")) &&
              without({"equation"});
     return false;
   }
@@ -188,7 +189,7 @@ class NetworkComparison {
 
   // The default permutation reverses the axes.
   static Dims order_of(const Node& node, std::size_t rank) {
-    const Dims* dims = attr_of<Dims>(node, "perm");
+    const Dims* dims = frontends::attr_of<Dims>(node, "perm");
     if (dims != nullptr && !dims->empty()) return *dims;
     Dims reversed;
     for (std::size_t k = rank; k > 0; --k) reversed.emplace_back(static_cast<std::int64_t>(k - 1));
@@ -237,4 +238,4 @@ NetworkDifference difference(const Graph& a, const Graph& b) {
   return NetworkComparison(a, b).run();
 }
 
-}  // namespace tenon
+}  // namespace tenon::documents

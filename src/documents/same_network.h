@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace tenon {
+namespace tenon::documents {
 
 /// Difference between two networks that should be equal: compares the computation from inputs to
 /// outputs, independent of names and of the order of nodes.
@@ -25,4 +25,4 @@ struct NetworkDifference {
 };
 NetworkDifference difference(const Graph& a, const Graph& b);
 
-}  // namespace tenon
+}  // namespace tenon::documents

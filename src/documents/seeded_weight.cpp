@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace tenon {
+namespace tenon::documents {
 namespace {
 
 // FNV-1a: a seed that depends on the name alone.
@@ -28,4 +28,4 @@ Constant seeded_weight(DType dtype, const Shape& shape, std::string_view name,
   return Constant::normal(dtype, shape, seed_of(name), 0, deviation);
 }
 
-}  // namespace tenon
+}  // namespace tenon::documents

@@ -16,7 +16,7 @@
 #include <iostream>
 #include <memory>
 
-namespace tenon {
+namespace tenon::driver {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -53,14 +53,15 @@ codegen::CompileOptions options_of(const CompileRequest& request, const Graph& g
   static_cast<codegen::CompileSettings&>(options) = request;
   options.threads = request.threads > 0 ? request.threads : usable_threads();
   for (const std::string& text : request.specialised_shapes) {
-    DimBindings values = symbol_values(graph, parse_shapes({text}));
+    DimBindings values = models::symbol_values(graph, models::parse_shapes({text}));
     if (!values.empty()) options.specialised_shapes.push_back(std::move(values));
   }
   return options;
 }
 
-TuneReport tune_into(TuningCache& cache, const Graph& graph, const CompileRequest& request) {
-  TuneOptions options;
+tune::TuneReport tune_into(tune::TuningCache& cache, const Graph& graph,
+                           const CompileRequest& request) {
+  tune::TuneOptions options;
   options.compile = options_of(request, graph);
   options.threads = request.threads;
   if (request.tune_seconds) options.seconds = *request.tune_seconds;
@@ -71,26 +72,27 @@ TuneReport tune_into(TuningCache& cache, const Graph& graph, const CompileReques
     };
   }
   const auto begin = Clock::now();
-  const TuneReport report = tune(graph, cache, options);
+  const tune::TuneReport report = tune::tune(graph, cache, options);
   if (request.on_tuned)
     request.on_tuned(report, std::chrono::duration<double>(Clock::now() - begin).count());
   return report;
 }
 
 // Opens the tuning cache of a request; null if it is absent or not wanted.
-std::shared_ptr<TuningCache> cache_for(const CompileRequest& request) {
+std::shared_ptr<tune::TuningCache> cache_for(const CompileRequest& request) {
   if (request.is_untuned) return nullptr;
-  std::optional<TuningCache> opened = open_tuning_cache(request.tune_seconds.has_value(), request);
-  return opened ? std::make_shared<TuningCache>(std::move(*opened)) : nullptr;
+  std::optional<tune::TuningCache> opened =
+      open_tuning_cache(request.tune_seconds.has_value(), request);
+  return opened ? std::make_shared<tune::TuningCache>(std::move(*opened)) : nullptr;
 }
 
 // Applies tuned library algorithms. They are timed on the device of this machine; without that
 // device the libraries choose by their own heuristics.
-void take_tuned_candidates(Program& program, TuningCache& cache, const CompileRequest& request,
-                           bool times) {
+void take_tuned_candidates(Program& program, tune::TuningCache& cache,
+                           const CompileRequest& request, bool times) {
   const auto begin = Clock::now();
   try {
-    const TuneReport report = tune_on_device(cache, program, times);
+    const tune::TuneReport report = tune::tune_on_device(cache, program, times);
     if (report.timed + report.failed > 0 && request.on_tuned)
       request.on_tuned(report, std::chrono::duration<double>(Clock::now() - begin).count());
   } catch (const Error& error) {
@@ -101,37 +103,39 @@ void take_tuned_candidates(Program& program, TuningCache& cache, const CompileRe
 
 // Chooses kernels by the tuning cache's timings for this processor, or for the device of this
 // machine.
-KernelChoice known_choice(const codegen::CompileOptions& options, const CompileRequest& request,
-                          const std::shared_ptr<const TuningCache>& cache) {
-  TuningPlace place;
+tune::KernelChoice known_choice(const codegen::CompileOptions& options,
+                                const CompileRequest& request,
+                                const std::shared_ptr<const tune::TuningCache>& cache) {
+  tune::TuningPlace place;
   try {
-    place = tuning_place(options, request.threads);
+    place = tune::tuning_place(options, request.threads);
   } catch (const Error& error) {
     if (request.tune_seconds || error.kind() != ErrorKind::Device) throw;
     return {};  // no device
   }
   // Damage inside a file is only detected when it is read.
-  return [on_notice = request.on_notice, cache, choose = tuned_choice(*cache, std::move(place)),
-          is_bad = std::make_shared<bool>(false)](
-             const codegen::Decision& decision) -> std::optional<codegen::Selection> {
-    if (*is_bad) return std::nullopt;
-    try {
-      return choose(decision);
-    } catch (const Error& error) {
-      if (on_notice) on_notice(warning_text(error, kEstimates));
-      *is_bad = true;
-      return std::nullopt;
-    }
-  };
+  return
+      [on_notice = request.on_notice, cache, choose = tune::tuned_choice(*cache, std::move(place)),
+       is_bad = std::make_shared<bool>(false)](
+          const codegen::Decision& decision) -> std::optional<codegen::Selection> {
+        if (*is_bad) return std::nullopt;
+        try {
+          return choose(decision);
+        } catch (const Error& error) {
+          if (on_notice) on_notice(warning_text(error, kEstimates));
+          *is_bad = true;
+          return std::nullopt;
+        }
+      };
 }
 
 // Makes the options choose preferred candidates first, then the fastest ones of the cache.
 void choose_known(codegen::CompileOptions& options, const CompileRequest& request,
-                  const std::shared_ptr<const TuningCache>& cache) {
-  require_candidate_names(request.preferred, options);
+                  const std::shared_ptr<const tune::TuningCache>& cache) {
+  tune::require_candidate_names(request.preferred, options);
   if (cache) options.choose = known_choice(options, request, cache);
   if (!request.preferred.empty())
-    options.choose = preferred_choice(request.preferred, std::move(options.choose));
+    options.choose = tune::preferred_choice(request.preferred, std::move(options.choose));
 }
 
 // Result of the passes, and how to compile it.
@@ -140,11 +144,11 @@ struct PreparedModel {
   // These choose the fastest known kernels.
   codegen::CompileOptions options;
   // May be null.
-  std::shared_ptr<TuningCache> cache;
+  std::shared_ptr<tune::TuningCache> cache;
   // The device's library algorithms remain to be timed.
   bool times_libraries = false;
   std::vector<PassReport> passes;
-  Remarks remarks;
+  passes::Remarks remarks;
 };
 
 PreparedModel prepare(Graph graph, const CompileRequest& request) {
@@ -186,32 +190,33 @@ codegen::CompileOptions known_options(const Graph& graph, const CompileRequest& 
   return options;
 }
 
-std::optional<TuningCache> open_tuning_cache(bool writes, const CompileRequest& request) {
-  const std::optional<std::string> path = tuning_cache_path();
+std::optional<tune::TuningCache> open_tuning_cache(bool writes, const CompileRequest& request) {
+  const std::optional<std::string> path = tune::tuning_cache_path();
   if (!path) {
     note(request, "note: no home folder, so no tuning cache; XDG_CACHE_HOME says where it may be");
     if (!writes) return std::nullopt;
-    return TuningCache();
+    return tune::TuningCache();
   }
   std::error_code unreadable;  // same as a missing file
   if (!writes && !std::filesystem::exists(*path, unreadable)) return std::nullopt;
   try {
-    return TuningCache(*path, writes ? TuningCache::Mode::Write : TuningCache::Mode::Read);
+    return tune::TuningCache(
+        *path, writes ? tune::TuningCache::Mode::Write : tune::TuningCache::Mode::Read);
   } catch (const Error& error) {
     warn(request, error,
          writes ? "going on without it: timings are forgotten at the end" : kEstimates);
     if (!writes) return std::nullopt;
-    return TuningCache();
+    return tune::TuningCache();
   }
 }
 
 CompileRecord compile_model(Graph graph, const CompileRequest& request) {
   if (request.swappable_weights) {
-    OpenWeights opened = open_weights(std::move(graph), *request.swappable_weights);
+    models::OpenWeights opened = models::open_weights(std::move(graph), *request.swappable_weights);
     CompileRequest rest = request;
     rest.swappable_weights.reset();
     CompileRecord record = compile_model(opened.graph, rest);
-    record.program = close_weights(std::move(record.program), opened);
+    record.program = models::close_weights(std::move(record.program), opened);
     return record;
   }
   PreparedModel model = prepare(std::move(graph), request);
@@ -240,19 +245,19 @@ std::string print_model(Graph graph, const CompileRequest& request, codegen::Com
 
 std::vector<codegen::Decision> decide_kernels(Graph graph, const CompileRequest& request) {
   const PreparedModel model = prepare(std::move(graph), request);
-  return decide_nodes(model.graph, model.options);
+  return tune::decide_nodes(model.graph, model.options);
 }
 
-TuneReport tune_kernels(const Graph& graph, const CompileRequest& request) {
-  std::optional<TuningCache> cache = open_tuning_cache(true, request);
-  TuneReport report = tune_into(*cache, graph, request);
+tune::TuneReport tune_kernels(const Graph& graph, const CompileRequest& request) {
+  std::optional<tune::TuningCache> cache = open_tuning_cache(true, request);
+  tune::TuneReport report = tune_into(*cache, graph, request);
   codegen::CompileOptions options = options_of(request, graph);
   if (!options.device || report.left() > 0) return report;
   // Operations that only libraries compute.
-  options.choose = tuned_choice(*cache, tuning_place(options, request.threads));
+  options.choose = tune::tuned_choice(*cache, tune::tuning_place(options, request.threads));
   Program program = codegen::compile(graph, options).program;
   take_tuned_candidates(program, *cache, request, true);
   return report;
 }
 
-}  // namespace tenon
+}  // namespace tenon::driver

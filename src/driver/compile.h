@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::driver {
 
 /// A compiled model. The rest is for diagnostics and empty unless recorded
 /// (`CompileSettings::keeps_record`).
@@ -19,7 +19,7 @@ struct CompileRecord : codegen::Compiled {
   Graph graph;
   std::vector<PassReport> passes;
   /// Remarks of passes and candidates.
-  Remarks remarks;
+  passes::Remarks remarks;
 };
 
 /// Options of a compilation, for the command line, tests and bindings.
@@ -47,7 +47,7 @@ struct CompileRequest : codegen::CompileSettings {
   /// (`cpu_options`).
   std::function<void(const std::string& text)> on_notice = {};
   std::function<void(std::size_t done, std::size_t total)> on_kernel_timed = {};
-  std::function<void(const TuneReport& report, double seconds)> on_tuned = {};
+  std::function<void(const tune::TuneReport& report, double seconds)> on_tuned = {};
   /// polled during tuning: ends the tuning, not the compilation
   std::function<bool()> is_interrupted = {};
 };
@@ -66,15 +66,15 @@ std::vector<codegen::Decision> decide_kernels(Graph graph, const CompileRequest&
 /// Returns options for a graph after its passes, with the choices of the preferences and the cache.
 codegen::CompileOptions known_options(const Graph& graph, const CompileRequest& request);
 /// Tunes the kernels of a graph without running passes.
-TuneReport tune_kernels(const Graph& graph, const CompileRequest& request);
+tune::TuneReport tune_kernels(const Graph& graph, const CompileRequest& request);
 
 /// Opens the user's tuning cache; nullopt if the file is missing, or after a warning if it cannot
 /// be used. A cache that cannot be written is kept in memory only.
-std::optional<TuningCache> open_tuning_cache(bool writes, const CompileRequest& request);
+std::optional<tune::TuningCache> open_tuning_cache(bool writes, const CompileRequest& request);
 
 /// Returns options for graphs after their passes: the cost model's choice on a processor. If the
 /// nests of a candidate are unsound, the next candidate takes its place with a warning on the
 /// standard error stream; with TENON_STRICT in the environment (tests), the error is thrown.
 codegen::CompileOptions cpu_options(const std::string& target = "native");
 
-}  // namespace tenon
+}  // namespace tenon::driver

@@ -18,7 +18,7 @@
 #include <optional>
 #include <thread>
 
-namespace tenon {
+namespace tenon::driver {
 namespace {
 
 namespace fs = std::filesystem;
@@ -26,10 +26,11 @@ namespace fs = std::filesystem;
 // Runs every data set of a case; returns an error text, or an empty one.
 std::string run_case(const ConformanceCase& test, const ConformanceOptions& settings,
                      ConformanceResult& result) {
-  const Tolerance& tolerance = settings.tolerance;
+  const testing::Tolerance& tolerance = settings.tolerance;
   const std::string model = (fs::path(test.folder) / "model.onnx").string();
-  Graph graph = onnx::import_onnx(model);
-  if (settings.is_symbolic) graph = onnx::import_with_extents(model, symbolic_extents(graph));
+  Graph graph = frontends::onnx::import_onnx(model);
+  if (settings.is_symbolic)
+    graph = frontends::onnx::import_with_extents(model, testing::symbolic_extents(graph));
   std::optional<CompiledModel> compiled;
   if (settings.is_compiled) {
     compiled.emplace(compile_graph(graph, settings.target), 1);
@@ -43,25 +44,26 @@ std::string run_case(const ConformanceCase& test, const ConformanceOptions& sett
     std::vector<Datum> inputs;
     for (std::size_t k = 0; k < graph.inputs().size(); ++k) {
       const fs::path file = data / concat("input_", k, ".pb");
-      inputs.push_back(onnx::read_datum_file(file.string(), graph.value(graph.inputs()[k]).type));
+      inputs.push_back(
+          frontends::onnx::read_datum_file(file.string(), graph.value(graph.inputs()[k]).type));
     }
     reference::EvaluateOptions options;
     options.thread_count = 1;  // the cases already run in parallel
-    const RunSymbolic run = [&](const std::vector<Datum>& given) {
+    const testing::RunSymbolic run = [&](const std::vector<Datum>& given) {
       return compiled ? compiled->run(given) : reference::evaluate(graph, given, options);
     };
     if (settings.varies && set == 0 && !settings.expected_failures.contains(test.name)) {
       const std::string kept =
           settings.kept_runs.empty() ? "" : (fs::path(settings.kept_runs) / test.name).string();
-      result.varied = run_varied(model, graph, inputs, run, tolerance, kept);
+      result.varied = testing::run_varied(model, graph, inputs, run, tolerance, kept);
       if (!result.varied.wrong.empty()) return join(result.varied.wrong, "\n  ");
     }
     const std::vector<Datum> outputs = run(inputs);
     for (std::size_t k = 0; k < outputs.size(); ++k) {
       const fs::path file = data / concat("output_", k, ".pb");
       if (!fs::exists(file)) continue;
-      const Datum expected = onnx::read_datum_file(file.string(), outputs[k].type());
-      const Comparison comparison = compare(outputs[k], expected, tolerance);
+      const Datum expected = frontends::onnx::read_datum_file(file.string(), outputs[k].type());
+      const testing::Comparison comparison = compare(outputs[k], expected, tolerance);
       if (!comparison.is_equal) {
         return concat("output '", graph.value(graph.outputs()[k]).name, "': ", comparison.what);
       }
@@ -164,4 +166,4 @@ std::map<std::string, std::string> read_expected_failures(const std::string& pat
   return failures;
 }
 
-}  // namespace tenon
+}  // namespace tenon::driver

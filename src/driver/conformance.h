@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::driver {
 
 /// A folder in the layout of ONNX's backend tests: `model.onnx` and `test_data_set_*` with
 /// `input_*.pb` and `output_*.pb`.
@@ -25,11 +25,11 @@ struct ConformanceResult {
   double elapsed_ms = 0;
   /// compiled to a kernel-only program
   bool is_kernel_only = false;
-  VariedRuns varied = {};
+  testing::VariedRuns varied = {};
 };
 
 struct ConformanceOptions {
-  Tolerance tolerance;
+  testing::Tolerance tolerance;
   /// substring of the case's name
   std::string filter;
   /// Optimizes and compiles each model; one that fails to compile fails the case.
@@ -58,4 +58,4 @@ std::vector<ConformanceResult> run_conformance(const std::vector<ConformanceCase
 /// Reads a list of lines `case-name  reason`; `#` starts a comment.
 std::map<std::string, std::string> read_expected_failures(const std::string& path);
 
-}  // namespace tenon
+}  // namespace tenon::driver

@@ -17,14 +17,14 @@
 #include <set>
 #include <vector>
 
-namespace tenon {
+namespace tenon::driver {
 namespace {
 
 constexpr const char* kUntuned = " untuned";
 
 // Keys of the timings of kernels, and of library algorithms.
 struct TuningPlaces {
-  TuningPlace kernels, ways;
+  tune::TuningPlace kernels, ways;
 };
 
 // The candidate for a node, and whether all candidates were timed.
@@ -48,15 +48,15 @@ std::size_t accepting_count(const codegen::Decision& decision) {
 
 // Returns the candidates of a graph without symbols by the name of a node's first result: the
 // fastest in the cache, or the untimed default.
-std::map<std::string, NodeKernel> kernels_of(const Graph& graph, const TuningCache& cache,
+std::map<std::string, NodeKernel> kernels_of(const Graph& graph, const tune::TuningCache& cache,
                                              const std::optional<TuningPlaces>& places,
                                              codegen::CompileOptions options) {
   options.keeps_record = true;
-  if (places) options.choose = tuned_choice(cache, places->kernels);
+  if (places) options.choose = tune::tuned_choice(cache, places->kernels);
   const codegen::Selected selected = codegen::select(graph, options);
   Program program = codegen::assemble(selected.tasks, codegen::target_name(options));
-  TuneReport ignored;
-  if (places) use_tuned_candidates(cache, places->ways, program, ignored);
+  tune::TuneReport ignored;
+  if (places) tune::use_tuned_candidates(cache, places->ways, program, ignored);
   std::map<std::string, NodeKernel> found;
   for (const codegen::Decision& decision : selected.decisions) {
     if (!decision.node || !has_choice(graph, decision.node)) continue;
@@ -71,21 +71,21 @@ std::map<std::string, NodeKernel> kernels_of(const Graph& graph, const TuningCac
     // The step with the main work, not one that prepares or finishes it.
     std::string& candidate = node->second.candidate;
     if (candidate.empty() || candidate == "loops") candidate = program.steps[k].candidate;
-    const std::optional<std::string> work = library_work(program, k);
+    const std::optional<std::string> work = tune::library_work(program, k);
     if (work && !(places && cache.find(places->ways, *work))) node->second.is_timed = false;
   }
   return found;
 }
 
 // Times the candidates for a graph without symbols, and stores the results.
-void profile(const Graph& graph, TuningCache& cache, const TuningPlaces& places,
+void profile(const Graph& graph, tune::TuningCache& cache, const TuningPlaces& places,
              codegen::CompileOptions options) {
-  TuneOptions settings;
+  tune::TuneOptions settings;
   settings.compile = options;
-  tune(graph, cache, settings);
-  options.choose = tuned_choice(cache, places.kernels);
+  tune::tune(graph, cache, settings);
+  options.choose = tune::tuned_choice(cache, places.kernels);
   Program program = codegen::compile(graph, options).program;
-  tune_on_device(cache, program, true);  // calls without other candidates
+  tune::tune_on_device(cache, program, true);  // calls without other candidates
 }
 
 constexpr std::int64_t kMostExtent = 1024;  // largest value of a symbol for timing
@@ -109,11 +109,11 @@ SymbolRanges symbols_of(const Graph& graph) {
   return symbols;
 }
 
-TuningPlaces places_here() { return {device_kernels_place(), device_place()}; }
+TuningPlaces places_here() { return {tune::device_kernels_place(), tune::device_place()}; }
 
 // Returns the keys for this machine's device, or for the device with the most of these kernels in
 // the cache.
-std::optional<TuningPlaces> places_for(const Graph& graph, const TuningCache& cache,
+std::optional<TuningPlaces> places_for(const Graph& graph, const tune::TuningCache& cache,
                                        const codegen::CompileOptions& options) {
   try {
     return places_here();
@@ -123,8 +123,8 @@ std::optional<TuningPlaces> places_for(const Graph& graph, const TuningCache& ca
   std::set<std::string> works;
   for (const codegen::Decision& decision : codegen::decide(graph, options))
     works.insert(decision.work);
-  std::vector<std::pair<TuningPlace, std::size_t>> places;
-  for (const TunedKernel& kernel : cache.all()) {
+  std::vector<std::pair<tune::TuningPlace, std::size_t>> places;
+  for (const tune::TunedKernel& kernel : cache.all()) {
     if (!works.contains(kernel.work)) continue;
     if (places.empty() || places.back().first != kernel.place) places.emplace_back(kernel.place, 0);
     ++places.back().second;
@@ -132,18 +132,18 @@ std::optional<TuningPlaces> places_for(const Graph& graph, const TuningCache& ca
   const auto most =
       std::ranges::max_element(places, {}, [](const auto& each) { return each.second; });
   if (most == places.end()) return std::nullopt;
-  return TuningPlaces{most->first, library_tuning_place(most->first)};
+  return TuningPlaces{most->first, tune::library_tuning_place(most->first)};
 }
 
 }  // namespace
 
-DeviceKernels with_device_kernels(Graph graph, TuningCache& cache,
+DeviceKernels with_device_kernels(Graph graph, tune::TuningCache& cache,
                                   const codegen::CompileOptions& options, bool times) {
   const SymbolRanges symbols = symbols_of(graph);
   const std::string symbol = symbols.empty() ? "" : symbols.begin()->first;
   const std::vector<std::int64_t> values =
       symbols.empty() ? std::vector<std::int64_t>{0} : values_in(symbols.begin()->second);
-  std::map<std::string, KernelChoices> choices;  // by node
+  std::map<std::string, documents::KernelChoices> choices;  // by node
   std::map<std::string, bool> is_untuned;
   std::optional<TuningPlaces> places;
   if (times) places = places_here();
@@ -154,7 +154,7 @@ DeviceKernels with_device_kernels(Graph graph, TuningCache& cache,
       const std::int64_t wanted = name == symbol ? value : range.hi;
       bound[name] = Dim(std::max(range.lo, std::min(wanted, kMostExtent)));
     }
-    const Graph fixed = with_symbols(graph, bound);
+    const Graph fixed = passes::with_symbols(graph, bound);
     if (!places) places = places_for(fixed, cache, options);
     std::map<std::string, NodeKernel> kernels = kernels_of(fixed, cache, places, options);
     const auto is_timed = [](const auto& each) { return each.second.is_timed; };
@@ -165,7 +165,7 @@ DeviceKernels with_device_kernels(Graph graph, TuningCache& cache,
     for (const auto& [node, kernel] : kernels) {
       if (kernel.candidate.empty()) continue;  // it has no step of its own
       is_untuned[node] = is_untuned[node] || !kernel.is_timed;
-      KernelChoices& list = choices[node];
+      documents::KernelChoices& list = choices[node];
       list.symbol = symbol;
       const std::string name =
           kernel.is_timed ? kernel.candidate : concat(kernel.candidate, kUntuned);
@@ -181,11 +181,11 @@ DeviceKernels with_device_kernels(Graph graph, TuningCache& cache,
   for (const auto& [name, list] : choices) {
     const ValueId result = made.graph.find(name);
     if (!result) continue;
-    note_choices(made.graph, result, list);
+    documents::note_choices(made.graph, result, list);
     ++(is_untuned[name] ? made.untuned : made.timed);
   }
   if (made.timed > 0) made.device = concat(places->ways.machine, " (", places->ways.generator, ")");
   return made;
 }
 
-}  // namespace tenon
+}  // namespace tenon::driver

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <string>
 
-namespace tenon {
+namespace tenon::driver {
 
 /// A graph annotated with the device kernels of its nodes, for formats that name kernels.
 struct DeviceKernels {
@@ -26,7 +26,7 @@ struct DeviceKernels {
 /// kernels and libraries with their fastest algorithms. For a symbolic extent, times a few values,
 /// each for the range up to it; further symbols take their largest value. Throws Error (Device)
 /// without a device to time on.
-DeviceKernels with_device_kernels(Graph graph, TuningCache& cache,
+DeviceKernels with_device_kernels(Graph graph, tune::TuningCache& cache,
                                   const codegen::CompileOptions& options, bool times);
 
-}  // namespace tenon
+}  // namespace tenon::driver

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::driver {
 namespace {
 
 std::string first_name(const Graph& graph, NodeId id) {
@@ -102,7 +102,8 @@ std::vector<Explanation::Kernel> kernels_of(const Graph& graph, NodeId node,
                                             const codegen::CompileOptions& compile) {
   if (graph.constant_of(graph.node(node).results.front()) != nullptr) return {};
   std::vector<Explanation::Kernel> kernels;
-  for (const codegen::Decision& decision : codegen::decide(extract_node(graph, node), compile)) {
+  for (const codegen::Decision& decision :
+       codegen::decide(models::extract_node(graph, node), compile)) {
     kernels.push_back(describe_decision(decision));
   }
   return kernels;
@@ -161,14 +162,14 @@ Explanation explain(Graph graph, const std::string& name, PipelineOptions option
   const bool is_known = !result.name.empty();
   if (!is_known) result.name = name;  // a pass may create it
 
-  Remarks remarks;
+  passes::Remarks remarks;
   options.pass_options.remarks = &remarks;
   std::size_t said = 0;
   bool is_ever_found = is_known;
   // Current name of its result: a value that replaces another one takes its name.
   std::string value = result.name;
   options.on_pass = [&](const PassReport& report, const Graph& after) {
-    const std::vector<Remarks::Entry>& entries = remarks.about(value);
+    const std::vector<passes::Remarks::Entry>& entries = remarks.about(value);
     for (; said < entries.size(); ++said) result.steps.push_back({report.pass, entries[said].text});
     ValueLocation place = place_of(after, value);
     is_ever_found |= place.is_found();
@@ -209,4 +210,4 @@ Explanation explain(Graph graph, const std::string& name, PipelineOptions option
   return result;
 }
 
-}  // namespace tenon
+}  // namespace tenon::driver

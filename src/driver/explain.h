@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::driver {
 
 /// History of one node through the passes, in their remarks.
 struct Explanation {
@@ -48,4 +48,4 @@ Explanation explain(Graph graph, const std::string& name, PipelineOptions option
 /// Returns a decision's candidates in that order, in words.
 Explanation::Kernel describe_decision(const codegen::Decision& decision);
 
-}  // namespace tenon
+}  // namespace tenon::driver

@@ -13,7 +13,7 @@
 #include <map>
 #include <memory>
 
-namespace tenon {
+namespace tenon::driver {
 namespace {
 
 using OpCounts = std::map<std::string, std::int64_t>;
@@ -48,40 +48,42 @@ std::string change_between(const OpCounts& before, const OpCounts& after, bool i
   return parts.empty() ? "attributes, types or order" : join(parts, ", ");
 }
 
-std::string sentence_of(const Pass& pass, PassFailure::Kind kind) {
+std::string sentence_of(const passes::Pass& pass, testing::PassFailure::Kind kind) {
   switch (kind) {
-    case PassFailure::Kind::Throws:
+    case testing::PassFailure::Kind::Throws:
       return concat("pass '", pass.name, "' fails");
-    case PassFailure::Kind::BreaksGraph:
+    case testing::PassFailure::Kind::BreaksGraph:
       return concat("pass '", pass.name, "' gives a broken graph");
-    case PassFailure::Kind::ChangesInterface:
+    case testing::PassFailure::Kind::ChangesInterface:
       return concat("pass '", pass.name, "' changes the graph's inputs or outputs");
-    case PassFailure::Kind::RefusesInputs:
+    case testing::PassFailure::Kind::RefusesInputs:
       return concat("pass '", pass.name,
                     "' gives a graph that refuses what the graph before it took");
-    case PassFailure::Kind::ChangesResult:
+    case testing::PassFailure::Kind::ChangesResult:
       return concat("pass '", pass.name, "' changes a result");
   }
   return "";
 }
 
-[[noreturn]] void refuse(const Pass& pass, const PassFailure& failure, const Graph& before,
-                         const PassChecker& checker, const PipelineOptions& options) {
-  PassOptions quiet = options.pass_options;
+[[noreturn]] void refuse(const passes::Pass& pass, const testing::PassFailure& failure,
+                         const Graph& before, const testing::PassChecker& checker,
+                         const PipelineOptions& options) {
+  passes::PassOptions quiet = options.pass_options;
   quiet.remarks = nullptr;
-  const auto shows = [&](const Reproducer& tried) {
-    const auto again = failure_of(pass, tried.graph, tried.inputs, quiet, checker.how());
+  const auto shows = [&](const testing::Reproducer& tried) {
+    const auto again = testing::failure_of(pass, tried.graph, tried.inputs, quiet, checker.how());
     return again && again->kind == failure.kind;
   };
-  Reproducer smallest{before, checker.inputs_of_failure()};
+  testing::Reproducer smallest{before, checker.inputs_of_failure()};
   // A failure that the extracted graph does not reproduce cannot be reduced.
   if (shows(smallest)) smallest = reduce(std::move(smallest), shows, checker.how());
-  const auto last = failure_of(pass, smallest.graph, smallest.inputs, quiet, checker.how());
+  const auto last =
+      testing::failure_of(pass, smallest.graph, smallest.inputs, quiet, checker.how());
   throw Error(sentence_of(pass, failure.kind), ErrorKind::ComparisonFailed)
       .at(failure.where)
       .got(failure.what)
       .hint("the smallest graph found that shows it (", last ? last->what : "as a whole", "):\n",
-            print_reproducer(smallest));
+            testing::print_reproducer(smallest));
 }
 
 // Verification takes as long as a pass: larger graphs are verified only after all passes.
@@ -91,7 +93,7 @@ class PipelineRunner {
  public:
   PipelineRunner(const Graph& graph, const PipelineOptions& options) : options_(options) {
     if (!options.verify_each) return;
-    PassCheckOptions settings;
+    testing::PassCheckOptions settings;
     settings.trial_count = options.verify_trials;
     settings.seed = options.verify_seed;
     settings.thread_count = options.thread_count;
@@ -103,10 +105,10 @@ class PipelineRunner {
         options_.on_verified(pass_, done, total);
       };
     }
-    checker_ = std::make_unique<PassChecker>(graph, std::move(settings));
+    checker_ = std::make_unique<testing::PassChecker>(graph, std::move(settings));
   }
 
-  Graph run(const Pass& pass, Graph graph) {
+  Graph run(const passes::Pass& pass, Graph graph) {
     pass_ = pass.name;
     const bool compares = checker_ || options_.on_pass;
     const Graph before = compares ? graph : Graph();
@@ -116,7 +118,8 @@ class PipelineRunner {
       after = pass.run(std::move(graph), options_.pass_options);
     } catch (const std::exception& error) {
       if (!checker_) throw;
-      refuse(pass, {PassFailure::Kind::Throws, "", error.what()}, before, *checker_, options_);
+      refuse(pass, {testing::PassFailure::Kind::Throws, "", error.what()}, before, *checker_,
+             options_);
     }
     const std::chrono::duration<double, std::milli> elapsed =
         std::chrono::steady_clock::now() - start;
@@ -138,7 +141,7 @@ class PipelineRunner {
 
  private:
   const PipelineOptions& options_;
-  std::unique_ptr<PassChecker> checker_;
+  std::unique_ptr<testing::PassChecker> checker_;
   std::string pass_;
 };
 
@@ -189,20 +192,20 @@ PipelineOptions pipeline_for(const std::string& target, const std::string& preci
   return options;
 }
 
-std::vector<Pass> chosen_passes(const PipelineOptions& options) {
+std::vector<passes::Pass> chosen_passes(const PipelineOptions& options) {
   const std::vector<std::string> names =
       options.passes.empty() ? standard_passes() : options.passes;
   const auto refuse_unless_run = [&](const std::string& name, const char* option) {
-    find_pass(name);
+    passes::find_pass(name);
     if (std::find(names.begin(), names.end(), name) != names.end()) return;
     throw Error(concat(option, ": '", name, "' is not among the passes that run"), ErrorKind::Usage)
         .expected("one of ", join(names, ", "));
   };
   for (const std::string& name : options.without) refuse_unless_run(name, "--without");
   if (!options.stop_after.empty()) refuse_unless_run(options.stop_after, "--stop-after");
-  std::vector<Pass> passes;
+  std::vector<passes::Pass> passes;
   for (const std::string& name : names) {
-    const Pass& pass = find_pass(name);
+    const passes::Pass& pass = passes::find_pass(name);
     const bool is_left_out =
         std::find(options.without.begin(), options.without.end(), name) != options.without.end();
     if (!is_left_out) passes.push_back(pass);
@@ -211,10 +214,11 @@ std::vector<Pass> chosen_passes(const PipelineOptions& options) {
   return passes;
 }
 
-Graph run_passes(Graph graph, std::span<const Pass> passes, const PipelineOptions& options) {
+Graph run_passes(Graph graph, std::span<const passes::Pass> passes,
+                 const PipelineOptions& options) {
   keep_constraints(graph);  // before any pass rewrites a node with a requirement
   PipelineRunner runner(graph, options);
-  for (const Pass& pass : passes) {
+  for (const passes::Pass& pass : passes) {
     try {
       graph = runner.run(pass, std::move(graph));
     } catch (PlacedError& error) {
@@ -230,4 +234,4 @@ Graph run_pipeline(Graph graph, const PipelineOptions& options) {
   return run_passes(std::move(graph), chosen_passes(options), options);
 }
 
-}  // namespace tenon
+}  // namespace tenon::driver

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon {
+namespace tenon::driver {
 
 /// Returns the default passes, in order.
 std::vector<std::string> standard_passes();
@@ -39,7 +39,7 @@ struct PipelineOptions {
   /// Replaces inputs that run more nodes than this, or produce a larger tensor.
   std::int64_t verify_node_runs = 200000;
   std::int64_t verify_result_bytes = std::int64_t{4} << 30;
-  PassOptions pass_options;
+  passes::PassOptions pass_options;
   /// Optional callback after each pass.
   std::function<void(const PassReport& report, const Graph& after)> on_pass;
   /// Callback for the progress of verification runs, with the pass.
@@ -53,11 +53,11 @@ PipelineOptions pipeline_for(const std::string& target, const std::string& preci
 
 /// Returns the passes that the options select, in order. Throws Error (Usage) for an unknown name,
 /// or for one that is not among the selected passes.
-std::vector<Pass> chosen_passes(const PipelineOptions& options);
+std::vector<passes::Pass> chosen_passes(const PipelineOptions& options);
 
 /// Runs passes over a graph and verifies the result of each.
 Graph run_pipeline(Graph graph, const PipelineOptions& options);
 /// Runs passes that need not be registered; ignores `passes`, `without` and `stop_after`.
-Graph run_passes(Graph graph, std::span<const Pass> passes, const PipelineOptions& options);
+Graph run_passes(Graph graph, std::span<const passes::Pass> passes, const PipelineOptions& options);
 
-}  // namespace tenon
+}  // namespace tenon::driver

@@ -10,7 +10,7 @@
 #include <set>
 #include <unordered_map>
 
-namespace tenon {
+namespace tenon::inline expr {
 namespace {
 
 // Default extent of a symbol without a known number: large enough that memory traffic counts, small
@@ -399,4 +399,4 @@ IdMap<NodeId, NodeAccess> access_of_nodes(const Graph& graph) {
   return all;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline expr

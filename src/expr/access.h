@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline expr {
 
 /// Dependence of one result element on an operand, in order of increasing difficulty of fusion.
 enum class Access : std::uint8_t {
@@ -71,4 +71,4 @@ double size_hint(const Dim& dim);
 double least_value(const Dim& dim);
 double size_hint_bytes(const Type& type);
 
-}  // namespace tenon
+}  // namespace tenon::inline expr

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <set>
 
-namespace tenon {
+namespace tenon::inline expr {
 namespace {
 
 // Visits each distinct node once. Skips coordinates: index arithmetic is folded into addressing on
@@ -247,4 +247,4 @@ std::string to_string(Fusion fusion) {
   return "opaque";
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline expr

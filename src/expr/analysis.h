@@ -3,7 +3,7 @@
 #include "expr/expr.h"
 #include "ir/graph.h"
 
-namespace tenon {
+namespace tenon::inline expr {
 
 /// Cost of a node, derived from its lowering: arithmetic operations on elements (without index
 /// arithmetic), bytes of the operands read and of the results written.
@@ -30,4 +30,4 @@ std::vector<Expr> lowered(const Graph& graph, NodeId node);
 Dim flops_of(const std::vector<Expr>& exprs);
 Fusion fusion_kind(const std::vector<Expr>& exprs);
 
-}  // namespace tenon
+}  // namespace tenon::inline expr

@@ -7,7 +7,7 @@
 #include <numbers>
 #include <unordered_map>
 
-namespace tenon {
+namespace tenon::inline expr {
 namespace {
 
 Expr zeros(DType dtype, const Dims& dims) { return broadcast(literal(dtype, 0), dims); }
@@ -267,4 +267,4 @@ Expr expr_gradient(const std::vector<Expr>& exprs, const std::vector<Expr>& flow
   return ExprBackward(exprs, operand).run(exprs, flows);
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline expr

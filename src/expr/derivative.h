@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline expr {
 
 /// Reverse-mode derivative of expressions with respect to one operand; `flows` (possibly undefined,
 /// of the expressions' types) are the gradients of the expressions. Integers carry no gradient.
@@ -13,4 +13,4 @@ namespace tenon {
 Expr expr_gradient(const std::vector<Expr>& exprs, const std::vector<Expr>& flows,
                    std::size_t operand);
 
-}  // namespace tenon
+}  // namespace tenon::inline expr

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <set>
 
-namespace tenon {
+namespace tenon::inline expr {
 namespace {
 
 constexpr std::string_view dots = "...";
@@ -188,4 +188,4 @@ Expr sum_over_space(const Space& space, const Expr& product, const Axes& summed)
   return summed.empty() ? whole : sum_out(whole, summed);
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline expr

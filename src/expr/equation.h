@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline expr {
 
 /// Einstein summation: one label per axis of each operand and of the result. Axes of an ellipsis
 /// have labels of their own, counted from the last, so that they broadcast.
@@ -49,4 +49,4 @@ class Equation {
 /// Sums `product` over `space` along the given axes.
 Expr sum_over_space(const Space& space, const Expr& product, const Axes& summed);
 
-}  // namespace tenon
+}  // namespace tenon::inline expr

@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::inline expr {
 namespace {
 
 Expr make(ExprNode node) { return Expr(std::make_shared<const ExprNode>(std::move(node))); }
@@ -371,4 +371,4 @@ Expr wrap_negative(const Expr& indices, const Dim& extent) {
   return select(wide < 0.0, wide + extent, wide);
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline expr

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/error.h"
 #include "ir/type.h"
 
 #include <cstdint>
@@ -7,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline expr {
 
 enum class ExprKind : std::uint8_t {
   /// An operand of the op.
@@ -241,6 +242,7 @@ Expr reshape(const Expr& x, Dims dims);
 Expr transpose(const Expr& x, const std::vector<std::int64_t>& perm);
 Expr broadcast(const Expr& x, Dims dims);
 Expr concat(const std::vector<Expr>& parts, std::int64_t axis);
+using base::concat;  // of texts
 /// Combines every element of `updates` into `base` at its coordinates.
 Expr scatter(Reduction reduction, const Expr& base, std::vector<Expr> coordinates,
              const Expr& updates);
@@ -250,4 +252,4 @@ Dims broadcast_dims(const Dims& a, const Dims& b);
 /// Wraps `indices` from [-extent, extent) to [0, extent); usable in elementwise chains.
 Expr wrap_negative(const Expr& indices, const Dim& extent);
 
-}  // namespace tenon
+}  // namespace tenon::inline expr

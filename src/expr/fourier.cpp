@@ -2,7 +2,7 @@
 
 #include <numbers>
 
-namespace tenon {
+namespace tenon::inline expr {
 
 ComplexExpr rotated_by(const ComplexExpr& x, const Expr& frequency, const Expr& time,
                        const Dim& length, bool inverse) {
@@ -15,4 +15,4 @@ ComplexExpr rotated_by(const ComplexExpr& x, const Expr& frequency, const Expr& 
   return {x.real * cosine - x.imaginary * sine, x.real * sine + x.imaginary * cosine};
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline expr

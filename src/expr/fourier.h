@@ -2,7 +2,7 @@
 
 #include "expr/expr.h"
 
-namespace tenon {
+namespace tenon::inline expr {
 
 struct ComplexExpr {
   Expr real, imaginary;
@@ -14,4 +14,4 @@ struct ComplexExpr {
 ComplexExpr rotated_by(const ComplexExpr& x, const Expr& frequency, const Expr& time,
                        const Dim& length, bool inverse);
 
-}  // namespace tenon
+}  // namespace tenon::inline expr

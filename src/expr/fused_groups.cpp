@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
-namespace tenon {
+namespace tenon::inline expr {
 
 bool is_fused_group(const Graph& graph, NodeId node) { return graph.op_name(node) == "fused"; }
 
@@ -75,4 +75,4 @@ bool has_groups(const Graph& graph) {
   return false;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline expr

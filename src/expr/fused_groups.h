@@ -2,7 +2,7 @@
 
 #include "ir/graph.h"
 
-namespace tenon {
+namespace tenon::inline expr {
 
 /// Returns whether the node is a fused group, whose nodes run as one kernel.
 bool is_fused_group(const Graph& graph, NodeId node);
@@ -16,4 +16,4 @@ void inline_body(Graph& graph, NodeId node, const Graph& body, const std::vector
 void inline_groups(Graph& graph);
 bool has_groups(const Graph& graph);
 
-}  // namespace tenon
+}  // namespace tenon::inline expr

@@ -3,7 +3,7 @@
 #include <optional>
 #include <unordered_map>
 
-namespace tenon {
+namespace tenon::inline expr {
 namespace {
 
 // Degree of a subexpression in the operand: constant (None), proportional (Linear), zero (both), or
@@ -96,4 +96,4 @@ bool is_homogeneous(const Expr& expr, std::size_t operand) {
   return DegreeWalk(operand).of(expr) == DegreeGrowth::Linear;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline expr

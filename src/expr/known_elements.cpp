@@ -3,7 +3,7 @@
 
 #include <map>
 
-namespace tenon {
+namespace tenon::inline expr {
 namespace {
 
 // Evaluates an expression one element at a time, with dims in place of the reference's numbers.
@@ -292,4 +292,4 @@ std::optional<Dims> known_elements(const Expr& expr, const std::vector<const Dim
   return elements;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline expr

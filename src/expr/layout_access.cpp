@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "ir/assumptions.h"
 
-namespace tenon {
+namespace tenon::inline expr {
 namespace {
 
 constexpr std::string_view spatial_letters = "DHW";
@@ -152,4 +152,4 @@ Layout layout_to_ask(const TensorType& wanted, const Layout& from, std::string_v
   return Layout(concat(leading, last));
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline expr

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline expr {
 
 /// Position along a logical axis. If two nested loops iterate over it (`whole = outer *
 /// inner_extent + inner`), both indices are kept, so that reading a tensor with the same blocking
@@ -70,4 +70,4 @@ Layout chosen_layout(const std::string& out_layout, const Layout& otherwise);
 /// The default layout must be named if the operand has another.
 Layout layout_to_ask(const TensorType& wanted, const Layout& from, std::string_view leading);
 
-}  // namespace tenon
+}  // namespace tenon::inline expr

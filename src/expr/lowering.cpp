@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::inline expr {
 namespace {
 
 // Extents that were assumed equal may have several expressions. If `own` is already the broadcast
@@ -138,4 +138,4 @@ Attributes bind_dynamic_attributes(const OpDef& op, Attributes attrs,
   return attrs;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline expr

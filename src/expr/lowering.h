@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline expr {
 
 /// Interface of an op's `lower`: provides operands and collects the definition of each result.
 class Lowering {
@@ -53,4 +53,4 @@ std::optional<Dims> known_elements(const Expr& expr, const std::vector<const Dim
 Attributes bind_dynamic_attributes(const OpDef& op, Attributes attrs,
                                    const std::vector<const Tensor*>& values);
 
-}  // namespace tenon
+}  // namespace tenon::inline expr

@@ -1,6 +1,6 @@
 #include "expr/names.h"
 
-namespace tenon {
+namespace tenon::inline expr {
 
 std::string_view name_of(UnaryOp op) {
   static constexpr std::string_view kNames[] = {
@@ -73,4 +73,4 @@ bool is_contraction_expr(const ExprNode& node) {
   return body.kind == ExprKind::Binary && body.binary == BinaryOp::Multiply;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline expr

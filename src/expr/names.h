@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-namespace tenon {
+namespace tenon::inline expr {
 
 /// Returns the name of an expression operator: "exp", "+", "max". Functions of one real number have
 /// their C library names.
@@ -20,4 +20,4 @@ bool is_arg(Reduction reduction);
 /// Returns whether the node is a sum of products.
 bool is_contraction_expr(const ExprNode& node);
 
-}  // namespace tenon
+}  // namespace tenon::inline expr

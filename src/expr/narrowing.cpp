@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-namespace tenon {
+namespace tenon::inline expr {
 namespace {
 
 // Least magnitude that overflows. A tie rounds to the even neighbour, which is finite only for
@@ -69,4 +69,4 @@ Expr narrow(const Expr& x, DType dtype, Overflow overflow, ScaleRounding roundin
   }
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline expr

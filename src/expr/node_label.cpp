@@ -7,7 +7,7 @@
 
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline expr {
 namespace {
 
 constexpr std::size_t kMembers = 4, kSources = 2;
@@ -70,4 +70,4 @@ std::string node_label(const Graph& graph, NodeId node) {
   return concat(op_label(graph, node), " ", source_label(graph, node));
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline expr

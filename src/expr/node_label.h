@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace tenon {
+namespace tenon::inline expr {
 
 /// Returns the computation of a node: "conv"; for a group its members, truncated to a line:
 /// "conv+add+relu".
@@ -17,4 +17,4 @@ std::string source_label(const Graph& graph, NodeId node);
 /// Returns both labels, as users see a node: "conv+relu layer1.0.conv1".
 std::string node_label(const Graph& graph, NodeId node);
 
-}  // namespace tenon
+}  // namespace tenon::inline expr

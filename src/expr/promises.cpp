@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <optional>
 
-namespace tenon {
+namespace tenon::inline expr {
 namespace {
 
 // A number that is affine in positions along axes, which are counted from the last as in
@@ -110,4 +110,4 @@ void require_positions(const std::vector<Expr>& coordinates, const Dims& updates
   }
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline expr

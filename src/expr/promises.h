@@ -4,7 +4,7 @@
 
 // Preconditions of expressions on extents, checked where they are constant. Ops state their rules
 // in `infer`; these checks catch a missing rule before it becomes an out-of-bounds access.
-namespace tenon {
+namespace tenon::inline expr {
 
 /// Throws Error if a coordinate that is affine in the positions leaves the source.
 void require_inside(const Expr& source, const std::vector<Expr>& coordinates,
@@ -14,4 +14,4 @@ void require_same_count(const Dims& before, const Dims& after);
 /// Throws Error if the coordinates' shape differs from the updates'.
 void require_positions(const std::vector<Expr>& coordinates, const Dims& updates);
 
-}  // namespace tenon
+}  // namespace tenon::inline expr

@@ -2,7 +2,7 @@
 
 #include <numbers>
 
-namespace tenon {
+namespace tenon::inline expr {
 namespace {
 
 Expr word(std::uint64_t value) {
@@ -72,4 +72,4 @@ Expr normal_numbers(const Dims& dims, std::int64_t seed, DType dtype) {
   return radius * cos(2.0 * std::numbers::pi * uniform_numbers(dims, seed, 1, dtype));
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline expr

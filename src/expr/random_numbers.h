@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace tenon {
+namespace tenon::inline expr {
 
 /// Pseudorandom numbers as a function of seed, stream and position: identical on every machine and
 /// in every order. Uniform in (0, 1), f32 or f64.
@@ -15,4 +15,4 @@ Expr uniform_numbers(const Dims& dims, const Expr& key, std::int64_t seed);
 /// Standard normal distribution.
 Expr normal_numbers(const Dims& dims, std::int64_t seed, DType dtype = DType::F32);
 
-}  // namespace tenon
+}  // namespace tenon::inline expr

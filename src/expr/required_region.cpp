@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-namespace tenon {
+namespace tenon::inline expr {
 namespace {
 
 // Positions along an axis: `step * position + [low, high]`, or unbounded.
@@ -187,4 +187,4 @@ std::vector<RequiredRegion> required_regions(const Graph& graph, NodeId id, std:
   return walker.take(graph.value(node.operands[operand]).type.tensor().dims);
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline expr

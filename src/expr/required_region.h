@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline expr {
 
 /// Region inference along one axis of an operand: the positions that one position of a node's
 /// result reads. `count` neighbours from a start that moves with one axis of the result, or all
@@ -26,4 +26,4 @@ struct RequiredRegion {
 /// lowering. Coordinates that are not affine in positions count as reading everything.
 std::vector<RequiredRegion> required_regions(const Graph& graph, NodeId node, std::size_t operand);
 
-}  // namespace tenon
+}  // namespace tenon::inline expr

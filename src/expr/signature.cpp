@@ -5,7 +5,7 @@
 
 #include <unordered_map>
 
-namespace tenon {
+namespace tenon::inline expr {
 namespace {
 
 // Printing larger constants costs more than the sharing saves.
@@ -116,4 +116,4 @@ std::string signature_of(const Graph& graph, std::span<const NodeId> nodes) {
   return writer.write_group(graph, nodes) ? std::move(writer.text) : "";
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline expr

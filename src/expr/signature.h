@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-namespace tenon {
+namespace tenon::inline expr {
 
 /// Structural hash text: equal only for nodes that compute the same of operands of the same types.
 /// Contains op, attributes, types, which operands are one value, which results are computed, and
@@ -16,4 +16,4 @@ std::string signature_of(const Graph& graph, NodeId node);
 /// move into the group.
 std::string signature_of(const Graph& graph, std::span<const NodeId> nodes);
 
-}  // namespace tenon
+}  // namespace tenon::inline expr

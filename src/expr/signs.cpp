@@ -3,7 +3,7 @@
 #include <cmath>
 #include <unordered_map>
 
-namespace tenon {
+namespace tenon::inline expr {
 namespace {
 
 constexpr Signs kBoth = {true, true};
@@ -197,4 +197,4 @@ class Walk {
 
 Signs signs_of(const Expr& expr, const OperandSigns& operands) { return Walk(operands).of(expr); }
 
-}  // namespace tenon
+}  // namespace tenon::inline expr

@@ -5,7 +5,7 @@
 #include <functional>
 #include <optional>
 
-namespace tenon {
+namespace tenon::inline expr {
 
 /// Sign facts of a tensor's elements. NaN may occur among them.
 struct Signs {
@@ -27,4 +27,4 @@ struct OperandSigns {
 /// Derives sign facts of an expression from those of its operands.
 Signs signs_of(const Expr& expr, const OperandSigns& operands);
 
-}  // namespace tenon
+}  // namespace tenon::inline expr

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <unordered_set>
 
-namespace tenon {
+namespace tenon::frontends {
 namespace {
 
 constexpr std::size_t kMaxDepth = 100;
@@ -255,4 +255,4 @@ void JsonReader::allow_only(std::initializer_list<std::string_view> names) const
   }
 }
 
-}  // namespace tenon
+}  // namespace tenon::frontends

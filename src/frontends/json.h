@@ -12,7 +12,7 @@
 #include <variant>
 #include <vector>
 
-namespace tenon {
+namespace tenon::frontends {
 
 /// A JSON value. Members keep their order, which is significant for some writers.
 struct JsonValue {
@@ -98,4 +98,4 @@ class JsonReader {
   std::string path_;
 };
 
-}  // namespace tenon
+}  // namespace tenon::frontends

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::frontends {
 
 void require_attribute(std::string_view owner, std::string_view name, std::string_view known) {
   std::vector<std::string> names;
@@ -16,4 +16,4 @@ void require_attribute(std::string_view owner, std::string_view name, std::strin
   throw error;
 }
 
-}  // namespace tenon
+}  // namespace tenon::frontends

@@ -14,7 +14,7 @@
 #include <cstring>
 #include <utility>
 
-namespace tenon {
+namespace tenon::frontends {
 namespace {
 
 class FileHandle {
@@ -148,4 +148,4 @@ std::shared_ptr<const MappedFile> MappedFile::open_beneath(const std::string& fo
   return map(file.number(), location);
 }
 
-}  // namespace tenon
+}  // namespace tenon::frontends

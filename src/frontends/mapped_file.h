@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-namespace tenon {
+namespace tenon::frontends {
 
 /// Memory-mapped regular file: pages are read on first touch and evicted under memory pressure. The
 /// file must not shrink while it is mapped.
@@ -39,4 +39,4 @@ class MappedFile {
   std::string path_;
 };
 
-}  // namespace tenon
+}  // namespace tenon::frontends

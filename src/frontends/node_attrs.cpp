@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::frontends {
 
 const AttrValue* attr_of(const Node& node, std::string_view name) {
   if (const AttrValue* stated = node.attrs.find(name)) return stated;
@@ -68,4 +68,4 @@ std::string plain_equation(std::string_view equation) {
   return plain;
 }
 
-}  // namespace tenon
+}  // namespace tenon::frontends

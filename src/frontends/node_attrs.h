@@ -9,7 +9,7 @@
 #include <vector>
 
 // Attributes of a node for writers of formats: stated, or the operator's default.
-namespace tenon {
+namespace tenon::frontends {
 
 /// Null for an attribute that is neither stated nor has a default.
 const AttrValue* attr_of(const Node& node, std::string_view name);
@@ -40,4 +40,4 @@ std::optional<WindowNumbers> window_numbers(const Node& node, std::size_t axes);
 /// Renames the letters of an einsum's equation in order of appearance, for comparisons.
 std::string plain_equation(std::string_view equation);
 
-}  // namespace tenon
+}  // namespace tenon::frontends

@@ -7,7 +7,7 @@
 
 #include <map>
 
-namespace tenon {
+namespace tenon::inline host {
 namespace {
 
 constexpr std::uint64_t kOutputAlignment = 64, kLargePage = std::uint64_t{2} << 20;
@@ -233,4 +233,4 @@ std::vector<Datum> CompiledModel::run(const std::vector<Datum>& inputs) {
   return outputs();
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline host

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline host {
 
 /// Returns a graph with only the inputs of a program, to parse input arguments like those of a
 /// model.
@@ -105,4 +105,4 @@ class CompiledModel {
   std::vector<Datum> given_, made_;
 };
 
-}  // namespace tenon
+}  // namespace tenon::inline host

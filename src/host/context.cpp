@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <atomic>
 
-namespace tenon {
+namespace tenon::inline host {
 
 struct HostContext::State {
   State(std::shared_ptr<const HostExecutable> shared, int thread_count)
@@ -246,4 +246,4 @@ std::uint64_t HostContext::arena_bytes() const {
 }
 std::uint64_t HostContext::scratch_bytes() const { return state_->runner.scratch_bytes(); }
 
-}  // namespace tenon
+}  // namespace tenon::inline host

@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline host {
 
 /// Execution state of one caller for any program, including host steps. A context is used by one
 /// thread at a time.
@@ -51,4 +51,4 @@ class HostContext {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace tenon
+}  // namespace tenon::inline host

@@ -2,7 +2,7 @@
 
 #include "host/program_types.h"
 
-namespace tenon {
+namespace tenon::inline host {
 
 HostExecutable::HostExecutable(Program program)
     : model_(std::make_shared<const Executable>(std::move(program))) {
@@ -63,4 +63,4 @@ void HostExecutable::find_last_uses() {
   }
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline host

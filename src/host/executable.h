@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline host {
 
 /// A linked, immutable program with any steps, and its resolved operators. Any number of contexts
 /// in any threads run it concurrently.
@@ -41,4 +41,4 @@ class HostExecutable {
   std::vector<std::vector<std::uint32_t>> symbols_of_, inner_symbols_, last_uses_;
 };
 
-}  // namespace tenon
+}  // namespace tenon::inline host

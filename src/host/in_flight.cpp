@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
-namespace tenon {
+namespace tenon::inline host {
 
 InFlight::InFlight(const std::shared_ptr<const Executable>& model, int thread_count,
                    const std::vector<Tensor>& inputs, std::size_t count)
@@ -40,4 +40,4 @@ double InFlight::run(std::size_t runs) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline host

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline host {
 
 /// Contexts of one program kept in flight by a single thread: while one waits for its outputs, the
 /// others run.
@@ -33,4 +33,4 @@ class InFlight {
   std::vector<Lane> lanes_;
 };
 
-}  // namespace tenon
+}  // namespace tenon::inline host

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <limits>
 
-namespace tenon {
+namespace tenon::inline host {
 namespace {
 
 bool holds(const Tensor& condition) {
@@ -306,4 +306,4 @@ void run_loop(const LoopStep& loop, const std::string& name, RunValues& values,
   }
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline host

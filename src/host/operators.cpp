@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace tenon {
+namespace tenon::inline host {
 namespace {
 
 using Kind = ProgramAttribute::Kind;
@@ -153,4 +153,4 @@ ReadyOperator ready_operator(const HostOperator& from, const Program& program) {
   return ready;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline host

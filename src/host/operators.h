@@ -6,7 +6,7 @@
 
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline host {
 
 /// A resolved operator of a program.
 struct ReadyOperator {
@@ -25,4 +25,4 @@ struct ReadyOperator {
 /// Throws Error if the operator is unknown, or does not accept the operands or attributes.
 ReadyOperator ready_operator(const HostOperator& from, const Program& program);
 
-}  // namespace tenon
+}  // namespace tenon::inline host

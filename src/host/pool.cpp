@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <atomic>
 
-namespace tenon {
+namespace tenon::inline host {
 namespace {
 
 constexpr std::uint64_t kGrain = 256;
@@ -53,4 +53,4 @@ std::uint64_t MemoryPool::bytes() const {
   return total;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline host

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline host {
 
 /// Allocator for values of dynamic size. Blocks are reused when unreferenced; blocks that an entire
 /// run did not use are returned to the system.
@@ -28,4 +28,4 @@ class MemoryPool {
   std::vector<Block> blocks_;
 };
 
-}  // namespace tenon
+}  // namespace tenon::inline host

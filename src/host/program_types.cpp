@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 
-namespace tenon {
+namespace tenon::inline host {
 
 DType element_type_of(const Program::Buffer& buffer) {
   const std::optional<DType> dtype = parse_dtype(buffer.dtype);
@@ -48,4 +48,4 @@ Dim dim_of(const Extent& extent, const Program& program) {
   return stack.back();
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline host

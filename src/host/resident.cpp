@@ -5,7 +5,7 @@
 #include <fstream>
 #include <string>
 
-namespace tenon {
+namespace tenon::inline host {
 
 std::uint64_t resident_peak_bytes() {
   std::ifstream status("/proc/self/status");
@@ -20,4 +20,4 @@ void begin_resident_peak() {
   std::ofstream("/proc/self/clear_refs") << "5";
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline host

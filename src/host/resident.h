@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace tenon {
+namespace tenon::inline host {
 
 /// Returns the peak resident set size of this process, by the kernel's count, since its start or
 /// the last call of `begin_resident_peak`.
@@ -11,4 +11,4 @@ std::uint64_t resident_peak_bytes();
 /// support the peak since the start of the process remains.
 void begin_resident_peak();
 
-}  // namespace tenon
+}  // namespace tenon::inline host

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace tenon {
+namespace tenon::inline host {
 namespace {
 
 using BufferKind = Program::BufferKind;
@@ -285,4 +285,4 @@ void RunValues::check_reads(const Segment& segment) {
   }
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline host

@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline host {
 
 /// The values of a run by buffer: in the arena, among the constants, owned by the run, or a moving
 /// window into another value during a loop.
@@ -99,4 +99,4 @@ class RunValues {
 /// Copies tensors that overlap any of these byte ranges into memory of their own.
 Datum detached(Datum value, const std::vector<std::span<const std::byte>>& spans);
 
-}  // namespace tenon
+}  // namespace tenon::inline host

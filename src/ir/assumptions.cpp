@@ -4,7 +4,7 @@
 
 #include <utility>
 
-namespace tenon {
+namespace tenon::inline ir {
 namespace {
 
 // A mutable global, against the house style: comparisons sit many calls below `infer`, in functions
@@ -44,4 +44,4 @@ AssumptionScope::AssumptionScope() : outer_(innermost) { innermost = this; }
 AssumptionScope::~AssumptionScope() { innermost = outer_; }
 std::vector<Constraint> AssumptionScope::take() { return std::move(found_); }
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

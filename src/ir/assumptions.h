@@ -7,7 +7,7 @@
 // Comparisons of extents for operators. A comparison that symbols leave open is assumed and
 // recorded as a constraint, which a run checks when shapes are bound. An op that called
 // `provably_different` instead would compute with unchecked shapes.
-namespace tenon {
+namespace tenon::inline ir {
 
 /// Each function returns false if the relation can never hold. If it depends on symbols, the
 /// function records it as a constraint of the node under inference, provided that an
@@ -37,4 +37,4 @@ class AssumptionScope {
   std::vector<Constraint> found_;
 };
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstdint>
 
-namespace tenon {
+namespace tenon::inline ir {
 namespace {
 
 AttrValue substituted(const AttrValue& value, const DimBindings& values) {
@@ -82,4 +82,4 @@ Attributes substitute(const Attributes& attrs, const DimBindings& values) {
   return result;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

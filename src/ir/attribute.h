@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline ir {
 
 /// Value of an attribute. Integers are constant dims.
 using AttrValue = std::variant<bool, Dim, double, std::string, DType, Dims, std::vector<double>,
@@ -56,4 +56,4 @@ class Attributes {
 /// Replaces symbols in the attributes' extents, lists of extents, and types.
 Attributes substitute(const Attributes& attrs, const DimBindings& values);
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

@@ -13,7 +13,7 @@
 #include <system_error>
 #include <thread>
 
-namespace tenon {
+namespace tenon::inline ir {
 
 namespace {
 
@@ -248,4 +248,4 @@ bool identical(const Constant& a, const Constant& b) {
          bits(a.second()) == bits(b.second());
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-namespace tenon {
+namespace tenon::inline ir {
 
 /// Value of a constant: dense elements, a splat of one element, a seeded random fill, or one of
 /// these times a few scale factors. Random fills and scaled elements are generated on demand, so
@@ -62,4 +62,4 @@ class Constant {
 
 bool identical(const Constant& a, const Constant& b);
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

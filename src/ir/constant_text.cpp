@@ -9,7 +9,7 @@
 #include <charconv>
 #include <cstring>
 
-namespace tenon {
+namespace tenon::inline ir {
 namespace {
 
 constexpr std::int64_t kMaxListed = 64;  // larger constants print as base64
@@ -313,4 +313,4 @@ Constant parse_constant(std::string_view text) {
   return constant;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

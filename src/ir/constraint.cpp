@@ -11,7 +11,7 @@
 #include <array>
 #include <set>
 
-namespace tenon {
+namespace tenon::inline ir {
 namespace {
 
 constexpr std::string_view kKey = "assume ";
@@ -238,4 +238,4 @@ void keep_constraints(Graph& graph) {
   }
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

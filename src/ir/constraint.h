@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline ir {
 
 /// Assumption that an op's `infer` made about symbolic extents. A graph is valid only for shapes
 /// that satisfy all of its constraints; they are checked when shapes are bound.
@@ -48,4 +48,4 @@ void keep_constraints(Graph& graph);
 std::vector<Constraint> kept_constraints(const Graph& graph);
 void copy_constraints(const Graph& from, Graph& to);
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <utility>
 
-namespace tenon {
+namespace tenon::inline ir {
 
 using symbolic::Atom;
 using symbolic::checked_add;
@@ -437,4 +437,4 @@ Dims substitute(const Dims& dims, const DimBindings& values) {
   return result;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

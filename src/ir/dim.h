@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline ir {
 
 /// A closed range of integers.
 struct Range {
@@ -95,4 +95,4 @@ Dims substitute(const Dims& dims, const DimBindings& values);
 /// Throws Error with the column on bad text.
 Dim parse_dim(std::string_view text, const SymbolRanges& ranges = {});
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

@@ -6,7 +6,7 @@
 
 // Extent of axes that broadcast against each other. The constraint that they do broadcast is
 // recorded and checked elsewhere (ir/constraint.h); here it simplifies canonical forms.
-namespace tenon {
+namespace tenon::inline ir {
 
 using symbolic::Atom;
 
@@ -74,4 +74,4 @@ bool may_repeat(const Dim& own, const Dim& whole) {
   return !(own == whole) && may_be_one(own) && !(broadcast(own, whole) == own);
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

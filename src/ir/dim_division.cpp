@@ -6,7 +6,7 @@
 
 // Canonical division of dims: divides the terms that are multiples of the divisor; the remainder
 // becomes an atom.
-namespace tenon {
+namespace tenon::inline ir {
 
 using symbolic::Atom;
 using symbolic::Factor;
@@ -253,4 +253,4 @@ Dim mod(const Dim& a, const Dim& b) {
   return a - b * floor_div(a, b);
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

@@ -10,7 +10,7 @@
 #include <vector>
 
 // Canonical form inside a Dim. Only the dim*.cpp files include this header.
-namespace tenon {
+namespace tenon::inline ir {
 
 namespace symbolic {
 
@@ -110,4 +110,4 @@ const Atom* linear_atom(const DimExpr& expr, std::size_t index, Atom::Kind kind)
 
 }  // namespace symbolic
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

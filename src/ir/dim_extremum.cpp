@@ -5,7 +5,7 @@
 #include <numeric>
 
 // Canonical minima and maxima of dims: max(a, b) + c and max(a + c, b + c) become equal.
-namespace tenon {
+namespace tenon::inline ir {
 
 using symbolic::Atom;
 using symbolic::Term;
@@ -142,4 +142,4 @@ Dim max(const Dim& a, const Dim& b) {
   return symbolic::extremum_of(Atom::Kind::Max, {a, b});
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

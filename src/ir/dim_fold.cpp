@@ -2,7 +2,7 @@
 
 #include "ir/dim_expr.h"
 
-namespace tenon {
+namespace tenon::inline ir {
 namespace {
 
 using symbolic::Atom;
@@ -77,4 +77,4 @@ DimTree tree_of(const Dim& dim) {
   return only;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

@@ -2,7 +2,7 @@
 
 #include "ir/dim.h"
 
-namespace tenon {
+namespace tenon::inline ir {
 
 /// Rebuilds a dim bottom-up in another arithmetic (a visitor over numbers and symbols).
 template <class T>
@@ -55,4 +55,4 @@ T fold(const DimTree& tree, DimArithmetic<T>& to) {
   return total;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

@@ -6,7 +6,7 @@
 
 // Ranges of dims by interval arithmetic over terms, tightened where terms are correlated (s -
 // 2*floor(s/2) is 0 or 1, though s alone is unbounded).
-namespace tenon {
+namespace tenon::inline ir {
 
 namespace symbolic {
 
@@ -193,4 +193,4 @@ bool provably_different(const Dim& a, const Dim& b) {
   }
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

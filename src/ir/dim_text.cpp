@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <charconv>
 
-namespace tenon {
+namespace tenon::inline ir {
 
 using symbolic::Atom;
 using symbolic::Factor;
@@ -342,4 +342,4 @@ Dim parse_dim(std::string_view text, const SymbolRanges& ranges) {
   return dim;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

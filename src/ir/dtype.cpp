@@ -5,7 +5,7 @@
 #include <array>
 #include <limits>
 
-namespace tenon {
+namespace tenon::inline ir {
 
 namespace {
 
@@ -115,4 +115,4 @@ double highest_finite(DType dtype) {
   return 0;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace tenon {
+namespace tenon::inline ir {
 
 /// Element type of a tensor.
 enum class DType : std::uint8_t {
@@ -70,4 +70,4 @@ std::uint64_t highest_integer(DType dtype);
 /// Greatest finite value of a floating dtype.
 double highest_finite(DType dtype);
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

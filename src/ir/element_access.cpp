@@ -11,7 +11,7 @@
 #include <cmath>
 #include <limits>
 
-namespace tenon::elements {
+namespace tenon::inline ir::elements {
 
 namespace {
 
@@ -373,4 +373,4 @@ void store_complex(DType dtype, std::span<const std::complex<double>> values, st
   }
 }
 
-}  // namespace tenon::elements
+}  // namespace tenon::inline ir::elements

@@ -10,7 +10,7 @@
 
 // Conversions between runs of elements and the widest type of their kind; `data` points at the
 // first element.
-namespace tenon::elements {
+namespace tenon::inline ir::elements {
 
 /// Loads the real parts of complex numbers. Parses strings; throws Error if one is not a number.
 void load_reals(DType dtype, const std::byte* data, std::span<double> values);
@@ -26,4 +26,4 @@ void store_integers(DType dtype, std::span<const std::int64_t> values, bool is_u
                     std::byte* data);
 void store_complex(DType dtype, std::span<const std::complex<double>> values, std::byte* data);
 
-}  // namespace tenon::elements
+}  // namespace tenon::inline ir::elements

@@ -12,7 +12,7 @@
 #include <cstring>
 #include <limits>
 
-namespace tenon {
+namespace tenon::inline ir {
 namespace {
 
 static_assert(std::endian::native == std::endian::little,
@@ -228,4 +228,4 @@ bool is_valid_element(DType dtype, std::byte element) {
          value <= static_cast<std::int64_t>(highest_integer(dtype));
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace tenon {
+namespace tenon::inline ir {
 
 // Lossless text of one number of a tensor. A complex element is two numbers (see `component_of`);
 // strings are quoted elsewhere.
@@ -27,4 +27,4 @@ std::optional<std::string> read_number(std::string_view text, DType dtype, std::
 /// in range.
 bool is_valid_element(DType dtype, std::byte element);
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

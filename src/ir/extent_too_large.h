@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 
-namespace tenon {
+namespace tenon::inline ir {
 
 /// Thrown for an extent whose expression exceeds the term limit. The extent has a value; a caller
 /// that does not need the expression may continue.
@@ -13,4 +13,4 @@ class ExtentTooLarge : public Error {
   }
 };
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

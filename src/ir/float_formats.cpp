@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-namespace tenon {
+namespace tenon::inline ir {
 
 namespace {
 
@@ -195,4 +195,4 @@ std::uint8_t f32_to_narrow_float(DType dtype, float value, Overflow overflow,
   return encode(format_of(dtype), value, overflow);
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

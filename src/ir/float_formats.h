@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace tenon {
+namespace tenon::inline ir {
 
 /// Conversion of values too large for the target: greatest finite value, or infinity/NaN.
 enum class Overflow { Saturate, Special };
@@ -23,4 +23,4 @@ float narrow_float_to_f32(DType dtype, std::uint8_t bits);
 std::uint8_t f32_to_narrow_float(DType dtype, float value, Overflow overflow = Overflow::Saturate,
                                  ScaleRounding rounding = ScaleRounding::Up);
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::inline ir {
 namespace {
 
 constexpr std::string_view kLeftOut = "_";
@@ -270,4 +270,4 @@ const Constant* Graph::constant_of(ValueId id) const {
   return std::get_if<Constant>(made_by.attrs.find("value"));
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

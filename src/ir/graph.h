@@ -11,7 +11,7 @@
 #include <unordered_set>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline ir {
 
 using NodeId = Id<struct NodeTag>;
 using ValueId = Id<struct ValueTag>;
@@ -202,4 +202,4 @@ class Graph::Order {
 /// Compares structure: names, types, ops, attributes, order, outputs, metadata.
 bool identical(const Graph& a, const Graph& b);
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::inline ir {
 
 void Graph::link(NodeId id, NodeId before) {
   Link& own = links_[id.index()];
@@ -268,4 +268,4 @@ class GraphComparison {
 
 bool identical(const Graph& a, const Graph& b) { return GraphComparison(a, b).is_same(); }
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

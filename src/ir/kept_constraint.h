@@ -2,9 +2,9 @@
 
 #include "ir/constraint.h"
 
-namespace tenon {
+namespace tenon::inline ir {
 
 /// Stores a constraint that does not come from a node, such as one that a model format imposes.
 void add_constraint(Graph& graph, const Constraint& constraint);
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::inline ir {
 
 namespace {
 
@@ -85,4 +85,4 @@ std::int64_t Layout::block(char letter) const {
   return 1;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

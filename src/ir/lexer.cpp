@@ -9,7 +9,7 @@
 #include <charconv>
 #include <limits>
 
-namespace tenon {
+namespace tenon::inline ir {
 namespace {
 
 constexpr int kMaxBracketDepth = 64;
@@ -297,4 +297,4 @@ std::string Lexer::place(std::size_t position) const {
   return text_place(source_name_, text_, position);
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

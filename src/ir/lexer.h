@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace tenon {
+namespace tenon::inline ir {
 
 /// Returns whether the character may occur in a bare name.
 bool is_name_char(char c);
@@ -69,4 +69,4 @@ class Lexer {
   std::size_t at_ = 0;
 };
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

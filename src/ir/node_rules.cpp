@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <deque>
 
-namespace tenon {
+namespace tenon::inline ir {
 namespace {
 
 // Shapes, axes, pads and scales are small; weights are large, and types do not depend on them.
@@ -171,4 +171,4 @@ std::string node_location(const OpDef& op, std::string_view name) {
                       : concat("node '", name, "' (", op.name, ")");
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

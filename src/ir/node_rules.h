@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline ir {
 
 /// Throws Error if operands, attributes or the number of bodies violate the op's definition. Checks
 /// attributes only against dynamic operands; `canonical_attributes` checks the rest.
@@ -34,4 +34,4 @@ void collect_symbols(const Type& type, SymbolRanges& symbols);
 /// Returns "node 'name' (op)", or "node (op)" without a name.
 std::string node_location(const OpDef& op, std::string_view name);
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::inline ir {
 
 OpDef::OpDef() = default;
 OpDef::OpDef(const OpDef&) = default;
@@ -62,4 +62,4 @@ const OpDef& OpTable::get(std::string_view name) const {
   throw Error(concat("there is no op '", name, "'")).hint(suggest_name(name, known));
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

@@ -8,12 +8,18 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline expr {
+class Lowering;  // expr/lowering.h
+}
 
-class Graph;
-class Lowering;    // expr/lowering.h
+namespace tenon::inline ops {
 class Gradient;    // ops/definition/gradient.h
 class Evaluation;  // ops/definition/evaluation.h
+}  // namespace tenon::inline ops
+
+namespace tenon::inline ir {
+
+class Graph;
 
 struct OperandDef {
   std::string name;
@@ -143,4 +149,4 @@ class OpTable {
   std::vector<const OpDef*> ops_;
 };
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

@@ -5,7 +5,7 @@
 #include "ir/node_rules.h"
 #include "ir/text.h"
 
-namespace tenon {
+namespace tenon::inline ir {
 namespace {
 
 constexpr int kMaxBodyDepth = 64;
@@ -458,4 +458,4 @@ Attributes parse_attributes(std::string_view text, const OpDef& op) {
   return attrs;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <ostream>
 
-namespace tenon {
+namespace tenon::inline ir {
 namespace {
 
 constexpr std::size_t kFlushBytes = 1 << 16;
@@ -257,4 +257,4 @@ std::string print_name(std::string_view name) {
   return out;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

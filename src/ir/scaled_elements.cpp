@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-namespace tenon {
+namespace tenon::inline ir {
 namespace {
 
 constexpr std::int64_t kChunk = 512;
@@ -133,4 +133,4 @@ Tensor scaled_elements(const Constant& base, const Tensor& factors) {
   return result;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline ir {
 
 /// Throws Error for operands that `Constant::scaled` refuses.
 void require_scalable(const Constant& base, const Tensor& factors);
@@ -46,4 +46,4 @@ void for_each_scaled_run(const Shape& shape, const Shape& factors, Use use) {
   }
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-namespace tenon {
+namespace tenon::inline ir {
 
 /// Recurrent state of a graph: the positions of an output and of the input that receives its value
 /// in the next run.
@@ -10,4 +10,4 @@ struct StatePorts {
   std::size_t input = 0, output = 0;
 };
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <deque>
 
-namespace tenon {
+namespace tenon::inline ir {
 namespace {
 
 // Maps equal extents to one short name.
@@ -68,4 +68,4 @@ std::optional<InferOutput> infer_symbolic(const OpDef& op, const InferInput& inp
   return output;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-namespace tenon {
+namespace tenon::inline ir {
 
 /// Infers a node whose extents, or their product, exceed the size limit of expressions: replaces
 /// its operands' extents by short symbols, and makes every non-constant extent of its results a
@@ -12,4 +12,4 @@ namespace tenon {
 /// because its constraints would then stay unchecked.
 std::optional<InferOutput> infer_symbolic(const OpDef& op, const InferInput& input);
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <new>
 
-namespace tenon {
+namespace tenon::inline ir {
 
 namespace {
 
@@ -303,4 +303,4 @@ bool identical(const Tensor& a, const Tensor& b) {
   return std::memcmp(a.bytes().data(), b.bytes().data(), a.byte_size()) == 0;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline ir {
 
 using Shape = std::vector<std::int64_t>;
 
@@ -98,4 +98,4 @@ Tensor Tensor::of(DType dtype, Shape shape, const std::vector<T>& values) {
   return tensor;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

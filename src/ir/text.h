@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace tenon {
+namespace tenon::inline ir {
 
 /// Prints the text form (docs/ir.md); `parse_graph` returns an identical graph.
 std::string print(const Graph& graph);
@@ -27,4 +27,4 @@ Attributes parse_attributes(std::string_view text, const OpDef& op);
 /// Prints a value or node name: bare if made of letters, digits and `_ . / $ @ -`, else quoted.
 std::string print_name(std::string_view name);
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

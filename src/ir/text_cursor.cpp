@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "ir/letters.h"
 
-namespace tenon {
+namespace tenon::inline ir {
 
 namespace {
 
@@ -58,4 +58,4 @@ void TextCursor::fail(std::string_view expected) {
                                    : quote(shortened(text.substr(position, 20))));
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

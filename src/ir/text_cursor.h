@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace tenon {
+namespace tenon::inline ir {
 
 /// Position in a text from which dims and types are parsed.
 struct TextCursor {
@@ -31,4 +31,4 @@ struct TextCursor {
 Dim parse_dim(TextCursor& cursor, const SymbolRanges& ranges);
 Type parse_type(TextCursor& cursor, const SymbolRanges& ranges);
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

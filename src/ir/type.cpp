@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "ir/text_cursor.h"
 
-namespace tenon {
+namespace tenon::inline ir {
 
 namespace {
 
@@ -159,4 +159,4 @@ Type parse_type(std::string_view text, const SymbolRanges& ranges) {
   return type;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-namespace tenon {
+namespace tenon::inline ir {
 
 /// Axis names of a tensor in memory order: "NCHW", "NHWC", "OIHW". A blocked layout ends in the
 /// split axis: in "NCHW8c" axis C counts blocks and the last axis holds 8 channels. Empty if
@@ -80,4 +80,4 @@ Type substitute(const Type& type, const DimBindings& values);
 /// Parses the text form of a type. Throws Error with the column on bad text.
 Type parse_type(std::string_view text, const SymbolRanges& ranges = {});
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

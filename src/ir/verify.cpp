@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::inline ir {
 namespace {
 
 constexpr std::size_t kMostProblems = 20;
@@ -227,4 +227,4 @@ void verify(const Graph& graph) {
   throw error;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

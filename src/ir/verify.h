@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline ir {
 
 /// Returns every defect of a graph, one message each; empty if it is sound: ids in range,
 /// definitions before uses, unique names, operands and attributes that fit the op, types as
@@ -15,4 +15,4 @@ std::vector<std::string> problems_of(const Graph& graph);
 /// Throws an Error that lists the problems, if there are any.
 void verify(const Graph& graph);
 
-}  // namespace tenon
+}  // namespace tenon::inline ir

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::models {
 namespace {
 
 const Dims* dims_of(const Attributes& attrs, std::string_view name) {
@@ -351,4 +351,4 @@ ValueId BatchInference::one_sample(ValueId value, std::size_t axis, NodeId befor
   return graph_.node(made).results.front();
 }
 
-}  // namespace tenon
+}  // namespace tenon::models

@@ -6,7 +6,7 @@
 #include <set>
 #include <unordered_map>
 
-namespace tenon {
+namespace tenon::models {
 
 /// The change of a batch: the extent that inputs had, and the one that they have now.
 struct BatchChange {
@@ -57,4 +57,4 @@ class BatchInference {
   bool is_scanned_ = false;
 };
 
-}  // namespace tenon
+}  // namespace tenon::models

@@ -3,7 +3,7 @@
 #include <map>
 #include <set>
 
-namespace tenon {
+namespace tenon::models {
 
 Graph extract_node(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
@@ -55,4 +55,4 @@ Graph extract_node(const Graph& graph, NodeId id) {
   return alone;
 }
 
-}  // namespace tenon
+}  // namespace tenon::models

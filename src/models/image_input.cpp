@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace tenon {
+namespace tenon::models {
 namespace {
 
 struct PixelLayout {
@@ -76,7 +76,7 @@ bool is_image_file(const std::string& path) {
 Tensor read_image_input(const std::string& path, DType dtype, const Shape& shape,
                         const PixelSettings& settings) {
   const PixelLayout to = places_of(shape, path);
-  const auto file = MappedFile::open(path);
+  const auto file = frontends::MappedFile::open(path);
   const auto bytes = file->bytes();
   const Image image = [&] {
     try {
@@ -116,4 +116,4 @@ Tensor read_image_input(const std::string& path, DType dtype, const Shape& shape
   return made;
 }
 
-}  // namespace tenon
+}  // namespace tenon::models

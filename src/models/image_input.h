@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::models {
 
 /// Pixel normalization: (pixel - mean) * scale, for pixels from 0 to 255. One number for all
 /// channels, or one each for red, green and blue.
@@ -22,4 +22,4 @@ bool is_image_file(const std::string& path);
 Tensor read_image_input(const std::string& path, DType dtype, const Shape& shape,
                         const PixelSettings& settings = {});
 
-}  // namespace tenon
+}  // namespace tenon::models

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <filesystem>
 
-namespace tenon {
+namespace tenon::models {
 namespace {
 
 namespace fs = std::filesystem;
@@ -201,7 +201,7 @@ std::vector<Datum> read_inputs(const Graph& graph, const std::vector<std::string
           if (!file.empty()) values[k] = read_value_file(file, type_of(k));
         }
       } else {
-        for (auto& [name, tensor] : numpy::read_npz_file(path)) {
+        for (auto& [name, tensor] : frontends::numpy::read_npz_file(path)) {
           values[input_position(graph, name)] = std::move(tensor);
         }
       }
@@ -307,10 +307,10 @@ Datum read_items(const std::string& folder, const Type& type) {
 }  // namespace
 
 Datum read_value_file(const std::string& path, const Type& type) {
-  if (path.ends_with(".pb")) return onnx::read_datum_file(path, type);
+  if (path.ends_with(".pb")) return frontends::onnx::read_datum_file(path, type);
   std::error_code unreadable;
   if (fs::is_directory(path, unreadable)) return read_items(path, type);
-  return numpy::read_npy_file(path, dtype_of(type));
+  return frontends::numpy::read_npy_file(path, dtype_of(type));
 }
 
 void make_folder(const std::string& path) {
@@ -330,7 +330,7 @@ void write_value(const Datum& value, const std::string& folder, const std::strin
                     items = stem + ".items";
   remove_items(items);  // a longer sequence may have been there before
   if (value.is_tensor()) {
-    numpy::write_npy_file(value.tensor(), array);
+    frontends::numpy::write_npy_file(value.tensor(), array);
     return;
   }
   make_folder(items);
@@ -347,4 +347,4 @@ std::string file_name_of(std::string_view value_name) {
   return name;
 }
 
-}  // namespace tenon
+}  // namespace tenon::models

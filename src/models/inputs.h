@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon {
+namespace tenon::models {
 
 /// Parses a list "NAME:1x3x224x224,…" into extents by input name. Throws Error (Usage) for invalid
 /// text.
@@ -51,4 +51,4 @@ void make_folder(const std::string& path);
 /// Returns a value's name as a file name: path separators and the like become `_`.
 std::string file_name_of(std::string_view value_name);
 
-}  // namespace tenon
+}  // namespace tenon::models

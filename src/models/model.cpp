@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <sstream>
 
-namespace tenon {
+namespace tenon::models {
 namespace {
 
 void write_file(const std::string& path, const std::string& text) {
@@ -19,13 +19,13 @@ void write_file(const std::string& path, const std::string& text) {
   file.finish();
 }
 
-WrittenDocument write_document(const DocumentFormat& format, const Graph& graph,
-                               const SaveOptions& options) {
+documents::WrittenDocument write_document(const documents::DocumentFormat& format,
+                                          const Graph& graph, const SaveOptions& options) {
   return format.write(options.note_kernels ? options.note_kernels(graph) : graph);
 }
 
 // Writes the elements that a document only describes to a file next to it, unless that is a pipe.
-void write_values(const std::string& path, const WrittenDocument& written,
+void write_values(const std::string& path, const documents::WrittenDocument& written,
                   const SaveOptions& options) {
   namespace fs = std::filesystem;
   const std::string beside = values_path(path);
@@ -36,7 +36,7 @@ void write_values(const std::string& path, const WrittenDocument& written,
     return;
   }
   std::ostringstream text;
-  print(values_graph(written), text);
+  print(documents::values_graph(written), text);
   write_file(beside, std::move(text).str());
 }
 
@@ -52,7 +52,7 @@ const std::vector<ModelFormat>& formats() {
   static const std::vector<ModelFormat> list = [] {
     std::vector<ModelFormat> all = {{"tenon", "Tenon's own text form"},
                                     {"onnx", "ONNX, every opset"}};
-    for (const DocumentFormat& format : document_formats())
+    for (const documents::DocumentFormat& format : documents::document_formats())
       all.push_back({format.name, format.summary});
     return all;
   }();
@@ -64,7 +64,7 @@ std::string values_path(const std::string& document) { return document + ".value
 Graph load_model(const std::string& argument) { return ModelSource(argument).graph(); }
 
 std::string model_text(const Graph& graph, const std::string& format, const SaveOptions& options) {
-  if (const DocumentFormat* known = find_document_format(format)) {
+  if (const documents::DocumentFormat* known = documents::find_document_format(format)) {
     return write_document(*known, graph, options).document->text(options.style);
   }
   refuse_style(format, options);
@@ -87,11 +87,11 @@ void save_model(const Graph& graph, const std::string& format, const std::string
   if (format == "onnx") {
     refuse_style(format, options);
     // Renamed into place when complete; the weights file is named after the model.
-    onnx::ExportOptions settings;
+    frontends::onnx::ExportOptions settings;
     if (options.onnx_opset != 0) settings.opset = options.onnx_opset;
-    onnx::export_onnx(graph, path, settings);
-  } else if (const DocumentFormat* known = find_document_format(format)) {
-    const WrittenDocument written = write_document(*known, graph, options);
+    frontends::onnx::export_onnx(graph, path, settings);
+  } else if (const documents::DocumentFormat* known = documents::find_document_format(format)) {
+    const documents::WrittenDocument written = write_document(*known, graph, options);
     write_file(path, written.document->text(options.style));
     write_values(path, written, options);
   } else {
@@ -111,4 +111,4 @@ void convert_model(const ModelSource& source, const std::string& format, const s
   }
 }
 
-}  // namespace tenon
+}  // namespace tenon::models

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon {
+namespace tenon::models {
 
 class ModelSource;
 
@@ -25,8 +25,8 @@ const std::vector<ModelFormat>& formats();
 Graph load_model(const std::string& argument);
 /// A document in a foreign format; null for Tenon's own.
 struct LoadedDocument {
-  const DocumentFormat* format = nullptr;
-  std::unique_ptr<Document> document;
+  const documents::DocumentFormat* format = nullptr;
+  std::unique_ptr<documents::Document> document;
 };
 
 struct SaveOptions {
@@ -52,4 +52,4 @@ void convert_model(const ModelSource& source, const std::string& format, const s
 std::string model_text(const Graph& graph, const std::string& format,
                        const SaveOptions& options = {});
 
-}  // namespace tenon
+}  // namespace tenon::models

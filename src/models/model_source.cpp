@@ -18,7 +18,7 @@
 #include <filesystem>
 #include <span>
 
-namespace tenon {
+namespace tenon::models {
 namespace {
 
 namespace fs = std::filesystem;
@@ -176,7 +176,7 @@ LoadedDocument ModelSource::document() const {
   if (kind_ == Kind::Zoo || kind_ == Kind::Random) return {};
   const std::string start = head();
   if (looks_like_text_graph(start)) return {};
-  const DocumentFormat* format = recognised_format(start);
+  const documents::DocumentFormat* format = documents::recognised_format(start);
   if (format == nullptr) return {};
   return {format, format->read(whole(), name_)};
 }
@@ -187,7 +187,7 @@ void ModelSource::add_values(Graph& graph) const {
   if (kind_ != Kind::File || !fs::is_regular_file(path, none)) return;
   const std::string text = read_bytes(SourceFile(path).number(), std::string::npos / 2, path);
   try {
-    set_values(graph, parse_graph(text, all_ops(), path));
+    documents::set_values(graph, parse_graph(text, all_ops(), path));
   } catch (Error& error) {
     throw error.hint("the document has changed since; without ", path, " its weights are made up");
   }
@@ -207,7 +207,7 @@ Error ModelSource::unrecognised() const {
   } catch (const Error& error) {
     note("tenon", error);
   }
-  for (const DocumentFormat& format : document_formats()) {
+  for (const documents::DocumentFormat& format : documents::document_formats()) {
     try {
       format.read(text, "text");
       tried += concat("\n  - ", format.name, ": it reads as that, but does not start like it");
@@ -222,7 +222,7 @@ Error ModelSource::unrecognised() const {
 
 Graph ModelSource::graph(std::vector<std::string>* warnings) const {
   if (kind_ == Kind::Zoo) return zoo::build(argument_.substr(kZooPrefix.size()));
-  if (kind_ == Kind::Random) return random_graph(argument_.substr(kRandomPrefix.size()));
+  if (kind_ == Kind::Random) return testing::random_graph(argument_.substr(kRandomPrefix.size()));
   if (is_program()) {
     throw Error("a program is machine code, and no model any more", ErrorKind::Usage)
         .at(name_)
@@ -238,9 +238,9 @@ Graph ModelSource::graph(std::vector<std::string>* warnings) const {
   if (looks_like_text_graph(head())) return parse_graph(whole(), all_ops(), name_);
   if (is_text(head())) throw unrecognised();
   if (kind_ == Kind::Bytes) {
-    return onnx::import_onnx(std::as_bytes(std::span(bytes_)), {}, name_, warnings);
+    return frontends::onnx::import_onnx(std::as_bytes(std::span(bytes_)), {}, name_, warnings);
   }
-  return onnx::import_onnx(argument_, warnings);
+  return frontends::onnx::import_onnx(argument_, warnings);
 }
 
-}  // namespace tenon
+}  // namespace tenon::models

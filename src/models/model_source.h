@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::models {
 
 /// A model argument: `zoo:NAME?…`, `random:SEED?…`, a file, or `-` for standard input. Input that
 /// can be read only once (a pipe) is buffered here, so that format, document and graph come from
@@ -49,4 +49,4 @@ class ModelSource {
   std::string bytes_;
 };
 
-}  // namespace tenon
+}  // namespace tenon::models

@@ -8,7 +8,7 @@
 
 #include <unordered_map>
 
-namespace tenon {
+namespace tenon::models {
 namespace {
 
 // Returns the first input that has an axis.
@@ -82,7 +82,7 @@ Graph rebatched(Graph graph, std::int64_t batch) {
   const std::optional<Dim> before = batch_of(graph);
   if (!before) throw Error("no input of the model has an axis for the batch", ErrorKind::Usage);
   if (const auto symbol = before->symbol_name()) {
-    return with_symbols(std::move(graph), {{std::string(*symbol), Dim(batch)}});
+    return passes::with_symbols(std::move(graph), {{std::string(*symbol), Dim(batch)}});
   }
   if (!before->is_constant()) {
     throw Error("the first extent of the model's input is computed from others", ErrorKind::Usage)
@@ -143,7 +143,7 @@ Graph with_fixed_shapes(Graph graph, std::int64_t batch,
   if (shapes.empty()) return graph;
   graph = reshaped(std::move(graph), shapes);
   const DimBindings symbols = symbol_values(graph, shapes);
-  return with_symbols(std::move(graph), symbols);
+  return passes::with_symbols(std::move(graph), symbols);
 }
 
-}  // namespace tenon
+}  // namespace tenon::models

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-namespace tenon {
+namespace tenon::models {
 
 /// Returns the batch: the first extent of the first input that has an axis, or the second one if a
 /// recurrent layer iterates over the first.
@@ -31,4 +31,4 @@ Graph reshaped(Graph graph, const std::map<std::string, Shape>& shapes);
 Graph with_fixed_shapes(Graph graph, std::int64_t batch,
                         const std::map<std::string, Shape>& shapes);
 
-}  // namespace tenon
+}  // namespace tenon::models

@@ -21,7 +21,7 @@ extern const std::byte tenon_model_carrier_begin[] __attribute__((visibility("hi
 extern const std::byte tenon_model_carrier_end[] __attribute__((visibility("hidden")));
 }
 
-namespace tenon {
+namespace tenon::models {
 
 void write_shared_object(const Program& program, const std::string& path,
                          const std::string& constants_path) {
@@ -35,4 +35,4 @@ void write_shared_object(const Program& program, const std::string& path,
                  constants_path);
 }
 
-}  // namespace tenon
+}  // namespace tenon::models

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::models {
 namespace {
 
 void add(Footprint& total, const Footprint& more) {
@@ -104,4 +104,4 @@ double bytes_moved(const Graph& graph) {
   return bytes;
 }
 
-}  // namespace tenon
+}  // namespace tenon::models

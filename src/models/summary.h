@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::models {
 
 /// Returns the sum, or the symbol `many` if it has too many terms to be useful.
 Dim total_of(const Dim& a, const Dim& b);
@@ -55,4 +55,4 @@ std::size_t count_kernels(const Graph& graph);
 /// hints.
 double bytes_moved(const Graph& graph);
 
-}  // namespace tenon
+}  // namespace tenon::models

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <memory>
 
-namespace tenon {
+namespace tenon::models {
 namespace {
 
 constexpr std::uint64_t kWeightAlignment = 64;
@@ -96,4 +96,4 @@ Program close_weights(Program program, const OpenWeights& opened) {
   return program;
 }
 
-}  // namespace tenon
+}  // namespace tenon::models

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace tenon {
+namespace tenon::models {
 
 /// A graph whose weights are additional inputs after its own, so that neither passes nor packing
 /// depend on their elements, together with the weights.
@@ -23,4 +23,4 @@ OpenWeights open_weights(Graph graph, const std::vector<std::string>& names);
 /// (`Program::Buffer::is_weight`). Throws Error (Unsupported) if it is not kernel-only.
 Program close_weights(Program program, const OpenWeights& opened);
 
-}  // namespace tenon
+}  // namespace tenon::models

@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::abs_op {
+namespace tenon::inline ops::abs_op {
 
 TENON_DEFINE_OP(abs) = UnarySpec<>{
     .name = "abs",
@@ -10,4 +10,4 @@ TENON_DEFINE_OP(abs) = UnarySpec<>{
     .slope = [](Var x, Var) { return call("sign", {x}); },
 };
 
-}  // namespace tenon::abs_op
+}  // namespace tenon::inline ops::abs_op

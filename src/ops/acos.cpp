@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::acos_op {
+namespace tenon::inline ops::acos_op {
 
 TENON_DEFINE_OP(acos) = UnarySpec<>{
     .name = "acos",
@@ -9,4 +9,4 @@ TENON_DEFINE_OP(acos) = UnarySpec<>{
     .slope = [](Var x, Var) { return -1.0 / call("sqrt", {1.0 - x * x}); },
 };
 
-}  // namespace tenon::acos_op
+}  // namespace tenon::inline ops::acos_op

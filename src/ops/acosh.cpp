@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::acosh_op {
+namespace tenon::inline ops::acosh_op {
 
 TENON_DEFINE_OP(acosh) = UnarySpec<>{
     .name = "acosh",
@@ -9,4 +9,4 @@ TENON_DEFINE_OP(acosh) = UnarySpec<>{
     .slope = [](Var x, Var) { return 1.0 / call("sqrt", {x * x - 1.0}); },
 };
 
-}  // namespace tenon::acosh_op
+}  // namespace tenon::inline ops::acosh_op

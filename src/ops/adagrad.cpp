@@ -1,7 +1,7 @@
 #include "ops/definition/op_spec.h"
 #include "ops/families/optimizer_step.h"
 
-namespace tenon::adagrad_op {
+namespace tenon::inline ops::adagrad_op {
 namespace {
 
 struct Attrs {
@@ -40,4 +40,4 @@ TENON_DEFINE_OP(adagrad) = OpSpec<Attrs>{
     .examples = {"rate: F; step: i64; x: F a b; gradient: F a b; squares: F a b"},
 };
 
-}  // namespace tenon::adagrad_op
+}  // namespace tenon::inline ops::adagrad_op

@@ -1,7 +1,7 @@
 #include "ops/definition/op_spec.h"
 #include "ops/families/optimizer_step.h"
 
-namespace tenon::adam_op {
+namespace tenon::inline ops::adam_op {
 namespace {
 
 struct Attrs {
@@ -47,4 +47,4 @@ TENON_DEFINE_OP(adam) = OpSpec<Attrs>{
     .examples = {"rate: F; step: i64; x: F a b; gradient: F a b; mean: F a b; squares: F a b"},
 };
 
-}  // namespace tenon::adam_op
+}  // namespace tenon::inline ops::adam_op

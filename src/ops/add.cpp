@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::add_op {
+namespace tenon::inline ops::add_op {
 namespace {
 
 void gradient(const NoAttrs&, Gradient& op) {
@@ -18,4 +18,4 @@ TENON_DEFINE_OP(add) = BinarySpec<>{
     .gradient = gradient,
 };
 
-}  // namespace tenon::add_op
+}  // namespace tenon::inline ops::add_op

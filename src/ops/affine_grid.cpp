@@ -4,7 +4,7 @@
 #include "ops/definition/elements.h"
 #include "ops/definition/op_spec.h"
 
-namespace tenon::affine_grid_op {
+namespace tenon::inline ops::affine_grid_op {
 namespace {
 
 struct Attrs {
@@ -78,4 +78,4 @@ TENON_DEFINE_OP(affine_grid) = OpSpec<Attrs>{
     .examples = {"theta: F n 2 3; size = n c h w"},
 };
 
-}  // namespace tenon::affine_grid_op
+}  // namespace tenon::inline ops::affine_grid_op

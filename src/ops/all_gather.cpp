@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace tenon::all_gather_op {
+namespace tenon::inline ops::all_gather_op {
 namespace {
 
 ResultTypes infer(const GroupAttrs& attrs, const OperandTypes& in) {
@@ -48,4 +48,4 @@ TENON_DEFINE_OP(all_gather) = group_op({
     .more = {{"shape", &GroupAttrs::shape}},
 });
 
-}  // namespace tenon::all_gather_op
+}  // namespace tenon::inline ops::all_gather_op

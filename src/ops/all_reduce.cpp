@@ -2,7 +2,7 @@
 #include "ops/definition/operand_limits.h"
 #include "ops/families/collective.h"
 
-namespace tenon::all_reduce_op {
+namespace tenon::inline ops::all_reduce_op {
 namespace {
 
 struct Attrs {
@@ -51,4 +51,4 @@ TENON_DEFINE_OP(all_reduce) = OpSpec<Attrs>{
     .is_random = true,  // other ranks determine the result
 };
 
-}  // namespace tenon::all_reduce_op
+}  // namespace tenon::inline ops::all_reduce_op

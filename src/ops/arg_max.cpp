@@ -1,6 +1,6 @@
 #include "ops/families/arg_extreme.h"
 
-namespace tenon::arg_max_op {
+namespace tenon::inline ops::arg_max_op {
 namespace {
 
 void lower(const ArgExtremeAttrs& attrs, Lowering& op) {
@@ -13,4 +13,4 @@ TENON_DEFINE_OP(arg_max) = arg_extreme_op("arg_max",
                                           "the position of the largest element along `axis`",
                                           lower);
 
-}  // namespace tenon::arg_max_op
+}  // namespace tenon::inline ops::arg_max_op

@@ -1,6 +1,6 @@
 #include "ops/families/arg_extreme.h"
 
-namespace tenon::arg_min_op {
+namespace tenon::inline ops::arg_min_op {
 namespace {
 
 void lower(const ArgExtremeAttrs& attrs, Lowering& op) {
@@ -13,4 +13,4 @@ TENON_DEFINE_OP(arg_min) = arg_extreme_op("arg_min",
                                           "the position of the smallest element along `axis`",
                                           lower);
 
-}  // namespace tenon::arg_min_op
+}  // namespace tenon::inline ops::arg_min_op

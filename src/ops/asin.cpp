@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::asin_op {
+namespace tenon::inline ops::asin_op {
 
 TENON_DEFINE_OP(asin) = UnarySpec<>{
     .name = "asin",
@@ -9,4 +9,4 @@ TENON_DEFINE_OP(asin) = UnarySpec<>{
     .slope = [](Var x, Var) { return 1.0 / call("sqrt", {1.0 - x * x}); },
 };
 
-}  // namespace tenon::asin_op
+}  // namespace tenon::inline ops::asin_op

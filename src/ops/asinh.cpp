@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::asinh_op {
+namespace tenon::inline ops::asinh_op {
 
 TENON_DEFINE_OP(asinh) = UnarySpec<>{
     .name = "asinh",
@@ -9,4 +9,4 @@ TENON_DEFINE_OP(asinh) = UnarySpec<>{
     .slope = [](Var x, Var) { return 1.0 / call("sqrt", {x * x + 1.0}); },
 };
 
-}  // namespace tenon::asinh_op
+}  // namespace tenon::inline ops::asinh_op

@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::atan_op {
+namespace tenon::inline ops::atan_op {
 
 TENON_DEFINE_OP(atan) = UnarySpec<>{
     .name = "atan",
@@ -9,4 +9,4 @@ TENON_DEFINE_OP(atan) = UnarySpec<>{
     .slope = [](Var x, Var) { return 1.0 / (1.0 + x * x); },
 };
 
-}  // namespace tenon::atan_op
+}  // namespace tenon::inline ops::atan_op

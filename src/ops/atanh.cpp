@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::atanh_op {
+namespace tenon::inline ops::atanh_op {
 
 TENON_DEFINE_OP(atanh) = UnarySpec<>{
     .name = "atanh",
@@ -9,4 +9,4 @@ TENON_DEFINE_OP(atanh) = UnarySpec<>{
     .slope = [](Var x, Var) { return 1.0 / (1.0 - x * x); },
 };
 
-}  // namespace tenon::atanh_op
+}  // namespace tenon::inline ops::atanh_op

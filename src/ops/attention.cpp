@@ -9,7 +9,7 @@
 
 #include <limits>
 
-namespace tenon::attention_op {
+namespace tenon::inline ops::attention_op {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -342,4 +342,4 @@ TENON_DEFINE_OP(attention) = OpSpec<Attrs>{
                  "q: F b 4 s d; k: F b 2 t d; v: F b 2 t e"},
 };
 
-}  // namespace tenon::attention_op
+}  // namespace tenon::inline ops::attention_op

@@ -2,7 +2,7 @@
 #include "ops/families/convolution.h"
 #include "ops/families/pooling.h"
 
-namespace tenon::average_pool_op {
+namespace tenon::inline ops::average_pool_op {
 namespace {
 
 struct Attrs : PoolAttrs {
@@ -45,4 +45,4 @@ TENON_DEFINE_OP(average_pool) = OpSpec<Attrs>{
     .examples = {"x: F n c h w; kernel_shape = 2 2", "x: F n c h; kernel_shape = 2"},
 };
 
-}  // namespace tenon::average_pool_op
+}  // namespace tenon::inline ops::average_pool_op

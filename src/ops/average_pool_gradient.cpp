@@ -2,7 +2,7 @@
 #include "ops/families/convolution.h"
 #include "ops/families/pooling.h"
 
-namespace tenon::average_pool_gradient_op {
+namespace tenon::inline ops::average_pool_gradient_op {
 namespace {
 
 struct Attrs : PoolAttrs {
@@ -51,4 +51,4 @@ TENON_DEFINE_OP(average_pool_gradient) = OpSpec<Attrs>{
     .examples = {"dy: F n c 2 3; kernel_shape = 2 2; input_shape = 3 4"},
 };
 
-}  // namespace tenon::average_pool_gradient_op
+}  // namespace tenon::inline ops::average_pool_gradient_op

@@ -2,7 +2,7 @@
 #include "ops/definition/op_spec.h"
 #include "ops/families/normalization.h"
 
-namespace tenon::batch_norm_op {
+namespace tenon::inline ops::batch_norm_op {
 namespace {
 
 struct Attrs {
@@ -66,4 +66,4 @@ TENON_DEFINE_OP(batch_norm) = OpSpec<Attrs>{
                  "x: F n c; scale: F c; bias: F c; mean: F c; variance: F c"},
 };
 
-}  // namespace tenon::batch_norm_op
+}  // namespace tenon::inline ops::batch_norm_op

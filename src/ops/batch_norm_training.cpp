@@ -2,7 +2,7 @@
 #include "ops/definition/op_spec.h"
 #include "ops/families/normalization.h"
 
-namespace tenon::batch_norm_training_op {
+namespace tenon::inline ops::batch_norm_training_op {
 namespace {
 
 constexpr std::size_t kResults = 5;
@@ -131,4 +131,4 @@ TENON_DEFINE_OP(batch_norm_training) = OpSpec<Attrs>{
     .examples = {"x: F n c h; scale: F c; bias: F c; mean: F c; variance: F c"},
 };
 
-}  // namespace tenon::batch_norm_training_op
+}  // namespace tenon::inline ops::batch_norm_training_op

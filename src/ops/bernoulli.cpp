@@ -4,7 +4,7 @@
 #include "ops/definition/op_spec.h"
 #include "ops/definition/operand_limits.h"
 
-namespace tenon::bernoulli_op {
+namespace tenon::inline ops::bernoulli_op {
 namespace {
 
 struct Attrs {
@@ -38,4 +38,4 @@ TENON_DEFINE_OP(bernoulli) = OpSpec<Attrs>{
     .is_random = true,
 };
 
-}  // namespace tenon::bernoulli_op
+}  // namespace tenon::inline ops::bernoulli_op

@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::bit_and_op {
+namespace tenon::inline ops::bit_and_op {
 
 TENON_DEFINE_OP(bit_and) = BinarySpec<>{
     .name = "bit_and",
@@ -10,4 +10,4 @@ TENON_DEFINE_OP(bit_and) = BinarySpec<>{
     .gradient = not_differentiable("it works on bits"),
 };
 
-}  // namespace tenon::bit_and_op
+}  // namespace tenon::inline ops::bit_and_op

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace tenon::bit_cast_op {
+namespace tenon::inline ops::bit_cast_op {
 namespace {
 
 struct Attrs {
@@ -56,4 +56,4 @@ TENON_DEFINE_OP(bit_cast) = OpSpec<Attrs>{
     .examples = {"x: f32 a b; to = i32", "x: i16 a; to = f16"},
 };
 
-}  // namespace tenon::bit_cast_op
+}  // namespace tenon::inline ops::bit_cast_op

@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::bit_not_op {
+namespace tenon::inline ops::bit_not_op {
 
 TENON_DEFINE_OP(bit_not) = UnarySpec<>{
     .name = "bit_not",
@@ -10,4 +10,4 @@ TENON_DEFINE_OP(bit_not) = UnarySpec<>{
     .slope = not_differentiable("it works on bits"),
 };
 
-}  // namespace tenon::bit_not_op
+}  // namespace tenon::inline ops::bit_not_op

@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::bit_or_op {
+namespace tenon::inline ops::bit_or_op {
 
 TENON_DEFINE_OP(bit_or) = BinarySpec<>{
     .name = "bit_or",
@@ -10,4 +10,4 @@ TENON_DEFINE_OP(bit_or) = BinarySpec<>{
     .gradient = not_differentiable("it works on bits"),
 };
 
-}  // namespace tenon::bit_or_op
+}  // namespace tenon::inline ops::bit_or_op

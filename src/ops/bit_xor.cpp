@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::bit_xor_op {
+namespace tenon::inline ops::bit_xor_op {
 
 TENON_DEFINE_OP(bit_xor) = BinarySpec<>{
     .name = "bit_xor",
@@ -10,4 +10,4 @@ TENON_DEFINE_OP(bit_xor) = BinarySpec<>{
     .gradient = not_differentiable("it works on bits"),
 };
 
-}  // namespace tenon::bit_xor_op
+}  // namespace tenon::inline ops::bit_xor_op

@@ -3,7 +3,7 @@
 #include "ops/definition/operand_limits.h"
 #include "ops/families/collective.h"
 
-namespace tenon::broadcast_op {
+namespace tenon::inline ops::broadcast_op {
 namespace {
 
 struct Attrs {
@@ -39,4 +39,4 @@ TENON_DEFINE_OP(broadcast) = OpSpec<Attrs>{
     .is_random = true,  // another rank determines the result
 };
 
-}  // namespace tenon::broadcast_op
+}  // namespace tenon::inline ops::broadcast_op

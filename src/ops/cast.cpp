@@ -2,7 +2,7 @@
 #include "ops/definition/elementwise.h"
 #include "ops/definition/var_ops.h"
 
-namespace tenon::cast_op {
+namespace tenon::inline ops::cast_op {
 namespace {
 
 struct Attrs {
@@ -47,4 +47,4 @@ TENON_DEFINE_OP(cast) = OpSpec<Attrs>{
     .gradient = gradient,
 };
 
-}  // namespace tenon::cast_op
+}  // namespace tenon::inline ops::cast_op

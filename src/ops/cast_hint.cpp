@@ -1,6 +1,6 @@
 #include "ops/definition/pass_through.h"
 
-namespace tenon::cast_hint_op {
+namespace tenon::inline ops::cast_hint_op {
 namespace {
 
 struct Attrs {
@@ -23,4 +23,4 @@ TENON_DEFINE_OP(cast_hint) = OpSpec<Attrs>{
     .precision = Precision::MovesOnly,
 };
 
-}  // namespace tenon::cast_hint_op
+}  // namespace tenon::inline ops::cast_hint_op

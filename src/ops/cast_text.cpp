@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <limits>
 
-namespace tenon::cast_text_op {
+namespace tenon::inline ops::cast_text_op {
 namespace {
 
 struct Attrs {
@@ -122,4 +122,4 @@ TENON_DEFINE_OP(cast_text) = OpSpec<Attrs>{
     .examples = {"x: F a", "x: string a; to = string"},
 };
 
-}  // namespace tenon::cast_text_op
+}  // namespace tenon::inline ops::cast_text_op

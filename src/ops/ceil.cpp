@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::ceil_op {
+namespace tenon::inline ops::ceil_op {
 
 TENON_DEFINE_OP(ceil) = UnarySpec<>{
     .name = "ceil",
@@ -9,4 +9,4 @@ TENON_DEFINE_OP(ceil) = UnarySpec<>{
     .slope = not_differentiable("it is flat between its steps"),
 };
 
-}  // namespace tenon::ceil_op
+}  // namespace tenon::inline ops::ceil_op

@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::celu_op {
+namespace tenon::inline ops::celu_op {
 namespace {
 
 struct Attrs {
@@ -19,4 +19,4 @@ TENON_DEFINE_OP(celu) = UnarySpec<Attrs>{
                 Var y) { return choose(is_less(x, 0), y / attrs.alpha + 1.0, 1); },
 };
 
-}  // namespace tenon::celu_op
+}  // namespace tenon::inline ops::celu_op

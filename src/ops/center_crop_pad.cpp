@@ -3,7 +3,7 @@
 #include "ops/definition/op_spec.h"
 #include "ops/families/movement.h"
 
-namespace tenon::center_crop_pad_op {
+namespace tenon::inline ops::center_crop_pad_op {
 namespace {
 
 struct Attrs {
@@ -60,4 +60,4 @@ TENON_DEFINE_OP(center_crop_pad) = OpSpec<Attrs>{
     .examples = {"x: T a b; shape = c d"},
 };
 
-}  // namespace tenon::center_crop_pad_op
+}  // namespace tenon::inline ops::center_crop_pad_op

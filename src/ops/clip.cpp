@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::clip_op {
+namespace tenon::inline ops::clip_op {
 namespace {
 
 TensorType infer(const NoAttrs&, const OperandTypes& in) {
@@ -52,4 +52,4 @@ TENON_DEFINE_OP(clip) = OpSpec<NoAttrs>{
     .examples = {"x: T a b; min: T; max: T"},
 };
 
-}  // namespace tenon::clip_op
+}  // namespace tenon::inline ops::clip_op

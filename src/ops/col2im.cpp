@@ -4,7 +4,7 @@
 #include "ops/definition/op_spec.h"
 #include "ops/families/phase_decomposition.h"
 
-namespace tenon::col2im_op {
+namespace tenon::inline ops::col2im_op {
 namespace {
 
 struct Attrs : WindowAttrs {
@@ -81,4 +81,4 @@ TENON_DEFINE_OP(col2im) = OpSpec<Attrs>{
     .examples = {"x: F n 8 9; image_shape = 4 4; block_shape = 2 2"},
 };
 
-}  // namespace tenon::col2im_op
+}  // namespace tenon::inline ops::col2im_op

@@ -4,7 +4,7 @@
 #include "ops/definition/op_spec.h"
 #include "ops/families/tensor_parts.h"
 
-namespace tenon::compress_op {
+namespace tenon::inline ops::compress_op {
 namespace {
 
 struct Attrs {
@@ -76,4 +76,4 @@ TENON_DEFINE_OP(compress) = OpSpec<Attrs>{
     .examples = {"x: T a b; condition: B a; axis = 0"},
 };
 
-}  // namespace tenon::compress_op
+}  // namespace tenon::inline ops::compress_op

@@ -3,7 +3,7 @@
 #include "ops/definition/gradient.h"
 #include "ops/definition/op_spec.h"
 
-namespace tenon::concat_op {
+namespace tenon::inline ops::concat_op {
 namespace {
 
 struct Attrs {
@@ -67,4 +67,4 @@ TENON_DEFINE_OP(concat) = OpSpec<Attrs>{
     .examples = {"xs*2: T a b c", "xs*3: T a b"},
 };
 
-}  // namespace tenon::concat_op
+}  // namespace tenon::inline ops::concat_op

@@ -3,7 +3,7 @@
 #include "ops/families/sequences.h"
 #include "ops/families/tensor_parts.h"
 
-namespace tenon::concat_from_sequence_op {
+namespace tenon::inline ops::concat_from_sequence_op {
 namespace {
 
 struct Attrs {
@@ -47,4 +47,4 @@ TENON_DEFINE_OP(concat_from_sequence) = OpSpec<Attrs>{
     .precision = Precision::MovesOnly,
 };
 
-}  // namespace tenon::concat_from_sequence_op
+}  // namespace tenon::inline ops::concat_from_sequence_op

@@ -1,7 +1,7 @@
 #include "ops/definition/evaluation.h"
 #include "ops/definition/op_spec.h"
 
-namespace tenon::constant_op {
+namespace tenon::inline ops::constant_op {
 namespace {
 
 struct Attrs {
@@ -34,4 +34,4 @@ TENON_DEFINE_OP(constant) = OpSpec<Attrs>{
     .examples = {"-"},
 };
 
-}  // namespace tenon::constant_op
+}  // namespace tenon::inline ops::constant_op

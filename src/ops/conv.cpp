@@ -2,7 +2,7 @@
 #include "ops/definition/var_ops.h"
 #include "ops/families/convolution.h"
 
-namespace tenon::conv_op {
+namespace tenon::inline ops::conv_op {
 namespace {
 
 struct Attrs : ConvolutionAttrs {
@@ -95,4 +95,4 @@ TENON_DEFINE_OP(conv) = OpSpec<Attrs>{
                  "x: F n c 4 5; w: F o c 3 3; b: F o; strides = 2 1; pads = _ _ _ _"},
 };
 
-}  // namespace tenon::conv_op
+}  // namespace tenon::inline ops::conv_op

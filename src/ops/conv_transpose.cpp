@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace tenon::conv_transpose_op {
+namespace tenon::inline ops::conv_transpose_op {
 namespace {
 
 struct Attrs : ConvolutionAttrs {
@@ -122,4 +122,4 @@ TENON_DEFINE_OP(conv_transpose) = OpSpec<Attrs>{
     .examples = {"x: F n c h w; w: F c o 2 2; b: F o"},
 };
 
-}  // namespace tenon::conv_transpose_op
+}  // namespace tenon::inline ops::conv_transpose_op

@@ -1,7 +1,7 @@
 #include "ops/definition/op_spec.h"
 #include "ops/families/convolution.h"
 
-namespace tenon::conv_weight_gradient_op {
+namespace tenon::inline ops::conv_weight_gradient_op {
 namespace {
 
 struct Attrs : ConvolutionAttrs {
@@ -75,4 +75,4 @@ TENON_DEFINE_OP(conv_weight_gradient) = OpSpec<Attrs>{
     .examples = {"x: F n c 4 4; dy: F n o 3 3; kernel_shape = 2 2"},
 };
 
-}  // namespace tenon::conv_weight_gradient_op
+}  // namespace tenon::inline ops::conv_weight_gradient_op

@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::cos_op {
+namespace tenon::inline ops::cos_op {
 
 TENON_DEFINE_OP(cos) = UnarySpec<>{
     .name = "cos",
@@ -9,4 +9,4 @@ TENON_DEFINE_OP(cos) = UnarySpec<>{
     .slope = [](Var x, Var) { return -call("sin", {x}); },
 };
 
-}  // namespace tenon::cos_op
+}  // namespace tenon::inline ops::cos_op

@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::cosh_op {
+namespace tenon::inline ops::cosh_op {
 
 TENON_DEFINE_OP(cosh) = UnarySpec<>{
     .name = "cosh",
@@ -9,4 +9,4 @@ TENON_DEFINE_OP(cosh) = UnarySpec<>{
     .slope = [](Var x, Var) { return call("sinh", {x}); },
 };
 
-}  // namespace tenon::cosh_op
+}  // namespace tenon::inline ops::cosh_op

@@ -1,6 +1,6 @@
 #include "ops/families/cumulative.h"
 
-namespace tenon::cumprod_op {
+namespace tenon::inline ops::cumprod_op {
 namespace {
 
 void lower(const CumulativeAttrs& attrs, Lowering& op) {
@@ -19,4 +19,4 @@ TENON_DEFINE_OP(cumprod) = with_examples({"x: F a b; axis = 1"},
                                                        "the running product along `axis`", lower,
                                                        gradient));
 
-}  // namespace tenon::cumprod_op
+}  // namespace tenon::inline ops::cumprod_op

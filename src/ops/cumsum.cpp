@@ -1,6 +1,6 @@
 #include "ops/families/cumulative.h"
 
-namespace tenon::cumsum_op {
+namespace tenon::inline ops::cumsum_op {
 namespace {
 
 void lower(const CumulativeAttrs& attrs, Lowering& op) {
@@ -17,4 +17,4 @@ TENON_DEFINE_OP(cumsum) = with_examples({"x: T a b; axis = 0"},
                                         cumulative_op("cumsum", "the running sum along `axis`",
                                                       lower, gradient));
 
-}  // namespace tenon::cumsum_op
+}  // namespace tenon::inline ops::cumsum_op

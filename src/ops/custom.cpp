@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace tenon::custom_op {
+namespace tenon::inline ops::custom_op {
 namespace {
 
 struct Attrs {
@@ -112,4 +112,4 @@ TENON_DEFINE_OP(custom) = OpSpec<Attrs>{
     .layout = logical_order(),
 };
 
-}  // namespace tenon::custom_op
+}  // namespace tenon::inline ops::custom_op

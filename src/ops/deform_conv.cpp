@@ -4,7 +4,7 @@
 #include "ops/definition/operand_shapes.h"
 #include "ops/families/convolution.h"
 
-namespace tenon::deform_conv_op {
+namespace tenon::inline ops::deform_conv_op {
 namespace {
 
 struct Attrs : ConvolutionAttrs {
@@ -166,4 +166,4 @@ TENON_DEFINE_OP(deform_conv) = OpSpec<Attrs>{
     .examples = {"x: F n c 4 4; w: F o c 2 2; offset: F n 8 3 3"},
 };
 
-}  // namespace tenon::deform_conv_op
+}  // namespace tenon::inline ops::deform_conv_op

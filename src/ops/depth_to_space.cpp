@@ -1,6 +1,6 @@
 #include "ops/families/depth_space.h"
 
-namespace tenon::depth_to_space_op {
+namespace tenon::inline ops::depth_to_space_op {
 namespace {
 
 TensorType infer(const DepthSpaceAttrs& attrs, const OperandTypes& in) {
@@ -34,4 +34,4 @@ TENON_DEFINE_OP(depth_to_space) = with_examples(
         "depth_to_space", "channels laid out as blocks of block x block positions", infer, lower,
         +[](const DepthSpaceAttrs& attrs, Gradient& op) { undo("space_to_depth", attrs, op); }));
 
-}  // namespace tenon::depth_to_space_op
+}  // namespace tenon::inline ops::depth_to_space_op

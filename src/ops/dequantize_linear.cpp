@@ -2,7 +2,7 @@
 #include "ops/definition/elementwise.h"
 #include "ops/families/quantization.h"
 
-namespace tenon::dequantize_linear_op {
+namespace tenon::inline ops::dequantize_linear_op {
 namespace {
 
 struct Attrs {
@@ -54,4 +54,4 @@ TENON_DEFINE_OP(dequantize_linear) = OpSpec<Attrs>{
                  "x: i8 a b; scale: F b; zero_point: i8 b; axis = 1"},
 };
 
-}  // namespace tenon::dequantize_linear_op
+}  // namespace tenon::inline ops::dequantize_linear_op

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-namespace tenon::det_op {
+namespace tenon::inline ops::det_op {
 namespace {
 
 TensorType infer(const NoAttrs&, const OperandTypes& in) {
@@ -79,4 +79,4 @@ TENON_DEFINE_OP(det) = OpSpec<NoAttrs>{
     .examples = {"x: F n m m"},
 };
 
-}  // namespace tenon::det_op
+}  // namespace tenon::inline ops::det_op

@@ -6,7 +6,7 @@
 #include "ops/definition/op_spec.h"
 #include "ops/definition/operand_limits.h"
 
-namespace tenon::dft_op {
+namespace tenon::inline ops::dft_op {
 namespace {
 
 struct Attrs {
@@ -104,4 +104,4 @@ TENON_DEFINE_OP(dft) = OpSpec<Attrs>{
     .examples = {"x: F n l 1; axis = 1", "x: F n l 2; axis = 1; length = 4"},
 };
 
-}  // namespace tenon::dft_op
+}  // namespace tenon::inline ops::dft_op

@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::div_op {
+namespace tenon::inline ops::div_op {
 namespace {
 
 void gradient(const NoAttrs&, Gradient& op) {
@@ -19,4 +19,4 @@ TENON_DEFINE_OP(div) = BinarySpec<>{
     .gradient = gradient,
 };
 
-}  // namespace tenon::div_op
+}  // namespace tenon::inline ops::div_op

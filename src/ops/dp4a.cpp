@@ -2,7 +2,7 @@
 #include "expr/lowering.h"
 #include "ops/definition/op_spec.h"
 
-namespace tenon::dp4a_op {
+namespace tenon::inline ops::dp4a_op {
 namespace {
 
 TensorType infer(const NoAttrs&, const OperandTypes& in) {
@@ -33,4 +33,4 @@ TENON_DEFINE_OP(dp4a) = OpSpec<NoAttrs>{
     .examples = {"a: i32 a b; b: i32 a b", "a: i32 a b; b: i32 b"},
 };
 
-}  // namespace tenon::dp4a_op
+}  // namespace tenon::inline ops::dp4a_op

@@ -5,7 +5,7 @@
 
 #include <random>
 
-namespace tenon::dropout_op {
+namespace tenon::inline ops::dropout_op {
 namespace {
 
 struct Attrs {
@@ -74,4 +74,4 @@ TENON_DEFINE_OP(dropout) = OpSpec<Attrs>{
     .examples = {"x: F a b; ratio: F", "x: F a b"},
 };
 
-}  // namespace tenon::dropout_op
+}  // namespace tenon::inline ops::dropout_op

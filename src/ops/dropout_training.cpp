@@ -3,7 +3,7 @@
 #include "ops/definition/elementwise.h"
 #include "ops/definition/var_ops.h"
 
-namespace tenon::dropout_training_op {
+namespace tenon::inline ops::dropout_training_op {
 namespace {
 
 struct Attrs {
@@ -55,4 +55,4 @@ TENON_DEFINE_OP(dropout_training) = OpSpec<Attrs>{
     .layout = logical_order(),
 };
 
-}  // namespace tenon::dropout_training_op
+}  // namespace tenon::inline ops::dropout_training_op

@@ -3,7 +3,7 @@
 #include "ops/definition/gradient.h"
 #include "ops/definition/op_spec.h"
 
-namespace tenon::einsum_op {
+namespace tenon::inline ops::einsum_op {
 namespace {
 
 struct Attrs {
@@ -67,4 +67,4 @@ TENON_DEFINE_OP(einsum) = OpSpec<Attrs>{
                  "xs: F i j; equation = \"ij->ji\""},
 };
 
-}  // namespace tenon::einsum_op
+}  // namespace tenon::inline ops::einsum_op

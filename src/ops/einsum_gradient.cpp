@@ -4,7 +4,7 @@
 #include "ops/definition/op_spec.h"
 #include "ops/definition/operand_shapes.h"
 
-namespace tenon::einsum_gradient_op {
+namespace tenon::inline ops::einsum_gradient_op {
 namespace {
 
 struct Attrs {
@@ -76,4 +76,4 @@ TENON_DEFINE_OP(einsum_gradient) = OpSpec<Attrs>{
     .examples = {"dy: F i k; xs: F i j; xs: F j k; equation = \"ij,jk->ik\""},
 };
 
-}  // namespace tenon::einsum_gradient_op
+}  // namespace tenon::inline ops::einsum_gradient_op

@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::elu_op {
+namespace tenon::inline ops::elu_op {
 namespace {
 
 struct Attrs {
@@ -19,4 +19,4 @@ TENON_DEFINE_OP(elu) = UnarySpec<Attrs>{
                 Var y) { return choose(is_less(x, 0), y + attrs.alpha, 1); },
 };
 
-}  // namespace tenon::elu_op
+}  // namespace tenon::inline ops::elu_op

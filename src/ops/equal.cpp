@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::equal_op {
+namespace tenon::inline ops::equal_op {
 
 TENON_DEFINE_OP(equal) = BinarySpec<>{
     .name = "equal",
@@ -10,4 +10,4 @@ TENON_DEFINE_OP(equal) = BinarySpec<>{
     .gives_bool = true,
 };
 
-}  // namespace tenon::equal_op
+}  // namespace tenon::inline ops::equal_op

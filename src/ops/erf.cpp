@@ -2,7 +2,7 @@
 
 #include <numbers>
 
-namespace tenon::erf_op {
+namespace tenon::inline ops::erf_op {
 
 TENON_DEFINE_OP(erf) = UnarySpec<>{
     .name = "erf",
@@ -11,4 +11,4 @@ TENON_DEFINE_OP(erf) = UnarySpec<>{
     .slope = [](Var x, Var) { return call("exp", {-(x * x)}) * (2 * std::numbers::inv_sqrtpi); },
 };
 
-}  // namespace tenon::erf_op
+}  // namespace tenon::inline ops::erf_op

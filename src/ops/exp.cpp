@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::exp_op {
+namespace tenon::inline ops::exp_op {
 
 TENON_DEFINE_OP(exp) = UnarySpec<>{
     .name = "exp",
@@ -9,4 +9,4 @@ TENON_DEFINE_OP(exp) = UnarySpec<>{
     .slope = [](Var, Var y) { return y; },
 };
 
-}  // namespace tenon::exp_op
+}  // namespace tenon::inline ops::exp_op

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace tenon::expand_op {
+namespace tenon::inline ops::expand_op {
 namespace {
 
 struct Attrs {
@@ -59,4 +59,4 @@ TENON_DEFINE_OP(expand) = OpSpec<Attrs>{
     .examples = {"x: T 1 b; shape = a b", "x: T b; shape = a b"},
 };
 
-}  // namespace tenon::expand_op
+}  // namespace tenon::inline ops::expand_op

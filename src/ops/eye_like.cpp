@@ -2,7 +2,7 @@
 #include "ops/definition/op_spec.h"
 #include "ops/definition/operand_limits.h"
 
-namespace tenon::eye_like_op {
+namespace tenon::inline ops::eye_like_op {
 namespace {
 
 struct Attrs {
@@ -38,4 +38,4 @@ TENON_DEFINE_OP(eye_like) = OpSpec<Attrs>{
     .layout = logical_order(),
 };
 
-}  // namespace tenon::eye_like_op
+}  // namespace tenon::inline ops::eye_like_op

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tenon::fixed_point_multiply_op {
+namespace tenon::inline ops::fixed_point_multiply_op {
 namespace {
 
 struct Attrs {
@@ -58,4 +58,4 @@ TENON_DEFINE_OP(fixed_point_multiply) = OpSpec<Attrs>{
     .examples = {"x: i32 a b; multiplier = 1610612736; shift = -2"},
 };
 
-}  // namespace tenon::fixed_point_multiply_op
+}  // namespace tenon::inline ops::fixed_point_multiply_op

@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::floor_op {
+namespace tenon::inline ops::floor_op {
 
 TENON_DEFINE_OP(floor) = UnarySpec<>{
     .name = "floor",
@@ -9,4 +9,4 @@ TENON_DEFINE_OP(floor) = UnarySpec<>{
     .slope = not_differentiable("it is flat between its steps"),
 };
 
-}  // namespace tenon::floor_op
+}  // namespace tenon::inline ops::floor_op

@@ -2,7 +2,7 @@
 #include "ops/definition/op_spec.h"
 #include "ops/families/body_types.h"
 
-namespace tenon::fused_op {
+namespace tenon::inline ops::fused_op {
 namespace {
 
 ResultTypes infer(const NoAttrs&, const OperandTypes& in) {
@@ -35,4 +35,4 @@ TENON_DEFINE_OP(fused) = OpSpec<NoAttrs>{
     .examples = {"-"},
 };
 
-}  // namespace tenon::fused_op
+}  // namespace tenon::inline ops::fused_op

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace tenon::gather_op {
+namespace tenon::inline ops::gather_op {
 namespace {
 
 struct Attrs {
@@ -93,4 +93,4 @@ TENON_DEFINE_OP(gather) = OpSpec<Attrs>{
     .examples = {"x: T a b; indices: I c", "x: T a b c; indices: I; axis = 1"},
 };
 
-}  // namespace tenon::gather_op
+}  // namespace tenon::inline ops::gather_op

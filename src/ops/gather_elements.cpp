@@ -2,7 +2,7 @@
 #include "ops/families/indexing.h"
 #include "ops/families/movement.h"
 
-namespace tenon::gather_elements_op {
+namespace tenon::inline ops::gather_elements_op {
 namespace {
 
 struct Attrs {
@@ -50,4 +50,4 @@ TENON_DEFINE_OP(gather_elements) = OpSpec<Attrs>{
     .examples = {"x: T a b; indices: I a b"},
 };
 
-}  // namespace tenon::gather_elements_op
+}  // namespace tenon::inline ops::gather_elements_op

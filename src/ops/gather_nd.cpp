@@ -2,7 +2,7 @@
 #include "ops/families/indexing.h"
 #include "ops/families/movement.h"
 
-namespace tenon::gather_nd_op {
+namespace tenon::inline ops::gather_nd_op {
 namespace {
 
 struct Attrs {
@@ -63,4 +63,4 @@ TENON_DEFINE_OP(gather_nd) = OpSpec<Attrs>{
     .examples = {"x: T a b; indices: I c 2", "x: T a b c; indices: I a d 1; batch_dims = 1"},
 };
 
-}  // namespace tenon::gather_nd_op
+}  // namespace tenon::inline ops::gather_nd_op

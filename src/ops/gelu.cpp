@@ -2,7 +2,7 @@
 
 #include <numbers>
 
-namespace tenon::gelu_op {
+namespace tenon::inline ops::gelu_op {
 namespace {
 
 enum class Approximate { None, Tanh };
@@ -42,4 +42,4 @@ TENON_DEFINE_OP(gelu) = UnarySpec<Attrs>{
     .slope = slope,
 };
 
-}  // namespace tenon::gelu_op
+}  // namespace tenon::inline ops::gelu_op

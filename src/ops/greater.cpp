@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::greater_op {
+namespace tenon::inline ops::greater_op {
 
 TENON_DEFINE_OP(greater) = BinarySpec<>{
     .name = "greater",
@@ -10,4 +10,4 @@ TENON_DEFINE_OP(greater) = BinarySpec<>{
     .gives_bool = true,
 };
 
-}  // namespace tenon::greater_op
+}  // namespace tenon::inline ops::greater_op

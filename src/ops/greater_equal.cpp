@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::greater_equal_op {
+namespace tenon::inline ops::greater_equal_op {
 
 TENON_DEFINE_OP(greater_equal) = BinarySpec<>{
     .name = "greater_equal",
@@ -10,4 +10,4 @@ TENON_DEFINE_OP(greater_equal) = BinarySpec<>{
     .gives_bool = true,
 };
 
-}  // namespace tenon::greater_equal_op
+}  // namespace tenon::inline ops::greater_equal_op

@@ -6,7 +6,7 @@
 #include "ops/definition/operand_limits.h"
 #include "ops/families/movement.h"
 
-namespace tenon::grid_sample_op {
+namespace tenon::inline ops::grid_sample_op {
 namespace {
 
 enum class GridSampleMode { Linear, Nearest, Cubic };
@@ -152,4 +152,4 @@ TENON_DEFINE_OP(grid_sample) = OpSpec<Attrs>{
     .examples = {"x: F n c h w; grid: F n p q 2"},
 };
 
-}  // namespace tenon::grid_sample_op
+}  // namespace tenon::inline ops::grid_sample_op

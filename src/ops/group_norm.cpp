@@ -3,7 +3,7 @@
 #include "ops/definition/op_spec.h"
 #include "ops/families/normalization.h"
 
-namespace tenon::group_norm_op {
+namespace tenon::inline ops::group_norm_op {
 namespace {
 
 struct Attrs {
@@ -86,4 +86,4 @@ TENON_DEFINE_OP(group_norm) = OpSpec<Attrs>{
     .examples = {"x: F n 4 h w; scale: F 4; bias: F 4; groups = 2"},
 };
 
-}  // namespace tenon::group_norm_op
+}  // namespace tenon::inline ops::group_norm_op

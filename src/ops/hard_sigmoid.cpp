@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::hard_sigmoid_op {
+namespace tenon::inline ops::hard_sigmoid_op {
 namespace {
 
 struct Attrs {
@@ -22,4 +22,4 @@ TENON_DEFINE_OP(hard_sigmoid) = UnarySpec<Attrs>{
         },
 };
 
-}  // namespace tenon::hard_sigmoid_op
+}  // namespace tenon::inline ops::hard_sigmoid_op

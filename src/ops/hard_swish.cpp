@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::hard_swish_op {
+namespace tenon::inline ops::hard_swish_op {
 
 TENON_DEFINE_OP(hard_swish) = UnarySpec<>{
     .name = "hard_swish",
@@ -12,4 +12,4 @@ TENON_DEFINE_OP(hard_swish) = UnarySpec<>{
         },
 };
 
-}  // namespace tenon::hard_swish_op
+}  // namespace tenon::inline ops::hard_swish_op

@@ -1,7 +1,7 @@
 #include "expr/lowering.h"
 #include "ops/families/along_axis.h"
 
-namespace tenon::hardmax_op {
+namespace tenon::inline ops::hardmax_op {
 namespace {
 
 void lower(const AxisAttrs& attrs, Lowering& op) {
@@ -18,4 +18,4 @@ TENON_DEFINE_OP(hardmax) = along_axis_op("hardmax",
                                          lower,
                                          not_differentiable("it is constant but for its steps"));
 
-}  // namespace tenon::hardmax_op
+}  // namespace tenon::inline ops::hardmax_op

@@ -1,7 +1,7 @@
 #include "ops/definition/evaluation.h"
 #include "ops/definition/pass_through.h"
 
-namespace tenon::identity_op {
+namespace tenon::inline ops::identity_op {
 namespace {
 
 // Sequences and optionals pass through too; expressions cannot describe them.
@@ -23,4 +23,4 @@ TENON_DEFINE_OP(identity) = OpSpec<NoAttrs>{
     .precision = Precision::MovesOnly,
 };
 
-}  // namespace tenon::identity_op
+}  // namespace tenon::inline ops::identity_op

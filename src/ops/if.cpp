@@ -3,7 +3,7 @@
 #include "ops/families/body_gradient.h"
 #include "ops/families/body_types.h"
 
-namespace tenon::if_op {
+namespace tenon::inline ops::if_op {
 namespace {
 
 ResultTypes infer(const NoAttrs&, const OperandTypes& in) {
@@ -86,4 +86,4 @@ TENON_DEFINE_OP(if) = OpSpec<NoAttrs>{
     .examples = {"-"},
 };
 
-}  // namespace tenon::if_op
+}  // namespace tenon::inline ops::if_op

@@ -2,7 +2,7 @@
 #include "ops/definition/op_spec.h"
 #include "ops/images/image.h"
 
-namespace tenon::image_decode_op {
+namespace tenon::inline ops::image_decode_op {
 namespace {
 
 enum class PixelFormat : std::uint8_t { Rgb, Bgr, Grayscale };
@@ -56,4 +56,4 @@ TENON_DEFINE_OP(image_decode) = OpSpec<Attrs>{
     .examples = {"-"},
 };
 
-}  // namespace tenon::image_decode_op
+}  // namespace tenon::inline ops::image_decode_op

@@ -2,7 +2,7 @@
 #include "ops/definition/op_spec.h"
 #include "ops/families/normalization.h"
 
-namespace tenon::instance_norm_op {
+namespace tenon::inline ops::instance_norm_op {
 namespace {
 
 struct Attrs {
@@ -58,4 +58,4 @@ TENON_DEFINE_OP(instance_norm) = OpSpec<Attrs>{
     .examples = {"x: F n c h; scale: F c; bias: F c"},
 };
 
-}  // namespace tenon::instance_norm_op
+}  // namespace tenon::inline ops::instance_norm_op

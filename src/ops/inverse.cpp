@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-namespace tenon::inverse_op {
+namespace tenon::inline ops::inverse_op {
 namespace {
 
 TensorType infer(const NoAttrs&, const OperandTypes& in) {
@@ -90,4 +90,4 @@ TENON_DEFINE_OP(inverse) = OpSpec<NoAttrs>{
     .layout = logical_order(),
 };
 
-}  // namespace tenon::inverse_op
+}  // namespace tenon::inline ops::inverse_op

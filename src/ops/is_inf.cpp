@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::is_inf_op {
+namespace tenon::inline ops::is_inf_op {
 namespace {
 
 struct Attrs {
@@ -25,4 +25,4 @@ TENON_DEFINE_OP(is_inf) = UnarySpec<Attrs>{
     .gives_bool = true,
 };
 
-}  // namespace tenon::is_inf_op
+}  // namespace tenon::inline ops::is_inf_op

@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::is_nan_op {
+namespace tenon::inline ops::is_nan_op {
 
 TENON_DEFINE_OP(is_nan) = UnarySpec<>{
     .name = "is_nan",
@@ -9,4 +9,4 @@ TENON_DEFINE_OP(is_nan) = UnarySpec<>{
     .gives_bool = true,
 };
 
-}  // namespace tenon::is_nan_op
+}  // namespace tenon::inline ops::is_nan_op

@@ -2,7 +2,7 @@
 #include "ops/definition/op_spec.h"
 #include "ops/families/normalization.h"
 
-namespace tenon::layer_norm_op {
+namespace tenon::inline ops::layer_norm_op {
 namespace {
 
 ResultTypes infer(const TrailingNormAttrs& attrs, const OperandTypes& in) {
@@ -61,4 +61,4 @@ TENON_DEFINE_OP(layer_norm) = OpSpec<TrailingNormAttrs>{
     .examples = {"x: F a b c; scale: F c; bias: F c", "x: F a c; scale: F c"},
 };
 
-}  // namespace tenon::layer_norm_op
+}  // namespace tenon::inline ops::layer_norm_op

@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::leaky_relu_op {
+namespace tenon::inline ops::leaky_relu_op {
 namespace {
 
 struct Attrs {
@@ -18,4 +18,4 @@ TENON_DEFINE_OP(leaky_relu) = UnarySpec<Attrs>{
                 Var) { return choose(is_less(x, 0), attrs.alpha, 1, x); },
 };
 
-}  // namespace tenon::leaky_relu_op
+}  // namespace tenon::inline ops::leaky_relu_op

@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::less_op {
+namespace tenon::inline ops::less_op {
 
 TENON_DEFINE_OP(less) = BinarySpec<>{
     .name = "less",
@@ -10,4 +10,4 @@ TENON_DEFINE_OP(less) = BinarySpec<>{
     .gives_bool = true,
 };
 
-}  // namespace tenon::less_op
+}  // namespace tenon::inline ops::less_op

@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::less_equal_op {
+namespace tenon::inline ops::less_equal_op {
 
 TENON_DEFINE_OP(less_equal) = BinarySpec<>{
     .name = "less_equal",
@@ -10,4 +10,4 @@ TENON_DEFINE_OP(less_equal) = BinarySpec<>{
     .gives_bool = true,
 };
 
-}  // namespace tenon::less_equal_op
+}  // namespace tenon::inline ops::less_equal_op

@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::log_op {
+namespace tenon::inline ops::log_op {
 
 TENON_DEFINE_OP(log) = UnarySpec<>{
     .name = "log",
@@ -9,4 +9,4 @@ TENON_DEFINE_OP(log) = UnarySpec<>{
     .slope = [](Var x, Var) { return 1.0 / x; },
 };
 
-}  // namespace tenon::log_op
+}  // namespace tenon::inline ops::log_op

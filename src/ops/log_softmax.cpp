@@ -2,7 +2,7 @@
 #include "ops/definition/gradient.h"
 #include "ops/families/along_axis.h"
 
-namespace tenon::log_softmax_op {
+namespace tenon::inline ops::log_softmax_op {
 namespace {
 
 // Subtracting the maximum keeps exp() finite and cancels in the difference.
@@ -25,4 +25,4 @@ TENON_DEFINE_OP(log_softmax) = with_examples({"x: F a b"},
                                                            "the logarithm of softmax along `axis`",
                                                            lower, gradient));
 
-}  // namespace tenon::log_softmax_op
+}  // namespace tenon::inline ops::log_softmax_op

@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::logical_and_op {
+namespace tenon::inline ops::logical_and_op {
 
 TENON_DEFINE_OP(logical_and) = BinarySpec<>{
     .name = "logical_and",
@@ -10,4 +10,4 @@ TENON_DEFINE_OP(logical_and) = BinarySpec<>{
     .gives_bool = true,
 };
 
-}  // namespace tenon::logical_and_op
+}  // namespace tenon::inline ops::logical_and_op

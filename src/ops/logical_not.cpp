@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::logical_not_op {
+namespace tenon::inline ops::logical_not_op {
 
 TENON_DEFINE_OP(logical_not) = UnarySpec<>{
     .name = "logical_not",
@@ -10,4 +10,4 @@ TENON_DEFINE_OP(logical_not) = UnarySpec<>{
     .gives_bool = true,
 };
 
-}  // namespace tenon::logical_not_op
+}  // namespace tenon::inline ops::logical_not_op

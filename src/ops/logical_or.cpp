@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::logical_or_op {
+namespace tenon::inline ops::logical_or_op {
 
 TENON_DEFINE_OP(logical_or) = BinarySpec<>{
     .name = "logical_or",
@@ -10,4 +10,4 @@ TENON_DEFINE_OP(logical_or) = BinarySpec<>{
     .gives_bool = true,
 };
 
-}  // namespace tenon::logical_or_op
+}  // namespace tenon::inline ops::logical_or_op

@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::logical_xor_op {
+namespace tenon::inline ops::logical_xor_op {
 
 TENON_DEFINE_OP(logical_xor) = BinarySpec<>{
     .name = "logical_xor",
@@ -10,4 +10,4 @@ TENON_DEFINE_OP(logical_xor) = BinarySpec<>{
     .gives_bool = true,
 };
 
-}  // namespace tenon::logical_xor_op
+}  // namespace tenon::inline ops::logical_xor_op

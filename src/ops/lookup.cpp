@@ -7,7 +7,7 @@
 #include <cmath>
 #include <unordered_map>
 
-namespace tenon::lookup_op {
+namespace tenon::inline ops::lookup_op {
 namespace {
 
 struct Attrs {
@@ -110,4 +110,4 @@ TENON_DEFINE_OP(lookup) = OpSpec<Attrs>{
     .layout = logical_order(),
 };
 
-}  // namespace tenon::lookup_op
+}  // namespace tenon::inline ops::lookup_op

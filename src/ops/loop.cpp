@@ -4,7 +4,7 @@
 #include "ops/families/repeated_gradient.h"
 #include "ops/families/tensor_parts.h"
 
-namespace tenon::loop_op {
+namespace tenon::inline ops::loop_op {
 namespace {
 
 struct Attrs {
@@ -140,4 +140,4 @@ TENON_DEFINE_OP(loop) = OpSpec<Attrs>{
     .examples = {"-"},
 };
 
-}  // namespace tenon::loop_op
+}  // namespace tenon::inline ops::loop_op

@@ -2,7 +2,7 @@
 #include "ops/definition/gradient.h"
 #include "ops/definition/op_spec.h"
 
-namespace tenon::lp_norm_op {
+namespace tenon::inline ops::lp_norm_op {
 namespace {
 
 struct Attrs {
@@ -49,4 +49,4 @@ TENON_DEFINE_OP(lp_norm) = OpSpec<Attrs>{
     .layout = follows_axis("axis"),
 };
 
-}  // namespace tenon::lp_norm_op
+}  // namespace tenon::inline ops::lp_norm_op

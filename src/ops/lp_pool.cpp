@@ -2,7 +2,7 @@
 #include "ops/families/convolution.h"
 #include "ops/families/pooling.h"
 
-namespace tenon::lp_pool_op {
+namespace tenon::inline ops::lp_pool_op {
 namespace {
 
 struct Attrs : PoolAttrs {
@@ -44,4 +44,4 @@ TENON_DEFINE_OP(lp_pool) = OpSpec<Attrs>{
     .examples = {"x: F n c h w; kernel_shape = 2 2"},
 };
 
-}  // namespace tenon::lp_pool_op
+}  // namespace tenon::inline ops::lp_pool_op

@@ -3,7 +3,7 @@
 #include "ops/definition/operand_shapes.h"
 #include "ops/families/pooling.h"
 
-namespace tenon::lp_pool_gradient_op {
+namespace tenon::inline ops::lp_pool_gradient_op {
 namespace {
 
 struct Attrs : PoolAttrs {
@@ -46,4 +46,4 @@ TENON_DEFINE_OP(lp_pool_gradient) = OpSpec<Attrs>{
     .examples = {"x: F n c 3 4; y: F n c 2 3; dy: F n c 2 3; kernel_shape = 2 2"},
 };
 
-}  // namespace tenon::lp_pool_gradient_op
+}  // namespace tenon::inline ops::lp_pool_gradient_op

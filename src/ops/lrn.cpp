@@ -2,7 +2,7 @@
 #include "ops/definition/gradient.h"
 #include "ops/families/local_response.h"
 
-namespace tenon::lrn_op {
+namespace tenon::inline ops::lrn_op {
 namespace {
 
 using Attrs = LocalResponseAttrs;
@@ -40,4 +40,4 @@ TENON_DEFINE_OP(lrn) = OpSpec<Attrs>{
     .examples = {"x: F n c h w; size = 3"},
 };
 
-}  // namespace tenon::lrn_op
+}  // namespace tenon::inline ops::lrn_op

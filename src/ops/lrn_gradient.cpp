@@ -3,7 +3,7 @@
 #include "ops/definition/operand_shapes.h"
 #include "ops/families/local_response.h"
 
-namespace tenon::lrn_gradient_op {
+namespace tenon::inline ops::lrn_gradient_op {
 namespace {
 
 using Attrs = LocalResponseAttrs;
@@ -40,4 +40,4 @@ TENON_DEFINE_OP(lrn_gradient) = OpSpec<Attrs>{
     .examples = {"x: F n c h w; dy: F n c h w; size = 3"},
 };
 
-}  // namespace tenon::lrn_gradient_op
+}  // namespace tenon::inline ops::lrn_gradient_op

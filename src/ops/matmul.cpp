@@ -6,7 +6,7 @@
 #include "ops/definition/var_ops.h"
 #include "ops/families/matrices.h"
 
-namespace tenon::matmul_op {
+namespace tenon::inline ops::matmul_op {
 namespace {
 
 struct Attrs {
@@ -125,4 +125,4 @@ TENON_DEFINE_OP(matmul) = OpSpec<Attrs>{
                  "a: F k; b: F k n", "a: I m k; b: I k n"},
 };
 
-}  // namespace tenon::matmul_op
+}  // namespace tenon::inline ops::matmul_op

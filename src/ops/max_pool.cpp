@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace tenon::max_pool_op {
+namespace tenon::inline ops::max_pool_op {
 namespace {
 
 enum class StorageOrder : std::uint8_t { RowMajor, ColumnMajor };
@@ -72,4 +72,4 @@ TENON_DEFINE_OP(max_pool) = OpSpec<Attrs>{
                  "x: F n c h w; kernel_shape = 3 3; pads = 1 1 1 1; strides = 2 2"},
 };
 
-}  // namespace tenon::max_pool_op
+}  // namespace tenon::inline ops::max_pool_op

@@ -3,7 +3,7 @@
 #include "ops/definition/operand_shapes.h"
 #include "ops/families/pooling.h"
 
-namespace tenon::max_pool_gradient_op {
+namespace tenon::inline ops::max_pool_gradient_op {
 namespace {
 
 TensorType infer(const PoolAttrs& attrs, const OperandTypes& in) {
@@ -36,4 +36,4 @@ TENON_DEFINE_OP(max_pool_gradient) = OpSpec<PoolAttrs>{
     .examples = {"x: F n c 3 4; dy: F n c 2 3; kernel_shape = 2 2"},
 };
 
-}  // namespace tenon::max_pool_gradient_op
+}  // namespace tenon::inline ops::max_pool_gradient_op

@@ -8,7 +8,7 @@
 
 #include <limits>
 
-namespace tenon::max_roi_pool_op {
+namespace tenon::inline ops::max_roi_pool_op {
 namespace {
 
 struct Attrs {
@@ -77,4 +77,4 @@ TENON_DEFINE_OP(max_roi_pool) = OpSpec<Attrs>{
     .examples = {"x: F n c h w; rois: F r 5; height = 2; width = 2"},
 };
 
-}  // namespace tenon::max_roi_pool_op
+}  // namespace tenon::inline ops::max_roi_pool_op

@@ -5,7 +5,7 @@
 #include "ops/definition/operand_shapes.h"
 #include "ops/families/pooling.h"
 
-namespace tenon::max_unpool_op {
+namespace tenon::inline ops::max_unpool_op {
 namespace {
 
 struct Attrs : WindowAttrs {
@@ -75,4 +75,4 @@ TENON_DEFINE_OP(max_unpool) = OpSpec<Attrs>{
     .examples = {"x: F n c 2 2; indices: i64 n c 2 2; kernel_shape = 2 2; strides = 2 2"},
 };
 
-}  // namespace tenon::max_unpool_op
+}  // namespace tenon::inline ops::max_unpool_op

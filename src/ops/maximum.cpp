@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::maximum_op {
+namespace tenon::inline ops::maximum_op {
 
 TENON_DEFINE_OP(maximum) = BinarySpec<>{
     .name = "maximum",
@@ -10,4 +10,4 @@ TENON_DEFINE_OP(maximum) = BinarySpec<>{
     .gradient = gradient_of_extreme,
 };
 
-}  // namespace tenon::maximum_op
+}  // namespace tenon::inline ops::maximum_op

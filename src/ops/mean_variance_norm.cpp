@@ -2,7 +2,7 @@
 #include "ops/definition/op_spec.h"
 #include "ops/families/normalization.h"
 
-namespace tenon::mean_variance_norm_op {
+namespace tenon::inline ops::mean_variance_norm_op {
 namespace {
 
 struct Attrs {
@@ -47,4 +47,4 @@ TENON_DEFINE_OP(mean_variance_norm) = OpSpec<Attrs>{
     .examples = {"x: F n c h w"},
 };
 
-}  // namespace tenon::mean_variance_norm_op
+}  // namespace tenon::inline ops::mean_variance_norm_op

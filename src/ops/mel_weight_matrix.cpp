@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace tenon::mel_weight_matrix_op {
+namespace tenon::inline ops::mel_weight_matrix_op {
 namespace {
 
 struct Attrs {
@@ -73,4 +73,4 @@ TENON_DEFINE_OP(mel_weight_matrix) = OpSpec<Attrs>{
     .examples = {"sample_rate: i64; lower_edge: F; upper_edge: F; mel_bins = 3; dft_length = 4"},
 };
 
-}  // namespace tenon::mel_weight_matrix_op
+}  // namespace tenon::inline ops::mel_weight_matrix_op

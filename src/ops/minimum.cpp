@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::minimum_op {
+namespace tenon::inline ops::minimum_op {
 
 TENON_DEFINE_OP(minimum) = BinarySpec<>{
     .name = "minimum",
@@ -10,4 +10,4 @@ TENON_DEFINE_OP(minimum) = BinarySpec<>{
     .gradient = gradient_of_extreme,
 };
 
-}  // namespace tenon::minimum_op
+}  // namespace tenon::inline ops::minimum_op

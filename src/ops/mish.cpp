@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::mish_op {
+namespace tenon::inline ops::mish_op {
 
 TENON_DEFINE_OP(mish) = UnarySpec<>{
     .name = "mish",
@@ -13,4 +13,4 @@ TENON_DEFINE_OP(mish) = UnarySpec<>{
         },
 };
 
-}  // namespace tenon::mish_op
+}  // namespace tenon::inline ops::mish_op

@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::mod_op {
+namespace tenon::inline ops::mod_op {
 namespace {
 
 enum class Sign { Divisor, Dividend };
@@ -30,4 +30,4 @@ TENON_DEFINE_OP(mod) = BinarySpec<Attrs>{
     .gradient = gradient,
 };
 
-}  // namespace tenon::mod_op
+}  // namespace tenon::inline ops::mod_op

@@ -1,7 +1,7 @@
 #include "ops/definition/op_spec.h"
 #include "ops/families/optimizer_step.h"
 
-namespace tenon::momentum_op {
+namespace tenon::inline ops::momentum_op {
 namespace {
 
 struct Attrs {
@@ -41,4 +41,4 @@ TENON_DEFINE_OP(momentum) = OpSpec<Attrs>{
     .examples = {"rate: F; step: i64; x: F a b; gradient: F a b; velocity: F a b"},
 };
 
-}  // namespace tenon::momentum_op
+}  // namespace tenon::inline ops::momentum_op

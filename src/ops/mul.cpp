@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::mul_op {
+namespace tenon::inline ops::mul_op {
 namespace {
 
 void gradient(const NoAttrs&, Gradient& op) {
@@ -18,4 +18,4 @@ TENON_DEFINE_OP(mul) = BinarySpec<>{
     .gradient = gradient,
 };
 
-}  // namespace tenon::mul_op
+}  // namespace tenon::inline ops::mul_op

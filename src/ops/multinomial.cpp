@@ -4,7 +4,7 @@
 #include "ops/definition/op_spec.h"
 #include "ops/definition/operand_limits.h"
 
-namespace tenon::multinomial_op {
+namespace tenon::inline ops::multinomial_op {
 namespace {
 
 struct Attrs {
@@ -53,4 +53,4 @@ TENON_DEFINE_OP(multinomial) = OpSpec<Attrs>{
     .examples = {"x: F a b; sample_count = 3"},
 };
 
-}  // namespace tenon::multinomial_op
+}  // namespace tenon::inline ops::multinomial_op

@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::neg_op {
+namespace tenon::inline ops::neg_op {
 
 TENON_DEFINE_OP(neg) = UnarySpec<>{
     .name = "neg",
@@ -10,4 +10,4 @@ TENON_DEFINE_OP(neg) = UnarySpec<>{
     .slope = [](Var x, Var) { return number(-1, x); },
 };
 
-}  // namespace tenon::neg_op
+}  // namespace tenon::inline ops::neg_op

@@ -5,7 +5,7 @@
 #include "ops/definition/operand_shapes.h"
 #include "ops/families/normalization.h"
 
-namespace tenon::nll_loss_op {
+namespace tenon::inline ops::nll_loss_op {
 namespace {
 
 enum class LossReduction { Mean, Sum, None };
@@ -113,4 +113,4 @@ TENON_DEFINE_OP(nll_loss) = OpSpec<Attrs>{
     .examples = {"x: F n c; target: I n", "x: F n c; target: I n; weight: F c"},
 };
 
-}  // namespace tenon::nll_loss_op
+}  // namespace tenon::inline ops::nll_loss_op

@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-namespace tenon::non_max_suppression_op {
+namespace tenon::inline ops::non_max_suppression_op {
 namespace {
 
 struct Attrs {
@@ -159,4 +159,4 @@ TENON_DEFINE_OP(non_max_suppression) = OpSpec<Attrs>{
     .examples = {"boxes: f32 1 b 4; scores: f32 1 c b; max_boxes_per_class: i64"},
 };
 
-}  // namespace tenon::non_max_suppression_op
+}  // namespace tenon::inline ops::non_max_suppression_op

@@ -1,7 +1,7 @@
 #include "ops/definition/evaluation.h"
 #include "ops/definition/op_spec.h"
 
-namespace tenon::nonzero_op {
+namespace tenon::inline ops::nonzero_op {
 namespace {
 
 TensorType infer(const NoAttrs&, const OperandTypes& in) {
@@ -44,4 +44,4 @@ TENON_DEFINE_OP(nonzero) = OpSpec<NoAttrs>{
     .layout = logical_order(),
 };
 
-}  // namespace tenon::nonzero_op
+}  // namespace tenon::inline ops::nonzero_op

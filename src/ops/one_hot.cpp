@@ -5,7 +5,7 @@
 #include "ops/definition/op_spec.h"
 #include "ops/definition/operand_shapes.h"
 
-namespace tenon::one_hot_op {
+namespace tenon::inline ops::one_hot_op {
 namespace {
 
 struct Attrs {
@@ -55,4 +55,4 @@ TENON_DEFINE_OP(one_hot) = OpSpec<Attrs>{
     .examples = {"indices: I a; values: T 2; depth = 3"},
 };
 
-}  // namespace tenon::one_hot_op
+}  // namespace tenon::inline ops::one_hot_op

@@ -1,7 +1,7 @@
 #include "ops/definition/evaluation.h"
 #include "ops/definition/op_spec.h"
 
-namespace tenon::optional_op {
+namespace tenon::inline ops::optional_op {
 namespace {
 
 struct Attrs {
@@ -31,4 +31,4 @@ TENON_DEFINE_OP(optional) = OpSpec<Attrs>{
     .precision = Precision::MovesOnly,
 };
 
-}  // namespace tenon::optional_op
+}  // namespace tenon::inline ops::optional_op

@@ -1,7 +1,7 @@
 #include "ops/definition/evaluation.h"
 #include "ops/definition/op_spec.h"
 
-namespace tenon::optional_get_element_op {
+namespace tenon::inline ops::optional_get_element_op {
 namespace {
 
 ResultTypes infer(const NoAttrs&, const OperandTypes& in) {
@@ -32,4 +32,4 @@ TENON_DEFINE_OP(optional_get_element) = OpSpec<NoAttrs>{
     .precision = Precision::MovesOnly,
 };
 
-}  // namespace tenon::optional_get_element_op
+}  // namespace tenon::inline ops::optional_get_element_op

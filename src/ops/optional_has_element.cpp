@@ -1,7 +1,7 @@
 #include "ops/definition/evaluation.h"
 #include "ops/definition/op_spec.h"
 
-namespace tenon::optional_has_element_op {
+namespace tenon::inline ops::optional_has_element_op {
 namespace {
 
 TensorType infer(const NoAttrs&, const OperandTypes&) { return {DType::Bool, {}, {}}; }
@@ -25,4 +25,4 @@ TENON_DEFINE_OP(optional_has_element) = OpSpec<NoAttrs>{
     .layout = logical_order(),
 };
 
-}  // namespace tenon::optional_has_element_op
+}  // namespace tenon::inline ops::optional_has_element_op

@@ -5,7 +5,7 @@
 #include "ops/definition/operand_limits.h"
 #include "ops/families/movement.h"
 
-namespace tenon::pad_op {
+namespace tenon::inline ops::pad_op {
 namespace {
 
 enum class PadMode { Constant, Reflect, Edge, Wrap };
@@ -144,4 +144,4 @@ TENON_DEFINE_OP(pad) = OpSpec<Attrs>{
                  "x: T a b; value: T; pads = _ 0 _ _"},
 };
 
-}  // namespace tenon::pad_op
+}  // namespace tenon::inline ops::pad_op

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace tenon::pairwise_coupling_op {
+namespace tenon::inline ops::pairwise_coupling_op {
 namespace {
 
 struct Attrs {
@@ -100,4 +100,4 @@ TENON_DEFINE_OP(pairwise_coupling) = OpSpec<Attrs>{
     .layout = logical_order(),
 };
 
-}  // namespace tenon::pairwise_coupling_op
+}  // namespace tenon::inline ops::pairwise_coupling_op

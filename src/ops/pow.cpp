@@ -1,7 +1,7 @@
 #include "ops/definition/elementwise.h"
 #include "ops/definition/var_ops.h"
 
-namespace tenon::pow_op {
+namespace tenon::inline ops::pow_op {
 namespace {
 
 TensorType infer(const NoAttrs&, const OperandTypes& in) {
@@ -51,4 +51,4 @@ TENON_DEFINE_OP(pow) = OpSpec<NoAttrs>{
     .gradient = gradient,
 };
 
-}  // namespace tenon::pow_op
+}  // namespace tenon::inline ops::pow_op

@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::prelu_op {
+namespace tenon::inline ops::prelu_op {
 namespace {
 
 TensorType infer(const NoAttrs&, const OperandTypes& in) {
@@ -34,4 +34,4 @@ TENON_DEFINE_OP(prelu) = OpSpec<NoAttrs>{
     .examples = {"x: F n c h; slope: F c 1"},
 };
 
-}  // namespace tenon::prelu_op
+}  // namespace tenon::inline ops::prelu_op

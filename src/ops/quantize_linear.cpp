@@ -2,7 +2,7 @@
 #include "ops/definition/elementwise.h"
 #include "ops/families/quantization.h"
 
-namespace tenon::quantize_linear_op {
+namespace tenon::inline ops::quantize_linear_op {
 namespace {
 
 struct Attrs {
@@ -81,4 +81,4 @@ TENON_DEFINE_OP(quantize_linear) = OpSpec<Attrs>{
                  "x: F a b; scale: F b; zero_point: i8 b; axis = 1"},
 };
 
-}  // namespace tenon::quantize_linear_op
+}  // namespace tenon::inline ops::quantize_linear_op

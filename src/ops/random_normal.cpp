@@ -3,7 +3,7 @@
 #include "ops/definition/op_spec.h"
 #include "ops/definition/operand_limits.h"
 
-namespace tenon::random_normal_op {
+namespace tenon::inline ops::random_normal_op {
 namespace {
 
 struct Attrs {
@@ -43,4 +43,4 @@ TENON_DEFINE_OP(random_normal) = OpSpec<Attrs>{
     .examples = {"shape = a b"},
 };
 
-}  // namespace tenon::random_normal_op
+}  // namespace tenon::inline ops::random_normal_op

@@ -3,7 +3,7 @@
 #include "ops/definition/op_spec.h"
 #include "ops/definition/operand_limits.h"
 
-namespace tenon::random_uniform_op {
+namespace tenon::inline ops::random_uniform_op {
 namespace {
 
 struct Attrs {
@@ -43,4 +43,4 @@ TENON_DEFINE_OP(random_uniform) = OpSpec<Attrs>{
     .examples = {"shape = a"},
 };
 
-}  // namespace tenon::random_uniform_op
+}  // namespace tenon::inline ops::random_uniform_op

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace tenon::range_op {
+namespace tenon::inline ops::range_op {
 namespace {
 
 [[noreturn]] void refuse_delta() { throw Error("range: delta is 0"); }
@@ -65,4 +65,4 @@ TENON_DEFINE_OP(range) = OpSpec<NoAttrs>{
     .examples = {"start: I; limit: I; delta: I"},
 };
 
-}  // namespace tenon::range_op
+}  // namespace tenon::inline ops::range_op

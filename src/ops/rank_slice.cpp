@@ -1,6 +1,6 @@
 #include "ops/families/collective.h"
 
-namespace tenon::rank_slice_op {
+namespace tenon::inline ops::rank_slice_op {
 namespace {
 
 ResultTypes infer(const GroupAttrs& attrs, const OperandTypes& in) {
@@ -23,4 +23,4 @@ TENON_DEFINE_OP(rank_slice) = group_op({
     .gradient = "all_gather",
 });
 
-}  // namespace tenon::rank_slice_op
+}  // namespace tenon::inline ops::rank_slice_op

@@ -2,7 +2,7 @@
 #include "ops/definition/operand_limits.h"
 #include "ops/families/collective.h"
 
-namespace tenon::receive_op {
+namespace tenon::inline ops::receive_op {
 namespace {
 
 struct Attrs {
@@ -41,4 +41,4 @@ TENON_DEFINE_OP(receive) = OpSpec<Attrs>{
     .is_random = true,  // two messages must not be merged
 };
 
-}  // namespace tenon::receive_op
+}  // namespace tenon::inline ops::receive_op

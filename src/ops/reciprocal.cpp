@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::reciprocal_op {
+namespace tenon::inline ops::reciprocal_op {
 
 TENON_DEFINE_OP(reciprocal) = UnarySpec<>{
     .name = "reciprocal",
@@ -10,4 +10,4 @@ TENON_DEFINE_OP(reciprocal) = UnarySpec<>{
     .slope = [](Var, Var y) { return -(y * y); },
 };
 
-}  // namespace tenon::reciprocal_op
+}  // namespace tenon::inline ops::reciprocal_op

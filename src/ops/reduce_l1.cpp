@@ -1,6 +1,6 @@
 #include "ops/families/reduction.h"
 
-namespace tenon::reduce_l1_op {
+namespace tenon::inline ops::reduce_l1_op {
 namespace {
 
 void lower(const ReductionAttrs& attrs, Lowering& op) {
@@ -19,4 +19,4 @@ void gradient(const ReductionAttrs& attrs, Gradient& op) {
 TENON_DEFINE_OP(reduce_l1) = reduction_op("reduce_l1", "the sum of absolute values over `axes`",
                                           lower, gradient);
 
-}  // namespace tenon::reduce_l1_op
+}  // namespace tenon::inline ops::reduce_l1_op

@@ -1,6 +1,6 @@
 #include "ops/families/reduction.h"
 
-namespace tenon::reduce_l2_op {
+namespace tenon::inline ops::reduce_l2_op {
 namespace {
 
 void lower(const ReductionAttrs& attrs, Lowering& op) {
@@ -24,4 +24,4 @@ TENON_DEFINE_OP(reduce_l2) = reduction_op("reduce_l2",
                                           "the square root of the sum of squares over `axes`",
                                           lower, gradient);
 
-}  // namespace tenon::reduce_l2_op
+}  // namespace tenon::inline ops::reduce_l2_op

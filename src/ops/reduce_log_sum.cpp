@@ -1,6 +1,6 @@
 #include "ops/families/reduction.h"
 
-namespace tenon::reduce_log_sum_op {
+namespace tenon::inline ops::reduce_log_sum_op {
 namespace {
 
 void lower(const ReductionAttrs& attrs, Lowering& op) {
@@ -20,4 +20,4 @@ TENON_DEFINE_OP(reduce_log_sum) = reduction_op("reduce_log_sum",
                                                "the logarithm of the sum over `axes`", lower,
                                                gradient);
 
-}  // namespace tenon::reduce_log_sum_op
+}  // namespace tenon::inline ops::reduce_log_sum_op

@@ -2,7 +2,7 @@
 
 #include <limits>
 
-namespace tenon::reduce_log_sum_exp_op {
+namespace tenon::inline ops::reduce_log_sum_exp_op {
 namespace {
 
 // Subtracting the maximum keeps exp() finite; an infinite maximum would give NaN and is not
@@ -27,4 +27,4 @@ void gradient(const ReductionAttrs& attrs, Gradient& op) {
 TENON_DEFINE_OP(reduce_log_sum_exp) = reduction_op(
     "reduce_log_sum_exp", "the logarithm of the sum of exponentials over `axes`", lower, gradient);
 
-}  // namespace tenon::reduce_log_sum_exp_op
+}  // namespace tenon::inline ops::reduce_log_sum_exp_op

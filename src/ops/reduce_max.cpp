@@ -1,6 +1,6 @@
 #include "ops/families/reduction.h"
 
-namespace tenon::reduce_max_op {
+namespace tenon::inline ops::reduce_max_op {
 namespace {
 
 void lower(const ReductionAttrs& attrs, Lowering& op) {
@@ -15,4 +15,4 @@ TENON_DEFINE_OP(reduce_max) = reduction_op("reduce_max",
                                            "the largest element over `axes`; NaN if there is one",
                                            lower, extreme_gradient);
 
-}  // namespace tenon::reduce_max_op
+}  // namespace tenon::inline ops::reduce_max_op

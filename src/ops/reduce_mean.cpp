@@ -1,6 +1,6 @@
 #include "ops/families/reduction.h"
 
-namespace tenon::reduce_mean_op {
+namespace tenon::inline ops::reduce_mean_op {
 namespace {
 
 void lower(const ReductionAttrs& attrs, Lowering& op) {
@@ -20,4 +20,4 @@ void gradient(const ReductionAttrs& attrs, Gradient& op) {
 
 TENON_DEFINE_OP(reduce_mean) = reduction_op("reduce_mean", "the mean over `axes`", lower, gradient);
 
-}  // namespace tenon::reduce_mean_op
+}  // namespace tenon::inline ops::reduce_mean_op

@@ -1,6 +1,6 @@
 #include "ops/families/reduction.h"
 
-namespace tenon::reduce_min_op {
+namespace tenon::inline ops::reduce_min_op {
 namespace {
 
 void lower(const ReductionAttrs& attrs, Lowering& op) {
@@ -15,4 +15,4 @@ TENON_DEFINE_OP(reduce_min) = reduction_op("reduce_min",
                                            "the smallest element over `axes`; NaN if there is one",
                                            lower, extreme_gradient);
 
-}  // namespace tenon::reduce_min_op
+}  // namespace tenon::inline ops::reduce_min_op

@@ -1,6 +1,6 @@
 #include "ops/families/reduction.h"
 
-namespace tenon::reduce_prod_op {
+namespace tenon::inline ops::reduce_prod_op {
 namespace {
 
 void lower(const ReductionAttrs& attrs, Lowering& op) {
@@ -28,4 +28,4 @@ void gradient(const ReductionAttrs& attrs, Gradient& op) {
 TENON_DEFINE_OP(reduce_prod) = reduction_op("reduce_prod", "the product over `axes`", lower,
                                             gradient);
 
-}  // namespace tenon::reduce_prod_op
+}  // namespace tenon::inline ops::reduce_prod_op

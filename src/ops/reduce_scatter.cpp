@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace tenon::reduce_scatter_op {
+namespace tenon::inline ops::reduce_scatter_op {
 namespace {
 
 ResultTypes infer(const GroupAttrs& attrs, const OperandTypes& in) {
@@ -51,4 +51,4 @@ TENON_DEFINE_OP(reduce_scatter) = group_op({
     .more = {{"flat", &GroupAttrs::is_flat}},
 });
 
-}  // namespace tenon::reduce_scatter_op
+}  // namespace tenon::inline ops::reduce_scatter_op

@@ -1,6 +1,6 @@
 #include "ops/families/reduction.h"
 
-namespace tenon::reduce_sum_op {
+namespace tenon::inline ops::reduce_sum_op {
 namespace {
 
 void lower(const ReductionAttrs& attrs, Lowering& op) {
@@ -17,4 +17,4 @@ void gradient(const ReductionAttrs& attrs, Gradient& op) {
 
 TENON_DEFINE_OP(reduce_sum) = reduction_op("reduce_sum", "the sum over `axes`", lower, gradient);
 
-}  // namespace tenon::reduce_sum_op
+}  // namespace tenon::inline ops::reduce_sum_op

@@ -1,6 +1,6 @@
 #include "ops/families/reduction.h"
 
-namespace tenon::reduce_sum_square_op {
+namespace tenon::inline ops::reduce_sum_square_op {
 namespace {
 
 void lower(const ReductionAttrs& attrs, Lowering& op) {
@@ -20,4 +20,4 @@ TENON_DEFINE_OP(reduce_sum_square) = reduction_op("reduce_sum_square",
                                                   "the sum of squares over `axes`", lower,
                                                   gradient);
 
-}  // namespace tenon::reduce_sum_square_op
+}  // namespace tenon::inline ops::reduce_sum_square_op

@@ -2,7 +2,7 @@
 #include "ops/definition/evaluation.h"
 #include "ops/definition/op_spec.h"
 
-namespace tenon::regex_full_match_op {
+namespace tenon::inline ops::regex_full_match_op {
 namespace {
 
 struct Attrs {
@@ -38,4 +38,4 @@ TENON_DEFINE_OP(regex_full_match) = OpSpec<Attrs>{
     .examples = {"x: string a; pattern = \"a*\""},
 };
 
-}  // namespace tenon::regex_full_match_op
+}  // namespace tenon::inline ops::regex_full_match_op

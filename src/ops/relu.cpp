@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::relu_op {
+namespace tenon::inline ops::relu_op {
 
 TENON_DEFINE_OP(relu) = UnarySpec<>{
     .name = "relu",
@@ -11,4 +11,4 @@ TENON_DEFINE_OP(relu) = UnarySpec<>{
     .slope = [](Var, Var y) { return choose(is_greater(y, 0), 1, 0, y); },
 };
 
-}  // namespace tenon::relu_op
+}  // namespace tenon::inline ops::relu_op

@@ -2,7 +2,7 @@
 #include "ops/definition/elements.h"
 #include "ops/definition/op_spec.h"
 
-namespace tenon::requantize_op {
+namespace tenon::inline ops::requantize_op {
 namespace {
 
 struct Attrs {
@@ -64,4 +64,4 @@ TENON_DEFINE_OP(requantize) = OpSpec<Attrs>{
     .examples = {"x: i32 a b; scale: f32; zero_point: i8"},
 };
 
-}  // namespace tenon::requantize_op
+}  // namespace tenon::inline ops::requantize_op

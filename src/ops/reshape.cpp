@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace tenon::reshape_op {
+namespace tenon::inline ops::reshape_op {
 namespace {
 
 struct Attrs {
@@ -106,4 +106,4 @@ TENON_DEFINE_OP(reshape) = with_examples(
         "the same elements in row-major order under other extents; -1 stands for what is left",
         {{"shape", &Attrs::shape, dynamic_required}, {"allow_zero", &Attrs::allow_zero}}, infer));
 
-}  // namespace tenon::reshape_op
+}  // namespace tenon::inline ops::reshape_op

@@ -10,7 +10,7 @@
 #include <cmath>
 #include <numeric>
 
-namespace tenon::resize_op {
+namespace tenon::inline ops::resize_op {
 namespace {
 
 enum class ResizeMode { Nearest, Linear, Cubic };
@@ -455,4 +455,4 @@ TENON_DEFINE_OP(resize) = OpSpec<Attrs>{
     .examples = {"x: F n c h w; scales = 1.0 1.0 2.0 0.5", "x: F n c h w; sizes = 3 4; axes = 2 3"},
 };
 
-}  // namespace tenon::resize_op
+}  // namespace tenon::inline ops::resize_op

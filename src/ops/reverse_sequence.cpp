@@ -2,7 +2,7 @@
 #include "ops/families/indexing.h"
 #include "ops/families/movement.h"
 
-namespace tenon::reverse_sequence_op {
+namespace tenon::inline ops::reverse_sequence_op {
 namespace {
 
 struct Attrs {
@@ -56,4 +56,4 @@ TENON_DEFINE_OP(reverse_sequence) = OpSpec<Attrs>{
     .examples = {"x: T s b; lengths: i64 b"},
 };
 
-}  // namespace tenon::reverse_sequence_op
+}  // namespace tenon::inline ops::reverse_sequence_op

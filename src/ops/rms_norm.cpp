@@ -2,7 +2,7 @@
 #include "ops/definition/op_spec.h"
 #include "ops/families/normalization.h"
 
-namespace tenon::rms_norm_op {
+namespace tenon::inline ops::rms_norm_op {
 namespace {
 
 TensorType infer(const TrailingNormAttrs& attrs, const OperandTypes& in) {
@@ -47,4 +47,4 @@ TENON_DEFINE_OP(rms_norm) = OpSpec<TrailingNormAttrs>{
     .examples = {"x: F a b c; scale: F c"},
 };
 
-}  // namespace tenon::rms_norm_op
+}  // namespace tenon::inline ops::rms_norm_op

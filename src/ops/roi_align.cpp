@@ -5,7 +5,7 @@
 #include "ops/families/indexing.h"
 #include "ops/families/movement.h"
 
-namespace tenon::roi_align_op {
+namespace tenon::inline ops::roi_align_op {
 namespace {
 
 enum class RoiAlignMode { Avg, Max };
@@ -141,4 +141,4 @@ TENON_DEFINE_OP(roi_align) = OpSpec<Attrs>{
     .examples = {"x: F n c 4 4; rois: F 2 4; batch_indices: i64 2; height = 2; width = 2"},
 };
 
-}  // namespace tenon::roi_align_op
+}  // namespace tenon::inline ops::roi_align_op

@@ -6,7 +6,7 @@
 #include "ops/definition/operand_limits.h"
 #include "ops/definition/operand_shapes.h"
 
-namespace tenon::rotary_embedding_op {
+namespace tenon::inline ops::rotary_embedding_op {
 namespace {
 
 struct Attrs {
@@ -139,4 +139,4 @@ TENON_DEFINE_OP(rotary_embedding) = OpSpec<Attrs>{
     .examples = {"x: F b h s 4; cosine: F b s 2; sine: F b s 2"},
 };
 
-}  // namespace tenon::rotary_embedding_op
+}  // namespace tenon::inline ops::rotary_embedding_op

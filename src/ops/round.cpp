@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::round_op {
+namespace tenon::inline ops::round_op {
 
 TENON_DEFINE_OP(round) = UnarySpec<>{
     .name = "round",
@@ -9,4 +9,4 @@ TENON_DEFINE_OP(round) = UnarySpec<>{
     .slope = not_differentiable("it is flat between its steps"),
 };
 
-}  // namespace tenon::round_op
+}  // namespace tenon::inline ops::round_op

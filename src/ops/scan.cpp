@@ -5,7 +5,7 @@
 #include "ops/families/repeated_gradient.h"
 #include "ops/families/tensor_parts.h"
 
-namespace tenon::scan_op {
+namespace tenon::inline ops::scan_op {
 namespace {
 
 using Integers = std::vector<std::int64_t>;
@@ -167,4 +167,4 @@ TENON_DEFINE_OP(scan) = OpSpec<Attrs>{
     .examples = {"-"},
 };
 
-}  // namespace tenon::scan_op
+}  // namespace tenon::inline ops::scan_op

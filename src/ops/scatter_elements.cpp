@@ -3,7 +3,7 @@
 #include "ops/families/indexing.h"
 #include "ops/families/movement.h"
 
-namespace tenon::scatter_elements_op {
+namespace tenon::inline ops::scatter_elements_op {
 namespace {
 
 struct Attrs {
@@ -55,4 +55,4 @@ TENON_DEFINE_OP(scatter_elements) = OpSpec<Attrs>{
     .examples = {"x: T a b; indices: I a b; updates: T a b"},
 };
 
-}  // namespace tenon::scatter_elements_op
+}  // namespace tenon::inline ops::scatter_elements_op

@@ -1,7 +1,7 @@
 #include "ops/definition/operand_shapes.h"
 #include "ops/families/indexing.h"
 
-namespace tenon::scatter_nd_op {
+namespace tenon::inline ops::scatter_nd_op {
 namespace {
 
 struct Attrs {
@@ -50,4 +50,4 @@ TENON_DEFINE_OP(scatter_nd) = OpSpec<Attrs>{
     .examples = {"x: T a b; indices: I c 2; updates: T c"},
 };
 
-}  // namespace tenon::scatter_nd_op
+}  // namespace tenon::inline ops::scatter_nd_op

@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::selu_op {
+namespace tenon::inline ops::selu_op {
 namespace {
 
 struct Attrs {
@@ -22,4 +22,4 @@ TENON_DEFINE_OP(selu) = UnarySpec<Attrs>{
         },
 };
 
-}  // namespace tenon::selu_op
+}  // namespace tenon::inline ops::selu_op

@@ -3,7 +3,7 @@
 #include "ops/definition/operand_limits.h"
 #include "ops/families/collective.h"
 
-namespace tenon::send_op {
+namespace tenon::inline ops::send_op {
 namespace {
 
 struct Attrs {
@@ -38,4 +38,4 @@ TENON_DEFINE_OP(send) = OpSpec<Attrs>{
     .is_random = true,  // two messages must not be merged
 };
 
-}  // namespace tenon::send_op
+}  // namespace tenon::inline ops::send_op

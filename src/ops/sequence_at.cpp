@@ -1,7 +1,7 @@
 #include "ops/definition/op_spec.h"
 #include "ops/families/sequences.h"
 
-namespace tenon::sequence_at_op {
+namespace tenon::inline ops::sequence_at_op {
 namespace {
 
 ResultTypes infer(const NoAttrs&, const OperandTypes& in) { return item_type(in, "sequence"); }
@@ -26,4 +26,4 @@ TENON_DEFINE_OP(sequence_at) = OpSpec<NoAttrs>{
     .precision = Precision::MovesOnly,
 };
 
-}  // namespace tenon::sequence_at_op
+}  // namespace tenon::inline ops::sequence_at_op

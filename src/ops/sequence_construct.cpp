@@ -2,7 +2,7 @@
 #include "ops/definition/op_spec.h"
 #include "ops/families/body_types.h"
 
-namespace tenon::sequence_construct_op {
+namespace tenon::inline ops::sequence_construct_op {
 namespace {
 
 ResultTypes infer(const NoAttrs&, const OperandTypes& in) {
@@ -33,4 +33,4 @@ TENON_DEFINE_OP(sequence_construct) = OpSpec<NoAttrs>{
     .precision = Precision::MovesOnly,
 };
 
-}  // namespace tenon::sequence_construct_op
+}  // namespace tenon::inline ops::sequence_construct_op

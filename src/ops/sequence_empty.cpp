@@ -1,7 +1,7 @@
 #include "ops/definition/evaluation.h"
 #include "ops/definition/op_spec.h"
 
-namespace tenon::sequence_empty_op {
+namespace tenon::inline ops::sequence_empty_op {
 namespace {
 
 struct Attrs {
@@ -29,4 +29,4 @@ TENON_DEFINE_OP(sequence_empty) = OpSpec<Attrs>{
     .precision = Precision::MovesOnly,
 };
 
-}  // namespace tenon::sequence_empty_op
+}  // namespace tenon::inline ops::sequence_empty_op

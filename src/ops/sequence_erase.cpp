@@ -1,7 +1,7 @@
 #include "ops/definition/op_spec.h"
 #include "ops/families/sequences.h"
 
-namespace tenon::sequence_erase_op {
+namespace tenon::inline ops::sequence_erase_op {
 namespace {
 
 ResultTypes infer(const NoAttrs&, const OperandTypes& in) {
@@ -33,4 +33,4 @@ TENON_DEFINE_OP(sequence_erase) = OpSpec<NoAttrs>{
     .precision = Precision::MovesOnly,
 };
 
-}  // namespace tenon::sequence_erase_op
+}  // namespace tenon::inline ops::sequence_erase_op

@@ -2,7 +2,7 @@
 #include "ops/families/body_types.h"
 #include "ops/families/sequences.h"
 
-namespace tenon::sequence_insert_op {
+namespace tenon::inline ops::sequence_insert_op {
 namespace {
 
 ResultTypes infer(const NoAttrs&, const OperandTypes& in) {
@@ -32,4 +32,4 @@ TENON_DEFINE_OP(sequence_insert) = OpSpec<NoAttrs>{
     .precision = Precision::MovesOnly,
 };
 
-}  // namespace tenon::sequence_insert_op
+}  // namespace tenon::inline ops::sequence_insert_op

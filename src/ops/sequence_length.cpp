@@ -1,7 +1,7 @@
 #include "ops/definition/op_spec.h"
 #include "ops/families/sequences.h"
 
-namespace tenon::sequence_length_op {
+namespace tenon::inline ops::sequence_length_op {
 namespace {
 
 TensorType infer(const NoAttrs&, const OperandTypes& in) {
@@ -27,4 +27,4 @@ TENON_DEFINE_OP(sequence_length) = OpSpec<NoAttrs>{
     .layout = logical_order(),
 };
 
-}  // namespace tenon::sequence_length_op
+}  // namespace tenon::inline ops::sequence_length_op

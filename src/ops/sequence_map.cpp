@@ -2,7 +2,7 @@
 #include "ops/families/body_types.h"
 #include "ops/families/sequences.h"
 
-namespace tenon::sequence_map_op {
+namespace tenon::inline ops::sequence_map_op {
 namespace {
 
 struct Attrs {
@@ -91,4 +91,4 @@ TENON_DEFINE_OP(sequence_map) = OpSpec<Attrs>{
     .examples = {"-"},
 };
 
-}  // namespace tenon::sequence_map_op
+}  // namespace tenon::inline ops::sequence_map_op

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace tenon::shape_op {
+namespace tenon::inline ops::shape_op {
 namespace {
 
 struct Attrs {
@@ -53,4 +53,4 @@ TENON_DEFINE_OP(shape) = OpSpec<Attrs>{
     .precision = Precision::MovesOnly,
 };
 
-}  // namespace tenon::shape_op
+}  // namespace tenon::inline ops::shape_op

@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::shift_left_op {
+namespace tenon::inline ops::shift_left_op {
 
 TENON_DEFINE_OP(shift_left) = BinarySpec<>{
     .name = "shift_left",
@@ -10,4 +10,4 @@ TENON_DEFINE_OP(shift_left) = BinarySpec<>{
     .gradient = not_differentiable("it works on bits"),
 };
 
-}  // namespace tenon::shift_left_op
+}  // namespace tenon::inline ops::shift_left_op

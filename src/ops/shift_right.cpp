@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::shift_right_op {
+namespace tenon::inline ops::shift_right_op {
 
 TENON_DEFINE_OP(shift_right) = BinarySpec<>{
     .name = "shift_right",
@@ -10,4 +10,4 @@ TENON_DEFINE_OP(shift_right) = BinarySpec<>{
     .gradient = not_differentiable("it works on bits"),
 };
 
-}  // namespace tenon::shift_right_op
+}  // namespace tenon::inline ops::shift_right_op

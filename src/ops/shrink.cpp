@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::shrink_op {
+namespace tenon::inline ops::shrink_op {
 namespace {
 
 struct Attrs {
@@ -27,4 +27,4 @@ TENON_DEFINE_OP(shrink) = UnarySpec<Attrs>{
                 Var) { return choose(is_greater(call("abs", {x}), attrs.bound), 1, 0, x); },
 };
 
-}  // namespace tenon::shrink_op
+}  // namespace tenon::inline ops::shrink_op

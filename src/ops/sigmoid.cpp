@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::sigmoid_op {
+namespace tenon::inline ops::sigmoid_op {
 
 TENON_DEFINE_OP(sigmoid) = UnarySpec<>{
     .name = "sigmoid",
@@ -9,4 +9,4 @@ TENON_DEFINE_OP(sigmoid) = UnarySpec<>{
     .slope = [](Var, Var y) { return y * (1.0 - y); },
 };
 
-}  // namespace tenon::sigmoid_op
+}  // namespace tenon::inline ops::sigmoid_op

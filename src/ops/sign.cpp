@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::sign_op {
+namespace tenon::inline ops::sign_op {
 
 TENON_DEFINE_OP(sign) = UnarySpec<>{
     .name = "sign",
@@ -10,4 +10,4 @@ TENON_DEFINE_OP(sign) = UnarySpec<>{
     .slope = not_differentiable("it is flat between its steps"),
 };
 
-}  // namespace tenon::sign_op
+}  // namespace tenon::inline ops::sign_op

@@ -4,7 +4,7 @@
 
 #include <numbers>
 
-namespace tenon::signal_window_op {
+namespace tenon::inline ops::signal_window_op {
 namespace {
 
 enum class SignalWindowKind : std::uint8_t { Hann, Hamming, Blackman };
@@ -65,4 +65,4 @@ TENON_DEFINE_OP(signal_window) = OpSpec<Attrs>{
     .examples = {"size = _"},
 };
 
-}  // namespace tenon::signal_window_op
+}  // namespace tenon::inline ops::signal_window_op

@@ -2,7 +2,7 @@
 #include "ops/definition/elements.h"
 #include "ops/definition/op_spec.h"
 
-namespace tenon::simulated_quantize_op {
+namespace tenon::inline ops::simulated_quantize_op {
 namespace {
 
 enum class SimulatedKind { Identity, Input, Weight, Activation };
@@ -44,4 +44,4 @@ TENON_DEFINE_OP(simulated_quantize) = OpSpec<Attrs>{
     .examples = {"x: F a b; dom_scale: F; clip_min: F; clip_max: F"},
 };
 
-}  // namespace tenon::simulated_quantize_op
+}  // namespace tenon::inline ops::simulated_quantize_op

@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::sin_op {
+namespace tenon::inline ops::sin_op {
 
 TENON_DEFINE_OP(sin) = UnarySpec<>{
     .name = "sin",
@@ -9,4 +9,4 @@ TENON_DEFINE_OP(sin) = UnarySpec<>{
     .slope = [](Var x, Var) { return call("cos", {x}); },
 };
 
-}  // namespace tenon::sin_op
+}  // namespace tenon::inline ops::sin_op

@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::sinh_op {
+namespace tenon::inline ops::sinh_op {
 
 TENON_DEFINE_OP(sinh) = UnarySpec<>{
     .name = "sinh",
@@ -9,4 +9,4 @@ TENON_DEFINE_OP(sinh) = UnarySpec<>{
     .slope = [](Var x, Var) { return call("cosh", {x}); },
 };
 
-}  // namespace tenon::sinh_op
+}  // namespace tenon::inline ops::sinh_op

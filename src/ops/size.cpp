@@ -1,7 +1,7 @@
 #include "expr/lowering.h"
 #include "ops/definition/op_spec.h"
 
-namespace tenon::size_op {
+namespace tenon::inline ops::size_op {
 namespace {
 
 TensorType infer(const NoAttrs&, const OperandTypes& in) {
@@ -32,4 +32,4 @@ TENON_DEFINE_OP(size) = OpSpec<NoAttrs>{
     .precision = Precision::MovesOnly,
 };
 
-}  // namespace tenon::size_op
+}  // namespace tenon::inline ops::size_op

@@ -4,7 +4,7 @@
 #include "ops/definition/var_ops.h"
 #include "ops/families/movement.h"
 
-namespace tenon::slice_op {
+namespace tenon::inline ops::slice_op {
 namespace {
 
 struct Attrs {
@@ -124,4 +124,4 @@ TENON_DEFINE_OP(slice) = OpSpec<Attrs>{
     .precision = Precision::MovesOnly,
 };
 
-}  // namespace tenon::slice_op
+}  // namespace tenon::inline ops::slice_op

@@ -2,7 +2,7 @@
 #include "ops/definition/gradient.h"
 #include "ops/definition/op_spec.h"
 
-namespace tenon::softmax_op {
+namespace tenon::inline ops::softmax_op {
 namespace {
 
 struct Attrs {
@@ -43,4 +43,4 @@ TENON_DEFINE_OP(softmax) = OpSpec<Attrs>{
     .examples = {"x: F a b"},
 };
 
-}  // namespace tenon::softmax_op
+}  // namespace tenon::inline ops::softmax_op

@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::softplus_op {
+namespace tenon::inline ops::softplus_op {
 
 TENON_DEFINE_OP(softplus) = UnarySpec<>{
     .name = "softplus",
@@ -9,4 +9,4 @@ TENON_DEFINE_OP(softplus) = UnarySpec<>{
     .slope = [](Var x, Var) { return call("sigmoid", {x}); },
 };
 
-}  // namespace tenon::softplus_op
+}  // namespace tenon::inline ops::softplus_op

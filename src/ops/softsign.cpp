@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::softsign_op {
+namespace tenon::inline ops::softsign_op {
 
 TENON_DEFINE_OP(softsign) = UnarySpec<>{
     .name = "softsign",
@@ -13,4 +13,4 @@ TENON_DEFINE_OP(softsign) = UnarySpec<>{
         },
 };
 
-}  // namespace tenon::softsign_op
+}  // namespace tenon::inline ops::softsign_op

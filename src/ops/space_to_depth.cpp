@@ -1,6 +1,6 @@
 #include "ops/families/depth_space.h"
 
-namespace tenon::space_to_depth_op {
+namespace tenon::inline ops::space_to_depth_op {
 namespace {
 
 TensorType infer(const DepthSpaceAttrs& attrs, const OperandTypes& in) {
@@ -32,4 +32,4 @@ TENON_DEFINE_OP(space_to_depth) = with_examples(
         "space_to_depth", "blocks of block x block positions moved into the channels", infer, lower,
         +[](const DepthSpaceAttrs& attrs, Gradient& op) { undo("depth_to_space", attrs, op); }));
 
-}  // namespace tenon::space_to_depth_op
+}  // namespace tenon::inline ops::space_to_depth_op

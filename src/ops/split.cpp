@@ -4,7 +4,7 @@
 #include "ops/definition/op_spec.h"
 #include "ops/families/movement.h"
 
-namespace tenon::split_op {
+namespace tenon::inline ops::split_op {
 namespace {
 
 struct Attrs {
@@ -84,4 +84,4 @@ TENON_DEFINE_OP(split) = OpSpec<Attrs>{
     .examples = {"x: T 4 b; axis = 0", "x: T a 5; axis = 1; sizes = 2 3"},
 };
 
-}  // namespace tenon::split_op
+}  // namespace tenon::inline ops::split_op

@@ -2,7 +2,7 @@
 #include "ops/definition/op_spec.h"
 #include "ops/families/tensor_parts.h"
 
-namespace tenon::split_to_sequence_op {
+namespace tenon::inline ops::split_to_sequence_op {
 namespace {
 
 struct Attrs {
@@ -77,4 +77,4 @@ TENON_DEFINE_OP(split_to_sequence) = OpSpec<Attrs>{
     .precision = Precision::MovesOnly,
 };
 
-}  // namespace tenon::split_to_sequence_op
+}  // namespace tenon::inline ops::split_to_sequence_op

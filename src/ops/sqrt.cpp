@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::sqrt_op {
+namespace tenon::inline ops::sqrt_op {
 
 TENON_DEFINE_OP(sqrt) = UnarySpec<>{
     .name = "sqrt",
@@ -9,4 +9,4 @@ TENON_DEFINE_OP(sqrt) = UnarySpec<>{
     .slope = [](Var, Var y) { return 0.5 / y; },
 };
 
-}  // namespace tenon::sqrt_op
+}  // namespace tenon::inline ops::sqrt_op

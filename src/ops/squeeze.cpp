@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace tenon::squeeze_op {
+namespace tenon::inline ops::squeeze_op {
 namespace {
 
 struct Attrs {
@@ -42,4 +42,4 @@ TENON_DEFINE_OP(squeeze) =
                   same_elements_op<Attrs>("squeeze", "drops axes of extent 1: those named, or all",
                                           {{"axes", &Attrs::axes, dynamic}}, infer));
 
-}  // namespace tenon::squeeze_op
+}  // namespace tenon::inline ops::squeeze_op

@@ -6,7 +6,7 @@
 #include "ops/definition/op_spec.h"
 #include "ops/definition/operand_limits.h"
 
-namespace tenon::stft_op {
+namespace tenon::inline ops::stft_op {
 namespace {
 
 struct Attrs {
@@ -85,4 +85,4 @@ TENON_DEFINE_OP(stft) = OpSpec<Attrs>{
     .examples = {"signal: F b 8 1; frame_step = 2; frame_length = 4"},
 };
 
-}  // namespace tenon::stft_op
+}  // namespace tenon::inline ops::stft_op

@@ -1,6 +1,6 @@
 #include "ops/definition/pass_through.h"
 
-namespace tenon::stop_fusion_op {
+namespace tenon::inline ops::stop_fusion_op {
 TENON_DEFINE_OP(stop_fusion) = OpSpec<NoAttrs>{
     .name = "stop_fusion",
     .summary = "x itself; what makes it and what reads it stay in different kernels",
@@ -14,4 +14,4 @@ TENON_DEFINE_OP(stop_fusion) = OpSpec<NoAttrs>{
     .precision = Precision::MovesOnly,
 };
 
-}  // namespace tenon::stop_fusion_op
+}  // namespace tenon::inline ops::stop_fusion_op

@@ -1,7 +1,7 @@
 #include "ops/definition/evaluation.h"
 #include "ops/definition/op_spec.h"
 
-namespace tenon::string_concat_op {
+namespace tenon::inline ops::string_concat_op {
 namespace {
 
 TensorType infer(const NoAttrs&, const OperandTypes& in) {
@@ -51,4 +51,4 @@ TENON_DEFINE_OP(string_concat) = OpSpec<NoAttrs>{
     .examples = {"a: string a; b: string a"},
 };
 
-}  // namespace tenon::string_concat_op
+}  // namespace tenon::inline ops::string_concat_op

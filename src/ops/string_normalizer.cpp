@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <set>
 
-namespace tenon::string_normalizer_op {
+namespace tenon::inline ops::string_normalizer_op {
 namespace {
 
 enum class CaseChange : std::uint8_t { None, Lower, Upper };
@@ -70,4 +70,4 @@ TENON_DEFINE_OP(string_normalizer) = OpSpec<Attrs>{
     .examples = {"x: string a"},
 };
 
-}  // namespace tenon::string_normalizer_op
+}  // namespace tenon::inline ops::string_normalizer_op

@@ -1,7 +1,7 @@
 #include "ops/definition/evaluation.h"
 #include "ops/definition/op_spec.h"
 
-namespace tenon::string_split_op {
+namespace tenon::inline ops::string_split_op {
 namespace {
 
 struct Attrs {
@@ -81,4 +81,4 @@ TENON_DEFINE_OP(string_split) = OpSpec<Attrs>{
     .examples = {"x: string a"},
 };
 
-}  // namespace tenon::string_split_op
+}  // namespace tenon::inline ops::string_split_op

@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::sub_op {
+namespace tenon::inline ops::sub_op {
 namespace {
 
 void gradient(const NoAttrs&, Gradient& op) {
@@ -18,4 +18,4 @@ TENON_DEFINE_OP(sub) = BinarySpec<>{
     .gradient = gradient,
 };
 
-}  // namespace tenon::sub_op
+}  // namespace tenon::inline ops::sub_op

@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::swish_op {
+namespace tenon::inline ops::swish_op {
 namespace {
 
 struct Attrs {
@@ -21,4 +21,4 @@ TENON_DEFINE_OP(swish) = UnarySpec<Attrs>{
         },
 };
 
-}  // namespace tenon::swish_op
+}  // namespace tenon::inline ops::swish_op

@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::tan_op {
+namespace tenon::inline ops::tan_op {
 
 TENON_DEFINE_OP(tan) = UnarySpec<>{
     .name = "tan",
@@ -9,4 +9,4 @@ TENON_DEFINE_OP(tan) = UnarySpec<>{
     .slope = [](Var, Var y) { return 1.0 + y * y; },
 };
 
-}  // namespace tenon::tan_op
+}  // namespace tenon::inline ops::tan_op

@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::tanh_op {
+namespace tenon::inline ops::tanh_op {
 
 TENON_DEFINE_OP(tanh) = UnarySpec<>{
     .name = "tanh",
@@ -9,4 +9,4 @@ TENON_DEFINE_OP(tanh) = UnarySpec<>{
     .slope = [](Var, Var y) { return 1.0 - y * y; },
 };
 
-}  // namespace tenon::tanh_op
+}  // namespace tenon::inline ops::tanh_op

@@ -4,7 +4,7 @@
 #include "ops/families/indexing.h"
 #include "ops/families/movement.h"
 
-namespace tenon::tensor_scatter_op {
+namespace tenon::inline ops::tensor_scatter_op {
 namespace {
 
 enum class TensorScatterMode { Linear, Circular };
@@ -62,4 +62,4 @@ TENON_DEFINE_OP(tensor_scatter) = OpSpec<Attrs>{
     .examples = {"cache: F b h 4 d; update: F b h 2 d"},
 };
 
-}  // namespace tenon::tensor_scatter_op
+}  // namespace tenon::inline ops::tensor_scatter_op

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <map>
 
-namespace tenon::tfidf_vectorizer_op {
+namespace tenon::inline ops::tfidf_vectorizer_op {
 namespace {
 
 using Integers = std::vector<std::int64_t>;
@@ -179,4 +179,4 @@ TENON_DEFINE_OP(tfidf_vectorizer) = OpSpec<Attrs>{
     .examples = {"x: i64 a b"},
 };
 
-}  // namespace tenon::tfidf_vectorizer_op
+}  // namespace tenon::inline ops::tfidf_vectorizer_op

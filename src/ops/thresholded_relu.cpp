@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::thresholded_relu_op {
+namespace tenon::inline ops::thresholded_relu_op {
 namespace {
 
 struct Attrs {
@@ -18,4 +18,4 @@ TENON_DEFINE_OP(thresholded_relu) = UnarySpec<Attrs>{
                 Var) { return choose(is_greater(x, attrs.alpha), 1, 0, x); },
 };
 
-}  // namespace tenon::thresholded_relu_op
+}  // namespace tenon::inline ops::thresholded_relu_op

@@ -5,7 +5,7 @@
 #include "ops/definition/var_ops.h"
 #include "ops/families/movement.h"
 
-namespace tenon::tile_op {
+namespace tenon::inline ops::tile_op {
 namespace {
 
 struct Attrs {
@@ -67,4 +67,4 @@ TENON_DEFINE_OP(tile) = OpSpec<Attrs>{
     .examples = {"x: T a b; repeats = 2 _"},
 };
 
-}  // namespace tenon::tile_op
+}  // namespace tenon::inline ops::tile_op

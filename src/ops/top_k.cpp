@@ -8,7 +8,7 @@
 
 #include <numeric>
 
-namespace tenon::top_k_op {
+namespace tenon::inline ops::top_k_op {
 namespace {
 
 struct Attrs {
@@ -99,4 +99,4 @@ TENON_DEFINE_OP(top_k) = OpSpec<Attrs>{
     .examples = {"x: F a b; k = _"},
 };
 
-}  // namespace tenon::top_k_op
+}  // namespace tenon::inline ops::top_k_op

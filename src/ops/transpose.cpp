@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace tenon::transpose_op {
+namespace tenon::inline ops::transpose_op {
 namespace {
 
 struct Attrs {
@@ -73,4 +73,4 @@ TENON_DEFINE_OP(transpose) = OpSpec<Attrs>{
     .examples = {"x: T a b c"},
 };
 
-}  // namespace tenon::transpose_op
+}  // namespace tenon::inline ops::transpose_op

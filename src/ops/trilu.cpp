@@ -3,7 +3,7 @@
 #include "ops/definition/op_spec.h"
 #include "ops/families/movement.h"
 
-namespace tenon::trilu_op {
+namespace tenon::inline ops::trilu_op {
 namespace {
 
 struct Attrs {
@@ -43,4 +43,4 @@ TENON_DEFINE_OP(trilu) = OpSpec<Attrs>{
     .examples = {"x: T a b"},
 };
 
-}  // namespace tenon::trilu_op
+}  // namespace tenon::inline ops::trilu_op

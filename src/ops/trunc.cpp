@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::trunc_op {
+namespace tenon::inline ops::trunc_op {
 
 TENON_DEFINE_OP(trunc) = UnarySpec<>{
     .name = "trunc",
@@ -9,4 +9,4 @@ TENON_DEFINE_OP(trunc) = UnarySpec<>{
     .slope = not_differentiable("it is flat between its steps"),
 };
 
-}  // namespace tenon::trunc_op
+}  // namespace tenon::inline ops::trunc_op

@@ -5,7 +5,7 @@
 
 #include <numeric>
 
-namespace tenon::unique_op {
+namespace tenon::inline ops::unique_op {
 namespace {
 
 struct Attrs {
@@ -100,4 +100,4 @@ TENON_DEFINE_OP(unique) = OpSpec<Attrs>{
     .precision = Precision::MovesOnly,
 };
 
-}  // namespace tenon::unique_op
+}  // namespace tenon::inline ops::unique_op

@@ -1,6 +1,6 @@
 #include "ops/definition/same_elements.h"
 
-namespace tenon::unsqueeze_op {
+namespace tenon::inline ops::unsqueeze_op {
 namespace {
 
 struct Attrs {
@@ -25,4 +25,4 @@ TENON_DEFINE_OP(unsqueeze) = with_examples(
     same_elements_op<Attrs>("unsqueeze", "new axes of extent 1, at these positions of the result",
                             {{"axes", &Attrs::axes, dynamic_required}}, infer));
 
-}  // namespace tenon::unsqueeze_op
+}  // namespace tenon::inline ops::unsqueeze_op

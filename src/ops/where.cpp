@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon::where_op {
+namespace tenon::inline ops::where_op {
 namespace {
 
 TensorType infer(const NoAttrs&, const OperandTypes& in) {
@@ -34,4 +34,4 @@ TENON_DEFINE_OP(where) = OpSpec<NoAttrs>{
     .examples = {"condition: B a b; a: T a b; b: T a b", "condition: B; a: T a b; b: T b"},
 };
 
-}  // namespace tenon::where_op
+}  // namespace tenon::inline ops::where_op

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <unordered_set>
 
-namespace tenon {
+namespace tenon::passes {
 namespace {
 
 /// Precision that a node computes in, and the reason.
@@ -523,4 +523,4 @@ Graph assign_precision(Graph graph, const PassOptions& options) {
   return graph;
 }
 
-}  // namespace tenon
+}  // namespace tenon::passes

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::passes {
 namespace {
 
 // Returns the attribute's value, or nullopt if it is only known at run time.
@@ -77,4 +77,4 @@ std::size_t resolve_dynamic_attributes(Graph& graph) {
   return count;
 }
 
-}  // namespace tenon
+}  // namespace tenon::passes

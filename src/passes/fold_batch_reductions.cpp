@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::passes {
 namespace {
 
 using namespace rewrite;
@@ -79,4 +79,4 @@ Graph fold_batch_reductions(Graph graph, const PassOptions& options) {
   return graph;
 }
 
-}  // namespace tenon
+}  // namespace tenon::passes

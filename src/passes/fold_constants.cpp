@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::passes {
 namespace {
 
 bool reads_only_constants(const Graph& graph, NodeId id) {
@@ -223,4 +223,4 @@ Graph fold_constants(Graph graph, const PassOptions& options) {
   return graph;
 }
 
-}  // namespace tenon
+}  // namespace tenon::passes

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace tenon {
+namespace tenon::passes {
 namespace {
 
 // A product with constant weights, and the bias that is added to it.
@@ -180,4 +180,4 @@ Graph fuse_horizontal(Graph graph, const PassOptions& options) {
   return graph;
 }
 
-}  // namespace tenon
+}  // namespace tenon::passes

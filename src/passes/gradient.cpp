@@ -7,7 +7,7 @@
 #include "passes/definition/pass.h"
 #include "passes/dynamic_attributes.h"
 
-namespace tenon {
+namespace tenon::passes {
 namespace {
 
 bool is_float_tensor(const Graph& graph, ValueId value) {
@@ -93,4 +93,4 @@ Graph with_gradients(Graph graph, const GradientOptions& options) {
 /// as outputs `d_NAME`. Reverse-mode automatic differentiation with the gradient rules of the ops.
 Graph gradient(Graph graph, const PassOptions&) { return with_gradients(std::move(graph), {}); }
 
-}  // namespace tenon
+}  // namespace tenon::passes

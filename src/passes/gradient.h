@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::passes {
 
 /// Names of the values to differentiate, summed, and of those to differentiate by.
 struct GradientOptions {
@@ -26,4 +26,4 @@ struct GradientOptions {
 /// gradient.
 Graph with_gradients(Graph graph, const GradientOptions& options);
 
-}  // namespace tenon
+}  // namespace tenon::passes

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
-namespace tenon {
+namespace tenon::passes {
 namespace {
 
 void collect_symbols(const Attributes& attrs, SymbolRanges& symbols) {
@@ -224,4 +224,4 @@ Graph with_groups(Graph graph, const Grouping& grouping, Remarks* remarks) {
   return GroupWriter(std::move(graph), grouping, remarks).write();
 }
 
-}  // namespace tenon
+}  // namespace tenon::passes

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace tenon {
+namespace tenon::passes {
 
 /// Partition of nodes into kernels.
 struct Grouping {
@@ -24,4 +24,4 @@ struct Grouping {
 /// separate if its body would infer types other than the graph's.
 Graph with_groups(Graph graph, const Grouping& grouping, Remarks* remarks);
 
-}  // namespace tenon
+}  // namespace tenon::passes

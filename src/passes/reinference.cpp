@@ -4,7 +4,7 @@
 
 #include <optional>
 
-namespace tenon {
+namespace tenon::passes {
 namespace {
 
 struct Facts {
@@ -74,4 +74,4 @@ void Reinference::refresh_from(NodeId id) {
   for (; id && !is_done(); id = graph_.next(id)) refresh(id);
 }
 
-}  // namespace tenon
+}  // namespace tenon::passes

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace tenon {
+namespace tenon::passes {
 
 /// Incremental type inference during a walk over the nodes in order. A change marks the readers,
 /// and a marked node is inferred again when the walk reaches it. A data-dependent symbol whose
@@ -32,4 +32,4 @@ class Reinference {
   std::size_t marked_count_ = 0;
 };
 
-}  // namespace tenon
+}  // namespace tenon::passes

@@ -15,7 +15,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::planning {
 namespace {
 
 // Required speedup for replacing a running plan.
@@ -217,4 +217,4 @@ void BudgetPlanner::refuse(const memory::Plan& smallest) const {
   throw error.hint(hint);
 }
 
-}  // namespace tenon
+}  // namespace tenon::planning

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::planning {
 
 /// Memory limit of a run, and the permitted means of staying within it.
 struct BudgetRequest {
@@ -100,4 +100,4 @@ std::unique_ptr<BudgetPlanner> planned_within(Program plain,
                                               std::optional<codegen::StepProblem> described,
                                               const BudgetRequest& request);
 
-}  // namespace tenon
+}  // namespace tenon::planning

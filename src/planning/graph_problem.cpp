@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::planning {
 namespace {
 
 double usual(const Dim& dim) { return size_hint(dim); }
@@ -38,12 +38,13 @@ memory::Problem problem_of(const Graph& graph, const memory::DeviceSpec& device)
   return problem;
 }
 
-PlanSource plan_source(const std::string& model, const RunReading& reading,
+PlanSource plan_source(const std::string& model, const documents::RunReading& reading,
                        const memory::DeviceSpec& device, std::int64_t batch) {
-  const ModelSource named(model);
-  const LoadedDocument loaded = named.document();
+  const models::ModelSource named(model);
+  const models::LoadedDocument loaded = named.document();
   if (loaded.document) {
-    if (std::optional<RecordedRun> run = loaded.document->recorded_run(reading, device)) {
+    if (std::optional<documents::RecordedRun> run =
+            loaded.document->recorded_run(reading, device)) {
       if (batch == 0) return {*std::move(run), false};
       throw Error("a recorded run has the batch that it was recorded with", ErrorKind::Usage)
           .at(model)
@@ -51,7 +52,8 @@ PlanSource plan_source(const std::string& model, const RunReading& reading,
     }
   }
   Graph graph = loaded.document ? loaded.document->graph() : named.graph();
-  return {{problem_of(rebatched(std::move(graph), batch), device), "the forward pass", {}}, false};
+  return {{problem_of(models::rebatched(std::move(graph), batch), device), "the forward pass", {}},
+          false};
 }
 
-}  // namespace tenon
+}  // namespace tenon::planning

@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "models/rebatch.h"
 
-namespace tenon {
+namespace tenon::planning {
 namespace {
 
 bool is_share(const BudgetRequest& request) { return trim(request.budget).ends_with('%'); }
@@ -23,29 +23,30 @@ void require_budget(const BudgetRequest& request, bool is_training) {
   }
 }
 
-SplitStep split_of(Graph model, TrainOptions options) {
+SplitStep split_of(Graph model, passes::TrainOptions options) {
   SplitStep split;
-  const std::optional<Dim> batch = batch_of(model);
+  const std::optional<Dim> batch = models::batch_of(model);
   if (batch && batch->is_constant()) split.batch = batch->constant();
   split.in_micro_batches = [model = std::move(model), options = std::move(options),
                             batch = split.batch](std::int64_t micro_batches) {
-    require_samples_apart(model, options);
-    TrainOptions of_micro_batch = options;
+    passes::require_samples_apart(model, options);
+    passes::TrainOptions of_micro_batch = options;
     of_micro_batch.micro_batches = micro_batches;
-    return accumulated(train(rebatched(model, batch / micro_batches), of_micro_batch),
-                       train(model, options), micro_batches);
+    return passes::accumulated(
+        passes::train(models::rebatched(model, batch / micro_batches), of_micro_batch),
+        passes::train(model, options), micro_batches);
   };
   return split;
 }
 
-StepWithinBudget step_within_budget(StatefulGraph whole, const CompileStep& compile,
+StepWithinBudget step_within_budget(passes::StatefulGraph whole, const CompileStep& compile,
                                     const SplitStep& split, const BudgetRequest& request) {
   std::optional<StepWithinBudget> best;
   std::optional<Error> refusal;
   std::uint64_t plain_arena_bytes = 0;
   BudgetRequest asked = request;
   // Returns whether more parts may be better: if these are slower, more parts are slower too.
-  const auto consider = [&](StatefulGraph step, std::int64_t micro_batches) {
+  const auto consider = [&](passes::StatefulGraph step, std::int64_t micro_batches) {
     codegen::Compiled compiled = compile(step.graph, true);
     if (micro_batches == 1) {
       plain_arena_bytes = compiled.program.arena_bytes;
@@ -70,7 +71,7 @@ StepWithinBudget step_within_budget(StatefulGraph whole, const CompileStep& comp
   bool goes_on = consider(std::move(whole), 1) && request.may_split && split.in_micro_batches;
   for (std::int64_t micro_batches = 2; goes_on && micro_batches <= split.batch; ++micro_batches) {
     if (split.batch % micro_batches != 0) continue;
-    std::optional<StatefulGraph> step;
+    std::optional<passes::StatefulGraph> step;
     try {
       step = split.in_micro_batches(micro_batches);
     } catch (const Error& error) {
@@ -84,4 +85,4 @@ StepWithinBudget step_within_budget(StatefulGraph whole, const CompileStep& comp
   return *std::move(best);
 }
 
-}  // namespace tenon
+}  // namespace tenon::planning

@@ -8,22 +8,22 @@
 #include <memory>
 #include <optional>
 
-namespace tenon {
+namespace tenon::planning {
 
 /// Builder of a training step with gradient accumulation.
 struct SplitStep {
   /// in samples; a multiple of the number of parts
   std::int64_t batch = 0;
   /// Throws Error (Unsupported) if accumulation would change the result.
-  std::function<StatefulGraph(std::int64_t micro_batches)> in_micro_batches = {};
+  std::function<passes::StatefulGraph(std::int64_t micro_batches)> in_micro_batches = {};
 };
 /// Returns the builder for a model with a static batch.
-SplitStep split_of(Graph model, TrainOptions options);
+SplitStep split_of(Graph model, passes::TrainOptions options);
 
 /// A step and the planner that keeps its memory within a budget.
 struct StepWithinBudget {
   /// with the given inputs, outputs and states, possibly in micro-batches
-  StatefulGraph step;
+  passes::StatefulGraph step;
   std::unique_ptr<BudgetPlanner> planner;
 };
 
@@ -38,7 +38,7 @@ using CompileStep = std::function<codegen::Compiled(const Graph& graph, bool des
 /// permits it, tries growing numbers of micro-batches and takes the fastest. Throws Error
 /// (OutOfMemory) if no plan fits the budget, with the reason why the batch cannot be split if that
 /// was permitted.
-StepWithinBudget step_within_budget(StatefulGraph whole, const CompileStep& compile,
+StepWithinBudget step_within_budget(passes::StatefulGraph whole, const CompileStep& compile,
                                     const SplitStep& split, const BudgetRequest& request);
 
-}  // namespace tenon
+}  // namespace tenon::planning

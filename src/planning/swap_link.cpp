@@ -5,7 +5,7 @@
 #include "runtime/swap.h"
 #include "target/gpu_facts.h"
 
-namespace tenon {
+namespace tenon::planning {
 namespace {
 
 // Smaller copies are not worth a system call.
@@ -14,7 +14,7 @@ constexpr double kCallSeconds = 5e-5;
 
 double device_link_bytes_per_s() {
   try {
-    return cached_link_bytes_per_s();
+    return profile::cached_link_bytes_per_s();
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::Device) throw;
     return kGpuLinkBytesPerS;
@@ -35,4 +35,4 @@ void allow_swaps(memory::Problem& problem, memory::Link link) {
     value.may_swap = value.may_swap && value.bytes >= kLeastSwapped;
 }
 
-}  // namespace tenon
+}  // namespace tenon::planning

@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace tenon {
+namespace tenon::planning {
 
 /// Returns the offload link of a program for this target. From host memory to a file, measured now.
 /// From a GPU to pinned host memory: the cached measurement of `doctor`, or measured now and
@@ -14,4 +14,4 @@ memory::Link swap_link(const std::string& target);
 /// Permits offloading of values that are large enough to be worth it.
 void allow_swaps(memory::Problem& problem, memory::Link link);
 
-}  // namespace tenon
+}  // namespace tenon::planning

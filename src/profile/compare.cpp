@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <map>
 
-namespace tenon {
+namespace tenon::profile {
 namespace {
 
 std::string us(double seconds) {
@@ -130,4 +130,4 @@ Page compare_profiles(const Profile& before, const Profile& after, std::size_t t
   return page;
 }
 
-}  // namespace tenon
+}  // namespace tenon::profile

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <utility>
 
-namespace tenon {
+namespace tenon::profile {
 namespace {
 
 int open_counter(std::uint64_t what, int group) {
@@ -66,4 +66,4 @@ Profile::Counters HardwareCounters::read() const {
   return {values[0], values[1], values[2]};
 }
 
-}  // namespace tenon
+}  // namespace tenon::profile

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-namespace tenon {
+namespace tenon::profile {
 
 /// The processor's performance counters, for user-mode code of the opening thread.
 class HardwareCounters {
@@ -26,4 +26,4 @@ class HardwareCounters {
   std::string problem_;
 };
 
-}  // namespace tenon
+}  // namespace tenon::profile

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <map>
 
-namespace tenon {
+namespace tenon::profile {
 namespace {
 
 constexpr std::int64_t kSide = 4096;                     // of the matrices
@@ -29,10 +29,10 @@ Tensor filled(DType dtype, const Shape& shape) {
 
 // Returns the shortest of several runs on the device, in seconds.
 double time_of(const std::string& text, const std::string& precision, const Tensor& input) {
-  CompileRequest request;
+  driver::CompileRequest request;
   request.target = "cuda";
   request.precision = precision;
-  CompiledModel model(compile_model(parse_graph(text, all_ops()), request).program, 1);
+  CompiledModel model(driver::compile_model(parse_graph(text, all_ops()), request).program, 1);
   model.prepare({Datum(input)});
   model.run_prepared();
   double least = model.replay();
@@ -88,4 +88,4 @@ double least_seconds(const MachinePeak& peak, double flops, double bytes) {
                   peak.bytes_per_s > 0 ? bytes / peak.bytes_per_s : 0);
 }
 
-}  // namespace tenon
+}  // namespace tenon::profile

@@ -3,7 +3,7 @@
 #include "profile/machine_peak.h"
 #include "program/program.h"
 
-namespace tenon {
+namespace tenon::profile {
 
 /// Measured peak of this machine's GPU: large matrix products, and copies.
 struct DevicePeak {
@@ -26,4 +26,4 @@ double cached_link_bytes_per_s(bool measures_again = false);
 /// Returns the roofline lower bound of a step's time in seconds: of arithmetic or memory traffic.
 double least_seconds(const MachinePeak& peak, double flops, double bytes);
 
-}  // namespace tenon
+}  // namespace tenon::profile

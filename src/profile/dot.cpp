@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 
-namespace tenon {
+namespace tenon::profile {
 namespace {
 
 // Escapes text for a quoted string in Graphviz.
@@ -49,4 +49,4 @@ std::string dot_graph(const Profile& profile) {
   return text + "}\n";
 }
 
-}  // namespace tenon
+}  // namespace tenon::profile

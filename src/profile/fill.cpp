@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <set>
 
-namespace tenon {
+namespace tenon::profile {
 namespace {
 
 constexpr const char *kProcessorStream = "cpu0:0", *kDeviceStream = "gpu0:0";
@@ -49,7 +49,7 @@ class Filler {
  public:
   Filler(Profile& profile, const CompiledModel& model, const WatchedRun& last,
          const StepSamples& samples, const std::vector<Datum>& inputs,
-         const CompileRecord* compiled)
+         const driver::CompileRecord* compiled)
       : profile_(profile),
         model_(model),
         last_(last),
@@ -101,7 +101,7 @@ class Filler {
       if (inputs_[k].is_tensor())
         shapes[model_.program().buffers[ports[k]].name] = inputs_[k].tensor().shape();
     }
-    if (compiled_ != nullptr) symbols_ = symbol_values(compiled_->graph, shapes);
+    if (compiled_ != nullptr) symbols_ = models::symbol_values(compiled_->graph, shapes);
     for (const auto& [name, value] : symbols_)
       profile_.symbols.push_back({name, value.value().value_or(0)});
     if (compiled_ != nullptr) return;
@@ -198,13 +198,13 @@ class Filler {
     }
     if (step.members.empty()) add_remarks(step, step.value);
     if (const codegen::Decision* decision = decision_of(step, key)) {
-      for (const auto& [name, text] : describe_decision(*decision).candidates)
+      for (const auto& [name, text] : driver::describe_decision(*decision).candidates)
         step.why.push_back({name, text});
     }
   }
 
   void add_remarks(Profile::Step& step, const std::string& name) const {
-    for (const Remarks::Entry& entry : compiled_->remarks.about(name)) {
+    for (const passes::Remarks::Entry& entry : compiled_->remarks.about(name)) {
       step.remarks.push_back(
           {entry.pass, step.members.empty() ? entry.text : concat(name, ": ", entry.text)});
     }
@@ -436,8 +436,10 @@ class Filler {
   }
 
   void add_formulas() {
-    const auto formats = document_formats();
-    const auto counts = [](const DocumentFormat& each) { return each.count_work != nullptr; };
+    const auto formats = documents::document_formats();
+    const auto counts = [](const documents::DocumentFormat& each) {
+      return each.count_work != nullptr;
+    };
     const auto format = std::ranges::find_if(formats, counts);
     if (format == formats.end()) return;
     std::map<std::string, std::vector<std::uint32_t>> by_node;
@@ -448,7 +450,7 @@ class Filler {
     }
     for (const auto& [name, steps] : by_node) {
       const auto& [graph, id] = nodes_.at(name);
-      const CountedWork formula = format->count_work(*graph, id, symbols_);
+      const documents::CountedWork formula = format->count_work(*graph, id, symbols_);
       if (formula.computation > 0)
         split(steps, formula.computation,
               [](Profile::Step& step, double share) { step.computation = share; });
@@ -471,7 +473,7 @@ class Filler {
 
   void add_passes() {
     if (compiled_ == nullptr) return;
-    for (const PassReport& report : compiled_->passes) {
+    for (const driver::PassReport& report : compiled_->passes) {
       profile_.passes.push_back({report.pass,
                                  report.change,
                                  report.elapsed_ms,
@@ -480,7 +482,7 @@ class Filler {
                                  {}});
     }
     for (const auto& [value, entries] : compiled_->remarks.all()) {
-      for (const Remarks::Entry& entry : entries) {
+      for (const passes::Remarks::Entry& entry : entries) {
         const auto found =
             std::find_if(profile_.passes.begin(), profile_.passes.end(),
                          [&](const Profile::PassChange& pass) { return pass.pass == entry.pass; });
@@ -494,7 +496,7 @@ class Filler {
   const WatchedRun& last_;
   const StepSamples& samples_;
   const std::vector<Datum>& inputs_;
-  const CompileRecord* compiled_;
+  const driver::CompileRecord* compiled_;
   std::uint64_t zero_ = 0;
   std::map<std::string, FoundNode> nodes_;
   std::map<std::string, std::vector<const codegen::Decision*>> decisions_;
@@ -526,8 +528,8 @@ Profile::Spread StepSamples::spread(const Key& key) const {
 
 void fill_profile(Profile& profile, const CompiledModel& model, const WatchedRun& last,
                   const StepSamples& samples, const std::vector<Datum>& inputs,
-                  const CompileRecord* compiled) {
+                  const driver::CompileRecord* compiled) {
   Filler(profile, model, last, samples, inputs, compiled).run();
 }
 
-}  // namespace tenon
+}  // namespace tenon::profile

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace tenon {
+namespace tenon::profile {
 
 /// A run with its caller's copies before and after it.
 struct WatchedRun {
@@ -38,6 +38,6 @@ class StepSamples {
 /// compilation on each step.
 void fill_profile(Profile& profile, const CompiledModel& model, const WatchedRun& last,
                   const StepSamples& samples, const std::vector<Datum>& inputs,
-                  const CompileRecord* compiled);
+                  const driver::CompileRecord* compiled);
 
-}  // namespace tenon
+}  // namespace tenon::profile

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-namespace tenon {
+namespace tenon::profile {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -393,4 +393,4 @@ Profile parse_profile(std::string_view text, std::string_view source) {
   return profile;
 }
 
-}  // namespace tenon
+}  // namespace tenon::profile

@@ -5,14 +5,15 @@
 #include "documents/document.h"
 #include "frontends/mapped_file.h"
 
-namespace tenon {
+namespace tenon::profile {
 
 Profile load_profile(const std::string& path) {
-  const auto file = MappedFile::open(path);
+  const auto file = frontends::MappedFile::open(path);
   const std::string_view text(reinterpret_cast<const char*>(file->bytes().data()),
                               file->bytes().size());
   if (is_profile(text.substr(0, 256))) return parse_profile(text, path);
-  if (const DocumentFormat* format = recognised_format(text.substr(0, 4096))) {
+  if (const documents::DocumentFormat* format =
+          documents::recognised_format(text.substr(0, 4096))) {
     std::optional<Profile> profile = format->read(text, path)->profile();
     if (profile) return *std::move(profile);
   }
@@ -21,4 +22,4 @@ Profile load_profile(const std::string& path) {
       .expected("a file that `tenon profile --save` wrote, or a profile of MegEngine's");
 }
 
-}  // namespace tenon
+}  // namespace tenon::profile

@@ -4,10 +4,10 @@
 
 #include <string>
 
-namespace tenon {
+namespace tenon::profile {
 
 /// Reads a profile from a file: output of `to_json`, or a MegEngine document. Throws Error for
 /// other files.
 Profile load_profile(const std::string& path);
 
-}  // namespace tenon
+}  // namespace tenon::profile

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-namespace tenon {
+namespace tenon::profile {
 namespace {
 
 constexpr int kChains = 12;  // covers the latency of two FMA units
@@ -136,4 +136,4 @@ double least_ms(const MachinePeak& peak, double flops, std::uint64_t constant_by
   return 1000 * std::max(compute, memory);
 }
 
-}  // namespace tenon
+}  // namespace tenon::profile

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-namespace tenon {
+namespace tenon::profile {
 
 /// Roofline peaks of this machine, measured now.
 struct MachinePeak {
@@ -31,4 +31,4 @@ std::string processor_name();
 /// constants that exceed the caches.
 double least_ms(const MachinePeak& peak, double flops, std::uint64_t constant_bytes);
 
-}  // namespace tenon
+}  // namespace tenon::profile

@@ -16,7 +16,7 @@
 #include <fstream>
 #include <optional>
 
-namespace tenon {
+namespace tenon::profile {
 namespace {
 
 using PeakJson = nlohmann::json;
@@ -112,4 +112,4 @@ double cached_link_bytes_per_s(bool measures_again) {
   return measured;
 }
 
-}  // namespace tenon
+}  // namespace tenon::profile

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace tenon {
+namespace tenon::profile {
 
 /// Serializes to JSON that `parse_profile` reads back unchanged.
 std::string to_json(const Profile& profile);
@@ -14,4 +14,4 @@ Profile parse_profile(std::string_view text, std::string_view source);
 /// True if the start of a file looks like a profile.
 bool is_profile(std::string_view head);
 
-}  // namespace tenon
+}  // namespace tenon::profile

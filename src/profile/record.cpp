@@ -16,7 +16,7 @@
 #include <map>
 #include <set>
 
-namespace tenon {
+namespace tenon::profile {
 namespace {
 
 constexpr std::uint8_t kUntouched = 0xa5;
@@ -189,7 +189,7 @@ void add_overhead(CompiledModel& model, const RecordOptions& options, std::uint3
 }  // namespace
 
 Profile record_profile(CompiledModel& model, const std::vector<Datum>& inputs,
-                       const CompileRecord* compiled, const RecordOptions& options) {
+                       const driver::CompileRecord* compiled, const RecordOptions& options) {
   seconds_per_tick();  // calibrated before other measurements
   WatchedRuns runs(model, inputs, options);
   WatchedRun seen;
@@ -247,4 +247,4 @@ Profile record_profile(CompiledModel& model, const std::vector<Datum>& inputs,
   return profile;
 }
 
-}  // namespace tenon
+}  // namespace tenon::profile

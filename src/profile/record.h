@@ -6,7 +6,7 @@
 
 #include <vector>
 
-namespace tenon {
+namespace tenon::profile {
 
 struct RecordOptions {
   int warm_up_runs = 3;
@@ -29,6 +29,6 @@ struct RecordOptions {
 /// copies the inputs in and the outputs out, as a caller would; both are separate steps. Without a
 /// `compiled` record (for a program file) steps lack operators, reasons and remarks.
 Profile record_profile(CompiledModel& model, const std::vector<Datum>& inputs,
-                       const CompileRecord* compiled, const RecordOptions& options = {});
+                       const driver::CompileRecord* compiled, const RecordOptions& options = {});
 
-}  // namespace tenon
+}  // namespace tenon::profile

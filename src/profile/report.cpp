@@ -4,7 +4,7 @@
 #include "base/markup.h"
 #include "profile/report_files.h"
 
-namespace tenon {
+namespace tenon::profile {
 namespace {
 
 // Escapes JSON inside a script element: no character may end the script or start a comment.
@@ -49,4 +49,4 @@ std::string html_report(const std::vector<Profile>& profiles) {
   return page;
 }
 
-}  // namespace tenon
+}  // namespace tenon::profile

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <map>
 
-namespace tenon {
+namespace tenon::profile {
 namespace {
 
 bool takes_arena(const Profile::Buffer& buffer) {
@@ -147,4 +147,4 @@ std::vector<std::uint32_t> alive_at(const Profile& profile, std::size_t step) {
   return alive;
 }
 
-}  // namespace tenon
+}  // namespace tenon::profile

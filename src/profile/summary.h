@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::profile {
 
 /// Sum over steps with a common key.
 struct ProfileGroup {
@@ -50,4 +50,4 @@ LiveCurve live_curve(const Profile& profile);
 /// Buffers alive at a step, by decreasing size.
 std::vector<std::uint32_t> alive_at(const Profile& profile, std::size_t step);
 
-}  // namespace tenon
+}  // namespace tenon::profile

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 
-namespace tenon {
+namespace tenon::profile {
 namespace {
 
 constexpr double kWide = 210, kTall = 52, kGapX = 22, kGapY = 36, kKey = 30, kLeast = 440;
@@ -114,4 +114,4 @@ std::string svg_graph(const Profile& profile) {
   return text + "</svg>\n";
 }
 
-}  // namespace tenon
+}  // namespace tenon::profile

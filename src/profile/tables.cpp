@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <map>
 
-namespace tenon {
+namespace tenon::profile {
 namespace {
 
 constexpr std::size_t kAliveCount = 8;
@@ -357,4 +357,4 @@ std::string page_as(const Page& page, const std::string& format) {
       .hint(suggest_name(format, std::vector<std::string>{"csv", "md", "json"}));
 }
 
-}  // namespace tenon
+}  // namespace tenon::profile

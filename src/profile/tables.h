@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace tenon {
+namespace tenon::profile {
 
 /// Summary tables of a profile: totals, by operator, by operator and shapes, by kernel, by step
 /// (the longest `top` of each), memory at its peak, and changes by passes.
@@ -18,4 +18,4 @@ Page compare_profiles(const Profile& before, const Profile& after, std::size_t t
 /// Converts a page to "csv", "md" or "json".
 std::string page_as(const Page& page, const std::string& format);
 
-}  // namespace tenon
+}  // namespace tenon::profile

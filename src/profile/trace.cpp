@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace tenon {
+namespace tenon::profile {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -129,4 +129,4 @@ class Trace {
 
 std::string chrome_trace(const Profile& profile) { return Trace(profile).text(); }
 
-}  // namespace tenon
+}  // namespace tenon::profile

@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace tenon {
+namespace tenon::profile {
 
 /// Exports the last run as a trace for Chrome (`chrome://tracing`) and Perfetto: a track per thread
 /// and stream, a counter of live arena bytes, and flow arrows from producers to consumers.
@@ -15,4 +15,4 @@ std::string dot_graph(const Profile& profile);
 /// Renders the step graph as a self-contained SVG with details on hover.
 std::string svg_graph(const Profile& profile);
 
-}  // namespace tenon
+}  // namespace tenon::profile

@@ -16,7 +16,7 @@
 #include <filesystem>
 #include <memory>
 
-namespace tenon {
+namespace tenon::inline program {
 namespace {
 
 constexpr std::uint64_t kTrailerPage = 4096;
@@ -183,4 +183,4 @@ Program read_appended(const std::string& path) {
   }
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline program

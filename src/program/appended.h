@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-namespace tenon {
+namespace tenon::inline program {
 
 /// Appends a program to a file such as the runtime's shared object. The system's loader ignores
 /// trailing bytes, so no linker is needed. With `constants_path` the constants go into a separate
@@ -19,4 +19,4 @@ void write_appended(const Program& program, std::span<const std::byte> carrier,
 /// the program is missing, truncated, altered, or of another version.
 Program read_appended(const std::string& path);
 
-}  // namespace tenon
+}  // namespace tenon::inline program

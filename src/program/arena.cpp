@@ -5,7 +5,7 @@
 #include <numeric>
 #include <utility>
 
-namespace tenon {
+namespace tenon::inline program {
 namespace {
 
 std::uint64_t rounded(std::uint64_t bytes) {
@@ -153,4 +153,4 @@ ArenaPlan plan_arena(std::span<const ArenaRequest> requests) {
   return plan;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline program

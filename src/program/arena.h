@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline program {
 
 /// A buffer of `bytes` that is alive from step `first` to step `last`, inclusive.
 struct ArenaRequest {
@@ -22,4 +22,4 @@ inline constexpr std::uint64_t kArenaAlignment = 64;
 /// largest first, ties by longer lifetime; each at the lowest gap).
 ArenaPlan plan_arena(std::span<const ArenaRequest> requests);
 
-}  // namespace tenon
+}  // namespace tenon::inline program

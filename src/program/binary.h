@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline program {
 
 /// Returns the error for a file whose bytes are not a valid program.
 inline Error damaged(std::string_view what) {
@@ -129,4 +129,4 @@ class BinaryReader {
   std::span<const std::byte> bytes_;
 };
 
-}  // namespace tenon
+}  // namespace tenon::inline program

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-namespace tenon {
+namespace tenon::inline program {
 namespace {
 
 constexpr std::uint64_t kFactor = 0x9e3779b97f4a7c15U;
@@ -68,4 +68,4 @@ std::vector<std::uint64_t> block_checksums(std::span<const std::byte> bytes) {
   return sums;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline program

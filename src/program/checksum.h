@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline program {
 
 /// Returns a non-cryptographic hash that detects accidental changes. It does not protect against
 /// intent: the author of a program can also write its checksum.
@@ -16,4 +16,4 @@ inline constexpr std::size_t kChecksumBlock = std::size_t{1} << 18;
 std::span<const std::byte> checksum_block(std::span<const std::byte> bytes, std::size_t block);
 std::vector<std::uint64_t> block_checksums(std::span<const std::byte> bytes);
 
-}  // namespace tenon
+}  // namespace tenon::inline program

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline program {
 
 /// Null id of a buffer: an omitted operand, or an unused result.
 inline constexpr std::uint32_t kNoBuffer = 0xffffffff;
@@ -107,4 +107,4 @@ struct LoopStep {
   double run_count = 0;
 };
 
-}  // namespace tenon
+}  // namespace tenon::inline program

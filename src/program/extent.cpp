@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::inline program {
 namespace {
 
 std::int64_t apply(Extent::Op op, std::int64_t a, std::int64_t b) {
@@ -88,4 +88,4 @@ std::string to_string(const Extent& extent) {
   return stack.back();
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline program

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline program {
 
 /// A number that a run computes from the extents of its inputs, as instructions of a stack machine.
 /// Plain data, so that a saved program has no other dependency for its shapes.
@@ -39,4 +39,4 @@ class Extent {
 
 std::string to_string(const Extent& extent);
 
-}  // namespace tenon
+}  // namespace tenon::inline program

@@ -19,7 +19,7 @@
 #include <cstring>
 #include <span>
 
-namespace tenon {
+namespace tenon::inline program {
 namespace {
 
 constexpr std::array<char, 8> kMagic = {'T', 'E', 'N', 'O', 'N', 'P', 'R', 'E'};
@@ -180,4 +180,4 @@ void seal_program(std::span<std::byte> bytes) {
   std::memcpy(bytes.data(), &layout.header, sizeof(ProgramHeader));
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline program

@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-namespace tenon {
+namespace tenon::inline program {
 
 /// Writes a program to one file: header with version and checksum, tables, code, and page-aligned
 /// constants. The file appears only when it is complete.
@@ -33,4 +33,4 @@ bool starts_like_program(std::span<const std::byte> start);
 /// Recomputes the checksum of tables and code, so that tests can reach later checks.
 void seal_program(std::span<std::byte> bytes);
 
-}  // namespace tenon
+}  // namespace tenon::inline program

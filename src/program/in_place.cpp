@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-namespace tenon {
+namespace tenon::inline program {
 
 bool is_read_first(const Program& program, std::size_t input, std::size_t output) {
   const std::uint32_t from = program.inputs[input], to = program.outputs[output];
@@ -34,4 +34,4 @@ bool is_read_first(const Program& program, std::size_t input, std::size_t output
   return first_write && (!last_read || *last_read <= *first_write);
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline program

@@ -7,7 +7,7 @@
 #include <array>
 #include <cstdio>
 
-namespace tenon {
+namespace tenon::inline program {
 namespace {
 
 struct Word {
@@ -75,4 +75,4 @@ LibraryCall parse_library_call(const std::string& text) {
   return call;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline program

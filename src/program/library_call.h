@@ -2,7 +2,7 @@
 
 #include <string>
 
-namespace tenon {
+namespace tenon::inline program {
 
 /// A call of a vendor library in place of a kernel's code, as data: the runtime loads the library
 /// and selects the function. Buffers of its call: `a`, `b`, bias and residual if present, result.
@@ -42,4 +42,4 @@ LibraryCall parse_library_call(const std::string& text);
 /// Number of extents in a call of this kind.
 std::size_t extent_count(LibraryCall::Kind kind);
 
-}  // namespace tenon
+}  // namespace tenon::inline program

@@ -7,7 +7,7 @@
 #include <cctype>
 #include <limits>
 
-namespace tenon {
+namespace tenon::inline program {
 namespace {
 
 // Tokenizer for the text form of programs. Skips white space.
@@ -496,4 +496,4 @@ ArenaText parse_plan_text(std::string_view text, std::string_view source_name) {
   return plan;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline program

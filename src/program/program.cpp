@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::inline program {
 
 bool Program::is_kernel_only() const {
   return std::ranges::all_of(steps,
@@ -70,4 +70,4 @@ std::uint32_t end_of(const Program& program, std::uint32_t step) {
   return step + 1;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline program

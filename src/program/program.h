@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline program {
 
 /// Arguments of a kernel on the CPU. Generated code accesses them by offset: the order is part of
 /// the program format.
@@ -215,4 +215,4 @@ std::uint32_t root_of(const Program& program, std::uint32_t buffer);
 /// Returns the end of a step's last body, or the next step if it has no body.
 std::uint32_t end_of(const Program& program, std::uint32_t step);
 
-}  // namespace tenon
+}  // namespace tenon::inline program

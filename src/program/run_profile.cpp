@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::inline program {
 namespace {
 
 double total(const std::vector<Profile::Span>& spans) {
@@ -75,4 +75,4 @@ std::string to_string(Profile::Making making) {
   return "";
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline program

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline program {
 
 /// Profile of a network's run, as plain data: time and lane of each step, its work, the selected
 /// kernel with the reason, and its buffers. Filled by an observed run or from another system's
@@ -150,4 +150,4 @@ std::string to_string(Profile::Making making);
 /// Returns the distribution of samples in any order.
 Profile::Spread spread_of(std::vector<double> samples);
 
-}  // namespace tenon
+}  // namespace tenon::inline program

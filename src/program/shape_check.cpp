@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 
-namespace tenon {
+namespace tenon::inline program {
 
 bool holds(ShapeCheck::Kind kind, std::int64_t a, std::int64_t b) {
   switch (kind) {
@@ -33,4 +33,4 @@ void require_check(const ShapeCheck& check, std::span<const std::int64_t> symbol
       .got(a, " and ", b);
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline program

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline program {
 
 /// A condition on the extents of a run, e.g. from a broadcast. Results are undefined if it fails.
 struct ShapeCheck {
@@ -37,4 +37,4 @@ bool holds(ShapeCheck::Kind kind, std::int64_t a, std::int64_t b);
 /// Throws an Error that says whose rule these values of the symbols break.
 void require_check(const ShapeCheck& check, std::span<const std::int64_t> symbols);
 
-}  // namespace tenon
+}  // namespace tenon::inline program

@@ -2,7 +2,7 @@
 
 #include "program/checksum.h"
 
-namespace tenon {
+namespace tenon::inline program {
 namespace {
 
 void write_operator(BinaryWriter& out, const HostOperator& made) {
@@ -339,4 +339,4 @@ Program read_tables(BinaryReader& in) {
   return program;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline program

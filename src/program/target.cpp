@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <string>
 
-namespace tenon {
+namespace tenon::inline program {
 namespace {
 
 struct IsaLevel {
@@ -114,4 +114,4 @@ void require_target(const Program& program, const std::vector<std::string_view>&
       .hint("compile it with --cpu=native on this machine");
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline program

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline program {
 
 /// Features of this processor that generated code may use, e.g. "AVX2" or "AVX-512F".
 std::vector<std::string_view> processor_features();
@@ -15,4 +15,4 @@ std::vector<std::string_view> processor_features();
 void require_target(const Program& program,
                     const std::vector<std::string_view>& features = processor_features());
 
-}  // namespace tenon
+}  // namespace tenon::inline program

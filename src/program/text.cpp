@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <optional>
 
-namespace tenon {
+namespace tenon::inline program {
 namespace {
 
 std::string listed(const std::vector<Extent>& extents) {
@@ -220,4 +220,4 @@ std::string to_string(const ArenaText& plan) {
   return text + "}\n";
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline program

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline program {
 
 /// Returns a program's text form: symbols, checks, buffers, kernels, steps; without code and
 /// constants.
@@ -35,4 +35,4 @@ std::string to_string(const ArenaText& plan);
 ArenaText parse_plan_text(std::string_view text, std::string_view source_name = "text");
 inline std::string plan_text(const Program& program) { return to_string(arena_text(program)); }
 
-}  // namespace tenon
+}  // namespace tenon::inline program

@@ -1,6 +1,6 @@
 #include "program/totals.h"
 
-namespace tenon {
+namespace tenon::inline program {
 namespace {
 
 // The kernels of a body count once per iteration; not at all if the trip count depends on data.
@@ -32,4 +32,4 @@ ProgramTotals totals_of(const Program& program) {
   return totals;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline program

@@ -2,7 +2,7 @@
 
 #include "program/program.h"
 
-namespace tenon {
+namespace tenon::inline program {
 
 /// Summary of a program's size and work.
 struct ProgramTotals {
@@ -16,4 +16,4 @@ struct ProgramTotals {
 };
 ProgramTotals totals_of(const Program& program);
 
-}  // namespace tenon
+}  // namespace tenon::inline program

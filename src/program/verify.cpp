@@ -7,7 +7,7 @@
 #include <optional>
 #include <span>
 
-namespace tenon {
+namespace tenon::inline program {
 namespace {
 
 constexpr std::uint32_t kMaxElementBytes = 16;
@@ -432,4 +432,4 @@ class ProgramVerifier {
 
 void verify(const Program& program) { ProgramVerifier(program).run(); }
 
-}  // namespace tenon
+}  // namespace tenon::inline program

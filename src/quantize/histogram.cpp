@@ -9,7 +9,7 @@
 #include <cmath>
 #include <sstream>
 
-namespace tenon {
+namespace tenon::quantize {
 
 // Merges pairs of adjacent bins; the new outer bins are empty.
 void Histogram::widen(double to) {
@@ -96,4 +96,4 @@ Histogram Histogram::parse(const std::string& text) {
   return made;
 }
 
-}  // namespace tenon
+}  // namespace tenon::quantize

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::quantize {
 
 /// Histogram of values with bins of equal width around zero. A value outside doubles the width, so
 /// that memory and time do not grow with the number of samples.
@@ -38,4 +38,4 @@ class Histogram {
   std::int64_t count_ = 0;
 };
 
-}  // namespace tenon
+}  // namespace tenon::quantize

@@ -15,14 +15,14 @@
 #include <fstream>
 #include <set>
 
-namespace tenon {
+namespace tenon::quantize {
 namespace {
 
 constexpr std::size_t kComparedSamples = 4;  // number of samples for output errors
 
 // Parsed name of a scheme.
 struct Scheme {
-  QdqPlan plan;
+  passes::QdqPlan plan;
   bool is_symmetric = false;
   DType dtype = DType::U8;
 };
@@ -75,7 +75,7 @@ Graph with_outputs(const Graph& graph, const std::vector<ValueId>& values) {
 class ObservedModel {
  public:
   ObservedModel(const Graph& graph, std::vector<ValueId> values, int threads)
-      : model_(compile_graph(with_outputs(graph, values)), threads) {
+      : model_(driver::compile_graph(with_outputs(graph, values)), threads) {
     for (const ValueId value : values) names_.push_back(graph.value(value).name);
   }
   std::vector<Tensor> run(const std::vector<Datum>& inputs) {
@@ -154,11 +154,11 @@ class Quantizer {
   QuantizeResult run() {
     result_.bytes_before = bytes_of_constants(graph_);
     if (request_.equalises) {
-      Equalised made = equalise_channels(std::move(graph_));
+      passes::Equalised made = passes::equalise_channels(std::move(graph_));
       graph_ = std::move(made.graph);
       result_.equalised = made.pairs.size();
     }
-    products_ = quantizable_contractions(graph_, scheme_.plan.only_weights);
+    products_ = passes::quantizable_contractions(graph_, scheme_.plan.only_weights);
     refuse_unknown();
     if (std::ranges::all_of(products_,
                             [](const auto& product) { return !product.reason.empty(); })) {
@@ -173,7 +173,7 @@ class Quantizer {
       scheme_.plan.skipped[name] = "asked for with --skip";
     measure_nodes();
     drop_unread_activations();
-    result_.graph = insert_qdq(graph_, scheme_.plan);
+    result_.graph = passes::insert_qdq(graph_, scheme_.plan);
     result_.output_error = error_of(result_.graph);
     if (request_.corrects_biases) correct_biases();
     if (request_.target_error > 0) leave_floats();
@@ -188,7 +188,7 @@ class Quantizer {
  private:
   void refuse_unknown() const {
     std::vector<std::string> names;
-    for (const QuantizableContraction& product : products_) names.push_back(product.name);
+    for (const passes::QuantizableContraction& product : products_) names.push_back(product.name);
     for (const std::string& name : request_.skip) {
       if (std::ranges::find(names, name) != names.end()) continue;
       throw Error(concat("--skip: no contraction is called '", name, "'"), ErrorKind::Usage)
@@ -200,8 +200,8 @@ class Quantizer {
     std::vector<ValueId> watched;
     std::set<ValueId> seen;
     std::vector<std::size_t> inputs;  // observed values that are inputs
-    std::vector<ValueId> wanted = quantizable_joins(graph_, products_);
-    for (const QuantizableContraction& product : products_) {
+    std::vector<ValueId> wanted = passes::quantizable_joins(graph_, products_);
+    for (const passes::QuantizableContraction& product : products_) {
       if (product.reason.empty()) wanted.push_back(product.observed);
     }
     std::string identity = concat("tenon calibration 1: ", graph_.name, ", ", samples_.size(),
@@ -271,7 +271,7 @@ class Quantizer {
   void measure_nodes() {
     Graph twins = graph_;
     std::vector<ValueId> outputs;
-    for (const QuantizableContraction& product : products_) {
+    for (const passes::QuantizableContraction& product : products_) {
       result_.nodes.push_back(
           {product.name, graph_.node(product.node).op->name, product.reason, 0});
       if (!product.reason.empty()) continue;
@@ -307,7 +307,7 @@ class Quantizer {
   void note_shift(const std::string& product, const Tensor& real, const Tensor& narrow) {
     const Shape& shape = real.shape();
     const std::size_t axis =
-        std::ranges::find(products_, product, &QuantizableContraction::name)->outputs_axis;
+        std::ranges::find(products_, product, &passes::QuantizableContraction::name)->outputs_axis;
     if (axis >= shape.size() || !graph_.value(graph_.find(product)).type.tensor().layout.is_empty())
       return;
     Shift& shift = shifts_[product];
@@ -325,22 +325,22 @@ class Quantizer {
   // Bias correction of quantized products.
   Graph corrected() {
     if (!is_corrected_) return graph_;
-    std::vector<BiasChange> changes;
+    std::vector<passes::BiasChange> changes;
     for (const auto& [product, shift] : shifts_) {
       if (scheme_.plan.skipped.contains(product) || shift.count == 0) continue;
-      BiasChange change{product, shift.sums};
+      passes::BiasChange change{product, shift.sums};
       for (double& amount : change.amounts) amount /= shift.count;
       changes.push_back(std::move(change));
     }
     Graph made = graph_;
-    result_.corrected = change_biases(made, changes);
+    result_.corrected = passes::change_biases(made, changes);
     return made;
   }
 
   // Keeps the correction only if it reduces the output error.
   void correct_biases() {
     is_corrected_ = true;
-    Graph quantized = insert_qdq(corrected(), scheme_.plan);
+    Graph quantized = passes::insert_qdq(corrected(), scheme_.plan);
     const double error = error_of(quantized);
     is_corrected_ = result_.corrected > 0 && error < result_.output_error;
     if (!is_corrected_) {
@@ -354,11 +354,11 @@ class Quantizer {
   // Quantizes the operands of the second of each pair in `outputs` according to the plan.
   void narrow_twins(Graph& twins, const std::vector<ValueId>& outputs) const {
     std::size_t at = 0;
-    for (const QuantizableContraction& product : products_) {
+    for (const passes::QuantizableContraction& product : products_) {
       if (!product.reason.empty()) continue;
       const NodeId twin = twins.value(outputs[2 * at++ + 1]).producer;
       const std::string observed = twins.value(product.observed).name;
-      twins = quantize_contraction(std::move(twins), twin, observed, scheme_.plan);
+      twins = passes::quantize_contraction(std::move(twins), twin, observed, scheme_.plan);
     }
   }
 
@@ -393,13 +393,13 @@ class Quantizer {
       if (node.skipped.empty() && !scheme_.plan.skipped.contains(node.name)) order.push_back(&node);
     }
     std::ranges::stable_sort(order, {}, &QuantizedNode::signal_db);
-    const QdqPlan all = scheme_.plan;
+    const passes::QdqPlan all = scheme_.plan;
     const auto attempt = [&](std::size_t count) {
       scheme_.plan = all;
       for (std::size_t k = 0; k < count; ++k)
         scheme_.plan.skipped[order[k]->name] = "left a float for --target-error";
       drop_unread_activations();
-      result_.graph = insert_qdq(corrected(), scheme_.plan);
+      result_.graph = passes::insert_qdq(corrected(), scheme_.plan);
       result_.output_error = error_of(result_.graph);
       return result_.output_error <= request_.target_error;
     };
@@ -414,7 +414,7 @@ class Quantizer {
   // Drops activations that only float products read.
   void drop_unread_activations() {
     std::set<std::string> dropped, read;
-    for (const QuantizableContraction& product : products_) {
+    for (const passes::QuantizableContraction& product : products_) {
       if (!product.reason.empty()) continue;
       (scheme_.plan.skipped.contains(product.name) ? dropped : read)
           .insert(graph_.value(product.observed).name);
@@ -435,7 +435,7 @@ class Quantizer {
   const CalibrationSamples& samples_;
   const QuantizeRequest& request_;
   Scheme scheme_;
-  std::vector<QuantizableContraction> products_;
+  std::vector<passes::QuantizableContraction> products_;
   QuantizeResult result_;
 };
 
@@ -459,11 +459,11 @@ void set_field(QuantizeRequest& request, std::string_view setting) {
 }
 
 Graph ready_to_quantize(Graph graph) {
-  require_floats(graph);
-  PipelineOptions options;
+  passes::require_floats(graph);
+  driver::PipelineOptions options;
   options.passes = {"fold-constants", "simplify",    "recognise",
                     "fold-constants", "fold-scales", "fold-constants"};
-  return lay_out_weights(run_pipeline(std::move(graph), options));
+  return passes::lay_out_weights(driver::run_pipeline(std::move(graph), options));
 }
 
 QuantizeResult quantize_model(Graph graph, const CalibrationSamples& samples,
@@ -471,4 +471,4 @@ QuantizeResult quantize_model(Graph graph, const CalibrationSamples& samples,
   return Quantizer(std::move(graph), samples, request).run();
 }
 
-}  // namespace tenon
+}  // namespace tenon::quantize

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::quantize {
 
 /// Options of post-training quantization.
 struct QuantizeRequest {
@@ -67,4 +67,4 @@ QuantizeResult quantize_model(Graph graph, const CalibrationSamples& samples,
 /// Returns the graph in the form in which products are searched: constants and scales folded.
 Graph ready_to_quantize(Graph graph);
 
-}  // namespace tenon
+}  // namespace tenon::quantize

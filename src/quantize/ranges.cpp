@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-namespace tenon {
+namespace tenon::quantize {
 namespace {
 
 double centre_of(const Histogram& histogram, std::size_t bin) {
@@ -170,4 +170,4 @@ ScaleAndZero scale_of(const ValueRange& range, std::int64_t lowest, std::int64_t
   return made;
 }
 
-}  // namespace tenon
+}  // namespace tenon::quantize

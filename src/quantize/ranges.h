@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace tenon {
+namespace tenon::quantize {
 
 /// Rule for choosing a range from a histogram.
 enum class RangeRule : std::uint8_t { MinMax, Percentile, Kl, Mse };
@@ -34,4 +34,4 @@ struct ScaleAndZero {
 ScaleAndZero scale_of(const ValueRange& range, std::int64_t lowest, std::int64_t highest,
                       bool is_symmetric);
 
-}  // namespace tenon
+}  // namespace tenon::quantize

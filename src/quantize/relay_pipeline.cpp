@@ -13,15 +13,15 @@
 #include <algorithm>
 #include <limits>
 
-namespace tenon {
+namespace tenon::quantize {
 namespace {
 
-using relay_quantize::Config;
-using relay_quantize::QuantizerKind;
+using passes::relay_quantize::Config;
+using passes::relay_quantize::QuantizerKind;
 
 // Quantizes weights of any size at compile time.
-PipelineOptions folding(std::vector<std::string> passes) {
-  PipelineOptions options;
+driver::PipelineOptions folding(std::vector<std::string> passes) {
+  driver::PipelineOptions options;
   options.passes = std::move(passes);
   options.pass_options.max_constant_bytes = std::numeric_limits<std::int64_t>::max();
   return options;
@@ -36,12 +36,12 @@ class Calibrator {
   // Returns the scale of each quantizer.
   std::vector<float> scales() {
     const Config& config = request_.config;
-    const std::vector<NodeId> nodes = relay_quantize::quantizers(graph_);
+    const std::vector<NodeId> nodes = passes::relay_quantize::quantizers(graph_);
     std::vector<float> scales(nodes.size(), config.global_scale);
     std::vector<std::size_t> watched;
     for (std::size_t k = 0; k < nodes.size(); ++k) {
-      if (relay_quantize::kind_of(graph_, nodes[k]) == QuantizerKind::Weight) {
-        scales[k] = relay_quantize::weight_scale(graph_, nodes[k], config);
+      if (passes::relay_quantize::kind_of(graph_, nodes[k]) == QuantizerKind::Weight) {
+        scales[k] = passes::relay_quantize::weight_scale(graph_, nodes[k], config);
       } else {
         watched.push_back(k);
       }
@@ -77,18 +77,18 @@ class Calibrator {
   }
 
   std::vector<float> thresholds(const std::vector<NodeId>& nodes) {
-    CompiledModel model(compile_graph(relay_quantize::profile_graph(graph_, nodes)),
+    CompiledModel model(driver::compile_graph(passes::relay_quantize::profile_graph(graph_, nodes)),
                         request_.threads);
     std::vector<float> found;
     if (request_.config.calibrate_mode == "kl_divergence") {
-      std::vector<relay_quantize::KlObserver> observers(nodes.size());
+      std::vector<KlObserver> observers(nodes.size());
       sweep(model, [&](std::size_t at, auto elements) { observers[at].see_extent(elements); });
       sweep(model, [&](std::size_t at, auto elements) { observers[at].count(elements); });
       for (const auto& observer : observers) found.push_back(observer.threshold());
     } else {
       std::vector<std::size_t> totals(nodes.size(), 0);
       sweep(model, [&](std::size_t at, auto elements) { totals[at] += elements.size(); });
-      std::vector<relay_quantize::PercentileObserver> observers;
+      std::vector<PercentileObserver> observers;
       for (const std::size_t total : totals)
         observers.emplace_back(static_cast<std::int64_t>(total));
       sweep(model, [&](std::size_t at, auto elements) { observers[at].count(elements); });
@@ -120,7 +120,7 @@ RelayQuantizeResult relay_quantize_model(Graph graph, const CalibrationSamples* 
         .expected("one of ", join(stages, ", "))
         .hint(suggest_name(request.stop_after, stages));
   }
-  require_floats(graph);
+  passes::require_floats(graph);
   RelayQuantizeResult result;
   // Returns whether it was the last stage.
   const auto done = [&](std::string_view stage) {
@@ -131,37 +131,40 @@ RelayQuantizeResult relay_quantize_model(Graph graph, const CalibrationSamples* 
     return is_last;
   };
   const Config& config = request.config;
-  graph = run_pipeline(std::move(graph), folding({"fold-constants"}));
-  if (relay_quantize::has_scales(graph))
-    graph = run_pipeline(std::move(graph), folding({"fold-scales", "fold-constants"}));
-  graph = run_pipeline(relay_quantize::prepare(std::move(graph)), folding({"fold-constants"}));
+  graph = driver::run_pipeline(std::move(graph), folding({"fold-constants"}));
+  if (passes::relay_quantize::has_scales(graph))
+    graph = driver::run_pipeline(std::move(graph), folding({"fold-scales", "fold-constants"}));
+  graph = driver::run_pipeline(passes::relay_quantize::prepare(std::move(graph)),
+                               folding({"fold-constants"}));
   if (done("prepare")) return result;
 
-  PipelineOptions cut = folding({"quantize-partition"});
+  driver::PipelineOptions cut = folding({"quantize-partition"});
   cut.pass_options.quantize_partition.dtype = config.dtype_input;
   cut.pass_options.quantize_partition.multiply_right = true;
-  graph = run_pipeline(std::move(graph), cut);
+  graph = driver::run_pipeline(std::move(graph), cut);
   if (done("partition")) return result;
 
-  graph = relay_quantize::annotate(graph, config);
-  for (const NodeId id : relay_quantize::quantizers(graph))
-    ++(relay_quantize::kind_of(graph, id) == QuantizerKind::Weight ? result.weight_quantizers
-                                                                   : result.input_quantizers);
+  graph = passes::relay_quantize::annotate(graph, config);
+  for (const NodeId id : passes::relay_quantize::quantizers(graph))
+    ++(passes::relay_quantize::kind_of(graph, id) == QuantizerKind::Weight
+           ? result.weight_quantizers
+           : result.input_quantizers);
   if (done("annotate")) return result;
 
   const std::vector<float> scales = Calibrator(graph, samples, request).scales();
-  const std::vector<NodeId> nodes = relay_quantize::quantizers(graph);
+  const std::vector<NodeId> nodes = passes::relay_quantize::quantizers(graph);
   for (std::size_t k = 0; k < nodes.size(); ++k)
     result.scales.emplace_back(graph.value(graph.node(nodes[k]).operands.front()).name, scales[k]);
-  graph = relay_quantize::bind_scales(graph, scales, config);
+  graph = passes::relay_quantize::bind_scales(graph, scales, config);
   if (done("calibrate")) return result;
 
   if (!config.do_simulation) {
-    graph = run_pipeline(relay_quantize::realize(graph, config), folding({"fold-constants"}));
+    graph = driver::run_pipeline(passes::relay_quantize::realize(graph, config),
+                                 folding({"fold-constants"}));
     if (done("realize")) return result;
   }
   result.graph = std::move(graph);
   return result;
 }
 
-}  // namespace tenon
+}  // namespace tenon::quantize

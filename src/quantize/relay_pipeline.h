@@ -8,11 +8,11 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon {
+namespace tenon::quantize {
 
 /// Relay's int8 quantization from end to end.
 struct RelayQuantizeRequest {
-  relay_quantize::Config config;
+  passes::relay_quantize::Config config;
   /// a stage; empty: all stages
   std::string stop_after;
   int threads = 0;
@@ -37,4 +37,4 @@ struct RelayQuantizeResult {
 RelayQuantizeResult relay_quantize_model(Graph graph, const CalibrationSamples* samples,
                                          const RelayQuantizeRequest& request);
 
-}  // namespace tenon
+}  // namespace tenon::quantize

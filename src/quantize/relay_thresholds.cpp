@@ -8,7 +8,7 @@
 #include <limits>
 #include <numeric>
 
-namespace tenon::relay_quantize {
+namespace tenon::quantize {
 namespace {
 
 // Smooths a distribution: moves a little mass from nonzero to zero entries, so that logarithms are
@@ -126,4 +126,4 @@ float PercentileObserver::threshold() const {
   return heap_.empty() || heap_.front() == 0 ? 1 : heap_.front();
 }
 
-}  // namespace tenon::relay_quantize
+}  // namespace tenon::quantize

@@ -8,7 +8,7 @@
 #include <vector>
 
 // Result of Relay's KL calibration: the threshold at which a value is clipped.
-namespace tenon::relay_quantize {
+namespace tenon::quantize {
 
 struct KlChoice {
   float threshold = 0;
@@ -48,4 +48,4 @@ class PercentileObserver {
   std::vector<float> heap_;  // min-heap of the largest elements
 };
 
-}  // namespace tenon::relay_quantize
+}  // namespace tenon::quantize

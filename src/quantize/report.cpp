@@ -9,7 +9,7 @@
 #include <cmath>
 #include <cstdio>
 
-namespace tenon {
+namespace tenon::quantize {
 namespace {
 
 std::string number_text(double value) {
@@ -97,7 +97,7 @@ std::string quantization_report(const std::string& model, const QuantizeResult& 
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta "
       "name=\"viewport\" "
       "content=\"width=device-width, initial-scale=1\">\n<title>",
-      in_markup(model), " · Tenon quantization</title>\n<style>", report_style(),
+      in_markup(model), " · Tenon quantization</title>\n<style>", profile::report_style(),
       "</style>\n</head>\n<body>\n<header><h1>", in_markup(model),
       "</h1></header>\n<main>\n<div class=\"cards\">\n");
   page += card("products quantized", concat(quantized, " of ", result.nodes.size()));
@@ -121,4 +121,4 @@ std::string quantization_report(const std::string& model, const QuantizeResult& 
   return page + "</main>\n</body>\n</html>\n";
 }
 
-}  // namespace tenon
+}  // namespace tenon::quantize

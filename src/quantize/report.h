@@ -4,10 +4,10 @@
 
 #include <string>
 
-namespace tenon {
+namespace tenon::quantize {
 
 /// Returns a self-contained HTML page: the error of each product, and the histogram of each value
 /// with its chosen range.
 std::string quantization_report(const std::string& model, const QuantizeResult& result);
 
-}  // namespace tenon
+}  // namespace tenon::quantize

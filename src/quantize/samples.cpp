@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <filesystem>
 
-namespace tenon {
+namespace tenon::quantize {
 namespace {
 
 constexpr std::string_view kForms = "@DIR with a folder or .npz file for each sample, or random:N";
@@ -58,13 +58,14 @@ CalibrationSamples::CalibrationSamples(const Graph& graph, const std::string& te
 }
 
 std::vector<Datum> CalibrationSamples::read(std::size_t k) const {
-  if (is_random_) return random_inputs(graph_, 0x5eed + k, input_shapes(graph_));
+  if (is_random_) return models::random_inputs(graph_, 0x5eed + k, models::input_shapes(graph_));
   try {
-    std::vector<Datum> inputs = read_inputs(graph_, {names_[k]});
+    std::vector<Datum> inputs = models::read_inputs(graph_, {names_[k]});
     for (std::size_t at = 0; at < inputs.size(); ++at) {
       if (!inputs[at].is_tensor()) continue;
       const Value& input = graph_.value(graph_.inputs()[at]);
-      if (const auto fault = fault_in(inputs[at].tensor(), {.allows_non_finite = false})) {
+      if (const auto fault =
+              diagnose::fault_in(inputs[at].tensor(), {.allows_non_finite = false})) {
         throw Error(concat("input '", input.name, "' is not finite"), ErrorKind::Usage)
             .expected("numbers")
             .got(fault->what);
@@ -77,4 +78,4 @@ std::vector<Datum> CalibrationSamples::read(std::size_t k) const {
   }
 }
 
-}  // namespace tenon
+}  // namespace tenon::quantize

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::quantize {
 
 /// Calibration inputs of a model, read one sample at a time.
 class CalibrationSamples {
@@ -26,4 +26,4 @@ class CalibrationSamples {
   bool is_random_ = false;
 };
 
-}  // namespace tenon
+}  // namespace tenon::quantize

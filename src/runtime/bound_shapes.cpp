@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <string>
 
-namespace tenon {
+namespace tenon::inline runtime {
 
 void BoundShapes::bind(std::span<const std::vector<std::int64_t>> input_shapes) {
   if (input_shapes.size() != program_.inputs.size()) {
@@ -227,4 +227,4 @@ void BoundShapes::place() {
   }
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline runtime

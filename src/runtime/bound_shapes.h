@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline runtime {
 
 /// More than any machine's memory; sums of such sizes do not overflow.
 inline constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 46;
@@ -63,4 +63,4 @@ struct BoundShapes {
   const Program& program_;
 };
 
-}  // namespace tenon
+}  // namespace tenon::inline runtime

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline runtime {
 namespace {
 
 Error broken(std::string_view what) {
@@ -256,4 +256,4 @@ void* CodeImage::function(const std::string& name) const {
   return found->second;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline runtime

@@ -6,7 +6,7 @@
 #include <string>
 #include <unordered_map>
 
-namespace tenon {
+namespace tenon::inline runtime {
 
 /// A minimal in-memory linker: loads a relocatable ELF object. Supports the few relocations of
 /// position-independent code from Tenon's code generator, and refuses all others.
@@ -27,4 +27,4 @@ class CodeImage {
   std::unordered_map<std::string, void*> functions_;
 };
 
-}  // namespace tenon
+}  // namespace tenon::inline runtime

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline runtime {
 
 /// A state: an input that is the output of the previous run.
 struct Feedback {
@@ -87,4 +87,4 @@ bool is_for_device(const Program& program);
 /// Throws Error (Device) if the device or its driver is missing. The program must outlive it.
 std::shared_ptr<const DeviceExecutable> load_on_device(const Program& program);
 
-}  // namespace tenon
+}  // namespace tenon::inline runtime

@@ -11,7 +11,7 @@
 #include <optional>
 #include <utility>
 
-namespace tenon {
+namespace tenon::inline runtime {
 namespace {
 
 // Returns the program's code after a check that this processor supports it.
@@ -235,4 +235,4 @@ void Context::run(std::span<const void* const> inputs, std::span<void* const> ou
   state_->runner.run(0, look);
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline runtime

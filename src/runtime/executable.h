@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline runtime {
 
 /// A linked, immutable program. Any number of contexts in any threads run it concurrently.
 class Executable {
@@ -146,4 +146,4 @@ class Context {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace tenon
+}  // namespace tenon::inline runtime

@@ -10,7 +10,7 @@
 #include <functional>
 #include <string_view>
 
-namespace tenon {
+namespace tenon::inline runtime {
 
 std::optional<GuardedEnd> guarded_end() {
   const char* given = std::getenv("TENON_GUARD");
@@ -67,4 +67,4 @@ const GuardedCall::Copy& GuardedCall::copy_of(const Argument& argument, GuardedE
   return copies_.emplace_back(copy);
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline runtime

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline runtime {
 
 /// The end of a buffer that is adjacent to an inaccessible page.
 enum class GuardedEnd : std::uint8_t { First, Last };
@@ -49,4 +49,4 @@ class GuardedCall {
   std::vector<Copy> copies_;
 };
 
-}  // namespace tenon
+}  // namespace tenon::inline runtime

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace tenon {
+namespace tenon::inline runtime {
 namespace {
 
 // Enough chunks to balance threads of uneven speed, few enough to make the overhead negligible.
@@ -481,4 +481,4 @@ void KernelRunner::run(std::size_t segment, const Context::Look& look) {
   run_steps(prepared_[segment], looking);
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline runtime

@@ -16,7 +16,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline runtime {
 
 /// Executes the kernels of a program, segment by segment, with its own arena. Used by one thread at
 /// a time. `Context` uses it for kernel-only programs; the host executor calls it between host
@@ -144,4 +144,4 @@ class KernelRunner : public BoundShapes {
   Watch* watch_ = nullptr;  // of the observed run
 };
 
-}  // namespace tenon
+}  // namespace tenon::inline runtime

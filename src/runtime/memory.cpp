@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline runtime {
 namespace {
 
 constexpr const char* kHint =
@@ -122,4 +122,4 @@ Error no_scratch(const Program& program, std::size_t step, std::uint64_t bytes, 
       .hint(kHint);
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline runtime

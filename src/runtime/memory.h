@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-namespace tenon {
+namespace tenon::inline runtime {
 
 /// Memory from the operating system, for arenas and scratch.
 class Memory {
@@ -38,4 +38,4 @@ Error no_arena(const Program& program, std::span<const std::uint64_t> buffer_byt
 /// Returns the error for a failed scratch allocation, with the step that requires most.
 Error no_scratch(const Program& program, std::size_t step, std::uint64_t bytes, int thread_count);
 
-}  // namespace tenon
+}  // namespace tenon::inline runtime

@@ -9,7 +9,7 @@
 #include <sstream>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline runtime {
 namespace {
 
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
@@ -86,4 +86,4 @@ int usable_threads(const std::string& root) {
   return limit < count ? std::max(1, static_cast<int>(limit)) : std::max(1, count);
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline runtime

@@ -2,7 +2,7 @@
 
 #include <string>
 
-namespace tenon {
+namespace tenon::inline runtime {
 
 /// Returns the CPU quota of this process in processors, for cgroups v1 and v2: the minimum over its
 /// group and all ancestors; infinity without a limit. `root` contains `proc` and `sys`.
@@ -11,4 +11,4 @@ double group_limit(const std::string& root = "/");
 /// Number of threads that affinity and cgroups allow.
 int usable_threads(const std::string& root = "/");
 
-}  // namespace tenon
+}  // namespace tenon::inline runtime

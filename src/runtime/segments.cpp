@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-namespace tenon {
+namespace tenon::inline runtime {
 namespace {
 
 using Kind = Program::StepKind;
@@ -147,4 +147,4 @@ std::vector<Segment> segments_of(const Program& program) {
   return {all};
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline runtime

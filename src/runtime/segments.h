@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline runtime {
 
 /// A maximal run of kernel steps. All arguments of its calls are known when it starts.
 struct Segment {
@@ -23,4 +23,4 @@ struct Segment {
 /// the inputs and writes the outputs, in their order.
 std::vector<Segment> segments_of(const Program& program);
 
-}  // namespace tenon
+}  // namespace tenon::inline runtime

@@ -13,7 +13,7 @@
 #include <cstring>
 #include <utility>
 
-namespace tenon {
+namespace tenon::inline runtime {
 namespace {
 
 std::string folder() {
@@ -163,4 +163,4 @@ void Swapper::work() {
   }
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline runtime

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline runtime {
 
 /// An anonymous temporary file (in `TMPDIR`) that disappears with the process.
 class SwapFile {
@@ -73,4 +73,4 @@ class Swapper {
   std::thread thread_;
 };
 
-}  // namespace tenon
+}  // namespace tenon::inline runtime

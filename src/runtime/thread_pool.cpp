@@ -11,7 +11,7 @@
 #include <system_error>
 #include <thread>
 
-namespace tenon {
+namespace tenon::inline runtime {
 namespace {
 
 // Less than a millisecond: longer than the gap between two steps or two runs of a busy server, far
@@ -308,4 +308,4 @@ void ThreadPool::Caller::for_each(std::int64_t count, std::int64_t chunk, int th
   if (granted > 0) pool_.busy_.fetch_sub(granted, std::memory_order_relaxed);
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline runtime

@@ -6,7 +6,7 @@
 #include <memory>
 #include <mutex>
 
-namespace tenon {
+namespace tenon::inline runtime {
 
 /// Worker threads that spin briefly for the next job, then sleep. One pool per process, so that
 /// concurrent callers share the machine without oversubscription.
@@ -74,4 +74,4 @@ class ThreadPool {
   std::atomic<std::uint64_t> sleeps_{0};
 };
 
-}  // namespace tenon
+}  // namespace tenon::inline runtime

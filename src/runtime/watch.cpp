@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-namespace tenon {
+namespace tenon::inline runtime {
 namespace {
 
 double measured_seconds_per_tick() {
@@ -113,4 +113,4 @@ void RunEvents::add(const Watch& watch) {
   }
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline runtime

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline runtime {
 
 /// The time-stamp counter (TSC), synchronized across cores. A read costs a few nanoseconds, cheap
 /// enough to time every step.
@@ -119,4 +119,4 @@ struct RunEvents {
                   std::size_t first_inner);
 };
 
-}  // namespace tenon
+}  // namespace tenon::inline runtime

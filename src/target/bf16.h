@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-namespace tenon {
+namespace tenon::inline target {
 
 /// Returns the bf16 dot-product extension that the processor has on top of its architecture level,
 /// derived from its rates: "avx512-bf16", or "amx-bf16" for AMX tiles. Empty if bf16 is widened to
@@ -15,4 +15,4 @@ inline std::string_view bf16_instructions(const TargetFacts& facts) {
   return times >= 8 ? "amx-bf16" : times > 1 ? "avx512-bf16" : "";
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline target

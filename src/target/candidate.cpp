@@ -8,7 +8,7 @@
 #include <optional>
 #include <set>
 
-namespace tenon {
+namespace tenon::inline target {
 
 using nests::LoopNest;
 using nests::NestBuffer;
@@ -69,4 +69,4 @@ SymbolRanges symbols_of(const LoopNest& nest) {
   return symbols;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline target

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline target {
 
 /// A candidate's answer to a kernel work item: accepted with a cost estimate, or refused with a
 /// reason.
@@ -67,4 +67,4 @@ std::string canonical_text(const KernelWork& work);
 /// Returns the symbols that determine the extents of a nest's loops and buffers.
 SymbolRanges symbols_of(const nests::LoopNest& nest);
 
-}  // namespace tenon
+}  // namespace tenon::inline target

@@ -10,7 +10,7 @@
 #include <optional>
 #include <thread>
 
-namespace tenon {
+namespace tenon::inline target {
 namespace {
 
 constexpr std::uint64_t kKiB = 1024, kMiB = 1024 * kKiB;
@@ -192,4 +192,4 @@ TargetFacts cpu_facts(const std::string& name) {
       .hint(suggest_name(name, cpu_names()));
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline target

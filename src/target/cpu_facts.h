@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline target {
 
 /// Returns the facts of a processor. "native" is this machine: caches, cores and instruction sets
 /// are detected, rates come from the most similar described processor. An architecture level
@@ -19,4 +19,4 @@ std::vector<std::string> cpu_names();
 /// Returns `facts` unchanged if the folder lists no caches.
 TargetFacts with_listed_caches(TargetFacts facts, const std::string& folder);
 
-}  // namespace tenon
+}  // namespace tenon::inline target

@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-namespace tenon {
+namespace tenon::inline target {
 
 /// Returns the int8 dot-product extension that the processor has on top of its architecture level,
 /// derived from its rates: "avx512-vnni", "avx-vnni", or "amx-int8" for VNNI and AMX tiles. Empty
@@ -21,4 +21,4 @@ inline bool has_dot_instructions(const TargetFacts& facts) {
   return !dot_instructions(facts).empty();
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline target

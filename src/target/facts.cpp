@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::inline target {
 
 const MemoryLevel& TargetFacts::private_cache() const {
   const MemoryLevel* found = &levels.front();
@@ -38,4 +38,4 @@ double TargetFacts::multiply_adds_per_cycle(DType operand) const {
   return flops_per_s(operand) / 2 / cycles_per_s;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline target

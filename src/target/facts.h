@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline target {
 
 /// Peak multiply-accumulate throughput of one unit for a pair of operand and accumulator types.
 struct Rate {
@@ -102,4 +102,4 @@ struct TargetFacts {
   }
 };
 
-}  // namespace tenon
+}  // namespace tenon::inline target

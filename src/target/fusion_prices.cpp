@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::inline target {
 
 nests::FusionPrices fusion_prices(const TargetFacts& facts) {
   const double memory = facts.memory().bytes_per_s;
@@ -27,4 +27,4 @@ nests::FusionPrices fusion_prices(const TargetFacts& facts) {
   return prices;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline target

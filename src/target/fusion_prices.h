@@ -3,9 +3,9 @@
 #include "nests/fusion_cost.h"
 #include "target/facts.h"
 
-namespace tenon {
+namespace tenon::inline target {
 
 /// Returns this target's costs for tile-and-fuse.
 nests::FusionPrices fusion_prices(const TargetFacts& facts);
 
-}  // namespace tenon
+}  // namespace tenon::inline target

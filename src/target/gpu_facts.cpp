@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-namespace tenon {
+namespace tenon::inline target {
 
 std::optional<std::string> gpu_architecture(std::string_view target) {
   if (target == "cuda") return "sm_90a";
@@ -57,4 +57,4 @@ TargetFacts with_int8_tensor_cores(TargetFacts facts) {
   return facts;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline target

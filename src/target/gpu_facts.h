@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace tenon {
+namespace tenon::inline target {
 
 /// Returns the facts of an NVIDIA GPU of compute capability 9: units are multiprocessors (SMs), the
 /// nearest level is shared memory. Measured on one H200.
@@ -34,4 +34,4 @@ inline constexpr double kGpuLinkBytesPerS = 50e9;
 /// copies: a plan with the full bandwidth delivered them late. Measured on an H200.
 inline constexpr double kGpuLinkShare = 0.7, kGpuCopySeconds = 1e-4;
 
-}  // namespace tenon
+}  // namespace tenon::inline target

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline target {
 
 /// A nest that needs code, and the symbol of its function.
 struct KernelSource {
@@ -47,4 +47,4 @@ class Target {
   virtual std::string generator_name() const = 0;
 };
 
-}  // namespace tenon
+}  // namespace tenon::inline target

@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-namespace tenon {
+namespace tenon::inline tasks {
 namespace {
 
 using nests::StorageClass;
@@ -164,4 +164,4 @@ void derive_uses(const TaskList& tasks, TaskList::Task& task) {
                            [&](const auto& pair) { return takers[pair.second]; });
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline tasks

@@ -17,7 +17,7 @@
 #include <variant>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline tasks {
 
 /// The memory that holds a buffer. Kernel selection produces only the default; the text form also
 /// accepts the other kinds.
@@ -226,4 +226,4 @@ TaskList parse_tasks(std::string_view text, std::string_view source_name = "text
 /// nests (`nests::verify`).
 void verify(const TaskList& tasks);
 
-}  // namespace tenon
+}  // namespace tenon::inline tasks

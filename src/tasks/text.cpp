@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::inline tasks {
 namespace {
 
 using Task = TaskList::Task;
@@ -578,4 +578,4 @@ TaskList parse_tasks(std::string_view text, std::string_view source_name) {
   return TaskListParser(text, source_name).run();
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline tasks

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::inline tasks {
 namespace {
 
 class TaskListVerifier {
@@ -146,4 +146,4 @@ class TaskListVerifier {
 
 void verify(const TaskList& tasks) { TaskListVerifier(tasks).run(); }
 
-}  // namespace tenon
+}  // namespace tenon::inline tasks

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <complex>
 
-namespace tenon {
+namespace tenon::testing {
 namespace {
 
 void compare_strings(const Tensor& actual, const Tensor& expected, Comparison& result) {
@@ -85,4 +85,4 @@ Comparison compare(const Datum& actual, const Datum& expected, const Tolerance& 
   return result;
 }
 
-}  // namespace tenon
+}  // namespace tenon::testing

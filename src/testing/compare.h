@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace tenon {
+namespace tenon::testing {
 
 /// Tolerance of a comparison: values are equal if |actual - expected| <= absolute + relative *
 /// |expected|; NaN equals NaN.
@@ -28,4 +28,4 @@ struct Comparison {
 
 Comparison compare(const Datum& actual, const Datum& expected, const Tolerance& tolerance);
 
-}  // namespace tenon
+}  // namespace tenon::testing

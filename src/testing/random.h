@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace tenon {
+namespace tenon::testing {
 
 /// Seeded random numbers that are equal on every machine (splitmix64), unlike the distributions of
 /// <random>.
@@ -37,4 +37,4 @@ class Random {
   std::uint64_t state_;
 };
 
-}  // namespace tenon
+}  // namespace tenon::testing

@@ -11,7 +11,7 @@
 #include <filesystem>
 #include <set>
 
-namespace tenon {
+namespace tenon::testing {
 namespace {
 
 // Limits on the cost of a run with a changed extent.
@@ -60,7 +60,7 @@ void keep(const std::filesystem::path& folder, const std::vector<Datum>& inputs,
     throw Error("cannot make a folder", ErrorKind::Usage).at(folder.string()).got(failed.message());
   const auto write_all = [&](const char* name, const std::vector<Datum>& data) {
     for (std::size_t k = 0; k < data.size(); ++k) {
-      write_file(folder / concat(name, k, ".pb"), onnx::write_datum(data[k]));
+      write_file(folder / concat(name, k, ".pb"), frontends::onnx::write_datum(data[k]));
     }
   };
   write_all("input_", inputs);
@@ -147,7 +147,8 @@ VariedRuns run_varied(const std::string& model, const Graph& graph,
       options.max_result_bytes = kMaxResultBytes;
       options.max_node_operations = kMaxNodeOperations;
       options.node_runs_left = std::make_shared<std::int64_t>(kMaxNodeRuns);
-      return reference::evaluate(onnx::import_with_extents(model, numbers), changed, options);
+      return reference::evaluate(frontends::onnx::import_with_extents(model, numbers), changed,
+                                 options);
     });
     const VariationOutcome actual = outcome_of([&] { return run(changed); });
     if (!folder.empty()) {
@@ -174,4 +175,4 @@ VariedRuns run_varied(const std::string& model, const Graph& graph,
   return runs;
 }
 
-}  // namespace tenon
+}  // namespace tenon::testing

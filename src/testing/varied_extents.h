@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::testing {
 
 /// Returns extents with a distinct symbol for every axis of the graph's inputs; nullopt for an
 /// input that is not a tensor of known rank.
@@ -49,4 +49,4 @@ VariedRuns run_varied(const std::string& model, const Graph& graph,
                       const std::vector<Datum>& inputs, const RunSymbolic& run,
                       const Tolerance& tolerance, const std::string& folder = "");
 
-}  // namespace tenon
+}  // namespace tenon::testing

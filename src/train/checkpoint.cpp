@@ -15,7 +15,7 @@
 #include <optional>
 #include <set>
 
-namespace tenon {
+namespace tenon::train {
 namespace {
 
 namespace fs = std::filesystem;
@@ -172,7 +172,7 @@ std::string checkpoint_path(const std::string& folder) {
 bool has_checkpoint(const std::string& folder) { return fs::exists(checkpoint_path(folder)); }
 
 void write_checkpoint(const Checkpoint& checkpoint, const std::string& folder) {
-  make_folder(folder);
+  models::make_folder(folder);
   write_checkpoint_file(checkpoint, in_folder(folder, kFile));
   remove_others(folder, {kFile});
 }
@@ -181,7 +181,7 @@ void write_checkpoint(const Checkpoint& checkpoint, const std::vector<StatePiece
                       const std::string& folder, Communicator& ranks) {
   std::string failure;
   try {
-    make_folder(folder);
+    models::make_folder(folder);
     Checkpoint share = checkpoint;
     share.states = share_of(checkpoint.states, ranks);
     if (ranks.rank() != 0) share.curve.clear();
@@ -228,4 +228,4 @@ Checkpoint read_checkpoint(const std::string& folder) {
   return single.step > listed.step ? single : listed;
 }
 
-}  // namespace tenon
+}  // namespace tenon::train

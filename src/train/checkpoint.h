@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::train {
 
 /// A point of the learning curve: means since the previous point.
 struct CurvePoint {
@@ -42,7 +42,7 @@ struct Checkpoint {
 
 /// Returns a hash that differs if two graphs compute different functions; initial values of states
 /// are not included.
-std::string hash_of(const StatefulGraph& step);
+std::string hash_of(const passes::StatefulGraph& step);
 
 /// Returns the checkpoint's file in a folder; for a checkpoint of several ranks, the list of their
 /// files.
@@ -60,4 +60,4 @@ void write_checkpoint(const Checkpoint& checkpoint, const std::vector<StatePiece
 /// that are damaged or not a checkpoint.
 Checkpoint read_checkpoint(const std::string& folder);
 
-}  // namespace tenon
+}  // namespace tenon::train

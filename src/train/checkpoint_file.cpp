@@ -9,7 +9,7 @@
 #include <cmath>
 #include <cstring>
 
-namespace tenon {
+namespace tenon::train {
 namespace {
 
 constexpr const char* kCheckpointFormat = "tenon checkpoint 1";
@@ -71,7 +71,7 @@ CurveSums sums_of(const Tensor& tensor) {
 }
 
 // Returns a checksum of the metadata and of every tensor's bytes.
-std::string checksum_of(const SafeTensors& content) {
+std::string checksum_of(const frontends::SafeTensors& content) {
   std::string sums;
   for (const auto& [key, value] : content.metadata) {
     if (key != "checksum") sums += concat(key, "=", value, ";");
@@ -84,14 +84,14 @@ std::string checksum_of(const SafeTensors& content) {
 
 }  // namespace
 
-std::string hash_of(const StatefulGraph& step) {
+std::string hash_of(const passes::StatefulGraph& step) {
   const std::string text = print(step);
   return std::to_string(checksum(std::as_bytes(std::span(text))));
 }
 
 void write_checkpoint_file(const Checkpoint& checkpoint, const std::string& path,
                            const std::map<std::string, std::string>& more) {
-  SafeTensors content;
+  frontends::SafeTensors content;
   content.tensors = checkpoint.states;
   content.tensors.emplace_back(kCurve, curve_tensor(checkpoint.curve));
   const CurveSums& sums = checkpoint.sums;
@@ -107,12 +107,12 @@ void write_checkpoint_file(const Checkpoint& checkpoint, const std::string& path
                       {"step_hash", checkpoint.step_hash}};
   content.metadata.insert(more.begin(), more.end());
   content.metadata["checksum"] = checksum_of(content);
-  write_safetensors_file(content, path);
+  frontends::write_safetensors_file(content, path);
 }
 
 Checkpoint read_checkpoint_file(const std::string& path,
                                 std::map<std::string, std::string>* metadata) {
-  SafeTensors content = read_safetensors_file(path);
+  frontends::SafeTensors content = frontends::read_safetensors_file(path);
   try {
     Checkpoint checkpoint;
     const auto format = content.metadata.find("format");
@@ -147,4 +147,4 @@ Checkpoint read_checkpoint_file(const std::string& path,
   }
 }
 
-}  // namespace tenon
+}  // namespace tenon::train

@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-namespace tenon {
+namespace tenon::train {
 
 /// Writes one file of a checkpoint, with `more` as additional metadata.
 void write_checkpoint_file(const Checkpoint& checkpoint, const std::string& path,
@@ -14,4 +14,4 @@ void write_checkpoint_file(const Checkpoint& checkpoint, const std::string& path
 Checkpoint read_checkpoint_file(const std::string& path,
                                 std::map<std::string, std::string>* metadata = nullptr);
 
-}  // namespace tenon
+}  // namespace tenon::train

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstdio>
 
-namespace tenon {
+namespace tenon::train {
 namespace {
 
 constexpr double kWidth = 720, kHeight = 300, kLeft = 64, kRight = 16, kTop = 44, kBottom = 40;
@@ -122,4 +122,4 @@ std::string curve_svg(const std::vector<CurvePoint>& points, const std::string& 
   return out + "</svg>\n";
 }
 
-}  // namespace tenon
+}  // namespace tenon::train

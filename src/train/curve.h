@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::train {
 
 /// Draws the learning curve: training and validation loss, and the accuracy if there is one.
 std::string curve_svg(const std::vector<CurvePoint>& points, const std::string& title,
                       bool has_accuracy);
 
-}  // namespace tenon
+}  // namespace tenon::train

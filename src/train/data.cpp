@@ -13,12 +13,12 @@
 #include <mutex>
 #include <thread>
 
-namespace tenon {
+namespace tenon::train {
 namespace {
 
 constexpr std::size_t kBatchesAhead = 3;
 
-std::vector<ValueId> data_inputs(const StatefulGraph& step) {
+std::vector<ValueId> data_inputs(const passes::StatefulGraph& step) {
   std::vector<ValueId> inputs;
   for (std::size_t k : step.data_inputs()) inputs.push_back(step.graph.inputs()[k]);
   return inputs;
@@ -33,9 +33,10 @@ void require_samples(const Graph& step, ValueId input) {
 
 }  // namespace
 
-DataSet::DataSet(const std::string& path, const StatefulGraph& step, const Axes& axes,
+DataSet::DataSet(const std::string& path, const passes::StatefulGraph& step, const Axes& axes,
                  const LabelRules& rules) try {
-  std::map<std::string, numpy::StoredArray> arrays = numpy::stored_npz_file(path);
+  std::map<std::string, frontends::numpy::StoredArray> arrays =
+      frontends::numpy::stored_npz_file(path);
   for (ValueId input : data_inputs(step)) {
     const Value& value = step.graph.value(input);
     const auto found = arrays.find(value.name);
@@ -64,7 +65,7 @@ void DataSet::add(std::string name, Tensor samples, std::size_t axis) {
 namespace {
 
 // Converts the whole array to another type.
-Tensor whole(const numpy::StoredArray& array, DType dtype) {
+Tensor whole(const frontends::numpy::StoredArray& array, DType dtype) {
   Tensor tensor(array.dtype, array.shape);
   if (!array.bytes.empty())
     std::memcpy(tensor.mutable_bytes().data(), array.bytes.data(), array.bytes.size());
@@ -134,7 +135,7 @@ void DataSet::check(const Graph& step, const LabelRules& rules) {
           .got(size_, " in '", arrays_.front().name, "', ", count, " in '", array.name, "'");
     }
     size_ = count;
-    if (array.name != kTarget || rules.class_count == 0) continue;
+    if (array.name != passes::kTarget || rules.class_count == 0) continue;
     if (rules.sequence) {
       check_sequences(whole(array.samples, type.dtype), rules);
     } else {
@@ -144,7 +145,7 @@ void DataSet::check(const Graph& step, const LabelRules& rules) {
   if (size_ == 0) throw Error("the data has no samples", ErrorKind::Usage);
 }
 
-DataSet::DataSet(const StatefulGraph& step, const Axes& axes, std::int64_t sample_count,
+DataSet::DataSet(const passes::StatefulGraph& step, const Axes& axes, std::int64_t sample_count,
                  const LabelRules& rules, std::uint64_t seed)
     : size_(sample_count) {
   // Features are noise around a centre per class, so that the task can be learnt.
@@ -169,12 +170,12 @@ DataSet::DataSet(const StatefulGraph& step, const Axes& axes, std::int64_t sampl
       return k / (rows.inner * sample_count) * rows.inner + k % rows.inner;
     };
     ++stream;
-    if (value.name == kTarget && rules.sequence) {
+    if (value.name == passes::kTarget && rules.sequence) {
       for (std::int64_t k = 0; k < samples.size(); ++k) {  // one label each
         const std::int64_t label = labels.integer_at(sample_of(k));
         samples.set_integer(k, place_of(k) > 0 ? -1 : label + (label >= rules.sequence->blank));
       }
-    } else if (value.name == kTarget && rules.class_count > 0) {
+    } else if (value.name == passes::kTarget && rules.class_count > 0) {
       for (std::int64_t k = 0; k < samples.size(); ++k)
         samples.set_integer(k, labels.integer_at(sample_of(k)));
     } else if (is_float(type.dtype)) {
@@ -233,7 +234,7 @@ std::pair<DataSet, DataSet> DataSet::divided(double share) const {
 std::vector<std::int64_t> shuffled(std::int64_t count, std::uint64_t seed, std::int64_t epoch) {
   std::vector<std::int64_t> order(static_cast<std::size_t>(count));
   for (std::size_t k = 0; k < order.size(); ++k) order[k] = static_cast<std::int64_t>(k);
-  Random random(seed * 1000003 + static_cast<std::uint64_t>(epoch));
+  testing::Random random(seed * 1000003 + static_cast<std::uint64_t>(epoch));
   for (std::size_t k = order.size(); k > 1; --k) std::swap(order[k - 1], order[random.below(k)]);
   return order;
 }
@@ -310,4 +311,4 @@ std::vector<Tensor> BatchLoader::next() {
   return batch;
 }
 
-}  // namespace tenon
+}  // namespace tenon::train

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::train {
 
 /// Valid labels.
 struct LabelRules {
@@ -36,10 +36,10 @@ class DataSet {
   /// read, and converted to the graph's type, on use. Throws Error if an array is missing or has
   /// another shape or type than the input, if the numbers of samples differ or are zero, and if a
   /// label is not a class.
-  DataSet(const std::string& path, const StatefulGraph& step, const Axes& axes,
+  DataSet(const std::string& path, const passes::StatefulGraph& step, const Axes& axes,
           const LabelRules& rules);
   /// Generates learnable samples from a seed: random directions determine the class of a sample.
-  DataSet(const StatefulGraph& step, const Axes& axes, std::int64_t sample_count,
+  DataSet(const passes::StatefulGraph& step, const Axes& axes, std::int64_t sample_count,
           const LabelRules& rules, std::uint64_t seed);
 
   std::int64_t size() const { return size_; }
@@ -53,7 +53,7 @@ class DataSet {
  private:
   struct Array {
     std::string name;
-    numpy::StoredArray samples;
+    frontends::numpy::StoredArray samples;
     /// of the samples
     std::size_t axis = 0;
     /// element type of the graph's input
@@ -94,4 +94,4 @@ class BatchLoader {
   std::unique_ptr<Queue> queue_;
 };
 
-}  // namespace tenon
+}  // namespace tenon::train

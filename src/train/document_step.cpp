@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::train {
 namespace {
 
 // Enables dropout in a built-in network.
@@ -74,20 +74,20 @@ void keep_biases(Graph& graph) {
 // Orders the outputs by node name, as TensorFlow sorts fetches. The gradient of half the sum of
 // squares of an output is that output.
 Graph tensorflow_step(Graph graph, const std::string& of, bool is_l2) {
-  GradientOptions options{.of = {of}, .by = parameters_of(graph), .names_nodes = true};
+  passes::GradientOptions options{.of = {of}, .by = parameters_of(graph), .names_nodes = true};
   if (is_l2) options.flows = {of};
   const std::size_t before = graph.outputs().size();
-  graph = with_gradients(std::move(graph), options);
+  graph = passes::with_gradients(std::move(graph), options);
   std::vector<ValueId> gradients(graph.outputs().begin() + static_cast<std::ptrdiff_t>(before),
                                  graph.outputs().end());
   const auto name_of = [&](ValueId value) { return graph.node(graph.value(value).producer).name; };
   std::ranges::stable_sort(gradients, {}, name_of);
   graph.set_outputs(gradients);
   graph.erase_dead();
-  PipelineOptions passes;
+  driver::PipelineOptions passes;
   passes.passes = {"choose-layouts"};
   passes.pass_options.layout_mode = "tensorflow";
-  graph = run_pipeline(std::move(graph), passes);
+  graph = driver::run_pipeline(std::move(graph), passes);
   keep_biases(graph);
   return graph;
 }
@@ -95,10 +95,10 @@ Graph tensorflow_step(Graph graph, const std::string& of, bool is_l2) {
 }  // namespace
 
 Graph document_step(const std::string& model, const std::string& format, const std::string& loss) {
-  Graph graph = ModelSource(with_dropout(model)).graph();
+  Graph graph = models::ModelSource(with_dropout(model)).graph();
   const bool is_chainer = format == "chainer", is_tensorflow = format == "tensorscope";
   const bool is_l2 = loss == "l2";
-  LossOptions options;
+  passes::LossOptions options;
   if (is_chainer) options.ignore_label = -1;
   if (is_l2) {
     options.kind = loss;
@@ -106,12 +106,12 @@ Graph document_step(const std::string& model, const std::string& format, const s
     set_loss(options, loss);
   }
   if (!is_l2 || !is_tensorflow)
-    graph = with_loss(std::move(graph), options, is_chainer ? DType::I32 : DType::I64);
+    graph = passes::with_loss(std::move(graph), options, is_chainer ? DType::I32 : DType::I64);
   if (is_chainer) return graph;
   const std::string of = graph.value(graph.outputs().at(0)).name;
   if (is_tensorflow) return tensorflow_step(std::move(graph), of, is_l2);
-  const GradientOptions gradients{.of = {of}, .by = parameters_of(graph)};
-  return with_gradients(std::move(graph), gradients);
+  const passes::GradientOptions gradients{.of = {of}, .by = parameters_of(graph)};
+  return passes::with_gradients(std::move(graph), gradients);
 }
 
-}  // namespace tenon
+}  // namespace tenon::train

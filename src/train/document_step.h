@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace tenon {
+namespace tenon::train {
 
 /// Builds the training step that `convert --train` writes, in the conventions of the format. A
 /// Chainer document has the forward pass only, since each of its functions implies its backward; a
@@ -12,4 +12,4 @@ namespace tenon {
 /// and the gradients. `loss` as for `train --loss`, or "l2". Built-in networks include dropout.
 Graph document_step(const std::string& model, const std::string& format, const std::string& loss);
 
-}  // namespace tenon
+}  // namespace tenon::train

@@ -12,7 +12,7 @@
 #include <chrono>
 #include <limits>
 
-namespace tenon {
+namespace tenon::train {
 namespace {
 
 constexpr int kRuns = 4;  // the first run touches cold memory
@@ -52,9 +52,10 @@ double bytes_exchanged_per_s() {
 }
 
 // Times a stage on zeros, since values do not affect kernel times.
-double stage_seconds(const StepStage& stage, int thread_count, const StepMemory& place) {
+double stage_seconds(const distributed::StepStage& stage, int thread_count,
+                     const distributed::StepMemory& place) {
   if (stage.graph.node_count() == 0) return 0;
-  StageProgram program(stage.graph, thread_count, place);
+  distributed::StageProgram program(stage.graph, thread_count, place);
   std::vector<std::shared_ptr<std::byte>> memory;
   const auto allocate = [&](ValueId value) {
     const Dim bytes = byte_count(stage.graph.value(value).type.tensor());
@@ -72,8 +73,8 @@ double stage_seconds(const StepStage& stage, int thread_count, const StepMemory&
 }
 
 // Returns the median step time of a training run on ranks that are threads.
-double whole_step_seconds(const Graph& model, const TrainOptions& options, std::int64_t batch,
-                          int ranks, int thread_count) {
+double whole_step_seconds(const Graph& model, const passes::TrainOptions& options,
+                          std::int64_t batch, int ranks, int thread_count) {
   using Clock = std::chrono::steady_clock;
   std::vector<double> seconds;
   run_in_lockstep(ranks, [&](Communicator& all) {
@@ -107,12 +108,12 @@ double whole_step_seconds(const Graph& model, const TrainOptions& options, std::
 
 }  // namespace
 
-Cluster cluster_here(int thread_count) {
-  const MachinePeak peak = cached_machine_peak(thread_count);
-  Cluster here;
+distributed::Cluster cluster_here(int thread_count) {
+  const profile::MachinePeak peak = profile::cached_machine_peak(thread_count);
+  distributed::Cluster here;
   here.name = concat("this machine, ", thread_count, " threads a rank");
   here.ranks = kMostRanks;
-  here.device.name = processor_name();
+  here.device.name = profile::processor_name();
   here.device.flops_per_s = peak.flops_per_s;
   here.device.bytes_per_s = peak.bytes_per_s;
   here.ranks_at_once =
@@ -121,30 +122,31 @@ Cluster cluster_here(int thread_count) {
   return here;
 }
 
-StepCosts measured(StepCosts costs, const Graph& model, const TrainOptions& options,
-                   std::int64_t batch, const Cluster& here, int thread_count) {
-  TrainOptions with_sums = options;
+distributed::StepCosts measured(distributed::StepCosts costs, const Graph& model,
+                                const passes::TrainOptions& options, std::int64_t batch,
+                                const distributed::Cluster& here, int thread_count) {
+  passes::TrainOptions with_sums = options;
   with_sums.micro_batches = 2;
   with_sums.state_ranks = 1;
-  const StatefulGraph step = train(model, with_sums);
+  const passes::StatefulGraph step = passes::train(model, with_sums);
   const std::unique_ptr<Communicator> alone = one_rank();
-  const StepMemory place = host_step_memory(*alone);
+  const distributed::StepMemory place = distributed::host_step_memory(*alone);
   double compute_s = 0;
   costs.update_s = costs.update_start_s = 0;
-  for (const StepStage& stage : cut_at_collectives(step.graph))
+  for (const distributed::StepStage& stage : distributed::cut_at_collectives(step.graph))
     (stage.follows_reductions ? costs.update_s : compute_s) +=
         stage_seconds(stage, thread_count, place);
-  for (StepCosts::Gradient& gradient : costs.gradients)
+  for (distributed::StepCosts::Gradient& gradient : costs.gradients)
     gradient.made_at_s *= compute_s / costs.compute_s;
   costs.compute_s = compute_s;
   // Returns the part of whole step times that the cost model does not explain yet.
   const auto beyond = [&](int ranks) {
     return std::max(0.0, whole_step_seconds(model, options, batch, ranks, thread_count) -
-                             best_plan(costs, here, ranks).step_s);
+                             distributed::best_plan(costs, here, ranks).step_s);
   };
   costs.between_s = beyond(1);
   if (here.ranks_at_once >= 2) costs.meeting_s = beyond(2);
   return costs;
 }
 
-}  // namespace tenon
+}  // namespace tenon::train

@@ -9,7 +9,7 @@
 #include <functional>
 #include <map>
 
-namespace tenon {
+namespace tenon::train {
 namespace {
 
 // A kind and settings, `kind,name=value,…`.
@@ -78,8 +78,8 @@ class OptionSettings {
 
 }  // namespace
 
-void set_loss(LossOptions& options, const std::string& text) {
-  OptionSettings settings("loss", loss_kinds(), options.kind);
+void set_loss(passes::LossOptions& options, const std::string& text) {
+  OptionSettings settings("loss", passes::loss_kinds(), options.kind);
   settings.integer("axis", options.axis, std::numeric_limits<std::int64_t>::min());
   settings.real("delta", options.delta);
   settings.integer("time", options.time_axis, 0);
@@ -106,9 +106,9 @@ void set_loss(LossOptions& options, const std::string& text) {
   settings.read(text);
 }
 
-void set_optimizer(TrainOptions& options, const std::string& text) {
-  OptimizerOptions& optimizer = options.optimizer;
-  OptionSettings settings("optimizer", optimizer_kinds(), optimizer.kind);
+void set_optimizer(passes::TrainOptions& options, const std::string& text) {
+  passes::OptimizerOptions& optimizer = options.optimizer;
+  OptionSettings settings("optimizer", passes::optimizer_kinds(), optimizer.kind);
   settings.real("lr", options.schedule.rate);
   settings.real("momentum", optimizer.momentum);  // op-name: a setting, not an op
   settings.real("beta1", optimizer.beta1);
@@ -125,8 +125,8 @@ void set_optimizer(TrainOptions& options, const std::string& text) {
   settings.read(text);
 }
 
-void set_schedule(ScheduleOptions& options, const std::string& text) {
-  OptionSettings settings("schedule", schedule_kinds(), options.kind);
+void set_schedule(passes::ScheduleOptions& options, const std::string& text) {
+  OptionSettings settings("schedule", passes::schedule_kinds(), options.kind);
   settings.integer("warm_up", options.warm_up, 0);
   settings.integer("every", options.every, 1);
   settings.integer("total", options.total, 1);
@@ -137,8 +137,8 @@ void set_schedule(ScheduleOptions& options, const std::string& text) {
 
 namespace {
 
-TrainOptions options_of(const std::string& optimizer, const std::string& loss) {
-  TrainOptions options;
+passes::TrainOptions options_of(const std::string& optimizer, const std::string& loss) {
+  passes::TrainOptions options;
   set_optimizer(options, optimizer);
   if (!loss.empty()) set_loss(options.loss, loss);
   return options;
@@ -146,18 +146,22 @@ TrainOptions options_of(const std::string& optimizer, const std::string& loss) {
 
 }  // namespace
 
-StatefulGraph training_step(Graph model, const std::string& optimizer, const std::string& loss,
-                            const std::map<std::string, Shape>& shapes) {
+passes::StatefulGraph training_step(Graph model, const std::string& optimizer,
+                                    const std::string& loss,
+                                    const std::map<std::string, Shape>& shapes) {
   if (optimizer.empty()) return {std::move(model), {}};
-  const DimBindings extents = symbol_values(model, shapes);
-  return train(with_symbols(std::move(model), extents), options_of(optimizer, loss));
+  const DimBindings extents = models::symbol_values(model, shapes);
+  return passes::train(passes::with_symbols(std::move(model), extents),
+                       options_of(optimizer, loss));
 }
 
-SplitStep split_training_step(Graph model, const std::string& optimizer, const std::string& loss,
-                              const std::map<std::string, Shape>& shapes) {
+planning::SplitStep split_training_step(Graph model, const std::string& optimizer,
+                                        const std::string& loss,
+                                        const std::map<std::string, Shape>& shapes) {
   if (optimizer.empty()) return {};
-  const DimBindings extents = symbol_values(model, shapes);
-  return split_of(with_symbols(std::move(model), extents), options_of(optimizer, loss));
+  const DimBindings extents = models::symbol_values(model, shapes);
+  return planning::split_of(passes::with_symbols(std::move(model), extents),
+                            options_of(optimizer, loss));
 }
 
-}  // namespace tenon
+}  // namespace tenon::train

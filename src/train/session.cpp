@@ -19,7 +19,7 @@
 #include <cmath>
 #include <cstring>
 
-namespace tenon {
+namespace tenon::train {
 namespace {
 
 constexpr int kTimedRuns = 2;
@@ -36,7 +36,7 @@ Tensor own_copy(const Tensor& tensor) {
 }
 
 // Returns a rank's share of a state's value.
-Tensor share_of(const State& state, const Tensor& whole, const Graph& graph, int rank,
+Tensor share_of(const passes::State& state, const Tensor& whole, const Graph& graph, int rank,
                 std::int64_t tensor_ranks) {
   if (!state.split) return own_copy(whole);
   if (const auto axis = state.split->axis) {
@@ -54,7 +54,8 @@ Tensor share_of(const State& state, const Tensor& whole, const Graph& graph, int
 
 }  // namespace
 
-Session::Session(StatefulGraph graph, const SessionOptions& options, const SessionRanks& ranks)
+Session::Session(passes::StatefulGraph graph, const SessionOptions& options,
+                 const SessionRanks& ranks)
     : alone_(one_rank()),
       ranks_(ranks.ranks != nullptr ? ranks.ranks : alone_.get()),
       tensor_ranks_(ranks.tensor_ranks),
@@ -70,7 +71,7 @@ Session::Session(StatefulGraph graph, const SessionOptions& options, const Sessi
   }
   const int thread_count = options.thread_count;
   const bool has_budget = !options.budget.budget.empty();
-  for (const State& state : step_.states) {
+  for (const passes::State& state : step_.states) {
     now_.push_back(
         share_of(state, state.initial.materialise(), step_.graph, ranks_->rank(), tensor_ranks_));
   }
@@ -81,19 +82,19 @@ Session::Session(StatefulGraph graph, const SessionOptions& options, const Sessi
     make_ranked(options, ranks);
     return;
   }
-  if (!is_for_device_) step_ = skip_nonfinite_updates(std::move(step_));
+  if (!is_for_device_) step_ = passes::skip_nonfinite_updates(std::move(step_));
   const std::vector<StatePorts> step_ports =
       is_for_device_ ? std::vector<StatePorts>() : step_.ports();
   const auto compiled = [&](const Graph& made, bool describes) -> codegen::Compiled {
     if (options.compile) return options.compile(made, describes);
-    CompileRequest request;
+    driver::CompileRequest request;
     request.target = options.target;
     request.precision = options.precision;
     request.is_untuned = true;
     request.threads = thread_count;
     request.describes_step = describes;
     request.states = step_ports;
-    codegen::Compiled compiled = compile_model(made, request);
+    codegen::Compiled compiled = driver::compile_model(made, request);
     // Keeps states that can be updated in place in every step that is tried.
     overwritten_ = codegen::common_states(std::move(overwritten_), compiled.overwritten);
     return compiled;
@@ -101,14 +102,15 @@ Session::Session(StatefulGraph graph, const SessionOptions& options, const Sessi
   overwritten_ = step_ports;
   Program program;
   if (has_budget) {
-    SplitStep split = options.split;
+    planning::SplitStep split = options.split;
     if (split.in_micro_batches && !is_for_device_) {
       split.in_micro_batches = [in_micro_batches =
                                     options.split.in_micro_batches](std::int64_t micro_batches) {
-        return skip_nonfinite_updates(in_micro_batches(micro_batches));
+        return passes::skip_nonfinite_updates(in_micro_batches(micro_batches));
       };
     }
-    StepWithinBudget within = step_within_budget(std::move(step_), compiled, split, options.budget);
+    planning::StepWithinBudget within =
+        planning::step_within_budget(std::move(step_), compiled, split, options.budget);
     step_ = std::move(within.step);
     planner_ = std::move(within.planner);
     program = planner_->program();
@@ -139,41 +141,44 @@ void Session::make_ranked(const SessionOptions& options, const SessionRanks& ran
     throw Error("ranks keep a budget on the processor, without --split", ErrorKind::Unsupported)
         .hint("--micro-batches works a batch off in parts");
   }
-  StepMemory place = is_device ? cuda_step_memory(*ranks_, ranks.ranks != nullptr, options.target,
-                                                  options.precision)
-                               : host_step_memory(*ranks_);
-  places_ = std::make_unique<StateBuffers>(step_, ranks_->rank(), ranks_->size(),
-                                           is_device ? kDeviceAlignment : 1);
+  distributed::StepMemory place =
+      is_device ? distributed::cuda_step_memory(*ranks_, ranks.ranks != nullptr, options.target,
+                                                options.precision)
+                : distributed::host_step_memory(*ranks_);
+  places_ = std::make_unique<distributed::StateBuffers>(step_, ranks_->rank(), ranks_->size(),
+                                                        is_device ? kDeviceAlignment : 1);
   const auto make = [&] {
     ranked_.reset();
-    ranked_ = std::make_unique<DistributedStep>(
+    ranked_ = std::make_unique<distributed::DistributedStep>(
         step_, *ranks_,
-        DistributedStepOptions{ranks.micro_batches, options.thread_count, ranks.bucket_bytes,
-                               tensor_ranks_, ranks.splits_gradients},
+        distributed::DistributedStepOptions{ranks.micro_batches, options.thread_count,
+                                            ranks.bucket_bytes, tensor_ranks_,
+                                            ranks.splits_gradients},
         place);
   };
   make();
-  const bool splits_parameters = std::ranges::any_of(
-      step_.states, [](const State& state) { return state.split && state.split->is_parameter; });
-  const RankShares shares{ranks_->size(), ranks.micro_batches, ranks.micro_batch_size,
-                          splits_parameters};
+  const bool splits_parameters = std::ranges::any_of(step_.states, [](const passes::State& state) {
+    return state.split && state.split->is_parameter;
+  });
+  const distributed::RankShares shares{ranks_->size(), ranks.micro_batches, ranks.micro_batch_size,
+                                       splits_parameters};
   if (has_budget) {
-    const RankNeeds plain = needs();
+    const distributed::RankNeeds plain = needs();
     const std::string& text = options.budget.budget;
     const bool is_share = trim(text).ends_with('%');
-    const std::uint64_t limit = is_share
-                                    ? plain.outside_arena() + arena_budget(text, plain.arena, 0)
-                                    : arena_budget(text, plain.arena, 0);
-    if (plain.outside_arena() >= limit) require_fits(plain, limit, shares);
+    const std::uint64_t limit =
+        is_share ? plain.outside_arena() + planning::arena_budget(text, plain.arena, 0)
+                 : planning::arena_budget(text, plain.arena, 0);
+    if (plain.outside_arena() >= limit) distributed::require_fits(plain, limit, shares);
     const std::uint64_t others = plain.arena - ranked_->largest_arena_bytes();
     const std::uint64_t arena = limit - plain.outside_arena();
     if (plain.arena > arena) {
-      place.compile = compiler_within(arena - std::min(arena, others), options.budget);
+      place.compile = distributed::compiler_within(arena - std::min(arena, others), options.budget);
       make();
     }
-    require_fits(needs(), limit, shares);
+    distributed::require_fits(needs(), limit, shares);
   } else if (!is_device && ranks.ranks != nullptr) {
-    require_fits(needs(), memory_of_rank(), shares);
+    distributed::require_fits(needs(), distributed::memory_of_rank(), shares);
   }
   places_->allocate(*place.memory);
   place_states();
@@ -181,7 +186,7 @@ void Session::make_ranked(const SessionOptions& options, const SessionRanks& ran
 
 // Moves states of ranks to the memory that steps read, without keeping another copy.
 void Session::place_states() {
-  const auto counter = std::ranges::find(step_.states, kStep, &State::name);
+  const auto counter = std::ranges::find(step_.states, passes::kStep, &passes::State::name);
   step_number_ = now_[static_cast<std::size_t>(counter - step_.states.begin())].integer_at(0);
   for (std::size_t k = 0; k < now_.size(); ++k) {
     const std::shared_ptr<std::byte>& place = places_->now(k);
@@ -193,8 +198,8 @@ void Session::place_states() {
   malloc_trim(0);  // returns the memory of the copies, as large as the states, to the system
 }
 
-RankNeeds Session::needs() const {
-  RankNeeds needs;
+distributed::RankNeeds Session::needs() const {
+  distributed::RankNeeds needs;
   if (!ranked_) {
     for (const Tensor& state : now_) needs.states += 2 * state.byte_size();
     return needs;
@@ -216,7 +221,7 @@ void Session::open_context() {
   context_ = std::make_unique<Context>(model_, thread_count_);
   if (!is_on_device()) return;
   std::vector<Feedback> states;
-  for (const State& state : step_.states) states.push_back({state.input, state.output});
+  for (const passes::State& state : step_.states) states.push_back({state.input, state.output});
   context_->keep_on_device(std::move(states));
 }
 
@@ -232,7 +237,7 @@ void Session::rest() {
 void Session::choose_places() {
   std::vector<StatePorts> kept;
   for (std::size_t k = 0; k < now_.size(); ++k) {
-    const State& state = step_.states[k];
+    const passes::State& state = step_.states[k];
     const auto is_same = [&](const StatePorts& ports) { return ports.output == state.output; };
     is_in_place_[k] = std::ranges::any_of(overwritten_, is_same) &&
                       is_read_first(program(), state.input, state.output);
@@ -299,7 +304,8 @@ std::vector<Tensor> Session::inputs_before(const std::vector<Tensor>& batch) con
   if (is_on_device()) return inputs(batch, states);
   std::vector<Tensor> data = batch;
   for (std::size_t k = 0; k < data_inputs_.size(); ++k) {
-    const bool is_key = step_.graph.value(step_.graph.inputs()[data_inputs_[k]]).name == kKey;
+    const bool is_key =
+        step_.graph.value(step_.graph.inputs()[data_inputs_[k]]).name == passes::kKey;
     if (is_key) data.insert(data.begin() + static_cast<std::ptrdiff_t>(k), Tensor(DType::I64, {}));
   }
   return inputs(data, states);
@@ -440,7 +446,7 @@ States Session::gathered_states(bool with_pieces) const {
   States states = this->states();
   RankGroup group(*ranks_, static_cast<int>(tensor_ranks_), 1);
   for (std::size_t k = 0; k < now_.size(); ++k) {
-    const State& state = step_.states[k];
+    const passes::State& state = step_.states[k];
     if (with_pieces && state.split && state.split->is_parameter) {
       RankGroup all(*ranks_, ranks_->size(), 1);
       const Tensor joined = gathered(state_value(k), {all.size(), 1, 0}, all);
@@ -458,7 +464,7 @@ States Session::gathered_states(bool with_pieces) const {
 std::vector<StatePiece> Session::pieces() const {
   std::vector<StatePiece> pieces;
   for (std::size_t k = 0; k < now_.size(); ++k) {
-    const State& state = step_.states[k];
+    const passes::State& state = step_.states[k];
     const bool is_own = state.split && !state.split->axis && state.split->whole == state.name;
     if (is_own) pieces.push_back({state.split->whole, state.split->shape, state_value(k)});
   }
@@ -467,7 +473,7 @@ std::vector<StatePiece> Session::pieces() const {
 
 void Session::set_states(const States& states) {
   for (std::size_t k = 0; k < now_.size(); ++k) {
-    const State& state = step_.states[k];
+    const passes::State& state = step_.states[k];
     const std::string& name = state.split ? state.split->whole : state.name;
     const auto found = std::ranges::find(states, name, &States::value_type::first);
     if (found == states.end()) throw Error(concat("state '", name, "' is missing"));
@@ -502,11 +508,12 @@ struct FoundState {};
 
 }  // namespace
 
-std::string first_not_finite(const StatefulGraph& step, const std::vector<Tensor>& inputs) {
+std::string first_not_finite(const passes::StatefulGraph& step, const std::vector<Tensor>& inputs) {
   const Graph& graph = step.graph;
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     if (fault_of(inputs[k]) == Fault::None) continue;
-    const bool is_state = std::ranges::find(step.states, k, &State::input) != step.states.end();
+    const bool is_state =
+        std::ranges::find(step.states, k, &passes::State::input) != step.states.end();
     return concat(is_state ? "state '" : "input '", graph.value(graph.inputs()[k]).name,
                   "' before the step");
   }
@@ -530,4 +537,4 @@ std::string first_not_finite(const StatefulGraph& step, const std::vector<Tensor
                 first_nan ? " gives NaN" : " gives infinity");
 }
 
-}  // namespace tenon
+}  // namespace tenon::train

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace tenon {
+namespace tenon::train {
 
 /// Values of a graph's states, by name.
 using States = std::vector<std::pair<std::string, Tensor>>;
@@ -29,11 +29,11 @@ struct SessionOptions {
   std::string precision = "";
   /// Memory budget of a run; an empty text disables it. The first runs are timed, and the plan is
   /// then refined with the measured times.
-  BudgetRequest budget = {};
+  planning::BudgetRequest budget = {};
   /// Gradient-accumulation builder, if the budget permits splitting the batch.
-  SplitStep split = {};
+  planning::SplitStep split = {};
   /// replaces compilation for the target
-  CompileStep compile = {};
+  planning::CompileStep compile = {};
 };
 
 /// Ranks of a session, and number of parts of the batch.
@@ -42,7 +42,7 @@ struct SessionRanks {
   Communicator* ranks = nullptr;
   /// same as for the graph
   std::int64_t micro_batches = 1;
-  std::size_t bucket_bytes = DistributedStepOptions{}.bucket_bytes;
+  std::size_t bucket_bytes = distributed::DistributedStepOptions{}.bucket_bytes;
   /// tensor-parallel ranks, as `shard` has split the graph
   std::int64_t tensor_ranks = 1;
   /// as in DistributedStepOptions
@@ -66,7 +66,8 @@ class Session {
  public:
   /// States start with the graph's initial values. Throws Error (OutOfMemory) if the budget cannot
   /// be met.
-  Session(StatefulGraph graph, const SessionOptions& options, const SessionRanks& ranks = {});
+  Session(passes::StatefulGraph graph, const SessionOptions& options,
+          const SessionRanks& ranks = {});
   ~Session();
   Session(const Session&) = delete;
 
@@ -75,11 +76,11 @@ class Session {
   /// Runs on this rank's parts of a batch.
   std::vector<Tensor> run_micro_batches(const std::vector<std::vector<Tensor>>& micro_batches);
   /// Returns the memory that this rank needs.
-  RankNeeds needs() const;
+  distributed::RankNeeds needs() const;
   /// Null for a session without ranks and parts.
-  DistributedStep* ranked() const { return ranked_.get(); }
+  distributed::DistributedStep* ranked() const { return ranked_.get(); }
 
-  const StatefulGraph& step() const { return step_; }
+  const passes::StatefulGraph& step() const { return step_; }
   const Graph& graph() const { return step_.graph; }
   /// Returns the states, sharing memory with the session until its next run. Excludes split states.
   States states() const;
@@ -103,7 +104,7 @@ class Session {
   /// Releases the arena until the next run; states stay. For a session with a budget.
   void rest();
   /// Returns the planner of a session with a budget; null otherwise.
-  const BudgetPlanner* budget() const { return planner_.get(); }
+  const planning::BudgetPlanner* budget() const { return planner_.get(); }
 
  private:
   bool is_on_device() const { return is_for_device_ && model_; }
@@ -124,7 +125,7 @@ class Session {
   std::unique_ptr<Communicator> alone_;
   Communicator* ranks_;
   std::int64_t tensor_ranks_;
-  StatefulGraph step_;  // as given: names and initial values
+  passes::StatefulGraph step_;  // as given: names and initial values
   std::vector<std::size_t> data_inputs_, data_outputs_;
   // on a device only `now_`: values to upload; over ranks only their types once the states are
   // placed
@@ -134,14 +135,14 @@ class Session {
   bool is_for_device_;
   bool is_set_ = true;        // since the last run, or never run
   bool is_plan_new_ = false;  // on a device: taken by the next run
-  std::unique_ptr<DistributedStep> ranked_;
-  std::unique_ptr<StateBuffers> places_;  // of ranks
-  std::int64_t step_number_ = 0;          // of the ranks' next run
+  std::unique_ptr<distributed::DistributedStep> ranked_;
+  std::unique_ptr<distributed::StateBuffers> places_;  // of ranks
+  std::int64_t step_number_ = 0;                       // of the ranks' next run
   // Without ranks: the first pair for a kernel-only program, the second for one with host steps.
   std::shared_ptr<const Executable> model_;
   std::unique_ptr<Context> context_;
   int thread_count_;
-  std::unique_ptr<BudgetPlanner> planner_;
+  std::unique_ptr<planning::BudgetPlanner> planner_;
   Watch watch_;
   int timed_runs_ = 0;
   std::shared_ptr<const HostExecutable> host_model_;
@@ -150,6 +151,6 @@ class Session {
 
 /// Returns the first node or input with a NaN, or else an infinite value, in a run of the graph;
 /// empty if all values are finite. Uses the reference.
-std::string first_not_finite(const StatefulGraph& step, const std::vector<Tensor>& inputs);
+std::string first_not_finite(const passes::StatefulGraph& step, const std::vector<Tensor>& inputs);
 
-}  // namespace tenon
+}  // namespace tenon::train

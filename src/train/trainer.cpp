@@ -13,7 +13,7 @@
 #include <cmath>
 #include <filesystem>
 
-namespace tenon {
+namespace tenon::train {
 namespace {
 
 constexpr int kPointsPerRun = 400;  // largest number of points of the learning curve, approximately
@@ -41,9 +41,9 @@ std::optional<std::string> batch_symbol(const Graph& model) {
 Graph with_batch(Graph model, std::int64_t batch_size) {
   const std::optional<std::string> symbol = batch_symbol(model);
   if (symbol) {
-    model = with_symbols(std::move(model), {{*symbol, Dim(batch_size)}});
-  } else if (batch_of(model)) {
-    model = rebatched(std::move(model), batch_size);
+    model = passes::with_symbols(std::move(model), {{*symbol, Dim(batch_size)}});
+  } else if (models::batch_of(model)) {
+    model = models::rebatched(std::move(model), batch_size);
   }
   for (ValueId input : model.inputs()) {
     const Value& value = model.value(input);
@@ -75,7 +75,7 @@ Graph with_batch_if_possible(const Graph& model, std::int64_t batch_size) {
 }
 
 // Returns the sample axis of each input of a step: the axis whose extent differs with the batch.
-DataSet::Axes sample_axes(const StatefulGraph& one, const StatefulGraph& other) {
+DataSet::Axes sample_axes(const passes::StatefulGraph& one, const passes::StatefulGraph& other) {
   DataSet::Axes axes;
   for (std::size_t k : one.data_inputs()) {
     const Value& value = one.graph.value(one.graph.inputs()[k]);
@@ -88,8 +88,8 @@ DataSet::Axes sample_axes(const StatefulGraph& one, const StatefulGraph& other) 
   return axes;
 }
 
-void require_batch(const StatefulGraph& step, const DataSet::Axes& axes, std::int64_t batch_size,
-                   std::int64_t micro_batches) {
+void require_batch(const passes::StatefulGraph& step, const DataSet::Axes& axes,
+                   std::int64_t batch_size, std::int64_t micro_batches) {
   for (std::size_t k : step.data_inputs()) {
     const Value& value = step.graph.value(step.graph.inputs()[k]);
     const Dims& dims = value.type.tensor().dims;
@@ -103,7 +103,7 @@ void require_batch(const StatefulGraph& step, const DataSet::Axes& axes, std::in
   }
 }
 
-LabelRules label_rules(const Graph& step, const Graph& model, const LossOptions& loss) {
+LabelRules label_rules(const Graph& step, const Graph& model, const passes::LossOptions& loss) {
   LabelRules rules{.class_count = 0, .ignored = loss.ignore_label};
   if (loss.kind == "ctc") {
     for (ValueId output : model.outputs()) {
@@ -117,7 +117,7 @@ LabelRules label_rules(const Graph& step, const Graph& model, const LossOptions&
     }
   }
   if (loss.kind != "softmax_cross_entropy") return rules;
-  const ValueId target = step.find(kTarget);
+  const ValueId target = step.find(passes::kTarget);
   for (NodeId reader : step.readers(target)) {
     const Node& node = step.node(reader);
     if (node.op->name != "nll_loss") continue;  // op-name: softmax_cross_entropy expands to it
@@ -140,13 +140,13 @@ Trainer::Trainer(Graph model, TrainerOptions options)
   choose_micro_batches();
   model_ = with_batch(original_, micro_batch_size_);
   load_data();
-  ScheduleOptions& schedule = options_.train.schedule;
+  passes::ScheduleOptions& schedule = options_.train.schedule;
   if (schedule.kind == "cosine" && schedule.total <= 1) schedule.total = step_count();
   options_.train.seed = static_cast<std::int64_t>(options_.seed);
   options_.budget.threads = options_.thread_count;
   SessionOptions session{options_.thread_count, options_.target, options_.precision,
                          options_.budget};
-  if (options_.budget.may_split) session.split = split_of(model_, options_.train);
+  if (options_.budget.may_split) session.split = planning::split_of(model_, options_.train);
   const SessionRanks ranks{options_.ranks,
                            options_.micro_batches,
                            options_.bucket_bytes,
@@ -155,7 +155,7 @@ Trainer::Trainer(Graph model, TrainerOptions options)
                            micro_batch_size_};
   options_.train.micro_batches = options_.micro_batches;
   // The hash excludes the splitting of states, which does not affect results.
-  StatefulGraph step = train(model_, options_.train);
+  passes::StatefulGraph step = passes::train(model_, options_.train);
   checkpoint_.step_hash = hash_of(step);
   // One rank on a GPU uses the same path as several, with NCCL.
   const bool is_alone_on_gpu =
@@ -163,7 +163,7 @@ Trainer::Trainer(Graph model, TrainerOptions options)
   if (options_.split >= RankSplit::Moments && (rank_count() > 1 || is_alone_on_gpu)) {
     options_.train.state_ranks = rank_count();
     options_.train.splits_parameters = options_.split == RankSplit::Parameters || is_alone_on_gpu;
-    step = train(model_, options_.train);
+    step = passes::train(model_, options_.train);
   }
   if (options_.tensor_ranks > 1) step = shard(step, {options_.tensor_ranks, data_rank_count(), {}});
   step_ = std::make_unique<Session>(std::move(step), session, ranks);
@@ -173,7 +173,7 @@ Trainer::Trainer(Graph model, TrainerOptions options)
     checkpoint_.step_hash = hash_of(step_->step());
     evaluated_size_ /= step_->budget()->report().micro_batches;
   }
-  has_accuracy_ = static_cast<bool>(step_->graph().find(kAccuracy));
+  has_accuracy_ = static_cast<bool>(step_->graph().find(passes::kAccuracy));
   checkpoint_.batch_size = options_.batch_size;
   checkpoint_.micro_batches = options_.micro_batches;
   checkpoint_.seed = options_.seed;
@@ -186,9 +186,9 @@ Trainer::Trainer(Graph model, TrainerOptions options)
       session.budget.arena_bytes = step_->needs().arena;
     }
     session.budget.may_split = false;
-    Graph validated = rebatched(model_, evaluated_size_);
-    evaluation_ =
-        std::make_unique<Session>(evaluation(std::move(validated), options_.train), session);
+    Graph validated = models::rebatched(model_, evaluated_size_);
+    evaluation_ = std::make_unique<Session>(
+        passes::evaluation(std::move(validated), options_.train), session);
   }
 }
 
@@ -202,7 +202,7 @@ void Trainer::choose_micro_batches() {
         .got(rank_count());
   }
   if (options_.split == RankSplit::Fastest) {
-    const OptimizerOptions& optimizer = options_.train.optimizer;
+    const passes::OptimizerOptions& optimizer = options_.train.optimizer;
     const bool reads_whole_gradients =
         optimizer.kind == "lamb" || optimizer.clip_norm > 0 || optimizer.loss_scale < 0;
     options_.split = options_.tensor_ranks > 1 || reads_whole_gradients ? RankSplit::Nothing
@@ -257,7 +257,7 @@ void Trainer::choose_micro_batches() {
 void Trainer::check_ranks() const {
   if (options_.ranks == nullptr || rank_count() == 1) return;
   std::string start;  // initial parameter values
-  for (const State& state : step_->step().states) {
+  for (const passes::State& state : step_->step().states) {
     const Tensor initial = state.initial.materialise();
     start += concat(checksum(initial.bytes()), ";");
   }
@@ -290,9 +290,9 @@ std::int64_t Trainer::step_count() const {
 }
 
 void Trainer::load_data() {
-  const StatefulGraph step = evaluation(model_, options_.train);
-  const StatefulGraph other =
-      evaluation(with_batch_if_possible(original_, micro_batch_size_ + 1), options_.train);
+  const passes::StatefulGraph step = passes::evaluation(model_, options_.train);
+  const passes::StatefulGraph other =
+      passes::evaluation(with_batch_if_possible(original_, micro_batch_size_ + 1), options_.train);
   const DataSet::Axes axes = sample_axes(step, other);
   require_batch(step, axes, micro_batch_size_, options_.micro_batches);
   const LabelRules rules = label_rules(step.graph, model_, options_.train.loss);
@@ -469,8 +469,8 @@ TrainResult Trainer::run() {
   result.curve = checkpoint_.curve;
   result.steps = step;
   if (step_->ranked() != nullptr) result.communication = step_->ranked()->times();
-  result.model = with_states(original_, step_->gathered_states());
+  result.model = passes::with_states(original_, step_->gathered_states());
   return result;
 }
 
-}  // namespace tenon
+}  // namespace tenon::train

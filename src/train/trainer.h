@@ -10,14 +10,14 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::train {
 
 /// ZeRO stages: the training state that is split over ranks, each including the previous ones.
 /// `Fastest`: the fastest choice, which is the optimizer's moments if it permits that.
 enum class RankSplit : std::uint8_t { Fastest, Nothing, Moments, Gradients, Parameters };
 
 struct TrainerOptions {
-  TrainOptions train;
+  passes::TrainOptions train;
   /// or `@file.npz`: an array for each input, and `target`
   std::string data = "synthetic";
   /// likewise; empty: the last `validation_share` of the samples
@@ -37,7 +37,7 @@ struct TrainerOptions {
   std::uint64_t seed = 1;
   int thread_count = 0;
   /// of a step's memory; an empty text disables it
-  BudgetRequest budget = {};
+  planning::BudgetRequest budget = {};
   /// as in SessionOptions
   std::string target = "native", precision;
 
@@ -76,7 +76,7 @@ struct TrainResult {
   std::int64_t steps = 0;
   bool has_accuracy = false, was_stopped = false;
   double samples_per_s = 0;
-  CommunicationTimes communication;
+  distributed::CommunicationTimes communication;
 };
 
 /// Trains a model with prefetched batches, validation after each epoch and checkpoints. Throws
@@ -131,4 +131,4 @@ class Trainer {
   bool has_accuracy_ = false;
 };
 
-}  // namespace tenon
+}  // namespace tenon::train

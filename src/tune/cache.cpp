@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-namespace tenon {
+namespace tenon::tune {
 namespace {
 
 constexpr int kApplication = 0x54454e4f;  // "TENO"
@@ -321,4 +321,4 @@ bool clear_tuning_cache(const std::string& path) {
   return was_there;
 }
 
-}  // namespace tenon
+}  // namespace tenon::tune

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::tune {
 
 /// Key of timings: they hold for one machine, one code generator and one number of threads.
 struct TuningPlace {
@@ -84,4 +84,4 @@ std::vector<TunedKernel> tuned_kernels_from_json(const std::string& text,
 /// Returns the reason if a kernel's ranges and timings are inconsistent.
 std::optional<std::string> problem_of(const TunedKernel& kernel);
 
-}  // namespace tenon
+}  // namespace tenon::tune

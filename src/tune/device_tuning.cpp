@@ -10,7 +10,7 @@
 #include <cmath>
 #include <set>
 
-namespace tenon {
+namespace tenon::tune {
 namespace {
 
 // "cudnn#3" is the fourth algorithm of cuDNN.
@@ -106,7 +106,7 @@ TuneReport tune_on_device(TuningCache& cache, Program& program, bool times) {
   const auto open = static_cast<std::size_t>(std::ranges::count(is_open, true));
   if (!times || open == 0) return report;
   CompiledModel model(Program(program), 1);
-  model.prepare(random_inputs(input_ports(program), 1, {}));
+  model.prepare(models::random_inputs(input_ports(program), 1, {}));
   remember_candidates(cache, place, program, model.time_candidates(is_open));
   TuneReport after;
   use_tuned_candidates(cache, place, program, after);
@@ -115,4 +115,4 @@ TuneReport tune_on_device(TuningCache& cache, Program& program, bool times) {
   return report;
 }
 
-}  // namespace tenon
+}  // namespace tenon::tune

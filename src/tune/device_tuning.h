@@ -4,7 +4,7 @@
 #include "runtime/device.h"
 #include "tune/tuner.h"
 
-namespace tenon {
+namespace tenon::tune {
 
 /// Returns the key of library timings: the device and the library versions. Throws Error (Device)
 /// without a device.
@@ -32,4 +32,4 @@ void remember_candidates(TuningCache& cache, const TuningPlace& place, const Pro
 /// times unknown ones first, on the program's shapes.
 TuneReport tune_on_device(TuningCache& cache, Program& program, bool times);
 
-}  // namespace tenon
+}  // namespace tenon::tune

@@ -5,7 +5,7 @@
 
 #include <set>
 
-namespace tenon {
+namespace tenon::tune {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -146,4 +146,4 @@ std::vector<TunedKernel> tuned_kernels_from_json(const std::string& text,
   return kernels;
 }
 
-}  // namespace tenon
+}  // namespace tenon::tune

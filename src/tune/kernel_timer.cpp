@@ -13,7 +13,7 @@
 #include <cstring>
 #include <limits>
 
-namespace tenon {
+namespace tenon::tune {
 namespace {
 
 constexpr int kMostRuns = 8, kFewestRuns = 3;
@@ -55,7 +55,7 @@ std::vector<Datum> repeating_inputs(const Graph& graph,
     for (const std::int64_t extent : small_shapes[value.name]) type.dims.emplace_back(extent);
     small.add_input(value.name, type);
   }
-  std::vector<Datum> inputs = random_inputs(small, 1, small_shapes);
+  std::vector<Datum> inputs = models::random_inputs(small, 1, small_shapes);
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     const Shape& shape = shapes.at(graph.value(graph.inputs()[k]).name);
     if (inputs[k].tensor().shape() == shape) continue;
@@ -81,7 +81,7 @@ struct KernelTimer::Prepared {
 };
 
 KernelTimer::KernelTimer(const Graph& graph, const codegen::Decision& decision, Settings settings)
-    : alone_(extract_node(graph, decision.node)),
+    : alone_(models::extract_node(graph, decision.node)),
       work_(decision.work),
       settings_(std::move(settings)) {
   if (!is_for_device()) other_data_.resize(std::min(settings_.constant_bytes, cache_bytes()), 1);
@@ -163,7 +163,8 @@ void KernelTimer::prepare(Prepared& candidate, const std::string& symbol, std::i
     shapes[value.name] = constants(substitute(value.type.tensor().dims, bound));
   }
   if (shapes != shapes_ || inputs_.empty())
-    inputs_ = is_for_device() ? repeating_inputs(alone_, shapes) : random_inputs(alone_, 1, shapes);
+    inputs_ = is_for_device() ? repeating_inputs(alone_, shapes)
+                              : models::random_inputs(alone_, 1, shapes);
   shapes_ = std::move(shapes);
   candidate.model->prepare(inputs_);
   candidate.model->run_prepared();  // warm-up: touches memory for the first time
@@ -248,4 +249,4 @@ std::map<std::size_t, KernelTimer::Measure> KernelTimer::measure(
   return measures;
 }
 
-}  // namespace tenon
+}  // namespace tenon::tune

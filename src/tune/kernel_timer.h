@@ -7,7 +7,7 @@
 #include <map>
 #include <memory>
 
-namespace tenon {
+namespace tenon::tune {
 
 /// Times candidates for one nest of a graph, each compiled with the rest of its node, by the steps
 /// that belong to the nest. On a device, library calls use their fastest algorithm, which is timed
@@ -62,4 +62,4 @@ class KernelTimer {
   std::vector<char> other_data_;
 };
 
-}  // namespace tenon
+}  // namespace tenon::tune

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::tune {
 namespace {
 
 constexpr const char* kLibrary = "library";
@@ -48,4 +48,4 @@ void require_candidate_names(const std::vector<std::string>& names,
   }
 }
 
-}  // namespace tenon
+}  // namespace tenon::tune

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::tune {
 
 using KernelChoice = std::function<std::optional<codegen::Selection>(const codegen::Decision&)>;
 
@@ -21,4 +21,4 @@ KernelChoice preferred_choice(std::vector<std::string> names, KernelChoice other
 void require_candidate_names(const std::vector<std::string>& names,
                              const codegen::CompileOptions& options);
 
-}  // namespace tenon
+}  // namespace tenon::tune

@@ -13,7 +13,7 @@
 #include <cstdio>
 #include <set>
 
-namespace tenon {
+namespace tenon::tune {
 namespace {
 
 using codegen::Decision;
@@ -175,7 +175,7 @@ std::vector<Decision> decide_nodes(const Graph& graph, const codegen::CompileOpt
     const ValueId result = graph.node(node).results.front();
     if (!result || graph.constant_of(result) != nullptr) continue;
     try {
-      for (Decision& decision : codegen::decide(extract_node(graph, node), options)) {
+      for (Decision& decision : codegen::decide(models::extract_node(graph, node), options)) {
         decision.node = node;
         decisions.push_back(std::move(decision));
       }
@@ -315,4 +315,4 @@ std::function<std::optional<codegen::Selection>(const Decision&)> tuned_choice(
   };
 }
 
-}  // namespace tenon
+}  // namespace tenon::tune

@@ -6,7 +6,7 @@
 #include <functional>
 #include <limits>
 
-namespace tenon {
+namespace tenon::tune {
 
 struct TuneOptions {
   codegen::CompileOptions compile;
@@ -53,4 +53,4 @@ TuningPlace tuning_place(const codegen::CompileOptions& options, int threads);
 std::function<std::optional<codegen::Selection>(const codegen::Decision&)> tuned_choice(
     const TuningCache& cache, TuningPlace place);
 
-}  // namespace tenon
+}  // namespace tenon::tune

@@ -101,10 +101,12 @@ auto during(const char* stage, const Work& work) {
 
 std::string result_difference(const Graph& graph, const Graph& optimised, const Trial& trial,
                               const Outcome& got, std::optional<double> default_value = {}) {
-  const Leeway leeway = leeway_between(graph, optimised);
-  const auto different = difference_between(got.outputs, trial.expected.outputs, leeway, [&] {
-    return disturbed_outputs(graph, trial.inputs, leeway.epsilon, limits(default_value));
-  });
+  const testing::Leeway leeway = testing::leeway_between(graph, optimised);
+  const auto different =
+      testing::difference_between(got.outputs, trial.expected.outputs, leeway, [&] {
+        return testing::disturbed_outputs(graph, trial.inputs, leeway.epsilon,
+                                          limits(default_value));
+      });
   if (!different) return "";
   return concat("results differ: output '", graph.value(graph.outputs()[different->output]).name,
                 "': ", different->what);
@@ -144,10 +146,11 @@ Verdict judge_graph(Graph graph, std::uint64_t number) {
   if (!is_small(graph)) return {Verdict::Kind::NotCompiled, ""};
   std::vector<Trial> trials;
   bool tells = false, runs = false;
-  for (const auto& [floats, integers] : {std::pair(TrialKind::Ordinary, TrialKind::Ordinary),
-                                         std::pair(TrialKind::Quiet, TrialKind::Quiet),
-                                         std::pair(TrialKind::Sparse, TrialKind::Edges)}) {
-    Trial trial{trial_inputs(graph, {floats, integers, number + trials.size()}), {}};
+  for (const auto& [floats, integers] :
+       {std::pair(testing::TrialKind::Ordinary, testing::TrialKind::Ordinary),
+        std::pair(testing::TrialKind::Quiet, testing::TrialKind::Quiet),
+        std::pair(testing::TrialKind::Sparse, testing::TrialKind::Edges)}) {
+    Trial trial{testing::trial_inputs(graph, {floats, integers, number + trials.size()}), {}};
     trial.expected = during("reference", [&] { return run_reference(graph, trial.inputs); });
     tells |= !trial.expected.is_over_limit;
     runs |= !trial.expected.refusal;
@@ -158,10 +161,11 @@ Verdict judge_graph(Graph graph, std::uint64_t number) {
   std::optional<CompiledModel> model;
   std::optional<std::string> refusal;
   try {
-    optimised = during("optimiser", [&] { return run_pipeline(graph, {}); });
-    codegen::CompileOptions options = cpu_options();
+    optimised = during("optimiser", [&] { return driver::run_pipeline(graph, {}); });
+    codegen::CompileOptions options = driver::cpu_options();
     options.allow_winograd = false;
-    Program program = during("compiler", [&] { return codegen::compile(optimised, options); });
+    Program program =
+        during("compiler", [&] { return codegen::compile(optimised, options).program; });
     during("program", [&] { verify(program); });
     model.emplace(std::move(program), 1);
   } catch (const Error& error) {
@@ -207,7 +211,7 @@ void number_symbols(onnx_schema::ModelProto& model) {
 }  // namespace
 
 Mutant make_mutant(const Seeds& seeds, std::uint64_t number) {
-  Random random(number * 0x9e3779b97f4a7c15U + 12345);
+  testing::Random random(number * 0x9e3779b97f4a7c15U + 12345);
   const Seeds::Model seed = seeds.pick(random);
   onnx_schema::ModelProto model;
   TENON_ASSERT(model.ParseFromString(seed.bytes), concat(seed.name, " is a model"));
@@ -222,7 +226,8 @@ Verdict judge(const std::string& model, std::uint64_t number) {
   try {
     std::optional<Graph> graph;
     try {
-      graph = during("import", [&] { return onnx::import_onnx(std::as_bytes(std::span(model))); });
+      graph = during("import",
+                     [&] { return frontends::onnx::import_onnx(std::as_bytes(std::span(model))); });
     } catch (const Error&) {
       return {Verdict::Kind::NotImported, ""};
     }

@@ -19,7 +19,7 @@ using onnx_schema::TensorProto;
 using onnx_schema::TypeProto;
 using onnx_schema::ValueInfoProto;
 
-std::int64_t odd_integer(std::int64_t was, Random& random) {
+std::int64_t odd_integer(std::int64_t was, testing::Random& random) {
   constexpr std::int64_t lowest = std::numeric_limits<std::int64_t>::min();
   constexpr std::int64_t highest = std::numeric_limits<std::int64_t>::max();
   const auto bits = static_cast<std::uint64_t>(was);  // wraps around at the ends
@@ -31,7 +31,7 @@ std::int64_t odd_integer(std::int64_t was, Random& random) {
   return random.pick(among);
 }
 
-float odd_real(float was, Random& random) {
+float odd_real(float was, testing::Random& random) {
   const std::vector<float> among{0,
                                  -1,
                                  1,
@@ -69,7 +69,7 @@ void collect(GraphProto& graph, std::vector<GraphProto*>& all) {
 
 class Mutation {
  public:
-  Mutation(ModelProto& model, const GenePool& pool, Random& random)
+  Mutation(ModelProto& model, const GenePool& pool, testing::Random& random)
       : model_(model), pool_(pool), random_(random) {
     collect(*model.mutable_graph(), graphs_);
     graph_ = random.chance(70) ? graphs_.front() : random.pick(graphs_);
@@ -517,7 +517,7 @@ class Mutation {
 
   ModelProto& model_;
   const GenePool& pool_;
-  Random& random_;
+  testing::Random& random_;
   std::vector<GraphProto*> graphs_;
   GraphProto* graph_ = nullptr;
 };
@@ -542,7 +542,7 @@ void GenePool::add(const GraphProto& graph) {
   }
 }
 
-std::vector<std::string> mutate(ModelProto& model, const GenePool& pool, Random& random) {
+std::vector<std::string> mutate(ModelProto& model, const GenePool& pool, testing::Random& random) {
   std::vector<std::string> done;
   // Declared shapes would refuse most mutants before the later stages see them.
   if (random.chance(85)) {

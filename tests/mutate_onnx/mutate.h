@@ -26,6 +26,6 @@ struct GenePool {
 /// Mutates a model's structure: attributes, edges, nodes, shapes, types, ranks, initializers,
 /// versions. The result need not be valid. Returns the changes, a line each.
 std::vector<std::string> mutate(onnx_schema::ModelProto& model, const GenePool& pool,
-                                Random& random);
+                                testing::Random& random);
 
 }  // namespace tenon::testing

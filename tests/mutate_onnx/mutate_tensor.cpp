@@ -30,41 +30,45 @@ std::vector<std::int64_t> dims_of(const TensorProto& tensor) {
 
 }  // namespace
 
-int any_element_type(Random& random) {
+int any_element_type(testing::Random& random) {
   const std::vector<int> common{1, 1, 1, 6, 7, 7, 9, 10, 11};
   return random.chance(60) ? random.pick(common) : static_cast<int>(random.between(1, 23));
 }
 
 void fill_tensor(TensorProto& proto, int element_type, const std::vector<std::int64_t>& dims,
-                 Random& random) {
-  const auto dtype = onnx::dtype_of(element_type);
+                 testing::Random& random) {
+  const auto dtype = frontends::onnx::dtype_of(element_type);
   const std::int64_t count = count_of(dims);
   if (!dtype || count < 0 || count > kMaxElements) {
     proto.set_data_type(element_type);
     proto.mutable_dims()->Assign(dims.begin(), dims.end());
     return;
   }
-  const std::vector<TrialKind> kinds{TrialKind::Ordinary, TrialKind::Ordinary, TrialKind::Quiet,
-                                     TrialKind::Edges};
-  const TrialKind kind = random.pick(kinds);
+  const std::vector<testing::TrialKind> kinds{testing::TrialKind::Ordinary,
+                                              testing::TrialKind::Ordinary,
+                                              testing::TrialKind::Quiet, testing::TrialKind::Edges};
+  const testing::TrialKind kind = random.pick(kinds);
   const std::string name = proto.name();
   proto.Clear();
   proto.set_name(name);
-  onnx::write_tensor(trial_tensor(*dtype, dims, {TrialKind::Ordinary, kind, random.next()}), proto);
+  frontends::onnx::write_tensor(
+      testing::trial_tensor(*dtype, dims, {testing::TrialKind::Ordinary, kind, random.next()}),
+      proto);
 }
 
-void resize_tensor(TensorProto& proto, std::int64_t was, std::int64_t now, Random& random) {
+void resize_tensor(TensorProto& proto, std::int64_t was, std::int64_t now,
+                   testing::Random& random) {
   std::vector<std::int64_t> dims = dims_of(proto);
   if (std::ranges::find(dims, was) == dims.end() || was < 2) return;
   std::ranges::replace(dims, was, now);
   fill_tensor(proto, proto.data_type(), dims, random);
 }
 
-void retype_tensor(TensorProto& proto, int element_type, Random& random) {
+void retype_tensor(TensorProto& proto, int element_type, testing::Random& random) {
   fill_tensor(proto, element_type, dims_of(proto), random);
 }
 
-std::string mutate_tensor(TensorProto& proto, Random& random) {
+std::string mutate_tensor(TensorProto& proto, testing::Random& random) {
   std::vector<std::int64_t> dims = dims_of(proto);
   switch (random.below(7)) {
     case 0:

@@ -18,12 +18,12 @@ namespace {
 constexpr std::uintmax_t kMaxBytes = 64 << 10;
 constexpr int kPooledGraphs = 60, kNodes = 5;
 
-Seeds::Model random_model(Random& random) {
+Seeds::Model random_model(testing::Random& random) {
   for (;;) {
-    const RandomGraphOptions options{random.next() >> 16, kNodes, false};
+    const testing::RandomGraphOptions options{random.next() >> 16, kNodes, false};
     try {
       return {concat("random:", options.seed, "?nodes=", kNodes),
-              onnx::export_onnx(random_graph(options))};
+              frontends::onnx::export_onnx(testing::random_graph(options))};
     } catch (const Error&) {
       // ONNX cannot express this one; the next may be expressible.
     }
@@ -34,7 +34,7 @@ Seeds::Model random_model(Random& random) {
 
 Seeds::Seeds(const std::vector<std::string>& folders) {
   for (const std::string& folder : folders) {
-    for (const ConformanceCase& found : find_conformance_cases(folder)) {
+    for (const driver::ConformanceCase& found : driver::find_conformance_cases(folder)) {
       const std::filesystem::path path = std::filesystem::path(found.folder) / "model.onnx";
       if (std::filesystem::file_size(path) > kMaxBytes) continue;
       std::ifstream file(path, std::ios::binary);
@@ -42,7 +42,7 @@ Seeds::Seeds(const std::vector<std::string>& folders) {
     }
   }
   for (const char* spec : {"mlp?batch=2,size=12,hidden=8", "lstm?seq=3,size=4,hidden=4"}) {
-    networks.push_back({concat("zoo:", spec), onnx::export_onnx(zoo::build(spec))});
+    networks.push_back({concat("zoo:", spec), frontends::onnx::export_onnx(zoo::build(spec))});
   }
   struct Thin {
     const char* spec;
@@ -52,7 +52,7 @@ Seeds::Seeds(const std::vector<std::string>& folders) {
        {Thin{"resnet18?size=32,classes=10", 32}, Thin{"mobilenet_v2?size=32,classes=10", 16},
         Thin{"bert_base?seq=4", 64}, Thin{"gpt2?seq=4", 64}}) {
     networks.push_back({concat("zoo:", thin.spec),
-                        onnx::export_onnx(thinned(zoo::build(thin.spec), thin.factor))});
+                        frontends::onnx::export_onnx(thinned(zoo::build(thin.spec), thin.factor))});
   }
   onnx_schema::ModelProto model;
   for (const auto* list : {&in_folders, &networks}) {
@@ -60,13 +60,13 @@ Seeds::Seeds(const std::vector<std::string>& folders) {
       if (model.ParseFromString(seed.bytes)) pool.add(model.graph());
     }
   }
-  Random random(1);
+  testing::Random random(1);
   for (int k = 0; k < kPooledGraphs; ++k) {
     if (model.ParseFromString(random_model(random).bytes)) pool.add(model.graph());
   }
 }
 
-Seeds::Model Seeds::pick(Random& random) const {
+Seeds::Model Seeds::pick(testing::Random& random) const {
   if (random.chance(4)) return random.pick(networks);
   if (!in_folders.empty() && random.chance(60)) return random.pick(in_folders);
   return random_model(random);

@@ -21,7 +21,7 @@ struct Seeds {
 
   /// Reads `*/model.onnx` beneath the folders. Throws Error for a file that is not a model.
   explicit Seeds(const std::vector<std::string>& folders);
-  Model pick(Random& random) const;
+  Model pick(testing::Random& random) const;
 };
 
 }  // namespace tenon::testing

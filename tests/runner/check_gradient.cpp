@@ -38,7 +38,7 @@ double loss_of(const Graph& graph, const std::vector<Datum>& inputs) {
 
 Graph with_gradients(const Graph& given, const std::vector<Datum>& inputs) {
   Graph graph = given;
-  resolve_dynamic_attributes(graph);
+  passes::resolve_dynamic_attributes(graph);
   const std::vector<Datum> outputs = reference::evaluate(graph, inputs);
   Builder builder(graph);
   std::vector<Flow> flows;

@@ -38,7 +38,7 @@ std::string compare_compiled(const Graph& graph, const std::vector<Datum>& input
                              const std::vector<Datum>& expected) {
   std::unique_ptr<CompiledModel> compiled;
   try {
-    Program program = codegen::compile(graph, cpu_options());
+    Program program = codegen::compile(graph, driver::cpu_options()).program;
     verify(program);
     compiled = std::make_unique<CompiledModel>(std::move(program), 2);
   } catch (const Error& error) {

@@ -273,7 +273,7 @@ bool is_tame(const Graph& graph, const std::vector<Datum>& inputs) {
 std::string compiled_failure(const Graph& graph, const std::vector<Datum>& inputs) {
   const Graph gradients = with_gradients(graph, inputs);
   const std::vector<Datum> expected = reference::evaluate(gradients, inputs);
-  CompiledModel model(compile_graph(gradients), 2);
+  CompiledModel model(driver::compile_graph(gradients), 2);
   const std::vector<Datum> actual = model.run(inputs);
   for (std::size_t k = 0; k < actual.size(); ++k) {
     const std::string found = difference(actual[k].tensor(), expected[k].tensor(), {1e-8, 1e-8});

@@ -121,13 +121,13 @@ std::vector<std::string> footprints_of(const Graph& graph) {
 
 // `run fuse, order` or, with options, `run fuse.mode=relay, fuse`.
 Graph run_passes(const TestCase& test, Graph graph) {
-  PassOptions options;
+  passes::PassOptions options;
   for (const std::string& word : split(test.arguments, ',')) {
     if (word.find('=') != std::string::npos) {
-      set_option(options, word);
+      passes::set_option(options, word);
       continue;
     }
-    graph = find_pass(trim(word)).run(std::move(graph), options);
+    graph = passes::find_pass(trim(word)).run(std::move(graph), options);
     verify(graph);
   }
   return graph;

@@ -18,22 +18,22 @@ namespace tenon::testing {
 namespace {
 
 // A training step, or the gradients by the inputs.
-void train(SizeCase& made, Random& random) {
+void train(SizeCase& made, testing::Random& random) {
   made.family = "train " + made.family;
   if (random.chance(30)) {
-    made.graph = with_gradients(std::move(made.graph), {});
+    made.graph = passes::with_gradients(std::move(made.graph), {});
     return;
   }
   const std::vector<std::string> optimizers = {"sgd", "momentum", "adam", "adamw", "lamb"};
   const std::string optimizer = random.pick(optimizers);
-  StatefulGraph step =
-      training_step(std::move(made.graph), optimizer, made.family == "train zoo" ? "" : "mse", {});
+  passes::StatefulGraph step = train::training_step(std::move(made.graph), optimizer,
+                                                    made.family == "train zoo" ? "" : "mse", {});
   made.title += concat("\n# a training step by ", optimizer);
   made.states = step.ports();
   made.graph = std::move(step.graph);
 }
 
-SizeCase layers(const Family& family, Random& random) {
+SizeCase layers(const Family& family, testing::Random& random) {
   const bool trains = random.chance(20);
   SizeCase made{family.name, "", family.make(random, trains)};
   made.title = print(made.graph);
@@ -41,7 +41,7 @@ SizeCase layers(const Family& family, Random& random) {
   return made;
 }
 
-SizeCase network(Random& random) {
+SizeCase network(testing::Random& random) {
   const zoo::Network& found = random.pick(zoo::networks());
   const bool trains = random.chance(20);
   std::string spec = found.name;
@@ -79,7 +79,7 @@ SizeCase network(Random& random) {
 
 // Another extent for an axis: the first is the batch of every input that shares it.
 Dim varied_extent(const Dim& given, std::size_t axis, const std::string& input, std::int64_t batch,
-                  bool is_symbolic, Random& random) {
+                  bool is_symbolic, testing::Random& random) {
   const bool is_batch = axis == 0;
   if (is_symbolic)
     return is_batch            ? Dim::symbol("batch")
@@ -90,12 +90,12 @@ Dim varied_extent(const Dim& given, std::size_t axis, const std::string& input, 
   return random.chance(10) ? Dim(random.between(1, 40)) : given;
 }
 
-SizeCase onnx_file(const std::string& path, Random& random) {
-  SizeCase made{"onnx", path, onnx::import_onnx(path)};
+SizeCase onnx_file(const std::string& path, testing::Random& random) {
+  SizeCase made{"onnx", path, frontends::onnx::import_onnx(path)};
   if (random.chance(15)) return made;
   std::vector<std::optional<Dims>> extents;
   if (random.chance(15)) {
-    extents = symbolic_extents(made.graph);
+    extents = testing::symbolic_extents(made.graph);
   } else {
     const bool is_symbolic = random.chance(25);
     const std::int64_t batch = random.between(1, 300);
@@ -112,7 +112,7 @@ SizeCase onnx_file(const std::string& path, Random& random) {
     }
   }
   for (const auto& dims : extents) made.title += dims ? " " + concat(*dims) : " -";
-  made.graph = onnx::import_with_extents(path, extents);
+  made.graph = frontends::onnx::import_with_extents(path, extents);
   return made;
 }
 
@@ -149,7 +149,7 @@ std::uint64_t CaseMaker::seed_of(std::uint64_t number) const {
 }
 
 SizeCase CaseMaker::make(std::uint64_t number) const {
-  Random random(seed_of(number));
+  testing::Random random(seed_of(number));
   const std::string& family = random.pick(families_);
   if (family == "zoo") return network(random);
   if (family == "onnx") return onnx_file(random.pick(onnx_files_), random);

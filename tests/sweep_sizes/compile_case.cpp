@@ -31,7 +31,8 @@ class WithoutCode : public Target {
 };
 
 // Chooses among all candidates that accept, in place of the cheapest.
-std::optional<codegen::Selection> any_candidate(const codegen::Decision& decision, Random& random) {
+std::optional<codegen::Selection> any_candidate(const codegen::Decision& decision,
+                                                testing::Random& random) {
   std::vector<std::size_t> accepting;
   for (std::size_t k = 0; k < decision.candidates.size(); ++k) {
     if (decision.candidates[k].verdict.accepts) accepting.push_back(k);
@@ -42,11 +43,11 @@ std::optional<codegen::Selection> any_candidate(const codegen::Decision& decisio
 }  // namespace
 
 void compile_case(SizeCase sized, std::uint64_t seed) {
-  Random random(seed + 1);
+  testing::Random random(seed + 1);
   const std::string cpu = random.pick(cpu_names());
   const bool is_device = random.chance(15);
   const std::vector<std::string> precisions = {"", "", "", "", "", "", "", "f16", "bf16"};
-  codegen::CompileOptions options = cpu_options(cpu);
+  codegen::CompileOptions options = driver::cpu_options(cpu);
   options.on_fallback = {};
   options.states = sized.states;
   options.allow_winograd = random.chance(90);
@@ -66,10 +67,11 @@ void compile_case(SizeCase sized, std::uint64_t seed) {
     }
     if (seed % kEmitted != 0) options.target = std::make_shared<WithoutCode>(options.target);
   }
-  PipelineOptions passes = pipeline_for(is_device ? "cuda:sm_90a" : cpu, random.pick(precisions));
+  driver::PipelineOptions passes =
+      driver::pipeline_for(is_device ? "cuda:sm_90a" : cpu, random.pick(precisions));
   passes.pass_options.states = sized.states;
   if (!is_device) passes.pass_options.target = options.target->facts();
-  verify(codegen::compile(run_pipeline(std::move(sized.graph), passes), options));
+  verify(codegen::compile(driver::run_pipeline(std::move(sized.graph), passes), options).program);
 }
 
 }  // namespace tenon::testing

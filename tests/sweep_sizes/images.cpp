@@ -11,7 +11,7 @@ std::size_t pixel_rank(Chain& chain, Var x) { return chain.shape(x).size() - 2; 
 // One value per pixel axis: mostly the same.
 Integers per_axis(Chain& chain, std::size_t rank, std::int64_t least, std::int64_t most,
                   unsigned least_share = 0) {
-  Random& random = chain.random();
+  testing::Random& random = chain.random();
   Integers values(rank, random.chance(least_share) ? least : random.between(least, most));
   if (random.chance(20)) values[0] = random.between(least, most);
   return values;
@@ -19,7 +19,7 @@ Integers per_axis(Chain& chain, std::size_t rank, std::int64_t least, std::int64
 
 // Strides, dilations and padding of a window.
 std::vector<Attr> window(Chain& chain, const Integers& kernel, bool has_dilations) {
-  Random& random = chain.random();
+  testing::Random& random = chain.random();
   const std::size_t rank = kernel.size();
   std::vector<Attr> attrs{{"strides", per_axis(chain, rank, 1, 3, 70)}};
   Integers dilations(rank, 1);
@@ -45,7 +45,7 @@ std::vector<Attr> window(Chain& chain, const Integers& kernel, bool has_dilation
 }
 
 Var convolution(Chain& chain, Var x) {
-  Random& random = chain.random();
+  testing::Random& random = chain.random();
   const std::int64_t channels = chain.shape(x)[1];
   const Integers kernel = random.chance(40) ? Integers(pixel_rank(chain, x), 3)
                                             : per_axis(chain, pixel_rank(chain, x), 1, 7, 30);
@@ -67,7 +67,7 @@ Var convolution(Chain& chain, Var x) {
 }
 
 Var transposed_convolution(Chain& chain, Var x) {
-  Random& random = chain.random();
+  testing::Random& random = chain.random();
   const std::int64_t channels = chain.shape(x)[1];
   const Integers kernel = per_axis(chain, pixel_rank(chain, x), 1, 5);
   const std::int64_t groups = random.chance(20) ? channels : 1;
@@ -79,7 +79,7 @@ Var transposed_convolution(Chain& chain, Var x) {
 }
 
 Var pooling(Chain& chain, Var x) {
-  Random& random = chain.random();
+  testing::Random& random = chain.random();
   const Integers kernel = per_axis(chain, pixel_rank(chain, x), 1, 5);
   std::vector<Attr> attrs = window(chain, kernel, random.chance(20));
   attrs.emplace_back("kernel_shape", kernel);
@@ -90,7 +90,7 @@ Var pooling(Chain& chain, Var x) {
 }
 
 Var image_norm(Chain& chain, Var x) {
-  Random& random = chain.random();
+  testing::Random& random = chain.random();
   const std::int64_t channels = chain.shape(x)[1];
   const Var scale = chain.weight({channels}), bias = chain.weight({channels});
   if (random.chance(50)) {
@@ -107,7 +107,7 @@ Var image_norm(Chain& chain, Var x) {
 }
 
 Var resize(Chain& chain, Var x) {
-  Random& random = chain.random();
+  testing::Random& random = chain.random();
   const std::vector<std::string> modes = {"nearest", "linear", "cubic"},
                                  coordinates = {"half_pixel", "align_corners", "asymmetric",
                                                 "pytorch_half_pixel"};
@@ -122,7 +122,7 @@ Var resize(Chain& chain, Var x) {
 
 // Bias, a value per sample and channel (squeeze-and-excitation), a residual.
 Var image_epilogue(Chain& chain, Var x) {
-  Random& random = chain.random();
+  testing::Random& random = chain.random();
   const Integers shape = chain.shape(x);
   if (random.chance(40)) return x + chain.earlier_like(x);
   Integers bias(shape.size() - 1, 1);
@@ -136,7 +136,7 @@ Var image_epilogue(Chain& chain, Var x) {
 }
 
 Var image_movement(Chain& chain, Var x) {
-  Random& random = chain.random();
+  testing::Random& random = chain.random();
   const Integers shape = chain.shape(x);
   switch (random.below(6)) {
     case 0:

@@ -11,7 +11,7 @@ const std::vector<std::string> kActivations = {
     "elu",  "erf",     "leaky_relu", "mish", "softplus",        "abs",        "exp",
     "sqrt", "neg",     "reciprocal", "celu", "thresholded_relu"};
 
-Graph images(Random& random, bool is_fixed) {
+Graph images(testing::Random& random, bool is_fixed) {
   Chain chain(random, is_fixed);
   std::size_t rank = random.chance(70) ? 2 : random.chance(70) ? 1 : 3;
   std::string extents =
@@ -40,7 +40,7 @@ Var weight_bytes(Chain& chain, const std::string& extents) {
 }
 
 Var quantized_layer(Chain& chain, Var x, bool is_image) {
-  Random& random = chain.random();
+  testing::Random& random = chain.random();
   const Attr::Integers shape = chain.shape(x);
   const bool is_signed = random.chance(50);
   const Var from = bytes(chain, x, is_signed);
@@ -66,7 +66,7 @@ Var quantized_layer(Chain& chain, Var x, bool is_image) {
   return random.chance(70) ? bytes(chain, y, is_signed) : y;
 }
 
-Graph quantized(Random& random, bool is_fixed) {
+Graph quantized(testing::Random& random, bool is_fixed) {
   Chain chain(random, is_fixed);
   chain.use_f32();
   const bool is_image = random.chance(60);
@@ -82,7 +82,7 @@ Graph quantized(Random& random, bool is_fixed) {
   return chain.finish();
 }
 
-Graph sequences(Random& random, bool is_fixed) {
+Graph sequences(testing::Random& random, bool is_fixed) {
   Chain chain(random, is_fixed);
   const std::int64_t width = chain.channels() * (random.chance(30) ? 8 : 1);
   chain.input(concat(chain.extent("B", chain.batch()), ", ", chain.extent("S", chain.pixels()),
@@ -92,7 +92,7 @@ Graph sequences(Random& random, bool is_fixed) {
 }
 
 // Products of two inputs, with batches, transposed operands and an epilogue.
-Graph products(Random& random, bool is_fixed) {
+Graph products(testing::Random& random, bool is_fixed) {
   Chain chain(random, is_fixed);
   const auto size = [&](const std::string& symbol) {
     return chain.extent(symbol, random.chance(50) ? chain.channels() : chain.batch());
@@ -128,7 +128,7 @@ Graph products(Random& random, bool is_fixed) {
   return chain.finish();
 }
 
-Graph reductions(Random& random, bool is_fixed) {
+Graph reductions(testing::Random& random, bool is_fixed) {
   Chain chain(random, is_fixed);
   std::string extents = chain.extent("N", chain.batch());
   for (std::int64_t k = random.between(0, 3); k > 0; --k)
@@ -160,7 +160,7 @@ Graph reductions(Random& random, bool is_fixed) {
 }
 
 // A gated recurrent unit as a scan.
-Graph gru(Random& random, bool is_fixed) {
+Graph gru(testing::Random& random, bool is_fixed) {
   Chain chain(random, is_fixed);
   chain.use_f32();
   const std::string batch = chain.extent("B", chain.batch());
@@ -200,7 +200,7 @@ Graph gru(Random& random, bool is_fixed) {
   return build.take();
 }
 
-Graph recurrent(Random& random, bool is_fixed) {
+Graph recurrent(testing::Random& random, bool is_fixed) {
   if (random.chance(50)) return gru(random, is_fixed);
   Chain sizes(random, is_fixed);
   return zoo::build(concat("lstm?batch=", sizes.extent("B", sizes.batch()),
@@ -210,7 +210,7 @@ Graph recurrent(Random& random, bool is_fixed) {
 
 }  // namespace
 
-Chain::Chain(Random& random, bool is_fixed) : random_(random), build_("sizes") {
+Chain::Chain(testing::Random& random, bool is_fixed) : random_(random), build_("sizes") {
   const unsigned shares[] = {0, 0, 40, 100};
   symbol_share_ = is_fixed ? 0 : shares[random.below(4)];
   const std::vector<std::string> types = {"f32", "f32", "f32",  "f32", "f32",

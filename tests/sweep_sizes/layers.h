@@ -14,9 +14,9 @@ namespace tenon::testing {
 class Chain {
  public:
   /// `is_fixed`: no symbolic extents.
-  Chain(Random& random, bool is_fixed);
+  Chain(testing::Random& random, bool is_fixed);
 
-  Random& random() { return random_; }
+  testing::Random& random() { return random_; }
   Builder& builder() { return build_; }
 
   std::int64_t batch();
@@ -48,7 +48,7 @@ class Chain {
   Graph finish();
 
  private:
-  Random& random_;
+  testing::Random& random_;
   Builder build_;
   unsigned symbol_share_;
   std::string element_type_;
@@ -60,7 +60,7 @@ class Chain {
 /// Family of graphs: a name and a generator. Generators may throw Error for sizes that do not fit.
 struct Family {
   std::string name;
-  std::function<Graph(Random& random, bool is_fixed)> make;
+  std::function<Graph(testing::Random& random, bool is_fixed)> make;
 };
 /// Returns images, images in bytes, sequences, products, reductions, recurrent layers.
 const std::vector<Family>& layer_families();

@@ -41,7 +41,7 @@ Var heads(Chain& chain, Var x, std::int64_t count) {
 }
 
 Var attention(Chain& chain, Var x) {
-  Random& random = chain.random();
+  testing::Random& random = chain.random();
   const std::int64_t count = random.between(1, 4), size = random.between(1, 4) * 8;
   const Var q = heads(chain, linear(chain, x, count * size), count),
             k = heads(chain, linear(chain, x, count * size), count),
@@ -68,7 +68,7 @@ Var sequence_norm(Chain& chain, Var x) {
 }
 
 Var sequence_movement(Chain& chain, Var x) {
-  Random& random = chain.random();
+  testing::Random& random = chain.random();
   const std::int64_t axis = random.between(0, 2);
   switch (random.below(4)) {
     case 0:

@@ -6,4 +6,4 @@
 
 /// Skips a test in a build without documents.
 #define NEEDS_DOCUMENTS() \
-  if (tenon::document_formats().empty()) GTEST_SKIP() << "needs documents"
+  if (tenon::documents::document_formats().empty()) GTEST_SKIP() << "needs documents"

@@ -17,7 +17,7 @@
 namespace tenon::testing {
 namespace {
 
-using Trial = PassChecker::Trial;
+using Trial = testing::PassChecker::Trial;
 
 // Relative to a tensor's largest magnitude.
 constexpr double kWinogradError = 1e-4;
@@ -79,7 +79,8 @@ bool has_known_work(const Graph& graph) {
 std::optional<Failure> failure_on_anything(const Graph& graph, CompiledModel& model) {
   for (std::uint64_t seed = 1; seed <= 2; ++seed) {
     try {
-      model.run(trial_inputs(graph, {TrialKind::Edges, TrialKind::Edges, seed}));
+      model.run(testing::trial_inputs(
+          graph, {testing::TrialKind::Edges, testing::TrialKind::Edges, seed}));
     } catch (const Error&) {
       // the expected outcome
     } catch (const std::exception& error) {
@@ -96,13 +97,13 @@ std::optional<Failure> failure_of(const Graph& graph, const std::vector<Trial>& 
   Program program;
   auto stage = Failure::Kind::Optimiser;
   try {
-    optimised = run_pipeline(graph, pipeline_for(settings.target, ""));
+    optimised = driver::run_pipeline(graph, driver::pipeline_for(settings.target, ""));
     stage = Failure::Kind::Compiler;
-    codegen::CompileOptions options = cpu_options();
+    codegen::CompileOptions options = driver::cpu_options();
     options.allow_winograd = settings.allow_winograd;
     options.device = codegen::cuda::parse_target(settings.target);
-    if (!options.device) options.target = cpu_options(settings.target).target;
-    program = codegen::compile(optimised, options);
+    if (!options.device) options.target = driver::cpu_options(settings.target).target;
+    program = codegen::compile(optimised, options).program;
     verify(program);
   } catch (const Error& error) {
     if (stage == Failure::Kind::Compiler && error.kind() == ErrorKind::Unsupported) throw;
@@ -115,9 +116,9 @@ std::optional<Failure> failure_of(const Graph& graph, const std::vector<Trial>& 
   if (has_known_work(graph)) {
     if (auto failure = failure_on_anything(graph, models.front())) return failure;
   }
-  Leeway leeway = leeway_between(graph, optimised);
+  testing::Leeway leeway = testing::leeway_between(graph, optimised);
   if (settings.allow_winograd)
-    leeway.epsilon = std::max(leeway.epsilon, kWinogradError / Leeway::roundings);
+    leeway.epsilon = std::max(leeway.epsilon, kWinogradError / testing::Leeway::roundings);
   for (std::size_t k = 0; k < trials.size(); ++k) {
     const Trial& trial = trials[k];
     std::vector<Datum> first;
@@ -134,12 +135,12 @@ std::optional<Failure> failure_of(const Graph& graph, const std::vector<Trial>& 
         return Failure{
             Failure::Kind::Threads,
             concat("output '", graph.value(graph.outputs()[n]).name, "' on ", kThreadCounts[m],
-                   " threads: ", exact_difference(outputs[n], first[n])),
+                   " threads: ", testing::exact_difference(outputs[n], first[n])),
             k};
       }
     }
-    const auto different = difference_between(first, trial.outputs, leeway, [&] {
-      return disturbed_outputs(graph, trial.inputs, leeway.epsilon, settings.how);
+    const auto different = testing::difference_between(first, trial.outputs, leeway, [&] {
+      return testing::disturbed_outputs(graph, trial.inputs, leeway.epsilon, settings.how);
     });
     if (!different) continue;
     const std::string& name = graph.value(graph.outputs()[different->output]).name;
@@ -160,7 +161,7 @@ std::vector<std::string> reasons_in(const Error& error) {
   return reasons;
 }
 
-std::optional<Failure> failure_of(const Reproducer& reproducer, const Settings& settings) {
+std::optional<Failure> failure_of(const testing::Reproducer& reproducer, const Settings& settings) {
   return failure_of(
       reproducer.graph,
       {{reproducer.inputs, outputs_of(reproducer.graph, reproducer.inputs, settings.how)}},
@@ -179,19 +180,20 @@ bool is_finite(const Trial& trial) {
 
 std::string described(const Graph& graph, const std::vector<Trial>& trials, const Failure& failure,
                       const Settings& settings) {
-  const auto shows = [&](const Reproducer& reproducer) {
+  const auto shows = [&](const testing::Reproducer& reproducer) {
     const auto found = failure_of(reproducer, settings);
     return found && found->kind == failure.kind;
   };
-  const Reproducer smallest = reduce({graph, trials.at(failure.trial).inputs}, shows, settings.how);
+  const testing::Reproducer smallest =
+      reduce({graph, trials.at(failure.trial).inputs}, shows, settings.how);
   const auto last = failure_of(smallest, settings);
-  return concat(last ? last->what : failure.what, "\n", print_reproducer(smallest));
+  return concat(last ? last->what : failure.what, "\n", testing::print_reproducer(smallest));
 }
 
 }  // namespace
 
-CompiledCheck check_compiled(const Graph& graph, const PassChecker& checker, bool allow_winograd,
-                             const std::string& target) {
+CompiledCheck check_compiled(const Graph& graph, const testing::PassChecker& checker,
+                             bool allow_winograd, const std::string& target) {
   const Settings settings{checker.how(), allow_winograd, target};
   std::vector<Trial> trials = checker.trials();
   if (allow_winograd) std::erase_if(trials, [](const Trial& trial) { return !is_finite(trial); });

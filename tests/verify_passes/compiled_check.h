@@ -23,7 +23,7 @@ struct CompiledCheck {
 /// infinities spread over the pixels of a tile. `target` may be a device, "cuda:sm_90a"; then
 /// several runs must be bit-identical. `checker` belongs to the graph and holds the reference's
 /// results.
-CompiledCheck check_compiled(const Graph& graph, const PassChecker& checker, bool allow_winograd,
-                             const std::string& target);
+CompiledCheck check_compiled(const Graph& graph, const testing::PassChecker& checker,
+                             bool allow_winograd, const std::string& target);
 
 }  // namespace tenon::testing

@@ -107,13 +107,14 @@ std::vector<Case> cases_of(const Settings& settings) {
   // Graphs without a program are replaced by further seeds.
   const std::uint64_t seeds = settings.count * (settings.is_compiled ? kSeedsPerProgram : 1);
   for (std::uint64_t k = 0; k < seeds; ++k) {
-    RandomGraphOptions options{settings.seed + k, settings.nodes, false};
+    testing::RandomGraphOptions options{settings.seed + k, settings.nodes, false};
     std::string name = concat("random:", options.seed, "?nodes=", options.node_count);
     if (settings.is_compiled && options.seed % kWideEvery == 0) {
       options = {options.seed, 2, true};
       name = concat("random:", options.seed, "?nodes=2,wide=1");
     }
-    cases.push_back({name, [options] { return random_graph(options); }, 4, true, options.is_wide});
+    cases.push_back(
+        {name, [options] { return testing::random_graph(options); }, 4, true, options.is_wide});
   }
   std::erase_if(
       cases, [&](const Case& one) { return one.name.find(settings.filter) == std::string::npos; });
@@ -124,8 +125,8 @@ std::vector<Case> cases_of(const Settings& settings) {
 constexpr std::int64_t kMaxNodeRuns = 2000, kMaxResultBytes = 1 << 20;
 
 // An optional pass may refuse a graph; standard passes may not.
-bool refuses(const Pass& pass, const Graph& graph) {
-  const std::vector<std::string> standard = standard_passes();
+bool refuses(const passes::Pass& pass, const Graph& graph) {
+  const std::vector<std::string> standard = driver::standard_passes();
   if (std::find(standard.begin(), standard.end(), pass.name) != standard.end()) return false;
   try {
     pass.run(graph, {});
@@ -136,8 +137,8 @@ bool refuses(const Pass& pass, const Graph& graph) {
 }
 
 // A pass that adds outputs, such as differentiation, cannot be compared.
-bool adds_outputs(const Pass& pass, const Graph& graph) {
-  const std::vector<std::string> standard = standard_passes();
+bool adds_outputs(const passes::Pass& pass, const Graph& graph) {
+  const std::vector<std::string> standard = driver::standard_passes();
   if (std::find(standard.begin(), standard.end(), pass.name) != standard.end()) return false;
   return pass.run(graph, {}).outputs().size() > graph.outputs().size();
 }
@@ -149,7 +150,7 @@ struct Outcome {
 
 Outcome outcome_of_passes(const Case& one) {
   const Graph graph = one.make();
-  PipelineOptions options;
+  driver::PipelineOptions options;
   options.verify_each = true;
   options.verify_trials = one.trial_count;
   options.thread_count = 1;
@@ -157,18 +158,18 @@ Outcome outcome_of_passes(const Case& one) {
     options.verify_node_runs = kMaxNodeRuns;
     options.verify_result_bytes = kMaxResultBytes;
   }
-  run_pipeline(graph, options);
-  for (const Pass& pass : all_passes()) {
-    if (pass.name == standard_passes().front() || refuses(pass, graph)) continue;
+  driver::run_pipeline(graph, options);
+  for (const passes::Pass& pass : passes::all_passes()) {
+    if (pass.name == driver::standard_passes().front() || refuses(pass, graph)) continue;
     // Random weights and values leave the range of a narrow type; the graph must still verify.
-    options.verify_each = pass.accuracy != Accuracy::Narrows && !adds_outputs(pass, graph);
-    run_passes(graph, std::span(&pass, 1), options);
+    options.verify_each = pass.accuracy != passes::Accuracy::Narrows && !adds_outputs(pass, graph);
+    driver::run_passes(graph, std::span(&pass, 1), options);
   }
   return {};
 }
 
 Outcome outcome_of_compiled(const Case& one, const std::string& target) {
-  PassCheckOptions options;
+  testing::PassCheckOptions options;
   options.trial_count = one.trial_count;
   options.thread_count = 1;
   if (one.is_random) {
@@ -176,7 +177,7 @@ Outcome outcome_of_compiled(const Case& one, const std::string& target) {
     options.max_result_bytes = kMaxResultBytes;
   }
   const Graph graph = one.make();
-  const PassChecker checker(graph, options);
+  const testing::PassChecker checker(graph, options);
   testing::CompiledCheck check = testing::check_compiled(graph, checker, false, target);
   const bool passes = check.failure.empty() && check.refused.empty();
   if (passes && one.has_winograd) check = testing::check_compiled(graph, checker, true, target);

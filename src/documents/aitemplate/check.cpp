@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace tenon::aitemplate {
+namespace tenon::documents::aitemplate {
 namespace {
 
 using Kind = PythonValue::Kind;
@@ -518,4 +518,4 @@ Findings check_dump(const Dump& dump, const SourceMap& places) {
   return DumpChecker(dump, places).run();
 }
 
-}  // namespace tenon::aitemplate
+}  // namespace tenon::documents::aitemplate

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tenon::aitemplate {
+namespace tenon::documents::aitemplate {
 namespace {
 
 using Groups = std::vector<AccessorRow::Group>;
@@ -225,4 +225,4 @@ void DumpChecker::check_parts() {
   }
 }
 
-}  // namespace tenon::aitemplate
+}  // namespace tenon::documents::aitemplate

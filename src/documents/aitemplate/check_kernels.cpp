@@ -8,7 +8,7 @@
 #include <map>
 #include <set>
 
-namespace tenon::aitemplate {
+namespace tenon::documents::aitemplate {
 namespace {
 
 using Kind = PythonValue::Kind;
@@ -235,4 +235,4 @@ void DumpChecker::check_gemm(const OperatorRow& row, const Composite& composite,
     compare("conditions of kernels", path / "exec_path", next.at(name), greatest.at(name) + 1);
 }
 
-}  // namespace tenon::aitemplate
+}  // namespace tenon::documents::aitemplate

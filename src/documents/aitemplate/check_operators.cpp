@@ -10,7 +10,7 @@
 #include <map>
 #include <unordered_set>
 
-namespace tenon::aitemplate {
+namespace tenon::documents::aitemplate {
 namespace {
 
 using Kind = PythonValue::Kind;
@@ -381,4 +381,4 @@ void DumpChecker::check_other(const OperatorRow& row, const Path& path) {
   if (row.original_outputs) masks("output_masks", row.original_outputs->size(), row.outputs.size());
 }
 
-}  // namespace tenon::aitemplate
+}  // namespace tenon::documents::aitemplate

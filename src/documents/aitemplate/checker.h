@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace tenon::aitemplate {
+namespace tenon::documents::aitemplate {
 
 /// Walks a dump and recomputes its claims.
 class DumpChecker {
@@ -111,4 +111,4 @@ class DumpChecker {
       first_owners_;  // tensor, axis
 };
 
-}  // namespace tenon::aitemplate
+}  // namespace tenon::documents::aitemplate

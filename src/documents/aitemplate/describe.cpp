@@ -10,7 +10,7 @@
 #include <map>
 #include <unordered_map>
 
-namespace tenon::aitemplate {
+namespace tenon::documents::aitemplate {
 namespace {
 
 using Kind = PythonValue::Kind;
@@ -304,4 +304,4 @@ Page describe_dump(const Dump& dump) {
   return page;
 }
 
-}  // namespace tenon::aitemplate
+}  // namespace tenon::documents::aitemplate

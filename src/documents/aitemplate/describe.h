@@ -3,9 +3,9 @@
 #include "base/page.h"
 #include "documents/aitemplate/tables.h"
 
-namespace tenon::aitemplate {
+namespace tenon::documents::aitemplate {
 
 /// Describes a dump for readers new to the format.
 Page describe_dump(const Dump& dump);
 
-}  // namespace tenon::aitemplate
+}  // namespace tenon::documents::aitemplate

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace tenon::aitemplate {
+namespace tenon::documents::aitemplate {
 namespace {
 
 bool is_identifier(std::string_view text) { return !text.empty() && c_safe(text) == text; }
@@ -60,4 +60,4 @@ Dims DimTable::dims(const std::vector<DimRow>& rows) const {
   return all;
 }
 
-}  // namespace tenon::aitemplate
+}  // namespace tenon::documents::aitemplate

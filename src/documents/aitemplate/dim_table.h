@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon::aitemplate {
+namespace tenon::documents::aitemplate {
 
 /// Maps the dims of a dump to Tenon dims: one symbol with a range per dynamic dim.
 class DimTable {
@@ -26,4 +26,4 @@ class DimTable {
 /// symbols; the dim's name is used instead.
 std::string symbol_of(const DimRow& row);
 
-}  // namespace tenon::aitemplate
+}  // namespace tenon::documents::aitemplate

@@ -7,7 +7,7 @@
 #include "documents/aitemplate/kernel_choices.h"
 #include "documents/aitemplate/read_dump.h"
 
-namespace tenon::aitemplate {
+namespace tenon::documents::aitemplate {
 namespace {
 
 class DumpDocument : public Document {
@@ -44,4 +44,4 @@ std::unique_ptr<Document> put_down(const Graph& graph, const NativeNodes& own) {
 
 DocumentFormat document_format() { return {*find_known_format("aitemplate"), read, put_down}; }
 
-}  // namespace tenon::aitemplate
+}  // namespace tenon::documents::aitemplate

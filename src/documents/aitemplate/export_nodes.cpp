@@ -7,7 +7,7 @@
 #include <limits>
 
 // Selection of an AITemplate operator for each node.
-namespace tenon::aitemplate {
+namespace tenon::documents::aitemplate {
 namespace {
 
 using Kind = PythonValue::Kind;
@@ -238,7 +238,7 @@ bool DumpExporter::try_view(const Node& node) {
                              {"shape", PythonValue()},
                              {"unknown_idx", PythonValue::number(-1)}};
   } else {
-    const auto axes = integers_of(node, "axes");
+    const auto axes = frontends::integers_of(node, "axes");
     if (!axes || axes->size() != 1) return false;
     const bool is_squeeze = node.op->name == "squeeze";
     const std::size_t axis = normal((*axes)[0], is_squeeze ? rank : rank + 1);
@@ -288,7 +288,7 @@ DumpExporter::Operation DumpExporter::permutation(std::size_t tensor,
 bool DumpExporter::try_permute(const Node& node) {
   const std::size_t x = tensor_of(node.operands[0]);
   const std::size_t rank = tensors_[x].extents.size();
-  auto perm = integers_of(node, "perm");
+  auto perm = frontends::integers_of(node, "perm");
   if (!perm) return false;
   for (std::size_t k = 0; perm->size() < rank && k < rank; ++k)
     perm->push_back(static_cast<std::int64_t>(rank - 1 - k));
@@ -302,7 +302,7 @@ bool DumpExporter::try_permute(const Node& node) {
 }
 
 bool DumpExporter::try_concat(const Node& node) {
-  const auto axis = integer_of(node, "axis");
+  const auto axis = frontends::integer_of(node, "axis");
   const std::size_t rank = tensors_[tensor_of(node.operands.at(0))].extents.size();
   if (!axis) return false;
   const std::size_t along = normal(*axis, rank);
@@ -322,7 +322,7 @@ bool DumpExporter::try_concat(const Node& node) {
 }
 
 bool DumpExporter::try_split(const Node& node) {
-  const auto axis = integer_of(node, "axis");
+  const auto axis = frontends::integer_of(node, "axis");
   const std::size_t x = tensor_of(node.operands[0]);
   const std::size_t rank = tensors_[x].extents.size();
   const bool has_missing =
@@ -352,9 +352,10 @@ bool DumpExporter::try_split(const Node& node) {
 }
 
 bool DumpExporter::try_slice(const Node& node) {
-  const auto starts = integers_of(node, "starts"), ends = integers_of(node, "ends"),
-             steps = integers_of(node, "steps");
-  auto axes = integers_of(node, "axes");
+  const auto starts = frontends::integers_of(node, "starts"),
+             ends = frontends::integers_of(node, "ends"),
+             steps = frontends::integers_of(node, "steps");
+  auto axes = frontends::integers_of(node, "axes");
   if (node.operands.size() != 1 || !starts || !ends || !steps || !axes || !all_are(*steps, 1) ||
       starts->empty()) {
     return false;
@@ -414,4 +415,4 @@ void DumpExporter::add_tenon_op(NodeId id) {
   add(std::move(operation), own.outputs, origins);
 }
 
-}  // namespace tenon::aitemplate
+}  // namespace tenon::documents::aitemplate

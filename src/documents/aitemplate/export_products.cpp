@@ -7,7 +7,7 @@
 #include <algorithm>
 
 // Export of convolutions, matrix products, poolings and reductions.
-namespace tenon::aitemplate {
+namespace tenon::documents::aitemplate {
 namespace {
 
 using Kind = PythonValue::Kind;
@@ -115,11 +115,11 @@ std::optional<DumpExporter::ConvolutionParts> DumpExporter::convolution_parts(
   if (x.rank() != 4 || w.rank() != 4 || !all_constant(w.dims)) return std::nullopt;
   if (!is_permutation_of(parts.x_layout, "NCHW") || !is_permutation_of(parts.w_layout, "OIHW"))
     return std::nullopt;
-  const auto window = window_numbers(node, 2);
+  const auto window = frontends::window_numbers(node, 2);
   if (!window || !window->has_same_pads() || window->pads[0] < 0 || window->pads[1] < 0)
     return std::nullopt;
   parts.window = *window;
-  parts.groups = integer_of(node, "groups").value_or(1);
+  parts.groups = frontends::integer_of(node, "groups").value_or(1);
   const std::int64_t channels = x.dims[parts.x_layout.find('C')].value().value_or(0);
   const std::int64_t outputs = w.dims[parts.w_layout.find('O')].constant();
   if (channels == 0) return std::nullopt;
@@ -197,7 +197,7 @@ bool DumpExporter::try_pool(const Node& node) {
   const ValueId result = node.results[0];
   const TensorType& x_type = graph_.value(node.operands[0]).type.tensor();
   const std::string layout = layout_of(graph_, node.operands[0], "NCHW"), image(image_layout(4));
-  const auto window = window_numbers(node, 2);
+  const auto window = frontends::window_numbers(node, 2);
   if (node.results.size() != 1 || x_type.rank() != 4 || !is_permutation_of(layout, "NCHW") ||
       !window) {
     return false;
@@ -207,7 +207,7 @@ bool DumpExporter::try_pool(const Node& node) {
   }
   const std::int64_t kernel = window->kernel[0], pad = window->pads[0];
   if (window->dilations[0] != 1 || pad < 0) return false;
-  if (!is_maximum && flag_of(node, "count_include_pad") != (pad != 0)) return false;
+  if (!is_maximum && frontends::flag_of(node, "count_include_pad") != (pad != 0)) return false;
   const std::size_t x = change_layout(tensor_of(node.operands[0]), layout, image);
   Operation operation;
   operation.row.op = is_maximum ? "max_pool2d" : "avg_pool2d";
@@ -239,7 +239,7 @@ std::optional<std::string> DumpExporter::gemm_base(const Graph& graph, const Nod
     return std::nullopt;
   }
   if (node.op->name != "einsum" || a.rank() < 2 || a.rank() > 10) return std::nullopt;
-  const std::string equation = plain_equation(text_of(node, "equation"));
+  const std::string equation = frontends::plain_equation(frontends::text_of(node, "equation"));
   for (const std::string_view base : {"gemm_rcr", "gemm_crr", "gemm_ccr", "bmm_rcr", "bmm_crr",
                                       "bmm_ccr", "bmm_rrc", "bmm_rcc", "bmm_crc", "bmm_ccc"}) {
     const Composite product = *parse_composite(base);
@@ -248,7 +248,8 @@ std::optional<std::string> DumpExporter::gemm_base(const Graph& graph, const Nod
                    : b.rank() != 2 || (product.layout[0] == 'c' && a.rank() != 2)) {
       continue;
     }
-    if (plain_equation(gemm_equation(product, a.rank())) == equation) return std::string(base);
+    if (frontends::plain_equation(gemm_equation(product, a.rank())) == equation)
+      return std::string(base);
   }
   return std::nullopt;
 }
@@ -398,11 +399,11 @@ bool DumpExporter::try_normalization(const Node& node) {
   const std::size_t rank = tensors_[x].extents.size();
   const auto last = static_cast<std::int64_t>(rank) - 1;
   if (node.results.size() != 1 || node.attrs.find("stash") != nullptr) return false;
-  const std::int64_t stated = integer_of(node, "axis").value_or(0);
+  const std::int64_t stated = frontends::integer_of(node, "axis").value_or(0);
   const std::int64_t axis = stated < 0 ? stated + static_cast<std::int64_t>(rank) : stated;
   Operation operation;
   for (const ValueId operand : node.operands) operation.inputs.push_back(tensor_of(operand));
-  const PythonValue eps = PythonValue::real_number(real_of(node, "epsilon"));
+  const PythonValue eps = PythonValue::real_number(frontends::real_of(node, "epsilon"));
   if (op == "identity") {
     operation.row.op = op;
   } else if (op == "softmax") {
@@ -420,7 +421,7 @@ bool DumpExporter::try_normalization(const Node& node) {
     operation.input_accessors = operation.output_accessors = 1;
   } else {
     if (axis != last || !extent(x, rank - 1).is_static()) return false;
-    const std::int64_t groups = integer_of(node, "groups").value_or(1);
+    const std::int64_t groups = frontends::integer_of(node, "groups").value_or(1);
     operation.row.op = "groupnorm";
     operation.row.further = {
         {"beta_constant", PythonValue()},
@@ -439,12 +440,13 @@ bool DumpExporter::try_normalization(const Node& node) {
 bool DumpExporter::try_reduction(const Node& node) {
   const std::size_t x = tensor_of(node.operands[0]);
   const std::size_t rank = tensors_[x].extents.size();
-  const auto axes = integers_of(node, "axes");
-  if (node.operands.size() != 1 || !axes || axes->size() != 1 || flag_of(node, "noop_if_empty"))
+  const auto axes = frontends::integers_of(node, "axes");
+  if (node.operands.size() != 1 || !axes || axes->size() != 1 ||
+      frontends::flag_of(node, "noop_if_empty"))
     return false;
   const std::int64_t axis =
       axes->front() < 0 ? axes->front() + static_cast<std::int64_t>(rank) : axes->front();
-  const bool keeps = flag_of(node, "keep_axes");
+  const bool keeps = frontends::flag_of(node, "keep_axes");
   Operation operation;
   operation.row.op = node.op->name;
   operation.inputs = {x};
@@ -462,4 +464,4 @@ bool DumpExporter::try_reduction(const Node& node) {
   return true;
 }
 
-}  // namespace tenon::aitemplate
+}  // namespace tenon::documents::aitemplate

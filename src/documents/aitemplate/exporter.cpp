@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-namespace tenon::aitemplate {
+namespace tenon::documents::aitemplate {
 namespace {
 
 using Kind = PythonValue::Kind;
@@ -472,4 +472,4 @@ Dump export_dump(const Graph& graph, const NativeNodes& own) {
   return DumpExporter(graph, own).run();
 }
 
-}  // namespace tenon::aitemplate
+}  // namespace tenon::documents::aitemplate

@@ -15,7 +15,7 @@
 #include <unordered_set>
 #include <vector>
 
-namespace tenon::aitemplate {
+namespace tenon::documents::aitemplate {
 
 /// Prints a node's attributes as in a graph's text: "" or "{name = value}".
 std::string attributes_text(const Node& node);
@@ -98,7 +98,7 @@ class DumpExporter {
     const Node* node = nullptr;
     const Graph* graph = nullptr;
     std::string base;
-    WindowNumbers window;
+    frontends::WindowNumbers window;
     std::int64_t groups = 1;
     std::string x_layout, w_layout;
   };
@@ -150,4 +150,4 @@ class DumpExporter {
   Dump dump_;
 };
 
-}  // namespace tenon::aitemplate
+}  // namespace tenon::documents::aitemplate

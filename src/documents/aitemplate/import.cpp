@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-namespace tenon::aitemplate {
+namespace tenon::documents::aitemplate {
 namespace {
 
 using Kind = PythonValue::Kind;
@@ -550,4 +550,4 @@ Graph import_dump(const Dump& dump, std::string_view source) {
   return DumpImporter(dump, source).run();
 }
 
-}  // namespace tenon::aitemplate
+}  // namespace tenon::documents::aitemplate

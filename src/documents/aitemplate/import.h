@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace tenon::aitemplate {
+namespace tenon::documents::aitemplate {
 
 /// Imports the network of a dump: images in channels-last layout, weights (CO, KH, KW, CI),
 /// parameters seeded by name, fused groups as one node each, strided accesses as slices and
@@ -24,4 +24,4 @@ bool is_layout_change(const OperatorRow& row);
 /// Returns the metadata key of a user-named dim; the entry has its values and occurrences.
 std::string dim_metadata_key(std::string_view dim_name);
 
-}  // namespace tenon::aitemplate
+}  // namespace tenon::documents::aitemplate

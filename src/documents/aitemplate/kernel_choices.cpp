@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cctype>
 
-namespace tenon::aitemplate {
+namespace tenon::documents::aitemplate {
 namespace {
 
 std::string condition_on(const std::string& name, std::int64_t lo, std::int64_t hi) {
@@ -122,4 +122,4 @@ Dump with_kernels(Dump dump, const Graph& noted) {
   return dump;
 }
 
-}  // namespace tenon::aitemplate
+}  // namespace tenon::documents::aitemplate

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon::aitemplate {
+namespace tenon::documents::aitemplate {
 
 /// Returns the conditions and kernels of a profiled convolution: the batch in ranges. `batch` is
 /// the graph's own extent. Returns nullopt if the choices do not match.
@@ -34,4 +34,4 @@ Dump with_kernels(Dump dump, const Graph& noted);
 /// Converts to a kernel name as AITemplate writes it: letters, digits and `_`.
 std::string algorithm_name(const std::string& kernel);
 
-}  // namespace tenon::aitemplate
+}  // namespace tenon::documents::aitemplate

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace tenon::aitemplate {
+namespace tenon::documents::aitemplate {
 
 ExecPath convolution_conditions(const std::vector<DimRow>& image) {
   ExecPath path;
@@ -31,4 +31,4 @@ std::int64_t group_norm_workspace(const DimRow& batch, std::int64_t groups) {
   return is_too_large ? kMaxExtent : bytes;
 }
 
-}  // namespace tenon::aitemplate
+}  // namespace tenon::documents::aitemplate

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace tenon::aitemplate {
+namespace tenon::documents::aitemplate {
 
 /// Returns the kernel conditions of a convolution without kernels: every batch value, the rest of
 /// the image at its greatest extents.
@@ -18,4 +18,4 @@ std::int64_t source_count(const std::vector<EpilogueStep>& steps);
 /// Two 4-byte sums per group and image.
 std::int64_t group_norm_workspace(const DimRow& batch, std::int64_t groups);
 
-}  // namespace tenon::aitemplate
+}  // namespace tenon::documents::aitemplate

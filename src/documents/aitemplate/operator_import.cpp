@@ -13,7 +13,7 @@
 #include <limits>
 #include <unordered_map>
 
-namespace tenon::aitemplate {
+namespace tenon::documents::aitemplate {
 namespace {
 
 using Kind = PythonValue::Kind;
@@ -119,7 +119,7 @@ constexpr std::string_view kAttributes =
 
 void OperatorImport::refuse_unknown_attributes(const OperatorRow& row) {
   for (const auto& [name, value] : row.further) {
-    if (!name.starts_with(kOwnKey)) require_attribute(row.op, name, kAttributes);
+    if (!name.starts_with(kOwnKey)) frontends::require_attribute(row.op, name, kAttributes);
   }
   for (const OperatorRow& inner : row.elementwise_ops) refuse_unknown_attributes(inner);
 }
@@ -450,4 +450,4 @@ std::vector<Var> OperatorImport::group() {
   return fused(fill);
 }
 
-}  // namespace tenon::aitemplate
+}  // namespace tenon::documents::aitemplate

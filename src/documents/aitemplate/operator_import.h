@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon::aitemplate {
+namespace tenon::documents::aitemplate {
 
 /// Aborts the import of one operator; the import continues, so that all unsupported operators are
 /// reported at once.
@@ -107,4 +107,4 @@ class OperatorImport {
   std::vector<std::vector<DimRow>> outputs_;
 };
 
-}  // namespace tenon::aitemplate
+}  // namespace tenon::documents::aitemplate

@@ -10,7 +10,7 @@
 #include <limits>
 
 // Import of data movement, reductions and Tenon's native operators.
-namespace tenon::aitemplate {
+namespace tenon::documents::aitemplate {
 namespace {
 
 using Kind = PythonValue::Kind;
@@ -261,4 +261,4 @@ std::vector<Var> OperatorImport::tenon_op() {
   return build_native(parse_native(record.text), build_, inputs);
 }
 
-}  // namespace tenon::aitemplate
+}  // namespace tenon::documents::aitemplate

@@ -10,7 +10,7 @@
 // Python's pprint with an indent of two: a value that fits on the rest of its line is printed by
 // `repr`, any other is broken up, one item per line. An object prints itself from column 0 and is
 // inserted unchanged, so its lines are indented too little.
-namespace tenon::aitemplate {
+namespace tenon::documents::aitemplate {
 namespace {
 
 using Kind = PythonValue::Kind;
@@ -376,4 +376,4 @@ std::string pretty_print(const PythonValue& value, const PythonStyle& style) {
   return PrettyPrinter(style).print(value);
 }
 
-}  // namespace tenon::aitemplate
+}  // namespace tenon::documents::aitemplate

@@ -9,7 +9,7 @@
 #include <limits>
 #include <unordered_set>
 
-namespace tenon::aitemplate {
+namespace tenon::documents::aitemplate {
 namespace {
 
 using Kind = PythonValue::Kind;
@@ -346,4 +346,4 @@ void PythonParser::member_values(PythonValue& dict, PythonValue key) {
   }
 }
 
-}  // namespace tenon::aitemplate
+}  // namespace tenon::documents::aitemplate

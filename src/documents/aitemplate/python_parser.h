@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-namespace tenon::aitemplate {
+namespace tenon::documents::aitemplate {
 
 /// Parses values as Python prints them. Recognises dicts that represent self-printing objects by
 /// their members' names.
@@ -50,4 +50,4 @@ class PythonParser {
   bool depends_on_style_ = false;
 };
 
-}  // namespace tenon::aitemplate
+}  // namespace tenon::documents::aitemplate

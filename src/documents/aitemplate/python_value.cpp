@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace tenon::aitemplate {
+namespace tenon::documents::aitemplate {
 namespace {
 
 constexpr std::string_view kHexDigits = "0123456789abcdef";
@@ -120,4 +120,4 @@ std::string real_repr(double value) {
   return python_real(value);
 }
 
-}  // namespace tenon::aitemplate
+}  // namespace tenon::documents::aitemplate

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace tenon::aitemplate {
+namespace tenon::documents::aitemplate {
 
 /// A value as Python prints it.
 struct PythonValue {
@@ -87,4 +87,4 @@ std::string real_repr(double value);
 /// Returns `pprint.pformat(value, indent=2)`: at most 80 columns if possible.
 std::string pretty_print(const PythonValue& value, const PythonStyle& style);
 
-}  // namespace tenon::aitemplate
+}  // namespace tenon::documents::aitemplate

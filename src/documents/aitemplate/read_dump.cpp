@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-namespace tenon::aitemplate {
+namespace tenon::documents::aitemplate {
 namespace {
 
 using Kind = PythonValue::Kind;
@@ -323,4 +323,4 @@ std::string SourceMap::place(std::string_view path) const {
   return concat("line ", line - line_starts_.begin() + 1, ", column ", at->offset - *line + 1);
 }
 
-}  // namespace tenon::aitemplate
+}  // namespace tenon::documents::aitemplate

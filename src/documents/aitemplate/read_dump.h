@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon::aitemplate {
+namespace tenon::documents::aitemplate {
 
 /// Source positions of a dump's parts.
 class SourceMap {
@@ -34,4 +34,4 @@ struct ReadDump {
 /// counts that differ from the operand counts.
 ReadDump read_dump(std::string_view text, std::string_view source);
 
-}  // namespace tenon::aitemplate
+}  // namespace tenon::documents::aitemplate

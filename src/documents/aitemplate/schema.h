@@ -6,7 +6,7 @@
 #include <type_traits>
 
 // Attributes of every object in a dump, defined once for reader and printer.
-namespace tenon::aitemplate {
+namespace tenon::documents::aitemplate {
 
 /// A list of one tensor, or None if empty.
 template <class Rows>
@@ -89,4 +89,4 @@ void fields(auto& attribute, Is<OperatorRow> auto& row) {
   attribute.maybe("exec_path", row.exec_path);
 }
 
-}  // namespace tenon::aitemplate
+}  // namespace tenon::documents::aitemplate

@@ -5,7 +5,7 @@
 #include <queue>
 #include <tuple>
 
-namespace tenon::aitemplate {
+namespace tenon::documents::aitemplate {
 namespace {
 
 // Depth-first topological order.
@@ -97,4 +97,4 @@ std::vector<std::size_t> sorted_tensors(const SortGraph& graph) {
   return sorted;
 }
 
-}  // namespace tenon::aitemplate
+}  // namespace tenon::documents::aitemplate

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace tenon::aitemplate {
+namespace tenon::documents::aitemplate {
 
 /// Tensors and operators by index, the input of AITemplate's sort.
 struct SortGraph {
@@ -32,4 +32,4 @@ std::vector<std::size_t> sorted_tensors(const SortGraph& graph);
 /// Saturates at the largest 64-bit number.
 std::uint64_t saturating_product(std::uint64_t a, std::uint64_t b);
 
-}  // namespace tenon::aitemplate
+}  // namespace tenon::documents::aitemplate

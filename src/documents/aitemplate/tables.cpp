@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-namespace tenon::aitemplate {
+namespace tenon::documents::aitemplate {
 namespace {
 
 using Kind = PythonValue::Kind;
@@ -140,4 +140,4 @@ std::string print_dump(const Dump& dump) {
   return text + "\n\n";
 }
 
-}  // namespace tenon::aitemplate
+}  // namespace tenon::documents::aitemplate

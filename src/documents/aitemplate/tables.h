@@ -11,7 +11,7 @@
 
 // Contents of a dump in AITemplate's terms. Attributes that a version of AITemplate does not print
 // are listed in `absent`; attributes without a field are in `further`.
-namespace tenon::aitemplate {
+namespace tenon::documents::aitemplate {
 
 /// An extent: one value, or the least, profiled and greatest values.
 struct DimRow {
@@ -125,4 +125,4 @@ PythonValue to_python(const OperatorRow& row);
 PythonValue to_python(const DimRow& row);
 PythonValue to_python(const AccessorRow& row);
 
-}  // namespace tenon::aitemplate
+}  // namespace tenon::documents::aitemplate

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-namespace tenon::aitemplate {
+namespace tenon::documents::aitemplate {
 namespace {
 
 constexpr auto kFuncs = std::to_array<FuncInfo>({
@@ -355,4 +355,4 @@ std::string print_formula(const Dim& dim) {
 std::string_view image_layout(std::size_t rank) { return rank == 5 ? "NDHWC" : "NHWC"; }
 std::string_view weight_layout(std::size_t rank) { return rank == 5 ? "ODHWI" : "OHWI"; }
 
-}  // namespace tenon::aitemplate
+}  // namespace tenon::documents::aitemplate

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon::aitemplate {
+namespace tenon::documents::aitemplate {
 
 /// Attribute of a native Tenon operator, in the text form of `native_node`.
 inline constexpr std::string_view kOwnKey = "tenon";
@@ -94,4 +94,4 @@ std::string print_formula(const Dim& dim);
 std::string_view image_layout(std::size_t rank);
 std::string_view weight_layout(std::size_t rank);
 
-}  // namespace tenon::aitemplate
+}  // namespace tenon::documents::aitemplate

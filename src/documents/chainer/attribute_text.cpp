@@ -8,7 +8,7 @@
 #include <cmath>
 #include <unordered_set>
 
-namespace tenon::chainer {
+namespace tenon::documents::chainer {
 namespace {
 
 constexpr std::size_t kMaxDepth = 50;
@@ -75,7 +75,7 @@ class AttributeReader {
       throw error(concat("the attributes need '", std::string(1, c), "' here"), position_);
   }
 
-  JsonValue value(std::size_t depth) {
+  frontends::JsonValue value(std::size_t depth) {
     if (depth > kMaxDepth) throw error("the attributes are nested too deeply", position_);
     if (peek() == '{') return object(depth);
     if (peek() == '[') return array(depth);
@@ -89,8 +89,8 @@ class AttributeReader {
     return number();
   }
 
-  JsonValue::Array array(std::size_t depth) {
-    JsonValue::Array elements;
+  frontends::JsonValue::Array array(std::size_t depth) {
+    frontends::JsonValue::Array elements;
     expect('[');
     skip_spaces();
     if (take(']')) return elements;
@@ -103,8 +103,8 @@ class AttributeReader {
     return elements;
   }
 
-  JsonValue::Object object(std::size_t depth) {
-    JsonValue::Object members;
+  frontends::JsonValue::Object object(std::size_t depth) {
+    frontends::JsonValue::Object members;
     std::unordered_set<std::string> seen;
     expect('{');
     skip_spaces();
@@ -116,7 +116,7 @@ class AttributeReader {
       if (!seen.insert(name).second) throw error(concat("the member '", name, "' comes twice"), at);
       expect(':');
       skip_spaces();
-      JsonValue member = value(depth + 1);
+      frontends::JsonValue member = value(depth + 1);
       members.emplace_back(std::move(name), std::move(member));
       skip_spaces();
     } while (take(','));
@@ -124,7 +124,7 @@ class AttributeReader {
     return members;
   }
 
-  JsonValue number() {
+  frontends::JsonValue number() {
     const std::size_t at = position_;
     std::size_t end = position_;
     while (end < end_ &&
@@ -202,16 +202,16 @@ class AttributeReader {
 // Python's json.dumps escapes everything but ASCII.
 void append_text(std::string& text, std::string_view value) {
   std::string quoted;
-  append_json_text(quoted, value, "\"\\bfnrt");
+  frontends::append_json_text(quoted, value, "\"\\bfnrt");
   for (std::size_t at = 0; at < quoted.size();) {
     const auto [code, bytes] = decode_utf8(std::string_view(quoted).substr(at));
     if (bytes < 2 && code < 0x7f) {
       text += quoted[at];
     } else if (code < 0x10000) {
-      append_json_code(text, code);
+      frontends::append_json_code(text, code);
     } else {
-      append_json_code(text, 0xd800 + ((code - 0x10000) >> 10));
-      append_json_code(text, 0xdc00 + ((code - 0x10000) & 0x3ff));
+      frontends::append_json_code(text, 0xd800 + ((code - 0x10000) >> 10));
+      frontends::append_json_code(text, 0xdc00 + ((code - 0x10000) & 0x3ff));
     }
     at += std::max<std::size_t>(bytes, 1);
   }
@@ -225,7 +225,7 @@ void append_real(std::string& text, double value) {
   }
 }
 
-constexpr JsonStyle kStyle{"{", "[", append_text, append_real};
+constexpr frontends::JsonStyle kStyle{"{", "[", append_text, append_real};
 
 }  // namespace
 
@@ -240,9 +240,9 @@ std::string print_attributes(const std::vector<ChainerAttribute>& attributes) {
     if (text.size() > 1) text += ", ";
     append_text(text, attribute.name);
     text += ": ";
-    print_json(text, attribute.value, kStyle);
+    frontends::print_json(text, attribute.value, kStyle);
   }
   return text + "}";
 }
 
-}  // namespace tenon::chainer
+}  // namespace tenon::documents::chainer

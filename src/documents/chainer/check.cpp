@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <unordered_set>
 
-namespace tenon::chainer {
+namespace tenon::documents::chainer {
 namespace {
 
 constexpr std::size_t kMaxSuspects = 24;
@@ -412,4 +412,4 @@ Findings check_tables(const Tables& tables, std::string_view source) {
   return ChainerChecker(tables, source).run();
 }
 
-}  // namespace tenon::chainer
+}  // namespace tenon::documents::chainer

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <map>
 
-namespace tenon::chainer {
+namespace tenon::documents::chainer {
 namespace {
 
 constexpr std::size_t kMaxRows = 70;
@@ -297,4 +297,4 @@ Page describe_tables(const Tables& tables, std::string_view source) {
   return ChainerDescriber(tables, source).run();
 }
 
-}  // namespace tenon::chainer
+}  // namespace tenon::documents::chainer

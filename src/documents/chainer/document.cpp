@@ -7,7 +7,7 @@
 #include "documents/chainer/tables.h"
 #include "documents/chainer/writer.h"
 
-namespace tenon::chainer {
+namespace tenon::documents::chainer {
 namespace {
 
 class ChainerDocument : public Document {
@@ -45,4 +45,4 @@ std::unique_ptr<Document> put_down(const Graph& graph, const NativeNodes& own) {
 
 DocumentFormat document_format() { return {*find_known_format("chainer"), read, put_down}; }
 
-}  // namespace tenon::chainer
+}  // namespace tenon::documents::chainer

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace tenon::chainer {
+namespace tenon::documents::chainer {
 namespace {
 
 // Attributes of each class; private ones, with an underscore, are not listed.
@@ -55,20 +55,20 @@ void FunctionView::refuse_unknown_attributes() const {
   for (const ChainerAttribute& attribute : function().attributes) {
     if (attribute.name.starts_with("_")) continue;
     try {
-      require_attribute(function().name, attribute.name, known);
+      frontends::require_attribute(function().name, attribute.name, known);
     } catch (Error& problem) {
       throw problem.at(source_, ", ", place_of_attribute(function(), attribute.name));
     }
   }
 }
 
-const JsonValue* FunctionView::find(std::string_view attribute) const {
+const frontends::JsonValue* FunctionView::find(std::string_view attribute) const {
   const ChainerAttribute* found = function().find(attribute);
   return found == nullptr ? nullptr : &found->value;
 }
 
-const JsonValue& FunctionView::get(std::string_view attribute) const {
-  if (const JsonValue* found = find(attribute)) return *found;
+const frontends::JsonValue& FunctionView::get(std::string_view attribute) const {
+  if (const frontends::JsonValue* found = find(attribute)) return *found;
   throw error(attribute,
               concat("the function ", function().name, " needs the attribute '", attribute, "'"));
 }
@@ -78,7 +78,7 @@ Error FunctionView::error(std::string_view attribute, std::string summary) const
 }
 
 bool FunctionView::has(std::string_view attribute) const {
-  const JsonValue* found = find(attribute);
+  const frontends::JsonValue* found = find(attribute);
   return found != nullptr && !std::holds_alternative<std::nullptr_t>(found->value);
 }
 
@@ -98,7 +98,7 @@ std::int64_t FunctionView::integer(std::string_view attribute, std::int64_t low,
 
 double FunctionView::real(std::string_view attribute, std::optional<double> otherwise) const {
   if (otherwise && !has(attribute)) return *otherwise;
-  const JsonValue& json = get(attribute);
+  const frontends::JsonValue& json = get(attribute);
   if (const auto* integer = held_by<std::int64_t>(json)) return static_cast<double>(*integer);
   if (const auto* value = held_by<double>(json)) return *value;
   throw error(attribute, concat("the attribute '", attribute, "' is no number"));
@@ -120,13 +120,13 @@ const std::string& FunctionView::text(std::string_view attribute) const {
 }
 
 std::vector<std::int64_t> FunctionView::integers(std::string_view attribute) const {
-  const JsonValue& json = get(attribute);
+  const frontends::JsonValue& json = get(attribute);
   if (const auto* one = held_by<std::int64_t>(json)) return {*one};
-  const auto* array = held_by<JsonValue::Array>(json);
+  const auto* array = held_by<frontends::JsonValue::Array>(json);
   if (array == nullptr)
     throw error(attribute, concat("the attribute '", attribute, "' is no list of integers"));
   std::vector<std::int64_t> list;
-  for (const JsonValue& element : *array) {
+  for (const frontends::JsonValue& element : *array) {
     const auto* value = held_by<std::int64_t>(element);
     if (value == nullptr || *value < -kMaxExtentAttribute || *value > kMaxExtentAttribute) {
       throw error(attribute,
@@ -175,4 +175,4 @@ std::vector<std::string> known_function_names() {
   return names;
 }
 
-}  // namespace tenon::chainer
+}  // namespace tenon::documents::chainer

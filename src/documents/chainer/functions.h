@@ -7,7 +7,7 @@
 #include <limits>
 #include <span>
 
-namespace tenon::chainer {
+namespace tenon::documents::chainer {
 
 /// A forward function with typed attributes. Throws an Error with the position for a missing or
 /// out-of-range attribute.
@@ -44,8 +44,8 @@ class FunctionView {
   void refuse_unknown_attributes() const;
 
  private:
-  const JsonValue* find(std::string_view attribute) const;
-  const JsonValue& get(std::string_view attribute) const;
+  const frontends::JsonValue* find(std::string_view attribute) const;
+  const frontends::JsonValue& get(std::string_view attribute) const;
 
   const Tables* tables_;
   std::size_t forward_;
@@ -125,4 +125,4 @@ std::string print_subscripts(const std::vector<Subscript>& subscripts);
 constexpr std::int64_t kMaxWindow = 1 << 16;
 constexpr std::int64_t kMaxExtentAttribute = std::int64_t{1} << 40;
 
-}  // namespace tenon::chainer
+}  // namespace tenon::documents::chainer

@@ -1,7 +1,7 @@
 #include "documents/chainer/functions.h"
 #include "ops/definition/var_ops.h"
 
-namespace tenon::chainer {
+namespace tenon::documents::chainer {
 namespace {
 
 using Vars = std::vector<Var>;
@@ -249,4 +249,4 @@ std::span<const FunctionRule> elementwise_functions() {
   return rules;
 }
 
-}  // namespace tenon::chainer
+}  // namespace tenon::documents::chainer

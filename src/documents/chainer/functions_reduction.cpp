@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace tenon::chainer {
+namespace tenon::documents::chainer {
 namespace {
 
 using Vars = std::vector<Var>;
@@ -189,4 +189,4 @@ std::span<const FunctionRule> reduction_functions() {
   return rules;
 }
 
-}  // namespace tenon::chainer
+}  // namespace tenon::documents::chainer

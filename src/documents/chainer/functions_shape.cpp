@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace tenon::chainer {
+namespace tenon::documents::chainer {
 namespace {
 
 using Vars = std::vector<Var>;
@@ -272,7 +272,7 @@ Vars build_squeeze(const FunctionView& view, Builder& build, const Vars& in) {
 // Returns the end of each part; `total` is the extent of the axis.
 std::optional<Attr::Integers> parts_of(const FunctionView& view, std::int64_t total) {
   const std::size_t count = view.function().outputs.size();
-  const JsonValue& given = view.function().find("indices_or_sections")->value;
+  const frontends::JsonValue& given = view.function().find("indices_or_sections")->value;
   Attr::Integers parts;
   if (std::holds_alternative<std::int64_t>(given.value)) {
     const std::int64_t sections = view.integer("indices_or_sections", 1, kMaxWindow);
@@ -393,4 +393,4 @@ std::span<const FunctionRule> shape_functions() {
   return rules;
 }
 
-}  // namespace tenon::chainer
+}  // namespace tenon::documents::chainer

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tenon::chainer {
+namespace tenon::documents::chainer {
 namespace {
 
 constexpr std::int64_t kUnknownExtent = PartialShapes::kUnknown;
@@ -368,4 +368,4 @@ std::span<const FunctionRule> window_functions() {
   return rules;
 }
 
-}  // namespace tenon::chainer
+}  // namespace tenon::documents::chainer

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tenon::chainer {
+namespace tenon::documents::chainer {
 namespace {
 
 constexpr std::int64_t kElementBytes = 4;  // Chainer computes in f32
@@ -103,4 +103,4 @@ std::vector<ChainerStep> fused(const TrainingGraph& graph, std::vector<ChainerSt
   return Fuser(graph, std::move(steps)).run();
 }
 
-}  // namespace tenon::chainer
+}  // namespace tenon::documents::chainer

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace tenon::chainer {
+namespace tenon::documents::chainer {
 
 /// A function of a training step with the work of its backward.
 struct ChainerStep {
@@ -29,4 +29,4 @@ struct ChainerStep {
 /// then only the mask is needed.
 std::vector<ChainerStep> fused(const TrainingGraph& graph, std::vector<ChainerStep> steps);
 
-}  // namespace tenon::chainer
+}  // namespace tenon::documents::chainer

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <map>
 
-namespace tenon::chainer {
+namespace tenon::documents::chainer {
 namespace {
 
 class ChainerImporter {
@@ -192,8 +192,8 @@ class ChainerImporter {
     for (const std::size_t k : topological_order(tables_)) {
       const Function& function = tables_.forward[k];
       const ChainerAttribute* places = function.find(kGraphOutputs);
-      const JsonValue::Array* list =
-          places == nullptr ? nullptr : held_by<JsonValue::Array>(places->value);
+      const frontends::JsonValue::Array* list =
+          places == nullptr ? nullptr : held_by<frontends::JsonValue::Array>(places->value);
       for (std::size_t j = 0; j < function.outputs.size(); ++j) {
         if (list != nullptr && j < list->size()) {
           if (const auto* place = held_by<std::int64_t>((*list)[j]))
@@ -222,4 +222,4 @@ Graph import_tables(const Tables& tables, std::string_view source) {
   return ChainerImporter(tables, source).run();
 }
 
-}  // namespace tenon::chainer
+}  // namespace tenon::documents::chainer

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <map>
 
-namespace tenon::chainer {
+namespace tenon::documents::chainer {
 namespace {
 
 using Integers = std::vector<std::int64_t>;
@@ -36,11 +36,13 @@ class NodeReader {
   }
 
   bool has(std::string_view name) const { return node_.attrs.find(name) != nullptr; }
-  std::int64_t integer(std::string_view name) const { return integer_of(node_, name).value_or(0); }
-  double real(std::string_view name) const { return real_of(node_, name); }
-  bool flag(std::string_view name) const { return flag_of(node_, name); }
+  std::int64_t integer(std::string_view name) const {
+    return frontends::integer_of(node_, name).value_or(0);
+  }
+  double real(std::string_view name) const { return frontends::real_of(node_, name); }
+  bool flag(std::string_view name) const { return frontends::flag_of(node_, name); }
   Integers integers(std::string_view name) const {
-    return integers_of(node_, name).value_or(Integers());
+    return frontends::integers_of(node_, name).value_or(Integers());
   }
 
   const Graph& graph() const { return graph_; }
@@ -68,15 +70,15 @@ NativeFunction named(const NodeReader& in, std::string name,
   return native;
 }
 
-std::optional<WindowNumbers> window_of(const NodeReader& in) {
-  return in.type(0).rank() == 4 ? window_numbers(in.node(), 2) : std::nullopt;
+std::optional<frontends::WindowNumbers> window_of(const NodeReader& in) {
+  return in.type(0).rank() == 4 ? frontends::window_numbers(in.node(), 2) : std::nullopt;
 }
-std::vector<ChainerAttribute> stride_and_pad(const WindowNumbers& window) {
+std::vector<ChainerAttribute> stride_and_pad(const frontends::WindowNumbers& window) {
   return {integer_attribute("sy", window.strides[0]), integer_attribute("sx", window.strides[1]),
           integer_attribute("ph", window.pads[0]), integer_attribute("pw", window.pads[1])};
 }
-void add_dilation_and_groups(std::vector<ChainerAttribute>& attributes, const WindowNumbers& window,
-                             std::int64_t groups) {
+void add_dilation_and_groups(std::vector<ChainerAttribute>& attributes,
+                             const frontends::WindowNumbers& window, std::int64_t groups) {
   attributes.push_back(integer_attribute("dy", window.dilations[0]));
   attributes.push_back(integer_attribute("dx", window.dilations[1]));
   attributes.push_back(integer_attribute("groups", groups));
@@ -323,7 +325,7 @@ Native cross_entropy(const NodeReader& in) {
   const Node* logs = only_for(in, in.operand(0), "log_softmax");
   if (logs == nullptr || in.operand(2)) return std::nullopt;
   const NodeId id = in.graph().value(in.operand(0)).producer;
-  const std::string reduction = text_of(in.node(), "reduction");
+  const std::string reduction = frontends::text_of(in.node(), "reduction");
   if (NodeReader(in.graph(), id).integer("axis") != 1 || !in.has("ignore_index") ||
       reduction == "sum")
     return std::nullopt;
@@ -331,7 +333,8 @@ Native cross_entropy(const NodeReader& in) {
       named(in, "SoftmaxCrossEntropy",
             {attribute("normalize", true), attribute("cache_score", true),
              attribute("class_weight", nullptr),
-             integer_attribute("ignore_label", integer_of(in.node(), "ignore_index").value_or(-1)),
+             integer_attribute("ignore_label",
+                               frontends::integer_of(in.node(), "ignore_index").value_or(-1)),
              attribute("reduce", std::string(reduction == "none" ? "no" : "mean"))});
   native.inputs = {logs->operands[0], in.operand(1)};
   native.absorbed = {id};
@@ -468,4 +471,4 @@ std::optional<NativeFunction> native_function(const Graph& graph, NodeId node) {
   return native;
 }
 
-}  // namespace tenon::chainer
+}  // namespace tenon::documents::chainer

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace tenon::chainer {
+namespace tenon::documents::chainer {
 namespace {
 
 constexpr std::uint32_t kNoValue = static_cast<std::uint32_t>(-1);
@@ -272,4 +272,4 @@ RecordedRun recorded_run(const Tables& tables, const std::string& source, const 
   return run;
 }
 
-}  // namespace tenon::chainer
+}  // namespace tenon::documents::chainer

@@ -3,7 +3,7 @@
 #include "documents/chainer/tables.h"
 #include "documents/recorded_run.h"
 
-namespace tenon::chainer {
+namespace tenon::documents::chainer {
 
 /// Builds the memory problem of a training step: functions and their backwards are items,
 /// intermediates and their gradients are values. Gradients of one tensor accumulate in place; those
@@ -13,4 +13,4 @@ namespace tenon::chainer {
 RecordedRun recorded_run(const Tables& tables, const std::string& source, const RunReading& reading,
                          const memory::DeviceSpec& device);
 
-}  // namespace tenon::chainer
+}  // namespace tenon::documents::chainer

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace tenon::chainer {
+namespace tenon::documents::chainer {
 namespace {
 
 bool is_float_tensor(const Type& type) { return type.is_tensor() && is_float(type.tensor().dtype); }
@@ -55,4 +55,4 @@ Retained retained_by_gradient(const Graph& record) {
   return retained;
 }
 
-}  // namespace tenon::chainer
+}  // namespace tenon::documents::chainer

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-namespace tenon::chainer {
+namespace tenon::documents::chainer {
 
 std::int64_t PartialShapes::extent(std::size_t variable, std::size_t axis) const {
   const Entry& entry = variables_[variable];
@@ -255,4 +255,4 @@ std::vector<Shape> completions(const Shape& partial, std::int64_t count, std::si
   return all;
 }
 
-}  // namespace tenon::chainer
+}  // namespace tenon::documents::chainer

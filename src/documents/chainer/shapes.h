@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon::chainer {
+namespace tenon::documents::chainer {
 
 /// Partial knowledge of every variable's shape during constraint propagation: ranks and extents,
 /// each set at most once and undone in order. The bytes of a variable determine its last open
@@ -87,4 +87,4 @@ using Relation = std::function<bool(PartialShapes&)>;
 /// first: equal last two axes, then small leading extents.
 std::vector<Shape> completions(const Shape& partial, std::int64_t count, std::size_t limit);
 
-}  // namespace tenon::chainer
+}  // namespace tenon::documents::chainer

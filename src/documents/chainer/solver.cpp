@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace tenon::chainer {
+namespace tenon::documents::chainer {
 namespace {
 
 constexpr std::size_t kMaxCompletions = 20'000;
@@ -66,7 +66,7 @@ class Solver {
            const std::vector<std::size_t>& variables) {
     const ChainerAttribute* stated = view.function().find(attribute);
     if (stated == nullptr) return;
-    const auto* list = held_by<JsonValue::Array>(stated->value);
+    const auto* list = held_by<frontends::JsonValue::Array>(stated->value);
     if (list == nullptr || list->size() != variables.size()) {
       throw view.error(attribute, concat("'", attribute, "' has no type for each variable"));
     }
@@ -336,4 +336,4 @@ ShapeSolution solve_shapes(const Tables& tables, std::string_view source,
   return wider.is_solved ? wider : solution;
 }
 
-}  // namespace tenon::chainer
+}  // namespace tenon::documents::chainer

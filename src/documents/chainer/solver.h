@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon::chainer {
+namespace tenon::documents::chainer {
 
 struct SolveOptions {
   /// Variable whose bytes are distrusted: its shape must follow from the others.
@@ -56,4 +56,4 @@ constexpr std::string_view kOwnOp = "_tenon";
 /// Position of each output among the outputs of the graph, or null, if it cannot be inferred.
 constexpr std::string_view kGraphOutputs = "_graph_outputs";
 
-}  // namespace tenon::chainer
+}  // namespace tenon::documents::chainer

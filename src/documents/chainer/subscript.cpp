@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace tenon::chainer {
+namespace tenon::documents::chainer {
 namespace {
 
 constexpr std::size_t kMaxSubscripts = 64;
@@ -129,4 +129,4 @@ std::string print_subscripts(const std::vector<Subscript>& subscripts) {
   return text + (subscripts.size() == 1 ? ",)" : ")");
 }
 
-}  // namespace tenon::chainer
+}  // namespace tenon::documents::chainer

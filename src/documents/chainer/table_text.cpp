@@ -5,7 +5,7 @@
 #include <charconv>
 #include <unordered_map>
 
-namespace tenon::chainer {
+namespace tenon::documents::chainer {
 namespace {
 
 // Limits that keep sums over a whole file far below 2^63.
@@ -306,4 +306,4 @@ std::string print_tables(const Tables& tables) {
   return text;
 }
 
-}  // namespace tenon::chainer
+}  // namespace tenon::documents::chainer

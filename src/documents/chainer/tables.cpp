@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
-namespace tenon::chainer {
+namespace tenon::documents::chainer {
 namespace {
 
 // An empty list occupies one line, except for the outputs of a backward record.
@@ -108,4 +108,4 @@ std::string place_of_attribute(const Function& function, std::string_view attrib
                   found == nullptr || found->column == 0 ? 1 : found->column);
 }
 
-}  // namespace tenon::chainer
+}  // namespace tenon::documents::chainer

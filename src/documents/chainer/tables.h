@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon::chainer {
+namespace tenon::documents::chainer {
 
 /// A tensor of the training step. The file lacks its shape and element type.
 struct Variable {
@@ -25,7 +25,7 @@ struct Variable {
 
 /// Returns the contents of a JSON value if it is a T; null otherwise.
 template <class T>
-const T* held_by(const JsonValue& json) {
+const T* held_by(const frontends::JsonValue& json) {
   return std::get_if<T>(std::addressof(json.value));
 }
 
@@ -50,7 +50,7 @@ struct Input {
 /// A primitive attribute of Chainer's function object; tuples with slices are Python texts.
 struct ChainerAttribute {
   std::string name;
-  JsonValue value;
+  frontends::JsonValue value;
   /// Column of the value, from 1; 0 if it was not read from a text.
   std::size_t column = 0;
 };
@@ -104,4 +104,4 @@ std::string place_of_output(const Function& function, std::size_t output);
 std::string place_of_name(const Function& function);
 std::string place_of_attribute(const Function& function, std::string_view attribute);
 
-}  // namespace tenon::chainer
+}  // namespace tenon::documents::chainer

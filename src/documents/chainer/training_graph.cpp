@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace tenon::chainer {
+namespace tenon::documents::chainer {
 namespace {
 
 std::optional<std::vector<std::int64_t>> indexes(const Function& function,
@@ -13,9 +13,9 @@ std::optional<std::vector<std::int64_t>> indexes(const Function& function,
   if (found == nullptr) return std::nullopt;
   std::vector<std::int64_t> list;
   if (std::holds_alternative<std::nullptr_t>(found->value.value)) return list;
-  const auto* array = held_by<JsonValue::Array>(found->value);
+  const auto* array = held_by<frontends::JsonValue::Array>(found->value);
   if (array == nullptr) return std::nullopt;
-  for (const JsonValue& element : *array) {
+  for (const frontends::JsonValue& element : *array) {
     const auto* index = held_by<std::int64_t>(element);
     if (index == nullptr) return std::nullopt;
     list.push_back(*index);
@@ -203,4 +203,4 @@ std::vector<std::size_t> kept_for_backward(const TrainingGraph& graph, Reading r
   return kept;
 }
 
-}  // namespace tenon::chainer
+}  // namespace tenon::documents::chainer

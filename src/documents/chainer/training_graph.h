@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon::chainer {
+namespace tenon::documents::chainer {
 
 /// Interpretations of a backward function's inputs. The file tags the inputs of nearly every
 /// function, even if Chainer retains none of them; the lists of retained indices are accurate.
@@ -72,4 +72,4 @@ TrainingPeak largest_working_set(const TrainingGraph& graph, Reading reading);
 /// Returns the intermediates that backward functions read.
 std::vector<std::size_t> kept_for_backward(const TrainingGraph& graph, Reading reading);
 
-}  // namespace tenon::chainer
+}  // namespace tenon::documents::chainer

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-namespace tenon::chainer {
+namespace tenon::documents::chainer {
 namespace {
 
 class ChainerWriter {
@@ -233,7 +233,7 @@ class ChainerWriter {
 
   void add_types(Function& function) {
     if (function.find(kInputTypes) != nullptr) return;
-    JsonValue::Array inputs, outputs;
+    frontends::JsonValue::Array inputs, outputs;
     for (const Input& input : function.inputs)
       inputs.emplace_back(to_string(graph_.value(values_[input.variable]).type));
     for (const std::size_t output : function.outputs)
@@ -274,12 +274,13 @@ class ChainerWriter {
     for (std::size_t k = 0; k < graph_.outputs().size(); ++k)
       places.emplace(graph_.outputs()[k], k);
     for (Function& function : tables_.forward) {
-      JsonValue::Array list;
+      frontends::JsonValue::Array list;
       bool says = false;
       for (const std::size_t output : function.outputs) {
         const auto place = places.find(values_[output]);
-        list.push_back(place == places.end() ? JsonValue()
-                                             : JsonValue(static_cast<std::int64_t>(place->second)));
+        list.push_back(place == places.end()
+                           ? frontends::JsonValue()
+                           : frontends::JsonValue(static_cast<std::int64_t>(place->second)));
         says = says || place != places.end() || !is_read.contains(output);
       }
       if (says) function.attributes.push_back(attribute(kGraphOutputs, std::move(list)));
@@ -351,7 +352,7 @@ class ChainerWriter {
 }  // namespace
 
 ChainerAttribute integers_attribute(std::string_view name, const std::vector<std::int64_t>& list) {
-  return attribute(name, JsonValue::integers(list));
+  return attribute(name, frontends::JsonValue::integers(list));
 }
 
 ChainerAttribute indexes_attribute(std::string_view name, const std::vector<std::int64_t>& list) {
@@ -362,4 +363,4 @@ Tables tables_of(const Graph& graph, const NativeNodes& own) {
   return ChainerWriter(graph, own).run();
 }
 
-}  // namespace tenon::chainer
+}  // namespace tenon::documents::chainer

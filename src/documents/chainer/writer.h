@@ -5,7 +5,7 @@
 #include "documents/native_node.h"
 #include "ir/graph.h"
 
-namespace tenon::chainer {
+namespace tenon::documents::chainer {
 
 /// Returns the training step of a graph as the dumper would have written it. An operator with an
 /// equivalent Chainer function uses its name and attributes, if importing it reproduces the node.
@@ -37,7 +37,7 @@ Retained retained_by_gradient(const Graph& record);
 
 template <class T>
 ChainerAttribute attribute(std::string_view name, T value) {
-  return {std::string(name), JsonValue(std::move(value)), 0};
+  return {std::string(name), frontends::JsonValue(std::move(value)), 0};
 }
 inline ChainerAttribute integer_attribute(std::string_view name, std::int64_t value) {
   return attribute<std::int64_t>(name, value);
@@ -46,4 +46,4 @@ ChainerAttribute integers_attribute(std::string_view name, const std::vector<std
 /// A list of retained indices; null if empty.
 ChainerAttribute indexes_attribute(std::string_view name, const std::vector<std::int64_t>& list);
 
-}  // namespace tenon::chainer
+}  // namespace tenon::documents::chainer

@@ -2,7 +2,7 @@
 
 #include "documents/megengine/check_parts.h"
 
-namespace tenon::megengine {
+namespace tenon::documents::megengine {
 
 Findings check_profile(const MegEngineProfile& profile, const Index& index) {
   Findings findings;
@@ -18,4 +18,4 @@ Findings check_profile(const MegEngineProfile& profile, const Index& index) {
   return findings;
 }
 
-}  // namespace tenon::megengine
+}  // namespace tenon::documents::megengine

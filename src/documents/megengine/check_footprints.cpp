@@ -2,13 +2,13 @@
 #include "documents/megengine/check_parts.h"
 #include "documents/megengine/cost.h"
 
-namespace tenon::megengine {
+namespace tenon::documents::megengine {
 namespace {
 
 // Returns the numeric parameters as text: "pad_h 3, stride_h 2".
-std::string numbers_of(const JsonValue& param) {
+std::string numbers_of(const frontends::JsonValue& param) {
   std::string text;
-  if (const auto* object = std::get_if<JsonValue::Object>(&param.value)) {
+  if (const auto* object = std::get_if<frontends::JsonValue::Object>(&param.value)) {
     for (const auto& [name, value] : *object) {
       if (const auto* number = std::get_if<std::int64_t>(&value.value)) {
         text += concat(text.empty() ? "" : ", ", name, " ", *number);
@@ -143,8 +143,8 @@ class FootprintCheck {
                                 param.integer("ndim", 0), static_cast<std::int64_t>(in_[0].size()));
     }
     if (node_.type == "AxisAddRemove" && param.has("nr_desc")) {
-      const JsonValue* desc = param.find("desc");
-      const auto* list = desc ? std::get_if<JsonValue::Array>(&desc->value) : nullptr;
+      const frontends::JsonValue* desc = param.find("desc");
+      const auto* list = desc ? std::get_if<frontends::JsonValue::Array>(&desc->value) : nullptr;
       context_.findings.compare("footprint: parameters", place(".param.nr_desc"),
                                 param.integer("nr_desc", 0),
                                 list ? static_cast<std::int64_t>(list->size()) : 0);
@@ -227,4 +227,4 @@ void check_footprints(const CheckContext& context) {
   }
 }
 
-}  // namespace tenon::megengine
+}  // namespace tenon::documents::megengine

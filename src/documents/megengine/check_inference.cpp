@@ -6,7 +6,7 @@
 #include <cmath>
 #include <unordered_set>
 
-namespace tenon::megengine {
+namespace tenon::documents::megengine {
 namespace {
 
 // Values are listed for vectors shorter than the maximum rank of a tensor.
@@ -267,4 +267,4 @@ void check_inference(const CheckContext& context) {
   }
 }
 
-}  // namespace tenon::megengine
+}  // namespace tenon::documents::megengine

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-namespace tenon::megengine {
+namespace tenon::documents::megengine {
 namespace {
 
 constexpr std::int64_t kDeviceAlignment = 512;  // of GPU addresses
@@ -101,12 +101,12 @@ class MemoryCheck {
     const OprFootprint* footprint = context_.index.footprint[opr];
     if (!source.mem_plan || footprint == nullptr || context_.operators()[opr].type != "Dimshuffle")
       return std::nullopt;
-    const JsonValue* pattern_json = Param(&footprint->param).find("pattern");
+    const frontends::JsonValue* pattern_json = Param(&footprint->param).find("pattern");
     const auto* pattern =
-        pattern_json ? std::get_if<JsonValue::Array>(&pattern_json->value) : nullptr;
+        pattern_json ? std::get_if<frontends::JsonValue::Array>(&pattern_json->value) : nullptr;
     if (pattern == nullptr) return std::nullopt;
     Extents strides;
-    for (const JsonValue& entry : *pattern) {
+    for (const frontends::JsonValue& entry : *pattern) {
       const auto* axis = std::get_if<std::int64_t>(&entry.value);
       const Extents& from = source.mem_plan->layout.stride;
       if (axis == nullptr || *axis < 0 || *axis >= static_cast<std::int64_t>(from.size()))
@@ -325,4 +325,4 @@ class MemoryCheck {
 
 void check_memory(const CheckContext& context) { MemoryCheck(context).run(); }
 
-}  // namespace tenon::megengine
+}  // namespace tenon::documents::megengine

@@ -6,7 +6,7 @@
 #include <cctype>
 #include <map>
 
-namespace tenon::megengine {
+namespace tenon::documents::megengine {
 namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -171,4 +171,4 @@ void check_names(const CheckContext& context) {
   }
 }
 
-}  // namespace tenon::megengine
+}  // namespace tenon::documents::megengine

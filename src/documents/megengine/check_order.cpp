@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <unordered_set>
 
-namespace tenon::megengine {
+namespace tenon::documents::megengine {
 namespace {
 
 void check_sequence(const CheckContext& context) {
@@ -149,4 +149,4 @@ void check_order(const CheckContext& context) {
   check_comp_nodes(context);
 }
 
-}  // namespace tenon::megengine
+}  // namespace tenon::documents::megengine

@@ -5,7 +5,7 @@
 #include "documents/megengine/index.h"
 #include "documents/megengine/memory.h"
 
-namespace tenon::megengine {
+namespace tenon::documents::megengine {
 
 /// Inputs and findings of the parts of `check_profile`.
 struct CheckContext {
@@ -31,4 +31,4 @@ void check_memory(const CheckContext& context);
 /// host and device
 void check_times(const CheckContext& context);
 
-}  // namespace tenon::megengine
+}  // namespace tenon::documents::megengine

@@ -6,7 +6,7 @@
 #include <limits>
 #include <map>
 
-namespace tenon::megengine {
+namespace tenon::documents::megengine {
 namespace {
 
 // CUDA returns the time between events as a 32-bit float of milliseconds.
@@ -96,4 +96,4 @@ void check_times(const CheckContext& context) {
   TimesCheck(context, false).run();
 }
 
-}  // namespace tenon::megengine
+}  // namespace tenon::documents::megengine

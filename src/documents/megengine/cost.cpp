@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tenon::megengine {
+namespace tenon::documents::megengine {
 namespace {
 
 std::int64_t extent(const Extents& shape, std::size_t axis) {
@@ -103,4 +103,4 @@ std::int64_t computation_of(std::string_view type, const Param& param,
   return 0;
 }
 
-}  // namespace tenon::megengine
+}  // namespace tenon::documents::megengine

@@ -4,7 +4,7 @@
 
 #include <span>
 
-namespace tenon::megengine {
+namespace tenon::documents::megengine {
 
 /// Returns the operations that MegEngine counts for an operator of this type; 0 for uncounted
 /// types. Unknown shapes are empty.
@@ -12,4 +12,4 @@ std::int64_t computation_of(std::string_view type, const Param& param,
                             std::span<const Extents> in_shapes,
                             std::span<const Extents> out_shapes);
 
-}  // namespace tenon::megengine
+}  // namespace tenon::documents::megengine

@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <map>
 
-namespace tenon::megengine {
+namespace tenon::documents::megengine {
 namespace {
 
 constexpr std::size_t kTopCount = 10, kAliveCount = 8, kTypeCount = 20, kNameLength = 56;
@@ -329,4 +329,4 @@ Page describe_profile(const MegEngineProfile& profile, const Index& index) {
   return Description(profile, index).page();
 }
 
-}  // namespace tenon::megengine
+}  // namespace tenon::documents::megengine

@@ -9,7 +9,7 @@
 #include "documents/megengine/tables.h"
 #include "documents/megengine/write.h"
 
-namespace tenon::megengine {
+namespace tenon::documents::megengine {
 namespace {
 
 class ProfileDocument : public Document {
@@ -51,4 +51,4 @@ DocumentFormat document_format() {
   return {*find_known_format("megengine"), read, put_down, print_run, formula_of};
 }
 
-}  // namespace tenon::megengine
+}  // namespace tenon::documents::megengine

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace tenon::megengine {
+namespace tenon::documents::megengine {
 namespace {
 
 using Operands = std::vector<Var>;
@@ -158,4 +158,4 @@ const ElemwiseMode* elemwise_mode_of(std::string_view op) {
   return found == std::end(kModes) ? nullptr : &*found;
 }
 
-}  // namespace tenon::megengine
+}  // namespace tenon::documents::megengine

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon::megengine {
+namespace tenon::documents::megengine {
 
 /// A mode of MegEngine's Elemwise operator.
 struct ElemwiseMode {
@@ -21,4 +21,4 @@ const ElemwiseMode* find_elemwise_mode(std::string_view name);
 /// Returns the mode that equals this operator without attributes, or null.
 const ElemwiseMode* elemwise_mode_of(std::string_view op);
 
-}  // namespace tenon::megengine
+}  // namespace tenon::documents::megengine

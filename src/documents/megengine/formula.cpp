@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace tenon::megengine {
+namespace tenon::documents::megengine {
 namespace {
 
 class Counter {
@@ -68,7 +68,7 @@ class Counter {
  private:
   double window(const Node& node) const {
     double count = 1;
-    if (const auto* dims = attr_of<Dims>(node, "kernel_shape")) {
+    if (const auto* dims = frontends::attr_of<Dims>(node, "kernel_shape")) {
       for (const Dim& dim : *dims) count *= number(dim);
     }
     return count;
@@ -102,4 +102,4 @@ CountedWork formula_of(const Graph& graph, NodeId id, const DimBindings& symbols
   return formula;
 }
 
-}  // namespace tenon::megengine
+}  // namespace tenon::documents::megengine

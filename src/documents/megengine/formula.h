@@ -2,10 +2,10 @@
 
 #include "documents/document.h"
 
-namespace tenon::megengine {
+namespace tenon::documents::megengine {
 
 /// Counts a Tenon node's operations as MegEngine does, summed over a group's members; 0 for
 /// operators that it does not count.
 CountedWork formula_of(const Graph& graph, NodeId node, const DimBindings& symbols);
 
-}  // namespace tenon::megengine
+}  // namespace tenon::documents::megengine

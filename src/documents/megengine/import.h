@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon::megengine {
+namespace tenon::documents::megengine {
 
 /// Imports the network of a profile. Throws Error: of kind Unsupported, with counts of all
 /// operators without an equivalent, or with the JSON path of an operator with inconsistent
@@ -43,4 +43,4 @@ const std::vector<double>* stated_value(const VarNode& var);
 /// had one.
 std::optional<std::int64_t> stated_span(const VarNode& var);
 
-}  // namespace tenon::megengine
+}  // namespace tenon::documents::megengine

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace tenon::megengine {
+namespace tenon::documents::megengine {
 namespace {
 
 // Reductions along an axis, in the order of `reduce_modes`.
@@ -135,4 +135,4 @@ void MegEngineImporter::tenon_operator() {
   }
 }
 
-}  // namespace tenon::megengine
+}  // namespace tenon::documents::megengine

@@ -4,12 +4,13 @@
 #include <algorithm>
 #include <set>
 
-namespace tenon::megengine {
+namespace tenon::documents::megengine {
 namespace {
 
 using Integers = Attr::Integers;
 
-std::int64_t member(const JsonValue& json, std::string_view name, std::int64_t otherwise) {
+std::int64_t member(const frontends::JsonValue& json, std::string_view name,
+                    std::int64_t otherwise) {
   return Param(&json).integer(name, otherwise);
 }
 
@@ -58,15 +59,15 @@ void MegEngineImporter::concat_all() {
 
 // Axis k of the result is axis pattern[k]; -1 is a new one. Omitted axes have extent one.
 void MegEngineImporter::dimshuffle() {
-  const JsonValue* pattern_json = param().find("pattern");
+  const frontends::JsonValue* pattern_json = param().find("pattern");
   const auto* pattern =
-      pattern_json ? std::get_if<JsonValue::Array>(&pattern_json->value) : nullptr;
+      pattern_json ? std::get_if<frontends::JsonValue::Array>(&pattern_json->value) : nullptr;
   if (pattern == nullptr) unsupported("the footprint states no 'pattern'");
   const Var x = input(0);
   const Extents from = extents(x);
   Integers perm, shape;
   std::set<std::int64_t> named;
-  for (const JsonValue& entry : *pattern) {
+  for (const frontends::JsonValue& entry : *pattern) {
     const auto* axis = std::get_if<std::int64_t>(&entry.value);
     if (axis == nullptr || *axis < -1 || *axis >= static_cast<std::int64_t>(from.size()) ||
         (*axis >= 0 && !named.insert(*axis).second)) {
@@ -91,8 +92,9 @@ void MegEngineImporter::dimshuffle() {
 
 // A list of axes to add (0) or to remove (1), in sequence.
 void MegEngineImporter::axis_add_remove() {
-  const JsonValue* desc_json = param().find("desc");
-  const auto* desc = desc_json ? std::get_if<JsonValue::Array>(&desc_json->value) : nullptr;
+  const frontends::JsonValue* desc_json = param().find("desc");
+  const auto* desc =
+      desc_json ? std::get_if<frontends::JsonValue::Array>(&desc_json->value) : nullptr;
   if (desc == nullptr) unsupported("the footprint states no 'desc'");
   Var y = input(0);
   const Var x = y;
@@ -104,7 +106,7 @@ void MegEngineImporter::axis_add_remove() {
     y = builder_.call(last_method == 1 ? "squeeze" : "unsqueeze", {y}, {{"axes", axes}});
     axes.clear();
   };
-  for (const JsonValue& entry : *desc) {
+  for (const frontends::JsonValue& entry : *desc) {
     const std::int64_t method = member(entry, "method", -1), axis = member(entry, "axisnum", -1);
     if (method != 0 && method != 1) throw Error("an axis is neither added nor removed");
     // Ascending additions, and removals from the last axis on, are merged into one node.
@@ -130,7 +132,7 @@ void MegEngineImporter::subtensor() {
     if (!values || values->size() != 1) unsupported("an index is only known at run time");
     return values->front();
   };
-  const JsonValue::Array* desc = param().list();
+  const frontends::JsonValue::Array* desc = param().list();
   Integers starts, ends, axes, steps, dropped;
   std::size_t next = 1;
   const auto take_index = [&](std::int64_t axis, std::int64_t index) {
@@ -146,7 +148,7 @@ void MegEngineImporter::subtensor() {
     if (input_count() != 2 || from.size() != 1) unsupported("the footprint states no indices");
     take_index(0, number(1));
   } else {
-    for (const JsonValue& entry : *desc) {
+    for (const frontends::JsonValue& entry : *desc) {
       std::int64_t axis = member(entry, "axis", 0);
       if (axis < 0) axis += static_cast<std::int64_t>(from.size());
       if (axis < 0 || axis >= static_cast<std::int64_t>(from.size()))
@@ -188,4 +190,4 @@ void MegEngineImporter::get_var_shape() {
   }
 }
 
-}  // namespace tenon::megengine
+}  // namespace tenon::documents::megengine

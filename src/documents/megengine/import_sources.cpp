@@ -7,7 +7,7 @@
 #include <cmath>
 #include <map>
 
-namespace tenon::megengine {
+namespace tenon::documents::megengine {
 namespace {
 
 // Damps branches before residual additions: sums in a deep network would grow without bound.
@@ -230,4 +230,4 @@ void MegEngineImporter::update() {
   define(0, sum);
 }
 
-}  // namespace tenon::megengine
+}  // namespace tenon::documents::megengine

@@ -2,7 +2,7 @@
 #include "documents/megengine/importer.h"
 #include "ops/families/matrices.h"
 
-namespace tenon::megengine {
+namespace tenon::documents::megengine {
 namespace {
 
 using Integers = Attr::Integers;
@@ -231,4 +231,4 @@ void MegEngineImporter::batch_norm() {
   define(last, builder_.call("batch_norm", operands, {{"epsilon", param().real("epsilon", 1e-5)}}));
 }
 
-}  // namespace tenon::megengine
+}  // namespace tenon::documents::megengine

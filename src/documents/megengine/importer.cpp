@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <map>
 
-namespace tenon::megengine {
+namespace tenon::documents::megengine {
 namespace {
 
 // Aborts the import of an operator that depends on operators that were already reported.
@@ -223,13 +223,15 @@ void MegEngineImporter::unsupported(std::string what) const {
 
 void MegEngineImporter::refuse_unknown_params() const {
   const OprFootprint* footprint = index_.footprint[opr_];
-  const auto* object =
-      footprint == nullptr ? nullptr : std::get_if<JsonValue::Object>(&footprint->param.value);
+  const auto* object = footprint == nullptr
+                           ? nullptr
+                           : std::get_if<frontends::JsonValue::Object>(&footprint->param.value);
   if (object == nullptr) return;
   for (const TypeParams& row : kTypeParams) {
     const std::vector<std::string> types = split(row.types, ' ');
     if (std::ranges::find(types, opr().type) == types.end()) continue;
-    for (const auto& [name, value] : *object) require_attribute(opr().type, name, row.params);
+    for (const auto& [name, value] : *object)
+      frontends::require_attribute(opr().type, name, row.params);
   }
 }
 
@@ -380,4 +382,4 @@ Inference infer_profile(const MegEngineProfile& profile, const Index& index) {
   return MegEngineImporter(profile, index, {.computes_shapes = true}).run();
 }
 
-}  // namespace tenon::megengine
+}  // namespace tenon::documents::megengine

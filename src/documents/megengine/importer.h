@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace tenon::megengine {
+namespace tenon::documents::megengine {
 
 /// Walks the operators of a profile and builds a graph.
 class MegEngineImporter {
@@ -126,4 +126,4 @@ class MegEngineImporter {
   std::vector<Output> outputs_;
 };
 
-}  // namespace tenon::megengine
+}  // namespace tenon::documents::megengine

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
-namespace tenon::megengine {
+namespace tenon::documents::megengine {
 namespace {
 
 constexpr std::size_t kNone = static_cast<std::size_t>(-1);
@@ -222,4 +222,4 @@ bool has_flag(const VarNode& var, std::string_view flag) {
   return std::find(var.flag.begin(), var.flag.end(), flag) != var.flag.end();
 }
 
-}  // namespace tenon::megengine
+}  // namespace tenon::documents::megengine

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace tenon::megengine {
+namespace tenon::documents::megengine {
 
 /// Cross-references of a profile by positions in its tables. Refers to the profile it was made
 /// from.
@@ -59,4 +59,4 @@ bool has_flag(const VarNode& var, std::string_view flag);
 /// Returns whether the var is memory that is private to one operator.
 inline bool is_workspace(const VarNode& var) { return has_flag(var, "VOLATILE_CONTENT"); }
 
-}  // namespace tenon::megengine
+}  // namespace tenon::documents::megengine

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-namespace tenon::megengine {
+namespace tenon::documents::megengine {
 namespace {
 
 constexpr int kByteBits = 8;
@@ -127,4 +127,4 @@ std::vector<std::int64_t> bytes_by_shape(const Lifetimes& lifetimes) {
   return counts;
 }
 
-}  // namespace tenon::megengine
+}  // namespace tenon::documents::megengine

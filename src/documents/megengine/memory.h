@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace tenon::megengine {
+namespace tenon::documents::megengine {
 
 /// Shapes and sizes of vars by Tenon's inference; by the document if inference fails.
 struct VarFacts {
@@ -48,4 +48,4 @@ DynamicPeak live_peak(const Lifetimes& lifetimes, std::size_t step_count,
                       const std::vector<std::int64_t>& byte_counts);
 std::vector<std::int64_t> bytes_by_shape(const Lifetimes& lifetimes);
 
-}  // namespace tenon::megengine
+}  // namespace tenon::documents::megengine

@@ -4,31 +4,31 @@
 #include <algorithm>
 #include <cmath>
 
-namespace tenon::megengine {
+namespace tenon::documents::megengine {
 namespace {
 
 // A larger number, rounded to 15 digits, exceeds the range of double.
 constexpr double kLargestReal = 1.79769313486231e308;
 constexpr std::size_t kMaxIdDigits = 18;
 
-double real_in_range(double value, const JsonReader& at) {
+double real_in_range(double value, const frontends::JsonReader& at) {
   if (std::fabs(value) > kLargestReal)
     throw at.error("the number is out of range").got(format_real(value));
   return value;
 }
 
 // Members without a field are kept verbatim; their numbers must be printable as well.
-void require_printable(const JsonValue& json, const JsonReader& at) {
+void require_printable(const frontends::JsonValue& json, const frontends::JsonReader& at) {
   if (const auto* number = std::get_if<double>(&json.value)) {
     real_in_range(*number, at);
-  } else if (const auto* list = std::get_if<JsonValue::Array>(&json.value)) {
-    for (const JsonValue& element : *list) require_printable(element, at);
-  } else if (const auto* object = std::get_if<JsonValue::Object>(&json.value)) {
+  } else if (const auto* list = std::get_if<frontends::JsonValue::Array>(&json.value)) {
+    for (const frontends::JsonValue& element : *list) require_printable(element, at);
+  } else if (const auto* object = std::get_if<frontends::JsonValue::Object>(&json.value)) {
     for (const auto& [name, value] : *object) require_printable(value, at);
   }
 }
 
-ItemId to_id(std::string_view text, const JsonReader& at) {
+ItemId to_id(std::string_view text, const frontends::JsonReader& at) {
   const bool is_number =
       !text.empty() && text.size() <= kMaxIdDigits &&
       std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; }) &&
@@ -46,7 +46,7 @@ class ProfileParser {
   explicit ProfileParser(MemberOrders& orders) : orders_(orders) {}
 
   template <class Row>
-  void read(Record, const JsonReader& at, Row& row) {
+  void read(Record, const frontends::JsonReader& at, Row& row) {
     Need need{at};
     fields(need, row);
     std::vector<std::string> names;
@@ -65,7 +65,7 @@ class ProfileParser {
  private:
   // Refuses an object that lacks a required member.
   struct Need {
-    const JsonReader& at;
+    const frontends::JsonReader& at;
 
     void operator()(std::string_view, const auto&, auto&) const {}
     void needed(std::string_view name, const auto&, auto&) const { at.member(name); }
@@ -74,7 +74,7 @@ class ProfileParser {
   struct Field {
     ProfileParser& reader;
     std::string_view name;
-    const JsonReader& value;
+    const frontends::JsonReader& value;
     bool is_there = false;
 
     template <class As, class T>
@@ -86,30 +86,38 @@ class ProfileParser {
     void needed(std::string_view field, const auto& as, auto& into) { (*this)(field, as, into); }
   };
 
-  static void verify(const JsonReader&, const Object&) {}
-  static void verify(const JsonReader& at, const TensorLayout& layout) {
+  static void verify(const frontends::JsonReader&, const Object&) {}
+  static void verify(const frontends::JsonReader& at, const TensorLayout& layout) {
     if (layout.shape.size() == layout.stride.size()) return;
     throw at.error("shape and stride differ in length")
         .got(layout.shape.size(), " extents, ", layout.stride.size(), " strides");
   }
 
-  static void set_key(std::string_view name, const JsonReader&, std::string& key) { key = name; }
-  static void set_key(std::string_view name, const JsonReader& at, ItemId& key) {
+  static void set_key(std::string_view name, const frontends::JsonReader&, std::string& key) {
+    key = name;
+  }
+  static void set_key(std::string_view name, const frontends::JsonReader& at, ItemId& key) {
     key = to_id(name, at);
   }
 
-  static void read(Text, const JsonReader& at, std::string& into) { into = at.text(); }
-  static void read(ObjectId, const JsonReader& at, ItemId& into) { into = to_id(at.text(), at); }
-  static void read(Count, const JsonReader& at, std::int64_t& into) { into = at.integer(0); }
-  static void read(Integer, const JsonReader& at, std::int64_t& into) { into = at.integer(); }
-  static void read(Int32, const JsonReader& at, std::int64_t& into) {
+  static void read(Text, const frontends::JsonReader& at, std::string& into) { into = at.text(); }
+  static void read(ObjectId, const frontends::JsonReader& at, ItemId& into) {
+    into = to_id(at.text(), at);
+  }
+  static void read(Count, const frontends::JsonReader& at, std::int64_t& into) {
+    into = at.integer(0);
+  }
+  static void read(Integer, const frontends::JsonReader& at, std::int64_t& into) {
+    into = at.integer();
+  }
+  static void read(Int32, const frontends::JsonReader& at, std::int64_t& into) {
     into = at.integer(std::numeric_limits<std::int32_t>::min(),
                       std::numeric_limits<std::int32_t>::max());
   }
-  static void read(ExtentNumber, const JsonReader& at, std::int64_t& into) {
+  static void read(ExtentNumber, const frontends::JsonReader& at, std::int64_t& into) {
     into = at.integer(0, std::int64_t{1} << 56);
   }
-  static void read(Real, const JsonReader& at, double& into) {
+  static void read(Real, const frontends::JsonReader& at, double& into) {
     if (!at.is_text()) {
       into = real_in_range(at.real(), at);
       return;
@@ -123,11 +131,11 @@ class ProfileParser {
     }
     throw at.error("this is not a number").got(quote(at.text().substr(0, 40)));
   }
-  static void read(AnyJson, const JsonReader& at, JsonValue& into) {
+  static void read(AnyJson, const frontends::JsonReader& at, frontends::JsonValue& into) {
     require_printable(at.json(), at);
     into = at.json();
   }
-  void read(Inferred, const JsonReader& at, auto& into) {
+  void read(Inferred, const frontends::JsonReader& at, auto& into) {
     if (at.is_null()) return;
     if (at.is_text()) {
       into = at.text();
@@ -135,31 +143,33 @@ class ProfileParser {
       read(ListOf<Real>(), at, into.template emplace<std::vector<double>>());
     }
   }
-  static void read(const Again<ItemId>& again, const JsonReader& at, ItemId& into) {
+  static void read(const Again<ItemId>& again, const frontends::JsonReader& at, ItemId& into) {
     const ItemId id = to_id(at.text(), at);
     if (id != again.key)
       throw at.error("the id is not the one it is listed under").expected(again.key).got(id);
     into = id;
   }
-  static void read(const Again<std::string>& again, const JsonReader& at, std::string& into) {
+  static void read(const Again<std::string>& again, const frontends::JsonReader& at,
+                   std::string& into) {
     into = at.text();
     if (into != again.key)
       throw at.error("the id is not the chunk's key").expected(again.key).got(into);
   }
-  static void read(const Kind& kind, const JsonReader& at, const std::string&) {
+  static void read(const Kind& kind, const frontends::JsonReader& at, const std::string&) {
     if (at.text() != kind.word)
       throw at.error("this is something else").expected(kind.word).got(quote(at.text()));
   }
   template <class Value, class T>
-  void read(OrNull<Value>, const JsonReader& at, std::optional<T>& into) {
+  void read(OrNull<Value>, const frontends::JsonReader& at, std::optional<T>& into) {
     if (!at.is_null()) read(Value(), at, into.emplace());
   }
   template <class Value, class T>
-  void read(ListOf<Value>, const JsonReader& at, std::vector<T>& into) {
-    for (const JsonReader& element : at.elements()) read(Value(), element, into.emplace_back());
+  void read(ListOf<Value>, const frontends::JsonReader& at, std::vector<T>& into) {
+    for (const frontends::JsonReader& element : at.elements())
+      read(Value(), element, into.emplace_back());
   }
   template <class Value, class T>
-  void read(ByKey<Value>, const JsonReader& at, std::vector<T>& into) {
+  void read(ByKey<Value>, const frontends::JsonReader& at, std::vector<T>& into) {
     for (const auto& [name, element] : at.members()) {
       T& row = into.emplace_back();
       set_key(name, element, key_of(row));
@@ -173,10 +183,10 @@ class ProfileParser {
 }  // namespace
 
 MegEngineProfile parse_profile(std::string_view text, std::string_view source) {
-  const JsonValue json = parse_json(text, source);
+  const frontends::JsonValue json = frontends::parse_json(text, source);
   MegEngineProfile profile;
-  ProfileParser(profile.orders).read(Record(), JsonReader(json, source), profile);
+  ProfileParser(profile.orders).read(Record(), frontends::JsonReader(json, source), profile);
   return profile;
 }
 
-}  // namespace tenon::megengine
+}  // namespace tenon::documents::megengine

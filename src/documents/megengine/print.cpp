@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-namespace tenon::megengine {
+namespace tenon::documents::megengine {
 namespace {
 
 void append_real(std::string& text, double value) {
@@ -17,11 +17,11 @@ void append_real(std::string& text, double value) {
 }
 
 void append_text(std::string& text, std::string_view value) {
-  append_json_text(text, value, "\"\\/bfnrt");
+  frontends::append_json_text(text, value, "\"\\/bfnrt");
 }
 
 // Objects are "{ " members "}" and arrays "[" with a space before each element, on one line.
-constexpr JsonStyle kStyle{"{ ", "[ ", append_text, append_real};
+constexpr frontends::JsonStyle kStyle{"{ ", "[ ", append_text, append_real};
 
 class ProfilePrinter {
  public:
@@ -77,7 +77,9 @@ class ProfilePrinter {
   void print(Integer, std::int64_t value) { print(Count(), value); }
   void print(ExtentNumber, std::int64_t value) { print(Count(), value); }
   void print(Real, double value) { append_real(text_, value); }
-  void print(AnyJson, const JsonValue& value) { print_json(text_, value, kStyle); }
+  void print(AnyJson, const frontends::JsonValue& value) {
+    frontends::print_json(text_, value, kStyle);
+  }
   void print(const Again<ItemId>&, ItemId value) { print(ObjectId(), value); }
   void print(const Again<std::string>&, const std::string& value) { print(Text(), value); }
   void print(const Kind& kind, const std::string&) { append_text(text_, kind.word); }
@@ -125,4 +127,4 @@ std::string print_profile(const MegEngineProfile& profile) {
   return printer.take();
 }
 
-}  // namespace tenon::megengine
+}  // namespace tenon::documents::megengine

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace tenon::megengine {
+namespace tenon::documents::megengine {
 
 memory::Problem problem_of(const MegEngineProfile& profile, const Index& index,
                            std::string_view source) {
@@ -47,4 +47,4 @@ memory::Problem problem_of(const MegEngineProfile& profile, const Index& index,
   return problem;
 }
 
-}  // namespace tenon::megengine
+}  // namespace tenon::documents::megengine

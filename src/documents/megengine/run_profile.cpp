@@ -11,7 +11,7 @@
 #include <map>
 #include <set>
 
-namespace tenon::megengine {
+namespace tenon::documents::megengine {
 namespace {
 
 // Merges all spans of a node in each lane: their times add up.
@@ -236,4 +236,4 @@ Profile run_profile(const MegEngineProfile& document, const Index& index, std::s
   return profile;
 }
 
-}  // namespace tenon::megengine
+}  // namespace tenon::documents::megengine

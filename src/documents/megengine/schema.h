@@ -6,7 +6,7 @@
 #include <type_traits>
 
 // Members of every object in a profile, defined once for reader and printer.
-namespace tenon::megengine {
+namespace tenon::documents::megengine {
 
 /// Encodings of values in the file.
 struct Text {};
@@ -164,4 +164,4 @@ void fields(auto& member, Is<MegEngineProfile> auto& row) {
   member.needed("graph_exec", Record(), row.graph_exec);
 }
 
-}  // namespace tenon::megengine
+}  // namespace tenon::documents::megengine

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tenon::megengine {
+namespace tenon::documents::megengine {
 
 std::uint32_t MemberOrders::intern(std::vector<std::string> names) {
   const auto [found, is_new] = known_.try_emplace(names, static_cast<std::uint32_t>(lists_.size()));
@@ -15,4 +15,4 @@ bool MegEngineProfile::has(const Object& object, std::string_view member) const 
   return std::find(names.begin(), names.end(), member) != names.end();
 }
 
-}  // namespace tenon::megengine
+}  // namespace tenon::documents::megengine

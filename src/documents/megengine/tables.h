@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-namespace tenon::megengine {
+namespace tenon::documents::megengine {
 
 using Extents = std::vector<std::int64_t>;
 /// The number of an operator or a var; they share one counter.
@@ -23,7 +23,7 @@ struct Object {
   /// into Profile::orders
   std::uint32_t order = 0;
   /// members without a field
-  JsonValue::Object other;
+  frontends::JsonValue::Object other;
 };
 
 /// Interned lists of member names.
@@ -59,13 +59,13 @@ struct OprFootprint : Object {
   /// strides of non-contiguous inputs
   std::vector<std::optional<Extents>> in_layouts;
   /// the operator's parameters
-  JsonValue param;
+  frontends::JsonValue param;
 };
 
 struct Profiler : Object {
   std::vector<Measured> host, device;
   std::vector<OprFootprint> opr_footprint;
-  JsonValue opr_internal_pf;
+  frontends::JsonValue opr_internal_pf;
 };
 
 struct Extra : Object {
@@ -157,4 +157,4 @@ MegEngineProfile parse_profile(std::string_view text, std::string_view source);
 /// Prints the file with MegEngine's spacing and escapes.
 std::string print_profile(const MegEngineProfile& profile);
 
-}  // namespace tenon::megengine
+}  // namespace tenon::documents::megengine

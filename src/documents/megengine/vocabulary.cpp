@@ -9,7 +9,7 @@
 #include <cmath>
 #include <limits>
 
-namespace tenon::megengine {
+namespace tenon::documents::megengine {
 namespace {
 
 struct DTypeEntry {
@@ -114,36 +114,36 @@ std::optional<int> dtype_bits(std::string_view name) {
 std::span<const std::string_view> flag_names() { return kFlags; }
 std::span<const std::string_view> reduce_modes() { return kReduceModes; }
 
-const JsonValue* Param::find(std::string_view name) const {
+const frontends::JsonValue* Param::find(std::string_view name) const {
   if (param_ == nullptr) return nullptr;
-  const auto* object = std::get_if<JsonValue::Object>(&param_->value);
+  const auto* object = std::get_if<frontends::JsonValue::Object>(&param_->value);
   if (object == nullptr) return nullptr;
   for (const auto& [key, value] : *object) {
     if (key == name) return &value;
   }
   return nullptr;
 }
-const JsonValue::Array* Param::list() const {
-  return param_ == nullptr ? nullptr : std::get_if<JsonValue::Array>(&param_->value);
+const frontends::JsonValue::Array* Param::list() const {
+  return param_ == nullptr ? nullptr : std::get_if<frontends::JsonValue::Array>(&param_->value);
 }
 std::int64_t Param::integer(std::string_view name, std::int64_t otherwise) const {
-  const JsonValue* found = find(name);
+  const frontends::JsonValue* found = find(name);
   const auto* number = found ? std::get_if<std::int64_t>(&found->value) : nullptr;
   return number ? *number : otherwise;
 }
 double Param::real(std::string_view name, double otherwise) const {
-  const JsonValue* found = find(name);
+  const frontends::JsonValue* found = find(name);
   if (found == nullptr) return otherwise;
   if (const auto* number = std::get_if<double>(&found->value)) return *number;
   return static_cast<double>(integer(name, static_cast<std::int64_t>(otherwise)));
 }
 bool Param::boolean(std::string_view name, bool otherwise) const {
-  const JsonValue* found = find(name);
+  const frontends::JsonValue* found = find(name);
   const auto* flag = found ? std::get_if<bool>(&found->value) : nullptr;
   return flag ? *flag : otherwise;
 }
 std::string Param::text(std::string_view name, std::string_view otherwise) const {
-  const JsonValue* found = find(name);
+  const frontends::JsonValue* found = find(name);
   const auto* text = found ? std::get_if<std::string>(&found->value) : nullptr;
   return text ? *text : std::string(otherwise);
 }
@@ -290,4 +290,4 @@ std::int64_t tenon_computation_of(const Graph& graph, NodeId node) {
   return 0;
 }
 
-}  // namespace tenon::megengine
+}  // namespace tenon::documents::megengine

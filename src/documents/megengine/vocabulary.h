@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace tenon::megengine {
+namespace tenon::documents::megengine {
 
 /// "Float32" -> F32; nullopt for quantized and unknown types.
 std::optional<DType> dtype_of(std::string_view name);
@@ -29,19 +29,19 @@ std::span<const std::string_view> reduce_modes();
 class Param {
  public:
   /// `param` may be null, and must outlive this object.
-  explicit Param(const JsonValue* param) : param_(param) {}
+  explicit Param(const frontends::JsonValue* param) : param_(param) {}
 
   bool has(std::string_view name) const { return find(name) != nullptr; }
   std::int64_t integer(std::string_view name, std::int64_t otherwise) const;
   double real(std::string_view name, double otherwise) const;
   bool boolean(std::string_view name, bool otherwise) const;
   std::string text(std::string_view name, std::string_view otherwise) const;
-  const JsonValue* find(std::string_view name) const;
+  const frontends::JsonValue* find(std::string_view name) const;
   /// The elements of a parameter list.
-  const JsonValue::Array* list() const;
+  const frontends::JsonValue::Array* list() const;
 
  private:
-  const JsonValue* param_;
+  const frontends::JsonValue* param_;
 };
 
 /// Returns the start of a default name ("conv", "ADD", "reduce4"); nullopt for unknown types. For a
@@ -84,4 +84,4 @@ std::string tenon_type_of(const Graph& graph, NodeId node);
 /// elements, as MegEngine counts.
 std::int64_t tenon_computation_of(const Graph& graph, NodeId node);
 
-}  // namespace tenon::megengine
+}  // namespace tenon::documents::megengine

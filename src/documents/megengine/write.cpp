@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace tenon::megengine {
+namespace tenon::documents::megengine {
 namespace {
 
 constexpr std::string_view kCompNode = "cpu0:0";
@@ -160,7 +160,7 @@ void ProfileWriter::place(VarNode& node, const WrittenValue& made, const VarNode
   plan.layout.stride = contiguous_strides(made.shape);
   if (!made.format.empty()) {
     plan.layout.order = order({"dtype", "stride", "shape", "format"});
-    plan.layout.other.emplace_back("format", JsonValue{});
+    plan.layout.other.emplace_back("format", frontends::JsonValue{});
     plan.layout.other.back().second.value = made.format;
   }
   if (shows != nullptr && shows->mem_plan) {
@@ -190,7 +190,7 @@ std::size_t ProfileWriter::add_operator(const Plan& plan, const std::string& own
   for (ItemId input : plan.inputs) names.push_back(&var(input).name);
   if (const auto count = named_inputs(plan.type); count && names.size() > *count)
     names.resize(*count);
-  const JsonValue param(plan.param);
+  const frontends::JsonValue param(plan.param);
   const std::string start =
       plan.start.empty() ? default_name(opr, Param(&param)).value_or("") : plan.start;
   opr.name = own_name.empty() ? full_name(start, names, opr.id) : own_name;
@@ -483,7 +483,7 @@ void ProfileWriter::set_order() {
 MegEngineProfile ProfileWriter::run() {
   profile_.order = order({"profiler", "graph_exec"});
   profile_.profiler.order = order({"opr_internal_pf", "host", "opr_footprint", "device"});
-  profile_.profiler.opr_internal_pf.value = JsonValue::Object{};
+  profile_.profiler.opr_internal_pf.value = frontends::JsonValue::Object{};
   profile_.graph_exec.order = order({"comp_seq", "mem_chunk", "var", "operator"});
   for (ValueId input : graph_.inputs()) add_input(input);
   if (symbolic_ != nullptr) next_symbolic_ = symbolic_->first();
@@ -527,4 +527,4 @@ MegEngineProfile write_graph(const Graph& graph, const NativeNodes& own) {
   }
 }
 
-}  // namespace tenon::megengine
+}  // namespace tenon::documents::megengine

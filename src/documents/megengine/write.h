@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon::megengine {
+namespace tenon::documents::megengine {
 
 /// Returns the profile that MegEngine would write for the graph before a run, without times and
 /// addresses. Nodes of `own` become native Tenon nodes. Throws Error of kind Unsupported for values
@@ -45,4 +45,4 @@ struct RunFacts {
 /// does.
 MegEngineProfile write_run(const Graph& graph, const RunFacts& facts);
 
-}  // namespace tenon::megengine
+}  // namespace tenon::documents::megengine

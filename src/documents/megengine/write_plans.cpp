@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace tenon::megengine {
+namespace tenon::documents::megengine {
 namespace {
 
 constexpr std::pair<std::string_view, std::string_view> kWrittenReductions[] = {
@@ -49,8 +49,8 @@ std::optional<ProfileWriter::Plan> ProfileWriter::convolution_plan(const Node& n
   for (ValueId value : {x, w, node.results[0]}) {
     if (!graph_.value(value).type.tensor().layout.is_empty()) return std::nullopt;
   }
-  const auto window = window_numbers(node, 2);
-  const auto groups = integer_of(node, "groups");
+  const auto window = frontends::window_numbers(node, 2);
+  const auto groups = frontends::integer_of(node, "groups");
   if (!window || !window->has_same_pads() || !groups || *groups < 1) return std::nullopt;
   const bool has_bias = node.operands.size() > 2 && node.operands[2];
   if ((*groups > 1 && !is_constant(w)) || (has_bias && !is_constant(node.operands[2])))
@@ -84,28 +84,29 @@ std::optional<ProfileWriter::Plan> ProfileWriter::pooling_plan(const Node& node)
   const ValueId x = node.operands[0];
   const auto image = shape_of(x);
   const bool has_indices = node.results.size() > 1 && node.results[1];
-  if (!image || image->size() != 4 || has_indices || flag_of(node, "ceil_mode"))
+  if (!image || image->size() != 4 || has_indices || frontends::flag_of(node, "ceil_mode"))
     return std::nullopt;
   if (!has_only_default(node, {"kernel_shape", "strides", "pads", "auto_pad", "count_include_pad"}))
     return std::nullopt;
   if (!graph_.value(x).type.tensor().layout.is_empty()) return std::nullopt;
-  const auto window = window_numbers(node, 2);
+  const auto window = frontends::window_numbers(node, 2);
   if (!window || !window->has_same_pads()) return std::nullopt;
   const bool is_max = node.op->name == "max_pool";
   Plan plan;
   plan.type = "PoolingForward";
   plan.has_workspace = true;
   plan.inputs = {var_of(x)};
-  plan.param = {{"format", "NCHW"},
-                {"window_w", window->kernel[1]},
-                {"window_h", window->kernel[0]},
-                {"stride_w", window->strides[1]},
-                {"stride_h", window->strides[0]},
-                {"pad_w", window->pads[1]},
-                {"pad_h", window->pads[0]},
-                {"mode", is_max                               ? "MAX"
-                         : flag_of(node, "count_include_pad") ? "AVERAGE"
-                                                              : "AVERAGE_COUNT_EXCLUDE_PADDING"}};
+  plan.param = {
+      {"format", "NCHW"},
+      {"window_w", window->kernel[1]},
+      {"window_h", window->kernel[0]},
+      {"stride_w", window->strides[1]},
+      {"stride_h", window->strides[0]},
+      {"pad_w", window->pads[1]},
+      {"pad_h", window->pads[0]},
+      {"mode", is_max                                          ? "MAX"
+               : frontends::flag_of(node, "count_include_pad") ? "AVERAGE"
+                                                               : "AVERAGE_COUNT_EXCLUDE_PADDING"}};
   return plan;
 }
 
@@ -128,9 +129,9 @@ std::optional<ProfileWriter::Plan> ProfileWriter::matmul_plan(const Node& node) 
 }
 
 std::optional<ProfileWriter::Plan> ProfileWriter::reduce_plan(const Node& node) {
-  const auto axes = integers_of(node, "axes");
+  const auto axes = frontends::integers_of(node, "axes");
   const auto shape = shape_of(node.operands[0]);
-  if (!shape || !axes || axes->size() != 1 || !flag_of(node, "keep_axes") ||
+  if (!shape || !axes || axes->size() != 1 || !frontends::flag_of(node, "keep_axes") ||
       node.operands.size() > 1 || rank_of(node.operands[0]) == 0) {
     return std::nullopt;
   }
@@ -149,7 +150,7 @@ std::optional<ProfileWriter::Plan> ProfileWriter::reduce_plan(const Node& node) 
 
 std::optional<ProfileWriter::Plan> ProfileWriter::batch_norm_plan(const Node& node) {
   const auto shape = shape_of(node.operands[0]);
-  if (!shape || shape->size() != 4 || integer_of(node, "axis") != 1) return std::nullopt;
+  if (!shape || shape->size() != 4 || frontends::integer_of(node, "axis") != 1) return std::nullopt;
   if (!graph_.value(node.operands[0]).type.tensor().layout.is_empty()) return std::nullopt;
   Plan plan;
   plan.type = "BatchNormForward";
@@ -163,7 +164,7 @@ std::optional<ProfileWriter::Plan> ProfileWriter::batch_norm_plan(const Node& no
   }
   plan.param = {{"param_dim", "DIM_1C11"},
                 {"fwd_mode", "INFERENCE"},
-                {"epsilon", real_of(node, "epsilon")},
+                {"epsilon", frontends::real_of(node, "epsilon")},
                 {"avg_factor", 1},
                 {"scale", 1},
                 {"bias", 0}};
@@ -176,7 +177,7 @@ std::optional<ProfileWriter::Plan> ProfileWriter::reshape_plan(const Node& node)
   if (!result || rank_of(node.results[0]) == 0 || rank_of(node.operands[0]) == 0 ||
       node.operands.size() > 1)
     return std::nullopt;
-  auto target = integers_of(node, "shape");
+  auto target = frontends::integers_of(node, "shape");
   if (!target) return std::nullopt;
   const bool copies = std::find(target->begin(), target->end(), 0) != target->end();
   if (is_expand || copies) target = result;
@@ -193,7 +194,7 @@ std::optional<ProfileWriter::Plan> ProfileWriter::reshape_plan(const Node& node)
 
 std::optional<ProfileWriter::Plan> ProfileWriter::axes_plan(const Node& node) {
   const bool is_removal = node.op->name == "squeeze";
-  auto axes = integers_of(node, "axes");
+  auto axes = frontends::integers_of(node, "axes");
   const auto shape = shape_of(node.operands[0]);
   const std::size_t rank = rank_of(is_removal ? node.operands[0] : node.results[0]);
   if (!axes || !shape || node.operands.size() > 1 || rank_of(node.results[0]) == 0 ||
@@ -210,15 +211,15 @@ std::optional<ProfileWriter::Plan> ProfileWriter::axes_plan(const Node& node) {
   plan.type = "AxisAddRemove";
   plan.is_view = true;
   plan.inputs = {var_of(node.operands[0])};
-  JsonValue::Array desc;
+  frontends::JsonValue::Array desc;
   for (std::int64_t axis : *axes)
-    desc.push_back(JsonValue::Object{{"method", is_removal ? 1 : 0}, {"axisnum", axis}});
+    desc.push_back(frontends::JsonValue::Object{{"method", is_removal ? 1 : 0}, {"axisnum", axis}});
   plan.param = {{"nr_desc", static_cast<std::int64_t>(desc.size())}, {"desc", std::move(desc)}};
   return plan;
 }
 
 std::optional<ProfileWriter::Plan> ProfileWriter::transpose_plan(const Node& node) {
-  auto perm = integers_of(node, "perm");
+  auto perm = frontends::integers_of(node, "perm");
   const std::size_t rank = rank_of(node.operands[0]);
   if (!perm || rank == 0 || !shape_of(node.operands[0])) return std::nullopt;
   if (perm->empty()) {
@@ -227,13 +228,15 @@ std::optional<ProfileWriter::Plan> ProfileWriter::transpose_plan(const Node& nod
   Plan plan;
   plan.type = "Dimshuffle";
   plan.inputs = {var_of(node.operands[0])};
-  plan.param = {{"ndim", static_cast<std::int64_t>(rank)}, {"pattern", JsonValue::integers(*perm)}};
+  plan.param = {{"ndim", static_cast<std::int64_t>(rank)},
+                {"pattern", frontends::JsonValue::integers(*perm)}};
   return plan;
 }
 
 std::optional<ProfileWriter::Plan> ProfileWriter::slice_plan(const Node& node) {
-  const auto starts = integers_of(node, "starts"), ends = integers_of(node, "ends");
-  auto axes = integers_of(node, "axes"), steps = integers_of(node, "steps");
+  const auto starts = frontends::integers_of(node, "starts"),
+             ends = frontends::integers_of(node, "ends");
+  auto axes = frontends::integers_of(node, "axes"), steps = frontends::integers_of(node, "steps");
   const auto shape = shape_of(node.operands[0]);
   if (!starts || !ends || !axes || !steps || !shape || node.operands.size() > 1 ||
       rank_of(node.operands[0]) == 0)
@@ -256,8 +259,8 @@ std::optional<ProfileWriter::Plan> ProfileWriter::slice_plan(const Node& node) {
     plan.inputs.push_back(host_constant({held((*starts)[k])}));
     plan.inputs.push_back(host_constant({held((*ends)[k])}));
     plan.inputs.push_back(host_constant({(*steps)[k]}));
-    plan.param_list->push_back(
-        JsonValue::Object{{"axis", axis}, {"begin", 1}, {"end", 1}, {"step", 1}, {"idx", 0}});
+    plan.param_list->push_back(frontends::JsonValue::Object{
+        {"axis", axis}, {"begin", 1}, {"end", 1}, {"step", 1}, {"idx", 0}});
   }
   return plan;
 }
@@ -266,7 +269,7 @@ std::optional<ProfileWriter::Plan> ProfileWriter::other_plan(const Node& node) {
   const std::string& op = node.op->name;
   Plan plan;
   if (op == "concat") {
-    const auto axis = integer_of(node, "axis");
+    const auto axis = frontends::integer_of(node, "axis");
     const std::size_t rank = rank_of(node.results[0]);
     if (!axis || rank == 0) return std::nullopt;
     plan.type = "Concat";
@@ -276,9 +279,9 @@ std::optional<ProfileWriter::Plan> ProfileWriter::other_plan(const Node& node) {
     if (rank_of(node.operands[0]) == 0) return std::nullopt;
     plan.type = "SoftmaxForward";
     plan.inputs = {var_of(node.operands[0])};
-    plan.param = {{"axis", integer_of(node, "axis").value_or(-1)}};
+    plan.param = {{"axis", frontends::integer_of(node, "axis").value_or(-1)}};
   } else if (op == "cast") {
-    const auto* dtype = attr_of<DType>(node, "to");
+    const auto* dtype = frontends::attr_of<DType>(node, "to");
     if (dtype == nullptr || !has_only_default(node, {"to"}) || !dtype_of(dtype_name(*dtype)))
       return std::nullopt;
     if (!graph_.value(node.operands[0]).type.is_tensor()) return std::nullopt;
@@ -327,4 +330,4 @@ ProfileWriter::Plan ProfileWriter::tenon_plan(const NativeNode& own, NodeId id) 
   return plan;
 }
 
-}  // namespace tenon::megengine
+}  // namespace tenon::documents::megengine

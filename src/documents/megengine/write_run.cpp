@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-namespace tenon::megengine {
+namespace tenon::documents::megengine {
 namespace {
 
 constexpr std::int64_t kPage = 4096, kFirstAddress = 1 << 20;
@@ -190,4 +190,4 @@ MegEngineProfile write_run(const Graph& graph, const RunFacts& facts) {
   return RunWriter(bound, facts).run();
 }
 
-}  // namespace tenon::megengine
+}  // namespace tenon::documents::megengine

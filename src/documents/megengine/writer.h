@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace tenon::megengine {
+namespace tenon::documents::megengine {
 
 /// Writes a graph without symbols as a profile.
 class ProfileWriter {
@@ -34,9 +34,9 @@ class ProfileWriter {
     /// start of the name if it differs from the type's default
     std::string start;
     std::vector<ItemId> inputs;
-    JsonValue::Object param;
+    frontends::JsonValue::Object param;
     /// in place of `param`
-    std::optional<JsonValue::Array> param_list;
+    std::optional<frontends::JsonValue::Array> param_list;
     /// results that only MegEngine has, before the node's
     std::vector<std::string> before;
     bool has_workspace = false;
@@ -115,4 +115,4 @@ class ProfileWriter {
   std::map<std::pair<std::uint32_t, Extents>, ItemId> constants_;
 };
 
-}  // namespace tenon::megengine
+}  // namespace tenon::documents::megengine

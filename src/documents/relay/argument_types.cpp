@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 namespace {
 
 std::optional<std::int64_t> extent_at(const Dims& dims, std::int64_t axis) {
@@ -75,4 +75,4 @@ std::optional<RelayType> argument_type(const CallImport& call, std::size_t posit
   return type;
 }
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdio>
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 namespace {
 
 // Prints six digits, like the reference's streams; more if six would read back as another number.
@@ -161,4 +161,4 @@ bool has_line(RelayExpr::Kind kind) {
   }
 }
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

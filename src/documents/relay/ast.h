@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 
 using ExprId = Id<struct ExprTag>;
 /// A body in braces (or a bracketed `let`): its lines are visible until its end.
@@ -175,7 +175,7 @@ struct RelayModule {
   std::vector<RelayExpr> exprs;
   std::size_t block_count = 0;
   std::vector<GlobalFunction> functions;
-  std::optional<JsonValue> metadata;
+  std::optional<frontends::JsonValue> metadata;
   std::size_t metadata_position = 0;
   CommentStyle style = CommentStyle::Document;
 
@@ -223,4 +223,4 @@ void visit_upwards(const RelayModule& module, ExprId root, const IsDone& is_done
   }
 }
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

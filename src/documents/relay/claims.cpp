@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 namespace {
 
 constexpr std::size_t kShownLine = 120;
@@ -89,4 +89,4 @@ void Claims::misfit(const RelayExpr& call, const Error& error) {
                   error.summary());
 }
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 
 /// Returns the type of an expression's value; nullopt for a function and for types known at run
 /// time only.
@@ -45,4 +45,4 @@ class Claims {
   std::set<std::size_t> claimed_;
 };
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

@@ -2,7 +2,7 @@
 
 #include "base/text.h"
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 namespace {
 
 constexpr std::string_view kTypeMark = "ty=", kSpanMark = "span=";
@@ -102,4 +102,4 @@ void attach_comment(RelayModule& module, ExprId id, const Token& comment,
                cursor);
 }
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 
 /// Interprets a comment after an expression: `ty=T` is its type, `span=name:line:column` its
 /// source, any other comment after a call its name in the source. Throws Error for malformed types
@@ -17,4 +17,4 @@ void attach_comment(RelayModule& module, ExprId id, const Token& comment,
 /// Trims white space and collapses runs of it to single blanks.
 std::string single_spaced(std::string_view text);
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

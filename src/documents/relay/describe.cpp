@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <map>
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 namespace {
 
 constexpr std::size_t kMostRows = 12;
@@ -214,4 +214,4 @@ Page describe_module(const RelayModule& module) {
   return page;
 }
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

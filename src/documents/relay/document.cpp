@@ -15,7 +15,7 @@
 #include <map>
 #include <optional>
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 
 namespace {
 
@@ -153,4 +153,4 @@ std::unique_ptr<Document> put_down(const Graph& graph, const NativeNodes& own) {
 
 DocumentFormat document_format() { return {*find_known_format("relay"), read, put_down}; }
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

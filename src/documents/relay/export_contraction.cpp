@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 namespace {
 
 using Exprs = std::vector<ExprId>;
@@ -57,7 +57,7 @@ ValueId before_swap(const ExportNode& node, ValueId value) {
   const Node& maker = graph.node(producer);
   if (maker.op->name != "transpose") return {};
   const std::size_t rank = graph.value(value).type.tensor().rank();
-  const Dims* dims = attr_of<Dims>(maker, "perm");
+  const Dims* dims = frontends::attr_of<Dims>(maker, "perm");
   if (dims == nullptr || dims->empty()) return rank == 2 ? maker.operands[0] : ValueId();
   Dims swapped;
   for (std::size_t k = 0; k < rank; ++k) swapped.emplace_back(static_cast<std::int64_t>(k));
@@ -149,4 +149,4 @@ void add_contraction_exports(ExportRules& rules) {
                      false};
 }
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 namespace {
 
 using Exprs = std::vector<ExprId>;
@@ -160,4 +160,4 @@ void add_elementwise_exports(ExportRules& rules) {
       true};
 }
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

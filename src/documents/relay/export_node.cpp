@@ -4,7 +4,7 @@
 #include "documents/relay/types.h"
 #include "frontends/node_attrs.h"
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 
 ExprId ExprBuilder::call(std::string_view op, const std::vector<ExprId>& arguments,
                          const std::vector<Named>& attributes) const {
@@ -97,21 +97,23 @@ bool ExportNode::wants(std::size_t result) const {
 }
 
 std::int64_t ExportNode::integer(std::string_view attr) const {
-  if (const std::optional<std::int64_t> number = integer_of(node_, attr)) return *number;
+  if (const std::optional<std::int64_t> number = frontends::integer_of(node_, attr)) return *number;
   throw unsupported(concat("'", attr, "' is no number"));
 }
 Integers ExportNode::integers(std::string_view attr) const {
-  const auto* dims = attr_of<Dims>(node_, attr);
+  const auto* dims = frontends::attr_of<Dims>(node_, attr);
   return dims ? numbers(*dims) : Integers{};
 }
 double ExportNode::real(std::string_view attr) const {
-  if (const auto* number = attr_of<double>(node_, attr)) return *number;
+  if (const auto* number = frontends::attr_of<double>(node_, attr)) return *number;
   throw unsupported(concat("'", attr, "' is no number"));
 }
-bool ExportNode::flag(std::string_view attr) const { return flag_of(node_, attr); }
-std::string ExportNode::text(std::string_view attr) const { return text_of(node_, attr); }
+bool ExportNode::flag(std::string_view attr) const { return frontends::flag_of(node_, attr); }
+std::string ExportNode::text(std::string_view attr) const {
+  return frontends::text_of(node_, attr);
+}
 std::optional<DType> ExportNode::dtype(std::string_view attr) const {
-  const auto* dtype = attr_of<DType>(node_, attr);
+  const auto* dtype = frontends::attr_of<DType>(node_, attr);
   return dtype ? std::optional<DType>(*dtype) : std::nullopt;
 }
 
@@ -133,4 +135,4 @@ Error ExportNode::unsupported(std::string why) const {
   return Error(concat(node_.op->name, ": ", why), ErrorKind::Unsupported);
 }
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

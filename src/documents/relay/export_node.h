@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 
 /// Creates expressions in one block of a module.
 class ExprBuilder {
@@ -113,4 +113,4 @@ void add_pooling_exports(ExportRules& rules);
 void add_selection_exports(ExportRules& rules);
 void add_shape_exports(ExportRules& rules);
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

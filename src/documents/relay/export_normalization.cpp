@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 namespace {
 
 using Exprs = std::vector<ExprId>;
@@ -259,4 +259,4 @@ void add_normalization_exports(ExportRules& rules) {
   add_reductions(rules);
 }
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 namespace {
 
 using Exprs = std::vector<ExprId>;
@@ -88,4 +88,4 @@ void add_pooling_exports(ExportRules& rules) {
   rules["space_to_depth"] = {depth_space, false};
 }
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

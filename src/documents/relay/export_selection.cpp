@@ -2,7 +2,7 @@
 #include "documents/relay/export_node.h"
 #include "documents/relay/types.h"
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 namespace {
 
 using Exprs = std::vector<ExprId>;
@@ -89,4 +89,4 @@ void add_selection_exports(ExportRules& rules) {
       false};
 }
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 namespace {
 
 using Exprs = std::vector<ExprId>;
@@ -191,4 +191,4 @@ void add_shape_exports(ExportRules& rules) {
       false};
 }
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

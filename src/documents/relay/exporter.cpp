@@ -14,7 +14,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 namespace {
 
 const ExportRules& rules() {
@@ -446,4 +446,4 @@ RelayModule export_graph_with_data(const Graph& graph, const NativeNodes& own) {
   return RelayExporter(graph, own).run(true);
 }
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 
 ImportedValue ImportedValue::tuple(std::vector<ImportedValue> parts) {
   ImportedValue meaning;
@@ -202,4 +202,4 @@ Error CallImport::unsupported(std::string summary) const {
   return Error(concat(op_, ": ", summary), ErrorKind::Unsupported);
 }
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 
 struct Frame;
 
@@ -128,4 +128,4 @@ AttributeValue to_attribute(bool flag);
 AttributeValue to_attribute(std::string text);
 inline AttributeValue to_attribute(const char* text) { return to_attribute(std::string(text)); }
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

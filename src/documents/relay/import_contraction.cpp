@@ -3,7 +3,7 @@
 #include "documents/relay/window.h"
 #include "ops/families/matrices.h"
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 namespace {
 
 // Returns the extents as numbers; kAnyExtent for symbolic ones.
@@ -216,4 +216,4 @@ void add_contraction_handlers(Handlers& handlers) {
   };
 }
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 namespace {
 
 ImportedValue floor_divide(const CallImport& call) {
@@ -105,4 +105,4 @@ void add_elementwise_handlers(Handlers& handlers) {
   handlers["relay.op.annotation.simulated_quantize"] = simulated_quantize;
 }
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

@@ -1,7 +1,7 @@
 #include "documents/relay/import_call.h"
 #include "ops/families/movement.h"
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 namespace {
 
 ImportedValue nll_loss(const CallImport& call) {
@@ -47,4 +47,4 @@ void add_loss_handlers(Handlers& handlers) {
   handlers["collapse_sum_like"] = collapse_sum;
 }
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

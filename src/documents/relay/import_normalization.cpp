@@ -1,7 +1,7 @@
 #include "base/error.h"
 #include "documents/relay/import_call.h"
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 namespace {
 
 const WeightRole kScale{WeightRole::Kind::Scale, 0};
@@ -92,4 +92,4 @@ void add_normalization_handlers(Handlers& handlers) {
   };
 }
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

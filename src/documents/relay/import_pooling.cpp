@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 namespace {
 
 bool is_max(const CallImport& call) { return call.op().find("max") != std::string::npos; }
@@ -176,4 +176,4 @@ void add_pooling_handlers(Handlers& handlers) {
   handlers["nn.space_to_depth"] = import_depth_space;
 }
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

@@ -3,7 +3,7 @@
 #include "documents/relay/window.h"
 #include "ops/families/matrices.h"
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 namespace {
 
 // Relay's quantized (QNN) dialect: each operator receives scales and zero points of its operands
@@ -172,4 +172,4 @@ void add_quantized_handlers(Handlers& handlers) {
   });
 }
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

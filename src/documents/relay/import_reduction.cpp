@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 namespace {
 
 // Returns the reduced axes; empty for all of them.
@@ -136,4 +136,4 @@ void add_reduction_handlers(Handlers& handlers) {
   handlers["argsort"] = sort;
 }
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

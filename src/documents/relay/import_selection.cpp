@@ -4,7 +4,7 @@
 
 #include <limits>
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 namespace {
 
 Var filled(Var fill, const Dims& shape) { return call_with("expand", {fill}, {{"shape", shape}}); }
@@ -222,4 +222,4 @@ void add_selection_handlers(Handlers& handlers) {
   };
 }
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

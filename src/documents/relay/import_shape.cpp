@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 namespace {
 
 // Relay's special extents: 0 copies one, -2 copies all remaining, -3 merges two, -4 splits one in
@@ -338,4 +338,4 @@ void add_shape_handlers(Handlers& handlers) {
   handlers["nn.dilate"] = dilate;
 }
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

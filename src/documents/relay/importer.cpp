@@ -20,7 +20,7 @@
 #include <map>
 #include <unordered_map>
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 
 /// Values of the expressions in one function call or branch.
 struct Frame {
@@ -591,4 +591,4 @@ void check_types(const RelayModule& module, std::string_view text, std::string_v
   });
 }
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

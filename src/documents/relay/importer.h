@@ -6,7 +6,7 @@
 
 #include <string_view>
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 
 /// Metadata keys of a graph for the parts of a text outside the function.
 inline constexpr std::string_view kVersionKey = "relay.version";
@@ -27,4 +27,4 @@ Graph import_module(const RelayModule& module, std::string_view text, std::strin
 void check_types(const RelayModule& module, std::string_view text, std::string_view source,
                  Findings& findings);
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

@@ -4,7 +4,7 @@
 
 #include <array>
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 namespace {
 
 constexpr std::string_view kMetadataHeader = "#[metadata]";
@@ -176,4 +176,4 @@ std::vector<Token> tokenize(std::string_view text, std::string_view source) {
   return Tokenizer(text, source).run();
 }
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

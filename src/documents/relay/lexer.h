@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 
 struct Token {
   enum class Kind : std::uint8_t {
@@ -42,4 +42,4 @@ struct Token {
 /// position.
 std::vector<Token> tokenize(std::string_view text, std::string_view source);
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

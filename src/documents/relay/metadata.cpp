@@ -10,7 +10,7 @@
 #include <cstring>
 #include <functional>
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 namespace {
 
 constexpr std::string_view kConstantKey = "relay.Constant";
@@ -20,21 +20,21 @@ constexpr std::string_view kDigits =
 constexpr std::size_t kLongestLine = 10;  // longer lists have one number per line
 constexpr std::int64_t kMaxRank = 32;
 
-const JsonValue* member(const JsonValue* json, std::string_view name) {
-  const auto* object = json ? std::get_if<JsonValue::Object>(&json->value) : nullptr;
+const frontends::JsonValue* member(const frontends::JsonValue* json, std::string_view name) {
+  const auto* object = json ? std::get_if<frontends::JsonValue::Object>(&json->value) : nullptr;
   if (object == nullptr) return nullptr;
-  for (const JsonValue::Member& item : *object) {
+  for (const frontends::JsonValue::Member& item : *object) {
     if (item.first == name) return &item.second;
   }
   return nullptr;
 }
-const JsonValue* element(const JsonValue* json, std::int64_t index) {
-  const auto* array = json ? std::get_if<JsonValue::Array>(&json->value) : nullptr;
+const frontends::JsonValue* element(const frontends::JsonValue* json, std::int64_t index) {
+  const auto* array = json ? std::get_if<frontends::JsonValue::Array>(&json->value) : nullptr;
   if (array == nullptr || index < 0 || index >= static_cast<std::int64_t>(array->size()))
     return nullptr;
   return &(*array)[static_cast<std::size_t>(index)];
 }
-std::optional<std::int64_t> integer(const JsonValue* json) {
+std::optional<std::int64_t> integer(const frontends::JsonValue* json) {
   if (json == nullptr) return std::nullopt;
   if (const auto* number = std::get_if<std::int64_t>(&json->value)) return *number;
   if (const auto* text = std::get_if<std::string>(&json->value)) {
@@ -48,10 +48,11 @@ std::optional<std::int64_t> integer(const JsonValue* json) {
 }
 
 // Returns the node that lists the constants: the section is a map from kinds to lists.
-std::optional<std::int64_t> list_of_constants(const JsonValue& metadata) {
-  const JsonValue* nodes = member(&metadata, "nodes");
-  const JsonValue* root = element(nodes, integer(member(&metadata, "root")).value_or(-1));
-  const JsonValue* keys = member(root, "keys");
+std::optional<std::int64_t> list_of_constants(const frontends::JsonValue& metadata) {
+  const frontends::JsonValue* nodes = member(&metadata, "nodes");
+  const frontends::JsonValue* root =
+      element(nodes, integer(member(&metadata, "root")).value_or(-1));
+  const frontends::JsonValue* keys = member(root, "keys");
   for (std::int64_t k = 0; element(keys, k) != nullptr; ++k) {
     const auto* key = std::get_if<std::string>(&element(keys, k)->value);
     if (key && *key == kConstantKey) return integer(element(member(root, "data"), k));
@@ -60,11 +61,13 @@ std::optional<std::int64_t> list_of_constants(const JsonValue& metadata) {
 }
 
 // Prints like dmlc's JSON writer: a space after each comma, short lists of numbers on one line.
-void append_text(std::string& to, std::string_view text) { append_json_text(to, text, "\"\\nrt"); }
+void append_text(std::string& to, std::string_view text) {
+  frontends::append_json_text(to, text, "\"\\nrt");
+}
 void append_real(std::string& to, double number) { to += format_real(number); }
-constexpr JsonStyle kStyle{"{", "[", append_text, append_real};
+constexpr frontends::JsonStyle kStyle{"{", "[", append_text, append_real};
 
-void print(const JsonValue& json, std::size_t depth, bool is_map, std::string& text);
+void print(const frontends::JsonValue& json, std::size_t depth, bool is_map, std::string& text);
 
 void print_items(std::size_t depth, bool is_multiline, std::size_t count, std::string& text,
                  const std::function<void(std::size_t)>& print_item) {
@@ -76,13 +79,13 @@ void print_items(std::size_t depth, bool is_multiline, std::size_t count, std::s
   if (is_multiline && count > 0) text += "\n" + std::string(2 * depth, ' ');
 }
 
-bool is_number(const JsonValue& json) {
+bool is_number(const frontends::JsonValue& json) {
   return std::holds_alternative<std::int64_t>(json.value) ||
          std::holds_alternative<double>(json.value);
 }
 
-void print(const JsonValue& json, std::size_t depth, bool is_map, std::string& text) {
-  if (const auto* object = std::get_if<JsonValue::Object>(&json.value)) {
+void print(const frontends::JsonValue& json, std::size_t depth, bool is_map, std::string& text) {
+  if (const auto* object = std::get_if<frontends::JsonValue::Object>(&json.value)) {
     text += "{";
     print_items(depth, !is_map || object->size() > 1, object->size(), text, [&](std::size_t k) {
       append_text(text, (*object)[k].first);
@@ -90,7 +93,7 @@ void print(const JsonValue& json, std::size_t depth, bool is_map, std::string& t
       print((*object)[k].second, depth + 1, (*object)[k].first == "attrs", text);
     });
     text += "}";
-  } else if (const auto* array = std::get_if<JsonValue::Array>(&json.value)) {
+  } else if (const auto* array = std::get_if<frontends::JsonValue::Array>(&json.value)) {
     const bool is_short =
         array->size() <= kLongestLine && std::all_of(array->begin(), array->end(), is_number);
     text += "[";
@@ -98,7 +101,7 @@ void print(const JsonValue& json, std::size_t depth, bool is_map, std::string& t
                 [&](std::size_t k) { print((*array)[k], depth + 1, false, text); });
     text += "]";
   } else {
-    print_json(text, json, kStyle);
+    frontends::print_json(text, json, kStyle);
   }
 }
 
@@ -233,33 +236,37 @@ std::string write_array(const Constant& constant) {
 
 }  // namespace
 
-std::string print_metadata(const JsonValue& metadata, const std::vector<std::int64_t>& constants) {
-  JsonValue ordered = metadata;
+std::string print_metadata(const frontends::JsonValue& metadata,
+                           const std::vector<std::int64_t>& constants) {
+  frontends::JsonValue ordered = metadata;
   if (const std::optional<std::int64_t> list = list_of_constants(metadata)) {
-    const JsonValue* data = member(element(member(&metadata, "nodes"), *list), "data");
-    JsonValue::Array moved;
+    const frontends::JsonValue* data = member(element(member(&metadata, "nodes"), *list), "data");
+    frontends::JsonValue::Array moved;
     for (const std::int64_t index : constants) {
-      if (const JsonValue* entry = element(data, index)) moved.push_back(*entry);
+      if (const frontends::JsonValue* entry = element(data, index)) moved.push_back(*entry);
     }
     // Located through the const accessors, modified in the copy.
-    auto* copy = const_cast<JsonValue*>(member(element(member(&ordered, "nodes"), *list), "data"));
+    auto* copy = const_cast<frontends::JsonValue*>(
+        member(element(member(&ordered, "nodes"), *list), "data"));
     if (copy != nullptr && moved.size() == constants.size())
-      copy->value.emplace<JsonValue::Array>(std::move(moved));
+      copy->value.emplace<frontends::JsonValue::Array>(std::move(moved));
   }
   std::string text;
   print(ordered, 0, false, text);
   return text;
 }
 
-std::optional<Constant> metadata_constant(const JsonValue& metadata, std::int64_t index) {
+std::optional<Constant> metadata_constant(const frontends::JsonValue& metadata,
+                                          std::int64_t index) {
   const std::optional<std::int64_t> list = list_of_constants(metadata);
   if (!list) return std::nullopt;
-  const JsonValue* nodes = member(&metadata, "nodes");
+  const frontends::JsonValue* nodes = member(&metadata, "nodes");
   const std::optional<std::int64_t> node =
       integer(element(member(element(nodes, *list), "data"), index));
   const std::optional<std::int64_t> array =
       integer(member(member(element(nodes, node.value_or(-1)), "attrs"), "data"));
-  const JsonValue* encoded = element(member(&metadata, "b64ndarrays"), array.value_or(-1));
+  const frontends::JsonValue* encoded =
+      element(member(&metadata, "b64ndarrays"), array.value_or(-1));
   const auto* text = encoded ? std::get_if<std::string>(&encoded->value) : nullptr;
   if (text == nullptr) return std::nullopt;
   const std::optional<std::string> bytes = from_base64(*text);
@@ -267,7 +274,7 @@ std::optional<Constant> metadata_constant(const JsonValue& metadata, std::int64_
   return read_array(*bytes);
 }
 
-JsonValue make_metadata(const std::vector<Constant>& constants) {
+frontends::JsonValue make_metadata(const std::vector<Constant>& constants) {
   constexpr std::size_t first_constant = 3;
   std::string listed, nodes, arrays;
   for (std::size_t k = 0; k < constants.size(); ++k) {
@@ -277,11 +284,12 @@ JsonValue make_metadata(const std::vector<Constant>& constants) {
                     R"(","span":"0"}})");
     arrays += concat(comma, "\"", to_base64(write_array(constants[k])), "\"");
   }
-  return parse_json(concat(R"({"root":1,"nodes":[{"type_key":""},)",
-                           R"({"type_key":"Map","keys":["relay.Constant"],"data":[2]},)",
-                           R"({"type_key":"Array","data":[)", listed, "]}", nodes,
-                           R"(],"b64ndarrays":[)", arrays, R"(],"attrs":{"tvm_version":"0.8.0"}})"),
-                    "metadata");
+  return frontends::parse_json(
+      concat(R"({"root":1,"nodes":[{"type_key":""},)",
+             R"({"type_key":"Map","keys":["relay.Constant"],"data":[2]},)",
+             R"({"type_key":"Array","data":[)", listed, "]}", nodes, R"(],"b64ndarrays":[)", arrays,
+             R"(],"attrs":{"tvm_version":"0.8.0"}})"),
+      "metadata");
 }
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <map>
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 namespace {
 
 // Attributes in the order of declaration; one without a value is required. A row may have several
@@ -219,4 +219,4 @@ const OperatorDef* find_operator(std::string_view name) {
   return found == table().end() ? nullptr : &found->second;
 }
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 
 struct AttributeDef {
   std::string name;
@@ -27,4 +27,4 @@ struct OperatorDef {
 /// Returns null for an unknown operator.
 const OperatorDef* find_operator(std::string_view name);
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

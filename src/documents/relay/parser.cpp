@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 namespace {
 
 constexpr std::array<std::string_view, 7> kUnsupportedWords = {
@@ -101,7 +101,7 @@ class RelayParser {
     // start.
     module_.metadata_position = static_cast<std::size_t>(token.text.data() - cursor_.text().data());
     try {
-      module_.metadata = parse_json(token.text, cursor_.source());
+      module_.metadata = frontends::parse_json(token.text, cursor_.source());
     } catch (Error& error) {
       throw cursor_.error_at(module_.metadata_position, concat("the metadata: ", error.summary()))
           .got(error.place());
@@ -595,4 +595,4 @@ RelayModule parse_module(std::string_view text, std::string_view source) {
   return module;
 }
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

@@ -4,10 +4,10 @@
 
 #include <string_view>
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 
 /// Parses a whole text. Throws Error with line and column: of kind Unsupported for language
 /// features without tensors (data types, matching, references).
 RelayModule parse_module(std::string_view text, std::string_view source);
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

@@ -4,7 +4,7 @@
 #include "documents/relay/types.h"
 #include "ops/definition/registry.h"
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 namespace {
 
 using Use = PlainCall::Use;
@@ -168,4 +168,4 @@ void add_plain_exports(ExportRules& rules) {
   }
 }
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

@@ -8,7 +8,7 @@
 #include <vector>
 
 // Equivalent operators of Relay and Tenon, for both directions.
-namespace tenon::relay {
+namespace tenon::documents::relay {
 
 struct PlainArgument {
   std::string_view tenon, relay;
@@ -32,4 +32,4 @@ void add_plain_exports(ExportRules& rules);
 /// Returns the arguments of a binary operator, which must have one type.
 std::vector<Var> alike_arguments(const CallImport& call);
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 namespace {
 
 std::string indented(const std::string& lines) {
@@ -325,4 +325,4 @@ std::string print_module(const RelayModule& module, CommentStyle style, Numberin
   return text;
 }
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

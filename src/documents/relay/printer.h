@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 
 /// Numbers that the reference's printer assigns.
 struct Numbering {
@@ -21,4 +21,4 @@ struct Numbering {
 std::string print_module(const RelayModule& module, CommentStyle style,
                          Numbering* numbering = nullptr);
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

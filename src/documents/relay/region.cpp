@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "ir/graph.h"
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 
 Var Region::local(Var value) {
   if (&value.builder() == &builder_) return value;
@@ -31,4 +31,4 @@ Var Region::find_constant(ExprId constant) const {
   return found == constants_.end() ? Var() : found->second;
 }
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

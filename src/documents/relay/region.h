@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 
 /// A graph under construction, the main one or the body of a branch, and its captured outer values.
 class Region {
@@ -35,4 +35,4 @@ class Region {
   std::unordered_map<ExprId, Var> constants_;
 };
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

@@ -5,7 +5,7 @@
 
 #include <set>
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 namespace {
 
 // Propagates types to readers until they stop changing.
@@ -83,4 +83,4 @@ Var relabel(Builder& builder, Var value, const Layout& layout) {
   return copy;
 }
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

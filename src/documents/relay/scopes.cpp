@@ -1,6 +1,6 @@
 #include "documents/relay/scopes.h"
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 
 void Scopes::close() {
   for (const std::string& name : open_.back().variables) variables_[name].pop_back();
@@ -41,4 +41,4 @@ void Scopes::note_use(const Bound& bound) {
   }
 }
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

@@ -7,7 +7,7 @@
 #include <unordered_set>
 #include <vector>
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 
 /// Name bindings during parsing: variables and numbered lines, each visible until the end of its
 /// block.
@@ -53,4 +53,4 @@ class Scopes {
   std::unordered_map<std::int64_t, Bound> numbers_;
 };
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 namespace {
 
 constexpr double kScaleDeviation = 0.1;
@@ -83,4 +83,4 @@ std::optional<ImportedValue> blank_of(const RelayType& type, Builder& builder) {
   }
 }
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

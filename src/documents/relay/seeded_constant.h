@@ -4,7 +4,7 @@
 
 #include <optional>
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 
 Constant scalar_value(const RelayExpr& scalar);
 
@@ -16,4 +16,4 @@ Constant constant_value(const RelayModule& module, const RelayExpr& constant,
 /// Returns placeholder zeros of a type after an unknown operator; nullopt for unknown extents.
 std::optional<ImportedValue> blank_of(const RelayType& type, Builder& builder);
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

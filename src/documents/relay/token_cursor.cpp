@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 namespace {
 
 constexpr double kGreatestHalf = 65504;
@@ -314,4 +314,4 @@ MetaReference parse_meta_reference(TokenCursor& cursor) {
   return reference;
 }
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 
 /// Maximum nesting of a text.
 inline constexpr int kMaxDepth = 150;
@@ -74,4 +74,4 @@ AttributeValue parse_number(TokenCursor& cursor);
 /// Returns whether Tenon has the element type.
 bool is_dtype(std::string_view name);
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

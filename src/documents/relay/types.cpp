@@ -4,7 +4,7 @@
 
 #include <array>
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 namespace {
 
 struct Name {
@@ -80,4 +80,4 @@ TensorType from_relay(const RelayType& type, const std::string& name) {
   return tensor;
 }
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 
 /// Relay's name of an element type: "float32" for f32. Empty for types that Relay lacks.
 std::string dtype_name(DType dtype);
@@ -18,4 +18,4 @@ RelayType to_relay(const TensorType& type);
 /// Converts a type from Relay: a `?` of the tensor called `name` becomes a new symbol.
 TensorType from_relay(const RelayType& type, const std::string& name);
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 
 std::size_t spatial_count(std::string_view op) {
   for (const std::size_t count : {1U, 3U}) {
@@ -65,4 +65,4 @@ Var with_bias(Builder& builder, Var value, Var bias, std::int64_t axis) {
   return {&builder, result.index()};
 }
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

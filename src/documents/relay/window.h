@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 
 /// Returns the number of spatial axes of an operator by the digit in its name: 2 for "nn.conv2d".
 std::size_t spatial_count(std::string_view op);
@@ -22,4 +22,4 @@ Integers pads_around(const CallImport& call, std::size_t count);
 /// no other reader, and the bias runs along its channels; else returns an invalid Var.
 Var with_bias(Builder& builder, Var value, Var bias, std::int64_t axis);
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 namespace {
 
 Integers or_all(Integers numbers, std::size_t count, std::int64_t value) {
@@ -81,4 +81,4 @@ void add_out_layout(const ImageText& image, const TensorType& result,
   if (layout != image.layout) attrs.push_back({"out_layout", layout});
 }
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

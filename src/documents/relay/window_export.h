@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace tenon::relay {
+namespace tenon::documents::relay {
 
 /// Relay's attributes of an image: layout and spatial axes.
 struct ImageText {
@@ -27,4 +27,4 @@ WindowText window_text(const ExportNode& node, const ImageText& image, const Int
 void add_out_layout(const ImageText& image, const TensorType& result,
                     std::vector<ExprBuilder::Named>& attrs);
 
-}  // namespace tenon::relay
+}  // namespace tenon::documents::relay

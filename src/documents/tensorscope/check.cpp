@@ -13,7 +13,7 @@
 #include <optional>
 #include <set>
 
-namespace tenon::tensorscope {
+namespace tenon::documents::tensorscope {
 namespace {
 
 // Operators without a GPU kernel.
@@ -504,4 +504,4 @@ Findings check_table(const TensorScopeTable& table, const DataFlow& step) {
   return TableChecker(table, step).check();
 }
 
-}  // namespace tenon::tensorscope
+}  // namespace tenon::documents::tensorscope

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon::tensorscope {
+namespace tenon::documents::tensorscope {
 
 /// Evidence for an edge of the data flow: a table only states the shapes of operands.
 enum class Evidence : std::uint8_t {
@@ -56,4 +56,4 @@ DataFlow reconstruct(const TensorScopeTable& table);
 /// Returns whether a row computes, in contrast to constants, variables and reads of variables.
 bool is_compute(const TensorScopeTable& table, const DataFlow& step, std::size_t row);
 
-}  // namespace tenon::tensorscope
+}  // namespace tenon::documents::tensorscope

@@ -9,7 +9,7 @@
 #include <map>
 #include <set>
 
-namespace tenon::tensorscope {
+namespace tenon::documents::tensorscope {
 namespace {
 
 constexpr std::size_t max_rows = 60;
@@ -326,4 +326,4 @@ Page describe_table(const TensorScopeTable& table, const DataFlow& step, std::st
   return TableDescriber(table, step, source).page();
 }
 
-}  // namespace tenon::tensorscope
+}  // namespace tenon::documents::tensorscope

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace tenon::tensorscope {
+namespace tenon::documents::tensorscope {
 
 /// Describes the table for readers new to the format.
 Page describe_table(const TensorScopeTable& table, const DataFlow& step, std::string_view source);
@@ -14,4 +14,4 @@ Page describe_table(const TensorScopeTable& table, const DataFlow& step, std::st
 /// Bytes that a row reads and writes, by its shapes.
 std::int64_t bytes_moved(const Row& row);
 
-}  // namespace tenon::tensorscope
+}  // namespace tenon::documents::tensorscope

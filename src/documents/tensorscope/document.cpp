@@ -6,7 +6,7 @@
 #include "documents/tensorscope/export.h"
 #include "documents/tensorscope/import.h"
 
-namespace tenon::tensorscope {
+namespace tenon::documents::tensorscope {
 
 namespace {
 
@@ -42,4 +42,4 @@ std::unique_ptr<Document> put_down(const Graph& graph, const NativeNodes& own) {
 
 DocumentFormat document_format() { return {*find_known_format("tensorscope"), read, put_down}; }
 
-}  // namespace tenon::tensorscope
+}  // namespace tenon::documents::tensorscope

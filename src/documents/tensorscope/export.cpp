@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-namespace tenon::tensorscope {
+namespace tenon::documents::tensorscope {
 namespace {
 
 // Source of a graph's value in the table.
@@ -581,4 +581,4 @@ TensorScopeTable export_table(const Graph& graph, const NativeNodes& own) {
   return TableExporter(graph, own).run();
 }
 
-}  // namespace tenon::tensorscope
+}  // namespace tenon::documents::tensorscope

@@ -4,7 +4,7 @@
 #include "documents/tensorscope/table.h"
 #include "ir/graph.h"
 
-namespace tenon::tensorscope {
+namespace tenon::documents::tensorscope {
 
 /// Returns the table of a step that runs the graph on the device in the graph's metadata
 /// ("tensorscope.device" = "GPU:0", which is also the default, and "tensorscope.device.NODE" for
@@ -13,4 +13,4 @@ namespace tenon::tensorscope {
 /// shape.
 TensorScopeTable export_table(const Graph& graph, const NativeNodes& own = {});
 
-}  // namespace tenon::tensorscope
+}  // namespace tenon::documents::tensorscope

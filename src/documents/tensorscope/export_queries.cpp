@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <unordered_set>
 
-namespace tenon::tensorscope {
+namespace tenon::documents::tensorscope {
 namespace {
 
 const TensorType& tensor(const Graph& graph, ValueId id) { return graph.value(id).type.tensor(); }
@@ -49,7 +49,7 @@ bool is_filter(const Graph& graph, ValueId id) {
 }
 
 std::int64_t groups_of(const Graph& graph, NodeId conv) {
-  return integer_of(graph.node(conv), "groups").value_or(1);
+  return frontends::integer_of(graph.node(conv), "groups").value_or(1);
 }
 
 TensorShape filter_shape(const Graph& graph, ValueId id) {
@@ -87,7 +87,7 @@ std::optional<TensorFlowPadding> padding_of_its_own(const Graph& graph, NodeId i
   const bool is_last = image.layout.text() == "NHWC";
   const bool is_plain = image.layout.is_empty() || is_last || image.layout.text() == "NCHW";
   if (image.rank() != 4 || !is_plain || result.layout != image.layout) return std::nullopt;
-  const auto window = window_numbers(node, 2);
+  const auto window = frontends::window_numbers(node, 2);
   if (!window) return std::nullopt;
   const TensorFlowPadding padding{is_last ? 1u : 2u, window->pads};
   const auto [least, greatest] = std::ranges::minmax(padding.pads);
@@ -180,4 +180,4 @@ std::vector<std::string> folded_names(const std::string& node, std::size_t input
   return names;
 }
 
-}  // namespace tenon::tensorscope
+}  // namespace tenon::documents::tensorscope

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon::tensorscope {
+namespace tenon::documents::tensorscope {
 
 // Queries on a graph for the exporter, about differences between TensorFlow's and Tenon's
 // conventions.
@@ -41,4 +41,4 @@ std::vector<ValueId> external_operands(const Graph& graph, const std::vector<Nod
 /// Returns the optimisers' names for a shape that a gradient reads.
 std::vector<std::string> folded_names(const std::string& node, std::size_t input);
 
-}  // namespace tenon::tensorscope
+}  // namespace tenon::documents::tensorscope

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
-namespace tenon::tensorscope {
+namespace tenon::documents::tensorscope {
 namespace {
 
 // Returns the operator with this gradient operator.
@@ -106,4 +106,4 @@ void find_ops(const TensorScopeTable& table, DataFlow& step) {
   }
 }
 
-}  // namespace tenon::tensorscope
+}  // namespace tenon::documents::tensorscope

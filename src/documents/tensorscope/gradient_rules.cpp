@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-namespace tenon::tensorscope {
+namespace tenon::documents::tensorscope {
 namespace {
 
 struct ForwardUse {
@@ -175,4 +175,4 @@ void Wiring::connect_gradients() {
   }
 }
 
-}  // namespace tenon::tensorscope
+}  // namespace tenon::documents::tensorscope

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
-namespace tenon::tensorscope {
+namespace tenon::documents::tensorscope {
 namespace {
 
 // Maximum number of candidate tensors of one shape that are compared, the latest first.
@@ -412,4 +412,4 @@ void Wiring::grow(const std::vector<char>& belongs) {
   FlowGrowth(*this, belongs, is_placed_).run();
 }
 
-}  // namespace tenon::tensorscope
+}  // namespace tenon::documents::tensorscope

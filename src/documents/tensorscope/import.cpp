@@ -12,7 +12,7 @@
 #include <map>
 #include <set>
 
-namespace tenon::tensorscope {
+namespace tenon::documents::tensorscope {
 namespace {
 
 class TableImporter {
@@ -343,4 +343,4 @@ Graph import_graph(const TensorScopeTable& table, const DataFlow& step, std::str
   return TableImporter(table, step, source).import();
 }
 
-}  // namespace tenon::tensorscope
+}  // namespace tenon::documents::tensorscope

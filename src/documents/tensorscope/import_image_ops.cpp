@@ -4,7 +4,7 @@
 
 #include <utility>
 
-namespace tenon::tensorscope {
+namespace tenon::documents::tensorscope {
 namespace {
 
 using Integers = Attr::Integers;
@@ -175,4 +175,4 @@ ImportRule find_image_rule(std::string_view op) {
   return nullptr;
 }
 
-}  // namespace tenon::tensorscope
+}  // namespace tenon::documents::tensorscope

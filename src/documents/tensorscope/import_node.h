@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon::tensorscope {
+namespace tenon::documents::tensorscope {
 
 /// Import of one row to nodes of a graph.
 struct ImportNode {
@@ -51,4 +51,4 @@ Var with_layout(Builder& build, Var value, std::string_view layout);
 /// Throws an error of this row.
 [[noreturn]] void refuse(const ImportNode& node, std::string_view what);
 
-}  // namespace tenon::tensorscope
+}  // namespace tenon::documents::tensorscope

@@ -11,7 +11,7 @@
 #include <numeric>
 #include <utility>
 
-namespace tenon::tensorscope {
+namespace tenon::documents::tensorscope {
 namespace {
 
 using Integers = Attr::Integers;
@@ -354,4 +354,4 @@ ImportRule find_import_rule(std::string_view op) {
   return op == kOwnOp ? call_own : nullptr;
 }
 
-}  // namespace tenon::tensorscope
+}  // namespace tenon::documents::tensorscope

@@ -5,7 +5,7 @@
 #include <map>
 #include <span>
 
-namespace tenon::tensorscope {
+namespace tenon::documents::tensorscope {
 namespace {
 
 constexpr std::size_t max_in_layer = 64;
@@ -267,4 +267,4 @@ void Wiring::connect_by_controls() {
   }
 }
 
-}  // namespace tenon::tensorscope
+}  // namespace tenon::documents::tensorscope

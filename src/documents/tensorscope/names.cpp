@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace tenon::tensorscope {
+namespace tenon::documents::tensorscope {
 namespace {
 
 constexpr std::string_view optimizer_suffix = "-LayoutOptimizer";
@@ -170,4 +170,4 @@ bool natural_less(std::string_view a, std::string_view b) {
   return a < b;  // 01 and 1
 }
 
-}  // namespace tenon::tensorscope
+}  // namespace tenon::documents::tensorscope

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace tenon::tensorscope {
+namespace tenon::documents::tensorscope {
 
 // Naming rules of TensorFlow and its graph optimisers. Every view points into the given name.
 
@@ -66,4 +66,4 @@ bool natural_less(std::string_view a, std::string_view b);
 /// Parses a 64-bit number without sign or leading zeros.
 std::optional<std::int64_t> plain_number(std::string_view text);
 
-}  // namespace tenon::tensorscope
+}  // namespace tenon::documents::tensorscope

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <span>
 
-namespace tenon::tensorscope {
+namespace tenon::documents::tensorscope {
 namespace {
 
 constexpr std::size_t max_rank = 254;  // TensorFlow's
@@ -481,4 +481,4 @@ TensorScopeTable parse_table(std::string_view text, std::string_view source) {
   return TableParser(text, source).parse();
 }
 
-}  // namespace tenon::tensorscope
+}  // namespace tenon::documents::tensorscope

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace tenon::tensorscope {
+namespace tenon::documents::tensorscope {
 namespace {
 
 constexpr std::string_view kScope = "gradients/", kEnd = "_grad";
@@ -109,4 +109,4 @@ std::unordered_map<NodeId, std::string> step_names(const Graph& graph) {
   return Namer(graph).run();
 }
 
-}  // namespace tenon::tensorscope
+}  // namespace tenon::documents::tensorscope

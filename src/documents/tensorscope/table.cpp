@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-namespace tenon::tensorscope {
+namespace tenon::documents::tensorscope {
 namespace {
 
 // TensorFlow has two names for some types; both occur.
@@ -209,4 +209,4 @@ std::size_t device_field(const Row& row) {
   return output_field(row, std::max<std::size_t>(row.outputs.size(), 1)) + 1;
 }
 
-}  // namespace tenon::tensorscope
+}  // namespace tenon::documents::tensorscope

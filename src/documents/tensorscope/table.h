@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace tenon::tensorscope {
+namespace tenon::documents::tensorscope {
 
 /// Element type and extents of a tensor in the table's form: "128x64x56x56", "int32 4x1" for a
 /// vector, "1" for a scalar. A matrix of one column looks like a vector and is read as one.
@@ -129,4 +129,4 @@ std::size_t input_field(const Row& row, std::size_t input);
 std::size_t output_field(const Row& row, std::size_t output);
 std::size_t device_field(const Row& row);
 
-}  // namespace tenon::tensorscope
+}  // namespace tenon::documents::tensorscope

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-namespace tenon::tensorscope {
+namespace tenon::documents::tensorscope {
 namespace {
 
 // By name.
@@ -144,4 +144,4 @@ std::string tf_op_name(const Graph& graph, NodeId id) {
   return found == kOps.end() ? camel_case(op) : std::string(found->name);
 }
 
-}  // namespace tenon::tensorscope
+}  // namespace tenon::documents::tensorscope

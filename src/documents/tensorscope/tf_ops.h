@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace tenon::tensorscope {
+namespace tenon::documents::tensorscope {
 
 /// Class of a TensorFlow operator: its effect on shapes and data flow, as far as tables need it.
 enum class OpClass : std::uint8_t {
@@ -49,4 +49,4 @@ const OpInfo* find_tf_op(std::string_view name);
 /// Returns TensorFlow's operator name for a node; derived from Tenon's name if it lacks one.
 std::string tf_op_name(const Graph& graph, NodeId id);
 
-}  // namespace tenon::tensorscope
+}  // namespace tenon::documents::tensorscope

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-namespace tenon::tensorscope {
+namespace tenon::documents::tensorscope {
 namespace {
 
 constexpr std::int64_t max_shared_kernel = 16;
@@ -256,4 +256,4 @@ std::map<std::size_t, Windows> find_windows(const TensorScopeTable& table, const
   return found;
 }
 
-}  // namespace tenon::tensorscope
+}  // namespace tenon::documents::tensorscope

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon::tensorscope {
+namespace tenon::documents::tensorscope {
 
 /// Order of the axes of an image.
 enum class ImageLayout : std::uint8_t { Unknown, ChannelsLast, ChannelsFirst };
@@ -56,4 +56,4 @@ std::vector<std::int64_t> spatial_extents(const TensorShape& image, ImageLayout 
 std::map<std::size_t, Windows> find_windows(const TensorScopeTable& table, const DataFlow& step,
                                             const std::vector<ImageLayout>& layouts);
 
-}  // namespace tenon::tensorscope
+}  // namespace tenon::documents::tensorscope

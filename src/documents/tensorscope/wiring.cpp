@@ -2,7 +2,7 @@
 
 #include "documents/native_node.h"
 
-namespace tenon::tensorscope {
+namespace tenon::documents::tensorscope {
 
 Wiring::Wiring(const TensorScopeTable& given)
     : table(given), transposes_(given.rows.size(), 0), is_placed_(given.rows.size(), 0) {
@@ -167,4 +167,4 @@ bool is_compute(const TensorScopeTable& table, const DataFlow& step, std::size_t
   return last_part(table.rows[row].node) != "read";
 }
 
-}  // namespace tenon::tensorscope
+}  // namespace tenon::documents::tensorscope

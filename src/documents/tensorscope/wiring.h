@@ -11,7 +11,7 @@
 #include <unordered_set>
 #include <vector>
 
-namespace tenon::tensorscope {
+namespace tenon::documents::tensorscope {
 
 /// A tensor: an output of a row.
 struct TensorId {
@@ -84,4 +84,4 @@ class Wiring {
 /// Finds the operator of each node from streams, names and gradients.
 void find_ops(const TensorScopeTable& table, DataFlow& step);
 
-}  // namespace tenon::tensorscope
+}  // namespace tenon::documents::tensorscope

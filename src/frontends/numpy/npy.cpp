@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace tenon::numpy {
+namespace tenon::frontends::numpy {
 namespace {
 
 bool is_character(char32_t code) { return code < 0xd800 || (code >= 0xe000 && code <= 0x10ffff); }
@@ -271,4 +271,4 @@ void write_npy_file(const Tensor& tensor, const std::string& path) {
   file.finish();
 }
 
-}  // namespace tenon::numpy
+}  // namespace tenon::frontends::numpy

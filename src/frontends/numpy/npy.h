@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-namespace tenon::numpy {
+namespace tenon::frontends::numpy {
 
 /// Reads an array in NumPy's `.npy` format (versions 1 to 3), in either byte order and either order
 /// of axes; fixed-width texts become strings. NumPy lacks bf16 and small floats and writes them as
@@ -35,4 +35,4 @@ Tensor read_npy_file(const std::string& path, std::optional<DType> as = {});
 std::string write_npy(const Tensor& tensor);
 void write_npy_file(const Tensor& tensor, const std::string& path);
 
-}  // namespace tenon::numpy
+}  // namespace tenon::frontends::numpy

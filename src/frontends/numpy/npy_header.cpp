@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string_view>
 
-namespace tenon::numpy {
+namespace tenon::frontends::numpy {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
@@ -203,4 +203,4 @@ std::optional<std::string> description_of(DType dtype) {
   return std::nullopt;
 }
 
-}  // namespace tenon::numpy
+}  // namespace tenon::frontends::numpy

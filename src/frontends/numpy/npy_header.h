@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-namespace tenon::numpy {
+namespace tenon::frontends::numpy {
 
 /// Encoding of the elements in a file.
 struct NpyFormat {
@@ -35,4 +35,4 @@ std::string write_header(const std::string& description, const Shape& shape);
 std::optional<DType> dtype_of(const NpyFormat& format);
 std::optional<std::string> description_of(DType dtype);
 
-}  // namespace tenon::numpy
+}  // namespace tenon::frontends::numpy

@@ -7,7 +7,7 @@
 #include "frontends/numpy/npy.h"
 #include "frontends/numpy/zip.h"
 
-namespace tenon::numpy {
+namespace tenon::frontends::numpy {
 namespace {
 
 // Applies `read` to the bytes of each array and their owner; returns the results by name.
@@ -74,4 +74,4 @@ void write_npz_file(const std::vector<std::pair<std::string, Tensor>>& arrays,
   file.finish();
 }
 
-}  // namespace tenon::numpy
+}  // namespace tenon::frontends::numpy

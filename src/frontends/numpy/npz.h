@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace tenon::numpy {
+namespace tenon::frontends::numpy {
 
 /// Reads the arrays of a `.npz` archive by name (without ".npy"), stored or deflated. With an
 /// `owner` of the bytes, stored arrays are not copied if possible. Throws Error for malformed
@@ -27,4 +27,4 @@ std::map<std::string, StoredArray> stored_npz_file(const std::string& path);
 void write_npz_file(const std::vector<std::pair<std::string, Tensor>>& arrays,
                     const std::string& path);
 
-}  // namespace tenon::numpy
+}  // namespace tenon::frontends::numpy

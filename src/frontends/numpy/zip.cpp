@@ -11,7 +11,7 @@
 #include <array>
 #include <cstdlib>
 
-namespace tenon::numpy {
+namespace tenon::frontends::numpy {
 namespace {
 
 constexpr uLong kStored = 0, kDeflated = Z_DEFLATED, kIsEncrypted = 1;
@@ -251,4 +251,4 @@ void ZipWriter::finish() {
   if (status != ZIP_OK) throw Error("npz: the archive cannot be ended");
 }
 
-}  // namespace tenon::numpy
+}  // namespace tenon::frontends::numpy

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon::numpy {
+namespace tenon::frontends::numpy {
 
 /// One file in a zip archive.
 struct ZipEntry {
@@ -60,4 +60,4 @@ class ZipWriter {
   void* archive_;
 };
 
-}  // namespace tenon::numpy
+}  // namespace tenon::frontends::numpy

@@ -5,7 +5,7 @@
 
 #include <numeric>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 Var swap_heads(Var x) {
@@ -53,4 +53,4 @@ Var positions_along(NodeImport& node, Var value, std::size_t axis) {
   return node.call("range", {number(0), count, number(1)});
 }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

@@ -2,7 +2,7 @@
 
 #include "frontends/onnx/import_node.h"
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 
 /// Transposes [batch, length, heads * size] to [batch, heads, length, size]; rank 4 passes
 /// unchanged.
@@ -14,4 +14,4 @@ Var inverse_root(NodeImport& node, Var x, std::int64_t axis, std::int64_t heads,
 /// Returns 0, 1, … up to an extent of a value, as i64.
 Var positions_along(NodeImport& node, Var value, std::size_t axis);
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

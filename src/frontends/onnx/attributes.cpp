@@ -8,7 +8,7 @@
 #include <tuple>
 #include <unordered_set>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 struct Schema {
@@ -47,4 +47,4 @@ void require_known_attributes(const onnx_schema::NodeProto& node, std::string_vi
   }
 }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

@@ -6,7 +6,7 @@ namespace onnx_schema {
 class NodeProto;
 }
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 
 /// Returns the attributes of an operator in an opset, separated by spaces; "" for an operator
 /// without a schema.
@@ -16,4 +16,4 @@ std::string_view attribute_names(std::string_view domain, std::string_view op_ty
 /// with two underscores are private to their writers, as in ONNX's own checker.
 void require_known_attributes(const onnx_schema::NodeProto& node, std::string_view known);
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

@@ -1,6 +1,6 @@
 #include "frontends/onnx/body_call.h"
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 
 void call_with_bodies(NodeImport& node, std::string_view op, const std::vector<Var>& operands,
                       const std::vector<Attr>& attrs, std::vector<Graph> bodies,
@@ -12,4 +12,4 @@ void call_with_bodies(NodeImport& node, std::string_view op, const std::vector<V
   node.outputs(node.build.call_all(op, operands, attrs, std::move(names), std::move(bodies)));
 }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

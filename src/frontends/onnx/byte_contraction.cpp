@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 constexpr std::size_t kLeft = 0, kRight = 1, kLeftZero = 2, kRightZero = 3;
@@ -126,4 +126,4 @@ std::optional<Var> integer_conv(NodeImport& node) {
   });
 }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

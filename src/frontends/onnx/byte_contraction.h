@@ -4,7 +4,7 @@
 
 #include <optional>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 
 /// Imports MatMulInteger or ConvInteger (inputs: left, right, left zero point, right zero point)
 /// as a product of bytes with corrections of its sums, which the targets' byte kernels compute:
@@ -14,4 +14,4 @@ namespace tenon::onnx {
 std::optional<Var> integer_matmul(NodeImport& node);
 std::optional<Var> integer_conv(NodeImport& node);
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

@@ -8,7 +8,7 @@
 
 #include <climits>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 using onnx_schema::OptionalProto;
@@ -161,4 +161,4 @@ std::string write_datum(const Datum& datum) {
   }
 }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

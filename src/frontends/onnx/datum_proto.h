@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 
 /// Reads a serialized TensorProto, SequenceProto or OptionalProto according to the type; a tensor
 /// for an Unknown type. These are the `.pb` files of ONNX's test data. Throws Error for malformed
@@ -17,4 +17,4 @@ Datum read_datum_file(const std::string& path, const Type& type);
 /// Serializes a datum.
 std::string write_datum(const Datum& datum);
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <map>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 std::string type_text(const onnx_schema::TypeProto& type) {
@@ -79,4 +79,4 @@ Page describe_file(const std::string& path) {
   return page;
 }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

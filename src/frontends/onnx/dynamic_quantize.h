@@ -2,7 +2,7 @@
 
 #include "tenon/builder.h"
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 
 /// A tensor quantized to bytes with scale and zero point from its own range.
 struct DynamicBytes {
@@ -20,4 +20,4 @@ Var dynamic_product(Var x, const QuantizedWeights& weights);
 /// Returns the i32 product of bytes without their zero points, which may be invalid, as floats.
 Var integer_product(Var a, Var a_zero_point, Var b, Var b_zero_point);
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

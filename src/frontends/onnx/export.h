@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 
 struct ExportOptions {
   /// ai.onnx opset of the model; by default the smallest one from 13 on that supports all nodes.
@@ -23,4 +23,4 @@ void export_onnx(const Graph& graph, const std::string& path, const ExportOption
 /// Returns the serialized model; refuses one whose weights exceed `max_embedded_bytes`.
 std::string export_onnx(const Graph& graph, const ExportOptions& options = {});
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

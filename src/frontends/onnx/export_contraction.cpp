@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 using Integers = std::vector<std::int64_t>;
@@ -365,4 +365,4 @@ constexpr ExportRule contraction_exports[] = {
 
 std::span<const ExportRule> contraction_export_rules() { return contraction_exports; }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

@@ -8,7 +8,7 @@
 #include <cctype>
 #include <limits>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -199,4 +199,4 @@ constexpr ExportRule control_exports[] = {
 
 std::span<const ExportRule> control_export_rules() { return control_exports; }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 DType element_of(const Type& type) { return type.tensor().dtype; }
@@ -126,4 +126,4 @@ constexpr ExportRule elementwise_exports[] = {
 
 std::span<const ExportRule> elementwise_export_rules() { return elementwise_exports; }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

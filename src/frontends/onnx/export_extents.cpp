@@ -7,7 +7,7 @@
 #include <charconv>
 #include <functional>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 /// Recursive-descent parser of a dim's text form that emits nodes and returns the name of an i64[1]
@@ -144,4 +144,4 @@ std::string OnnxExporter::symbol_value(const std::string& symbol) {
   throw Error(concat("no value has the extent '", symbol, "'"), ErrorKind::Unsupported);
 }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

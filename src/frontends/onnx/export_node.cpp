@@ -4,7 +4,7 @@
 #include "frontends/node_attrs.h"
 #include "frontends/onnx/exporter.h"
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 [[noreturn]] void throw_run_time(std::string_view attr) {
@@ -152,4 +152,4 @@ std::string NodeExport::emit_value(std::string op_type, std::vector<std::string>
   return name;
 }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

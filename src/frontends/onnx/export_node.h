@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 
 class OnnxExporter;
 
@@ -114,4 +114,4 @@ std::span<const ExportRule> normalization_export_rules();  // export_normalizati
 std::span<const ExportRule> control_export_rules();        // export_control.cpp
 const ExportRule* find_export_rule(std::string_view op);
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

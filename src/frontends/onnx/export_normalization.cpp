@@ -2,7 +2,7 @@
 #include "frontends/onnx/export_node.h"
 #include "frontends/onnx/plain_ops.h"
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 using Integers = std::vector<std::int64_t>;
@@ -135,4 +135,4 @@ constexpr ExportRule normalization_exports[] = {
 
 std::span<const ExportRule> normalization_export_rules() { return normalization_exports; }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 // The elementwise part of a reduction over zero axes.
@@ -53,4 +53,4 @@ constexpr ExportRule reduction_exports[] = {
 
 std::span<const ExportRule> reduction_export_rules() { return reduction_exports; }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

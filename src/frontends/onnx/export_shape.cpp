@@ -2,7 +2,7 @@
 #include "frontends/onnx/export_node.h"
 #include "frontends/onnx/plain_ops.h"
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 // Returns an input for a dynamic list; "" for an empty attribute.
@@ -112,4 +112,4 @@ constexpr ExportRule shape_exports[] = {
 
 std::span<const ExportRule> shape_export_rules() { return shape_exports; }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

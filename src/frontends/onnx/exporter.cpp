@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 using onnx_schema::AttributeProto;
@@ -334,4 +334,4 @@ void OnnxExporter::add_node(const std::string& op_type, const std::vector<std::s
   *frame_->proto->add_node() = std::move(node);
 }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

@@ -16,7 +16,7 @@ class GraphProto;
 class ModelProto;
 }  // namespace onnx_schema
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 
 /// An initializer whose elements are written later.
 struct ExportedConstant {
@@ -83,4 +83,4 @@ class OnnxExporter {
   int opset_ = 0, needed_opset_ = 0;
 };
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

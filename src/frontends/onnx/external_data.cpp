@@ -7,7 +7,7 @@
 
 #include <optional>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 struct Entries {
@@ -69,4 +69,4 @@ ExternalFiles::Piece ExternalFiles::bytes_of(const onnx_schema::TensorProto& ten
   return {open.file, all.subspan(offset, entries.length.value_or(all.size() - offset))};
 }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

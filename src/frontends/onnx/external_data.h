@@ -12,7 +12,7 @@ namespace onnx_schema {
 class TensorProto;
 }
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 
 /// External data files of a model's tensors; each is mapped once.
 class ExternalFiles {
@@ -41,4 +41,4 @@ class ExternalFiles {
   std::map<std::string, OpenFile> files_;
 };
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 using HandlerList = std::span<const Handler> (*)();
@@ -79,4 +79,4 @@ const ExportRule* find_export_rule(std::string_view op) {
   return found != sorted.end() && found->op == op ? &*found : nullptr;
 }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

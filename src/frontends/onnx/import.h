@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 
 /// Reads a model into a verified graph. Weights are not copied; external data is mapped. Throws
 /// Error for an invalid model, and one Error (Unsupported) that lists everything that Tenon cannot
@@ -21,4 +21,4 @@ Graph import_onnx(std::span<const std::byte> bytes, std::optional<std::string> f
                   const std::string& source = "model",
                   std::vector<std::string>* warnings = nullptr);
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <map>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 Dims dims_of_three(const NodeImport& node, std::size_t input) {
@@ -255,4 +255,4 @@ constexpr Handler attention_table[] = {
 
 std::span<const Handler> attention_handlers() { return attention_table; }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

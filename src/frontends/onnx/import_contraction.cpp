@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 Var transposed_if(NodeImport& node, std::string_view flag, Var matrix) {
@@ -223,4 +223,4 @@ constexpr Handler contraction_table[] = {
 
 std::span<const Handler> contraction_handlers() { return contraction_table; }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

@@ -1,7 +1,7 @@
 #include "base/error.h"
 #include "frontends/onnx/body_call.h"
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 using Types = std::vector<Type>;
@@ -207,4 +207,4 @@ constexpr Handler control_table[] = {
 
 std::span<const Handler> control_handlers() { return control_table; }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

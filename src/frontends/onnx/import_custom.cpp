@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -60,4 +60,4 @@ void import_custom(NodeImport& import, const onnx_schema::NodeProto& node,
                                        import.output_names(count)));
 }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

@@ -4,10 +4,10 @@
 
 #include <string>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 
 /// Imports a node of a plug-in's operator (`ops/definition/plugins.h`); its attributes become a
 /// JSON object.
 void import_custom(NodeImport& import, const onnx_schema::NodeProto& node, const std::string& name);
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

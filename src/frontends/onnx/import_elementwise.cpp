@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 // Selu's constants had five digits in its first version.
@@ -248,4 +248,4 @@ std::span<const Handler> elementwise_handlers() {
   return handlers;
 }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

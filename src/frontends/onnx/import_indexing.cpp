@@ -2,7 +2,7 @@
 #include "frontends/onnx/op_call.h"
 #include "frontends/onnx/plain_ops.h"
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 // Returns whether an input is present and nonempty: an empty tensor represents a missing input in
@@ -103,4 +103,4 @@ constexpr Handler indexing_table[] = {
 
 std::span<const Handler> indexing_handlers() { return indexing_table; }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

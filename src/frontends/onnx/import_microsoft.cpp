@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 // Moves the first axis to the last but one if `batch_flag` is set; then swaps the last two.
@@ -195,4 +195,4 @@ constexpr Handler microsoft_table[] = {
 
 std::span<const Handler> microsoft_handlers() { return microsoft_table; }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

@@ -5,7 +5,7 @@
 
 #include <limits>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 Var integer_scalar(NodeImport& node, std::int64_t value) {
@@ -399,4 +399,4 @@ constexpr Handler microsoft_attention_table[] = {
 
 std::span<const Handler> microsoft_attention_handlers() { return microsoft_attention_table; }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

@@ -6,7 +6,7 @@
 #include "frontends/onnx/window_attrs.h"
 #include "ops/definition/var_ops.h"
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 // Dequantizes bytes with scale and zero point in three inputs from `first` on.
@@ -224,4 +224,4 @@ constexpr Handler microsoft_quantized_table[] = {
 
 std::span<const Handler> microsoft_quantized_handlers() { return microsoft_quantized_table; }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

@@ -10,7 +10,7 @@
 #include <cmath>
 #include <numeric>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 Var constant_texts(NodeImport& node, const std::vector<std::string>& texts) {
@@ -345,4 +345,4 @@ constexpr Handler ml_table[] = {
 
 std::span<const Handler> ml_handlers() { return ml_table; }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

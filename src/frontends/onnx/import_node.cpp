@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 using onnx_schema::AttributeProto;
@@ -286,4 +286,4 @@ std::vector<std::string> NodeImport::output_names(std::size_t count) const {
 
 void NodeImport::unsupported(std::string reason) const { throw NotSupported{std::move(reason)}; }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

@@ -15,7 +15,7 @@ class NodeProto;
 class AttributeProto;
 }  // namespace onnx_schema
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 
 class OnnxImporter;
 struct BoundAttr;
@@ -153,4 +153,4 @@ std::span<const Handler> microsoft_attention_handlers();  // import_microsoft_at
 std::span<const Handler> microsoft_quantized_handlers();  // import_microsoft_quantized.cpp
 const Handler* find_handler(std::string_view domain, std::string_view op_type);
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

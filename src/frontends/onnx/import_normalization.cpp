@@ -3,7 +3,7 @@
 #include "frontends/onnx/plain_ops.h"
 #include "ops/definition/var_ops.h"
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 Dim product_of(const Dims& dims, std::size_t first, std::size_t last) {
@@ -182,4 +182,4 @@ constexpr Handler normalization_table[] = {
 
 std::span<const Handler> normalization_handlers() { return normalization_table; }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

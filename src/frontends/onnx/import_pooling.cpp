@@ -2,7 +2,7 @@
 #include "frontends/onnx/op_call.h"
 #include "frontends/onnx/window_attrs.h"
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 std::vector<Attr> pool_attrs(const NodeImport& node) {
@@ -94,4 +94,4 @@ constexpr Handler pooling_table[] = {
 
 std::span<const Handler> pooling_handlers() { return pooling_table; }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

@@ -3,7 +3,7 @@
 #include "frontends/onnx/plain_ops.h"
 #include "ops/definition/var_ops.h"
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 void import_dynamic_quantize(NodeImport& node) {
@@ -55,4 +55,4 @@ Var dynamic_product(Var x, const QuantizedWeights& weights) {
          (a.scale * weights.scale);
 }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

@@ -2,7 +2,7 @@
 
 #include <bit>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 // Seeds nodes without a seed by the name of their output: draws differ between nodes and are
@@ -71,4 +71,4 @@ constexpr Handler random_table[] = {
 
 std::span<const Handler> random_handlers() { return random_table; }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

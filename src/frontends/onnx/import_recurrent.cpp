@@ -3,7 +3,7 @@
 #include "frontends/onnx/recurrent_cell.h"
 #include "ops/definition/var_ops.h"
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 struct CellKind {
@@ -294,4 +294,4 @@ constexpr Handler recurrent_table[] = {
 
 std::span<const Handler> recurrent_handlers() { return recurrent_table; }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

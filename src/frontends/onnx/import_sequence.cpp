@@ -2,7 +2,7 @@
 #include "frontends/onnx/body_call.h"
 #include "ir/node_rules.h"
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 // Type of an input inside the body: an item with symbolic extents, or a whole tensor.
@@ -47,4 +47,4 @@ constexpr Handler sequence_table[] = {
 
 std::span<const Handler> sequence_handlers() { return sequence_table; }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 Tensor constant_value(const NodeImport& node) {
@@ -194,4 +194,4 @@ constexpr Handler shape_table[] = {
 
 std::span<const Handler> shape_handlers() { return shape_table; }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

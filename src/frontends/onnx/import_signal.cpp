@@ -1,6 +1,6 @@
 #include "frontends/onnx/op_call.h"
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 Attr dtype_attr(const NodeImport& node) {
@@ -53,4 +53,4 @@ constexpr Handler signal_table[] = {
 
 std::span<const Handler> signal_handlers() { return signal_table; }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

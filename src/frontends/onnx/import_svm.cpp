@@ -3,7 +3,7 @@
 #include "frontends/onnx/ml_scores.h"
 #include "ops/definition/var_ops.h"
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 using Reals = std::vector<double>;
@@ -204,4 +204,4 @@ constexpr Handler svm_table[] = {
 
 std::span<const Handler> svm_handlers() { return svm_table; }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

@@ -1,6 +1,6 @@
 #include "frontends/onnx/import_node.h"
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 void import_string_split(NodeImport& node) {
@@ -19,4 +19,4 @@ constexpr Handler text_table[] = {
 
 std::span<const Handler> text_handlers() { return text_table; }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

@@ -2,7 +2,7 @@
 #include "base/error.h"
 #include "frontends/onnx/import_node.h"
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 // ONNX updates several tensors in one node: rate, step, then all xs, all gradients and so on for
@@ -76,4 +76,4 @@ constexpr Handler training_table[] = {
 
 std::span<const Handler> training_handlers() { return training_table; }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

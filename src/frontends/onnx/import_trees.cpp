@@ -10,7 +10,7 @@
 #include <map>
 #include <set>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 using Integers = std::vector<std::int64_t>;
@@ -307,4 +307,4 @@ constexpr Handler tree_table[] = {
 
 std::span<const Handler> tree_handlers() { return tree_table; }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

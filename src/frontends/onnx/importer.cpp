@@ -16,7 +16,7 @@
 
 #include <algorithm>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 using onnx_schema::GraphProto;
@@ -520,4 +520,4 @@ Graph import_onnx(std::span<const std::byte> bytes, std::optional<std::string> f
   return OnnxImporter(ModelFile(bytes, source), source, std::move(files), warnings).run();
 }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

@@ -27,7 +27,7 @@ class TypeProto;
 class ValueInfoProto;
 }  // namespace onnx_schema
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 
 /// by domain; "" is ai.onnx
 using OpsetVersions = std::map<std::string, int, std::less<>>;
@@ -191,4 +191,4 @@ class OnnxImporter {
   int depth_ = 0;
 };
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

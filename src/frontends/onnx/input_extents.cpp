@@ -5,7 +5,7 @@
 
 #include <unordered_set>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 using onnx_schema::GraphProto;
@@ -66,4 +66,4 @@ Graph import_with_extents(const std::string& path,
   return OnnxImporter(std::move(file), path, ExternalFiles(folder_of(path))).run();
 }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

@@ -2,7 +2,7 @@
 
 #include "frontends/onnx/field_numbers.h"
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 // Copying smaller weights costs less than separate storage.
@@ -159,4 +159,4 @@ std::optional<ModelSkeleton> lift_weights(std::span<const std::byte> model) try 
   return std::nullopt;
 }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 
 /// Elements of a large initializer, which stay in the file.
 struct LiftedWeight {
@@ -30,4 +30,4 @@ struct ModelSkeleton {
 /// nullopt for malformed bytes, for which protobuf reports the error.
 std::optional<ModelSkeleton> lift_weights(std::span<const std::byte> model);
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

@@ -6,7 +6,7 @@
 #include <numbers>
 #include <numeric>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 // Softmax over the nonzero scores; zeros stay zero.
@@ -107,4 +107,4 @@ Var labels_at(NodeImport& node, Var positions, std::int64_t count) {
   return node.call("gather", {labels, positions});
 }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

@@ -7,7 +7,7 @@
 #include <vector>
 
 // Shared parts of ai.onnx.ml's operators: rows of features to scores of targets or classes.
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 
 /// Returns the first input as rows of features [rows, columns] in `dtype`; a vector is one row.
 Var feature_rows(NodeImport& node, DType dtype = DType::F32);
@@ -31,4 +31,4 @@ Var label_list(NodeImport& node, std::int64_t count);
 /// Returns the labels at these positions.
 Var labels_at(NodeImport& node, Var positions, std::int64_t count);
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

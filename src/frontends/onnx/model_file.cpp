@@ -17,7 +17,7 @@
 #include <cstring>
 #include <new>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 using onnx_schema::ModelProto;
@@ -121,4 +121,4 @@ std::string folder_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

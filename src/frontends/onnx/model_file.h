@@ -14,7 +14,7 @@ namespace onnx_schema {
 class ModelProto;
 }
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 
 /// A model's message, with large weights still in the file.
 class ModelFile {
@@ -51,4 +51,4 @@ class ModelFile {
 /// "models" for "models/a.onnx", "" for "a.onnx".
 std::string folder_of(const std::string& path);
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

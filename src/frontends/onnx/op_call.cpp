@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "ops/definition/registry.h"
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 // Lists of axes and extents are short; a splat in a tiny file may claim any length.
@@ -72,4 +72,4 @@ std::vector<Var> OpCall::results(std::size_t count) const {
   return node_.build.call_all(op_.name, operands_, attrs_, std::vector<std::string>(count));
 }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 
 /// Builds a Tenon node from an ONNX node: operands by name, in any order.
 class OpCall {
@@ -39,4 +39,4 @@ class OpCall {
 /// other number of elements.
 std::optional<std::int64_t> constant_integer(const NodeImport& node, std::size_t input);
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

@@ -2,7 +2,7 @@
 
 #include "frontends/onnx/schema/onnx.pb.h"
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 
 void OuterNames::visit(const onnx_schema::GraphProto& graph) {
   std::unordered_set<std::string_view> own;
@@ -30,4 +30,4 @@ void OuterNames::read(const std::string& name) {
   if (seen_.insert(name).second) names_.push_back(name);
 }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

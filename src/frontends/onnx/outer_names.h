@@ -9,7 +9,7 @@ namespace onnx_schema {
 class GraphProto;
 }
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 
 /// Finds the outer values that graphs read, in the order of first use.
 class OuterNames {
@@ -27,4 +27,4 @@ class OuterNames {
   std::unordered_set<std::string_view> seen_;
 };
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

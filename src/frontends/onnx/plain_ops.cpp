@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cctype>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 using Form = PlainAttr::Form;
@@ -436,4 +436,4 @@ std::span<const PlainOp> plain_ops() {
   return rows;
 }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

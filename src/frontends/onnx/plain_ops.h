@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 
 class NodeExport;
 class NodeImport;
@@ -59,4 +59,4 @@ std::vector<OnnxAttr> plain_attrs(NodeExport& node);
 void import_plain(NodeImport& node);
 void write_plain(NodeExport& node);
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cctype>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 struct KnownActivation {
@@ -123,4 +123,4 @@ std::vector<Var> RecurrentCell::lstm(const CellInputs& in, const std::vector<Var
   return {output * activate(2, cell), cell};
 }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

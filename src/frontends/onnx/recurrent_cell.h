@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 
 /// An activation function of a recurrent node, by its ONNX name.
 struct RecurrentActivation {
@@ -62,4 +62,4 @@ struct RecurrentCell {
   Var gate(Var gates, std::int64_t which) const;
 };
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

@@ -9,7 +9,7 @@
 
 #include <unordered_set>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 using onnx_schema::AttributeProto;
@@ -258,4 +258,4 @@ Tensor OnnxImporter::read(const AttributeProto& attr) {
   return read_tensor(attr.t(), model_, files_);
 }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 using Digest = std::array<std::uint32_t, 5>;
@@ -70,4 +70,4 @@ std::string sha1_hex(std::span<const std::byte> bytes) {
   return hex;
 }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

@@ -4,9 +4,9 @@
 #include <span>
 #include <string>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 
 /// Returns the SHA-1 digest in lower-case hex, the checksum of external data in ONNX files.
 std::string sha1_hex(std::span<const std::byte> bytes);
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

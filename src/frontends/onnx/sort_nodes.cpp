@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 using onnx_schema::GraphProto;
@@ -178,4 +178,4 @@ std::vector<std::string> sort_nodes(onnx_schema::ModelProto& model) {
   return std::move(sorter.warnings);
 }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

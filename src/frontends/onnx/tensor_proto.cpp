@@ -9,7 +9,7 @@
 #include <bit>
 #include <cstring>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 using google::protobuf::RepeatedField;
@@ -354,4 +354,4 @@ void write_tensor(const Tensor& tensor, TensorProto& proto) {
   }
 }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

@@ -11,7 +11,7 @@ class TensorProto;
 class SparseTensorProto;
 }  // namespace onnx_schema
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 
 /// Returns the dtype of a TensorProto.DataType number; nullopt for UNDEFINED and unknown numbers.
 std::optional<DType> dtype_of(int element_type);
@@ -35,4 +35,4 @@ void write_tensor(const Tensor& tensor, onnx_schema::TensorProto& proto);
 /// Returns the bytes of raw_data: little-endian elements, sub-byte ones packed.
 std::string packed_bytes(const Tensor& tensor);
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

@@ -8,7 +8,7 @@
 #include <array>
 #include <limits>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 using Node = TreeEnsemble::Node;
@@ -180,4 +180,4 @@ Var TreeEnsemble::scores(NodeImport& node, Var x) const {
   return node.call("where", {is_silent, node.build.scalar(0, total), total});
 }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

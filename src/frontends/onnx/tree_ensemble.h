@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 
 /// Comparison of an inner node of a tree; the numbers are those of ONNX's TreeEnsemble.
 enum class Branch : std::uint8_t { AtMost, Less, AtLeast, Greater, Equal, NotEqual, Member };
@@ -39,4 +39,4 @@ struct TreeEnsemble {
   Var scores(NodeImport& node, Var x) const;
 };
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

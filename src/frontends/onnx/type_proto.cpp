@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 using onnx_schema::TensorShapeProto;
@@ -111,4 +111,4 @@ void write_type(const Type& type, TypeProto& proto) {
   }
 }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

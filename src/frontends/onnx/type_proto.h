@@ -10,7 +10,7 @@ namespace onnx_schema {
 class TypeProto;
 }
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 
 /// Reads the types that a model declares. Unnamed extents become new symbols "value#axis"; named
 /// ones keep their names.
@@ -33,4 +33,4 @@ bool may_be_equal(const Type& a, const Type& b);
 /// Writes a type; symbols become dim_param, arithmetic on them its text.
 void write_type(const Type& type, onnx_schema::TypeProto& proto);
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

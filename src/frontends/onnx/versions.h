@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 
 /// The newest ai.onnx opset that Tenon supports.
 inline constexpr int kNewestOpset = 28;
@@ -14,4 +14,4 @@ constexpr int newest_opset(std::string_view domain) {
   return domain.starts_with("ai.onnx.") || domain == "com.microsoft" ? 1 : 1'000'000;
 }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

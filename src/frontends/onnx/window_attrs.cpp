@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <iterator>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 std::string auto_pad_word(const NodeImport& node) {
@@ -59,4 +59,4 @@ std::vector<Attr> convolution_attrs(const NodeImport& node, std::size_t weights)
   return attrs;
 }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

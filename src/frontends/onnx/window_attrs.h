@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 
 /// Converts the attributes that ONNX's windowed ops share (strides, dilations, pads or auto_pad) to
 /// Tenon's.
@@ -13,4 +13,4 @@ std::vector<Attr> window_attrs(const NodeImport& node);
 /// stated `kernel_shape` must match it.
 std::vector<Attr> convolution_attrs(const NodeImport& node, std::size_t weights = 1);
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

@@ -13,7 +13,7 @@
 #include <fstream>
 #include <sstream>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 using onnx_schema::TensorProto;
@@ -170,4 +170,4 @@ std::string export_onnx(const Graph& graph, const ExportOptions& options) {
   return std::move(out).str();
 }
 
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

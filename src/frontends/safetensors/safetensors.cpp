@@ -11,7 +11,7 @@
 #include <cstring>
 #include <ostream>
 
-namespace tenon {
+namespace tenon::frontends {
 namespace {
 
 constexpr std::size_t kLengthBytes = 8, kAlignment = 8;
@@ -187,4 +187,4 @@ void write_safetensors_file(const SafeTensors& content, const std::string& path)
   file.finish();
 }
 
-}  // namespace tenon
+}  // namespace tenon::frontends

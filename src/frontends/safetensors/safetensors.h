@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace tenon {
+namespace tenon::frontends {
 
 /// Named tensors and texts in a file of the safetensors format: a header in JSON, then the
 /// elements.
@@ -32,4 +32,4 @@ SafeTensors read_safetensors_file(const std::string& path);
 /// lacks.
 void write_safetensors_file(const SafeTensors& content, const std::string& path);
 
-}  // namespace tenon
+}  // namespace tenon::frontends

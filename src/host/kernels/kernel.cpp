@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::inline host {
 namespace {
 
 struct KernelEntry {
@@ -35,4 +35,4 @@ HostKernel host_kernel(std::string_view op) {
   return found == std::end(kKernels) ? nullptr : found->kernel;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline host

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline host {
 
 /// A call of an operator without loop nest: its operands, and the memory of its results.
 struct HostCall {
@@ -45,4 +45,4 @@ using HostKernel = bool (*)(const HostCall& call);
 /// Returns the kernel of an operator; null if only the reference implements it.
 HostKernel host_kernel(std::string_view op);
 
-}  // namespace tenon
+}  // namespace tenon::inline host

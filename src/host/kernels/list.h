@@ -2,7 +2,7 @@
 
 #include "host/kernels/kernel.h"
 
-namespace tenon {
+namespace tenon::inline host {
 
 /// Boxes and scores in f32. Parallel over classes.
 bool non_max_suppression_kernel(const HostCall& call);
@@ -14,4 +14,4 @@ bool top_k_kernel(const HostCall& call);
 /// bytes.
 bool unique_kernel(const HostCall& call);
 
-}  // namespace tenon
+}  // namespace tenon::inline host

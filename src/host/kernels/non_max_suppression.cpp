@@ -7,7 +7,7 @@
 #include <limits>
 #include <optional>
 
-namespace tenon {
+namespace tenon::inline host {
 namespace {
 
 using Score = FloatOrder<float, std::uint32_t>;
@@ -205,4 +205,4 @@ bool non_max_suppression_kernel(const HostCall& call) {
   return true;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline host

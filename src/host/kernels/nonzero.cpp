@@ -5,7 +5,7 @@
 #include <array>
 #include <cstring>
 
-namespace tenon {
+namespace tenon::inline host {
 namespace {
 
 constexpr std::int64_t kPart = 32768;
@@ -86,4 +86,4 @@ bool nonzero_kernel(const HostCall& call) {
   });
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline host

@@ -7,7 +7,7 @@
 #include <atomic>
 #include <exception>
 
-namespace tenon {
+namespace tenon::inline host {
 
 /// Parallel for: calls `work(thread, begin, end)` on ranges of [0, count), `chunk` items at a time,
 /// on the shared thread pool; `thread` is below `thread_count`. Rethrows the first exception.
@@ -48,4 +48,4 @@ class PerThread {
   std::byte* memory_;
 };
 
-}  // namespace tenon
+}  // namespace tenon::inline host

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline host {
 
 // Sorting and selection, not inlined so that each key type is compiled once.
 template <class Item>
@@ -92,4 +92,4 @@ template <class Key>
   }
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline host

@@ -9,7 +9,7 @@
 #include <optional>
 #include <type_traits>
 
-namespace tenon {
+namespace tenon::inline host {
 
 // Order of elements as in ElementOrder: by value, both zeros equal, NaN above all and equal to NaN.
 // `Key` is an unsigned integer with the same order.
@@ -146,4 +146,4 @@ struct Keyed<KeyType, true> {
 /// Largest position that fits in a word with its key.
 inline constexpr std::int64_t kMaxKeyed = std::numeric_limits<std::uint32_t>::max();
 
-}  // namespace tenon
+}  // namespace tenon::inline host

@@ -7,7 +7,7 @@
 #include <bit>
 #include <cstring>
 
-namespace tenon {
+namespace tenon::inline host {
 namespace {
 
 // Rows longer than this are split over several threads.
@@ -391,4 +391,4 @@ bool top_k_kernel(const HostCall& call) {
   });
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline host

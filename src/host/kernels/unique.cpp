@@ -3,7 +3,7 @@
 
 #include <numeric>
 
-namespace tenon {
+namespace tenon::inline host {
 namespace {
 
 // Returns the start of each group of equal elements in the sorted items, plus the end.
@@ -66,4 +66,4 @@ bool unique_kernel(const HostCall& call) {
   });
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline host

@@ -1,6 +1,6 @@
 #pragma once
 
-namespace tenon {
+namespace tenon::inline host {
 
 /// Widest vector extension of this processor for which host kernels are compiled.
 enum class VectorLevel : unsigned char { Plain, Avx2, Avx512 };
@@ -23,7 +23,7 @@ Function for_this_processor(Function avx512, Function avx2, Function plain) {
   return level == VectorLevel::Avx512 ? avx512 : level == VectorLevel::Avx2 ? avx2 : plain;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline host
 
 // Inlined into each multiversioned function, hence compiled per level.
 #define TENON_INLINE [[gnu::always_inline]] inline

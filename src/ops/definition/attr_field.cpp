@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-namespace tenon {
+namespace tenon::inline ops {
 namespace {
 
 template <class T>
@@ -351,4 +351,4 @@ ErasedField make_field(const FieldSpec& spec, const void* initial) {
   return field;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline ops {
 
 /// Properties of a field beyond its name and type.
 struct FieldOptions {
@@ -95,4 +95,4 @@ struct AttrField : FieldSpec {
 /// `initial` holds the default attributes.
 ErasedField make_field(const FieldSpec& spec, const void* initial);
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-namespace tenon::derived_gradient_op {
+namespace tenon::inline ops::derived_gradient_op {
 namespace {
 
 using Integers = std::vector<std::int64_t>;
@@ -158,9 +158,9 @@ TENON_DEFINE_OP(derived_gradient) = OpSpec<Attrs>{
     .layout = logical_order(),
 };
 
-}  // namespace tenon::derived_gradient_op
+}  // namespace tenon::inline ops::derived_gradient_op
 
-namespace tenon {
+namespace tenon::inline ops {
 
 void add_derived_gradient(Gradient& op, std::string_view result, std::string_view by) {
   using namespace derived_gradient_op;
@@ -204,4 +204,4 @@ void add_derived_gradient(Gradient& op, std::string_view result, std::string_vie
   }
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-namespace tenon {
+namespace tenon::inline ops {
 
 /// Automatic differentiation of an op without a gradient rule: adds one `derived_gradient` node per
 /// floating operand, whose expression is the reverse-mode derivative of the op's lowering. `result`
@@ -20,4 +20,4 @@ void derived_gradient(const Attrs&, Gradient& op) {
   add_derived_gradient(op, "y");
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-namespace tenon {
+namespace tenon::inline ops {
 namespace {
 
 constexpr int kMostDepth = 200;
@@ -97,4 +97,4 @@ std::optional<DType> element_type(const Graph& graph, ValueId value) {
   return ElementTypes(graph).of(value);
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

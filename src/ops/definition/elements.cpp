@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline ops {
 namespace {
 
 Elements elements_of(DType dtype) {
@@ -37,4 +37,4 @@ const TensorType& require_elements(const OperandTypes& in, std::string_view oper
       .got(type);
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-namespace tenon {
+namespace tenon::inline ops {
 
 /// Set of element types, as an op's requirement: `floats | integers`.
 struct Elements {
@@ -20,4 +20,4 @@ inline constexpr Elements everything = numbers | bools | texts;
 const TensorType& require_elements(const OperandTypes& in, std::string_view operand,
                                    Elements elements);
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

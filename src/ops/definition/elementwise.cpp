@@ -1,6 +1,6 @@
 #include "ops/definition/elementwise.h"
 
-namespace tenon {
+namespace tenon::inline ops {
 namespace {
 
 Var compare(std::string_view op, Var x, double bound) { return call(op, {x, number(bound, x)}); }
@@ -33,4 +33,4 @@ void gradient_of_extreme(const NoAttrs&, Gradient& op) {
 
 Expr softplus(const Expr& x) { return max(x, 0.0) + apply(UnaryOp::Log1p, exp(-abs(x))); }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

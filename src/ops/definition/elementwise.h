@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline ops {
 
 /// Node builders for gradients: `call` appends a node, `choose` is `where` with numbers as
 /// operands.
@@ -136,4 +136,4 @@ BinarySpec<Attrs>::operator OpDef() const {
 extern template struct UnarySpec<NoAttrs>;
 extern template struct BinarySpec<NoAttrs>;
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 
-namespace tenon {
+namespace tenon::inline ops {
 
 Datum Datum::sequence(std::vector<Datum> items) {
   Datum datum;
@@ -88,4 +88,4 @@ void Evaluation::set(std::size_t index, Datum value) {
   results[index] = std::move(value);
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -6,9 +6,11 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon {
-
+namespace tenon::inline base {
 class Communicator;
+}
+
+namespace tenon::inline ops {
 
 /// Runtime value: a tensor, a sequence, or an optional that may be empty.
 class Datum {
@@ -64,4 +66,4 @@ class Evaluation {
   Communicator* communicator = nullptr;
 };
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 
-namespace tenon {
+namespace tenon::inline ops {
 
 Gradient::Gradient(Builder& builder, const Graph& graph, NodeId node, std::vector<Var> upstream,
                    Differentiate differentiate)
@@ -80,4 +80,4 @@ void Gradient::add(std::size_t position, Var gradient) {
   total = total.is_valid() ? total + fitting : fitting;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline ops {
 
 /// A value and its gradient.
 struct Flow {
@@ -63,4 +63,4 @@ class Gradient {
   Differentiate differentiate_;
 };
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -4,7 +4,7 @@
 #include "expr/lowering.h"
 #include "ir/assumptions.h"
 
-namespace tenon {
+namespace tenon::inline ops {
 
 namespace {
 
@@ -197,4 +197,4 @@ OpDef with_examples(std::vector<const char*> examples, OpDef op) {
   return op;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline ops {
 
 /// Operands and results are written as names; `optional("b")` and `variadic("xs")` qualify them.
 struct OperandName {
@@ -176,4 +176,4 @@ OpDef with_examples(std::vector<const char*> examples, OpDef op);
   extern const OpDef op_##id; \
   const OpDef op_##id
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::inline ops {
 
 void require_one_element(const OperandTypes& in, std::string_view operand) {
   if (assume_equal(element_count(in[operand]), 1)) return;
@@ -41,4 +41,4 @@ void require_source(std::string_view op, const TensorType& image, const TensorTy
       .got(image);
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

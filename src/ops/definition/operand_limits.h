@@ -6,7 +6,7 @@
 
 // Shared checks of numbers, as far as they are known. Each throws an Error that starts with the
 // op's name.
-namespace tenon {
+namespace tenon::inline ops {
 
 /// Requires a single element.
 void require_one_element(const OperandTypes& in, std::string_view operand);
@@ -21,4 +21,4 @@ void require_numbers(std::string_view op, std::string_view attr, DType dtype);
 /// Requires a nonempty image unless the result is empty.
 void require_source(std::string_view op, const TensorType& image, const TensorType& result);
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "ir/assumptions.h"
 
-namespace tenon {
+namespace tenon::inline ops {
 
 void require_dims(std::string_view op, std::string_view operand, const TensorType& type,
                   const Dims& dims) {
@@ -29,4 +29,4 @@ void require_broadcasts_to(std::string_view op, std::string_view operand, const 
       .got(type);
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -5,7 +5,7 @@
 #include <string_view>
 
 // Shared checks of operand shapes. Each throws an Error that starts with the op's name.
-namespace tenon {
+namespace tenon::inline ops {
 
 /// Requires these extents, as far as they are known.
 void require_dims(std::string_view op, std::string_view operand, const TensorType& type,
@@ -14,4 +14,4 @@ void require_dims(std::string_view op, std::string_view operand, const TensorTyp
 void require_broadcasts_to(std::string_view op, std::string_view operand, const TensorType& type,
                            const Dims& dims);
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::inline ops {
 
 const OperandFacts* OperandTypes::facts(std::string_view name) const {
   const auto index = op_.operand_index(name);
@@ -133,4 +133,4 @@ TensorType broadcast_type(std::string_view op, const TensorType& a, const Tensor
   return type;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline ops {
 
 /// Interface of an op's `infer`: the operands' types by name and the known parts of their values.
 class OperandTypes {
@@ -55,4 +55,4 @@ void require_strings(std::string_view op, const TensorType& type);
 TensorType broadcast_type(std::string_view op, const TensorType& a, const TensorType& b,
                           DType dtype);
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

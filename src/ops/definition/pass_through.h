@@ -5,7 +5,7 @@
 #include "ops/definition/op_spec.h"
 
 /// For identity ops that annotate their operand.
-namespace tenon::pass_through {
+namespace tenon::inline ops::pass_through {
 
 template <class Attrs>
 TensorType infer(const Attrs&, const OperandTypes& in) {
@@ -22,4 +22,4 @@ void gradient(const Attrs&, Gradient& op) {
   op.add("x", op.upstream("y"));
 }
 
-}  // namespace tenon::pass_through
+}  // namespace tenon::inline ops::pass_through

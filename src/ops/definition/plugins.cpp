@@ -9,7 +9,7 @@
 #include <mutex>
 #include <set>
 
-namespace tenon {
+namespace tenon::inline ops {
 namespace {
 
 // Shared objects are loaded once per process, and so are their operators.
@@ -73,4 +73,4 @@ const tenon_custom_op* find_custom_op(std::string_view name) {
   return found == loaded().ops.end() ? nullptr : found->second;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

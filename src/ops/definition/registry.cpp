@@ -1,6 +1,6 @@
 #include "ops/definition/registry.h"
 
-namespace tenon {
+namespace tenon::inline ops {
 
 #define TENON_OP(id)            \
   namespace id##_op {           \
@@ -18,4 +18,4 @@ const OpTable& all_ops() {
   return table;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline ops {
 
 /// Defines an op x → y that keeps the elements in row-major order and only has its own type rule.
 template <class Attrs>
@@ -33,4 +33,4 @@ OpSpec<Attrs> same_elements_op(std::string name, std::string summary,
   };
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -4,7 +4,7 @@
 #include "ir/dim_broadcast.h"
 #include "ir/graph.h"
 
-namespace tenon {
+namespace tenon::inline ops {
 namespace {
 
 Var call_with(std::string_view op, Var value, Attributes attrs) {
@@ -53,4 +53,4 @@ Var cast_to(Var value, DType dtype) {
   return call_with("cast", value, {{"to", dtype}});
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

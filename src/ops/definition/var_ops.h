@@ -3,7 +3,7 @@
 #include "ir/type.h"
 #include "tenon/builder.h"
 
-namespace tenon {
+namespace tenon::inline ops {
 
 /// Node builders that append a node only if it changes the value. The types must be known.
 ///
@@ -15,4 +15,4 @@ Var cast_to(Var value, DType dtype);
 /// Sums `value` down to `shape` over the broadcast axes.
 Var sum_to_shape(Var value, const Dims& shape);
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -1,6 +1,6 @@
 #include "ops/families/along_axis.h"
 
-namespace tenon {
+namespace tenon::inline ops {
 namespace {
 
 TensorType infer_same(const AxisAttrs& attrs, const OperandTypes& in) {
@@ -26,4 +26,4 @@ OpSpec<AxisAttrs> along_axis_op(std::string name, std::string summary,
   return spec;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

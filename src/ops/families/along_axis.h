@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace tenon {
+namespace tenon::inline ops {
 
 /// Attributes of ops that work along one axis and keep the type.
 struct AxisAttrs {
@@ -16,4 +16,4 @@ OpSpec<AxisAttrs> along_axis_op(std::string name, std::string summary,
                                 void (*lower)(const AxisAttrs&, Lowering&),
                                 GradientRule<AxisAttrs> gradient);
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -4,7 +4,7 @@
 
 #include <limits>
 
-namespace tenon {
+namespace tenon::inline ops {
 namespace {
 
 TensorType infer_index(const ArgExtremeAttrs& attrs, const OperandTypes& in) {
@@ -65,4 +65,4 @@ void define_arg_extreme(const ArgExtremeAttrs& attrs, Lowering& op, Reduction fi
   op.define("y", attrs.keep_axes ? kept : drop_axes(kept, {attrs.axis}));
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace tenon {
+namespace tenon::inline ops {
 
 /// Attributes of arg_max and arg_min.
 struct ArgExtremeAttrs {
@@ -23,4 +23,4 @@ OpSpec<ArgExtremeAttrs> arg_extreme_op(std::string name, std::string summary,
 void define_arg_extreme(const ArgExtremeAttrs& attrs, Lowering& op, Reduction first,
                         Reduction last);
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::inline ops {
 namespace {
 
 // Returns the body with these input types and every inner type inferred again.
@@ -154,4 +154,4 @@ std::vector<ValueId> BodyGradient::body_inputs() const {
           graph_.inputs().begin() + static_cast<std::ptrdiff_t>(input_count_)};
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

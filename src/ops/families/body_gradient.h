@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline ops {
 
 /// Body of a control-flow node, extended by its gradient nodes. The gradient rules of `if`, `loop`
 /// and `scan` cut their forward and backward bodies from this graph.
@@ -45,4 +45,4 @@ class BodyGradient {
   std::size_t input_count_ = 0, node_bound_ = 0;
 };
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

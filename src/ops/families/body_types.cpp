@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::inline ops {
 namespace {
 
 // Returns whether a value could have both types.
@@ -183,4 +183,4 @@ Tensor empty_stack(const Type& stacked) {
   return Tensor(stacked.tensor().dtype, std::move(shape));
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline ops {
 
 /// Output types of a body graph for given input types, in the caller's symbols.
 class BodyTypes {
@@ -44,4 +44,4 @@ Type stacked_type(std::string_view op, const Type& slice, std::int64_t axis, con
 /// Returns the stacked result of zero iterations: extents that are still unknown become zero too.
 Tensor empty_stack(const Type& stacked);
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::inline ops {
 
 std::size_t captured_count(const Node& node) {
   const auto number = [&](std::string_view name, std::int64_t otherwise) {
@@ -17,4 +17,4 @@ std::size_t captured_count(const Node& node) {
   return 0;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -9,7 +9,7 @@
 
 #include <map>
 
-namespace tenon {
+namespace tenon::inline ops {
 
 // Each op's file defines its traits.
 #define TENON_COLLECTIVES(X) \
@@ -132,4 +132,4 @@ void require_other_rank(std::string_view op, std::int64_t rank, const Communicat
     throw Error(concat(op, ": a rank has no messages for itself"), ErrorKind::Usage).got(rank);
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

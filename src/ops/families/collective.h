@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline ops {
 
 /// Traits of an op whose result depends on the executing rank or on the other ranks.
 struct CollectiveTraits {
@@ -78,4 +78,4 @@ Tensor gathered(const Tensor& part, const GroupAttrs& attrs, Communicator& group
 void require_rank(std::string_view op, std::int64_t rank, const Communicator& ranks);
 void require_other_rank(std::string_view op, std::int64_t rank, const Communicator& ranks);
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -5,7 +5,7 @@
 #include "ops/definition/var_ops.h"
 #include "ops/families/phase_decomposition.h"
 
-namespace tenon {
+namespace tenon::inline ops {
 namespace {
 
 constexpr std::size_t channel_axis = 1;
@@ -222,4 +222,4 @@ void add_bias_gradient(Gradient& op, const AxisMap& map, Var upstream) {
   op.add("b", reshape_to(sums, op.operand_type("b").dims));
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

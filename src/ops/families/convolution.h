@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline ops {
 
 /// Attributes of convolution and of its adjoint ops.
 struct ConvolutionAttrs : WindowAttrs {
@@ -64,4 +64,4 @@ Var call_op(Builder& build, std::string_view op, const std::vector<Var>& operand
 /// Adds the bias gradient: the upstream gradient summed over all axes but the channels.
 void add_bias_gradient(Gradient& op, const AxisMap& map, Var upstream);
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -1,6 +1,6 @@
 #include "ops/families/cumulative.h"
 
-namespace tenon {
+namespace tenon::inline ops {
 namespace {
 
 TensorType infer_cumulative(const CumulativeAttrs& attrs, const OperandTypes& in) {
@@ -38,4 +38,4 @@ Var reversed_cumsum(const CumulativeAttrs& attrs, Var x) {
       {{"axis", attrs.axis}, {"exclusive", attrs.exclusive}, {"reverse", !attrs.reverse}});
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace tenon {
+namespace tenon::inline ops {
 
 /// Attributes of running reductions along an axis.
 struct CumulativeAttrs {
@@ -25,4 +25,4 @@ void define_cumulative(const CumulativeAttrs& attrs, Lowering& op, Reduction red
 /// Returns the running sum of `x` in the opposite direction.
 Var reversed_cumsum(const CumulativeAttrs& attrs, Var x);
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -2,7 +2,7 @@
 
 #include "ir/assumptions.h"
 
-namespace tenon {
+namespace tenon::inline ops {
 namespace {
 
 constexpr std::int64_t kMaxBlock = std::int64_t{1} << 20;  // its square is a valid extent
@@ -51,4 +51,4 @@ void undo(std::string_view inverse, const DepthSpaceAttrs& attrs, Gradient& op) 
          op.build().call(inverse, {op.upstream("y")}, {{"block", attrs.block}, {"mode", mode}}));
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

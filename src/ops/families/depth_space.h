@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-namespace tenon {
+namespace tenon::inline ops {
 
 /// Channel order of the position inside a block: before the depth (Dcr: depth, column, row, fastest
 /// axis first) or after it (Crd).
@@ -33,4 +33,4 @@ OpSpec<DepthSpaceAttrs> depth_space_op(std::string name, std::string summary,
 /// Adds the gradient of a rearrangement: the inverse op.
 void undo(std::string_view inverse, const DepthSpaceAttrs& attrs, Gradient& op);
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

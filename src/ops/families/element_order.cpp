@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-namespace tenon {
+namespace tenon::inline ops {
 namespace {
 
 template <class T>
@@ -33,4 +33,4 @@ int ElementOrder::compare(std::int64_t a, std::int64_t b) const {
   return compare_values(x, y);
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

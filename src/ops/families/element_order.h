@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline ops {
 
 /// Order of a tensor's elements: numbers by value with NaN greatest, strings by their bytes.
 class ElementOrder {
@@ -22,4 +22,4 @@ class ElementOrder {
   std::vector<std::int64_t> integers_;  // unsigned ones are shifted to keep their order
 };
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

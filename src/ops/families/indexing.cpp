@@ -2,7 +2,7 @@
 
 #include "ops/families/movement.h"
 
-namespace tenon {
+namespace tenon::inline ops {
 
 void require_integer(std::string_view op, std::string_view operand, const TensorType& type) {
   if (is_integer(type.dtype)) return;
@@ -54,4 +54,4 @@ void scatter_gradient(ScatterReduction reduction, Gradient& op, std::string_view
   op.add("x", overwrites ? build.call(scatter_op, {dy, indices, zeros}, attrs) : dy);
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

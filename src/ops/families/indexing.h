@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline ops {
 
 /// Throws Error unless the operand's elements are integers.
 void require_integer(std::string_view op, std::string_view operand, const TensorType& type);
@@ -30,4 +30,4 @@ Expr scatter_by(ScatterReduction reduction, const Expr& base, std::vector<Expr> 
 void scatter_gradient(ScatterReduction reduction, Gradient& op, std::string_view gather_op,
                       std::string_view scatter_op, const std::vector<Attr>& attrs);
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace tenon {
+namespace tenon::inline ops {
 namespace {
 
 // Runs of capital letters and the distance in code points to their small letters; a distance of 1
@@ -57,4 +57,4 @@ std::string map_letters(std::string_view text, char32_t (*change)(char32_t)) {
 std::string to_lower_case(std::string_view text) { return map_letters(text, lower); }
 std::string to_upper_case(std::string_view text) { return map_letters(text, upper); }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

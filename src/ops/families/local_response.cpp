@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::inline ops {
 
 std::vector<AttrField<LocalResponseAttrs>> local_response_fields() {
   return {{"size", &LocalResponseAttrs::size, required},
@@ -50,4 +50,4 @@ Expr local_scale(const LocalResponseAttrs& attrs, const Expr& x, const TensorTyp
   return attrs.bias + squares * (attrs.alpha / static_cast<double>(attrs.size));
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -4,7 +4,7 @@
 #include "ops/definition/attr_field.h"
 #include "ops/definition/op_spec.h"
 
-namespace tenon {
+namespace tenon::inline ops {
 
 /// Attributes of local response normalization and of its gradient.
 struct LocalResponseAttrs {
@@ -24,4 +24,4 @@ Expr sum_of_neighbours(const Expr& x, const TensorType& type, std::int64_t size,
 /// Returns bias + alpha / size * the sum of squares over neighbouring channels.
 Expr local_scale(const LocalResponseAttrs& attrs, const Expr& x, const TensorType& type);
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-namespace tenon {
+namespace tenon::inline ops {
 
 Var with_last_axes_swapped(Builder& build, Var matrices) {
   const std::size_t rank = build.rank(matrices);
@@ -23,4 +23,4 @@ std::int64_t square_size(std::string_view op, const Tensor& matrices) {
   return size;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-namespace tenon {
+namespace tenon::inline ops {
 
 /// Transposes the matrices in the last two axes.
 Var with_last_axes_swapped(Builder& build, Var matrices);
@@ -14,4 +14,4 @@ Var with_last_axes_swapped(Builder& build, Var matrices);
 /// square.
 std::int64_t square_size(std::string_view op, const Tensor& matrices);
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::inline ops {
 namespace {
 
 // Exporters write the extremes of 32 or 64 bits for "to the end".
@@ -103,4 +103,4 @@ Var zeros_like(Var value) {
   return call_with("expand", {zero}, {{"shape", type.dims}});
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

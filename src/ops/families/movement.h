@@ -8,9 +8,11 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon {
-
+namespace tenon::inline ir {
 class Attributes;
+}
+
+namespace tenon::inline ops {
 
 /// Returns whether only the data determines a dim: a dynamic attribute with unknown elements.
 bool is_unknown(const Dim& dim);
@@ -50,4 +52,4 @@ Var call_with(std::string_view op, const std::vector<Var>& operands, Attributes 
 /// Returns zeros of a value's type, which must be known.
 Var zeros_like(Var value);
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::inline ops {
 
 DType statistics_dtype(std::optional<DType> asked, DType x) {
   if (asked) return *asked;
@@ -121,4 +121,4 @@ Var standardize_gradient(const StandardizedVar& y, const Axes& axes, Var dy) {
   return y.inverse_deviation * (dy - mean_over(dy, axes) - along);
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -9,7 +9,7 @@
 #include <optional>
 #include <string_view>
 
-namespace tenon {
+namespace tenon::inline ops {
 
 /// Returns the dtype of the statistics: as requested, else f64 for f64 and f32 otherwise.
 DType statistics_dtype(std::optional<DType> asked, DType x);
@@ -63,4 +63,4 @@ Var mean_over(Var x, const Axes& axes);
 /// number.
 Var share_of_mean(Var flow, Var x, const Axes& axes);
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -4,7 +4,7 @@
 #include "ir/assumptions.h"
 #include "ops/definition/elements.h"
 
-namespace tenon {
+namespace tenon::inline ops {
 
 std::vector<Type> optimizer_types(const OperandTypes& in,
                                   const std::vector<std::string_view>& state,
@@ -38,4 +38,4 @@ Expr regularised_gradient(const Lowering& op, double decay) {
   return decay == 0 ? op.operand("gradient") : op.operand("gradient") + op.operand("x") * decay;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

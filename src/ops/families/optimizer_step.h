@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-namespace tenon {
+namespace tenon::inline ops {
 
 /// Shared parts of optimizers. Operands "rate" and "step" are one number each; "x", "gradient" and
 /// the optimizer state have one type, which the results have too.
@@ -21,4 +21,4 @@ Expr optimizer_number(const Lowering& op, std::string_view operand);
 /// Returns the gradient plus weight decay, the gradient of `decay/2·|x|²`.
 Expr regularised_gradient(const Lowering& op, double decay);
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

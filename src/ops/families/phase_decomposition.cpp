@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::inline ops {
 namespace {
 
 bool has_phases(const Window& window) {
@@ -119,4 +119,4 @@ Expr where_true(const Expr& condition, const Expr& value) {
   return condition.is_defined() ? select(condition, value, 0.0) : value;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline ops {
 
 /// Sub-pixel (phase) decomposition of strided windows, seen from their input: the window positions
 /// that cover a coordinate, and the window elements that they cover it with. An axis with a stride
@@ -46,4 +46,4 @@ class PhaseDecomposition {
 /// Returns `value`, or zero if the condition is defined and false.
 Expr where_true(const Expr& condition, const Expr& value);
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

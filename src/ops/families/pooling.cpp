@@ -6,7 +6,7 @@
 
 #include <limits>
 
-namespace tenon {
+namespace tenon::inline ops {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -249,4 +249,4 @@ std::vector<Expr> unflattened(const Expr& positions, const Dims& extents) {
   return coordinates;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

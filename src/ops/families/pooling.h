@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline ops {
 
 struct PoolAttrs : WindowAttrs {
   std::vector<std::int64_t> kernel_shape;
@@ -72,4 +72,4 @@ Expr spread_greatest(const Pooling& pooling, const Expr& greatest, const Expr& y
 /// Converts row-major positions over `extents` to one coordinate per axis.
 std::vector<Expr> unflattened(const Expr& positions, const Dims& extents);
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

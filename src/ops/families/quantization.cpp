@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "ir/assumptions.h"
 
-namespace tenon {
+namespace tenon::inline ops {
 namespace {
 
 bool is_per_tensor(const Dims& dims) {
@@ -69,4 +69,4 @@ Expr spread(const Expr& parameter, const Expr& x, const Granularity& granularity
 
 DType computing_dtype(DType dtype) { return dtype == DType::F64 ? DType::F64 : DType::F32; }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -3,7 +3,7 @@
 #include "expr/expr.h"
 #include "ops/definition/operand_types.h"
 
-namespace tenon {
+namespace tenon::inline ops {
 
 /// Quantization granularity: per tensor, per channel along `axis`, or, with a `block_size`, per
 /// block of that many positions along it.
@@ -21,4 +21,4 @@ Expr spread(const Expr& parameter, const Expr& x, const Granularity& granularity
 /// Returns the dtype that quantization to and from `dtype` computes in: f64 for f64, else f32.
 DType computing_dtype(DType dtype);
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -9,7 +9,7 @@
 #include <new>
 #include <utility>
 
-namespace tenon {
+namespace tenon::inline ops {
 namespace {
 
 constexpr std::size_t kAlignment = 256;
@@ -191,4 +191,4 @@ void RankSum::take(std::span<std::byte> total) {
   ranks_.all_gather(piece(), places);
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

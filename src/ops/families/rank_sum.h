@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline ops {
 
 /// Memory for exchange and addition between ranks: host or device memory.
 class RankMemory {
@@ -83,4 +83,4 @@ class RankSum {
   std::shared_ptr<RankScratch> scratch_;  // received pieces, then the previous sum
 };
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

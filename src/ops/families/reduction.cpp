@@ -1,6 +1,6 @@
 #include "ops/families/reduction.h"
 
-namespace tenon {
+namespace tenon::inline ops {
 namespace {
 
 Axes folded_axes(std::string_view name, const ReductionAttrs& attrs, std::size_t rank) {
@@ -77,4 +77,4 @@ void extreme_gradient(const ReductionAttrs& attrs, Gradient& op) {
   op.add("x", dy * chosen / reduce_likewise(attrs, op, "reduce_sum", chosen));
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

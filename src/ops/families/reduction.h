@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline ops {
 
 /// Attributes of ops that reduce whole axes.
 struct ReductionAttrs {
@@ -38,4 +38,4 @@ Var reduce_likewise(const ReductionAttrs& attrs, Gradient& op, std::string_view 
 /// Gradient of max and min: distributes equally over the elements that equal the result.
 void extreme_gradient(const ReductionAttrs& attrs, Gradient& op);
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::inline ops {
 namespace {
 
 using Integers = std::vector<std::int64_t>;
@@ -221,4 +221,4 @@ void add_repeated_gradient(const Repetition& repetition, Gradient& op) {
   RepeatedGradient(repetition, op).add();
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

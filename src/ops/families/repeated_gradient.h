@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline ops {
 
 /// Loop structure of a node. The body takes `leading` inputs that the node generates, the carried
 /// values, one step of each scanned input, then the captured values; it returns `leading_outputs`
@@ -29,4 +29,4 @@ struct Repetition {
 /// reads.
 void add_repeated_gradient(const Repetition& repetition, Gradient& op);
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -2,7 +2,7 @@
 
 #include <unordered_set>
 
-namespace tenon {
+namespace tenon::inline ops {
 
 namespace {
 
@@ -30,4 +30,4 @@ std::vector<Expr> scatters_in(const Expr& expr) {
   return found;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

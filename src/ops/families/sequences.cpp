@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "ir/node_rules.h"
 
-namespace tenon {
+namespace tenon::inline ops {
 
 Type item_type(std::string_view op, const Type& sequence, const OperandTypes& in) {
   if (!sequence.is_known()) return {};
@@ -53,4 +53,4 @@ std::size_t position_operand(const Evaluation& op, std::size_t item_count,
   return static_cast<std::size_t>(position < 0 ? position + count : position);
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

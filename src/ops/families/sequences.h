@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-namespace tenon {
+namespace tenon::inline ops {
 
 /// Returns the item type of a sequence operand; Unknown if it is unknown. Throws Error for other
 /// operands. Extents that differ between items are new unknowns at each call.
@@ -24,4 +24,4 @@ Datum sequence_of(std::vector<Datum> items, DType dtype);
 std::size_t position_operand(const Evaluation& op, std::size_t item_count,
                              std::size_t default_position, std::int64_t highest);
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

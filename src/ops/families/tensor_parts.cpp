@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace tenon {
+namespace tenon::inline ops {
 
 Rows rows_around(const Shape& shape, std::size_t axis) {
   Rows rows;
@@ -95,4 +95,4 @@ void require_stack_memory(const Tensor& part, std::int64_t count) {
   const Tensor untouched(part.dtype(), std::move(shape));
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline ops {
 
 /// Copies elements between tensors of one dtype.
 void copy_elements(Tensor& to, std::int64_t to_index, const Tensor& from, std::int64_t from_index,
@@ -30,4 +30,4 @@ Tensor stack_along(std::string_view op, const std::vector<Tensor>& parts, std::s
 /// length, before all parts are computed.
 void require_stack_memory(const Tensor& part, std::int64_t count);
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

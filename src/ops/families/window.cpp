@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::inline ops {
 namespace {
 
 void require_length(std::string_view op, std::string_view attr, std::size_t length,
@@ -141,4 +141,4 @@ Attributes window_attributes(const std::vector<Window>& windows, const Layout& o
   return attrs;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline ops {
 
 /// Automatic padding: a window starts at every stride-th position, with the odd pad at the end
 /// (SameUpper) or the beginning (SameLower); or no padding (Valid).
@@ -78,4 +78,4 @@ Dims pads_of(const std::vector<Window>& windows);
 /// `windows`.
 Attributes window_attributes(const std::vector<Window>& windows, const Layout& out_layout);
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

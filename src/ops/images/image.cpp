@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cctype>
 
-namespace tenon {
+namespace tenon::inline ops {
 namespace {
 
 constexpr std::int64_t kMaxPixels = std::int64_t{1} << 28;
@@ -140,4 +140,4 @@ Image decode_pnm(ByteSpan data) {
   return image;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

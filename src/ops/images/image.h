@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon {
+namespace tenon::inline ops {
 
 /// Interleaved RGB pixels, row by row from the top.
 struct Image {
@@ -50,4 +50,4 @@ class ImageReader {
   bool big_endian_;
 };
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <string>
 
-namespace tenon {
+namespace tenon::inline ops {
 namespace {
 
 // Decompression bomb limit: every scan costs a pass over the image, and cameras write about ten.
@@ -91,4 +91,4 @@ Image decode_jpeg(ByteSpan data) {
   return image;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-namespace tenon {
+namespace tenon::inline ops {
 namespace {
 
 struct Jpeg2000Source {
@@ -106,4 +106,4 @@ Image decode_jpeg2000(ByteSpan data) {
   return image;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -6,7 +6,7 @@
 #include <csetjmp>
 #include <string>
 
-namespace tenon {
+namespace tenon::inline ops {
 namespace {
 
 struct PngSource {
@@ -77,4 +77,4 @@ Image decode_png(ByteSpan data) {
   return image;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-namespace tenon {
+namespace tenon::inline ops {
 namespace {
 
 constexpr tmsize_t kMaxAllocation = tmsize_t{1} << 30;
@@ -89,4 +89,4 @@ Image decode_tiff(ByteSpan data) {
   return image;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

@@ -2,7 +2,7 @@
 
 #include <webp/decode.h>
 
-namespace tenon {
+namespace tenon::inline ops {
 
 Image decode_webp(ByteSpan data) {
   WebPBitstreamFeatures features;
@@ -17,4 +17,4 @@ Image decode_webp(ByteSpan data) {
   return image;
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline ops

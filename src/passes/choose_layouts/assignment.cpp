@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <optional>
 
-namespace tenon::layouts {
+namespace tenon::passes::layouts {
 namespace {
 
 // Cost of a view: moves no byte but is still a node. Breaks ties against useless changes.
@@ -213,4 +213,4 @@ double conversion_bytes(const TensorType& type, const Axes& perm) {
 
 LayoutAssignment cheapest(const LayoutProblem& problem) { return CostCut(problem).solve(); }
 
-}  // namespace tenon::layouts
+}  // namespace tenon::passes::layouts

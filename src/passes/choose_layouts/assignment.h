@@ -2,7 +2,7 @@
 
 #include "passes/choose_layouts/roles.h"
 
-namespace tenon::layouts {
+namespace tenon::passes::layouts {
 
 /// Facts about a graph that layout assignment starts from.
 struct LayoutProblem {
@@ -37,4 +37,4 @@ LayoutAssignment cheapest(const LayoutProblem& problem);
 /// Returns the choice of TensorFlow's layout optimizer (version 1.9) for nodes on a GPU.
 LayoutAssignment tensorflow(const LayoutProblem& problem);
 
-}  // namespace tenon::layouts
+}  // namespace tenon::passes::layouts

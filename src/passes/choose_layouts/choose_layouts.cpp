@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace tenon {
+namespace tenon::passes {
 namespace layouts {
 namespace {
 
@@ -121,4 +121,4 @@ Graph choose_layouts(Graph graph, const PassOptions& options) {
   return layouts::with_layouts(std::move(graph), forms, options);
 }
 
-}  // namespace tenon
+}  // namespace tenon::passes

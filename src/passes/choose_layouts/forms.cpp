@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tenon::layouts {
+namespace tenon::passes::layouts {
 
 Forms::Forms(std::string_view to) : has_bare_images_(to != "NCHW") {
   constexpr std::array<std::string_view, 3> first = {"NCW", "NCHW", "NCDHW"};
@@ -53,4 +53,4 @@ Dims widened(const Dims& dims, std::size_t rank) {
 
 Dims to_dims(const Axes& axes) { return Dims(axes.begin(), axes.end()); }
 
-}  // namespace tenon::layouts
+}  // namespace tenon::passes::layouts

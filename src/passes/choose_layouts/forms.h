@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon::layouts {
+namespace tenon::passes::layouts {
 
 using Axes = std::vector<std::int64_t>;
 
@@ -52,4 +52,4 @@ bool keeps_elements_in_place(const Dims& dims, const Axes& perm);
 Dims widened(const Dims& dims, std::size_t rank);
 Dims to_dims(const Axes& axes);
 
-}  // namespace tenon::layouts
+}  // namespace tenon::passes::layouts

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace tenon::layouts {
+namespace tenon::passes::layouts {
 
 void MinCut::add_arc(Index from, Index to, std::int64_t capacity) {
   if (from == to || capacity <= 0 || from == sink || to == source) return;
@@ -88,4 +88,4 @@ std::vector<bool> MinCut::solve() {
   return is_sinks;
 }
 
-}  // namespace tenon::layouts
+}  // namespace tenon::passes::layouts

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace tenon::layouts {
+namespace tenon::passes::layouts {
 
 /// Minimum s-t cut (Dinic): assigns each node to the source or the sink side such that the arcs
 /// from the source side to the sink side have the least total capacity.
@@ -39,4 +39,4 @@ class MinCut {
   std::vector<Index> heads_, level_, current_;
 };
 
-}  // namespace tenon::layouts
+}  // namespace tenon::passes::layouts

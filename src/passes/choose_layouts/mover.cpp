@@ -9,7 +9,7 @@
 #include <cctype>
 #include <map>
 
-namespace tenon::layouts {
+namespace tenon::passes::layouts {
 namespace {
 
 class Mover {
@@ -269,4 +269,4 @@ void move(Graph& graph, const LayoutProblem& problem, const LayoutAssignment& ch
   Mover(graph, problem, choice).run();
 }
 
-}  // namespace tenon::layouts
+}  // namespace tenon::passes::layouts

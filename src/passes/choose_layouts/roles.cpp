@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-namespace tenon::layouts {
+namespace tenon::passes::layouts {
 namespace {
 
 const AttrValue* attribute(const Node& node, std::string_view name) {
@@ -374,4 +374,4 @@ LayoutRoles roles_of(const Graph& graph, NodeId node, const Forms& forms) {
   return Classifier(graph, node, forms).classify();
 }
 
-}  // namespace tenon::layouts
+}  // namespace tenon::passes::layouts

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon::layouts {
+namespace tenon::passes::layouts {
 
 /// Role of an operand or result of a node whose layout changes.
 enum class ImageRole : std::uint8_t {
@@ -42,4 +42,4 @@ struct LayoutRoles {
 
 LayoutRoles roles_of(const Graph& graph, NodeId node, const Forms& forms);
 
-}  // namespace tenon::layouts
+}  // namespace tenon::passes::layouts

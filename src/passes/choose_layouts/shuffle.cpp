@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace tenon::layouts {
+namespace tenon::passes::layouts {
 namespace {
 
 const TensorType* type_of(const Graph& graph, ValueId value) {
@@ -85,4 +85,4 @@ std::optional<Shuffle> find_shuffle(const Graph& graph, NodeId node) {
   return found;
 }
 
-}  // namespace tenon::layouts
+}  // namespace tenon::passes::layouts

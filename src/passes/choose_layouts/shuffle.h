@@ -2,7 +2,7 @@
 
 #include "passes/choose_layouts/forms.h"
 
-namespace tenon::layouts {
+namespace tenon::passes::layouts {
 
 /// Channel shuffle, a permutation of channels as exporters write it: a reshape splits the channels,
 /// a transpose permutes the parts, a reshape merges them. The intermediate values are not images,
@@ -16,4 +16,4 @@ struct Shuffle {
 /// Returns the channel shuffle that the node belongs to.
 std::optional<Shuffle> find_shuffle(const Graph& graph, NodeId node);
 
-}  // namespace tenon::layouts
+}  // namespace tenon::passes::layouts

@@ -8,7 +8,7 @@
 #include <array>
 #include <string_view>
 
-namespace tenon::layouts {
+namespace tenon::passes::layouts {
 namespace {
 
 constexpr std::array<std::string_view, 9> kSupported = {
@@ -114,4 +114,4 @@ LayoutAssignment tensorflow(const LayoutProblem& problem) {
   return TensorFlowRule(problem).choose();
 }
 
-}  // namespace tenon::layouts
+}  // namespace tenon::passes::layouts

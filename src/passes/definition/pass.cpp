@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace tenon {
+namespace tenon::passes {
 
 // TENON_PASS(function), or TENON_PASS(function, Accuracy) for a pass that does more or less than
 // round.
@@ -42,4 +42,4 @@ const Pass& find_pass(std::string_view name) {
       .hint(suggest_name(name, known));
 }
 
-}  // namespace tenon
+}  // namespace tenon::passes

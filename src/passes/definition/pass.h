@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon {
+namespace tenon::passes {
 
 /// Options of `quantize-partition`, which follows TVM's QuantizePartition. A section is a group of
 /// nodes that later stages may compute in 8-bit integers: a convolution and the biases, clips,
@@ -86,4 +86,4 @@ std::span<const Pass> all_passes();
 /// Throws Error with the nearest name for an unknown pass.
 const Pass& find_pass(std::string_view name);
 
-}  // namespace tenon
+}  // namespace tenon::passes

@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-namespace tenon {
+namespace tenon::passes {
 namespace {
 
 struct PassOption {
@@ -109,4 +109,4 @@ void set_option(PassOptions& options, std::string_view setting) {
       .hint(suggest_name(name, names));
 }
 
-}  // namespace tenon
+}  // namespace tenon::passes

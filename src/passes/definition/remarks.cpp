@@ -1,6 +1,6 @@
 #include "passes/definition/remarks.h"
 
-namespace tenon {
+namespace tenon::passes {
 
 void Remarks::say(std::string_view value, std::string_view pass, std::string text) {
   auto found = entries_.find(value);
@@ -15,4 +15,4 @@ const std::vector<Remarks::Entry>& Remarks::about(std::string_view value) const 
   return found == entries_.end() ? nothing : found->second;
 }
 
-}  // namespace tenon
+}  // namespace tenon::passes

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon {
+namespace tenon::passes {
 
 /// Remarks of passes about single nodes: why one was fused or not, folded, given a layout. A node
 /// is identified by the name of its first result, which survives rewrites.
@@ -23,4 +23,4 @@ class Remarks {
   std::map<std::string, std::vector<Entry>, std::less<>> entries_;
 };
 
-}  // namespace tenon
+}  // namespace tenon::passes

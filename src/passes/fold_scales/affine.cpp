@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace tenon::scales {
+namespace tenon::passes::scales {
 namespace {
 
 std::vector<double> repeated(const std::vector<double>& numbers, std::size_t count) {
@@ -185,4 +185,4 @@ const TensorType* scalable_type(const Graph& graph, ValueId value) {
   return type.is_tensor() && is_scalable(type.tensor().dtype) ? &type.tensor() : nullptr;
 }
 
-}  // namespace tenon::scales
+}  // namespace tenon::passes::scales

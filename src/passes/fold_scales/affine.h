@@ -7,7 +7,7 @@
 #include <vector>
 
 // Per-channel affine maps, the arithmetic of scale folding.
-namespace tenon::scales {
+namespace tenon::passes::scales {
 
 /// y = x * scale + shift, with one pair of numbers per position along one axis of x, or one pair
 /// for the whole tensor.
@@ -59,4 +59,4 @@ std::optional<std::size_t> axis_of(const TensorType& type, char letter, std::siz
 /// Returns the type of a value that is a tensor of scalable elements, or null.
 const TensorType* scalable_type(const Graph& graph, ValueId value);
 
-}  // namespace tenon::scales
+}  // namespace tenon::passes::scales

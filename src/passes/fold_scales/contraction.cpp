@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace tenon::scales {
+namespace tenon::passes::scales {
 namespace {
 
 constexpr int max_transposes = 4;
@@ -253,4 +253,4 @@ std::optional<std::vector<double>> effect_of_shift(const Graph& graph, NodeId id
   return sums;
 }
 
-}  // namespace tenon::scales
+}  // namespace tenon::passes::scales

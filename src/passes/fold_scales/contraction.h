@@ -4,7 +4,7 @@
 #include "passes/fold_scales/products.h"
 
 // Folds scales into the weights of convolutions and matrix products.
-namespace tenon::scales {
+namespace tenon::passes::scales {
 
 /// Returns whether the node is a convolution, transposed convolution or matrix product.
 bool is_contraction(const Graph& graph, NodeId node);
@@ -35,4 +35,4 @@ std::optional<std::vector<double>> effect_of_shift(const Graph& graph, NodeId no
 /// Returns the channel axis of the result.
 std::optional<std::size_t> channel_axis(const Graph& graph, NodeId node);
 
-}  // namespace tenon::scales
+}  // namespace tenon::passes::scales

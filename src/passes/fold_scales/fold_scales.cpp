@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <unordered_set>
 
-namespace tenon {
+namespace tenon::passes {
 namespace scales {
 namespace {
 
@@ -151,4 +151,4 @@ Graph fold_scales(Graph graph, const PassOptions& options) {
   return graph;
 }
 
-}  // namespace tenon
+}  // namespace tenon::passes

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-namespace tenon::scales {
+namespace tenon::passes::scales {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -79,4 +79,4 @@ std::optional<Magnitudes> magnitudes_of(const Constant& constant) {
   return Magnitudes{std::max(least / 1.01, limits.least), greatest};
 }
 
-}  // namespace tenon::scales
+}  // namespace tenon::passes::scales

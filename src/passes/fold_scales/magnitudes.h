@@ -4,7 +4,7 @@
 
 #include <optional>
 
-namespace tenon::scales {
+namespace tenon::passes::scales {
 
 /// Bounds on the magnitudes of the elements of a constant.
 struct Magnitudes {
@@ -23,4 +23,4 @@ struct MagnitudeLimits {
 };
 MagnitudeLimits limits_of(DType dtype);
 
-}  // namespace tenon::scales
+}  // namespace tenon::passes::scales

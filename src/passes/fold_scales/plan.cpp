@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace tenon::scales {
+namespace tenon::passes::scales {
 namespace {
 
 ValueId new_constant(Graph& graph, NodeId before, const Constant& value, std::string_view name) {
@@ -399,4 +399,4 @@ std::vector<NodeId> ScalePlan::commit(Graph& graph) const {
   return bypassed;
 }
 
-}  // namespace tenon::scales
+}  // namespace tenon::passes::scales

@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-namespace tenon::scales {
+namespace tenon::passes::scales {
 
 /// Changes to the graph that fold one scale. The whole plan is computed before the graph is
 /// changed.
@@ -80,4 +80,4 @@ class ScalePlan {
   int steps_left_ = 32;  // bounds the search: distant scales are rare, and every scale pays for it
 };
 
-}  // namespace tenon::scales
+}  // namespace tenon::passes::scales

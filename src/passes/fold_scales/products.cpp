@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace tenon::scales {
+namespace tenon::passes::scales {
 namespace {
 
 // Below this size, multiplying costs less than storing factors.
@@ -102,4 +102,4 @@ std::optional<Constant> scaled(const Constant& constant, const ChannelFactors& f
   return is_large ? product : Constant(product.materialise());
 }
 
-}  // namespace tenon::scales
+}  // namespace tenon::passes::scales

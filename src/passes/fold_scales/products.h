@@ -6,7 +6,7 @@
 #include <vector>
 
 // Weights multiplied by scales.
-namespace tenon::scales {
+namespace tenon::passes::scales {
 
 /// Factors of a tensor's elements: one number per position along one axis, or per pair of positions
 /// along two axes.
@@ -22,4 +22,4 @@ struct ChannelFactors {
 /// infinite data would change.
 std::optional<Constant> scaled(const Constant& constant, const ChannelFactors& factors);
 
-}  // namespace tenon::scales
+}  // namespace tenon::passes::scales

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace tenon::fusing {
+namespace tenon::passes::fusing {
 namespace {
 
 constexpr std::uint64_t kGap = std::uint64_t{1} << 32;
@@ -233,4 +233,4 @@ std::vector<ClusterId> Clusters::in_order() const {
   return order;
 }
 
-}  // namespace tenon::fusing
+}  // namespace tenon::passes::fusing

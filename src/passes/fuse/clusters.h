@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-namespace tenon::fusing {
+namespace tenon::passes::fusing {
 
 using ClusterId = Id<struct ClusterTag>;
 
@@ -64,4 +64,4 @@ class Clusters {
   std::uint32_t search_ = 0;
 };
 
-}  // namespace tenon::fusing
+}  // namespace tenon::passes::fusing

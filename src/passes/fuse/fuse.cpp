@@ -9,7 +9,7 @@
 #include <string>
 #include <unordered_set>
 
-namespace tenon {
+namespace tenon::passes {
 namespace {
 
 using namespace fusing;
@@ -85,4 +85,4 @@ Graph fused(Graph graph, const PassOptions& options) {
 /// bytes moved) or by Relay's rule.
 Graph fuse(Graph graph, const PassOptions& options) { return fused(std::move(graph), options); }
 
-}  // namespace tenon
+}  // namespace tenon::passes

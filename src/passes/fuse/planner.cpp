@@ -7,7 +7,7 @@
 #include <deque>
 #include <functional>
 
-namespace tenon::fusing {
+namespace tenon::passes::fusing {
 namespace {
 
 // Further siblings gain little: the shared input is in a cache by then.
@@ -393,4 +393,4 @@ Grouping plan_groups(const Graph& graph, const TargetFacts& target, std::size_t 
   return Planner(graph, target, max_nodes).plan(remarks);
 }
 
-}  // namespace tenon::fusing
+}  // namespace tenon::passes::fusing

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <unordered_set>
 
-namespace tenon::fusing {
+namespace tenon::passes::fusing {
 namespace {
 
 /// Union-find over expressions. An expression keeps its own count and kind in addition to those of
@@ -177,4 +177,4 @@ Grouping relay_groups(const Graph& graph, std::size_t max_depth, Remarks* remark
   return grouping;
 }
 
-}  // namespace tenon::fusing
+}  // namespace tenon::passes::fusing

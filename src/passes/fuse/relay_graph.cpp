@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-namespace tenon::fusing {
+namespace tenon::passes::fusing {
 namespace {
 
 // Ops whose kind in Relay differs from the kind derived from their expression.
@@ -237,4 +237,4 @@ std::vector<PostDominator> post_dominators(const RelayGraph& graph) {
   return tree;
 }
 
-}  // namespace tenon::fusing
+}  // namespace tenon::passes::fusing

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace tenon::fusing {
+namespace tenon::passes::fusing {
 
 /// Relay's kinds of ops (OpPatternKind). Rules compare the numbers.
 enum class OpPattern : std::uint8_t {
@@ -49,4 +49,4 @@ struct PostDominator {
 };
 std::vector<PostDominator> post_dominators(const RelayGraph& graph);
 
-}  // namespace tenon::fusing
+}  // namespace tenon::passes::fusing

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace tenon::fusing {
+namespace tenon::passes::fusing {
 namespace {
 
 // Limits of a generated kernel: reductions inside its row loop, for which LLVM takes quadratic
@@ -516,4 +516,4 @@ bool Rules::merge(ClusterId a, ClusterId b) {
   return true;
 }
 
-}  // namespace tenon::fusing
+}  // namespace tenon::passes::fusing

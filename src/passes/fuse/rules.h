@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace tenon::fusing {
+namespace tenon::passes::fusing {
 
 /// Reason against a fusion, phrased as the end of a sentence; null permits it.
 using Refusal = const char*;
@@ -147,4 +147,4 @@ class Rules {
   bool has_pieces_ = false;  // some node is a piece
 };
 
-}  // namespace tenon::fusing
+}  // namespace tenon::passes::fusing

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace tenon::fusing {
+namespace tenon::passes::fusing {
 namespace {
 
 // Limit on recomputed overlap between tiles, unless the work is negligible. Flop counts are a rough
@@ -225,4 +225,4 @@ Refusal Rules::tile_and_fuse_refusal(ClusterId producer, ClusterId reader,
   return nullptr;
 }
 
-}  // namespace tenon::fusing
+}  // namespace tenon::passes::fusing

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace tenon::fusing {
+namespace tenon::passes::fusing {
 namespace {
 
 // Enough names for a sentence; a value may have thousands of readers.
@@ -155,4 +155,4 @@ void report_verdicts(const Rules& rules, Remarks& remarks) {
   }
 }
 
-}  // namespace tenon::fusing
+}  // namespace tenon::passes::fusing

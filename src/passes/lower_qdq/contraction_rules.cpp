@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace tenon::qdq {
+namespace tenon::passes::qdq {
 
 using namespace rewrite;
 
@@ -336,4 +336,4 @@ std::vector<Rule> contraction_rules() {
   };
 }
 
-}  // namespace tenon::qdq
+}  // namespace tenon::passes::qdq

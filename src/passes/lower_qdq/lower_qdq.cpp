@@ -3,7 +3,7 @@
 #include "passes/lower_qdq/rules.h"
 #include "passes/rewrite/common_subexpressions.h"
 
-namespace tenon {
+namespace tenon::passes {
 namespace qdq {
 
 const rewrite::RuleSet& rules() {
@@ -32,4 +32,4 @@ Graph lower_qdq(Graph graph, const PassOptions& options) {
   return graph;
 }
 
-}  // namespace tenon
+}  // namespace tenon::passes

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace tenon::qdq {
+namespace tenon::passes::qdq {
 namespace {
 
 // Smaller weights are unpacked to one byte each by constant folding (`fold_constants`).
@@ -261,4 +261,4 @@ ValueId row_times_nibbles(const rewrite::Match& match, const Constant& weights,
   return match.make("mul", {match.make_reshape(sums, {Dim(packer.blocks() * kColumns)}), row.step});
 }
 
-}  // namespace tenon::qdq
+}  // namespace tenon::passes::qdq

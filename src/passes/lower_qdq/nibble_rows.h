@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace tenon::qdq {
+namespace tenon::passes::qdq {
 
 /// Columns per block. A block holds its columns contiguously over the whole reduction, so that a
 /// kernel reads memory in order.
@@ -29,4 +29,4 @@ struct Runs {
 ValueId row_times_nibbles(const rewrite::Match& match, const Constant& weights,
                           const Constant& scale, const Constant* zero, const Runs& runs);
 
-}  // namespace tenon::qdq
+}  // namespace tenon::passes::qdq

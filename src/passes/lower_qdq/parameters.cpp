@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <limits>
 
-namespace tenon::qdq {
+namespace tenon::passes::qdq {
 namespace {
 
 std::int64_t integer_attr(const Node& node, std::string_view name, std::int64_t otherwise) {
@@ -119,4 +119,4 @@ Tensor tensor_of(const std::vector<std::int64_t>& numbers) {
   return Tensor::of(DType::I32, {static_cast<std::int64_t>(numbers.size())}, numbers);
 }
 
-}  // namespace tenon::qdq
+}  // namespace tenon::passes::qdq

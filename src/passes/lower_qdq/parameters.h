@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-namespace tenon::qdq {
+namespace tenon::passes::qdq {
 
 /// Constant scales and zero points of a quantize or dequantize node.
 struct Parameters {
@@ -51,4 +51,4 @@ Tensor tensor_of(const std::vector<float>& numbers);
 /// Returns i32[n].
 Tensor tensor_of(const std::vector<std::int64_t>& numbers);
 
-}  // namespace tenon::qdq
+}  // namespace tenon::passes::qdq

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-namespace tenon::qdq {
+namespace tenon::passes::qdq {
 
 using namespace rewrite;
 
@@ -122,4 +122,4 @@ std::vector<Rule> requantize_rules() {
   };
 }
 
-}  // namespace tenon::qdq
+}  // namespace tenon::passes::qdq

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace tenon::qdq {
+namespace tenon::passes::qdq {
 namespace {
 
 using rewrite::Match;
@@ -132,4 +132,4 @@ std::vector<Rule> row_rules() {
   return {{"matmul(x, q: dequantize_linear(w, t, y?) {..})", row_times_narrow_weights}};
 }
 
-}  // namespace tenon::qdq
+}  // namespace tenon::passes::qdq

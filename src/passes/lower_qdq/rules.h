@@ -5,7 +5,7 @@
 #include <vector>
 
 // QDQ lowering rules: products whose operands are dequantized 8-bit values.
-namespace tenon::qdq {
+namespace tenon::passes::qdq {
 
 /// Rules for moves, pools and quantize-dequantize pairs between products.
 std::vector<rewrite::Rule> value_rules();
@@ -16,4 +16,4 @@ std::vector<rewrite::Rule> row_rules();
 /// Rules that turn quantizing such a sum into requantization: one scale and one rounding.
 std::vector<rewrite::Rule> requantize_rules();
 
-}  // namespace tenon::qdq
+}  // namespace tenon::passes::qdq

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace tenon::qdq {
+namespace tenon::passes::qdq {
 
 using namespace rewrite;
 
@@ -149,4 +149,4 @@ std::vector<Rule> value_rules() {
   };
 }
 
-}  // namespace tenon::qdq
+}  // namespace tenon::passes::qdq

@@ -7,7 +7,7 @@
 #include <optional>
 #include <unordered_map>
 
-namespace tenon::ordering {
+namespace tenon::passes::ordering {
 namespace {
 
 std::optional<std::int64_t> bracketed(std::string_view name) {
@@ -78,4 +78,4 @@ std::vector<NodeId> megengine_order(const Graph& graph) {
   return ordered_by(graph, positions);
 }
 
-}  // namespace tenon::ordering
+}  // namespace tenon::passes::ordering

@@ -8,7 +8,7 @@
 #include "passes/order/megengine.h"
 #include "passes/order/states.h"
 
-namespace tenon {
+namespace tenon::passes {
 namespace {
 
 using memory::Sequence;
@@ -101,4 +101,4 @@ Graph ordered(Graph graph, const PassOptions& options) {
 /// returns an order with a higher peak than the given one.
 Graph order(Graph graph, const PassOptions& options) { return ordered(std::move(graph), options); }
 
-}  // namespace tenon
+}  // namespace tenon::passes

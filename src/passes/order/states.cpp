@@ -9,7 +9,7 @@
 #include <queue>
 #include <utility>
 
-namespace tenon::ordering {
+namespace tenon::passes::ordering {
 namespace {
 
 constexpr std::uint32_t kNone = static_cast<std::uint32_t>(-1);
@@ -105,4 +105,4 @@ void read_states_first(const Graph& graph, const std::vector<StatePorts>& states
   readers.sort();
 }
 
-}  // namespace tenon::ordering
+}  // namespace tenon::passes::ordering

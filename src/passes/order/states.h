@@ -6,7 +6,7 @@
 
 #include <vector>
 
-namespace tenon::ordering {
+namespace tenon::passes::ordering {
 
 /// Orders the readers of a state before the producer of its next value, so that the update happens
 /// in place and needs no memory of its own. Expressed by zero-byte dependencies between the two.
@@ -14,4 +14,4 @@ namespace tenon::ordering {
 void read_states_first(const Graph& graph, const std::vector<StatePorts>& states,
                        memory::Problem& problem);
 
-}  // namespace tenon::ordering
+}  // namespace tenon::passes::ordering

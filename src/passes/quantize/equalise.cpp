@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace tenon {
+namespace tenon::passes {
 namespace {
 
 // Positively homogeneous ops: scaling a channel of the input by s > 0 scales that channel of the
@@ -148,4 +148,4 @@ std::size_t change_biases(Graph& graph, const std::vector<BiasChange>& changes) 
   return count;
 }
 
-}  // namespace tenon
+}  // namespace tenon::passes

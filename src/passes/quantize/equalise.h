@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace tenon {
+namespace tenon::passes {
 
 /// Cross-layer equalization: balances the channel ranges between two convolutions so that one scale
 /// suits all channels. Through ReLUs, max-pools and other homogeneous ops, a channel may be divided
@@ -31,4 +31,4 @@ struct BiasChange {
 /// number of products changed.
 std::size_t change_biases(Graph& graph, const std::vector<BiasChange>& changes);
 
-}  // namespace tenon
+}  // namespace tenon::passes

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <set>
 
-namespace tenon {
+namespace tenon::passes {
 namespace {
 
 constexpr std::string_view kMoves[] = {"max_pool",  "transpose", "reshape", "squeeze",
@@ -355,4 +355,4 @@ Graph insert_qdq(Graph graph, const QdqPlan& plan) {
   return graph;
 }
 
-}  // namespace tenon
+}  // namespace tenon::passes

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::passes {
 
 /// Quantization parameters of the values and weights of a graph.
 struct QdqPlan {
@@ -63,4 +63,4 @@ Graph quantize_contraction(Graph graph, NodeId product, const std::string& obser
 /// with the scale of the sums.
 Graph insert_qdq(Graph graph, const QdqPlan& plan);
 
-}  // namespace tenon
+}  // namespace tenon::passes

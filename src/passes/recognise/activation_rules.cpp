@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-namespace tenon::recognition {
+namespace tenon::passes::recognition {
 
 using namespace rewrite;  // the vocabulary of rules
 
@@ -49,4 +49,4 @@ std::vector<Rule> activation_rules() {
   };
 }
 
-}  // namespace tenon::recognition
+}  // namespace tenon::passes::recognition

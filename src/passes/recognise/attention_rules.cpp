@@ -10,7 +10,7 @@
 #include <cmath>
 #include <limits>
 
-namespace tenon::recognition {
+namespace tenon::passes::recognition {
 
 using namespace rewrite;
 
@@ -372,4 +372,4 @@ std::vector<Rule> attention_rules() {
   };
 }
 
-}  // namespace tenon::recognition
+}  // namespace tenon::passes::recognition

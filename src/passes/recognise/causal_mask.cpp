@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace tenon::recognition {
+namespace tenon::passes::recognition {
 namespace {
 
 constexpr int kMaxMaskSteps = 8;
@@ -141,4 +141,4 @@ MaskFacts facts_of_mask(const Graph& graph, ValueId mask, bool is_inverted) {
   return {};
 }
 
-}  // namespace tenon::recognition
+}  // namespace tenon::passes::recognition

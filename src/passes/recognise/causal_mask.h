@@ -2,7 +2,7 @@
 
 #include "ir/graph.h"
 
-namespace tenon::recognition {
+namespace tenon::passes::recognition {
 
 /// Properties of a boolean mask [rows, columns] with any leading axes of extent 1.
 struct MaskFacts {
@@ -16,4 +16,4 @@ struct MaskFacts {
 /// marks the selected elements.
 MaskFacts facts_of_mask(const Graph& graph, ValueId mask, bool is_inverted);
 
-}  // namespace tenon::recognition
+}  // namespace tenon::passes::recognition

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace tenon::recognition {
+namespace tenon::passes::recognition {
 
 using namespace rewrite;
 
@@ -202,4 +202,4 @@ std::vector<Rule> normalization_rules() {
   };
 }
 
-}  // namespace tenon::recognition
+}  // namespace tenon::passes::recognition

@@ -4,7 +4,7 @@
 #include "passes/recognise/rules.h"
 #include "passes/rewrite/common_subexpressions.h"
 
-namespace tenon {
+namespace tenon::passes {
 namespace recognition {
 
 std::vector<std::string> definitions() {
@@ -50,4 +50,4 @@ Graph recognise(Graph graph, const PassOptions& options) {
   return graph;
 }
 
-}  // namespace tenon
+}  // namespace tenon::passes

@@ -4,7 +4,7 @@
 
 // The rules of `recognise`, by family. Sums and products may be reordered: results agree within
 // rounding, not bit for bit.
-namespace tenon::recognition {
+namespace tenon::passes::recognition {
 
 /// GELU, swish, hard swish, mish, sigmoid
 std::vector<rewrite::Rule> activation_rules();
@@ -18,4 +18,4 @@ std::vector<std::string> definitions();
 /// Returns every rule of the families above.
 const rewrite::RuleSet& rules();
 
-}  // namespace tenon::recognition
+}  // namespace tenon::passes::recognition

@@ -1,7 +1,7 @@
 #include "passes/recognise/rules.h"
 #include "passes/rewrite/facts.h"
 
-namespace tenon::recognition {
+namespace tenon::passes::recognition {
 
 using namespace rewrite;
 
@@ -33,4 +33,4 @@ std::vector<Rule> softmax_rules() {
   };
 }
 
-}  // namespace tenon::recognition
+}  // namespace tenon::passes::recognition

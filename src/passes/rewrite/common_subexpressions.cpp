@@ -7,7 +7,7 @@
 #include <functional>
 #include <unordered_map>
 
-namespace tenon::rewrite {
+namespace tenon::passes::rewrite {
 namespace {
 
 // Hashes weights by a few bytes; equal hashes are followed by a full comparison.
@@ -173,4 +173,4 @@ class Merger {
 
 std::size_t merge_common_subexpressions(Graph& graph) { return Merger(graph).run(); }
 
-}  // namespace tenon::rewrite
+}  // namespace tenon::passes::rewrite

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace tenon::rewrite {
+namespace tenon::passes::rewrite {
 namespace {
 
 // Limit of the backward search; rules ask about values made a few nodes ago.
@@ -214,4 +214,4 @@ Condition alone() {
   return [](const Match& match) { return match.is_alone(); };
 }
 
-}  // namespace tenon::rewrite
+}  // namespace tenon::passes::rewrite

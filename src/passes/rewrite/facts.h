@@ -3,7 +3,7 @@
 #include "passes/rewrite/rewriter.h"
 
 // Properties of values derived from their producers, and the rule conditions that use them.
-namespace tenon::rewrite {
+namespace tenon::passes::rewrite {
 
 /// Returns whether no element is below zero (NaN and negative zero may occur).
 bool is_never_negative(const Graph& graph, ValueId value);
@@ -31,4 +31,4 @@ Condition is_common_float(std::string variable);
 /// Intermediate values of the match have no readers outside of it.
 Condition alone();
 
-}  // namespace tenon::rewrite
+}  // namespace tenon::passes::rewrite

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace tenon::rewrite {
+namespace tenon::passes::rewrite {
 
 PatternBinding& Match::binding(std::string_view name) const {
   const auto found = std::find(names_.begin(), names_.end(), name);
@@ -122,4 +122,4 @@ bool is_written_down(const Dim& dim) {
   });
 }
 
-}  // namespace tenon::rewrite
+}  // namespace tenon::passes::rewrite

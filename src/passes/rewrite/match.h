@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon::rewrite {
+namespace tenon::passes::rewrite {
 
 /// Binding of a rule's variable.
 struct PatternBinding {
@@ -128,4 +128,4 @@ bool is_written_down(const Dim& dim);
 /// Returns the number that every element of a constant equals; nullopt for other values.
 std::optional<double> uniform_value(const Graph& graph, ValueId value);
 
-}  // namespace tenon::rewrite
+}  // namespace tenon::passes::rewrite

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace tenon::rewrite {
+namespace tenon::passes::rewrite {
 namespace {
 
 // Longer chains than patterns have factors are not expanded.
@@ -343,4 +343,4 @@ std::optional<double> uniform_value(const Graph& graph, ValueId value) {
   return first;
 }
 
-}  // namespace tenon::rewrite
+}  // namespace tenon::passes::rewrite

@@ -9,7 +9,7 @@
 #include <cctype>
 #include <set>
 
-namespace tenon::rewrite {
+namespace tenon::passes::rewrite {
 namespace {
 
 constexpr int kMaxDepth = 50;
@@ -332,4 +332,4 @@ bool commutes(const OpDef& op) {
   return symmetric.contains(&op);
 }
 
-}  // namespace tenon::rewrite
+}  // namespace tenon::passes::rewrite

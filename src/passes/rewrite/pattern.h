@@ -9,7 +9,7 @@
 #include <vector>
 
 // The syntax of rewrite rules; docs/decisions/rewrite_rules.md describes it.
-namespace tenon::rewrite {
+namespace tenon::passes::rewrite {
 
 /// Names of a rule's variables; the slot of a variable is its index here.
 using Names = std::vector<std::string>;
@@ -84,4 +84,4 @@ PatternTerm parse_term(std::string_view text, const Definitions& definitions, Na
 /// except for the sign of a zero.
 bool commutes(const OpDef& op);
 
-}  // namespace tenon::rewrite
+}  // namespace tenon::passes::rewrite

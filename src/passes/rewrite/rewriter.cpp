@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <deque>
 
-namespace tenon::rewrite {
+namespace tenon::passes::rewrite {
 namespace {
 
 constexpr std::size_t kMaxSweeps = 10;
@@ -347,4 +347,4 @@ RewriteOutcome apply(Graph& graph, const RuleSet& rules, std::string_view pass,
   return Rewriter(graph, rules, pass, options.remarks).run();
 }
 
-}  // namespace tenon::rewrite
+}  // namespace tenon::passes::rewrite

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace tenon::rewrite {
+namespace tenon::passes::rewrite {
 
 /// Decides whether a rule may be applied; a refusal gives its reason with `match.refuse(…)`.
 using Condition = std::function<bool(const Match&)>;
@@ -67,4 +67,4 @@ struct RewriteOutcome {
 RewriteOutcome apply(Graph& graph, const RuleSet& rules, std::string_view pass,
                      const PassOptions& options);
 
-}  // namespace tenon::rewrite
+}  // namespace tenon::passes::rewrite

@@ -9,7 +9,7 @@
 #include <limits>
 #include <map>
 
-namespace tenon {
+namespace tenon::passes {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
@@ -467,4 +467,4 @@ ShardPlan choose_shardings(const StatefulGraph& step, const ShardOptions& option
   return Chooser(step, options).choose();
 }
 
-}  // namespace tenon
+}  // namespace tenon::passes

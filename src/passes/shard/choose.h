@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-namespace tenon {
+namespace tenon::passes {
 
 /// Sharding of every value and strategy of every node.
 struct ShardPlan {
@@ -34,4 +34,4 @@ double conversion_seconds(const TensorType& type, const Sharding& from, const Sh
 /// inputs on gives the start, local search over nodes and parameters improves it.
 ShardPlan choose_shardings(const StatefulGraph& step, const ShardOptions& options);
 
-}  // namespace tenon
+}  // namespace tenon::passes

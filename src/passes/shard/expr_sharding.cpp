@@ -4,7 +4,7 @@
 #include <map>
 #include <optional>
 
-namespace tenon {
+namespace tenon::passes {
 namespace {
 
 struct Refused {
@@ -391,4 +391,4 @@ std::variant<Sharding, std::string> sharding_of(const Expr& whole, const Expr& p
   }
 }
 
-}  // namespace tenon
+}  // namespace tenon::passes

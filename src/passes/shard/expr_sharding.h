@@ -7,7 +7,7 @@
 #include <string>
 #include <variant>
 
-namespace tenon {
+namespace tenon::passes {
 
 /// Returns the sharding of the result if each rank computes `part`, the op's expression on operands
 /// with the shardings `operands`, in place of `whole`; or the reason why the ranks' results do not
@@ -17,4 +17,4 @@ std::variant<Sharding, std::string> sharding_of(const Expr& whole, const Expr& p
                                                 std::span<const Sharding> operands,
                                                 std::int64_t ranks);
 
-}  // namespace tenon
+}  // namespace tenon::passes

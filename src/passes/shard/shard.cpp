@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <map>
 
-namespace tenon {
+namespace tenon::passes {
 namespace {
 
 constexpr const char* kPass = "shard";
@@ -180,4 +180,4 @@ StatefulGraph shard(const StatefulGraph& step, const ShardOptions& options, Rema
   return Sharder(step, options, plan).run();
 }
 
-}  // namespace tenon
+}  // namespace tenon::passes

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-namespace tenon {
+namespace tenon::passes {
 
 /// Mesh of ranks for data and tensor parallelism: rank d * tensor_ranks + t has part d of the batch
 /// and shard t of tensors.
@@ -26,4 +26,4 @@ struct ShardOptions {
 StatefulGraph shard(const StatefulGraph& step, const ShardOptions& options,
                     Remarks* remarks = nullptr);
 
-}  // namespace tenon
+}  // namespace tenon::passes

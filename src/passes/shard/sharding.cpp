@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 
-namespace tenon {
+namespace tenon::passes {
 
 std::string to_string(const Sharding& sharding) {
   if (sharding.is_whole()) return "whole";
@@ -24,4 +24,4 @@ TensorType part_of(TensorType type, const Sharding& sharding, std::int64_t ranks
   return type;
 }
 
-}  // namespace tenon
+}  // namespace tenon::passes

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-namespace tenon {
+namespace tenon::passes {
 
 /// Sharding of a value over the ranks of a group.
 struct Sharding {
@@ -39,4 +39,4 @@ bool can_hold(const TensorType& type, const Sharding& sharding, std::int64_t ran
 /// Returns the type of one rank's shard. Requires `can_hold`.
 TensorType part_of(TensorType type, const Sharding& sharding, std::int64_t ranks);
 
-}  // namespace tenon
+}  // namespace tenon::passes

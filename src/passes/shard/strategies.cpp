@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <set>
 
-namespace tenon {
+namespace tenon::passes {
 namespace {
 
 constexpr std::size_t kMaxCombinations = 400;
@@ -265,4 +265,4 @@ Strategies strategies_of(const Graph& graph, NodeId node, std::int64_t ranks,
   return StrategyFinder(graph, node, ranks, costs).find();
 }
 
-}  // namespace tenon
+}  // namespace tenon::passes

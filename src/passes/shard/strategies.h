@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::passes {
 
 /// Cost parameters of sharding.
 struct ShardCosts {
@@ -41,4 +41,4 @@ struct Strategies {
 Strategies strategies_of(const Graph& graph, NodeId node, std::int64_t ranks,
                          const ShardCosts& costs);
 
-}  // namespace tenon
+}  // namespace tenon::passes

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-namespace tenon::simplification {
+namespace tenon::passes::simplification {
 
 using namespace rewrite;  // the vocabulary of rules
 
@@ -85,4 +85,4 @@ std::vector<Rule> arithmetic_rules() {
   };
 }
 
-}  // namespace tenon::simplification
+}  // namespace tenon::passes::simplification

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace tenon::simplification {
+namespace tenon::passes::simplification {
 
 using namespace rewrite;
 
@@ -94,4 +94,4 @@ std::vector<Rule> einsum_rules() {
   return {{"einsum(a, b) {equation = e}", as_matmul, is_common_float("a")}};
 }
 
-}  // namespace tenon::simplification
+}  // namespace tenon::passes::simplification

@@ -3,7 +3,7 @@
 #include "passes/rewrite/rewriter.h"
 
 // The rules of `simplify`, by family. Every rule is bit-exact unless its line says otherwise.
-namespace tenon::simplification {
+namespace tenon::passes::simplification {
 
 std::vector<rewrite::Rule> arithmetic_rules();
 /// clip, relu, where, casts, dropout
@@ -22,4 +22,4 @@ std::vector<rewrite::Rule> einsum_rules();
 /// Returns every rule of the families above.
 const rewrite::RuleSet& rules();
 
-}  // namespace tenon::simplification
+}  // namespace tenon::passes::simplification

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-namespace tenon::simplification {
+namespace tenon::passes::simplification {
 
 using namespace rewrite;
 
@@ -95,4 +95,4 @@ std::vector<Rule> selection_rules() {
   };
 }
 
-}  // namespace tenon::simplification
+}  // namespace tenon::passes::simplification

@@ -4,7 +4,7 @@
 #include "passes/rewrite/common_subexpressions.h"
 #include "passes/simplify/rules.h"
 
-namespace tenon {
+namespace tenon::passes {
 namespace simplification {
 
 const rewrite::RuleSet& rules() {
@@ -41,4 +41,4 @@ Graph simplify(Graph graph, const PassOptions& options) {
   return graph;
 }
 
-}  // namespace tenon
+}  // namespace tenon::passes

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace tenon::simplification {
+namespace tenon::passes::simplification {
 
 using namespace rewrite;
 
@@ -266,4 +266,4 @@ std::vector<Rule> slice_rules() {
   };
 }
 
-}  // namespace tenon::simplification
+}  // namespace tenon::passes::simplification

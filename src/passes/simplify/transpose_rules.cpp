@@ -9,7 +9,7 @@
 #include <map>
 #include <set>
 
-namespace tenon::simplification {
+namespace tenon::passes::simplification {
 
 using namespace rewrite;
 
@@ -194,4 +194,4 @@ std::vector<Rule> transpose_rules() {
   };
 }
 
-}  // namespace tenon::simplification
+}  // namespace tenon::passes::simplification

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace tenon::simplification {
+namespace tenon::passes::simplification {
 
 using namespace rewrite;
 
@@ -236,4 +236,4 @@ std::vector<Rule> view_rules() {
   };
 }
 
-}  // namespace tenon::simplification
+}  // namespace tenon::passes::simplification

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-namespace tenon::simplification {
+namespace tenon::passes::simplification {
 
 using namespace rewrite;
 
@@ -234,4 +234,4 @@ std::vector<Rule> window_rules() {
   };
 }
 
-}  // namespace tenon::simplification
+}  // namespace tenon::passes::simplification

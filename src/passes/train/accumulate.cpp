@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-namespace tenon {
+namespace tenon::passes {
 namespace {
 
 // Returns the axis along which an input of the micro-batch is shorter than that of the whole batch.
@@ -283,4 +283,4 @@ void require_samples_apart(Graph model, const TrainOptions& options) {
   }
 }
 
-}  // namespace tenon
+}  // namespace tenon::passes

@@ -3,7 +3,7 @@
 #include "ops/definition/var_ops.h"
 #include "passes/train/step_builder.h"
 
-namespace tenon::training {
+namespace tenon::passes::training {
 namespace {
 
 using Integers = Attr::Integers;
@@ -138,4 +138,4 @@ Loss add_ctc_loss(Builder& build, Var scores, const LossOptions& options, bool i
       {}};
 }
 
-}  // namespace tenon::training
+}  // namespace tenon::passes::training

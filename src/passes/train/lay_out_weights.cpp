@@ -5,7 +5,7 @@
 
 #include <map>
 
-namespace tenon::training {
+namespace tenon::passes::training {
 namespace {
 
 using Perm = std::vector<std::int64_t>;
@@ -88,4 +88,4 @@ class WeightLayouts {
 
 void lay_out_weights(Graph& graph) { WeightLayouts(graph).run(); }
 
-}  // namespace tenon::training
+}  // namespace tenon::passes::training

@@ -4,7 +4,7 @@
 #include "ops/families/normalization.h"
 #include "passes/train/step_builder.h"
 
-namespace tenon {
+namespace tenon::passes {
 
 const std::vector<std::string>& loss_kinds() {
   static const std::vector<std::string> kinds = {"softmax_cross_entropy", "sigmoid_cross_entropy",
@@ -12,9 +12,9 @@ const std::vector<std::string>& loss_kinds() {
   return kinds;
 }
 
-}  // namespace tenon
+}  // namespace tenon::passes
 
-namespace tenon::training {
+namespace tenon::passes::training {
 namespace {
 
 using Integers = Attr::Integers;
@@ -157,4 +157,4 @@ Loss add_loss(Builder& build, const LossOptions& options, bool is_each) {
       .hint(suggest_name(options.kind, loss_kinds()));
 }
 
-}  // namespace tenon::training
+}  // namespace tenon::passes::training

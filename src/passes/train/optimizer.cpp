@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace tenon {
+namespace tenon::passes {
 
 const std::vector<std::string>& optimizer_kinds() {
   static const std::vector<std::string> kinds = {"sgd",     "momentum", "nesterov", "rmsprop",
@@ -14,9 +14,9 @@ const std::vector<std::string>& optimizer_kinds() {
   return kinds;
 }
 
-}  // namespace tenon
+}  // namespace tenon::passes
 
-namespace tenon::training {
+namespace tenon::passes::training {
 namespace {
 
 // Dynamic loss scaling: halves the scale after a non-finite gradient, doubles it after kPatience
@@ -207,4 +207,4 @@ void add_updates(Draft& draft, Builder& build, const TrainOptions& options,
   if (is_good.is_valid()) adjust_scale(draft, build, scale, is_good);
 }
 
-}  // namespace tenon::training
+}  // namespace tenon::passes::training

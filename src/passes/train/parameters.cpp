@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace tenon::training {
+namespace tenon::passes::training {
 namespace {
 
 bool matches_any(const std::vector<std::string>& patterns, const std::string& name) {
@@ -114,9 +114,9 @@ void make_statistics(Draft& draft) {
   for (ValueId value : statistics) draft.make_state(value);
 }
 
-}  // namespace tenon::training
+}  // namespace tenon::passes::training
 
-namespace tenon {
+namespace tenon::passes {
 
 Graph with_states(Graph model, const std::vector<std::pair<std::string, Tensor>>& states) {
   for (const auto& [name, tensor] : states) {
@@ -133,4 +133,4 @@ Graph with_states(Graph model, const std::vector<std::pair<std::string, Tensor>>
   return model;
 }
 
-}  // namespace tenon
+}  // namespace tenon::passes

@@ -2,7 +2,7 @@
 #include "ops/definition/registry.h"
 #include "passes/train/step_builder.h"
 
-namespace tenon::training {
+namespace tenon::passes::training {
 namespace {
 
 constexpr double kUsualRatio = 0.5;
@@ -82,4 +82,4 @@ void prepare_nodes(Draft& draft, std::size_t step, const TrainOptions& options) 
   }
 }
 
-}  // namespace tenon::training
+}  // namespace tenon::passes::training

@@ -4,7 +4,7 @@
 #include "ops/definition/var_ops.h"
 #include "passes/train/step_builder.h"
 
-namespace tenon::training {
+namespace tenon::passes::training {
 
 Var GradientReduction::divided(Var value, bool is_mean) {
   if (!value.is_valid() || options_.micro_batches <= 1) return value;
@@ -79,4 +79,4 @@ void add_split_updates(Draft& draft, Builder& build, const TrainOptions& options
   }
 }
 
-}  // namespace tenon::training
+}  // namespace tenon::passes::training

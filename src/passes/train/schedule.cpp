@@ -5,16 +5,16 @@
 
 #include <numbers>
 
-namespace tenon {
+namespace tenon::passes {
 
 const std::vector<std::string>& schedule_kinds() {
   static const std::vector<std::string> kinds = {"constant", "step", "cosine"};
   return kinds;
 }
 
-}  // namespace tenon
+}  // namespace tenon::passes
 
-namespace tenon::training {
+namespace tenon::passes::training {
 namespace {
 
 void require(bool holds, const char* what) {
@@ -49,4 +49,4 @@ Var scheduled_rate(const ScheduleOptions& options, Var step) {
   return rate * warmth;
 }
 
-}  // namespace tenon::training
+}  // namespace tenon::passes::training

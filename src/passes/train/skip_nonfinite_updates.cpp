@@ -3,7 +3,7 @@
 
 #include <limits>
 
-namespace tenon {
+namespace tenon::passes {
 
 StatefulGraph skip_nonfinite_updates(StatefulGraph step) {
   Graph& graph = step.graph;
@@ -25,4 +25,4 @@ StatefulGraph skip_nonfinite_updates(StatefulGraph step) {
   return step;
 }
 
-}  // namespace tenon
+}  // namespace tenon::passes

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace tenon::training {
+namespace tenon::passes::training {
 namespace {
 
 // Fewer channels do not justify a separate kernel; nor do more parts.
@@ -112,4 +112,4 @@ void split_concat_gradients(Graph& graph) {
   }
 }
 
-}  // namespace tenon::training
+}  // namespace tenon::passes::training

@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "ir/text.h"
 
-namespace tenon {
+namespace tenon::passes {
 namespace {
 
 std::vector<std::size_t> others(std::size_t count, const std::vector<State>& states,
@@ -43,4 +43,4 @@ std::string print(const StatefulGraph& step) {
   return text;
 }
 
-}  // namespace tenon
+}  // namespace tenon::passes

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::passes {
 
 /// A value that one run passes to the next: a parameter, optimizer state, a counter. Its current
 /// value is an input and its next value an output, so that a graph stays a pure function; passes
@@ -45,4 +45,4 @@ struct StatefulGraph {
 /// Returns the graph's text with a comment for each state about its input and output.
 std::string print(const StatefulGraph& step);
 
-}  // namespace tenon
+}  // namespace tenon::passes

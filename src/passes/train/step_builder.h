@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon::training {
+namespace tenon::passes::training {
 
 /// A stateful graph under construction.
 struct Draft {
@@ -110,4 +110,4 @@ Loss add_ctc_loss(Builder& build, Var scores, const LossOptions& options, bool i
 /// each weight once, at negligible cost.
 void lay_out_weights(Graph& graph);
 
-}  // namespace tenon::training
+}  // namespace tenon::passes::training

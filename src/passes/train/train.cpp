@@ -7,7 +7,7 @@
 #include "passes/dynamic_attributes.h"
 #include "passes/train/step_builder.h"
 
-namespace tenon {
+namespace tenon::passes {
 namespace {
 
 using namespace training;
@@ -106,4 +106,4 @@ StatefulGraph evaluation(Graph model, const TrainOptions& options) {
   return step_graph;
 }
 
-}  // namespace tenon
+}  // namespace tenon::passes

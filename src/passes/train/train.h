@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::passes {
 
 /// The loss. `kind`: softmax_cross_entropy, sigmoid_cross_entropy, mse, huber, ctc.
 struct LossOptions {
@@ -124,4 +124,4 @@ Graph with_states(Graph model, const std::vector<std::pair<std::string, Tensor>>
 /// Returns the graph with symbols replaced by numbers.
 Graph with_symbols(Graph graph, const DimBindings& values);
 
-}  // namespace tenon
+}  // namespace tenon::passes

@@ -3,7 +3,7 @@
 #include "ops/definition/var_ops.h"
 #include "passes/train/step_builder.h"
 
-namespace tenon {
+namespace tenon::passes {
 
 Graph with_loss(Graph model, const LossOptions& options, DType labels) {
   Builder build(model);
@@ -25,4 +25,4 @@ Graph with_loss(Graph model, const LossOptions& options, DType labels) {
   return model;
 }
 
-}  // namespace tenon
+}  // namespace tenon::passes

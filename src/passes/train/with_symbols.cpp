@@ -1,6 +1,6 @@
 #include "passes/train/train.h"
 
-namespace tenon {
+namespace tenon::passes {
 Graph with_symbols(Graph graph, const DimBindings& values) {
   for (ValueId input : graph.inputs())
     graph.set_type(input, substitute(graph.value(input).type, values));
@@ -20,4 +20,4 @@ Graph with_symbols(Graph graph, const DimBindings& values) {
   return graph;
 }
 
-}  // namespace tenon
+}  // namespace tenon::passes

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace tenon::cuda {
+namespace tenon::inline runtime::cuda {
 namespace {
 
 // The cuBLASLt functions in use, declared here. Constants are those of its enumerations.
@@ -234,4 +234,4 @@ std::unique_ptr<LibraryStep> make_matmul(const LibraryCall& call,
   return std::make_unique<Matmul>(call, extents);
 }
 
-}  // namespace tenon::cuda
+}  // namespace tenon::inline runtime::cuda

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-namespace tenon::cuda {
+namespace tenon::inline runtime::cuda {
 namespace {
 
 // Parses "cudnn#3": index 3 in the library's list of algorithms, found by tuning.
@@ -175,4 +175,4 @@ std::vector<BoundStep> bind_steps(const CudaModel& model, const BoundShapes& sha
   return bound;
 }
 
-}  // namespace tenon::cuda
+}  // namespace tenon::inline runtime::cuda

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace tenon::cuda {
+namespace tenon::inline runtime::cuda {
 
 /// A launch with all addresses and extents resolved. `values` holds a kernel's parameters, one word
 /// each.
@@ -90,4 +90,4 @@ std::vector<BoundStep> bind_steps(const CudaModel& model, const BoundShapes& sha
                                   const Segment& segment, const StepPlaces& places,
                                   LibraryStepCache& library_steps);
 
-}  // namespace tenon::cuda
+}  // namespace tenon::inline runtime::cuda

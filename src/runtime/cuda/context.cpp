@@ -14,7 +14,7 @@
 #include <functional>
 #include <limits>
 
-namespace tenon::cuda {
+namespace tenon::inline runtime::cuda {
 namespace {
 
 // True if the host synchronizes after every step, to attribute failures to steps.
@@ -513,4 +513,4 @@ std::unique_ptr<DeviceContext> make_context(const CudaModel& model) {
   return std::make_unique<CudaContext>(model);
 }
 
-}  // namespace tenon::cuda
+}  // namespace tenon::inline runtime::cuda

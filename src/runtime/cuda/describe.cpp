@@ -5,7 +5,7 @@
 #include "runtime/cuda/driver.h"
 #include "runtime/cuda/nccl.h"
 
-namespace tenon::cuda {
+namespace tenon::inline runtime::cuda {
 
 std::string device_name() { return driver().device_name; }
 
@@ -39,4 +39,4 @@ std::string dnn_text() {
 
 std::string nccl_text() { return concat("NCCL ", Nccl().version()); }
 
-}  // namespace tenon::cuda
+}  // namespace tenon::inline runtime::cuda

@@ -2,7 +2,7 @@
 
 #include <string>
 
-namespace tenon::cuda {
+namespace tenon::inline runtime::cuda {
 
 // Descriptions of the device and of the vendor libraries with their versions. Each throws Error
 // (Device) if the component is missing.
@@ -18,4 +18,4 @@ std::string dnn_text();
 /// E.g. "NCCL 2.27.3".
 std::string nccl_text();
 
-}  // namespace tenon::cuda
+}  // namespace tenon::inline runtime::cuda

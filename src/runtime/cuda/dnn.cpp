@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace tenon::cuda {
+namespace tenon::inline runtime::cuda {
 namespace {
 
 // The cuDNN functions in use, declared here. Constants are those of its enumerations.
@@ -449,4 +449,4 @@ std::unique_ptr<LibraryStep> make_convolution(const LibraryCall& call,
   return std::make_unique<DnnConvolution>(call, extents);
 }
 
-}  // namespace tenon::cuda
+}  // namespace tenon::inline runtime::cuda

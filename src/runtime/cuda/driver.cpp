@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdlib>
 
-namespace tenon::cuda {
+namespace tenon::inline runtime::cuda {
 namespace {
 
 // Returns the local rank of this process among those started by an MPI or SLURM launcher.
@@ -149,4 +149,4 @@ void DeviceMemory::allocate(std::uint64_t bytes, const std::string& purpose) {
       .got(free_memory_text());
 }
 
-}  // namespace tenon::cuda
+}  // namespace tenon::inline runtime::cuda

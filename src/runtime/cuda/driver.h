@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-namespace tenon::cuda {
+namespace tenon::inline runtime::cuda {
 
 // The CUDA driver functions in use, declared here: building needs neither NVIDIA's headers nor its
 // library.
@@ -125,4 +125,4 @@ class DeviceMemory {
   std::uint64_t bytes_ = 0;
 };
 
-}  // namespace tenon::cuda
+}  // namespace tenon::inline runtime::cuda

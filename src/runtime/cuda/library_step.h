@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-namespace tenon::cuda {
+namespace tenon::inline runtime::cuda {
 
 /// A library call prepared for fixed extents. The library may offer several algorithms (variants),
 /// ordered by its own heuristic. Equal calls of a program share one object.
@@ -37,4 +37,4 @@ inline std::unique_ptr<LibraryStep> make_library_step(const LibraryCall& call,
                                                 : make_convolution(call, extents);
 }
 
-}  // namespace tenon::cuda
+}  // namespace tenon::inline runtime::cuda

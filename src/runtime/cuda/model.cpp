@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/text.h"
 
-namespace tenon::cuda {
+namespace tenon::inline runtime::cuda {
 
 CudaModel::CudaModel(const Program& program) : program_(program) {
   const Driver& cuda = driver();
@@ -54,9 +54,9 @@ void CudaModel::require_architecture(const Driver& cuda) const {
       .hint("compile it with --target=cuda:", here);
 }
 
-}  // namespace tenon::cuda
+}  // namespace tenon::inline runtime::cuda
 
-namespace tenon {
+namespace tenon::inline runtime {
 
 bool is_for_device(const Program& program) { return program.target.starts_with("cuda:"); }
 
@@ -64,4 +64,4 @@ std::shared_ptr<const DeviceExecutable> load_on_device(const Program& program) {
   return std::make_shared<cuda::CudaModel>(program);
 }
 
-}  // namespace tenon
+}  // namespace tenon::inline runtime

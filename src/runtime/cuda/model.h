@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-namespace tenon::cuda {
+namespace tenon::inline runtime::cuda {
 
 /// A program's code and constants on an NVIDIA GPU. The program must outlive it.
 class CudaModel : public DeviceExecutable {
@@ -35,4 +35,4 @@ class CudaModel : public DeviceExecutable {
 /// Creates an execution context: a stream, an arena, launches. The model must outlive it.
 std::unique_ptr<DeviceContext> make_context(const CudaModel& model);
 
-}  // namespace tenon::cuda
+}  // namespace tenon::inline runtime::cuda

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <utility>
 
-namespace tenon::cuda {
+namespace tenon::inline runtime::cuda {
 namespace {
 
 std::vector<std::string> folders() {
@@ -121,4 +121,4 @@ NcclRanks::Lane device_lane() {
               stream, [](void* made) { driver().destroy_stream(static_cast<Stream>(made)); })};
 }
 
-}  // namespace tenon::cuda
+}  // namespace tenon::inline runtime::cuda

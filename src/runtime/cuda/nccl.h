@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-namespace tenon::cuda {
+namespace tenon::inline runtime::cuda {
 
 /// The NCCL functions in use, declared here: building needs neither its headers nor its library.
 struct Nccl {
@@ -74,4 +74,4 @@ class NcclRanks : public Communicator {
 /// Lane on the device of this process.
 NcclRanks::Lane device_lane();
 
-}  // namespace tenon::cuda
+}  // namespace tenon::inline runtime::cuda

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tenon::cuda {
+namespace tenon::inline runtime::cuda {
 namespace {
 
 constexpr Address kPortAlignment = 256;  // alignment that kernels and libraries were selected for
@@ -155,4 +155,4 @@ void PortBuffers::fetch(std::size_t port, void* target, Stream steps) const {
   cuda.require(cuda.synchronise(steps), "copying an output");
 }
 
-}  // namespace tenon::cuda
+}  // namespace tenon::inline runtime::cuda

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace tenon::cuda {
+namespace tenon::inline runtime::cuda {
 
 /// Inputs and outputs of a segment: their device addresses and their copies. Ports are numbered
 /// together, inputs first. Pageable memory of the caller is staged through pinned memory, pinned
@@ -77,4 +77,4 @@ class PortBuffers {
   std::int64_t report_ = 0;
 };
 
-}  // namespace tenon::cuda
+}  // namespace tenon::inline runtime::cuda

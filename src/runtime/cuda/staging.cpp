@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace tenon::cuda {
+namespace tenon::inline runtime::cuda {
 namespace {
 
 // A single core cannot saturate the link.
@@ -143,4 +143,4 @@ Event Staging::new_event() {
   return event;
 }
 
-}  // namespace tenon::cuda
+}  // namespace tenon::inline runtime::cuda

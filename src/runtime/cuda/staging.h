@@ -6,7 +6,7 @@
 #include <deque>
 #include <vector>
 
-namespace tenon::cuda {
+namespace tenon::inline runtime::cuda {
 
 /// Staged copies between pageable host memory and the device, one direction, through a ring buffer
 /// of pinned memory: the DMA engine transfers one piece while the host copies the next. A piece's
@@ -63,4 +63,4 @@ class Staging {
   std::vector<Event> idle_;
 };
 
-}  // namespace tenon::cuda
+}  // namespace tenon::inline runtime::cuda

@@ -1,6 +1,6 @@
 #include "runtime/cuda/tensor_map.h"
 
-namespace tenon::cuda {
+namespace tenon::inline runtime::cuda {
 namespace {
 
 // Looked up separately, because old drivers lack it.
@@ -63,4 +63,4 @@ EncodedMap encode_map(const Program::TensorMap& map, std::int64_t rows, std::uin
   return made;
 }
 
-}  // namespace tenon::cuda
+}  // namespace tenon::inline runtime::cuda

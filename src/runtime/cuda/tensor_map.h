@@ -5,7 +5,7 @@
 
 #include <array>
 
-namespace tenon::cuda {
+namespace tenon::inline runtime::cuda {
 
 /// An encoded TMA tensor map (CUtensorMap); the driver defines the bits.
 struct alignas(64) EncodedMap {
@@ -17,4 +17,4 @@ struct alignas(64) EncodedMap {
 EncodedMap encode_map(const Program::TensorMap& map, std::int64_t rows, std::uint32_t element_bytes,
                       Address address);
 
-}  // namespace tenon::cuda
+}  // namespace tenon::inline runtime::cuda

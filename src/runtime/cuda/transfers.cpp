@@ -8,7 +8,7 @@
 #include <map>
 #include <numeric>
 
-namespace tenon::cuda {
+namespace tenon::inline runtime::cuda {
 namespace {
 
 constexpr unsigned kNonBlocking = 1, kWithoutTimes = 2;
@@ -176,4 +176,4 @@ double measured_link_bytes_per_s() {
   return slowest;
 }
 
-}  // namespace tenon::cuda
+}  // namespace tenon::inline runtime::cuda

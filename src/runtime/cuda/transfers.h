@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-namespace tenon::cuda {
+namespace tenon::inline runtime::cuda {
 
 /// Pinned host memory for asynchronous copies; freed by the destructor.
 class PinnedMemory {
@@ -80,4 +80,4 @@ class Transfers {
 /// direction. Takes some hundredths of a second. Throws Error (Device) without a GPU.
 double measured_link_bytes_per_s();
 
-}  // namespace tenon::cuda
+}  // namespace tenon::inline runtime::cuda

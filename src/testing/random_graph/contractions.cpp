@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::testing {
 namespace {
 
 using Integers = Attr::Integers;
@@ -178,4 +178,4 @@ class Contractions {
 void add_contraction(GraphMaker& maker) { Contractions(maker).add_one(); }
 void add_wide_convolution(GraphMaker& maker) { Contractions(maker).wide_convolution(); }
 
-}  // namespace tenon
+}  // namespace tenon::testing

@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-namespace tenon {
+namespace tenon::testing {
 namespace {
 
 constexpr std::int64_t kMaxElements = 600, kMaxWideElements = 30000;
@@ -278,4 +278,4 @@ Graph random_graph(std::string_view spec) {
   return random_graph(options);
 }
 
-}  // namespace tenon
+}  // namespace tenon::testing

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::testing {
 
 /// A graph under construction: its values with their elements in one sample run, and sources of
 /// operands.
@@ -82,4 +82,4 @@ void add_wide_convolution(GraphMaker& maker);
 /// Appends a node of a random operator; see random_node.cpp. May throw Error if it does not fit.
 void add_random_node(GraphMaker& maker);
 
-}  // namespace tenon
+}  // namespace tenon::testing

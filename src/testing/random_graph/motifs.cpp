@@ -7,7 +7,7 @@
 #include <cmath>
 #include <numeric>
 
-namespace tenon {
+namespace tenon::testing {
 namespace {
 
 using Integers = Attr::Integers;
@@ -544,4 +544,4 @@ class Motifs {
 
 void add_motif(GraphMaker& maker) { Motifs(maker).add_one(); }
 
-}  // namespace tenon
+}  // namespace tenon::testing

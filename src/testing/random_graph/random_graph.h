@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace tenon {
+namespace tenon::testing {
 
 struct RandomGraphOptions {
   std::uint64_t seed = 0;
@@ -24,4 +24,4 @@ Graph random_graph(const RandomGraphOptions& options);
 /// Parses "7", "7?nodes=30" or "7?nodes=3,wide=1". Throws Error (Usage) for other text.
 Graph random_graph(std::string_view spec);
 
-}  // namespace tenon
+}  // namespace tenon::testing

@@ -9,7 +9,7 @@
 #include <map>
 #include <numeric>
 
-namespace tenon {
+namespace tenon::testing {
 namespace {
 
 class NodeMaker {
@@ -363,4 +363,4 @@ void add_random_node(GraphMaker& maker) {
   }
 }
 
-}  // namespace tenon
+}  // namespace tenon::testing

@@ -12,7 +12,7 @@
 #include <cmath>
 #include <cstring>
 
-namespace tenon {
+namespace tenon::testing {
 namespace {
 
 // Size of random perturbations of every result, in roundings of its type.
@@ -406,4 +406,4 @@ std::optional<OutputDifference> difference_between(
   return std::nullopt;
 }
 
-}  // namespace tenon
+}  // namespace tenon::testing

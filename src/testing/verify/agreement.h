@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::testing {
 
 /// Returns an empty text if both are bit-identical (any NaN equals any other), or else the first
 /// difference.
@@ -43,4 +43,4 @@ std::optional<OutputDifference> difference_between(
     const std::vector<Datum>& actual, const std::vector<Datum>& expected, const Leeway& leeway,
     const std::function<std::vector<std::vector<Datum>>()>& disturbed);
 
-}  // namespace tenon
+}  // namespace tenon::testing

@@ -9,7 +9,7 @@
 
 #include <new>
 
-namespace tenon {
+namespace tenon::testing {
 namespace {
 
 using Kind = PassFailure::Kind;
@@ -56,8 +56,8 @@ std::optional<PassFailure> soundness_failure(const Graph& before, const Graph& a
 }
 
 // Returns the failure of a pass's graph, if any, and its results in `actual`.
-std::optional<PassFailure> result_failure(const Pass& pass, const Graph& before, const Graph& after,
-                                          const std::vector<Datum>& inputs,
+std::optional<PassFailure> result_failure(const passes::Pass& pass, const Graph& before,
+                                          const Graph& after, const std::vector<Datum>& inputs,
                                           const std::vector<Datum>& expected,
                                           const reference::EvaluateOptions& how,
                                           std::vector<Datum>& actual) {
@@ -66,9 +66,9 @@ std::optional<PassFailure> result_failure(const Pass& pass, const Graph& before,
   } catch (const std::exception& error) {
     return PassFailure{Kind::RefusesInputs, "", concat("after it: ", error.what())};
   }
-  if (pass.accuracy == Accuracy::Narrows) return std::nullopt;
+  if (pass.accuracy == passes::Accuracy::Narrows) return std::nullopt;
   Leeway leeway;
-  if (pass.accuracy != Accuracy::Exact) leeway = leeway_between(before, after);
+  if (pass.accuracy != passes::Accuracy::Exact) leeway = leeway_between(before, after);
   const auto different = difference_between(actual, expected, leeway, [&] {
     return disturbed_outputs(before, inputs, leeway.epsilon, with_runs(how));
   });
@@ -95,8 +95,9 @@ constexpr int kAttempts = 6;
 
 }  // namespace
 
-std::optional<PassFailure> failure_of(const Pass& pass, const Graph& graph,
-                                      const std::vector<Datum>& inputs, const PassOptions& options,
+std::optional<PassFailure> failure_of(const passes::Pass& pass, const Graph& graph,
+                                      const std::vector<Datum>& inputs,
+                                      const passes::PassOptions& options,
                                       const reference::EvaluateOptions& how) {
   const std::vector<Datum> expected = reference::evaluate(graph, inputs, with_runs(how));
   Graph after;
@@ -140,7 +141,7 @@ PassChecker::PassChecker(const Graph& graph, PassCheckOptions options)
   }
 }
 
-std::optional<PassFailure> PassChecker::check(const Pass& pass, const Graph& before,
+std::optional<PassFailure> PassChecker::check(const passes::Pass& pass, const Graph& before,
                                               const Graph& after) {
   failed_trial_ = 0;
   if (auto failure = soundness_failure(before, after)) return failure;
@@ -158,4 +159,4 @@ std::optional<PassFailure> PassChecker::check(const Pass& pass, const Graph& bef
   return std::nullopt;
 }
 
-}  // namespace tenon
+}  // namespace tenon::testing

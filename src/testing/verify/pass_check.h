@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::testing {
 
 /// Failure of a pass on a graph.
 struct PassFailure {
@@ -36,15 +36,16 @@ struct PassCheckOptions {
   std::int64_t max_node_runs = 200000;
   /// likewise for a larger tensor
   std::int64_t max_result_bytes = std::int64_t{4} << 30;
-  PassOptions pass_options;
+  passes::PassOptions pass_options;
   /// Called with the number of completed trials of a pass's graph.
   std::function<void(std::size_t done, std::size_t total)> on_progress;
 };
 
 /// Runs the pass over the graph and compares both on these inputs; nullopt on success. Throws Error
 /// if the graph itself does not run on them.
-std::optional<PassFailure> failure_of(const Pass& pass, const Graph& graph,
-                                      const std::vector<Datum>& inputs, const PassOptions& options,
+std::optional<PassFailure> failure_of(const passes::Pass& pass, const Graph& graph,
+                                      const std::vector<Datum>& inputs,
+                                      const passes::PassOptions& options,
                                       const reference::EvaluateOptions& how);
 
 /// Runs graphs on several sets of inputs, including edge values, as passes change them. Replaces
@@ -62,7 +63,8 @@ class PassChecker {
   std::size_t trial_count() const { return trials_.size(); }
   /// Compares the result of a pass with `before`, which must be the last graph. `inputs_of_failure`
   /// returns the failing inputs.
-  std::optional<PassFailure> check(const Pass& pass, const Graph& before, const Graph& after);
+  std::optional<PassFailure> check(const passes::Pass& pass, const Graph& before,
+                                   const Graph& after);
   const std::vector<Datum>& inputs_of_failure() const { return trials_[failed_trial_].inputs; }
   /// Returns the evaluation options.
   const reference::EvaluateOptions& how() const { return how_; }
@@ -74,4 +76,4 @@ class PassChecker {
   std::size_t failed_trial_ = 0;
 };
 
-}  // namespace tenon
+}  // namespace tenon::testing

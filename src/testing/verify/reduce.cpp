@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <set>
 
-namespace tenon {
+namespace tenon::testing {
 namespace {
 
 // Limit on evaluated nodes over all candidates; afterwards the smallest reproducer so far is
@@ -418,4 +418,4 @@ std::string print_reproducer(const Reproducer& reproducer) {
   return text;
 }
 
-}  // namespace tenon
+}  // namespace tenon::testing

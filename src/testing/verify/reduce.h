@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::testing {
 
 /// A graph and inputs that show a failure.
 struct Reproducer {
@@ -27,4 +27,4 @@ Reproducer reduce(Reproducer reproducer, const Shows& shows,
 /// Returns the graph as text, followed by comments with the inputs' values.
 std::string print_reproducer(const Reproducer& reproducer);
 
-}  // namespace tenon
+}  // namespace tenon::testing

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-namespace tenon {
+namespace tenon::testing {
 namespace {
 
 // Returns the smallest positive number of an element type, or one near it.
@@ -215,4 +215,4 @@ std::vector<Datum> trial_inputs(const Graph& graph, const TrialSettings& setting
   return inputs;
 }
 
-}  // namespace tenon
+}  // namespace tenon::testing

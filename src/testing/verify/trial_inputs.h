@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace tenon {
+namespace tenon::testing {
 
 /// Distribution of the elements of trial inputs.
 enum class TrialKind : std::uint8_t {
@@ -32,4 +32,4 @@ std::vector<Datum> trial_inputs(const Graph& graph, const TrialSettings& setting
 /// Returns a tensor of such elements.
 Tensor trial_tensor(DType dtype, const Shape& shape, const TrialSettings& settings);
 
-}  // namespace tenon
+}  // namespace tenon::testing

@@ -65,7 +65,7 @@ TEST(Differentiate, ExtentsKeepTheirRanges) {
       "graph g <C in [2, 9]> (x: f32[3, C], target: i64[3]) {\n  y = nll_loss(x, target)\n  return "
       "y\n}\n",
       all_ops());
-  EXPECT_NO_THROW(verify(find_pass("gradient").run(graph, {})));
+  EXPECT_NO_THROW(verify(passes::find_pass("gradient").run(graph, {})));
 }
 
 }  // namespace

@@ -291,7 +291,7 @@ TEST_F(Pipes, ReadsModelsOfEveryFormat) {
   ASSERT_EQ(call({"convert", "zoo:mlp", "--to=onnx", "-o", file("m.onnx")}).code, 0);
   ASSERT_EQ(call({"convert", "zoo:mlp", "--to=tenon", "-o", file("m.tenon")}).code, 0);
   std::vector<std::string> names = {"m.onnx", "m.tenon"};
-  if (!document_formats().empty()) {
+  if (!documents::document_formats().empty()) {
     fs::copy_file("tests/fixtures/mlp_chainer.graph.txt", file("m.chainer"));
     names.emplace_back("m.chainer");
   }

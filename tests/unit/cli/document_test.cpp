@@ -20,17 +20,17 @@ using Documents = WithFolder;
 // network computes the same.
 TEST_F(Documents, SaveWeightsToASeparateFile) {
   const Graph graph = zoo::build("mlp?batch=2");
-  const std::vector<Datum> inputs = random_inputs(graph, 1);
+  const std::vector<Datum> inputs = models::random_inputs(graph, 1);
   const std::vector<Datum> wanted = reference::evaluate(graph, inputs);
-  for (const DocumentFormat& format : document_formats()) {
+  for (const documents::DocumentFormat& format : documents::document_formats()) {
     const std::string name = file("mlp." + format.name);
     ASSERT_EQ(call({"convert", "zoo:mlp?batch=2", "--to=" + format.name, "-o", name}).code, 0);
     EXPECT_EQ(call({"check", name}).code, 0) << format.name;
-    const std::vector<Datum> got = reference::evaluate(load_model(name), inputs);
+    const std::vector<Datum> got = reference::evaluate(models::load_model(name), inputs);
     ASSERT_EQ(got.size(), wanted.size());
     EXPECT_TRUE(identical(got[0].tensor(), wanted[0].tensor())) << format.name;
   }
-  EXPECT_TRUE(std::filesystem::exists(values_path(file("mlp.chainer"))));
+  EXPECT_TRUE(std::filesystem::exists(models::values_path(file("mlp.chainer"))));
 }
 
 TEST_F(Documents, ShowPrintsNumbers) {

@@ -51,9 +51,9 @@ constexpr const char* kWords = "TENON_TEST_WORDS";
 constexpr const char* kSpare = "TENON_TEST_SPARE_MEGABYTES";
 
 int compile_alone(const std::string& path) {
-  const Graph graph = load_model(path);
+  const Graph graph = models::load_model(path);
   try {
-    codegen::compile(graph, cpu_options());
+    codegen::compile(graph, driver::cpu_options());
   } catch (const Error& error) {
     std::cerr << "error: " << error.what() << "\n";
     return static_cast<int>(error.kind());
@@ -147,7 +147,7 @@ constexpr const char* kWide = R"(graph wide (x: f32[16384, 8]) {
 )";
 
 TEST_F(OutOfMemory, ArenaErrorNamesTheLargestBuffers) {
-  write_program(codegen::compile(parse_graph(kWide, all_ops()), cpu_options()).program,
+  write_program(codegen::compile(parse_graph(kWide, all_ops()), driver::cpu_options()).program,
                 file("wide.tnn"));
   expect_names(call_limited(300, {"run", file("wide.tnn"), "--threads=2"}),
                {"error: no memory for the values between steps", "step 0 ('matmul wide_value')",
@@ -158,7 +158,7 @@ TEST_F(OutOfMemory, ArenaErrorNamesTheLargestBuffers) {
 TEST_F(OutOfMemory, CountsInPlaceBuffersOnce) {
   const std::string text = std::string(kWide).replace(
       std::string(kWide).find("  y = "), 23, "  bent = tanh(wide_value)\n  y = matmul(bent");
-  write_program(codegen::compile(parse_graph(text, all_ops()), cpu_options()).program,
+  write_program(codegen::compile(parse_graph(text, all_ops()), driver::cpu_options()).program,
                 file("bent.tnn"));
   expect_names(call_limited(300, {"run", file("bent.tnn"), "--threads=2"}),
                {"where 1 GiB are alive", "1 GiB wanted"});
@@ -188,7 +188,7 @@ TEST_F(OutOfMemory, NamesInputsAndOutputs) {
 TEST_F(OutOfMemory, MappingErrorNamesTheProgram) {
   Program program =
       codegen::compile(parse_graph("graph (x: f32[4]) {\n  y = neg(x)\n  return y\n}\n", all_ops()),
-                       cpu_options())
+                       driver::cpu_options())
           .program;
   program.constant_bytes = 200 * kMegabyte;
   void* zeros =
@@ -204,7 +204,7 @@ TEST_F(OutOfMemory, MappingErrorNamesTheProgram) {
 }
 
 TEST_F(OutOfMemory, NamesWeightsOfAModel) {
-  save_model(parse_graph(R"(graph (x: f32[1, 4096]) {
+  models::save_model(parse_graph(R"(graph (x: f32[1, 4096]) {
   first_weight = constant f32[4096, 16] uniform(seed = 1, low = 0.0, high = 1.0)
   second_weight = constant f32[16, 2097152] uniform(seed = 1, low = 0.0, high = 1.0)
   h = matmul(x, first_weight)
@@ -212,8 +212,8 @@ TEST_F(OutOfMemory, NamesWeightsOfAModel) {
   return y
 }
 )",
-                         all_ops()),
-             "onnx", file("weights.onnx"));
+                                 all_ops()),
+                     "onnx", file("weights.onnx"));
   // Enough to map the file of 128 MiB, but not to copy its weights as well.
   expect_names(call_limited(180, {"show", file("weights.onnx")}),
                {"error: no memory for a weight", "initializer 'second_weight'", "128 MiB wanted"});
@@ -240,7 +240,7 @@ TEST_F(OutOfMemory, PackingErrorNamesTheLargestConstant) {
 
 // Every failed allocation ends in the same exit code and one message.
 TEST_F(OutOfMemory, EveryLimitGivesTheSameExitCode) {
-  save_model(load_model("zoo:mlp"), "onnx", file("mlp.onnx"));
+  models::save_model(models::load_model("zoo:mlp"), "onnx", file("mlp.onnx"));
   int failures = 0;
   for (std::uint64_t spare = 0; spare <= 40; spare += 5) {
     for (const char* target : {"--target=cpu", "--target=reference"}) {

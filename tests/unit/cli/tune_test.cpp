@@ -91,7 +91,7 @@ TEST_F(TuneCommand, CompilesWithCachedTimings) {
 
 TEST_F(TuneCommand, ReportsAndIgnoresADamagedCache) {
   const std::string model = file("model.tenon"), program = file("p.tnn"),
-                    cache = *tuning_cache_path();
+                    cache = *tune::tuning_cache_path();
   fs::create_directories(fs::path(cache).parent_path());
   std::ofstream(cache) << std::string(5000, 'x');
   const Called compiled = call({"compile", model, "-o", program});
@@ -189,14 +189,14 @@ TEST_F(TuneCommand, InterruptKeepsAUsableCache) {
   Child tuning(
       tenon, {"tenon", "compile", file("many.tenon"), "--tune", "--threads=1", "-o", file("p.tnn")},
       file("out"), file("log"));
-  const std::string cache = *tuning_cache_path();
+  const std::string cache = *tune::tuning_cache_path();
   std::size_t known = 0;
   // Waits without a time limit: a busy machine is not a failure of the command.
   while (known == 0 && !tuning.has_ended()) {
     usleep(20000);
     if (!fs::exists(cache)) continue;
     try {
-      known = TuningCache(cache, TuningCache::Mode::Read).all().size();
+      known = tune::TuningCache(cache, tune::TuningCache::Mode::Read).all().size();
     } catch (const Error&) {
       // The cache is being created.
     }
@@ -206,7 +206,7 @@ TEST_F(TuneCommand, InterruptKeepsAUsableCache) {
   ASSERT_GT(known, 0U) << text_of(file("log"));
   EXPECT_TRUE(has(text_of(file("log")), "; interrupted: ")) << text_of(file("log"));
   EXPECT_TRUE(fs::exists(file("p.tnn")));
-  const std::size_t kept = TuningCache(cache, TuningCache::Mode::Read).all().size();
+  const std::size_t kept = tune::TuningCache(cache, tune::TuningCache::Mode::Read).all().size();
   EXPECT_GE(kept, known);
   // With the same binary: the tests may be built from newer sources, whose generated kernels differ
   // from the timed ones.

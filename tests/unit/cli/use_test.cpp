@@ -38,7 +38,7 @@ TEST_F(Use, ShowsAndChecksPrograms) {
 }
 
 TEST_F(Use, CheckWarnsOfUnsortedNodes) {
-  namespace models = onnx::testing_models;
+  namespace models = frontends::onnx::testing_models;
   models::ModelProto model = models::new_model();
   models::add_input(*model.mutable_graph(), "x", {"2"});
   models::add_node(*model.mutable_graph(), "Relu", {"later"}, {"y"}, "first");
@@ -67,7 +67,7 @@ TEST_F(Use, RunsAndShowsSharedObjects) {
 TEST_F(Use, OutputsIntermediateValues) {
   const Called named = call({"run", "zoo:mlp", "--output=relu1", "--output=@" + file("out.npz")});
   EXPECT_EQ(named.code, 0) << named.error;
-  const auto arrays = numpy::read_npz_file(file("out.npz"));
+  const auto arrays = frontends::numpy::read_npz_file(file("out.npz"));
   EXPECT_EQ(arrays.at("relu1").shape(), (Shape{1, 512}));
   EXPECT_EQ(arrays.at("logits").shape(), (Shape{1, 10}));
   EXPECT_TRUE(has(call({"run", "zoo:mlp", "--output=all"}).out, "fc2.matmul"));
@@ -97,15 +97,15 @@ TEST(Rebatch, InputShapesMayDifferFromTheModel) {
     return y, k
   })",
                                   all_ops(), "test");
-  const Graph other = reshaped(graph, {{"x", {4, 2, 16, 8}}});
+  const Graph other = models::reshaped(graph, {{"x", {4, 2, 16, 8}}});
   const auto type = [](const Graph& of, const char* name) {
     return to_string(of.value(of.find(name)).type);
   };
   EXPECT_EQ(type(other, "y"), "f32[4, 2, 8, 4]");
   EXPECT_EQ(type(other, "scale"), "f32[4, 1, 1, 1]");
   EXPECT_EQ(type(other, "k"), "f32[3]");
-  EXPECT_EQ(type(reshaped(graph, {{"x", {1, 2, 8, 8}}}), "y"), "f32[1, 2, 4, 4]");
-  EXPECT_EQ(type(reshaped(graph, {{"x", {4, 2}}}), "y"), "f32[1, 2, 4, 4]")
+  EXPECT_EQ(type(models::reshaped(graph, {{"x", {1, 2, 8, 8}}}), "y"), "f32[1, 2, 4, 4]");
+  EXPECT_EQ(type(models::reshaped(graph, {{"x", {4, 2}}}), "y"), "f32[1, 2, 4, 4]")
       << "left to who reads inputs";
 }
 
@@ -117,38 +117,38 @@ TEST(Rebatch, ReplacesSymbolsByExtents) {
 )",
                                   all_ops(), "test");
   const auto type = [](const Graph& in) { return to_string(in.value(in.outputs().front()).type); };
-  EXPECT_EQ(type(with_fixed_shapes(graph, 0, {{"x", {2, 3}}})), "f32[2, 3]");
-  EXPECT_EQ(type(with_fixed_shapes(graph, 4, {})), "f32[4, M]");
-  EXPECT_EQ(
-      type(with_fixed_shapes(with_fixed_shapes(graph, 0, {{"x", {2, 3}}}), 0, {{"x", {5, 3}}})),
-      "f32[5, 3]");
-  EXPECT_THROW(with_fixed_shapes(graph, 0, {{"z", {2, 3}}}), Error);
-  EXPECT_THROW(with_fixed_shapes(graph, 0, {{"x", {2}}}), Error);
+  EXPECT_EQ(type(models::with_fixed_shapes(graph, 0, {{"x", {2, 3}}})), "f32[2, 3]");
+  EXPECT_EQ(type(models::with_fixed_shapes(graph, 4, {})), "f32[4, M]");
+  EXPECT_EQ(type(models::with_fixed_shapes(models::with_fixed_shapes(graph, 0, {{"x", {2, 3}}}), 0,
+                                           {{"x", {5, 3}}})),
+            "f32[5, 3]");
+  EXPECT_THROW(models::with_fixed_shapes(graph, 0, {{"z", {2, 3}}}), Error);
+  EXPECT_THROW(models::with_fixed_shapes(graph, 0, {{"x", {2}}}), Error);
 }
 
 TEST(Rebatch, AdaptsReshapesAndRefusesFixedOnes) {
   const auto parsed = [](const char* text) { return parse_graph(text, all_ops(), "test"); };
-  const Graph follows = rebatched(parsed(R"(graph (x: f32[1, 2, 3]) {
+  const Graph follows = models::rebatched(parsed(R"(graph (x: f32[1, 2, 3]) {
   y = reshape(x) {shape = [1, 6]}
   return y
 }
 )"),
-                                  4);
+                                          4);
   EXPECT_EQ(to_string(follows.value(follows.outputs().front()).type), "f32[4, 6]");
-  EXPECT_THROW(rebatched(parsed(R"(graph (x: f32[2, 3]) {
+  EXPECT_THROW(models::rebatched(parsed(R"(graph (x: f32[2, 3]) {
   flat = reshape(x) {shape = [6]}
   weights = constant f32[6] [1, 2, 3, 4, 5, 6]
   y = mul(flat, weights)
   return y
 }
 )"),
-                         4),
+                                 4),
                Error);
 }
 
 // Type of the first output after a change of the batch.
 std::string rebatched_type(const char* text, std::int64_t batch) {
-  const Graph graph = rebatched(parse_graph(text, all_ops(), "test"), batch);
+  const Graph graph = models::rebatched(parse_graph(text, all_ops(), "test"), batch);
   return to_string(graph.value(graph.outputs().front()).type);
 }
 
@@ -248,8 +248,8 @@ TEST(Rebatch, FindsTheBatchOfRecurrentLayersThatAreTimeMajor) {
 }
 )",
                                   all_ops(), "test");
-  EXPECT_EQ(to_string(*batch_of(graph)), "1");
-  const Graph made = rebatched(graph, 4);
+  EXPECT_EQ(to_string(*models::batch_of(graph)), "1");
+  const Graph made = models::rebatched(graph, 4);
   EXPECT_EQ(to_string(made.value(made.inputs().front()).type), "f32[6, 4, 3]");
   EXPECT_EQ(to_string(made.value(made.outputs().front()).type), "f32[6, 4, 3]");
 }
@@ -257,8 +257,8 @@ TEST(Rebatch, FindsTheBatchOfRecurrentLayersThatAreTimeMajor) {
 TEST(Rebatch, ZooNetworksTakeTheTypesOfNetworksMadeForTheBatch) {
   for (const zoo::Network& network : zoo::networks()) {
     SCOPED_TRACE(network.name);
-    const Graph changed = rebatched(load_model("zoo:" + network.name), 3);
-    const Graph made = load_model("zoo:" + network.name + "?batch=3");
+    const Graph changed = models::rebatched(models::load_model("zoo:" + network.name), 3);
+    const Graph made = models::load_model("zoo:" + network.name + "?batch=3");
     ASSERT_EQ(changed.outputs().size(), made.outputs().size());
     for (std::size_t k = 0; k < made.outputs().size(); ++k) {
       EXPECT_EQ(changed.value(changed.outputs()[k]).type, made.value(made.outputs()[k]).type);
@@ -317,14 +317,15 @@ TEST_F(Use, ReadsImagesAsInputs) {
   // Two pixels: red and grey.
   std::ofstream(file("two.ppm"), std::ios::binary) << "P6 2 1 255\n"
                                                    << std::string("\xff\x00\x00\x64\x64\x64", 6);
-  const Tensor planes = read_image_input(file("two.ppm"), DType::F32, {1, 3, 1, 2}, {{100}, {0.5}});
+  const Tensor planes =
+      models::read_image_input(file("two.ppm"), DType::F32, {1, 3, 1, 2}, {{100}, {0.5}});
   EXPECT_EQ(planes.reals(), (std::vector<double>{77.5, 0, -50, 0, -50, 0}));
-  const Tensor pixels = read_image_input(file("two.ppm"), DType::U8, {1, 2, 3});
+  const Tensor pixels = models::read_image_input(file("two.ppm"), DType::U8, {1, 2, 3});
   EXPECT_EQ(pixels.reals(), (std::vector<double>{255, 0, 0, 100, 100, 100}));
-  const Tensor wide = read_image_input(file("two.ppm"), DType::F32, {1, 4, 3});
+  const Tensor wide = models::read_image_input(file("two.ppm"), DType::F32, {1, 4, 3});
   EXPECT_EQ(wide.real_at(0), 255);
   EXPECT_EQ(wide.real_at(3), 0.75 * 255 + 0.25 * 100);
-  EXPECT_THROW(read_image_input(file("two.ppm"), DType::F32, {7}), Error);
+  EXPECT_THROW(models::read_image_input(file("two.ppm"), DType::F32, {7}), Error);
   std::ofstream(file("model.tenon"))
       << "graph (x: f32[1, 3, 1, 2]) {\n  y = relu(x)\n  return y\n}\n";
   const Called run = call(
@@ -332,8 +333,8 @@ TEST_F(Use, ReadsImagesAsInputs) {
   EXPECT_EQ(run.code, 0) << run.error;
   EXPECT_TRUE(has(run.out, "510")) << run.out;
   for (const char* name : {"a.jpg", "a.PNG", "a.webp", "a.jp2", "a.gif"})
-    EXPECT_TRUE(is_image_file(name)) << name;
-  EXPECT_FALSE(is_image_file("a.npy"));
+    EXPECT_TRUE(models::is_image_file(name)) << name;
+  EXPECT_FALSE(models::is_image_file("a.npy"));
   // A file with an image extension in an unsupported format is reported as such, and not as a
   // malformed array.
   std::ofstream(file("moving.gif"), std::ios::binary) << "GIF89a" << std::string(20, '\0');

@@ -18,9 +18,9 @@ namespace {
 // several thread counts.
 void expect_arena(const std::string& text, std::uint64_t bytes) {
   const Graph graph = parse_graph(text, all_ops());
-  const std::vector<Datum> inputs = random_inputs(graph, 5);
+  const std::vector<Datum> inputs = models::random_inputs(graph, 5);
   const std::vector<Datum> expected = reference::evaluate(graph, inputs);
-  const Program program = codegen::compile(graph, cpu_options()).program;
+  const Program program = codegen::compile(graph, driver::cpu_options()).program;
   verify(program);
   EXPECT_EQ(program.arena_bytes, bytes) << text;
   for (const int threads : {1, 2, 7}) {
@@ -101,7 +101,7 @@ TEST(Assemble, StepsInTaskOrder) {
       "graph (x: f32[n, 40], w: f32[40, 8]) {\n  h = matmul(x, w)\n  y = softmax(h) {axis = 0}\n  "
       "return y\n}\n",
       all_ops());
-  const codegen::CompileOptions options = cpu_options("x86-64-v3");
+  const codegen::CompileOptions options = driver::cpu_options("x86-64-v3");
   const TaskList tasks = codegen::select(graph, options).tasks;
   const Program program = codegen::assemble(tasks, codegen::target_name(options));
   std::size_t calls = 0;

@@ -30,7 +30,7 @@ std::string product(const std::string& dtype, int rows, int sum, int columns) {
 // epilogue.
 std::string chosen(const std::string& text, const std::string& cpu) {
   for (const codegen::Decision& decision :
-       codegen::decide(parse_graph(text, all_ops()), cpu_options(cpu))) {
+       codegen::decide(parse_graph(text, all_ops()), driver::cpu_options(cpu))) {
     const std::string& name = decision.candidates[decision.selection.versions.at(0).candidate].name;
     if (!name.starts_with("loops")) return name;
   }
@@ -49,14 +49,14 @@ TEST(Bf16DotProducts, SelectedByProcessorFeatures) {
 // A program states its instruction sets; only programs with bf16 dot products require more than
 // their level.
 TEST(Bf16DotProducts, ProgramsStateRequiredInstructions) {
-  const Program paired =
-      codegen::compile(parse_graph(product("bf16", 128, 768, 96), all_ops()), cpu_options("zen4"))
-          .program;
+  const Program paired = codegen::compile(parse_graph(product("bf16", 128, 768, 96), all_ops()),
+                                          driver::cpu_options("zen4"))
+                             .program;
   EXPECT_EQ(paired.target, "x86-64-v4+avx512-bf16");
-  EXPECT_EQ(
-      codegen::compile(parse_graph(product("f32", 128, 768, 96), all_ops()), cpu_options("zen4"))
-          .program.target,
-      "x86-64-v4");
+  EXPECT_EQ(codegen::compile(parse_graph(product("f32", 128, 768, 96), all_ops()),
+                             driver::cpu_options("zen4"))
+                .program.target,
+            "x86-64-v4");
   std::vector<std::string_view> features{"AVX2",      "FMA",       "F16C",      "BMI",
                                          "BMI2",      "LZCNT",     "MOVBE",     "AVX-512F",
                                          "AVX-512BW", "AVX-512CD", "AVX-512DQ", "AVX-512VL"};
@@ -70,7 +70,7 @@ TEST(Bf16DotProducts, ProgramsStateRequiredInstructions) {
 TEST(Bf16DotProducts, AmxTiles) {
   const auto assembly = [](int rows, int sum) {
     return codegen::print_code(parse_graph(product("bf16", rows, sum, 96), all_ops()),
-                               cpu_options("sapphire-rapids"), codegen::CompileStage::Code);
+                               driver::cpu_options("sapphire-rapids"), codegen::CompileStage::Code);
   };
   const std::string whole = assembly(128, 768);
   for (const char* instruction :
@@ -100,8 +100,9 @@ TEST(Bf16DotProducts, ConvolutionsWithPadding) {
       "64, 32] normal(seed = 1, mean = 0.0, "
       "deviation = 0.1)\n  y = conv(x, w) {pads = [1, 1, 1, 1]}\n  return y\n}\n";
   EXPECT_EQ(chosen(text, "sapphire-rapids"), "pairs 8x32");
-  const std::string code = codegen::print_code(
-      parse_graph(text, all_ops()), cpu_options("sapphire-rapids"), codegen::CompileStage::Code);
+  const std::string code =
+      codegen::print_code(parse_graph(text, all_ops()), driver::cpu_options("sapphire-rapids"),
+                          codegen::CompileStage::Code);
   EXPECT_NE(code.find("\ttdpbf16ps\t"), std::string::npos);
 }
 
@@ -118,10 +119,10 @@ TEST(Bf16DotProducts, MatchesTheReference) {
        {product("bf16", 128, 768, 96), product("bf16", 13, 64, 32), product("bf16", 48, 130, 128),
         product("bf16", 1024, 96, 64), product("bf16", 197, 96, 64), product("bf16", 21, 64, 32)}) {
     const Graph graph = parse_graph(text, all_ops());
-    const std::vector<Datum> inputs = random_inputs(graph, 5, {});
+    const std::vector<Datum> inputs = models::random_inputs(graph, 5, {});
     const Tensor expected = reference::evaluate(graph, inputs).front().tensor();
     Tensor first;
-    const Program program = codegen::compile(graph, cpu_options("native")).program;
+    const Program program = codegen::compile(graph, driver::cpu_options("native")).program;
     for (const int threads : {1, 2, 3, 7}) {
       const Tensor actual = CompiledModel(program, threads).run(inputs).front().tensor();
       if (threads == 1) first = actual;

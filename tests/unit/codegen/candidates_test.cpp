@@ -26,8 +26,9 @@ std::string convolution(int channels, const std::string& attributes,
 }
 
 // Compiles for x86-64-v3, the baseline of every machine that runs Tenon.
-Decision decision_for(const std::string& text, codegen::CompileOptions options = cpu_options()) {
-  options.target = cpu_options("x86-64-v3").target;
+Decision decision_for(const std::string& text,
+                      codegen::CompileOptions options = driver::cpu_options()) {
+  options.target = driver::cpu_options("x86-64-v3").target;
   return codegen::decide(parse_graph(text, all_ops()), options).front();
 }
 
@@ -60,7 +61,7 @@ TEST(Candidates, RefusalsGiveReasons) {
 )"),
                          "winograd 2x2")
                   .accepts);
-  codegen::CompileOptions options = cpu_options();
+  codegen::CompileOptions options = driver::cpu_options();
   options.allow_winograd = false;
   EXPECT_EQ(verdict_of(decision_for(convolution(64, plain), options), "winograd 4x4").reason,
             "disabled: larger rounding errors");
@@ -145,15 +146,15 @@ TEST(Candidates, EveryCandidateMatchesTheReference) {
                "graph (x: f32[33, 65]) {\n  y = transpose(x) {perm = [1, 0]}\n  return y\n}\n"),
        }) {
     const Graph graph = parse_graph(text, all_ops());
-    const std::vector<Datum> inputs = random_inputs(graph, 3);
+    const std::vector<Datum> inputs = models::random_inputs(graph, 3);
     const Tensor expected = reference::evaluate(graph, inputs).at(0).tensor();
-    const Decision decision = codegen::decide(graph, cpu_options()).front();
+    const Decision decision = codegen::decide(graph, driver::cpu_options()).front();
     std::size_t accepted = 0;
     for (std::size_t k = 0; k < decision.candidates.size(); ++k) {
       if (!decision.candidates[k].verdict.accepts) continue;
       SCOPED_TRACE(text + decision.candidates[k].name);
       ++accepted;
-      codegen::CompileOptions options = cpu_options();
+      codegen::CompileOptions options = driver::cpu_options();
       options.choose = [&](const Decision& asked) -> std::optional<codegen::Selection> {
         if (asked.work != decision.work) return std::nullopt;
         return codegen::Selection{{{k}}, "the test asks for it"};
@@ -183,7 +184,7 @@ TEST(Candidates, VersionsBySymbolRange) {
 }
 )",
                                   all_ops());
-  codegen::CompileOptions options = cpu_options();
+  codegen::CompileOptions options = driver::cpu_options();
   options.choose = [](const Decision& asked) -> std::optional<codegen::Selection> {
     std::vector<codegen::Version> versions;
     for (std::size_t k = 0; k < asked.candidates.size() && versions.size() < 3; ++k) {
@@ -198,7 +199,7 @@ TEST(Candidates, VersionsBySymbolRange) {
   ASSERT_EQ(program.steps.size(), 3U);
   CompiledModel model(program, 2);
   for (const std::int64_t rows : {1, 4, 5, 9, 10, 200}) {
-    const std::vector<Datum> inputs = random_inputs(graph, 3, {{"a", {rows, 24}}});
+    const std::vector<Datum> inputs = models::random_inputs(graph, 3, {{"a", {rows, 24}}});
     const Tensor expected = reference::evaluate(graph, inputs).at(0).tensor();
     const Tensor result = model.run(inputs).at(0).tensor();
     ASSERT_EQ(result.shape(), expected.shape());
@@ -219,7 +220,7 @@ TEST(Candidates, SymbolicBatchIsDecidedAtItsMinimum) {
             channels, ", ", channels, "] normal(seed = 1, mean = 0.0, deviation = 0.1)\n",
             "  y = conv(x, w) {pads = [1, 1, 1, 1]}\n  return y\n}\n");
         const std::string name =
-            chosen(codegen::decide(parse_graph(text, all_ops()), cpu_options(cpu)).front());
+            chosen(codegen::decide(parse_graph(text, all_ops()), driver::cpu_options(cpu)).front());
         return name.substr(0, name.find(' '));
       };
       EXPECT_EQ(chosen_for("N"), chosen_for("1")) << cpu << ", " << channels << " channels";
@@ -228,8 +229,8 @@ TEST(Candidates, SymbolicBatchIsDecidedAtItsMinimum) {
 }
 
 TEST(Candidates, ExplainPrintsVerdicts) {
-  const Explanation explanation =
-      explain(parse_graph(convolution(64, "pads = [1, 1, 1, 1]"), all_ops()), "y");
+  const driver::Explanation explanation =
+      driver::explain(parse_graph(convolution(64, "pads = [1, 1, 1, 1]"), all_ops()), "y");
   ASSERT_FALSE(explanation.kernels.empty());
   const auto& candidates = explanation.kernels.back().candidates;
   EXPECT_EQ(candidates.front().text.rfind("chosen: least estimated cost; about ", 0), 0U)

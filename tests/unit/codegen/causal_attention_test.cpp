@@ -30,11 +30,11 @@ TEST(CausalAttention, MatchesTheReferenceOnAnyThreads) {
         attention(1, 296, ", causal_offset = 40"), attention(2, 200, ", softcap = 2.0"),
         attention(1, 256, ", left_window = 30")}) {
     const Graph graph = parse_graph(text, all_ops());
-    const std::vector<Datum> inputs = random_inputs(graph, 5);
+    const std::vector<Datum> inputs = models::random_inputs(graph, 5);
     const Tensor expected = reference::evaluate(graph, inputs).front().tensor();
     Tensor first;
     for (const char* cpu : {"x86-64-v3", "native"}) {
-      const Program program = codegen::compile(graph, cpu_options(cpu)).program;
+      const Program program = codegen::compile(graph, driver::cpu_options(cpu)).program;
       for (const int threads : {1, 2, 3, 7}) {
         const Tensor y = CompiledModel(program, threads).run(inputs).front().tensor();
         for (std::int64_t k = 0; k < y.size(); ++k)
@@ -50,12 +50,14 @@ TEST(CausalAttention, MatchesTheReferenceOnAnyThreads) {
 // implementation.
 TEST(CausalAttention, SkipsMaskedInfinity) {
   const Graph graph = parse_graph(attention(1, 256, ""), all_ops());
-  std::vector<Datum> inputs = random_inputs(graph, 5);
+  std::vector<Datum> inputs = models::random_inputs(graph, 5);
   Tensor values = inputs[2].tensor();
   values.set_real(255 * 20, std::numeric_limits<double>::infinity());
   inputs[2] = values;
-  const Tensor y =
-      CompiledModel(codegen::compile(graph, cpu_options()).program, 1).run(inputs).front().tensor();
+  const Tensor y = CompiledModel(codegen::compile(graph, driver::cpu_options()).program, 1)
+                       .run(inputs)
+                       .front()
+                       .tensor();
   EXPECT_TRUE(std::isfinite(y.real_at(0)));
   EXPECT_FALSE(std::isfinite(y.real_at(255 * 20)));
   EXPECT_TRUE(std::isfinite(y.real_at(255 * 20 + 1)));

@@ -28,12 +28,13 @@ TEST(Compile, PaddingOfSymbolicImages) {
   y = conv(x, w) {)",
                                            attributes, "}\n  return y\n}\n"),
                                     all_ops());
-    const Program program = codegen::compile(graph, cpu_options()).program;
+    const Program program = codegen::compile(graph, driver::cpu_options()).program;
     EXPECT_EQ(program.steps.size(), 2U) << attributes;
     CompiledModel model(program, 2);
     for (const std::int64_t height : {5, 12}) {
       for (const std::int64_t width : {5, 8, 31}) {
-        const std::vector<Datum> inputs = random_inputs(graph, 3, {{"x", {1, height, width, 12}}});
+        const std::vector<Datum> inputs =
+            models::random_inputs(graph, 3, {{"x", {1, height, width, 12}}});
         const Tensor expected = reference::evaluate(graph, inputs).at(0).tensor();
         const Tensor result = model.run(inputs).at(0).tensor();
         ASSERT_EQ(result.shape(), expected.shape()) << attributes;
@@ -55,7 +56,8 @@ TEST(Compile, TransposedConvolutionStrideNotDividingWindow) {
                  ", 16] normal(seed = 1, mean = 0.0, deviation = 0.2)\n",
                  "  y = conv_transpose(x, w) {", attributes, "}\n  return y\n}\n");
       expect_same(text);
-      const Program program = codegen::compile(parse_graph(text, all_ops()), cpu_options()).program;
+      const Program program =
+          codegen::compile(parse_graph(text, all_ops()), driver::cpu_options()).program;
       const bool has_tiles =
           std::any_of(program.steps.begin(), program.steps.end(), [](const Program::Step& step) {
             return step.candidate.rfind("tiles", 0) == 0 || step.candidate.rfind("dots", 0) == 0;
@@ -172,7 +174,8 @@ TEST(Compile, ReductionsOfNarrowFloats) {
                "[1, 1, 48, 24] normal(seed = 2, mean = 0.0, deviation = 0.1)\n",
                "  t = conv(x, w) {pads = [1, 1, 1, 1]}\n  y = conv(t, v)\n  return y\n}\n");
     expect_same(text, dtype == "f16" ? 4e-3 : 3e-2);
-    const Program program = codegen::compile(parse_graph(text, all_ops()), cpu_options()).program;
+    const Program program =
+        codegen::compile(parse_graph(text, all_ops()), driver::cpu_options()).program;
     const auto uses = [&](const std::string& candidate) {
       return std::any_of(
           program.steps.begin(), program.steps.end(),
@@ -186,7 +189,7 @@ TEST(Compile, ReductionsOfNarrowFloats) {
 TEST(Compile, SoftmaxComputesEachExponentialOnce) {
   const Graph graph = parse_graph(
       "graph (x: f32[5, 37]) {\n  y = softmax(x) {axis = 1}\n  return y\n}\n", all_ops());
-  const std::string code = codegen::print_code(graph, cpu_options());
+  const std::string code = codegen::print_code(graph, driver::cpu_options());
   const std::string nest = code.substr(0, code.find("ModuleID"));
   const std::size_t first = nest.find("exp(");
   ASSERT_NE(first, std::string::npos) << nest;
@@ -199,7 +202,7 @@ TEST(Compile, ArenaWithoutUnusedBuffers) {
       codegen::compile(
           parse_graph("graph (x: f32[500, 37]) {\n  y = softmax(x) {axis = 1}\n  return y\n}\n",
                       all_ops()),
-          cpu_options())
+          driver::cpu_options())
           .program;
   EXPECT_EQ(program.arena_bytes, 0u);
   verify(program);
@@ -250,9 +253,9 @@ TEST(Compile, OneProgramForARangeOfExtents) {
 }
 )",
                                   all_ops());
-  CompiledModel model(codegen::compile(graph, cpu_options()).program, 2);
+  CompiledModel model(codegen::compile(graph, driver::cpu_options()).program, 2);
   for (const std::int64_t n : {1, 2, 5, 6, 7, 40}) {
-    const std::vector<Datum> inputs = random_inputs(graph, 3, {{"x", {n, 12}}});
+    const std::vector<Datum> inputs = models::random_inputs(graph, 3, {{"x", {n, 12}}});
     const Tensor expected = reference::evaluate(graph, inputs).front().tensor();
     const Tensor actual = model.run(inputs).front().tensor();
     ASSERT_EQ(actual.shape(), expected.shape());
@@ -268,10 +271,10 @@ TEST(Compile, PaddingWithSymbolicBatch) {
 }
 )",
                                   all_ops());
-  const Program program = codegen::compile(graph, cpu_options()).program;
+  const Program program = codegen::compile(graph, driver::cpu_options()).program;
   EXPECT_EQ(program.steps.size(), 2u);  // one copy with padding
   for (const std::int64_t n : {1, 2, 5}) {
-    const std::vector<Datum> inputs = random_inputs(graph, 3, {{"x", {n, 9, 7, 5}}});
+    const std::vector<Datum> inputs = models::random_inputs(graph, 3, {{"x", {n, 9, 7, 5}}});
     const Tensor expected = reference::evaluate(graph, inputs).front().tensor();
     for (const int threads : {1, 2}) {
       CompiledModel model(program, threads);
@@ -296,8 +299,8 @@ TEST(Compile, SplitProductWithTwoSymbolicAxes) {
 }
 )",
                                   all_ops());
-  const Program program = compile_model(graph, {}).program;
-  const std::vector<Datum> inputs = random_inputs(graph, 3, {{"x", {2, 5, 8}}});
+  const Program program = driver::compile_model(graph, {}).program;
+  const std::vector<Datum> inputs = models::random_inputs(graph, 3, {{"x", {2, 5, 8}}});
   CompiledModel model(program, 2);
   EXPECT_LE(largest_difference(model.run(inputs).front().tensor(),
                                reference::evaluate(graph, inputs).front().tensor()),
@@ -316,8 +319,8 @@ TEST(Compile, ConcatOfConvolutionWithItself) {
 }
 )",
                                   all_ops());
-  const std::vector<Datum> inputs = random_inputs(graph, 3);
-  CompiledModel model(compile_model(graph, {}).program, 2);
+  const std::vector<Datum> inputs = models::random_inputs(graph, 3);
+  CompiledModel model(driver::compile_model(graph, {}).program, 2);
   EXPECT_LE(largest_difference(model.run(inputs).front().tensor(),
                                reference::evaluate(graph, inputs).front().tensor()),
             1e-5);
@@ -343,7 +346,7 @@ TEST(Compile, SkipsUnusedResults) {
 }
 )",
                                   all_ops());
-  CompiledModel model(codegen::compile(graph, cpu_options()).program, 1);
+  CompiledModel model(codegen::compile(graph, driver::cpu_options()).program, 1);
   const Tensor outside = Tensor::of<std::int64_t>(DType::I64, {1, 1, 1, 1}, {7});
   EXPECT_EQ(model.run({Tensor(DType::F32, {1, 1, 1, 1}), outside}).front().tensor().size(), 0);
 }
@@ -360,7 +363,7 @@ TEST(Compile, NarrowFloatsAreRoundedOnce) {
                                      Tensor::of<double>(DType::F16, {1, 1, 2}, {6e-8, 1}),
                                      Tensor::of<double>(DType::F16, {1, 1, 2}, {1, 1})};
   const Tensor expected = reference::evaluate(graph, inputs).front().tensor();
-  CompiledModel model(codegen::compile(graph, cpu_options()).program, 1);
+  CompiledModel model(codegen::compile(graph, driver::cpu_options()).program, 1);
   EXPECT_LE(largest_difference(model.run(inputs).front().tensor(), expected), 16);  // of 16,784
 }
 
@@ -386,7 +389,7 @@ TEST(Compile, InputsConstantsAndDuplicatesAsOutputs) {
 TEST(Compile, RefusesWrongShapesByName) {
   const Graph graph =
       parse_graph("graph (image: f32[2, 3]) {\n  y = relu(image)\n  return y\n}\n", all_ops());
-  CompiledModel model(codegen::compile(graph, cpu_options()).program, 1);
+  CompiledModel model(codegen::compile(graph, driver::cpu_options()).program, 1);
   try {
     model.run({Tensor(DType::F32, {3, 2})});
     FAIL() << "it was let through";
@@ -400,7 +403,7 @@ TEST(Compile, RefusesWrongShapesByName) {
 TEST(Compile, ReportsIndicesOutOfRange) {
   const Graph graph = parse_graph(
       "graph (x: f32[4], i: i64[2]) {\n  y = gather(x, i) {axis = 0}\n  return y\n}\n", all_ops());
-  CompiledModel model(codegen::compile(graph, cpu_options()).program, 1);
+  CompiledModel model(codegen::compile(graph, driver::cpu_options()).program, 1);
   const Tensor x(DType::F32, {4});
   EXPECT_NO_THROW(model.run({x, Tensor::of_integers(std::vector<std::int64_t>{3, -4})}));
   EXPECT_THROW(model.run({x, Tensor::of_integers(std::vector<std::int64_t>{0, 4})}), Error);
@@ -411,7 +414,7 @@ TEST(Compile, ReportsDivisionByZero) {
     const Graph graph = parse_graph(
         concat("graph (x: i32[40], d: i32[40]) {\n  y = ", op, "(x, d)\n  return y\n}\n"),
         all_ops());
-    CompiledModel model(codegen::compile(graph, cpu_options()).program, 1);
+    CompiledModel model(codegen::compile(graph, driver::cpu_options()).program, 1);
     Tensor x(DType::I32, {40}), d(DType::I32, {40});
     for (std::int64_t k = 0; k < 40; ++k) {
       x.set_integer(k, 7 * k - 100);
@@ -438,7 +441,7 @@ TEST(Compile, NarrowFloatRoundingMatchesTheReference) {
     const std::string name = to_string(dtype);
     const Graph widen = parse_graph(
         concat("graph (x: ", name, "[n]) {\n  y = cast(x) {to = f32}\n  return y\n}\n"), all_ops());
-    const Program widened = codegen::compile(widen, cpu_options()).program;
+    const Program widened = codegen::compile(widen, driver::cpu_options()).program;
     EXPECT_TRUE(widened.is_kernel_only());
     Tensor codes(dtype, {256});
     for (std::size_t k = 0; k < 256; ++k) codes.mutable_bytes()[k] = static_cast<std::byte>(k);
@@ -459,7 +462,7 @@ TEST(Compile, NarrowFloatRoundingMatchesTheReference) {
       const Graph round = parse_graph(concat("graph (x: f32[n]) {\n  y = cast(x) {to = ", name,
                                              ", saturate = ", saturate, "}\n  return y\n}\n"),
                                       all_ops());
-      const Program rounded = codegen::compile(round, cpu_options()).program;
+      const Program rounded = codegen::compile(round, driver::cpu_options()).program;
       EXPECT_TRUE(rounded.is_kernel_only());
       const Tensor actual = CompiledModel(rounded, 1).run({x}).front().tensor();
       const Tensor expected = reference::evaluate(round, {x}).front().tensor();
@@ -473,7 +476,7 @@ TEST(Compile, NarrowFloatRoundingMatchesTheReference) {
 TEST(Compile, ListsHostSteps) {
   const Graph graph = parse_graph(
       "graph (x: f32[4]) {\n  a = nonzero(x)\n  b = add(a, a)\n  return b\n}\n", all_ops());
-  const std::string text = codegen::print_code(graph, cpu_options());
+  const std::string text = codegen::print_code(graph, driver::cpu_options());
   EXPECT_NE(text.find("step 'nonzero a': operator nonzero\nstep 'add b': k0\n"), std::string::npos)
       << text.substr(0, 400);
 }
@@ -484,7 +487,7 @@ TEST(Compile, FunctionsWithinTwoUlps) {
   for (const char* function : {"exp", "log", "tanh", "erf"}) {
     const Graph graph = parse_graph(
         concat("graph (x: f32[n]) {\n  y = ", function, "(x)\n  return y\n}\n"), all_ops());
-    CompiledModel model(codegen::compile(graph, cpu_options()).program, 1);
+    CompiledModel model(codegen::compile(graph, driver::cpu_options()).program, 1);
     Tensor x(DType::F32, {20000});
     for (std::int64_t k = 0; k < x.size(); ++k) {
       const double part = static_cast<double>(k) / static_cast<double>(x.size());

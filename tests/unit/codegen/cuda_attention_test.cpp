@@ -19,14 +19,16 @@ class CudaAttention : public testing::EmulatedDeviceTest {};
 // Compares attention with the reference and expects that one persistent kernel computes it.
 void expect_wgmma(const std::string& text) {
   const Graph graph = parse_graph(text, all_ops());
-  codegen::CompileOptions options = cpu_options();
+  codegen::CompileOptions options = driver::cpu_options();
   options.device = testing::emulated_target();
-  const TaskList list = codegen::select(graph, options);
+  const TaskList list = codegen::select(graph, options).tasks;
   EXPECT_EQ(list.tasks.back().alternatives.front().candidate, "attention") << text;
   EXPECT_EQ(list.kernels.back().maps.size(), 2U) << text;
   EXPECT_EQ(list.kernels.back().cluster, 0U) << text;
   testing::expect_as_reference(
-      graph, trial_inputs(graph, {TrialKind::Ordinary, TrialKind::Ordinary, 1}), text);
+      graph,
+      testing::trial_inputs(graph, {testing::TrialKind::Ordinary, testing::TrialKind::Ordinary, 1}),
+      text);
 }
 
 // Neither queries nor keys fill tiles: rows after the last key belong to the next head.

@@ -268,7 +268,7 @@ codegen::cuda::CudaTarget emulated_target() {
 }
 
 codegen::Compiled compile_described(const Graph& graph) {
-  codegen::CompileOptions options = cpu_options();
+  codegen::CompileOptions options = driver::cpu_options();
   options.describes_step = true;
   options.device = emulated_target();
   return codegen::compile(graph, options);
@@ -306,30 +306,30 @@ std::vector<Tensor> run_emulated(Program given, const std::vector<Tensor>& input
   return outputs;
 }
 
-StatefulGraph convolutions_step(int layers, int extent) {
+passes::StatefulGraph convolutions_step(int layers, int extent) {
   std::string text;
   for (int k = 1; k <= layers; ++k)
     text += concat("  a", k, " = conv(y", k - 1, ", w", k % 2, ") {pads = [1, 1, 1, 1]}\n  y", k,
                    " = tanh(a", k, ")\n");
-  TrainOptions options;
+  passes::TrainOptions options;
   options.optimizer.kind = "momentum";
-  StatefulGraph step =
-      train(parse_graph(concat("graph net (y0: f32[2, 4, ", extent, ", ", extent, R"(]) {
+  passes::StatefulGraph step =
+      passes::train(parse_graph(concat("graph net (y0: f32[2, 4, ", extent, ", ", extent, R"(]) {
   w0 = constant f32[4, 4, 3, 3] normal(seed = 1, mean = 0.0, deviation = 0.3)
   w1 = constant f32[4, 4, 3, 3] normal(seed = 2, mean = 0.0, deviation = 0.3)
 )",
-                               text, "  y = reduce_mean(y", layers,
-                               ") {axes = [2, 3], keep_axes = false}\n  return y\n}"),
-                        all_ops()),
-            options);
-  step.graph = run_pipeline(step.graph, pipeline_for("cuda", ""));
+                                       text, "  y = reduce_mean(y", layers,
+                                       ") {axes = [2, 3], keep_axes = false}\n  return y\n}"),
+                                all_ops()),
+                    options);
+  step.graph = driver::run_pipeline(step.graph, driver::pipeline_for("cuda", ""));
   return step;
 }
 
-std::vector<Tensor> inputs_of(const StatefulGraph& step) {
+std::vector<Tensor> inputs_of(const passes::StatefulGraph& step) {
   std::vector<Tensor> inputs;
-  for (const Datum& input : random_inputs(step.graph, 3)) inputs.push_back(input.tensor());
-  for (const State& state : step.states) inputs[state.input] = state.initial.materialise();
+  for (const Datum& input : models::random_inputs(step.graph, 3)) inputs.push_back(input.tensor());
+  for (const passes::State& state : step.states) inputs[state.input] = state.initial.materialise();
   return inputs;
 }
 
@@ -346,11 +346,11 @@ void expect_as_reference(Program program, const Graph& graph, const std::vector<
   std::vector<Datum> actual;
   for (Tensor& output : run_emulated(std::move(program), tensors))
     actual.emplace_back(std::move(output));
-  Leeway leeway = leeway_between(graph, graph);
+  testing::Leeway leeway = testing::leeway_between(graph, graph);
   leeway.is_exact = false;
   leeway.epsilon = std::max(leeway.epsilon, 1.2e-7);
-  const auto difference = difference_between(actual, expected, leeway, [&] {
-    return disturbed_outputs(graph, inputs, leeway.epsilon, {});
+  const auto difference = testing::difference_between(actual, expected, leeway, [&] {
+    return testing::disturbed_outputs(graph, inputs, leeway.epsilon, {});
   });
   EXPECT_FALSE(difference) << what << ": output " << (difference ? difference->output : 0) << ": "
                            << (difference ? difference->what : "");

@@ -48,8 +48,8 @@ std::shared_ptr<const DeviceExecutable> emulate(const Program& program);
 
 /// A training step (momentum) of a convolutional network over two images of `extent`², after the
 /// passes for a device, with its initial states.
-StatefulGraph convolutions_step(int layers, int extent);
-std::vector<Tensor> inputs_of(const StatefulGraph& step);
+passes::StatefulGraph convolutions_step(int layers, int extent);
+std::vector<Tensor> inputs_of(const passes::StatefulGraph& step);
 
 /// Compiles a graph without passes for the emulated device and runs it.
 std::vector<Tensor> run_emulated(const Graph& graph, const std::vector<Tensor>& inputs);

@@ -22,7 +22,7 @@ namespace {
 class CudaMma : public testing::EmulatedDeviceTest {};
 
 codegen::CompileOptions options_for(codegen::cuda::CudaTarget target) {
-  codegen::CompileOptions options = cpu_options();
+  codegen::CompileOptions options = driver::cpu_options();
   options.device = std::move(target);
   return options;
 }
@@ -36,12 +36,13 @@ codegen::cuda::CudaTarget emulated(const char* architecture) {
 // Compiles a graph for the emulated device, compares its results with the reference, and returns
 // the selected tasks.
 TaskList emulated_tasks(const std::string& text, const std::string& precision = "") {
-  const Graph graph =
-      run_pipeline(parse_graph(text, all_ops()), pipeline_for("cuda:sm_80", precision));
+  const Graph graph = driver::run_pipeline(parse_graph(text, all_ops()),
+                                           driver::pipeline_for("cuda:sm_80", precision));
   const codegen::CompileOptions options = options_for(emulated("sm_80"));
-  testing::expect_as_reference(codegen::compile(graph, options).program, graph,
-                               trial_inputs(graph, {TrialKind::Ordinary, TrialKind::Ordinary, 1}),
-                               text);
+  testing::expect_as_reference(
+      codegen::compile(graph, options).program, graph,
+      testing::trial_inputs(graph, {testing::TrialKind::Ordinary, testing::TrialKind::Ordinary, 1}),
+      text);
   return codegen::select(graph, options).tasks;
 }
 
@@ -223,8 +224,8 @@ TEST_F(CudaMma, GroupedConvolutions) {
   for (const std::string& text : graphs) EXPECT_TRUE(has_mma(emulated_tasks(text))) << text;
   // mma.sync is their only kernel, also on devices with wgmma.
   for (const char* const architecture : {"sm_80", "sm_90a"}) {
-    EXPECT_TRUE(has_mma(codegen::select(run_pipeline(parse_graph(graphs.front(), all_ops()),
-                                                     pipeline_for("cuda", "")),
+    EXPECT_TRUE(has_mma(codegen::select(driver::run_pipeline(parse_graph(graphs.front(), all_ops()),
+                                                             driver::pipeline_for("cuda", "")),
                                         options_for({.architecture = architecture}))
                             .tasks));
   }
@@ -280,7 +281,8 @@ TEST_F(CudaMma, DetectsMissingWaits) {
 )",
                                   all_ops());
   std::vector<Tensor> inputs;
-  for (const Datum& input : trial_inputs(graph, {TrialKind::Ordinary, TrialKind::Ordinary, 1}))
+  for (const Datum& input : testing::trial_inputs(
+           graph, {testing::TrialKind::Ordinary, testing::TrialKind::Ordinary, 1}))
     inputs.push_back(input.tensor());
   const Program program = codegen::compile(graph, options_for(emulated("sm_80"))).program;
   const auto outcome = [&](Program run) {
@@ -326,7 +328,8 @@ TEST_F(CudaMma, CompilesForEveryArchitecture) {
                   all_ops());
   for (const char* const architecture : {"sm_80", "sm_89", "sm_90"}) {
     const Program program =
-        codegen::compile(run_pipeline(graph, pipeline_for(concat("cuda:", architecture), "int8")),
+        codegen::compile(driver::run_pipeline(
+                             graph, driver::pipeline_for(concat("cuda:", architecture), "int8")),
                          options_for({.architecture = architecture,
                                       .allows_tf32 = true,
                                       .has_int8_multiply_add = true,
@@ -345,7 +348,8 @@ TEST_F(CudaMma, SmallTilesForSmallGemms) {
   const auto tile_of = [](const char* x, const char* w) {
     const std::string text = concat("graph (x: f16[", x, "], w: f16[", w,
                                     "]) {\n  p = matmul(x, w)\n  y = tanh(p)\n  return y\n}\n");
-    const Graph graph = run_pipeline(parse_graph(text, all_ops()), pipeline_for("cuda:sm_80", ""));
+    const Graph graph =
+        driver::run_pipeline(parse_graph(text, all_ops()), driver::pipeline_for("cuda:sm_80", ""));
     const TaskList list =
         codegen::select(graph, options_for({.architecture = "sm_80", .uses_libraries = false}))
             .tasks;
@@ -374,11 +378,11 @@ TEST_F(CudaMma, SelectedForUnsupportedEpilogues) {
   return y
 }
 )");
-    const Graph graph =
-        run_pipeline(parse_graph(text, all_ops()), pipeline_for(concat("cuda:", architecture), ""));
+    const Graph graph = driver::run_pipeline(
+        parse_graph(text, all_ops()), driver::pipeline_for(concat("cuda:", architecture), ""));
     std::vector<std::string> names;
     for (const TaskList::Task& task :
-         codegen::select(graph, options_for({.architecture = architecture})).tasks)
+         codegen::select(graph, options_for({.architecture = architecture})).tasks.tasks)
       names.push_back(task.alternatives.front().candidate);
     return names;
   };

@@ -28,11 +28,14 @@ using testing::expect_as_reference;
 // Compiles a graph for the emulated device, compares its results with the reference, and returns
 // the selected tasks.
 TaskList emulated_tasks(const std::string& text, const std::string& precision = "") {
-  const Graph graph = run_pipeline(parse_graph(text, all_ops()), pipeline_for("cuda", precision));
-  codegen::CompileOptions options = cpu_options();
+  const Graph graph =
+      driver::run_pipeline(parse_graph(text, all_ops()), driver::pipeline_for("cuda", precision));
+  codegen::CompileOptions options = driver::cpu_options();
   options.device = testing::emulated_target();
-  expect_as_reference(graph, trial_inputs(graph, {TrialKind::Ordinary, TrialKind::Ordinary, 1}),
-                      text);
+  expect_as_reference(
+      graph,
+      testing::trial_inputs(graph, {testing::TrialKind::Ordinary, testing::TrialKind::Ordinary, 1}),
+      text);
   return codegen::select(graph, options).tasks;
 }
 
@@ -134,7 +137,7 @@ TEST_F(CudaTensorCores, WeightGradientsWithSplitK) {
     for (const TaskList::Kernel& kernel : list.kernels)
       EXPECT_EQ(kernel.maps.size(), kernel.threads == 512 ? 2U : 0U) << text;
   }
-  codegen::CompileOptions options = cpu_options();
+  codegen::CompileOptions options = driver::cpu_options();
   // With few channels, in a copy that moves the positions within a stride into channels.
   options.device = testing::emulated_target();
   const TaskList folded =
@@ -168,10 +171,11 @@ TEST_F(CudaTensorCores, CompilesWithNvrtc) {
   return dw, dx, s
 }
 )";
-  codegen::CompileOptions options = cpu_options();
+  codegen::CompileOptions options = driver::cpu_options();
   options.device = codegen::cuda::CudaTarget{
       .architecture = "sm_90a", .allows_tf32 = true, .prefers_tensor_cores = true};
-  const Graph graph = run_pipeline(parse_graph(text, all_ops()), pipeline_for("cuda", "tf32"));
+  const Graph graph =
+      driver::run_pipeline(parse_graph(text, all_ops()), driver::pipeline_for("cuda", "tf32"));
   try {
     codegen::cuda::compiler_name();
   } catch (const Error&) {
@@ -267,7 +271,7 @@ TEST_F(CudaTensorCores, GemmsInTF32) {
 }
 )";
   EXPECT_EQ(emulated_tasks(text).tasks.back().alternatives.front().candidate, "wgmma");
-  codegen::CompileOptions options = cpu_options();
+  codegen::CompileOptions options = driver::cpu_options();
   options.device = codegen::cuda::CudaTarget{.architecture = "sm_90a", .uses_libraries = false};
   const TaskList exact = codegen::select(parse_graph(text, all_ops()), options).tasks;
   for (const TaskList::Task& task : exact.tasks)
@@ -349,9 +353,10 @@ TEST_F(CudaTensorCores, Int8ResidualsAreBitIdentical) {
       bytes_beside_sums(300, 40, "u8", "u8", 0), bytes_beside_sums(300, 200, "u8", "u8", 7),
       bytes_beside_sums(150, 256, "i8", "i8", -7), bytes_beside_sums(300, 136, "f32", "u8", 3)};
   for (const std::string& text : graphs) {
-    const Graph made = run_pipeline(parse_graph(text, all_ops()), pipeline_for("cuda", "int8"));
-    const std::vector<Datum> inputs =
-        trial_inputs(made, {TrialKind::Ordinary, TrialKind::Ordinary, 1});
+    const Graph made =
+        driver::run_pipeline(parse_graph(text, all_ops()), driver::pipeline_for("cuda", "int8"));
+    const std::vector<Datum> inputs = testing::trial_inputs(
+        made, {testing::TrialKind::Ordinary, testing::TrialKind::Ordinary, 1});
     std::vector<Tensor> tensors;
     for (const Datum& input : inputs) tensors.push_back(input.tensor());
     const Program program = testing::compile_emulated(made);
@@ -371,14 +376,15 @@ TEST_F(CudaTensorCores, Int8KernelsCompileWithNvrtc) {
   } catch (const Error&) {
     GTEST_SKIP() << "no NVRTC";
   }
-  codegen::CompileOptions options = cpu_options();
+  codegen::CompileOptions options = driver::cpu_options();
   options.device = codegen::cuda::CudaTarget{
       .architecture = "sm_90a", .has_int8_multiply_add = true, .uses_libraries = false};
   for (const std::string& text :
        {bytes_beside_sums(300, 40, "u8", "i8", 3), bytes_beside_sums(300, 136, "f32", "u8", 0),
         std::string("graph (x: f16[300, 64], w: f16[64, 136]) {\n  p = matmul(x, w)\n  y = "
                     "tanh(p)\n  return y\n}\n")}) {
-    const Graph graph = run_pipeline(parse_graph(text, all_ops()), pipeline_for("cuda", "int8"));
+    const Graph graph =
+        driver::run_pipeline(parse_graph(text, all_ops()), driver::pipeline_for("cuda", "int8"));
     const Program program = codegen::compile(graph, options).program;
     EXPECT_FALSE(program.code.empty()) << text;
     EXPECT_TRUE(std::ranges::any_of(program.kernels, [](const Program::Kernel& kernel) {
@@ -437,7 +443,8 @@ TEST_F(CudaTensorCores, DetectsMissingWaits) {
 )",
                                   all_ops());
   std::vector<Tensor> inputs;
-  for (const Datum& input : trial_inputs(graph, {TrialKind::Ordinary, TrialKind::Ordinary, 1}))
+  for (const Datum& input : testing::trial_inputs(
+           graph, {testing::TrialKind::Ordinary, testing::TrialKind::Ordinary, 1}))
     inputs.push_back(input.tensor());
   const Program program = testing::compile_emulated(graph);
   const std::vector<std::byte> expected = outcome(program, inputs);
@@ -469,7 +476,8 @@ TEST_F(CudaTensorCores, ReusesMulticastStages) {
   EXPECT_EQ(emulated_tasks(text).kernels.front().cluster, 8U);
   const Graph graph = parse_graph(text, all_ops());
   std::vector<Tensor> inputs;
-  for (const Datum& input : trial_inputs(graph, {TrialKind::Ordinary, TrialKind::Ordinary, 1}))
+  for (const Datum& input : testing::trial_inputs(
+           graph, {testing::TrialKind::Ordinary, testing::TrialKind::Ordinary, 1}))
     inputs.push_back(input.tensor());
   const Program program = testing::compile_emulated(graph);
   const std::vector<std::byte> expected = outcome(program, inputs);
@@ -512,9 +520,9 @@ TEST_F(CudaTensorCores, LargeGemmsFuseEpilogues) {
   return y, z
 }
 )";
-  PipelineOptions pipeline = pipeline_for("cuda", "");
-  const Graph graph = run_pipeline(parse_graph(text, all_ops()), pipeline);
-  codegen::CompileOptions options = cpu_options();
+  driver::PipelineOptions pipeline = driver::pipeline_for("cuda", "");
+  const Graph graph = driver::run_pipeline(parse_graph(text, all_ops()), pipeline);
+  codegen::CompileOptions options = driver::cpu_options();
   options.device = codegen::cuda::CudaTarget{"sm_90a"};
   const TaskList list = codegen::select(graph, options).tasks;
   std::vector<std::string> candidates;

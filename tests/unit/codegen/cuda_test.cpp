@@ -35,7 +35,9 @@ using testing::run_emulated;
 
 void expect_as_reference(const std::string& text, std::uint64_t seed = 1) {
   const Graph graph = parse_graph(text, all_ops());
-  expect_as_reference(graph, trial_inputs(graph, {TrialKind::Ordinary, TrialKind::Ordinary, seed}),
+  expect_as_reference(graph,
+                      testing::trial_inputs(graph, {testing::TrialKind::Ordinary,
+                                                    testing::TrialKind::Ordinary, seed}),
                       text);
 }
 
@@ -106,7 +108,7 @@ TEST_F(Cuda, FusesAttention) {
 )"};
   for (const std::string& text : graphs) {
     expect_as_reference(text);
-    codegen::CompileOptions options = cpu_options();
+    codegen::CompileOptions options = driver::cpu_options();
     options.device = codegen::cuda::CudaTarget{
         .architecture = "sm_90a", .uses_libraries = false, .is_emulated = true};
     const Graph graph = parse_graph(text, all_ops());
@@ -132,9 +134,12 @@ TEST_F(Cuda, FusedGroupsMatchTheReference) {
   return pool, norm, narrow
 }
 )";
-  const Graph graph = run_pipeline(parse_graph(text, all_ops()), pipeline_for("cuda", ""));
-  expect_as_reference(graph, trial_inputs(graph, {TrialKind::Ordinary, TrialKind::Ordinary, 1}),
-                      text);
+  const Graph graph =
+      driver::run_pipeline(parse_graph(text, all_ops()), driver::pipeline_for("cuda", ""));
+  expect_as_reference(
+      graph,
+      testing::trial_inputs(graph, {testing::TrialKind::Ordinary, testing::TrialKind::Ordinary, 1}),
+      text);
 }
 
 std::string kernel_code(const Graph& graph) {
@@ -155,9 +160,12 @@ TEST_F(Cuda, SharesLoadsOfNeighbours) {
   return a, b, c, d, e
 }
 )";
-  const Graph graph = run_pipeline(parse_graph(text, all_ops()), pipeline_for("cuda", ""));
-  expect_as_reference(graph, trial_inputs(graph, {TrialKind::Ordinary, TrialKind::Ordinary, 1}),
-                      text);
+  const Graph graph =
+      driver::run_pipeline(parse_graph(text, all_ops()), driver::pipeline_for("cuda", ""));
+  expect_as_reference(
+      graph,
+      testing::trial_inputs(graph, {testing::TrialKind::Ordinary, testing::TrialKind::Ordinary, 1}),
+      text);
   const std::string code = kernel_code(graph);
   std::size_t count = 0;
   for (std::size_t at = code.find("= load_near<"); at != std::string::npos;
@@ -169,7 +177,7 @@ TEST_F(Cuda, SharesLoadsOfNeighbours) {
 // The parts of a weight gradient are summed by one thread per element: a strided single read of the
 // weights costs less than uncoalesced reads of the parts.
 TEST_F(Cuda, PartialSumsUseOneThreadPerElement) {
-  const Graph graph = run_pipeline(
+  const Graph graph = driver::run_pipeline(
       parse_graph(
           R"(graph (x: f32[128, 13, 13, 384]@NHWC, dy: f32[128, 13, 13, 256]@NHWC, w: f32[3, 3, 384, 256]@HWIO) {
   dw = conv_weight_gradient(x, dy) {kernel_shape = [3, 3], pads = [1, 1, 1, 1], out_layout = "HWIO"}
@@ -178,7 +186,7 @@ TEST_F(Cuda, PartialSumsUseOneThreadPerElement) {
 }
 )",
           all_ops()),
-      pipeline_for("cuda", ""));
+      driver::pipeline_for("cuda", ""));
   const std::string code = kernel_code(graph);
   EXPECT_NE(code.find("weight_gradient_units<3, 3, 56, 4, 14>"), std::string::npos);
   EXPECT_EQ(code.find("fold_group<FoldSum,"), std::string::npos);
@@ -194,9 +202,12 @@ TEST_F(Cuda, ShortRowsShareWarps) {
   return y, at, z
 }
 )";
-  const Graph graph = run_pipeline(parse_graph(text, all_ops()), pipeline_for("cuda", ""));
-  expect_as_reference(graph, trial_inputs(graph, {TrialKind::Ordinary, TrialKind::Ordinary, 1}),
-                      text);
+  const Graph graph =
+      driver::run_pipeline(parse_graph(text, all_ops()), driver::pipeline_for("cuda", ""));
+  expect_as_reference(
+      graph,
+      testing::trial_inputs(graph, {testing::TrialKind::Ordinary, testing::TrialKind::Ordinary, 1}),
+      text);
   const std::string code = kernel_code(graph);
   EXPECT_NE(code.find("fold_group<FoldSum, 8>"), std::string::npos);
   EXPECT_NE(code.find("fold_places<true, false, 8>"), std::string::npos);
@@ -214,14 +225,17 @@ TEST_F(Cuda, InlinesSingleUseScratch) {
   return pool, dz, up
 }
 )";
-  const Graph graph = run_pipeline(parse_graph(text, all_ops()), pipeline_for("cuda", ""));
-  expect_as_reference(graph, trial_inputs(graph, {TrialKind::Ordinary, TrialKind::Ordinary, 1}),
-                      text);
+  const Graph graph =
+      driver::run_pipeline(parse_graph(text, all_ops()), driver::pipeline_for("cuda", ""));
+  expect_as_reference(
+      graph,
+      testing::trial_inputs(graph, {testing::TrialKind::Ordinary, testing::TrialKind::Ordinary, 1}),
+      text);
 }
 
 // 16-bit factors with a sum in f32, and weight gradients in another layout.
 TEST_F(Cuda, MixedPrecisionTrainingCallsLibraries) {
-  const Graph graph = run_pipeline(
+  const Graph graph = driver::run_pipeline(
       parse_graph(
           R"(graph (x: f32[8, 128, 128, 128]@NHWC, dy: f32[8, 128, 128, 256]@NHWC, w: f32[256, 128, 3, 3]) {
   c = conv(x, w) {pads = [1, 1, 1, 1], out_layout = "NHWC"}
@@ -232,8 +246,8 @@ TEST_F(Cuda, MixedPrecisionTrainingCallsLibraries) {
 }
 )",
           all_ops()),
-      pipeline_for("cuda", "bf16"));
-  codegen::CompileOptions options = cpu_options();
+      driver::pipeline_for("cuda", "bf16"));
+  codegen::CompileOptions options = driver::cpu_options();
   options.device = codegen::cuda::CudaTarget{.architecture = "sm_90a"};
   const TaskList list = codegen::select(graph, options).tasks;
   std::vector<std::string> calls;
@@ -249,7 +263,7 @@ TEST_F(Cuda, MixedPrecisionTrainingCallsLibraries) {
 
 // With and without strides, with weights and results in the layouts of networks.
 TEST_F(Cuda, ConvolutionGradientsCallLibraries) {
-  const Graph graph = run_pipeline(
+  const Graph graph = driver::run_pipeline(
       parse_graph(
           R"(graph (x: f32[2, 16, 16, 32]@NHWC, dy: f32[2, 8, 8, 64]@NHWC, w: f32[64, 32, 3, 3], v: f32[32, 16, 3, 3]) {
   dw = conv_weight_gradient(x, dy) {kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]}
@@ -259,8 +273,8 @@ TEST_F(Cuda, ConvolutionGradientsCallLibraries) {
 }
 )",
           all_ops()),
-      pipeline_for("cuda", ""));
-  codegen::CompileOptions options = cpu_options();
+      driver::pipeline_for("cuda", ""));
+  codegen::CompileOptions options = driver::cpu_options();
   options.device = codegen::cuda::CudaTarget{.architecture = "sm_90a"};
   const TaskList list = codegen::select(graph, options).tasks;
   std::vector<std::string> calls;
@@ -297,7 +311,7 @@ TEST_F(Cuda, FoldsFewChannels) {
 )"};
   for (const std::string& text : graphs) {
     expect_as_reference(text);
-    codegen::CompileOptions options = cpu_options();
+    codegen::CompileOptions options = driver::cpu_options();
     options.device = codegen::cuda::CudaTarget{
         .architecture = "sm_90a", .uses_libraries = false, .is_emulated = true};
     const TaskList list = codegen::select(parse_graph(text, all_ops()), options).tasks;
@@ -307,7 +321,7 @@ TEST_F(Cuda, FoldsFewChannels) {
   }
   // Constant weights are packed at compile time: only the copy of the image and the library call
   // remain.
-  codegen::CompileOptions options = cpu_options();
+  codegen::CompileOptions options = driver::cpu_options();
   options.device = codegen::cuda::CudaTarget{.architecture = "sm_90a"};
   const TaskList list = codegen::select(parse_graph(R"(graph (x: f16[1, 224, 224, 3]@NHWC) {
   w = constant f16[64, 3, 7, 7] normal(seed = 3, mean = 0.0, deviation = 0.1)
@@ -336,7 +350,7 @@ TEST_F(Cuda, SplitsLongReductions) {
 }
 )";
   expect_as_reference(text);
-  codegen::CompileOptions options = cpu_options();
+  codegen::CompileOptions options = driver::cpu_options();
   options.device = codegen::cuda::CudaTarget{
       .architecture = "sm_90a", .uses_libraries = false, .is_emulated = true};
   const TaskList list = codegen::select(parse_graph(text, all_ops()), options).tasks;
@@ -364,15 +378,15 @@ TEST_F(Cuda, ReportsInvalidData) {
 TEST_F(Cuda, RandomGraphsMatchTheReference) {
   int compiled = 0;
   for (std::uint64_t seed = 900; compiled < 6; ++seed) {
-    const Graph graph = random_graph({seed, 8, false});
-    const std::vector<Datum> inputs =
-        trial_inputs(graph, {TrialKind::Ordinary, TrialKind::Ordinary, seed});
+    const Graph graph = testing::random_graph({seed, 8, false});
+    const std::vector<Datum> inputs = testing::trial_inputs(
+        graph, {testing::TrialKind::Ordinary, testing::TrialKind::Ordinary, seed});
     if (std::any_of(inputs.begin(), inputs.end(),
                     [](const Datum& input) { return !input.is_tensor(); }))
       continue;
-    Graph optimised = run_pipeline(graph, pipeline_for("cuda", ""));
+    Graph optimised = driver::run_pipeline(graph, driver::pipeline_for("cuda", ""));
     try {
-      codegen::CompileOptions options = cpu_options();
+      codegen::CompileOptions options = driver::cpu_options();
       options.device = codegen::cuda::CudaTarget{
           .architecture = "sm_90a", .uses_libraries = false, .is_emulated = true};
       if (!codegen::compile(optimised, options).program.is_kernel_only())
@@ -521,7 +535,7 @@ TEST_F(Cuda, SymbolicLibraryCallsMatchTheReference) {
 )"};
   for (const std::string& text : graphs) {
     const Graph graph = parse_graph(text, all_ops());
-    codegen::CompileOptions options = cpu_options();
+    codegen::CompileOptions options = driver::cpu_options();
     options.device = testing::emulated_target();
     options.device->uses_libraries = true;
     options.device->uses_tensor_cores = false;
@@ -532,9 +546,9 @@ TEST_F(Cuda, SymbolicLibraryCallsMatchTheReference) {
     EXPECT_EQ(calls, 3);
     std::map<std::string, Shape> shapes = {
         {"x", {2, 32, 9, 7}}, {"v", {2, 24, 31}}, {"a", {3, 5, 40}}, {"b", {3, 40, 16}}};
-    testing::expect_as_reference(program, graph, random_inputs(graph, 1, shapes), text);
+    testing::expect_as_reference(program, graph, models::random_inputs(graph, 1, shapes), text);
     shapes["a"].back() = shapes["b"][1] = 0;
-    testing::expect_as_reference(program, graph, random_inputs(graph, 2, shapes), text);
+    testing::expect_as_reference(program, graph, models::random_inputs(graph, 2, shapes), text);
   }
 }
 
@@ -563,7 +577,7 @@ TEST_F(Cuda, LibraryTasksVerify) {
       "graph (a: f16[32, 64], b: f16[64, 48]) {\n  m = matmul(a, b)\n  y = softmax(m) {axis = 1}\n "
       " return y\n}\n",
       all_ops());
-  codegen::CompileOptions options = cpu_options("x86-64-v3");
+  codegen::CompileOptions options = driver::cpu_options("x86-64-v3");
   options.device = codegen::cuda::CudaTarget{"sm_90a"};
   const TaskList list = codegen::select(graph, options).tasks;
   EXPECT_NO_THROW(verify(list));
@@ -577,7 +591,7 @@ TEST_F(Cuda, ResultsInPlaceOfDeadOperands) {
       "graph (a: f16[32, 64], b: f16[64, 48]) {\n  m = matmul(a, b)\n  g = gelu(m)\n  y = "
       "softmax(g) {axis = 1}\n  return y\n}\n",
       all_ops());
-  codegen::CompileOptions options = cpu_options("x86-64-v3");
+  codegen::CompileOptions options = driver::cpu_options("x86-64-v3");
   options.device = codegen::cuda::CudaTarget{"sm_90a"};
   const TaskList list = codegen::select(graph, options).tasks;
   EXPECT_NO_THROW(verify(list));
@@ -601,7 +615,7 @@ TEST_F(Cuda, IndependentLoopsAreSeparateKernels) {
   return y0, y1
 }
 )";
-  codegen::CompileOptions options = cpu_options("x86-64-v3");
+  codegen::CompileOptions options = driver::cpu_options("x86-64-v3");
   options.device = codegen::cuda::CudaTarget{"sm_90a"};
   const TaskList list = codegen::select(parse_graph(text, all_ops()), options).tasks;
   EXPECT_NO_THROW(verify(list));
@@ -614,7 +628,7 @@ TEST_F(Cuda, FusesOddLoops) {
   const std::string text =
       "graph (x: f32[2, 3, 5, 8]) {\n  y = transpose(x) {perm = [0, 2, 3, 1]}\n  return y\n}\n";
   const Graph graph = parse_graph(text, all_ops());
-  codegen::CompileOptions options = cpu_options("x86-64-v3");
+  codegen::CompileOptions options = driver::cpu_options("x86-64-v3");
   options.device = codegen::cuda::CudaTarget{"sm_90a"};
   const TaskList list = codegen::select(graph, options).tasks;
   ASSERT_EQ(list.kernels.size(), 1u);

@@ -19,11 +19,11 @@ namespace {
 void expect_exact(const std::string& text, const std::vector<Datum>& inputs) {
   const Graph graph = parse_graph(text, all_ops());
   const std::vector<Datum> expected = reference::evaluate(graph, inputs);
-  CompiledModel model(codegen::compile(graph, cpu_options()).program, 1);
+  CompiledModel model(codegen::compile(graph, driver::cpu_options()).program, 1);
   const std::vector<Datum> actual = model.run(inputs);
   ASSERT_EQ(actual.size(), expected.size());
   for (std::size_t k = 0; k < actual.size(); ++k)
-    EXPECT_EQ(exact_difference(actual[k], expected[k]), "") << text;
+    EXPECT_EQ(testing::exact_difference(actual[k], expected[k]), "") << text;
 }
 
 Tensor floats(std::vector<double> values) {
@@ -54,7 +54,7 @@ TEST(EdgeValues, ExponentialOverflowAndUnderflow) {
       const Graph graph = parse_graph(
           concat("graph (x: f32[", count, "]) {\n  y = ", op, "(x)\n  return y\n}\n"), all_ops());
       const Tensor expected = reference::evaluate(graph, {x}).front().tensor();
-      const Tensor made = CompiledModel(codegen::compile(graph, cpu_options()).program, 1)
+      const Tensor made = CompiledModel(codegen::compile(graph, driver::cpu_options()).program, 1)
                               .run({x})
                               .front()
                               .tensor();

@@ -36,11 +36,11 @@ Tensor all(DType dtype, const Shape& shape, double value) {
 // every bit.
 void expect_same_bits(const std::string& text, const std::vector<Datum>& given = {}) {
   const Graph graph = parse_graph(text, all_ops());
-  const Graph optimised = run_pipeline(graph, {});
-  const std::vector<Datum> inputs = given.empty() ? random_inputs(graph, 3) : given;
+  const Graph optimised = driver::run_pipeline(graph, {});
+  const std::vector<Datum> inputs = given.empty() ? models::random_inputs(graph, 3) : given;
   const std::vector<Datum> expected = reference::evaluate(optimised, inputs);
   for (const std::string& cpu : processors()) {
-    const Program program = compile_graph(graph, cpu);
+    const Program program = driver::compile_graph(graph, cpu);
     for (const int threads : {1, 2, 3}) {
       CompiledModel model(program, threads);
       const std::vector<Datum> outputs = model.run(inputs);
@@ -148,7 +148,7 @@ TEST(IntegerTilesTest, AmxTiles) {
                        all_ops());
   };
   const auto chosen = [](const Graph& graph, const char* cpu) {
-    const codegen::Decision decision = codegen::decide(graph, cpu_options(cpu)).back();
+    const codegen::Decision decision = codegen::decide(graph, driver::cpu_options(cpu)).back();
     return decision.candidates[decision.selection.versions.at(0).candidate].name;
   };
   EXPECT_EQ(chosen(product("40", "768"), "sapphire-rapids"), "dot tiles 32x32");
@@ -156,14 +156,14 @@ TEST(IntegerTilesTest, AmxTiles) {
   EXPECT_EQ(chosen(product("2", "768"), "sapphire-rapids"), "dot tiles 14x32");
   EXPECT_EQ(chosen(product("40", "776"), "sapphire-rapids"), "dot tiles 14x32");
   EXPECT_EQ(chosen(product("40", "768"), "zen4"), "dot tiles 14x32");
-  const std::string code = codegen::print_code(product("40", "768"), cpu_options("sapphire-rapids"),
-                                               codegen::CompileStage::Code);
+  const std::string code = codegen::print_code(
+      product("40", "768"), driver::cpu_options("sapphire-rapids"), codegen::CompileStage::Code);
   for (const char* instruction :
        {"ldtilecfg\t", "tileloadd\t", "tdpbusd\t", "tilestored\t", "tilerelease"}) {
     EXPECT_NE(code.find(instruction), std::string::npos) << instruction;
   }
   const Program program =
-      codegen::compile(product("40", "768"), cpu_options("sapphire-rapids")).program;
+      codegen::compile(product("40", "768"), driver::cpu_options("sapphire-rapids")).program;
   EXPECT_EQ(program.target, "x86-64-v4+amx-int8");
 }
 
@@ -232,10 +232,10 @@ TEST(IntegerTilesTest, SelectedByTheCostModel) {
 })",
                                   all_ops());
   for (const std::string& cpu : processors()) {
-    CompileRequest request;
+    driver::CompileRequest request;
     request.target = cpu;
     request.is_untuned = true;
-    const std::vector<codegen::Decision> decisions = decide_kernels(graph, request);
+    const std::vector<codegen::Decision> decisions = driver::decide_kernels(graph, request);
     const bool has_dots = std::ranges::any_of(decisions, [](const codegen::Decision& decision) {
       return decision.candidates[decision.selection.versions.front().candidate].name.starts_with(
           "dot tiles");

@@ -46,13 +46,13 @@ std::string window(int size, int channels, int outputs, int kernel, int stride, 
 
 std::string chosen(const std::string& text, const std::string& cpu) {
   const codegen::Decision decision =
-      codegen::decide(parse_graph(text, all_ops()), cpu_options(cpu)).front();
+      codegen::decide(parse_graph(text, all_ops()), driver::cpu_options(cpu)).front();
   return decision.candidates[decision.selection.versions.at(0).candidate].name;
 }
 
 std::string refusal(const std::string& text, const std::string& name) {
   const codegen::Decision decision =
-      codegen::decide(parse_graph(text, all_ops()), cpu_options("sapphire-rapids")).front();
+      codegen::decide(parse_graph(text, all_ops()), driver::cpu_options("sapphire-rapids")).front();
   const auto found =
       std::ranges::find(decision.candidates, name, &codegen::Decision::Candidate::name);
   return found == decision.candidates.end() ? "no such candidate" : found->verdict.reason;
@@ -132,13 +132,14 @@ TEST(KBlocking, IsBitIdentical) {
         window(16, 100, 70, 3, 2), window(29, 96, 64, 5, 2), window(14, 512, 64, 1, 2),
         window(57, 320, 64, 1, 4), window(28, 512, 64, 1, 2, 8), window(29, 256, 64, 3, 2, 2)}) {
     const Graph graph = parse_graph(text, all_ops());
-    const std::vector<Datum> inputs = random_inputs(graph, 5, {});
-    const Tensor whole = CompiledModel(codegen::compile(graph, cpu_options("zen4")).program, 1)
-                             .run(inputs)
-                             .front()
-                             .tensor();
+    const std::vector<Datum> inputs = models::random_inputs(graph, 5, {});
+    const Tensor whole =
+        CompiledModel(codegen::compile(graph, driver::cpu_options("zen4")).program, 1)
+            .run(inputs)
+            .front()
+            .tensor();
     const Tensor expected = reference::evaluate(graph, inputs).front().tensor();
-    const Program program = codegen::compile(graph, cpu_options("sapphire-rapids")).program;
+    const Program program = codegen::compile(graph, driver::cpu_options("sapphire-rapids")).program;
     for (const int threads : {1, 2, 3, 7}) {
       const Tensor parts = CompiledModel(program, threads).run(inputs).front().tensor();
       EXPECT_TRUE(identical(parts, whole)) << text;
@@ -151,12 +152,13 @@ TEST(KBlocking, IsBitIdentical) {
 TEST(KBlocking, ColumnGroupsAreBitIdentical) {
   if (!has_avx512()) GTEST_SKIP() << "this processor has no AVX-512";
   const Graph graph = parse_graph(product(37, 7680, 2048), all_ops());
-  const std::vector<Datum> inputs = random_inputs(graph, 5, {});
-  const Tensor whole = CompiledModel(codegen::compile(graph, cpu_options("zen4")).program, 2)
-                           .run(inputs)
-                           .front()
-                           .tensor();
-  const Program program = codegen::compile(graph, cpu_options("sapphire-rapids")).program;
+  const std::vector<Datum> inputs = models::random_inputs(graph, 5, {});
+  const Tensor whole =
+      CompiledModel(codegen::compile(graph, driver::cpu_options("zen4")).program, 2)
+          .run(inputs)
+          .front()
+          .tensor();
+  const Program program = codegen::compile(graph, driver::cpu_options("sapphire-rapids")).program;
   for (const int threads : {1, 2, 7}) {
     const Tensor parts = CompiledModel(program, threads).run(inputs).front().tensor();
     EXPECT_TRUE(identical(parts, whole));
@@ -164,7 +166,7 @@ TEST(KBlocking, ColumnGroupsAreBitIdentical) {
 }
 
 std::string nests_of(const std::string& text) {
-  return codegen::print_code(parse_graph(text, all_ops()), cpu_options("sapphire-rapids"),
+  return codegen::print_code(parse_graph(text, all_ops()), driver::cpu_options("sapphire-rapids"),
                              codegen::CompileStage::Nests);
 }
 
@@ -187,12 +189,13 @@ TEST(KBlocking, PrefetchIsBitIdentical) {
   if (!has_avx512()) GTEST_SKIP() << "this processor has no AVX-512";
   for (const std::string& text : {product(1, 1024, 2048), product(2053, 320, 40)}) {
     const Graph graph = parse_graph(text, all_ops());
-    const std::vector<Datum> inputs = random_inputs(graph, 5, {});
-    const Tensor plain = CompiledModel(codegen::compile(graph, cpu_options("zen4")).program, 2)
-                             .run(inputs)
-                             .front()
-                             .tensor();
-    const Program program = codegen::compile(graph, cpu_options("sapphire-rapids")).program;
+    const std::vector<Datum> inputs = models::random_inputs(graph, 5, {});
+    const Tensor plain =
+        CompiledModel(codegen::compile(graph, driver::cpu_options("zen4")).program, 2)
+            .run(inputs)
+            .front()
+            .tensor();
+    const Program program = codegen::compile(graph, driver::cpu_options("sapphire-rapids")).program;
     for (const int threads : {1, 2, 7}) {
       CompiledModel model(program, threads);
       // Odd runs traverse in reverse.

@@ -20,12 +20,12 @@ void expect_transposed(int rows, int columns, const std::string& cpu) {
       concat("graph (x: f32[", rows, ", ", columns, "], w: f32[", columns, ", ", columns,
              "]) {\n  y = einsum(x, w) {equation = \"ik,jk->ij\"}\n  return y\n}\n");
   const Graph graph = parse_graph(text, all_ops());
-  std::vector<Datum> inputs = random_inputs(graph, 3, {});
+  std::vector<Datum> inputs = models::random_inputs(graph, 3, {});
   Tensor ones(DType::F32, {rows, columns});
   for (std::int64_t k = 0; k < rows; ++k) ones.set_real(k * columns + k * 7 % columns, 1);
   inputs[0] = Datum(ones);
   const Tensor expected = reference::evaluate(graph, inputs).front().tensor();
-  const Program program = codegen::compile(graph, cpu_options(cpu)).program;
+  const Program program = codegen::compile(graph, driver::cpu_options(cpu)).program;
   for (const int threads : {1, 3}) {
     CompiledModel model(program, threads);
     EXPECT_TRUE(identical(model.run(inputs).front().tensor(), expected))
@@ -39,7 +39,7 @@ TEST(InRegisterTranspose, UsesShuffles) {
       "graph (x: f32[64, 64], w: f32[64, 64]) {\n"
       "  y = einsum(x, w) {equation = \"ik,jk->ij\"}\n  return y\n}\n",
       all_ops());
-  const std::string code = codegen::print_code(graph, cpu_options("haswell"));
+  const std::string code = codegen::print_code(graph, driver::cpu_options("haswell"));
   const std::string shuffle = " shufflevector ";
   int count = 0;
   for (std::size_t at = code.find(shuffle); at != std::string::npos;

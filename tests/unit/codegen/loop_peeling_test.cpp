@@ -47,14 +47,14 @@ TEST(LoopPeeling, IsBitIdenticalToPadding) {
   for (const Shape& shape : kShapes) {
     const std::string text = depthwise(shape, false);
     const Graph graph = parse_graph(text, all_ops());
-    const std::vector<Datum> inputs = random_inputs(graph, 5, {});
+    const std::vector<Datum> inputs = models::random_inputs(graph, 5, {});
     const Tensor expected = reference::evaluate(graph, inputs).front().tensor();
     const Graph copying = parse_graph(depthwise(shape, true), all_ops());
-    const Tensor copied = CompiledModel(codegen::compile(copying, cpu_options()).program, 1)
+    const Tensor copied = CompiledModel(codegen::compile(copying, driver::cpu_options()).program, 1)
                               .run(inputs)
                               .front()
                               .tensor();
-    const Program program = codegen::compile(graph, cpu_options()).program;
+    const Program program = codegen::compile(graph, driver::cpu_options()).program;
     for (const int threads : {1, 2, 3}) {
       const Tensor made = CompiledModel(program, threads).run(inputs).front().tensor();
       EXPECT_TRUE(identical(made, copied)) << text;
@@ -74,16 +74,19 @@ TEST(LoopPeeling, MultipliesPaddingZeros) {
 }
 )",
                                   all_ops());
-  const std::vector<Datum> inputs = random_inputs(graph, 5, {});
+  const std::vector<Datum> inputs = models::random_inputs(graph, 5, {});
   const Tensor expected = reference::evaluate(graph, inputs).front().tensor();
-  const Tensor made =
-      CompiledModel(codegen::compile(graph, cpu_options()).program, 1).run(inputs).front().tensor();
+  const Tensor made = CompiledModel(codegen::compile(graph, driver::cpu_options()).program, 1)
+                          .run(inputs)
+                          .front()
+                          .tensor();
   for (std::int64_t k = 0; k < expected.size(); ++k)
     EXPECT_EQ(std::isnan(made.real_at(k)), std::isnan(expected.real_at(k))) << k;
 }
 
 std::size_t kernel_count(const std::string& text) {
-  return codegen::compile(parse_graph(text, all_ops()), cpu_options("zen4")).program.kernels.size();
+  return codegen::compile(parse_graph(text, all_ops()), driver::cpu_options("zen4"))
+      .program.kernels.size();
 }
 
 // An image larger than the last-level cache is copied in parts, by this kernel or a separate one.

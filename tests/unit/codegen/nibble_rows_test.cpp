@@ -35,9 +35,10 @@ std::string text_of(const Case& of) {
 }
 
 std::vector<Tensor> results(const Graph& graph, const std::vector<Datum>& inputs) {
-  std::vector<Tensor> list = {reference::evaluate(run_pipeline(graph, {}), inputs)[0].tensor()};
+  std::vector<Tensor> list = {
+      reference::evaluate(driver::run_pipeline(graph, {}), inputs)[0].tensor()};
   for (const char* cpu : {"x86-64-v3", "native"})
-    list.push_back(CompiledModel(compile_graph(graph, cpu), 2).run(inputs)[0].tensor());
+    list.push_back(CompiledModel(driver::compile_graph(graph, cpu), 2).run(inputs)[0].tensor());
   return list;
 }
 
@@ -54,8 +55,8 @@ TEST(NibbleRowsTest, MatchesWideWeights) {
   for (const Case& of : cases) {
     const std::string text = text_of(of);
     const Graph graph = parse_graph(text, all_ops());
-    const std::vector<Datum> inputs = random_inputs(graph, 3);
-    EXPECT_NE(print(run_pipeline(graph, {})).find("dp4a"), std::string::npos) << text;
+    const std::vector<Datum> inputs = models::random_inputs(graph, 3);
+    EXPECT_NE(print(driver::run_pipeline(graph, {})).find("dp4a"), std::string::npos) << text;
     const Tensor expected = reference::evaluate(graph, inputs)[0].tensor();
     double largest = 0;
     for (std::int64_t k = 0; k < expected.size(); ++k)

@@ -100,7 +100,7 @@ TEST_F(ObjectCacheTest, CachedProgramsAreByteIdentical) {
 }
 )",
                                   all_ops());
-  codegen::CompileOptions options = cpu_options("x86-64-v3");
+  codegen::CompileOptions options = driver::cpu_options("x86-64-v3");
   const auto cache = std::make_shared<const codegen::ObjectCache>(folder_, 1 << 20);
   options.target = codegen::cpu::cpu_target("x86-64-v3");
   const std::vector<std::byte> plain = codegen::compile(graph, options).program.code;

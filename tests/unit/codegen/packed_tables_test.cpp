@@ -26,7 +26,7 @@ std::string words(const std::string& ids, const std::string& more, const std::st
 struct Compiled {
   explicit Compiled(const std::string& text)
       : graph(parse_graph(text, all_ops())),
-        program(codegen::compile(graph, cpu_options()).program) {}
+        program(codegen::compile(graph, driver::cpu_options()).program) {}
   Graph graph;
   Program program;
   std::int64_t tables() const {

@@ -19,7 +19,7 @@ namespace {
 // Returns the number of steps that compute the result.
 std::size_t steps_of(const std::string& text) {
   const Graph graph = parse_graph(text, all_ops());
-  const std::vector<Datum> inputs = random_inputs(graph, 5, {});
+  const std::vector<Datum> inputs = models::random_inputs(graph, 5, {});
   const Tensor expected = reference::evaluate(graph, inputs).front().tensor();
   Tensor first;
   std::size_t steps = 0;
@@ -73,7 +73,7 @@ TEST(RuntimePacking, RefusesShortReductionsFewColumnsAndCachedRows) {
 // Packing does not change the order of accumulation.
 TEST(RuntimePacking, IsBitIdentical) {
   const Graph graph = parse_graph(transposed_gemm(1024, 1024, 256), all_ops());
-  const std::vector<Datum> inputs = random_inputs(graph, 5, {});
+  const std::vector<Datum> inputs = models::random_inputs(graph, 5, {});
   const Tensor &a = inputs[0].tensor(), &b = inputs[1].tensor();
   const Tensor y = CompiledModel(codegen::compile(graph, testing::tuned_cpu()).program, 2)
                        .run(inputs)

@@ -30,9 +30,9 @@ inline double largest_difference(const Tensor& a, const Tensor& b) {
 /// reference.
 inline void expect_same(const std::string& text, double tolerance = 1e-5) {
   const Graph graph = parse_graph(text, all_ops());
-  const std::vector<Datum> inputs = random_inputs(graph, 5);
+  const std::vector<Datum> inputs = models::random_inputs(graph, 5);
   const std::vector<Datum> expected = reference::evaluate(graph, inputs);
-  const Program program = codegen::compile(graph, cpu_options()).program;
+  const Program program = codegen::compile(graph, driver::cpu_options()).program;
   std::vector<Datum> first;
   for (const int threads : {1, 2, 3, 7}) {
     CompiledModel model(program, threads);

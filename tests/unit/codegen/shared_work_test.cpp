@@ -17,7 +17,8 @@ TEST(SharedWork, DistributesRowsForFewColumns) {
 }
 )");
       expect_same(text);
-      const Program program = codegen::compile(parse_graph(text, all_ops()), cpu_options()).program;
+      const Program program =
+          codegen::compile(parse_graph(text, all_ops()), driver::cpu_options()).program;
       ASSERT_EQ(program.steps.size(), 1U);
       if (rows > 8) {
         EXPECT_GT(program.steps.front().work.number(), 1) << text;
@@ -34,11 +35,11 @@ TEST(SharedWork, DistributesSymbolicRows) {
 }
 )",
                                   all_ops());
-  const Program program = codegen::compile(graph, cpu_options()).program;
+  const Program program = codegen::compile(graph, driver::cpu_options()).program;
   for (const std::int64_t rows : {1, 8, 63, 64, 65, 300}) {
     EXPECT_EQ(program.steps.front().work.value(std::vector<std::int64_t>{rows}) > 2, rows > 64)
         << rows;
-    const std::vector<Datum> inputs = random_inputs(graph, 3, {{"x", {rows, 40}}});
+    const std::vector<Datum> inputs = models::random_inputs(graph, 3, {{"x", {rows, 40}}});
     const Tensor expected = reference::evaluate(graph, inputs).at(0).tensor();
     for (const int threads : {1, 3}) {
       const Tensor result = CompiledModel(program, threads).run(inputs).at(0).tensor();
@@ -62,15 +63,15 @@ TEST(SharedWork, FusesShortLoopsIntoRows) {
       )",
                rest, "\n      return y\n    }\n  return y\n}\n"),
         all_ops());
-    const Program program = codegen::compile(graph, cpu_options()).program;
+    const Program program = codegen::compile(graph, driver::cpu_options()).program;
     CompiledModel model(program, 2);
     for (const std::int64_t steps : {1, 5, 30}) {
       for (const std::int64_t batch : {1, 3, 9}) {
-        const std::vector<Datum> inputs = random_inputs(graph, 3,
-                                                        {{"x", {steps, batch, 40}},
-                                                         {"r", {steps, batch, 24}},
-                                                         {"s", {batch, steps, 24}},
-                                                         {"v", {batch, 1}}});
+        const std::vector<Datum> inputs = models::random_inputs(graph, 3,
+                                                                {{"x", {steps, batch, 40}},
+                                                                 {"r", {steps, batch, 24}},
+                                                                 {"s", {batch, steps, 24}},
+                                                                 {"v", {batch, 1}}});
         const Tensor expected = reference::evaluate(graph, inputs).at(0).tensor();
         const Tensor result = model.run(inputs).at(0).tensor();
         ASSERT_EQ(result.shape(), expected.shape()) << rest;
@@ -89,7 +90,7 @@ TEST(SharedWork, TransposesForFusedShortLoops) {
 }
 )";
   expect_same(text, 1e-3);  // Winograd rounds more
-  CompileRequest request;
+  driver::CompileRequest request;
   request.is_untuned = true;
   request.allow_winograd = false;
   const Graph graph = parse_graph(R"(graph (x: f32[4, 32, 14, 14], w: f32[48, 32, 3, 3]) {
@@ -99,7 +100,7 @@ TEST(SharedWork, TransposesForFusedShortLoops) {
 )",
                                   all_ops());
   bool is_tiled = false;
-  for (const codegen::Decision& decision : decide_kernels(graph, request)) {
+  for (const codegen::Decision& decision : driver::decide_kernels(graph, request)) {
     const std::size_t chosen = decision.selection.versions.front().candidate;
     is_tiled = is_tiled || decision.candidates[chosen].name.starts_with("tiles");
   }
@@ -115,7 +116,7 @@ TEST(SharedWork, DistributesRowsInsideASymbolicBatch) {
 }
 )",
                                                        all_ops()),
-                                           cpu_options())
+                                           driver::cpu_options())
                               .program;
   EXPECT_GE(program.steps.back().work.value(std::vector<std::int64_t>{1}), 8);
 }
@@ -128,7 +129,7 @@ TEST(SharedWork, DistributesInnerLoopsOfASymbolicBatch) {
 }
 )",
                                                        all_ops()),
-                                           cpu_options())
+                                           driver::cpu_options())
                               .program;
   EXPECT_EQ(program.steps.front().work.value(std::vector<std::int64_t>{1}), 300);
   EXPECT_EQ(program.steps.front().work.value(std::vector<std::int64_t>{2}), 600);
@@ -143,7 +144,7 @@ TEST(SharedWork, VectorLoopsInsideSymbolicBatches) {
 }
 )",
                                    all_ops()),
-                       cpu_options())
+                       driver::cpu_options())
           .program;
   EXPECT_EQ(program.steps.back().work.value(std::vector<std::int64_t>{2, 3}), 6);
 }
@@ -165,11 +166,11 @@ TEST(SharedWork, GroupsAfterAStridedSymbol) {
 }
 )",
                                   all_ops());
-  const Program program = codegen::compile(graph, cpu_options()).program;
+  const Program program = codegen::compile(graph, driver::cpu_options()).program;
   EXPECT_TRUE(program.is_kernel_only());
   CompiledModel model(program, 2);
   for (const std::int64_t height : {1, 2, 7, 30}) {
-    const std::vector<Datum> inputs = random_inputs(graph, 3, {{"x", {1, height, 9, 16}}});
+    const std::vector<Datum> inputs = models::random_inputs(graph, 3, {{"x", {1, height, 9, 16}}});
     const Tensor expected = reference::evaluate(graph, inputs).at(0).tensor();
     const Tensor result = model.run(inputs).at(0).tensor();
     ASSERT_EQ(result.shape(), expected.shape());

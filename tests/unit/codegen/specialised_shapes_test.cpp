@@ -69,7 +69,7 @@ TEST(SpecialisedShapes, OneProgramServesAllShapes) {
   for (const int threads : {1, 3}) {
     CompiledModel model(program, threads);
     for (const std::int64_t n : {8, 1, 2, 16}) {
-      const std::vector<Datum> inputs = random_inputs(graph, 5, {{"x", {n, 16, 16, 32}}});
+      const std::vector<Datum> inputs = models::random_inputs(graph, 5, {{"x", {n, 16, 16, 32}}});
       const Tensor expected = reference::evaluate(graph, inputs).front().tensor();
       const Tensor actual = model.run(inputs).front().tensor();
       ASSERT_EQ(actual.shape(), expected.shape());
@@ -96,7 +96,7 @@ TEST(SpecialisedShapes, SeveralSymbols) {
   CompiledModel model(program, 2);
   for (const std::int64_t queries : {40, 7}) {
     for (const std::int64_t keys : {33, 50}) {
-      const std::vector<Datum> inputs = random_inputs(
+      const std::vector<Datum> inputs = models::random_inputs(
           graph, 5, {{"q", {1, 2, queries, 16}}, {"k", {1, 2, keys, 16}}, {"v", {1, 2, keys, 24}}});
       const std::vector<Datum> expected = reference::evaluate(graph, inputs),
                                actual = model.run(inputs);

@@ -19,7 +19,7 @@ constexpr double kFlops = 2.0 * 4096 * 4096 * 4096;
 // Returns the estimated seconds of a large product on a device.
 double product_seconds(const std::string& dtype, bool allows_tf32, bool uses_libraries = true) {
   const std::string type = dtype + "[4096, 4096]";
-  codegen::CompileOptions options = cpu_options();
+  codegen::CompileOptions options = driver::cpu_options();
   options.device =
       codegen::cuda::CudaTarget{.architecture = "sm_90a", .uses_libraries = uses_libraries};
   options.device->allows_tf32 = allows_tf32;
@@ -57,13 +57,14 @@ graph (b: f32[1, 32, 14, 14], a: f32[1, 1, 32], k: f32[32]) {
 }
 )",
                                                     all_ops()),
-                                        cpu_options());
+                                        driver::cpu_options())
+                            .tasks;
   std::map<std::uint32_t, int> writers;
   for (const TaskList::Task& task : list.tasks) {
     for (const std::uint32_t id : task.writes) ++writers[id];
   }
   EXPECT_TRUE(std::ranges::any_of(writers, [](const auto& each) { return each.second > 1; }));
-  const auto described = codegen::step_problem(list, cpu_options().target->facts(), 1);
+  const auto described = codegen::step_problem(list, driver::cpu_options().target->facts(), 1);
   ASSERT_TRUE(described);
   std::size_t steps = 0;
   for (const std::vector<std::uint32_t>& of_item : described->steps) steps += of_item.size();

@@ -33,7 +33,7 @@ constexpr const char* kWide = R"(graph (x: f32[64], w: f32[4096, 64]) {
 
 TEST(TaskOrder, DefinesValuesNearTheirUse) {
   const Graph graph = parse_graph(kWide, all_ops());
-  codegen::CompileOptions options = cpu_options();
+  codegen::CompileOptions options = driver::cpu_options();
   options.keeps_record = true;
   const codegen::Compiled compiled = codegen::compile(graph, options);
   const Program& program = compiled.program;
@@ -47,7 +47,7 @@ TEST(TaskOrder, DefinesValuesNearTheirUse) {
       EXPECT_TRUE(decision.name.starts_with(name)) << decision.name << " and " << name;
     }
   }
-  const std::vector<Datum> inputs = random_inputs(graph, 3);
+  const std::vector<Datum> inputs = models::random_inputs(graph, 3);
   const Tensor all = CompiledModel(program, 2).run(inputs).front().tensor();
   EXPECT_EQ(all.size(), 64);
 }
@@ -66,8 +66,8 @@ TEST(TaskOrder, KernelsReceiveOnlyUsedBuffers) {
 }
 )",
                                   all_ops());
-  const Graph step = run_pipeline(train(model, {}).graph, {});
-  const TaskList tasks = codegen::select(step, cpu_options()).tasks;
+  const Graph step = driver::run_pipeline(passes::train(model, {}).graph, {});
+  const TaskList tasks = codegen::select(step, driver::cpu_options()).tasks;
   std::size_t padded = 0;
   for (const TaskList::Kernel& kernel : tasks.kernels) {
     std::vector<bool> is_read(kernel.nest.buffers.size(), false);

@@ -15,8 +15,8 @@ TEST(Threads, NetworksAreBitIdentical) {
                            "mlp?batch=5,size=100,hidden=72"}) {
     SCOPED_TRACE(spec);
     const Graph graph = zoo::build(spec);
-    const std::vector<Datum> inputs = random_inputs(graph, 11);
-    const Program program = compile_graph(graph);
+    const std::vector<Datum> inputs = models::random_inputs(graph, 11);
+    const Program program = driver::compile_graph(graph);
     const std::vector<Datum> first = CompiledModel(program, 1).run(inputs);
     for (const int threads : {2, 3, 7}) {
       CompiledModel model(program, threads);

@@ -9,7 +9,7 @@ namespace tenon::testing {
 inline codegen::CompileOptions tuned_cpu() {
   const bool has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  return cpu_options(has_avx512 ? "x86-64-v4" : "x86-64-v3");
+  return driver::cpu_options(has_avx512 ? "x86-64-v4" : "x86-64-v3");
 }
 
 }  // namespace tenon::testing

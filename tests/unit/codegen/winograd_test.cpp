@@ -121,7 +121,7 @@ struct Checked {
 Checked check(const Case& c, const std::string& epilogue,
               double (*rest)(double y, double b, double r)) {
   const Graph graph = parse_graph(model(c, epilogue), all_ops());
-  const std::vector<Datum> inputs = random_inputs(graph, 5);
+  const std::vector<Datum> inputs = models::random_inputs(graph, 5);
   const std::vector<double> sums = convolved(c, inputs[0].tensor(), constant_named(graph, "w"));
   const Tensor bias = constant_named(graph, "b");
   const Program program = codegen::compile(graph, testing::tuned_cpu()).program;
@@ -239,7 +239,7 @@ TEST(Winograd, ReadsOnlyPixelsOfWindows) {
   for (const std::int64_t size : {23, 57}) {
     const Case c{2, size, size, 32, 32, {0, 0, 0, 0}};
     const Graph graph = parse_graph(model(c, "      z = relu(t)\n"), all_ops());
-    std::vector<Datum> inputs = random_inputs(graph, 5);
+    std::vector<Datum> inputs = models::random_inputs(graph, 5);
     Tensor x = inputs[0].tensor();
     const auto pixels = x.as_mutable<float>();
     std::fill(pixels.begin() + x.size() / 2, pixels.end(), NAN);
@@ -267,7 +267,7 @@ TEST(Winograd, ImagesOfSymbolicExtents) {
     for (const std::array<std::int64_t, 3>& extents :
          {std::array<std::int64_t, 3>{1, 5, 5}, {2, 8, 17}, {1, 31, 6}, {3, 12, 12}, {1, 40, 41}}) {
       const std::vector<Datum> inputs =
-          random_inputs(graph, 3, {{"x", {extents[0], extents[1], extents[2], 48}}});
+          models::random_inputs(graph, 3, {{"x", {extents[0], extents[1], extents[2], 48}}});
       const Tensor expected = reference::evaluate(graph, inputs).at(0).tensor();
       const Tensor result = model.run(inputs).at(0).tensor();
       ASSERT_EQ(result.shape(), expected.shape());
@@ -294,7 +294,7 @@ TEST(Winograd, TwoResultsOfOneGroup) {
   const Program program = codegen::compile(graph, testing::tuned_cpu()).program;
   EXPECT_EQ(kinds_of(program), 36);
   CompiledModel compiled(program, 1);
-  const std::vector<Datum> outputs = compiled.run(random_inputs(graph, 5));
+  const std::vector<Datum> outputs = compiled.run(models::random_inputs(graph, 5));
   const Tensor y = outputs.at(0).tensor(), z = outputs.at(1).tensor();
   for (std::int64_t k = 0; k < y.size(); ++k) ASSERT_EQ(z.real_at(k), std::max(y.real_at(k), 0.0));
 }
@@ -315,7 +315,8 @@ TEST(Winograd, SymbolicBatch) {
     steps.insert(program.steps.size());
     CompiledModel all(program, 2), one(program, 1);
     for (const std::int64_t count : {1, 2, 5}) {
-      const std::vector<Datum> inputs = random_inputs(graph, 3, {{"x", {count, size, size, 32}}});
+      const std::vector<Datum> inputs =
+          models::random_inputs(graph, 3, {{"x", {count, size, size, 32}}});
       const Tensor y = all.run(inputs).at(0).tensor(), x = inputs[0].tensor();
       for (std::int64_t k = 0; k < count; ++k) {
         Tensor image(DType::F32, {1, size, size, 32});
@@ -356,7 +357,7 @@ TEST(Winograd, LayersOfNetworksWithin1e4) {
                            ")\n  y = conv(x, w) {pads = [", c.pads[0], ", ", c.pads[1], ", ",
                            c.pads[2], ", ", c.pads[3], "]}\n  return y\n}\n"),
                     all_ops());
-    std::vector<Datum> inputs = random_inputs(graph, 7);
+    std::vector<Datum> inputs = models::random_inputs(graph, 7);
     Tensor x = inputs[0].tensor();
     for (float& pixel : x.as_mutable<float>()) pixel = std::max(pixel, 0.0f);
     inputs[0] = Datum(x);

@@ -20,7 +20,7 @@ namespace {
 // threads.
 void expect_winograd(const std::string& text) {
   const Graph graph = parse_graph(text, all_ops());
-  const std::vector<Datum> inputs = random_inputs(graph, 3, {});
+  const std::vector<Datum> inputs = models::random_inputs(graph, 3, {});
   const Tensor expected = reference::evaluate(graph, inputs).front().tensor();
   double largest = 0;
   for (std::int64_t k = 0; k < expected.size(); ++k)

@@ -45,8 +45,8 @@ constexpr const char* kHarmed = R"(graph net (x: f32[4, 8]) {
 }
 )";
 
-Graph harm(Graph, const PassOptions&) { return parse_graph(kHarmed, all_ops()); }
-Graph keep(Graph graph, const PassOptions&) { return graph; }
+Graph harm(Graph, const passes::PassOptions&) { return parse_graph(kHarmed, all_ops()); }
+Graph keep(Graph graph, const passes::PassOptions&) { return graph; }
 
 Tensor filled(Shape shape, float value) {
   Tensor tensor(DType::F32, std::move(shape));
@@ -58,12 +58,12 @@ TEST(FindFault, NamesTheNodeInsideAGroup) {
   Tensor x = filled({4, 8}, 3);
   x.as_mutable<float>()[9] = 0.5F;
   const Graph graph = parse_graph(kLogs, all_ops());
-  FaultSearch search;
+  diagnose::FaultSearch search;
   search.rule.allows_non_finite = false;
-  search.passes = chosen_passes({});
+  search.passes = driver::chosen_passes({});
   for (const bool is_compiled : {false, true}) {
     search.is_compiled = is_compiled;
-    const auto found = find_fault(graph, {x}, search);
+    const auto found = diagnose::find_fault(graph, {x}, search);
     ASSERT_TRUE(found.has_value());
     EXPECT_NE(found->what.find("nan"), std::string::npos) << found->what;
     EXPECT_TRUE(found->inside.find("(log)") != std::string::npos || found->op == "log")
@@ -75,17 +75,17 @@ TEST(FindFault, NamesTheNodeInsideAGroup) {
       has_x = has_x || (name == "x" && identical(value, x));
     EXPECT_TRUE(has_x);
   }
-  EXPECT_FALSE(find_fault(graph, {filled({4, 8}, 3)}, search).has_value());
+  EXPECT_FALSE(diagnose::find_fault(graph, {filled({4, 8}, 3)}, search).has_value());
 }
 
 TEST(FindFault, NamesThePass) {
-  FaultSearch search;
+  diagnose::FaultSearch search;
   search.rule.allows_non_finite = false;
   search.passes = {{"keep-all", keep}, {"do-harm", harm}, {"keep-all", keep}};
   for (const bool is_compiled : {false, true}) {
     search.is_compiled = is_compiled;
     const auto found =
-        find_fault(parse_graph(kHarmless, all_ops()), {filled({4, 8}, 0.25F)}, search);
+        diagnose::find_fault(parse_graph(kHarmless, all_ops()), {filled({4, 8}, 0.25F)}, search);
     ASSERT_TRUE(found.has_value());
     EXPECT_EQ(found->value, "c");
     EXPECT_EQ(found->pass, "do-harm");
@@ -93,12 +93,12 @@ TEST(FindFault, NamesThePass) {
 }
 
 TEST(FindFault, RangeLimitsMagnitudes) {
-  FaultSearch search;
+  diagnose::FaultSearch search;
   search.rule.most = 1e5;
   search.is_compiled = false;
   const Graph graph = parse_graph(kHarmless, all_ops());
-  EXPECT_FALSE(find_fault(graph, {filled({4, 8}, 1000)}, search).has_value());
-  const auto found = find_fault(graph, {filled({4, 8}, -3e5F)}, search);
+  EXPECT_FALSE(diagnose::find_fault(graph, {filled({4, 8}, 1000)}, search).has_value());
+  const auto found = diagnose::find_fault(graph, {filled({4, 8}, -3e5F)}, search);
   ASSERT_TRUE(found.has_value());
   EXPECT_EQ(found->at_input, "x");
   EXPECT_EQ(found->what, "element [0, 0] is -3e+05 (32 of 32 elements)");
@@ -108,11 +108,11 @@ TEST(FaultIn, CountsViolations) {
   Tensor x = filled({2, 3}, 1);
   x.as_mutable<float>()[4] = INFINITY;
   x.as_mutable<float>()[5] = NAN;
-  EXPECT_FALSE(fault_in(x, {}).has_value());
-  EXPECT_EQ(fault_in(x, {.allows_non_finite = false})->what,
+  EXPECT_FALSE(diagnose::fault_in(x, {}).has_value());
+  EXPECT_EQ(diagnose::fault_in(x, {.allows_non_finite = false})->what,
             "element [1, 1] is inf (2 of 6 elements)");
-  EXPECT_FALSE(fault_in(Tensor::of_integers(std::vector<std::int64_t>{1 << 20}),
-                        {.allows_non_finite = false, .most = 10})
+  EXPECT_FALSE(diagnose::fault_in(Tensor::of_integers(std::vector<std::int64_t>{1 << 20}),
+                                  {.allows_non_finite = false, .most = 10})
                    .has_value());
 }
 
@@ -132,18 +132,18 @@ TEST(VisitCompiled, ConvertsToTheModelsLayout) {
   Tensor x(DType::F32, {1, 3, 9, 9});
   for (std::int64_t k = 0; k < x.size(); ++k)
     x.set_real(k, 0.01 * static_cast<double>(k % 37) - 0.2);
-  PipelineOptions unfused;
+  driver::PipelineOptions unfused;
   unfused.without = {"fuse"};
-  const Graph made = run_pipeline(graph, unfused);
-  CompiledModel model(codegen::compile(made, cpu_options()).program, 2);
-  ValueList compiled{"compiled", {}}, reference{"reference", {}};
-  visit_compiled(model, made, {x}, [&](const std::string& name, const Tensor& value) {
+  const Graph made = driver::run_pipeline(graph, unfused);
+  CompiledModel model(codegen::compile(made, driver::cpu_options()).program, 2);
+  diagnose::ValueList compiled{"compiled", {}}, reference{"reference", {}};
+  diagnose::visit_compiled(model, made, {x}, [&](const std::string& name, const Tensor& value) {
     compiled.values.emplace_back(name, value);
   });
-  visit_reference(graph, {x}, 1, [&](const std::string& name, const Tensor& value) {
+  diagnose::visit_reference(graph, {x}, 1, [&](const std::string& name, const Tensor& value) {
     reference.values.emplace_back(name, value);
   });
-  const ValuesDiff diff = diff_values(reference, compiled, {1e-4, 1e-5});
+  const diagnose::ValuesDiff diff = diagnose::diff_values(reference, compiled, {1e-4, 1e-5});
   EXPECT_GE(diff.values.size(), 4);
   EXPECT_EQ(diff.first(), nullptr) << diff.first()->name << ": " << diff.first()->comparison.what;
 }
@@ -151,10 +151,10 @@ TEST(VisitCompiled, ConvertsToTheModelsLayout) {
 TEST(PlainOrder, UnpacksBlockedLayouts) {
   Tensor x(DType::F32, {1, 2, 1, 3, 4});  // NCHW4c of 8 channels
   for (std::int64_t k = 0; k < x.size(); ++k) x.set_real(k, static_cast<double>(k));
-  const Tensor plain = in_logical_order(x, Layout("NCHW4c"));
+  const Tensor plain = diagnose::in_logical_order(x, Layout("NCHW4c"));
   EXPECT_EQ(plain.shape(), (Shape{1, 8, 1, 3}));
   EXPECT_EQ(plain.real_at(5 * 3 + 2), 12 + 2 * 4 + 1);
-  const Tensor last = in_logical_order(
+  const Tensor last = diagnose::in_logical_order(
       Tensor::of<float>(DType::F32, {1, 1, 2, 3}, {0, 1, 2, 3, 4, 5}), Layout("NHWC"));
   EXPECT_EQ(last.shape(), (Shape{1, 3, 1, 2}));
   EXPECT_EQ(last.reals(), (std::vector<double>{0, 3, 1, 4, 2, 5}));
@@ -163,20 +163,20 @@ TEST(PlainOrder, UnpacksBlockedLayouts) {
 TEST(DiffValues, FindsTheFirstDifferenceAndItsPass) {
   const Graph graph = parse_graph(kHarmless, all_ops());
   const std::vector<Datum> inputs = {filled({4, 8}, 3)};
-  ValueList a{"a", {}}, b{"b", {}};
-  visit_reference(graph, inputs, 1, [&](const std::string& name, const Tensor& value) {
+  diagnose::ValueList a{"a", {}}, b{"b", {}};
+  diagnose::visit_reference(graph, inputs, 1, [&](const std::string& name, const Tensor& value) {
     a.values.emplace_back(name, value);
   });
-  visit_reference(
+  diagnose::visit_reference(
       parse_graph(kHarmed, all_ops()), inputs, 1,
       [&](const std::string& name, const Tensor& value) { b.values.emplace_back(name, value); });
-  const ValuesDiff diff = diff_values(a, b, {});
+  const diagnose::ValuesDiff diff = diagnose::diff_values(a, b, {});
   ASSERT_NE(diff.first(), nullptr);
   EXPECT_EQ(diff.first()->name, "b");
   EXPECT_EQ(diff.first()->comparison.differing, 32);
-  const std::vector<Pass> passes = {{"keep-all", keep}, {"do-harm", harm}};
-  EXPECT_EQ(first_differing_pass(graph, inputs, passes, {}, 1), "do-harm");
-  EXPECT_EQ(first_differing_pass(graph, inputs, std::span(passes).first(1), {}, 1), "");
+  const std::vector<passes::Pass> passes = {{"keep-all", keep}, {"do-harm", harm}};
+  EXPECT_EQ(diagnose::first_differing_pass(graph, inputs, passes, {}, 1), "do-harm");
+  EXPECT_EQ(diagnose::first_differing_pass(graph, inputs, std::span(passes).first(1), {}, 1), "");
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ std::string changed(const std::string& from, const std::string& to) {
 }
 
 TEST(Cluster, CountsBytesByLink) {
-  Cluster cluster = parse_cluster(kText, "test");
+  distributed::Cluster cluster = distributed::parse_cluster(kText, "test");
   EXPECT_EQ(cluster.exchange(1, 800).seconds, 0);
   // Three quarters stay in a group of four; a quarter is then summed over two groups.
   EXPECT_EQ(cluster.exchange(8, 800).bytes, (std::vector<double>{600, 100}));
@@ -35,7 +35,7 @@ TEST(Cluster, CountsBytesByLink) {
 
 TEST(Cluster, RefusesMalformedFiles) {
   const auto refusal = [](const std::string& text) {
-    return error_text([&] { parse_cluster(text, "c.json"); });
+    return error_text([&] { distributed::parse_cluster(text, "c.json"); });
   };
   EXPECT_EQ(refusal("{"), "a description of a cluster is no JSON\n  at        c.json");
   EXPECT_NE(refusal(changed("\"ranks\": 64, \"exchange\"", "\"exchange\"")).find("c.json, ranks"),
@@ -53,35 +53,35 @@ TEST(Cluster, RefusesMalformedFiles) {
 // Ranks on cores of one machine: communication uses the same cores, and surplus ranks are
 // serialised.
 TEST(StepPlan, SerialisesRanksThatShareCores) {
-  Cluster cluster = parse_cluster(kText, "test");
+  distributed::Cluster cluster = distributed::parse_cluster(kText, "test");
   cluster.ranks_at_once = 2;
-  TrainOptions train;
-  set_optimizer(train, "momentum");
-  const Graph model = with_batch(load_model("zoo:mlp?batch=N,hidden=64"), 16);
-  const StepCosts costs(model, train, cluster);
-  const StepPlan two = plan_step(costs, cluster, 2, false, 4e6);
-  const StepPlan four = plan_step(costs, cluster, 4, false, 4e6);
+  passes::TrainOptions train;
+  train::set_optimizer(train, "momentum");
+  const Graph model = train::with_batch(models::load_model("zoo:mlp?batch=N,hidden=64"), 16);
+  const distributed::StepCosts costs(model, train, cluster);
+  const distributed::StepPlan two = distributed::plan_step(costs, cluster, 2, false, 4e6);
+  const distributed::StepPlan four = distributed::plan_step(costs, cluster, 4, false, 4e6);
   EXPECT_NEAR(two.step_s,
               costs.compute_s + costs.update_start_s + costs.update_s + two.communication_s, 1e-12);
   EXPECT_NEAR(four.step_s, 2 * (two.step_s - two.communication_s + four.communication_s), 1e-12);
-  StepCosts more = costs;
+  distributed::StepCosts more = costs;
   more.between_s = 1;
   more.meeting_s = 2;
-  const double one = plan_step(costs, cluster, 1, false, 4e6).step_s;
-  EXPECT_NEAR(plan_step(more, cluster, 1, false, 4e6).step_s, one + 1, 1e-12);
-  EXPECT_NEAR(plan_step(more, cluster, 2, false, 4e6).step_s, two.step_s + 3, 1e-12);
-  EXPECT_NEAR(plan_step(more, cluster, 4, false, 4e6).step_s, four.step_s + 4, 1e-12);
+  const double one = distributed::plan_step(costs, cluster, 1, false, 4e6).step_s;
+  EXPECT_NEAR(distributed::plan_step(more, cluster, 1, false, 4e6).step_s, one + 1, 1e-12);
+  EXPECT_NEAR(distributed::plan_step(more, cluster, 2, false, 4e6).step_s, two.step_s + 3, 1e-12);
+  EXPECT_NEAR(distributed::plan_step(more, cluster, 4, false, 4e6).step_s, four.step_s + 4, 1e-12);
 }
 
 // Measures compiled stages on this machine: positive times, and gradients in the order of the plan.
 TEST(StepPlan, MeasuresStages) {
-  const Cluster here = cluster_here(1);
+  const distributed::Cluster here = train::cluster_here(1);
   EXPECT_GE(here.ranks_at_once, 1);
   EXPECT_GT(here.tiers.front().bytes_per_s, 1e6);
-  TrainOptions train;
-  const Graph model = with_batch(load_model("zoo:mlp?batch=N,hidden=64"), 16);
-  const StepCosts estimated(model, train, here);
-  const StepCosts found = measured(estimated, model, train, 16, here, 1);
+  passes::TrainOptions train;
+  const Graph model = train::with_batch(models::load_model("zoo:mlp?batch=N,hidden=64"), 16);
+  const distributed::StepCosts estimated(model, train, here);
+  const distributed::StepCosts found = train::measured(estimated, model, train, 16, here, 1);
   EXPECT_GT(found.compute_s, 0);
   EXPECT_GT(found.between_s, 0);  // microsecond steps are dominated by calls and data
   EXPECT_GT(found.update_s, 0);
@@ -90,27 +90,28 @@ TEST(StepPlan, MeasuresStages) {
 }
 
 TEST(StepPlan, AddsUp) {
-  const Cluster cluster = parse_cluster(kText, "test");
-  TrainOptions train;
-  set_optimizer(train, "adam");
-  const Graph model = with_batch(load_model("zoo:mlp?batch=N,hidden=512"), 64);
-  const StepCosts costs(model, train, cluster);
+  const distributed::Cluster cluster = distributed::parse_cluster(kText, "test");
+  passes::TrainOptions train;
+  train::set_optimizer(train, "adam");
+  const Graph model = train::with_batch(models::load_model("zoo:mlp?batch=N,hidden=512"), 64);
+  const distributed::StepCosts costs(model, train, cluster);
   EXPECT_NEAR(costs.other_state_bytes, 2 * costs.parameter_bytes,
               100);  // two moments, and the step
   // loss and accuracy are exchanged as well
   EXPECT_GE(costs.gradient_bytes, costs.parameter_bytes);
-  const StepPlan one = plan_step(costs, cluster, 1, false, 1 << 20);
+  const distributed::StepPlan one = distributed::plan_step(costs, cluster, 1, false, 1 << 20);
   EXPECT_DOUBLE_EQ(one.step_s, costs.compute_s + costs.update_s + costs.update_start_s);
   EXPECT_EQ(one.communication_s, 0);
-  const StepPlan whole = plan_step(costs, cluster, 16, false, 1 << 20);
-  const StepPlan split = plan_step(costs, cluster, 16, true, 1 << 20);
+  const distributed::StepPlan whole = distributed::plan_step(costs, cluster, 16, false, 1 << 20);
+  const distributed::StepPlan split = distributed::plan_step(costs, cluster, 16, true, 1 << 20);
   EXPECT_GT(whole.step_s, one.step_s);
   EXPECT_LT(split.bytes_per_rank, whole.bytes_per_rank);
   // Reduce-scatter of all gradients and all-gather of all sums: a fifteenth less than twice the
   // bytes.
   EXPECT_NEAR(whole.link_bytes[0] + 4 * whole.link_bytes[1],
               2 * costs.gradient_bytes * (0.75 + 0.75), costs.gradient_bytes * 1e-6);
-  EXPECT_LE(best_plan(costs, cluster, 16).step_s, std::min(whole.step_s, split.step_s));
+  EXPECT_LE(distributed::best_plan(costs, cluster, 16).step_s,
+            std::min(whole.step_s, split.step_s));
 }
 
 }  // namespace

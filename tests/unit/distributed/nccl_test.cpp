@@ -68,7 +68,7 @@ class FakeNccl : public ::testing::Test {
 };
 
 // The emulated device shares the processor's memory.
-class EmulatedMemory : public DeviceRankMemory {
+class EmulatedMemory : public distributed::DeviceRankMemory {
  public:
   using DeviceRankMemory::DeviceRankMemory;
   std::shared_ptr<std::byte> allocate(std::size_t bytes) override {
@@ -79,8 +79,8 @@ class EmulatedMemory : public DeviceRankMemory {
   }
 };
 
-StepMemory emulated_place(std::shared_ptr<Communicator> ranks) {
-  StepMemory place;
+distributed::StepMemory emulated_place(std::shared_ptr<Communicator> ranks) {
+  distributed::StepMemory place;
   place.is_device = true;
   place.compile = [](Graph graph) { return testing::compile_emulated(graph); };
   place.make_device = testing::emulate;
@@ -92,17 +92,17 @@ StepMemory emulated_place(std::shared_ptr<Communicator> ranks) {
 // Returns the states after two training steps on a batch of 12 in `micro_batches` micro-batches.
 std::vector<Tensor> trained(Communicator& control, std::shared_ptr<Communicator> ranks,
                             std::int64_t micro_batches, std::int64_t state_ranks) {
-  TrainOptions train;
+  passes::TrainOptions train;
   train.optimizer.kind = "momentum";
   train.micro_batches = micro_batches;
   train.state_ranks = state_ranks;
   train.fewest_split = 1;
-  const StatefulGraph step =
-      tenon::train(with_batch(parse_graph(kModel, all_ops()), 12 / micro_batches), train);
-  DistributedStep ranked(step, control, {micro_batches, 1, 64, 1},
-                         emulated_place(std::move(ranks)));
+  const passes::StatefulGraph step = tenon::passes::train(
+      train::with_batch(parse_graph(kModel, all_ops()), 12 / micro_batches), train);
+  distributed::DistributedStep ranked(step, control, {micro_batches, 1, 64, 1},
+                                      emulated_place(std::move(ranks)));
   std::vector<Tensor> now, next;
-  for (const State& state : step.states) {
+  for (const passes::State& state : step.states) {
     const Tensor whole = state.initial.materialise();
     Tensor mine(whole.dtype(),
                 constants(step.graph.value(step.graph.inputs()[state.input]).type.tensor().dims));
@@ -179,7 +179,7 @@ TEST_F(FakeNccl, DeviceStepsMatchOneRank) {
 
 // More terms than one kernel takes, in their order.
 TEST_F(FakeNccl, DeviceSumsAreOrdered) {
-  StepMemory place = emulated_place(nullptr);
+  distributed::StepMemory place = emulated_place(nullptr);
   std::vector<Tensor> terms;
   std::vector<std::span<const std::byte>> given;
   for (int k = 0; k < 19; ++k) {

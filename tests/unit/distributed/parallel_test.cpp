@@ -93,9 +93,9 @@ constexpr const char* kAttention = R"(graph block (x: f32[N, 6, 8]) {
   return logits
 })";
 
-TrainerOptions options_for(const std::string& optimizer) {
-  TrainerOptions options;
-  set_optimizer(options.train, optimizer);
+train::TrainerOptions options_for(const std::string& optimizer) {
+  train::TrainerOptions options;
+  train::set_optimizer(options.train, optimizer);
   options.synthetic_samples = 120;
   options.batch_size = 24;
   options.epochs = 2;
@@ -104,29 +104,30 @@ TrainerOptions options_for(const std::string& optimizer) {
   return options;
 }
 
-TrainResult trained(const char* model, const TrainerOptions& options) {
-  return Trainer(parse_graph(model, all_ops()), options).run();
+train::TrainResult trained(const char* model, const train::TrainerOptions& options) {
+  return train::Trainer(parse_graph(model, all_ops()), options).run();
 }
 
 // Trains on ranks that are threads; returns rank 0's result after comparing it with the other
 // ranks'.
-TrainResult trained_on(int size, const char* model, TrainerOptions options) {
+train::TrainResult trained_on(int size, const char* model, train::TrainerOptions options) {
   std::mutex mutex;
-  std::vector<TrainResult> results(static_cast<std::size_t>(size));
+  std::vector<train::TrainResult> results(static_cast<std::size_t>(size));
   run_in_lockstep(size, [&](Communicator& ranks) {
-    TrainerOptions mine = options;
+    train::TrainerOptions mine = options;
     mine.ranks = &ranks;
-    Trainer trainer(parse_graph(model, all_ops()), mine);
+    train::Trainer trainer(parse_graph(model, all_ops()), mine);
     trainer.check_ranks();
-    TrainResult result = trainer.run();
+    train::TrainResult result = trainer.run();
     const std::scoped_lock lock(mutex);
     results[static_cast<std::size_t>(ranks.rank())] = std::move(result);
   });
-  for (const TrainResult& other : results) EXPECT_TRUE(identical(other.model, results[0].model));
+  for (const train::TrainResult& other : results)
+    EXPECT_TRUE(identical(other.model, results[0].model));
   return results[0];
 }
 
-void expect_same(const TrainResult& a, const TrainResult& b) {
+void expect_same(const train::TrainResult& a, const train::TrainResult& b) {
   EXPECT_TRUE(identical(a.model, b.model));
   ASSERT_EQ(a.curve.size(), b.curve.size());
   for (std::size_t k = 0; k < a.curve.size(); ++k) {
@@ -138,7 +139,7 @@ void expect_same(const TrainResult& a, const TrainResult& b) {
 TEST_F(Parallel, RanksMatchOneRankWithEqualMicroBatches) {
   const std::pair<const char*, int> cases[] = {{kMlp, 2}, {kConvolution, 4}, {kAttention, 3}};
   for (const auto& [model, size] : cases) {
-    TrainerOptions options = options_for("adamw,lr=0.01,weight_decay=0.01");
+    train::TrainerOptions options = options_for("adamw,lr=0.01,weight_decay=0.01");
     options.micro_batches = size;
     expect_same(trained_on(size, model, options), trained(model, options));
   }
@@ -146,9 +147,9 @@ TEST_F(Parallel, RanksMatchOneRankWithEqualMicroBatches) {
 
 // Each of fewer ranks than micro-batches runs several in sequence.
 TEST_F(Parallel, ResultDependsOnMicroBatchesNotRanks) {
-  TrainerOptions options = options_for("momentum,lr=0.05,clip=1");
+  train::TrainerOptions options = options_for("momentum,lr=0.05,clip=1");
   options.micro_batches = 12;
-  const TrainResult alone = trained(kMlp, options);
+  const train::TrainResult alone = trained(kMlp, options);
   for (const int size : {2, 6}) expect_same(trained_on(size, kMlp, options), alone);
   options.micro_batches = 6;
   EXPECT_FALSE(identical(trained(kMlp, options).model, alone.model));  // other masks, other sums
@@ -158,16 +159,16 @@ TEST_F(Parallel, ResultDependsOnMicroBatchesNotRanks) {
 TEST_F(Parallel, ZeroStagesAreBitIdentical) {
   for (const auto& [model, size] :
        {std::pair{kConvolution, 4}, std::pair{kAttention, 2}, std::pair{kMlp, 3}}) {
-    TrainerOptions options = options_for("adam,lr=0.01,weight_decay=0.01");
+    train::TrainerOptions options = options_for("adam,lr=0.01,weight_decay=0.01");
     options.micro_batches = 2 * size;
     options.epochs = 1;
-    const TrainResult whole = trained(model, options);
+    const train::TrainResult whole = trained(model, options);
     for (const std::int64_t fewest : {1, 100}) {  // uneven extents; only some tensors are sharded
       options.train.fewest_split = fewest;
-      for (const RankSplit split :
-           {RankSplit::Moments, RankSplit::Gradients, RankSplit::Parameters}) {
-        const bool splits_most =
-            split == RankSplit::Parameters || (split == RankSplit::Gradients && fewest == 1);
+      for (const train::RankSplit split :
+           {train::RankSplit::Moments, train::RankSplit::Gradients, train::RankSplit::Parameters}) {
+        const bool splits_most = split == train::RankSplit::Parameters ||
+                                 (split == train::RankSplit::Gradients && fewest == 1);
         if (model != kMlp && !splits_most) continue;
         options.split = split;
         SCOPED_TRACE(concat(size, " ranks, split ", static_cast<int>(split), " from ", fewest));
@@ -194,20 +195,21 @@ TEST_F(Parallel, ZeroStagesReduceMemory) {
   constexpr int kLayers = 24;
   const std::string text = deep_network(kLayers);
   constexpr std::uint64_t kWeights = kLayers * 64 * 64 * 4;
-  const auto needs_of = [&](RankSplit split) {
-    RankNeeds needs;
+  const auto needs_of = [&](train::RankSplit split) {
+    distributed::RankNeeds needs;
     run_in_lockstep(4, [&](Communicator& ranks) {
-      TrainerOptions options = options_for("adam,lr=0.001");
+      train::TrainerOptions options = options_for("adam,lr=0.001");
       options.split = split;
       options.ranks = &ranks;
-      const Trainer trainer(parse_graph(text, all_ops()), options);
+      const train::Trainer trainer(parse_graph(text, all_ops()), options);
       if (ranks.rank() == 0) needs = trainer.session().needs();
     });
     return needs;
   };
-  const RankNeeds whole = needs_of(RankSplit::Nothing), moments = needs_of(RankSplit::Moments),
-                  gradients = needs_of(RankSplit::Gradients),
-                  parameters = needs_of(RankSplit::Parameters);
+  const distributed::RankNeeds whole = needs_of(train::RankSplit::Nothing),
+                               moments = needs_of(train::RankSplit::Moments),
+                               gradients = needs_of(train::RankSplit::Gradients),
+                               parameters = needs_of(train::RankSplit::Parameters);
   EXPECT_GE(whole.states, 2 * 3 * kWeights);
   // Shards of parameters are views of the unsharded buffers.
   EXPECT_LT(moments.states, 2 * kWeights + 2 * 2 * kWeights / 4 + 4096);
@@ -218,34 +220,34 @@ TEST_F(Parallel, ZeroStagesReduceMemory) {
 }
 
 TEST_F(Parallel, ResumesOnAnotherNumberOfRanks) {
-  TrainerOptions options = options_for("adam,lr=0.01");
+  train::TrainerOptions options = options_for("adam,lr=0.01");
   options.micro_batches = 12;
-  const TrainResult whole = trained(kConvolution, options);
+  const train::TrainResult whole = trained(kConvolution, options);
   options.checkpoint = path("run");
   options.micro_batches = 12;
   options.train.fewest_split = 1;
   // Four ranks with ZeRO-3, then three, then one, then two with ZeRO-1.
-  const auto resumed = [&](int size, std::int64_t steps, RankSplit split,
+  const auto resumed = [&](int size, std::int64_t steps, train::RankSplit split,
                            std::int64_t micro_batches) {
-    TrainerOptions next = options;
+    train::TrainerOptions next = options;
     next.max_steps = steps;
     next.split = split;
     next.micro_batches = micro_batches;
     next.resume = next.resume_if_any = true;
     return size == 1 ? trained(kConvolution, next) : trained_on(size, kConvolution, next);
   };
-  resumed(4, 2, RankSplit::Parameters, 12);
+  resumed(4, 2, train::RankSplit::Parameters, 12);
   EXPECT_TRUE(fs::exists(path("run/checkpoint-2-3-of-4.safetensors")));
-  resumed(3, 4, RankSplit::Nothing, 0);  // the checkpoint states the number of micro-batches
+  resumed(3, 4, train::RankSplit::Nothing, 0);  // the checkpoint states the number of micro-batches
   EXPECT_FALSE(fs::exists(path("run/checkpoint-2-3-of-4.safetensors")));
-  resumed(1, 6, RankSplit::Nothing, 0);
+  resumed(1, 6, train::RankSplit::Nothing, 0);
   EXPECT_FALSE(fs::exists(path("run/checkpoint.json")));
-  const TrainResult last = resumed(2, 0, RankSplit::Moments, 0);
+  const train::TrainResult last = resumed(2, 0, train::RankSplit::Moments, 0);
   EXPECT_TRUE(identical(last.model, whole.model));
 }
 
 TEST_F(Parallel, RefusesADamagedCheckpointShard) {
-  TrainerOptions options = options_for("sgd,lr=0.1");
+  train::TrainerOptions options = options_for("sgd,lr=0.1");
   options.max_steps = 2;
   options.checkpoint = path("run");
   trained_on(2, kMlp, options);
@@ -267,15 +269,15 @@ TEST_F(Parallel, RefusesADamagedCheckpointShard) {
 
 // Ranks agree on stopping: an interrupt of one rank stops all after the same step.
 TEST_F(Parallel, InterruptStopsAllRanksAfterOneStep) {
-  const TrainerOptions options = options_for("sgd,lr=0.1");
+  const train::TrainerOptions options = options_for("sgd,lr=0.1");
   std::vector<std::int64_t> steps(3);
   run_in_lockstep(3, [&](Communicator& ranks) {
-    TrainerOptions mine = options;
+    train::TrainerOptions mine = options;
     mine.ranks = &ranks;
-    Trainer trainer(parse_graph(kMlp, all_ops()), mine);
+    train::Trainer trainer(parse_graph(kMlp, all_ops()), mine);
     int count = 0;
     trainer.should_stop = [&] { return ranks.rank() == 1 && ++count == 3; };
-    const TrainResult result = trainer.run();
+    const train::TrainResult result = trainer.run();
     EXPECT_TRUE(result.was_stopped);
     steps[static_cast<std::size_t>(ranks.rank())] = result.steps;
   });
@@ -283,20 +285,21 @@ TEST_F(Parallel, InterruptStopsAllRanksAfterOneStep) {
 }
 
 TEST_F(Parallel, RefusesRanksWithDifferentOptions) {
-  const auto differing = [&](const std::function<void(TrainerOptions&)>& change) {
+  const auto differing = [&](const std::function<void(train::TrainerOptions&)>& change) {
     return error_summary([&] {
       run_in_lockstep(2, [&](Communicator& ranks) {
-        TrainerOptions mine = options_for("sgd,lr=0.1");
+        train::TrainerOptions mine = options_for("sgd,lr=0.1");
         mine.ranks = &ranks;
         if (ranks.rank() == 1) change(mine);
-        Trainer(parse_graph(kMlp, all_ops()), mine).check_ranks();
+        train::Trainer(parse_graph(kMlp, all_ops()), mine).check_ranks();
       });
     });
   };
-  EXPECT_EQ(differing([](TrainerOptions&) {}), "no error");
-  EXPECT_EQ(differing([](TrainerOptions& o) { set_optimizer(o.train, "sgd,lr=0.2"); }),
-            "rank 1 has another model or options than rank 0");
-  EXPECT_EQ(differing([](TrainerOptions& o) { o.synthetic_samples = 96; }),
+  EXPECT_EQ(differing([](train::TrainerOptions&) {}), "no error");
+  EXPECT_EQ(
+      differing([](train::TrainerOptions& o) { train::set_optimizer(o.train, "sgd,lr=0.2"); }),
+      "rank 1 has another model or options than rank 0");
+  EXPECT_EQ(differing([](train::TrainerOptions& o) { o.synthetic_samples = 96; }),
             "rank 1 has another data than rank 0");
 }
 
@@ -337,7 +340,7 @@ constexpr const char* kBlock = R"(graph block (x: f32[N, 6, 16]) {
   return logits
 })";
 
-void expect_near(const TrainResult& a, const TrainResult& b) {
+void expect_near(const train::TrainResult& a, const train::TrainResult& b) {
   for (NodeId id : a.model.nodes_in_order()) {
     const ValueId value = a.model.node(id).results.front();
     const Constant* mine = a.model.constant_of(value);
@@ -361,12 +364,12 @@ TEST_F(Parallel, TensorParallelMatchesOneRank) {
   };
   for (const Case& one :
        {Case{kBlock, 2, 2, 1}, Case{kBlock, 4, 2, 4}, Case{kConvolution, 2, 2, 1}}) {
-    TrainerOptions options = options_for("sgd,lr=0.05");
+    train::TrainerOptions options = options_for("sgd,lr=0.05");
     options.micro_batches = one.micro_batches;
     options.max_steps = 4;
-    const TrainResult whole = trained(one.model, options);
+    const train::TrainResult whole = trained(one.model, options);
     options.tensor_ranks = one.tensor;
-    const TrainResult micro_batches = trained_on(one.ranks, one.model, options);
+    const train::TrainResult micro_batches = trained_on(one.ranks, one.model, options);
     expect_near(micro_batches, whole);
     ASSERT_EQ(micro_batches.curve.size(), whole.curve.size());
     for (std::size_t k = 0; k < micro_batches.curve.size(); ++k)
@@ -377,14 +380,14 @@ TEST_F(Parallel, TensorParallelMatchesOneRank) {
 // Checkpoints hold unsharded tensors, so that a run may resume with another degree of tensor
 // parallelism.
 TEST_F(Parallel, ResumesWithAnotherTensorParallelDegree) {
-  TrainerOptions options = options_for("adam,lr=0.01");
+  train::TrainerOptions options = options_for("adam,lr=0.01");
   options.micro_batches = 1;
   options.max_steps = 3;
-  const TrainResult whole = trained(kBlock, options);
+  const train::TrainResult whole = trained(kBlock, options);
   options.checkpoint = path("run");
   options.resume = options.resume_if_any = true;
   const auto resumed = [&](int ranks, std::int64_t tensor, std::int64_t steps) {
-    TrainerOptions next = options;
+    train::TrainerOptions next = options;
     next.max_steps = steps;
     next.tensor_ranks = tensor;
     return ranks == 1 ? trained(kBlock, next) : trained_on(ranks, kBlock, next);
@@ -397,10 +400,10 @@ TEST_F(Parallel, ResumesWithAnotherTensorParallelDegree) {
 // A sufficient budget changes no bit; an insufficient one is refused with the smallest sufficient
 // one.
 TEST_F(Parallel, KeepsABudgetPerRank) {
-  TrainerOptions options = options_for("adam,lr=0.01");
+  train::TrainerOptions options = options_for("adam,lr=0.01");
   options.micro_batches = 2;
   const std::string deep = deep_network(12);
-  const TrainResult plain = trained(deep.c_str(), options);
+  const train::TrainResult plain = trained(deep.c_str(), options);
   options.budget.budget = "100%";
   expect_same(trained_on(2, deep.c_str(), options), plain);
   options.budget.budget = "3KB";
@@ -413,19 +416,19 @@ TEST_F(Parallel, KeepsABudgetPerRank) {
 // Activations exceed the parameters of a layer by far: within a fraction of them, steps are
 // recomputed.
 TEST_F(Parallel, RecomputesWithinABudget) {
-  TrainerOptions options = options_for("adam,lr=0.01");
+  train::TrainerOptions options = options_for("adam,lr=0.01");
   options.micro_batches = 2;
   options.batch_size = 120;
   options.synthetic_samples = 240;
   const std::string deep = deep_network(10);
-  const TrainResult plain = trained(deep.c_str(), options);
+  const train::TrainResult plain = trained(deep.c_str(), options);
   const auto arena_of = [&](const std::string& budget) {
     std::pair<std::uint64_t, std::size_t> found;  // and the number of steps
     run_in_lockstep(2, [&](Communicator& ranks) {
-      TrainerOptions mine = options;
+      train::TrainerOptions mine = options;
       mine.budget.budget = budget;
       mine.ranks = &ranks;
-      const Trainer trainer(parse_graph(deep, all_ops()), mine);
+      const train::Trainer trainer(parse_graph(deep, all_ops()), mine);
       if (ranks.rank() == 0)
         found = {trainer.session().needs().arena, trainer.session().program().steps.size()};
     });
@@ -440,10 +443,10 @@ TEST_F(Parallel, RecomputesWithinABudget) {
 }
 
 TEST(RankBudget, SuggestsASufficientBudget) {
-  const RankShares shares{4, 4, 8, false};
-  require_fits({100, 100, 800}, 1000, shares);
+  const distributed::RankShares shares{4, 4, 8, false};
+  distributed::require_fits({100, 100, 800}, 1000, shares);
   EXPECT_EQ(error_text([&] {
-              require_fits({100, 100, 1600}, 1000, shares);
+              distributed::require_fits({100, 100, 1600}, 1000, shares);
             }),
             "a step does not fit into a rank's memory\n"
             "  expected  at most 1000 B\n"
@@ -452,32 +455,32 @@ TEST(RankBudget, SuggestsASufficientBudget) {
             "  hint      --batch=16 would fit, 4 samples a part; or --budget=1000, which runs "
             "steps again");
   EXPECT_NE(error_text([&] {
-              require_fits({900, 300, 1600}, 1000, {4, 4, 8, true});
+              distributed::require_fits({900, 300, 1600}, 1000, {4, 4, 8, true});
             }).find("more than 5 ranks"),
             std::string::npos);
 }
 
 TEST(Windows, ShareMemoryBetweenIntervals) {
-  EXPECT_EQ(intervals_of({3, 5, 40, 41}, 2, 10).size(), 2U);
-  EXPECT_EQ(intervals_of({3, 5, 40, 41}, 2, 10)[1].begin, 38U);
-  EXPECT_EQ(intervals_of({1}, 6, 10)[0].begin, 0U);
-  const std::vector<WindowedValue> values = {
+  EXPECT_EQ(distributed::intervals_of({3, 5, 40, 41}, 2, 10).size(), 2U);
+  EXPECT_EQ(distributed::intervals_of({3, 5, 40, 41}, 2, 10)[1].begin, 38U);
+  EXPECT_EQ(distributed::intervals_of({1}, 6, 10)[0].begin, 0U);
+  const std::vector<distributed::WindowedValue> values = {
       {100, {{0, 5}, {20, 25}}}, {100, {{6, 19}}}, {50, {{4, 7}}}, {100, {{24, 30}}}};
-  const WindowPlan plan = place_windows(values, 64);
+  const distributed::WindowPlan plan = distributed::place_windows(values, 64);
   EXPECT_EQ(plan.offsets[0], plan.offsets[1]);
   EXPECT_NE(plan.offsets[0], plan.offsets[3]);
   for (std::size_t a = 0; a < values.size(); ++a) {
     for (std::size_t b = 0; b < a; ++b) {
       const bool overlap = plan.offsets[a] < plan.offsets[b] + values[b].bytes &&
                            plan.offsets[b] < plan.offsets[a] + values[a].bytes;
-      EXPECT_FALSE(overlap && are_together(values[a], values[b])) << a << " and " << b;
+      EXPECT_FALSE(overlap && distributed::are_together(values[a], values[b])) << a << " and " << b;
     }
   }
   EXPECT_EQ(plan.bytes, 228U);
 }
 
 TEST_F(Parallel, ReportsIndivisibleExtents) {
-  TrainerOptions options = options_for("sgd,lr=0.1");
+  train::TrainerOptions options = options_for("sgd,lr=0.1");
   options.micro_batches = 5;
   EXPECT_EQ(error_summary([&] { trained(kMlp, options); }),
             "the batch size is not a multiple of the number of micro-batches");
@@ -485,30 +488,33 @@ TEST_F(Parallel, ReportsIndivisibleExtents) {
   EXPECT_EQ(error_summary([&] { trained_on(3, kMlp, options); }),
             "the number of micro-batches is not a multiple of the number of ranks");
   options.micro_batches = 2;
-  options.split = RankSplit::Moments;
-  set_optimizer(options.train, "lamb,lr=0.1");
+  options.split = train::RankSplit::Moments;
+  train::set_optimizer(options.train, "lamb,lr=0.1");
   EXPECT_EQ(error_summary([&] { trained_on(2, kMlp, options); }),
             "states cannot be split over ranks with these options");
-  options.split = RankSplit::Nothing;
+  options.split = train::RankSplit::Nothing;
   options.micro_batches = 1;
   options.tensor_ranks = 2;
   EXPECT_EQ(error_summary([&] { trained_on(3, kBlock, options); }),
             "the number of ranks is not a multiple of the tensor-parallel group size");
-  EXPECT_EQ(error_summary([] { parse_mesh("tensor:2", 3); }),
+  EXPECT_EQ(error_summary([] { distributed::parse_mesh("tensor:2", 3); }),
             "another number of ranks was started than shares the work");
-  EXPECT_EQ(error_summary([] { parse_mesh("pipeline:2"); }), "ranks cannot share out 'pipeline:2'");
-  EXPECT_EQ(parse_mesh("data,tensor:2", 6).data, 3);
+  EXPECT_EQ(error_summary([] { distributed::parse_mesh("pipeline:2"); }),
+            "ranks cannot share out 'pipeline:2'");
+  EXPECT_EQ(distributed::parse_mesh("data,tensor:2", 6).data, 3);
 }
 
 // The reference evaluator runs the graph of a step on all ranks at once, including collectives.
 TEST_F(Parallel, MatchesTheReference) {
-  TrainOptions options;
+  passes::TrainOptions options;
   options.micro_batches = 3;
   options.optimizer.kind = "sgd";
   options.schedule.rate = 0.1;
-  const StatefulGraph step = train(with_batch(parse_graph(kConvolution, all_ops()), 4), options);
-  Session session(train(with_batch(parse_graph(kConvolution, all_ops()), 4), options),
-                  {.thread_count = 1}, SessionRanks{nullptr, 3});
+  const passes::StatefulGraph step =
+      passes::train(train::with_batch(parse_graph(kConvolution, all_ops()), 4), options);
+  train::Session session(
+      passes::train(train::with_batch(parse_graph(kConvolution, all_ops()), 4), options),
+      {.thread_count = 1}, train::SessionRanks{nullptr, 3});
   std::vector<std::vector<Tensor>> micro_batches;
   for (std::uint64_t k = 0; k < 3; ++k) {
     micro_batches.push_back(
@@ -521,12 +527,13 @@ TEST_F(Parallel, MatchesTheReference) {
     const std::vector<std::size_t> data = step.data_inputs();
     for (std::size_t k = 0; k < data.size(); ++k)
       inputs[data[k]] = micro_batches[static_cast<std::size_t>(ranks.rank())][k];
-    for (const State& state : step.states) inputs[state.input] = state.initial.materialise();
+    for (const passes::State& state : step.states)
+      inputs[state.input] = state.initial.materialise();
     reference::EvaluateOptions reference_options;
     reference_options.communicator = &ranks;
     const std::vector<Datum> made = reference::evaluate(step.graph, inputs, reference_options);
     EXPECT_NEAR(made[0].tensor().real_at(0), outputs[0].real_at(0), 1e-5);
-    const States states = session.states();
+    const train::States states = session.states();
     for (std::size_t k = 0; k < step.states.size(); ++k) {
       const std::vector<double> expected = made[step.states[k].output].tensor().reals();
       const std::vector<double> found = states[k].second.reals();
@@ -549,7 +556,7 @@ TEST(Stages, CutAtCollectives) {
     return u
   })",
                                   all_ops());
-  const std::vector<StepStage> stages = cut_at_collectives(graph);
+  const std::vector<distributed::StepStage> stages = distributed::cut_at_collectives(graph);
   ASSERT_EQ(stages.size(), 3U);
   EXPECT_EQ(print(stages[0].graph), print(parse_graph(R"(graph (x: f32[4]) {
     two = constant f32[] 2.0

@@ -12,7 +12,7 @@ namespace {
 constexpr char kText[] = "what a rank shows";
 
 TEST(VisibleMemory, MapsMemoryOfAnotherProcess) {
-  VisibleMemory mine;
+  distributed::VisibleMemory mine;
   const std::shared_ptr<std::byte> memory = mine.allocate(100'000);
   ASSERT_NE(memory, nullptr);
   std::byte* at = memory.get() + 70'000;
@@ -20,7 +20,7 @@ TEST(VisibleMemory, MapsMemoryOfAnotherProcess) {
   EXPECT_NE(window.region, 0U);
   const pid_t parent = getpid(), child = fork();
   if (child == 0) {  // mapped before the first write: later writes are visible as well
-    VisibleMemory theirs;
+    distributed::VisibleMemory theirs;
     const std::span<const std::byte> seen = theirs.view(parent, window);
     for (int tries = 0; tries < 2000 && seen.size() == sizeof kText; ++tries) {
       if (std::memcmp(seen.data(), kText, sizeof kText) == 0) _exit(0);
@@ -35,13 +35,13 @@ TEST(VisibleMemory, MapsMemoryOfAnotherProcess) {
 }
 
 TEST(VisibleMemory, MapsOnlyItsOwnRegions) {
-  VisibleMemory mine;
+  distributed::VisibleMemory mine;
   const std::shared_ptr<std::byte> memory = mine.allocate(8192);
   ASSERT_NE(memory, nullptr);
   EXPECT_EQ(mine.window_of({memory.get() + 8000, 193}).region, 0U) << "over its end";
   const std::byte other = {};
   EXPECT_EQ(mine.window_of({&other, 1}).region, 0U);
-  VisibleMemory theirs;
+  distributed::VisibleMemory theirs;
   const MemoryWindow window = mine.window_of({memory.get(), 8192});
   EXPECT_EQ(theirs.view(getpid(), window).size(), 8192U);
   EXPECT_TRUE(theirs.view(getpid(), {window.region, window.file, 4096, 8192}).empty());
@@ -51,7 +51,7 @@ TEST(VisibleMemory, MapsOnlyItsOwnRegions) {
 
 // A freed region and its successor at the same address have different numbers.
 TEST(VisibleMemory, RenumbersRegions) {
-  VisibleMemory mine, theirs;
+  distributed::VisibleMemory mine, theirs;
   std::shared_ptr<std::byte> memory = mine.allocate(4096);
   const MemoryWindow first = mine.window_of({memory.get(), 4});
   EXPECT_EQ(std::to_integer<int>(theirs.view(getpid(), first)[0]), 0);

@@ -9,7 +9,7 @@
 namespace tenon::aitemplate_hostile_test {
 namespace {
 
-const DocumentFormat& format() { return *find_document_format("aitemplate"); }
+const documents::DocumentFormat& format() { return *documents::find_document_format("aitemplate"); }
 
 const std::string kGolden = "aitemplate_conv_add.graph.txt";
 
@@ -108,7 +108,7 @@ TEST(AITemplateBadInput, ListsAllUnknownOperators) {
 
 TEST(AITemplateBadInput, InconsistentShapesAreGraphErrors) {
   const std::string text = replaced(read_fixture(kGolden), "'group': 1", "'group': 3");
-  const std::unique_ptr<Document> document = format().read(text, "dump");
+  const std::unique_ptr<documents::Document> document = format().read(text, "dump");
   EXPECT_GE(document->check().mismatches().size(), 1u);
   EXPECT_THROW(document->graph(), Error);
 }
@@ -121,7 +121,7 @@ TEST(AITemplateBadInput, RefusesOperatorsWithoutOperands) {
     std::string text =
         replaced(read_fixture(kGolden), "'op': 'conv2d'", concat("'op': '", op, "'"));
     text = replaced(text, "'inputs': ['input_0', 'input_1']", "'inputs': []");
-    const std::unique_ptr<Document> document = format().read(text, "dump");
+    const std::unique_ptr<documents::Document> document = format().read(text, "dump");
     EXPECT_GE(document->check().mismatches().size(), 1u) << op;
     EXPECT_THROW(document->graph(), Error) << op;
   }
@@ -144,7 +144,7 @@ TEST(AITemplateBadInput, JaggedDimsRoundTrip) {
   const std::size_t start = text.find("{ 'depth': 0,\n  'name': 'batch_dim'"),
                     end = text.find('}', start) + 1;
   text.replace(start, end - start, jagged);
-  const std::unique_ptr<Document> document = format().read(text, "dump");
+  const std::unique_ptr<documents::Document> document = format().read(text, "dump");
   EXPECT_EQ(document->text(""), text);
   EXPECT_GE(document->check().mismatches().size(), 1u);
 }
@@ -182,7 +182,7 @@ TEST(AITemplateBadInput, RandomChangesNeverCrash) {
         if (how == 2) text.replace(at, std::min<std::size_t>(word.size(), text.size() - at), word);
         if (how == 3) text[at] = static_cast<char>('0' + random() % 10);
       }
-      std::unique_ptr<Document> document;
+      std::unique_ptr<documents::Document> document;
       try {
         document = format().read(text, "mutant");
       } catch (const Error&) {

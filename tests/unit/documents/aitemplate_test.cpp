@@ -16,12 +16,14 @@
 namespace tenon::aitemplate_test {
 namespace {
 
-using aitemplate::PythonParser;
-using aitemplate::PythonStyle;
+using documents::aitemplate::PythonParser;
+using documents::aitemplate::PythonStyle;
 
-const DocumentFormat& format() { return *find_document_format("aitemplate"); }
+const documents::DocumentFormat& format() { return *documents::find_document_format("aitemplate"); }
 
-std::unique_ptr<Document> read(const std::string& text) { return format().read(text, "dump"); }
+std::unique_ptr<documents::Document> read(const std::string& text) {
+  return format().read(text, "dump");
+}
 
 const std::string kGolden = "aitemplate_conv_add.graph.txt";
 const std::string kDynamic = "aitemplate_dynamic_batch.graph.txt";
@@ -61,14 +63,15 @@ TEST(AITemplateValues, NumbersPrintAsPythonDoes) {
                                                              {123.25, "123.25"},
                                                              {5e-324, "5e-324"},
                                                              {0.00012, "0.00012"}};
-  for (const auto& [number, text] : cases) EXPECT_EQ(aitemplate::real_repr(number), text);
+  for (const auto& [number, text] : cases)
+    EXPECT_EQ(documents::aitemplate::real_repr(number), text);
 }
 
 TEST(AITemplateValues, StringsAreQuotedAsPythonDoes) {
-  EXPECT_EQ(aitemplate::text_repr("plain"), "'plain'");
-  EXPECT_EQ(aitemplate::text_repr("it's"), "\"it's\"");
-  EXPECT_EQ(aitemplate::text_repr("it's \"both\""), "'it\\'s \"both\"'");
-  EXPECT_EQ(aitemplate::text_repr("a\\b\n\t\x01"), "'a\\\\b\\n\\t\\x01'");
+  EXPECT_EQ(documents::aitemplate::text_repr("plain"), "'plain'");
+  EXPECT_EQ(documents::aitemplate::text_repr("it's"), "\"it's\"");
+  EXPECT_EQ(documents::aitemplate::text_repr("it's \"both\""), "'it\\'s \"both\"'");
+  EXPECT_EQ(documents::aitemplate::text_repr("a\\b\n\t\x01"), "'a\\\\b\\n\\t\\x01'");
 }
 
 // Python before 3.10 prints a wide data class on one line; since 3.12 an OrderedDict has braces.
@@ -76,19 +79,20 @@ TEST(AITemplateValues, PrintStylesOfPythonVersions) {
   const std::string wide =
       "{ 'a': ExecItem(profiling_key='M == 1024 && N == 1024 && K == 1024', exec_cond='M == 1024', "
       "algo='')}";
-  const aitemplate::PythonValue value = PythonParser(wide, "value").value();
+  const documents::aitemplate::PythonValue value = PythonParser(wide, "value").value();
   EXPECT_EQ(pretty_print(value, {false, false}), wide);
   EXPECT_EQ(pretty_print(value, {true, false}),
             "{ 'a': ExecItem(profiling_key='M == 1024 && N == 1024 && K == 1024',\n"
             "                exec_cond='M == 1024',\n"
             "                algo='')}");
-  const aitemplate::PythonValue ordered = PythonParser("OrderedDict({'a': 1})", "value").value();
+  const documents::aitemplate::PythonValue ordered =
+      PythonParser("OrderedDict({'a': 1})", "value").value();
   EXPECT_EQ(pretty_print(ordered, {true, true}), "OrderedDict({'a': 1})");
   EXPECT_EQ(pretty_print(ordered, {true, false}), "OrderedDict([('a', 1)])");
 }
 
-void expect_no_mismatch(const Document& document) {
-  const Findings findings = document.check();
+void expect_no_mismatch(const documents::Document& document) {
+  const documents::Findings findings = document.check();
   for (const auto& mismatch : findings.mismatches()) {
     ADD_FAILURE() << mismatch.kind << " at " << mismatch.place << ": " << mismatch.says << ", not "
                   << mismatch.should_be;
@@ -106,7 +110,7 @@ TEST_P(AITemplateFixture, RoundTripsByteForByte) {
 }
 
 TEST_P(AITemplateFixture, PassesItsCheck) {
-  const Findings findings = read(read_fixture(GetParam()))->check();
+  const documents::Findings findings = read(read_fixture(GetParam()))->check();
   std::size_t total = 0;
   for (const auto& kind : findings.kinds()) total += kind.total;
   EXPECT_GT(total, 250u);
@@ -157,7 +161,8 @@ TEST(AITemplate, RecognisesOnlyItsFormat) {
 // ---- the specification's statements about the document ----
 
 TEST(AITemplate, TablesOfTheGoldenFile) {
-  const aitemplate::Dump dump = aitemplate::read_dump(read_fixture(kGolden), "golden").dump;
+  const documents::aitemplate::Dump dump =
+      documents::aitemplate::read_dump(read_fixture(kGolden), "golden").dump;
   std::vector<std::string> names;
   for (const auto& tensor : dump.tensors) names.push_back(*tensor.name);
   EXPECT_EQ(names,
@@ -167,13 +172,13 @@ TEST(AITemplate, TablesOfTheGoldenFile) {
   EXPECT_EQ(dump.tensors[4].shape[0].name, "batch_dim");
   EXPECT_EQ(dump.tensors[4].shape[3].name, "bias_dim_3");
   EXPECT_TRUE(dump.tensors[1].is_input);  // a weight that is one
-  const aitemplate::OperatorRow& conv = dump.operators.at(0);
+  const documents::aitemplate::OperatorRow& conv = dump.operators.at(0);
   EXPECT_EQ(conv.op, "conv2d");
   EXPECT_EQ(conv.find("epilogue_alignment")->integer, 8);
   ASSERT_EQ(conv.exec_path->entries.size(), 1u);
   EXPECT_EQ(conv.exec_path->entries[0].condition, "NI == 1 && HI == 28 && WI == 28 && CI == 128");
   EXPECT_EQ(algorithm_of(conv.exec_path->entries[0]), "");
-  const aitemplate::OperatorRow& group = dump.operators.at(1);
+  const documents::aitemplate::OperatorRow& group = dump.operators.at(1);
   ASSERT_EQ(group.elementwise_ops.size(), 1u);
   EXPECT_EQ(group.elementwise_ops[0].func->name, "ADD");
   EXPECT_EQ(group.elementwise_ops[0].func->number, 1);
@@ -251,7 +256,7 @@ TEST(AITemplate, CheckFindsWrongOrder) {
   const std::string swapped = text.substr(0, first) + text.substr(second, third - 2 - second) +
                               "\n\n" + text.substr(first, second - 2 - first) + "\n\n" +
                               text.substr(third);
-  const Findings findings = read(swapped)->check();
+  const documents::Findings findings = read(swapped)->check();
   ASSERT_GE(findings.mismatches().size(), 1u);
   EXPECT_EQ(findings.mismatches()[0].kind, "order of tensors");
   EXPECT_EQ(findings.mismatches()[0].should_be, "input_0");
@@ -295,9 +300,9 @@ class AITemplateZoo : public ::testing::TestWithParam<const char*> {};
 TEST_P(AITemplateZoo, RoundTripsTheStructure) {
   const Graph graph = zoo::build(GetParam());
   const std::string text = format().from_graph(graph)->text("");
-  const std::unique_ptr<Document> again = read(text);
+  const std::unique_ptr<documents::Document> again = read(text);
   EXPECT_EQ(again->text(""), text);
-  const NetworkDifference found = difference(graph, again->graph());
+  const documents::NetworkDifference found = documents::difference(graph, again->graph());
   EXPECT_EQ(found.first, "");
   EXPECT_TRUE(found.constants.empty());
   expect_no_mismatch(*again);
@@ -321,13 +326,13 @@ class AITemplateNodes : public ::testing::TestWithParam<Written> {};
 TEST_P(AITemplateNodes, ExportToOperators) {
   const Graph graph = parse_graph(GetParam().graph, all_ops());
   const std::string text = format().from_graph(graph)->text("");
-  const std::unique_ptr<Document> again = read(text);
+  const std::unique_ptr<documents::Document> again = read(text);
   std::vector<std::string> kinds;
-  for (const auto& row : aitemplate::read_dump(text, "dump").dump.operators)
+  for (const auto& row : documents::aitemplate::read_dump(text, "dump").dump.operators)
     kinds.push_back(row.op);
   EXPECT_EQ(kinds, GetParam().kinds);
   EXPECT_EQ(again->text(""), text);
-  const NetworkDifference found = difference(graph, again->graph());
+  const documents::NetworkDifference found = documents::difference(graph, again->graph());
   EXPECT_EQ(found.first, "");
   EXPECT_TRUE(found.constants.empty());
   expect_no_mismatch(*again);

@@ -11,8 +11,8 @@
 namespace tenon::chainer_check_test {
 namespace {
 
-Findings check(const std::string& text) {
-  return find_document_format("chainer")->read(text, "file")->check();
+documents::Findings check(const std::string& text) {
+  return documents::find_document_format("chainer")->read(text, "file")->check();
 }
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
@@ -22,10 +22,10 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 }
 
 TEST(ChainerCheck, UNetPasses) {
-  const Findings findings = check(read_fixture("unet_chainer.graph.txt"));
+  const documents::Findings findings = check(read_fixture("unet_chainer.graph.txt"));
   EXPECT_TRUE(findings.mismatches().empty());
   std::map<std::string, std::size_t> holding;
-  for (const Findings::Kind& kind : findings.kinds()) holding[kind.name] = kind.holding;
+  for (const documents::Findings::Kind& kind : findings.kinds()) holding[kind.name] = kind.holding;
   EXPECT_EQ(holding["tensor size"], 108u);
   EXPECT_EQ(holding["rank"], 120u);
   EXPECT_EQ(holding["backward: function"], 60u);
@@ -54,7 +54,7 @@ TEST(ChainerCheck, ReportsAWrongSizeWithTheExpectedOne) {
   };
   const std::string text = read_fixture("unet_chainer.graph.txt");
   for (const auto& each : cases) {
-    const Findings findings = check(replaced(text, each.from, each.to));
+    const documents::Findings findings = check(replaced(text, each.from, each.to));
     ASSERT_EQ(findings.mismatches().size(), 1u) << each.to;
     EXPECT_EQ(findings.mismatches()[0].kind, "tensor size");
     EXPECT_EQ(findings.mismatches()[0].place, each.place) << each.to;
@@ -66,7 +66,7 @@ TEST(ChainerCheck, ReportsAWrongSizeWithTheExpectedOne) {
 TEST(ChainerCheck, ReportsTheWrongOneOfTwoAttributes) {
   const std::string text = read_fixture("unet_chainer.graph.txt");
   const std::size_t backward = text.find("\nbackward\n");
-  const Findings forward = check(replaced(text, "{\"sy\": 1", "{\"sy\": 2"));
+  const documents::Findings forward = check(replaced(text, "{\"sy\": 1", "{\"sy\": 2"));
   ASSERT_EQ(forward.mismatches().size(), 1u);
   EXPECT_EQ(forward.mismatches()[0].kind, "forward: attribute");
   EXPECT_EQ(forward.mismatches()[0].place, "line 123, column 8");
@@ -74,7 +74,7 @@ TEST(ChainerCheck, ReportsTheWrongOneOfTwoAttributes) {
   EXPECT_EQ(forward.mismatches()[0].should_be, "1");
   const std::string after =
       text.substr(0, backward) + replaced(text.substr(backward), "{\"sy\": 1", "{\"sy\": 2");
-  const Findings back = check(after);
+  const documents::Findings back = check(after);
   ASSERT_EQ(back.mismatches().size(), 1u);
   EXPECT_EQ(back.mismatches()[0].kind, "backward: attribute");
   EXPECT_EQ(back.mismatches()[0].should_be, "1");
@@ -83,7 +83,7 @@ TEST(ChainerCheck, ReportsTheWrongOneOfTwoAttributes) {
 // An impossible stride is reported in its record, even if shape inference fails with it.
 TEST(ChainerCheck, ReportsImpossibleAttributes) {
   const std::string text = read_fixture("unet_chainer.graph.txt");
-  const Findings findings = check(replaced(text, "{\"sy\": 1", "{\"sy\": 0"));
+  const documents::Findings findings = check(replaced(text, "{\"sy\": 1", "{\"sy\": 0"));
   ASSERT_EQ(findings.mismatches().size(), 2u);
   EXPECT_EQ(findings.mismatches()[0].kind, "forward: attribute");
   EXPECT_EQ(findings.mismatches()[0].should_be, "1");
@@ -93,13 +93,13 @@ TEST(ChainerCheck, ReportsImpossibleAttributes) {
 TEST(ChainerCheck, ComparesRanksRetainedIndexesAndPairs) {
   const std::string text = read_fixture("residual_chainer.graph.txt");
   const std::pair<std::string, std::string> rank{"\"rank\": 19", "\"rank\": 20"};
-  const Findings ranks = check(replaced(text, rank.first, rank.second));
+  const documents::Findings ranks = check(replaced(text, rank.first, rank.second));
   ASSERT_EQ(ranks.mismatches().size(), 1u);
   EXPECT_EQ(ranks.mismatches()[0].kind, "rank");
   EXPECT_EQ(ranks.mismatches()[0].should_be, "19");
 
-  const Findings retained = check(replaced(text, "\"_input_indexes_to_retain\": [0, 1]",
-                                           "\"_input_indexes_to_retain\": [0, 2]"));
+  const documents::Findings retained = check(replaced(text, "\"_input_indexes_to_retain\": [0, 1]",
+                                                      "\"_input_indexes_to_retain\": [0, 2]"));
   bool is_named = false;
   for (const auto& mismatch : retained.mismatches()) {
     is_named = is_named || (mismatch.kind == "retained" && mismatch.says == "[0, 2]" &&
@@ -107,7 +107,7 @@ TEST(ChainerCheck, ComparesRanksRetainedIndexesAndPairs) {
   }
   EXPECT_TRUE(is_named);
 
-  const Findings name = check(replaced(text, "\nAdd\n", "\nSub\n"));
+  const documents::Findings name = check(replaced(text, "\nAdd\n", "\nSub\n"));
   EXPECT_FALSE(name.mismatches().empty());
 }
 
@@ -122,7 +122,7 @@ TEST(ChainerMutation, EverySizeIsDetermined) {
     const std::int64_t value = std::stoll(bytes);
     for (const std::int64_t changed : {value + 4, 2 * value}) {
       std::string mutant = text;
-      const Findings findings =
+      const documents::Findings findings =
           check(mutant.replace(bytes_at, bytes.size(), std::to_string(changed)));
       ++tried;
       caught += !findings.mismatches().empty();

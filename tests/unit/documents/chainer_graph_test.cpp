@@ -15,7 +15,7 @@
 #include <map>
 #include <set>
 
-namespace tenon::chainer::chainer_graph_test {
+namespace tenon::documents::chainer::chainer_graph_test {
 namespace {
 
 Tables fixture(const std::string& name) {
@@ -236,9 +236,9 @@ TEST(ChainerZoo, RoundTripsEveryNetwork) {
         "unet572?loss=1,dropout=1,batch=8", "unet256", "squeezenet", "densenet121", "bert_base",
         "gpt2", "vit_b16", "mlp", "mlp?batch=7", "lstm"}) {
     const Graph graph = zoo::build(name);
-    const auto document = find_document_format("chainer")->from_graph(graph);
+    const auto document = documents::find_document_format("chainer")->from_graph(graph);
     const std::string text = document->text("");
-    const auto again = find_document_format("chainer")->read(text, name);
+    const auto again = documents::find_document_format("chainer")->read(text, name);
     EXPECT_EQ(again->text(""), text) << name;
     EXPECT_EQ(node_texts(again->graph()), node_texts(graph)) << name;
     EXPECT_TRUE(again->check().mismatches().empty()) << name;
@@ -309,7 +309,7 @@ Retained retained_in(const std::string& text, const std::string& op) {
   const Graph graph = parse_graph(text, all_ops());
   for (const NodeId id : graph.nodes_in_order()) {
     if (graph.op_name(id) == op)
-      return retained_by_gradient(parse_native(native_node(graph, id).text));
+      return retained_by_gradient(documents::parse_native(documents::native_node(graph, id).text));
   }
   throw Error("no such node");
 }
@@ -346,4 +346,4 @@ TEST(ChainerWrite, BatchNormTrainingWithAllResults) {
 }
 
 }  // namespace
-}  // namespace tenon::chainer::chainer_graph_test
+}  // namespace tenon::documents::chainer::chainer_graph_test

@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon::chainer::chainer_shapes_test {
+namespace tenon::documents::chainer::chainer_shapes_test {
 namespace {
 
 Tables fixture(const std::string& name) {
@@ -54,8 +54,9 @@ TEST(ChainerShapes, ReportsAmbiguityAndTakesTheLikeliest) {
       EXPECT_EQ(to_string(*solution.types[v]), "f32[4, 3, 20, 20]");
     }
   }
-  const Page page =
-      find_document_format("chainer")->read(print_tables(tables), "residual")->describe();
+  const Page page = documents::find_document_format("chainer")
+                        ->read(print_tables(tables), "residual")
+                        ->describe();
   EXPECT_NE(page.sections[0].text.find("Other shapes would give the same sizes"),
             std::string::npos);
 }
@@ -361,4 +362,4 @@ TEST(ChainerShapes, FunctionsBecomeOperators) {
 }
 
 }  // namespace
-}  // namespace tenon::chainer::chainer_shapes_test
+}  // namespace tenon::documents::chainer::chainer_shapes_test

@@ -12,7 +12,7 @@
 
 #include <random>
 
-namespace tenon::chainer::chainer_test {
+namespace tenon::documents::chainer::chainer_test {
 namespace {
 
 const char* const kFixtures[] = {"unet_chainer.graph.txt", "residual_chainer.graph.txt",
@@ -30,7 +30,7 @@ TEST(ChainerText, FixturesRoundTripByteForByte) {
 }
 
 TEST(ChainerText, RecognisesOnlyItsFormat) {
-  const DocumentFormat* format = find_document_format("chainer");
+  const documents::DocumentFormat* format = documents::find_document_format("chainer");
   ASSERT_NE(format, nullptr);
   for (const char* name : kFixtures) EXPECT_TRUE(format->recognises(read_fixture(name))) << name;
   for (const char* name : {"aitemplate_conv_add.graph.txt", "megengine_resnet50.profile.json",
@@ -218,7 +218,7 @@ TEST(ChainerText, SubscriptsRoundTrip) {
 
 // A changed byte leads to an Error or to a document that supports every operation.
 TEST(ChainerText, SurvivesChangedBytes) {
-  const DocumentFormat* format = find_document_format("chainer");
+  const documents::DocumentFormat* format = documents::find_document_format("chainer");
   std::mt19937 random(5);
   for (const char* name : {"mlp_chainer.graph.txt", "residual_chainer.graph.txt"}) {
     const std::string text = read_fixture(name);
@@ -233,7 +233,7 @@ TEST(ChainerText, SurvivesChangedBytes) {
           changed[at] = characters[random() % characters.size()];
         }
       }
-      std::unique_ptr<Document> document;
+      std::unique_ptr<documents::Document> document;
       try {
         document = format->read(changed, "changed");
       } catch (const Error&) {
@@ -305,4 +305,4 @@ TEST(ChainerTraining, RepeatedOperands) {
 }
 
 }  // namespace
-}  // namespace tenon::chainer::chainer_test
+}  // namespace tenon::documents::chainer::chainer_test

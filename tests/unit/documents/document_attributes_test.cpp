@@ -20,7 +20,7 @@ TEST_P(DocumentAttributes, UnknownOnesAreRefused) {
   const std::size_t at = text.find(param.from);
   ASSERT_NE(at, std::string::npos);
   text.replace(at, std::string(param.from).size(), param.to);
-  const DocumentFormat* format = find_document_format(param.format);
+  const documents::DocumentFormat* format = documents::find_document_format(param.format);
   ASSERT_NE(format, nullptr);
   const std::string error = error_text([&] { format->read(text, "file")->graph(); });
   EXPECT_NE(error.find(param.says), std::string::npos) << error;

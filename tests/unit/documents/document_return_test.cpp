@@ -27,7 +27,8 @@ struct Cell {
 class TensorScopeTable {
  public:
   void add(const std::string& kind, const std::string& name, const Graph& graph) {
-    for (const DocumentFormat& format : document_formats()) try_format(kind, name, graph, format);
+    for (const documents::DocumentFormat& format : documents::document_formats())
+      try_format(kind, name, graph, format);
   }
 
   void print() const {
@@ -44,10 +45,10 @@ class TensorScopeTable {
 
  private:
   void try_format(const std::string& kind, const std::string& name, const Graph& graph,
-                  const DocumentFormat& format) {
+                  const documents::DocumentFormat& format) {
     Cell& cell = cells_[{format.name, kind}];
     ++cell.tried;
-    WrittenDocument written;
+    documents::WrittenDocument written;
     try {
       written = format.write(graph);
     } catch (const Error& error) {
@@ -62,8 +63,8 @@ class TensorScopeTable {
       const auto again = format.read(written.document->text(""), name);
       cell.clean += again->check().mismatches().empty();
       Graph came_back = again->graph();
-      set_values(came_back, values_graph(written));
-      const NetworkDifference found = difference(graph, came_back);
+      documents::set_values(came_back, documents::values_graph(written));
+      const documents::NetworkDifference found = documents::difference(graph, came_back);
       cell.equal += found.is_same() && found.constants.empty();
       EXPECT_EQ(found.first, "") << format.name << " " << name;
       EXPECT_TRUE(found.constants.empty()) << format.name << " " << name;
@@ -93,13 +94,13 @@ TEST(DocumentReturn, RoundTrips) {
                            "tensorscope_alexnet.nodes.txt", "unet_chainer.graph.txt"}) {
     if (begin != 0 || (wanted == nullptr && seed[0] != 'a' && seed[0] != 't')) continue;
     const std::string text = read_fixture(seed);
-    for (const DocumentFormat& format : document_formats()) {
+    for (const documents::DocumentFormat& format : documents::document_formats()) {
       if (format.recognises(std::string_view(text).substr(0, 4096)))
         table.add("seeds", seed, format.read(text, seed)->graph());
     }
   }
   for (int k = begin; k < begin + random_count; ++k)
-    table.add("random", concat("random:", k), random_graph(std::to_string(k)));
+    table.add("random", concat("random:", k), testing::random_graph(std::to_string(k)));
   if (wanted != nullptr) table.print();
   for (const auto& [place, cell] : table.cells()) {
     EXPECT_EQ(cell.clean, cell.written) << place.first << " " << place.second;
@@ -153,9 +154,9 @@ TEST(DocumentMutants, AreRefusedOrUsable) {
   std::size_t read = 0, made = 0;
   for (int k = 0; k < count; ++k) {
     std::string text = read_fixture(fixtures[random(std::size(fixtures))]);
-    const auto formats = document_formats();
+    const auto formats = documents::document_formats();
     const auto format =
-        std::find_if(formats.begin(), formats.end(), [&](const DocumentFormat& each) {
+        std::find_if(formats.begin(), formats.end(), [&](const documents::DocumentFormat& each) {
           return each.recognises(std::string_view(text).substr(0, 4096));
         });
     ASSERT_NE(format, formats.end());
@@ -185,7 +186,7 @@ TEST(DocumentMutants, AreRefusedOrUsable) {
       }
     }
     try {
-      const std::unique_ptr<Document> document = format->read(text, "mutant");
+      const std::unique_ptr<documents::Document> document = format->read(text, "mutant");
       ++read;
       document->check();
       document->describe();

@@ -12,7 +12,7 @@ namespace tenon::megengine_import_test {
 namespace {
 
 Graph graph_of(const MegengineProfile& profile) {
-  return find_document_format("megengine")->read(profile.text(), "profile")->graph();
+  return documents::find_document_format("megengine")->read(profile.text(), "profile")->graph();
 }
 
 std::vector<double> run(const MegengineProfile& profile, const std::vector<Tensor>& inputs) {

@@ -16,11 +16,11 @@
 namespace tenon::megengine_test {
 namespace {
 
-const DocumentFormat& format() { return *find_document_format("megengine"); }
+const documents::DocumentFormat& format() { return *documents::find_document_format("megengine"); }
 constexpr const char* kResnet = "megengine_resnet50.profile.json";
 constexpr const char* kStatic = "megengine_static_plans.profile.json";
 
-std::unique_ptr<Document> read(const std::string& text) {
+std::unique_ptr<documents::Document> read(const std::string& text) {
   return format().read(text, "profile.json");
 }
 
@@ -42,7 +42,7 @@ std::string page_text(const Page& page) {
   return text;
 }
 
-void expect_clean(const Findings& findings) {
+void expect_clean(const documents::Findings& findings) {
   EXPECT_FALSE(findings.kinds().empty());
   for (const auto& mismatch : findings.mismatches()) {
     ADD_FAILURE() << mismatch.kind << " at " << mismatch.place << ": " << mismatch.says << ", not "
@@ -75,7 +75,7 @@ INSTANTIATE_TEST_SUITE_P(Files, MegengineFixture, ::testing::Values(kResnet, kSt
                            return test.index == 0 ? "Resnet50" : "StaticPlans";
                          });
 
-std::map<std::string, std::size_t> held(const Findings& findings) {
+std::map<std::string, std::size_t> held(const documents::Findings& findings) {
   std::map<std::string, std::size_t> counts;
   for (const auto& kind : findings.kinds()) counts[kind.name] = kind.holding;
   return counts;
@@ -166,7 +166,7 @@ TEST(MegengineStaticPlans, ReportFaults) {
        ".name"},
   };
   for (const Change& change : changes) {
-    const Findings findings = read(replaced(text, change.from, change.to))->check();
+    const documents::Findings findings = read(replaced(text, change.from, change.to))->check();
     bool is_found = false;
     for (const auto& mismatch : findings.mismatches()) {
       is_found = is_found || (mismatch.kind.find(change.kind) != std::string::npos &&

@@ -36,8 +36,8 @@ struct Outcome {
   bool is_caught = false, is_named = false, is_first = false;
 };
 
-Outcome try_text(const DocumentFormat& format, const std::string& text, const std::string& number,
-                 std::size_t line) {
+Outcome try_text(const documents::DocumentFormat& format, const std::string& text,
+                 const std::string& number, std::size_t line) {
   const std::string line_text = concat("line ", line, ",");
   const auto names = [&](const std::string& message) {
     return message.find(number) != std::string::npos ||
@@ -45,8 +45,8 @@ Outcome try_text(const DocumentFormat& format, const std::string& text, const st
   };
   Outcome outcome;
   try {
-    const std::unique_ptr<Document> document = format.read(text, "mutant");
-    const Findings findings = check_root_first(format, *document);
+    const std::unique_ptr<documents::Document> document = format.read(text, "mutant");
+    const documents::Findings findings = documents::check_root_first(format, *document);
     outcome.is_caught = !findings.mismatches().empty();
     for (const auto& mismatch : findings.mismatches()) {
       outcome.is_named = outcome.is_named || names(mismatch.place + "," + mismatch.says);
@@ -86,7 +86,7 @@ std::vector<NumberInText> numbers_in(std::string_view text) {
 MutationResult mutate_numbers(std::string_view format_name, const std::string& text,
                               const std::function<std::string(const NumberInText&)>& field_of,
                               std::size_t at_most) {
-  const DocumentFormat* format = find_document_format(format_name);
+  const documents::DocumentFormat* format = documents::find_document_format(format_name);
   if (format == nullptr) throw Error(concat("no format '", format_name, "'"));
   std::vector<std::pair<NumberInText, std::string>> fields;
   for (const NumberInText& number : numbers_in(text)) {
@@ -128,7 +128,7 @@ MutationResult mutate_numbers(std::string_view format_name, const std::string& t
 
 MutationResult mutate_words(std::string_view format_name, const std::string& text,
                             std::size_t at_most) {
-  const DocumentFormat* format = find_document_format(format_name);
+  const documents::DocumentFormat* format = documents::find_document_format(format_name);
   if (format == nullptr) throw Error(concat("no format '", format_name, "'"));
   const char cut = std::count(text.begin(), text.end(), '\n') < 3 ? ',' : '\n';
   std::vector<std::string> pieces;

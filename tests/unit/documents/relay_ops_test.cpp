@@ -16,21 +16,22 @@
 namespace tenon::relay_ops_test {
 namespace {
 
-std::unique_ptr<Document> read(const std::string& text) {
-  return find_document_format("relay")->read(text, "test");
+std::unique_ptr<documents::Document> read(const std::string& text) {
+  return documents::find_document_format("relay")->read(text, "test");
 }
 
 std::string text_with_data(const Graph& graph) {
-  return relay::print_module(relay::export_graph_with_data(graph), relay::CommentStyle::Document);
+  return documents::relay::print_module(documents::relay::export_graph_with_data(graph),
+                                        documents::relay::CommentStyle::Document);
 }
 
 void expect_same_results(const Graph& expected, const Graph& actual, const std::string& what) {
-  const std::vector<Datum> inputs = random_inputs(expected, 1);
+  const std::vector<Datum> inputs = models::random_inputs(expected, 1);
   const std::vector<Datum> wanted = reference::evaluate(expected, inputs);
   const std::vector<Datum> got = reference::evaluate(actual, inputs);
   ASSERT_EQ(wanted.size(), got.size()) << what;
   for (std::size_t k = 0; k < wanted.size(); ++k) {
-    const Comparison comparison = compare(got[k], wanted[k], {1e-5, 1e-4});
+    const testing::Comparison comparison = testing::compare(got[k], wanted[k], {1e-5, 1e-4});
     EXPECT_TRUE(comparison.is_equal) << what << ": " << comparison.what;
   }
 }
@@ -67,7 +68,7 @@ class RelayZoo : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(RelayZoo, RoundTripsTheStructure) {
   const Graph graph = zoo::build(GetParam());
-  const DocumentFormat* relay = find_document_format("relay");
+  const documents::DocumentFormat* relay = documents::find_document_format("relay");
   const auto document = relay->from_graph(graph);
   EXPECT_TRUE(document->check().mismatches().empty());
   const Graph again = document->graph();
@@ -115,7 +116,7 @@ TEST_P(RelayOp, RoundTrips) {
     text.replace(at, 9, ", other=\"");
   const auto plain = read(text);
   expect_same_results(graph, plain->graph(), text);
-  const Findings findings = plain->check();
+  const documents::Findings findings = plain->check();
   EXPECT_TRUE(findings.mismatches().empty())
       << findings.mismatches().front().place << findings.mismatches().front().says << " "
       << findings.mismatches().front().should_be << text;
@@ -243,7 +244,7 @@ TEST(RelayExport, CallsTenonOpsWithoutCounterpart) {
       "random_normal() {shape = [4]}\n"
       "  c = det(m)\n  return a, b, c\n}",
       all_ops());
-  const std::string text = find_document_format("relay")->from_graph(graph)->text("");
+  const std::string text = documents::find_document_format("relay")->from_graph(graph)->text("");
   EXPECT_NE(text.find("tenon.det(%m, tenon=\"graph (x0: f32[4, 4]) { y0 = det(x0) return y0 }\")"),
             std::string::npos)
       << text;
@@ -256,8 +257,10 @@ TEST(RelayExport, ProductOfANativeTranspose) {
       "graph (x: u64[4, 1]) { c = constant u64[8, 1] [0, 1, 1, 0, 9, 0, 1, 1] "
       "t = transpose(c) {perm = [1, 0]} y = matmul(x, t) return y }",
       all_ops());
-  EXPECT_EQ(structure(read(find_document_format("relay")->from_graph(graph)->text(""))->graph()),
-            structure(graph));
+  EXPECT_EQ(
+      structure(
+          read(documents::find_document_format("relay")->from_graph(graph)->text(""))->graph()),
+      structure(graph));
 }
 
 TEST(RelayExport, ListsValuesThatAreNotTensors) {
@@ -266,7 +269,7 @@ TEST(RelayExport, ListsValuesThatAreNotTensors) {
       "u = string_concat(t, t) return b, u }",
       all_ops());
   try {
-    find_document_format("relay")->from_graph(graph);
+    documents::find_document_format("relay")->from_graph(graph);
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::Unsupported);

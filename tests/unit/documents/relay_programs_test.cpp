@@ -13,9 +13,11 @@
 namespace tenon::relay_programs_test {
 namespace {
 
-const DocumentFormat& relay() { return *find_document_format("relay"); }
+const documents::DocumentFormat& relay() { return *documents::find_document_format("relay"); }
 
-std::unique_ptr<Document> read(const std::string& text) { return relay().read(text, "program"); }
+std::unique_ptr<documents::Document> read(const std::string& text) {
+  return relay().read(text, "program");
+}
 
 // Programs with device annotations as TVM's planner prints them, frameworks' value names and free
 // comments: they round-trip and pass the check.
@@ -127,7 +129,7 @@ TEST(RelayPrograms, CompositeBodiesMatchTheOp) {
   const std::regex mark(", Composite=\"[^\"]*\", tenon=\"[^\"]*\"");
   const std::string plain = std::regex_replace(text, mark, "");
   ASSERT_NE(plain, text);
-  std::vector<Datum> inputs = random_inputs(graph, 7);
+  std::vector<Datum> inputs = models::random_inputs(graph, 7);
   Tensor labels(DType::I64, {2, 3, 3});
   for (std::int64_t k = 0; k < labels.size(); ++k) labels.set_integer(k, k % 4);
   inputs[1] = Datum(labels);
@@ -203,8 +205,8 @@ TEST(SameNetwork, ComparesLayouts) {
         concat("graph g (x: f32[1, 2, 3, 4]", layout, ") {\n  y = relu(x)\n  return y\n}\n"),
         all_ops());
   };
-  EXPECT_TRUE(difference(graph("@NHWC"), graph("@NHWC")).is_same());
-  EXPECT_FALSE(difference(graph("@NHWC"), graph("")).is_same());
+  EXPECT_TRUE(documents::difference(graph("@NHWC"), graph("@NHWC")).is_same());
+  EXPECT_FALSE(documents::difference(graph("@NHWC"), graph("")).is_same());
 }
 
 }  // namespace

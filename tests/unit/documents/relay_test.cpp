@@ -13,8 +13,8 @@
 namespace tenon::relay_test {
 namespace {
 
-std::unique_ptr<Document> read(const std::string& text) {
-  return find_document_format("relay")->read(text, "test");
+std::unique_ptr<documents::Document> read(const std::string& text) {
+  return documents::find_document_format("relay")->read(text, "test");
 }
 
 std::string written(const std::string& text) { return read(text)->text(""); }
@@ -33,7 +33,7 @@ std::string program(const std::string& lines) {
 std::vector<double> results(const std::string& text) {
   const Graph graph = read(text)->graph();
   std::vector<double> numbers;
-  for (const Datum& datum : reference::evaluate(graph, random_inputs(graph, 1))) {
+  for (const Datum& datum : reference::evaluate(graph, models::random_inputs(graph, 1))) {
     for (const double number : datum.tensor().reals()) numbers.push_back(number);
   }
   return numbers;
@@ -44,9 +44,9 @@ TEST(RelayDocument, FixturesRoundTripByteForByte) {
                            "relay_control.relay", "relay_branches.relay"}) {
     const std::string text = read_fixture(name);
     EXPECT_EQ(written(text), text) << name;
-    const Findings findings = read(text)->check();
+    const documents::Findings findings = read(text)->check();
     EXPECT_TRUE(findings.mismatches().empty()) << name << findings.mismatches().front().place;
-    EXPECT_TRUE(find_document_format("relay")->recognises(text));
+    EXPECT_TRUE(documents::find_document_format("relay")->recognises(text));
   }
 }
 
@@ -54,7 +54,8 @@ TEST(RelayDocument, FixturesRoundTripByteForByte) {
 TEST(RelayDocument, ResNetRoundTripsThroughItsGraph) {
   for (const char* name : {"resnet50_v1.before.relay", "resnet50_v1.after.relay"}) {
     const std::string text = read_fixture(name);
-    EXPECT_EQ(find_document_format("relay")->from_graph(read(text)->graph())->text(""), text)
+    EXPECT_EQ(documents::find_document_format("relay")->from_graph(read(text)->graph())->text(""),
+              text)
         << name;
   }
 }
@@ -82,8 +83,8 @@ TEST(RelayDocument, ChecksTypeComments) {
     for (std::size_t at = 0; (at = text.find("/* ty=", at)) != std::string::npos; ++at)
       ++written_comments;
     EXPECT_EQ(written_comments, count);
-    const Findings findings = read(text)->check();
-    for (const Findings::Kind& kind : findings.kinds()) {
+    const documents::Findings findings = read(text)->check();
+    for (const documents::Findings::Kind& kind : findings.kinds()) {
       if (kind.name != "type comment") continue;
       EXPECT_EQ(kind.holding, count) << name;
     }
@@ -462,7 +463,7 @@ TEST(RelayHostile, DamagedBytes) {
         document->check();
         document->describe();
         document->text("later");
-        find_document_format("relay")->from_graph(document->graph());
+        documents::find_document_format("relay")->from_graph(document->graph());
       } catch (const Error&) {
         continue;
       }

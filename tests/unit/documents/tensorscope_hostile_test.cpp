@@ -4,7 +4,7 @@
 
 #include <random>
 
-namespace tenon::tensorscope::tensorscope_hostile_test {
+namespace tenon::documents::tensorscope::tensorscope_hostile_test {
 namespace {
 
 struct Hostile {
@@ -164,7 +164,7 @@ TEST(TensorScope, LongTables) {
 // Bytes changed at random: an Error, or a document that supports every operation.
 TEST(TensorScope, SurvivesDamage) {
   std::mt19937 random(7);
-  const DocumentFormat& format = *find_document_format("tensorscope");
+  const documents::DocumentFormat& format = *documents::find_document_format("tensorscope");
   for (const char* fixture : {small_step, two_gpus}) {
     const std::string text = read_fixture(fixture);
     for (int k = 0; k < 1500; ++k) {
@@ -198,4 +198,4 @@ TEST(TensorScope, SurvivesDamage) {
 }
 
 }  // namespace
-}  // namespace tenon::tensorscope::tensorscope_hostile_test
+}  // namespace tenon::documents::tensorscope::tensorscope_hostile_test

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon::tensorscope {
+namespace tenon::documents::tensorscope {
 
 // Helpers of the tests of TensorScope's tables.
 
@@ -23,8 +23,8 @@ inline TensorScopeTable read_table(const char* fixture) {
   return parse_table(read_fixture(fixture), fixture);
 }
 
-inline std::unique_ptr<Document> read_document(const std::string& text) {
-  return find_document_format("tensorscope")->read(text, "table");
+inline std::unique_ptr<documents::Document> read_document(const std::string& text) {
+  return documents::find_document_format("tensorscope")->read(text, "table");
 }
 
 inline std::size_t count_kind(const TensorScopeTable& table, RowKind kind) {
@@ -50,7 +50,7 @@ inline std::vector<std::string> sources_of(const TensorScopeTable& table, const 
   return names;
 }
 
-inline std::string mismatches_of(const Findings& findings) {
+inline std::string mismatches_of(const documents::Findings& findings) {
   std::string text;
   for (const auto& each : findings.mismatches()) {
     text += concat(each.kind, " at ", each.place, ": ", each.says, " / ", each.should_be, "\n");
@@ -80,4 +80,4 @@ inline std::set<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-}  // namespace tenon::tensorscope
+}  // namespace tenon::documents::tensorscope

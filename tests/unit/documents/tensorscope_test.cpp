@@ -13,14 +13,14 @@
 #include <iostream>
 #include <map>
 
-namespace tenon::tensorscope::tensorscope_test {
+namespace tenon::documents::tensorscope::tensorscope_test {
 namespace {
 
 TEST(TensorScope, RoundTripsByteForByte) {
   for (const char* fixture : {alexnet, two_gpus, small_step}) {
     const std::string text = read_fixture(fixture);
     EXPECT_EQ(read_document(text)->text(""), text) << fixture;
-    EXPECT_TRUE(find_document_format("tensorscope")->recognises(text.substr(0, 4096)));
+    EXPECT_TRUE(documents::find_document_format("tensorscope")->recognises(text.substr(0, 4096)));
   }
   EXPECT_THROW(read_document(read_fixture(alexnet))->text("later"), Error);
 }
@@ -30,12 +30,12 @@ TEST(TensorScope, RecognisesOnlyItsFormat) {
        {"aitemplate_conv_add.graph.txt", "megengine_resnet50.profile.json",
         "resnet50_v1.before.relay", "resnet50_v1.after.relay", "unet_chainer.graph.txt"}) {
     const std::string text = read_fixture(other).substr(0, 4096);
-    EXPECT_FALSE(find_document_format("tensorscope")->recognises(text)) << other;
+    EXPECT_FALSE(documents::find_document_format("tensorscope")->recognises(text)) << other;
   }
-  EXPECT_FALSE(
-      find_document_format("tensorscope")->recognises("graph (x: f32[2]) {\n  return x\n}\n"));
-  EXPECT_FALSE(
-      find_document_format("tensorscope")->recognises("a, (b), c\nsome, (other) text, 3\n"));
+  EXPECT_FALSE(documents::find_document_format("tensorscope")
+                   ->recognises("graph (x: f32[2]) {\n  return x\n}\n"));
+  EXPECT_FALSE(documents::find_document_format("tensorscope")
+                   ->recognises("a, (b), c\nsome, (other) text, 3\n"));
 }
 
 TEST(TensorScope, RowsOfTheSpecification) {
@@ -176,12 +176,12 @@ TEST(TensorScope, WindowsOfAlexNet) {
 
 TEST(TensorScope, PassesItsCheck) {
   for (const char* fixture : {alexnet, two_gpus, small_step}) {
-    const Findings findings = read_document(read_fixture(fixture))->check();
+    const documents::Findings findings = read_document(read_fixture(fixture))->check();
     EXPECT_EQ(mismatches_of(findings), "") << fixture;
     EXPECT_GE(findings.kinds().size(), 10u);
   }
   std::map<std::string, std::size_t> claims;
-  const Findings findings = read_document(read_fixture(alexnet))->check();
+  const documents::Findings findings = read_document(read_fixture(alexnet))->check();
   for (const auto& kind : findings.kinds()) claims[kind.name] = kind.total;
   EXPECT_EQ(claims["input shape"], 134u);
   EXPECT_EQ(claims["output shape"], 73u);
@@ -324,7 +324,7 @@ TEST(TensorScope, GradientsMatchDifferentiate) {
   std::vector<Datum> inputs;
   const auto weight = [&](const char* name, const Shape& shape, std::int64_t fan_in,
                           const char* layout) {
-    inputs.emplace_back(seeded_weight(DType::F32, shape, name, fan_in).materialise());
+    inputs.emplace_back(documents::seeded_weight(DType::F32, shape, name, fan_in).materialise());
     return b.input(name, TensorType{DType::F32, Dims(shape.begin(), shape.end()), Layout(layout)});
   };
   const Var images = weight("images", {2, 9, 9, 3}, 2, "NHWC");
@@ -464,4 +464,4 @@ TEST(TensorScope, StepOnTwoDevices) {
 }
 
 }  // namespace
-}  // namespace tenon::tensorscope::tensorscope_test
+}  // namespace tenon::documents::tensorscope::tensorscope_test

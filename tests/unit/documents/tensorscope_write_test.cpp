@@ -9,7 +9,7 @@
 
 #include <map>
 
-namespace tenon::tensorscope::tensorscope_write_test {
+namespace tenon::documents::tensorscope::tensorscope_write_test {
 namespace {
 
 // The graph keeps the whole table, including the numbers of the ten copied edges, which are derived
@@ -123,4 +123,4 @@ TEST(TensorScope, MatchesTensorFlowsNames) {
 }
 
 }  // namespace
-}  // namespace tenon::tensorscope::tensorscope_write_test
+}  // namespace tenon::documents::tensorscope::tensorscope_write_test

@@ -27,14 +27,14 @@ Graph convolution(const std::string& batch, const std::string& symbols = "") {
 }
 
 codegen::CompileOptions device_options() {
-  codegen::CompileOptions options = cpu_options();
+  codegen::CompileOptions options = driver::cpu_options();
   options.device = codegen::cuda::CudaTarget{.architecture = "sm_90a"};
   return options;
 }
 
 bool has_device() {
   try {
-    device_place();
+    tune::device_place();
     return true;
   } catch (const Error&) {
     return false;
@@ -43,24 +43,26 @@ bool has_device() {
 
 // Conditions and kernels of the convolution in the graph's dump.
 std::vector<std::pair<std::string, std::string>> kernels_in(const Graph& graph) {
-  const std::string dump = find_document_format("aitemplate")->from_graph(graph)->text("");
+  const std::string dump =
+      documents::find_document_format("aitemplate")->from_graph(graph)->text("");
   std::vector<std::pair<std::string, std::string>> list;
-  for (const aitemplate::OperatorRow& row : aitemplate::read_dump(dump, "dump").dump.operators) {
+  for (const documents::aitemplate::OperatorRow& row :
+       documents::aitemplate::read_dump(dump, "dump").dump.operators) {
     if (!row.exec_path) continue;
-    for (const aitemplate::ExecEntry& entry : row.exec_path->entries)
+    for (const documents::aitemplate::ExecEntry& entry : row.exec_path->entries)
       list.emplace_back(entry.condition.substr(0, entry.condition.find(" && HI")),
-                        aitemplate::algorithm_of(entry).value_or("none"));
+                        documents::aitemplate::algorithm_of(entry).value_or("none"));
   }
-  const auto checked = find_document_format("aitemplate")->read(dump, "dump")->check();
+  const auto checked = documents::find_document_format("aitemplate")->read(dump, "dump")->check();
   EXPECT_EQ(checked.mismatches().size(), 0U);
   return list;
 }
 
 using Kernels = std::vector<std::pair<std::string, std::string>>;
 
-void keep(TuningCache& cache, const TuningPlace& place, const std::string& work,
+void keep(tune::TuningCache& cache, const tune::TuningPlace& place, const std::string& work,
           const std::string& winner) {
-  TunedKernel kernel;
+  tune::TunedKernel kernel;
   kernel.place = place;
   kernel.work = work;
   kernel.timings = {{winner, 0, 0.5, 1}};
@@ -70,24 +72,25 @@ void keep(TuningCache& cache, const TuningPlace& place, const std::string& work,
 
 // Fills a cache as if all kernels had been timed on that device, with library candidates among the
 // winners.
-void pretend(TuningCache& cache, const Graph& graph, const std::string& device,
+void pretend(tune::TuningCache& cache, const Graph& graph, const std::string& device,
              const std::string& winner, const std::string& way = "") {
-  const TuningPlace place{device, "tenon 12, libraries", 1};
+  const tune::TuningPlace place{device, "tenon 12, libraries", 1};
   codegen::CompileOptions options = device_options();
   for (const codegen::Decision& decision : codegen::decide(graph, options))
     keep(cache, place, decision.work, winner);
-  options.choose = tuned_choice(cache, place);
+  options.choose = tune::tuned_choice(cache, place);
   const Program program = codegen::assemble(codegen::select(graph, options).tasks, "cuda:sm_90a");
   for (std::size_t k = 0; k < program.steps.size(); ++k) {
-    if (const auto work = library_work(program, k))
-      keep(cache, library_tuning_place(place), *work, way);
+    if (const auto work = tune::library_work(program, k))
+      keep(cache, tune::library_tuning_place(place), *work, way);
   }
 }
 
 TEST(DeviceKernels, MarksUntunedChoices) {
   if (has_device()) GTEST_SKIP() << "there is a device, whose timings count";
-  TuningCache cache;
-  const DeviceKernels made = with_device_kernels(convolution("4"), cache, device_options(), false);
+  tune::TuningCache cache;
+  const driver::DeviceKernels made =
+      driver::with_device_kernels(convolution("4"), cache, device_options(), false);
   EXPECT_EQ(kernels_in(made.graph), (Kernels{{"NI == 4", "tenon_cudnn_untuned"}}));
   EXPECT_EQ(made.timed, 0U);
   EXPECT_GT(made.untuned, 0U);
@@ -97,10 +100,11 @@ TEST(DeviceKernels, MarksUntunedChoices) {
 TEST(DeviceKernels, UsesTheDeviceWithTimingsOfTheGraph) {
   if (has_device()) GTEST_SKIP() << "there is a device, whose timings count";
   const Graph graph = convolution("4");
-  TuningCache cache;
+  tune::TuningCache cache;
   pretend(cache, convolution("5"), "a GPU that timed something else", "loops");
   pretend(cache, graph, "NVIDIA H200", "cudnn", "cudnn#3");
-  const DeviceKernels made = with_device_kernels(graph, cache, device_options(), false);
+  const driver::DeviceKernels made =
+      driver::with_device_kernels(graph, cache, device_options(), false);
   EXPECT_EQ(kernels_in(made.graph), (Kernels{{"NI == 4", "tenon_cudnn_3"}}));
   EXPECT_EQ(made.untuned, 0U);
   EXPECT_EQ(made.device, "NVIDIA H200 (libraries)");
@@ -109,12 +113,15 @@ TEST(DeviceKernels, UsesTheDeviceWithTimingsOfTheGraph) {
 TEST(DeviceKernels, SymbolicBatchInTimedRanges) {
   if (has_device()) GTEST_SKIP() << "there is a device, whose timings count";
   const Graph graph = convolution("N", "<N in [1, 8]> ");
-  TuningCache cache;
-  const auto at = [&](std::int64_t value) { return with_symbols(graph, {{"N", Dim(value)}}); };
+  tune::TuningCache cache;
+  const auto at = [&](std::int64_t value) {
+    return passes::with_symbols(graph, {{"N", Dim(value)}});
+  };
   pretend(cache, at(1), "NVIDIA H200", "loops");
   pretend(cache, at(2), "NVIDIA H200", "loops");
   pretend(cache, at(4), "NVIDIA H200", "cudnn", "cudnn#1");
-  const DeviceKernels made = with_device_kernels(graph, cache, device_options(), false);
+  const driver::DeviceKernels made =
+      driver::with_device_kernels(graph, cache, device_options(), false);
   EXPECT_EQ(kernels_in(made.graph), (Kernels{{"NI >= 1 && NI <= 2", "tenon_loops"},
                                              {"NI >= 3 && NI <= 4", "tenon_cudnn_1"},
                                              {"NI >= 5 && NI <= 8", "tenon_cudnn_untuned"}}));
@@ -123,8 +130,8 @@ TEST(DeviceKernels, SymbolicBatchInTimedRanges) {
 
 TEST(DeviceKernels, RefusesTimingWithoutADevice) {
   if (has_device()) GTEST_SKIP() << "there is a device";
-  TuningCache cache;
-  EXPECT_THROW(with_device_kernels(convolution("4"), cache, device_options(), true), Error);
+  tune::TuningCache cache;
+  EXPECT_THROW(driver::with_device_kernels(convolution("4"), cache, device_options(), true), Error);
 }
 
 }  // namespace

@@ -33,27 +33,28 @@ Program some_program() {
   return program;
 }
 
-const TuningPlace kPlace{"a device", "libraries 1.2", 1};
+const tune::TuningPlace kPlace{"a device", "libraries 1.2", 1};
 
 TEST(DeviceTuning, KeyIsTheCallAndItsExtents) {
   const Program program = some_program();
-  EXPECT_EQ(library_work(program, 0), "conv a 8 3");
-  EXPECT_EQ(library_work(program, 3), std::nullopt);
-  EXPECT_EQ(library_work(program, 4), std::nullopt);
+  EXPECT_EQ(tune::library_work(program, 0), "conv a 8 3");
+  EXPECT_EQ(tune::library_work(program, 3), std::nullopt);
+  EXPECT_EQ(tune::library_work(program, 4), std::nullopt);
 }
 
 TEST(DeviceTuning, ReusesTheFastestAlgorithm) {
-  TuningCache cache;
+  tune::TuningCache cache;
   Program program = some_program();
-  TuneReport report;
-  const std::vector<bool> open = use_tuned_candidates(cache, kPlace, program, report);
+  tune::TuneReport report;
+  const std::vector<bool> open = tune::use_tuned_candidates(cache, kPlace, program, report);
   EXPECT_EQ(open, (std::vector<bool>{true, true, false, false, false}));
   EXPECT_EQ(report.kernels, 2U);
   EXPECT_EQ(report.known, 0U);
   const double never = std::numeric_limits<double>::infinity();
-  remember_candidates(cache, kPlace, program, {{0, {3e-6, never, 1e-6}, 3}, {1, {1e-6, 2e-6}, 3}});
-  TuneReport after;
-  EXPECT_EQ(use_tuned_candidates(cache, kPlace, program, after), std::vector<bool>(5, false));
+  tune::remember_candidates(cache, kPlace, program,
+                            {{0, {3e-6, never, 1e-6}, 3}, {1, {1e-6, 2e-6}, 3}});
+  tune::TuneReport after;
+  EXPECT_EQ(tune::use_tuned_candidates(cache, kPlace, program, after), std::vector<bool>(5, false));
   EXPECT_EQ(after.known, 2U);
   std::vector<std::string> candidates;
   for (const Program::Step& step : program.steps) candidates.push_back(step.candidate);
@@ -61,17 +62,18 @@ TEST(DeviceTuning, ReusesTheFastestAlgorithm) {
             (std::vector<std::string>{"cudnn#2", "cublas", "cudnn#2", "cublas", "loops"}));
   // Timings do not apply to another device, and an algorithm that was not run is not stored.
   Program other = some_program();
-  TuneReport elsewhere;
-  use_tuned_candidates(cache, {"another", "libraries 1.2", 1}, other, elsewhere);
+  tune::TuneReport elsewhere;
+  tune::use_tuned_candidates(cache, {"another", "libraries 1.2", 1}, other, elsewhere);
   EXPECT_EQ(elsewhere.known, 0U);
   EXPECT_EQ(other.steps[0].candidate, "cudnn");
   EXPECT_EQ(cache.find(kPlace, "conv a 8 3")->timings.size(), 2U);
 }
 
 TEST(DeviceTuning, IgnoresCallsThatWereNotRun) {
-  TuningCache cache;
+  tune::TuningCache cache;
   const Program program = some_program();
-  remember_candidates(cache, kPlace, program, {{0, {std::numeric_limits<double>::infinity()}, 3}});
+  tune::remember_candidates(cache, kPlace, program,
+                            {{0, {std::numeric_limits<double>::infinity()}, 3}});
   EXPECT_FALSE(cache.find(kPlace, "conv a 8 3"));
 }
 

@@ -22,7 +22,7 @@ Graph example() {
 }
 
 TEST(Explain, PrintsTheHistoryOfANode) {
-  const Explanation folded = explain(example(), "three");
+  const driver::Explanation folded = driver::explain(example(), "three");
   EXPECT_EQ(folded.op, "add");
   ASSERT_FALSE(folded.steps.empty());
   EXPECT_EQ(folded.steps.front().pass, "fold-constants");
@@ -30,21 +30,24 @@ TEST(Explain, PrintsTheHistoryOfANode) {
 }
 
 TEST(Explain, NamesTheFusionGroup) {
-  const Explanation fused = explain(example(), "b");
+  const driver::Explanation fused = driver::explain(example(), "b");
   EXPECT_EQ(fused.type, "f32[4, 3]");
   EXPECT_EQ(fused.end_op, "add");
   EXPECT_EQ(fused.group, "y");
   EXPECT_NE(std::find(fused.members.begin(), fused.members.end(), "m (matmul)"),
             fused.members.end());
-  EXPECT_TRUE(std::any_of(fused.steps.begin(), fused.steps.end(),
-                          [](const Explanation::Step& step) { return step.pass == "fuse"; }));
+  EXPECT_TRUE(
+      std::any_of(fused.steps.begin(), fused.steps.end(),
+                  [](const driver::Explanation::Step& step) { return step.pass == "fuse"; }));
 }
 
-TEST(Explain, AcceptsNamesOfTheSourceModel) { EXPECT_EQ(explain(example(), "product").name, "m"); }
+TEST(Explain, AcceptsNamesOfTheSourceModel) {
+  EXPECT_EQ(driver::explain(example(), "product").name, "m");
+}
 
 // A batch norm is folded into the convolution before it, whose result takes the norm's name.
 TEST(Explain, FollowsReplacedNodes) {
-  const Explanation folded = explain(parse_graph(R"(graph (x: f32[1, 2, 4, 4]) {
+  const driver::Explanation folded = driver::explain(parse_graph(R"(graph (x: f32[1, 2, 4, 4]) {
     w = constant f32[2, 2, 1, 1] [1, 2, 3, 4]
     s = constant f32[2] [2, 3]
     b = constant f32[2] [0, 1]
@@ -55,11 +58,11 @@ TEST(Explain, FollowsReplacedNodes) {
     relu1 = relu(bn1)
     return relu1
   })",
-                                                 all_ops()),
-                                     "conv1");
+                                                                 all_ops()),
+                                                     "conv1");
   EXPECT_EQ(folded.name, "conv1");
-  EXPECT_TRUE(
-      std::any_of(folded.steps.begin(), folded.steps.end(), [](const Explanation::Step& step) {
+  EXPECT_TRUE(std::any_of(
+      folded.steps.begin(), folded.steps.end(), [](const driver::Explanation::Step& step) {
         return step.pass == "fold-scales" && step.text == "its result replaces 'bn1'";
       }));
   EXPECT_EQ(folded.end_op, "conv");
@@ -70,7 +73,7 @@ TEST(Explain, FollowsReplacedNodes) {
 
 TEST(Explain, SuggestsTheNearestName) {
   try {
-    explain(example(), "thre");
+    driver::explain(example(), "thre");
     FAIL() << "an unknown name went through";
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("did you mean 'three'?"), std::string::npos)

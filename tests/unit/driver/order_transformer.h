@@ -64,7 +64,7 @@ struct OrderedTokens {
     constexpr std::int64_t length = 12;
     tokens = Tensor(DType::I64, {count, length});
     target = Tensor(DType::I64, {count});
-    Random random(seed);
+    testing::Random random(seed);
     for (std::int64_t k = 0; k < count; ++k) {
       for (std::int64_t i = 0; i < length; ++i)
         tokens.set_integer(k * length + i, random.between(2, 11));

@@ -13,7 +13,7 @@ namespace tenon::pipeline_test {
 namespace {
 
 // x - x -> 0: wrong for NaN and infinite x.
-Graph difference_is_zero(Graph graph, const PassOptions&) {
+Graph difference_is_zero(Graph graph, const passes::PassOptions&) {
   for (NodeId id : graph.nodes_in_order()) {
     const Node node = graph.node(id);
     if (node.op->name != "sub" || node.operands[0] != node.operands[1]) continue;
@@ -30,7 +30,7 @@ Graph difference_is_zero(Graph graph, const PassOptions&) {
 }
 
 // Swaps the operands of every division that follows an add.
-Graph swaps_quotients(Graph graph, const PassOptions&) {
+Graph swaps_quotients(Graph graph, const passes::PassOptions&) {
   for (NodeId id : graph.nodes_in_order()) {
     const Node node = graph.node(id);
     if (node.op->name != "div") continue;
@@ -42,12 +42,12 @@ Graph swaps_quotients(Graph graph, const PassOptions&) {
   return graph;
 }
 
-Graph drops_outputs(Graph graph, const PassOptions&) {
+Graph drops_outputs(Graph graph, const passes::PassOptions&) {
   graph.set_outputs({graph.outputs().front()});
   return graph;
 }
 
-Graph always_fails(Graph graph, const PassOptions&) {
+Graph always_fails(Graph graph, const passes::PassOptions&) {
   for (NodeId id : graph.nodes_in_order()) {
     if (graph.op_name(id) == "tanh") throw Error("no tanh, please");
   }
@@ -55,7 +55,7 @@ Graph always_fails(Graph graph, const PassOptions&) {
 }
 
 // Reassociates products: within tolerance, but not exact.
-Graph reassociates(Graph graph, const PassOptions&) {
+Graph reassociates(Graph graph, const passes::PassOptions&) {
   for (NodeId id : graph.nodes_in_order()) {
     const Node node = graph.node(id);
     if (node.op->name != "mul") continue;
@@ -87,13 +87,13 @@ constexpr const char* kGraph = R"(graph (x: f32[2, 4], w: f32[4, 3], c: f32[3]) 
   return j, l
 })";
 
-std::string error_of(const Pass& pass, const char* text = kGraph) {
-  PipelineOptions options;
+std::string error_of(const passes::Pass& pass, const char* text = kGraph) {
+  driver::PipelineOptions options;
   options.verify_each = true;
   options.thread_count = 1;
-  const std::vector<Pass> passes = {
-      {"first", [](Graph graph, const PassOptions&) { return graph; }}, pass};
-  return error_text([&] { run_passes(parse_graph(text, all_ops()), passes, options); });
+  const std::vector<passes::Pass> passes = {
+      {"first", [](Graph graph, const passes::PassOptions&) { return graph; }}, pass};
+  return error_text([&] { driver::run_passes(parse_graph(text, all_ops()), passes, options); });
 }
 
 // Parses the graph in a message: from its first line to the closing brace.
@@ -126,21 +126,22 @@ TEST(VerifyEach, PrintsASmallReproductionWithInputs) {
 }
 
 TEST(VerifyEach, ReducesARealNetworkToAFewNodes) {
-  PipelineOptions options;
+  driver::PipelineOptions options;
   options.verify_each = true;
   options.verify_trials = 1;
-  const Pass pass{"skips-norms", [](Graph graph, const PassOptions&) {
-                    for (NodeId id : graph.nodes_in_order()) {
-                      if (graph.op_name(id) != "relu") continue;
-                      const NodeId producer = graph.value(graph.node(id).operands[0]).producer;
-                      if (!producer || graph.op_name(producer) != "batch_norm") continue;
-                      graph.set_operand(id, 0, graph.node(producer).operands[0]);
-                    }
-                    graph.erase_dead();
-                    return graph;
-                  }};
+  const passes::Pass pass{"skips-norms", [](Graph graph, const passes::PassOptions&) {
+                            for (NodeId id : graph.nodes_in_order()) {
+                              if (graph.op_name(id) != "relu") continue;
+                              const NodeId producer =
+                                  graph.value(graph.node(id).operands[0]).producer;
+                              if (!producer || graph.op_name(producer) != "batch_norm") continue;
+                              graph.set_operand(id, 0, graph.node(producer).operands[0]);
+                            }
+                            graph.erase_dead();
+                            return graph;
+                          }};
   try {
-    run_passes(zoo::build("unet256?size=32,width=2"), std::span(&pass, 1), options);
+    driver::run_passes(zoo::build("unet256?size=32,width=2"), std::span(&pass, 1), options);
     FAIL() << "a broken pass went through";
   } catch (const Error& error) {
     const Graph smallest = reproduction_in(error.what());
@@ -169,7 +170,8 @@ TEST(VerifyEach, AcceptsRoundingUnlessThePassIsExact) {
     return b
   })";
   EXPECT_EQ(error_of({"reassociates", reassociates}, products), "no error");
-  EXPECT_NE(error_of({"reassociates", reassociates, Accuracy::Exact}, products), "no error");
+  EXPECT_NE(error_of({"reassociates", reassociates, passes::Accuracy::Exact}, products),
+            "no error");
 }
 
 // If rounding decides the result of floor, either answer is right; a wrong result elsewhere is not.
@@ -186,10 +188,10 @@ TEST(VerifyEach, MeasuresSensitivityToRounding) {
 }
 
 TEST(Pipeline, RefusesUnknownPasses) {
-  PipelineOptions options;
+  driver::PipelineOptions options;
   options.passes = {"fold-constant"};
   try {
-    chosen_passes(options);
+    driver::chosen_passes(options);
     FAIL() << "an unknown pass went through";
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("did you mean 'fold-constants'?"), std::string::npos)
@@ -197,26 +199,28 @@ TEST(Pipeline, RefusesUnknownPasses) {
   }
   options.passes = {"fold-constants"};
   options.stop_after = "fuze";
-  EXPECT_THROW(chosen_passes(options), Error);
+  EXPECT_THROW(driver::chosen_passes(options), Error);
   options.stop_after.clear();
   options.without = {"fold-constants"};
-  EXPECT_TRUE(chosen_passes(options).empty());
+  EXPECT_TRUE(driver::chosen_passes(options).empty());
 }
 
 TEST(Pipeline, ReportsChangesOfEachPass) {
-  PipelineOptions options;
+  driver::PipelineOptions options;
   options.passes = {"fold-constants", "fold-constants"};
-  std::vector<PassReport> reports;
-  options.on_pass = [&](const PassReport& report, const Graph&) { reports.push_back(report); };
-  run_pipeline(parse_graph(R"(graph (x: f32[2]) {
+  std::vector<driver::PassReport> reports;
+  options.on_pass = [&](const driver::PassReport& report, const Graph&) {
+    reports.push_back(report);
+  };
+  driver::run_pipeline(parse_graph(R"(graph (x: f32[2]) {
     a = constant f32[] 1
     b = constant f32[] 2
     c = add(a, b)
     y = mul(x, c)
     return y
   })",
-                           all_ops()),
-               options);
+                                   all_ops()),
+                       options);
   ASSERT_EQ(reports.size(), 2u);
   EXPECT_EQ(reports[0].nodes_before, 4u);
   EXPECT_EQ(reports[0].nodes_after, 2u);

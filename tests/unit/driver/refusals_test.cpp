@@ -98,7 +98,7 @@ const std::vector<Case>& cases() {
 TEST(Refusals, ReferenceAndCompiledRefuseTheSameData) {
   for (const Case& one : cases()) {
     const Graph graph = parse_graph(one.graph, all_ops());
-    CompiledModel compiled(compile_graph(graph), 1);
+    CompiledModel compiled(driver::compile_graph(graph), 1);
     for (const bool is_taken : {true, false}) {
       for (const auto& integers : is_taken ? one.taken : one.refused) {
         const std::vector<Datum> inputs = inputs_of(graph, integers);
@@ -119,7 +119,8 @@ TEST(Refusals, ConstantIndicesOutOfRange) {
     const Graph graph = parse_graph(text, all_ops());
     const std::vector<Datum> inputs = inputs_of(graph, {});
     EXPECT_FALSE(takes([&] { reference::evaluate(graph, inputs); })) << text;
-    EXPECT_FALSE(takes([&] { CompiledModel(compile_graph(graph), 1).run(inputs); })) << text;
+    EXPECT_FALSE(takes([&] { CompiledModel(driver::compile_graph(graph), 1).run(inputs); }))
+        << text;
   }
 }
 
@@ -137,7 +138,8 @@ TEST(Refusals, NodesThatNeverEnd) {
     const Graph graph = parse_graph(text, all_ops());
     const std::vector<Datum> inputs = inputs_of(graph, {std::int64_t{1} << 62});
     EXPECT_FALSE(takes([&] { reference::evaluate(graph, inputs); })) << text;
-    EXPECT_FALSE(takes([&] { CompiledModel(compile_graph(graph), 1).run(inputs); })) << text;
+    EXPECT_FALSE(takes([&] { CompiledModel(driver::compile_graph(graph), 1).run(inputs); }))
+        << text;
   }
 }
 
@@ -183,7 +185,7 @@ TEST(Refusals, UnusedElementsMayFail) {
         << text;
     EXPECT_FALSE(takes([&] { reference::evaluate(graph, inputs); })) << text;
     EXPECT_FALSE(takes([&] {
-      CompiledModel(compile_graph(run_pipeline(graph, {})), 1).run(inputs);
+      CompiledModel(driver::compile_graph(driver::run_pipeline(graph, {})), 1).run(inputs);
     })) << text;
   }
   for (const char* text :
@@ -194,12 +196,13 @@ TEST(Refusals, UnusedElementsMayFail) {
     const Graph graph = parse_graph(text, all_ops());
     const std::vector<Datum> inputs = inputs_of(graph, {1, 99});
     const std::vector<Datum> expected = total_outputs(graph, inputs, 5);
-    EXPECT_EQ(exact_difference(expected[0], total_outputs(graph, inputs, 100)[0]), "") << text;
+    EXPECT_EQ(testing::exact_difference(expected[0], total_outputs(graph, inputs, 100)[0]), "")
+        << text;
     EXPECT_FALSE(takes([&] { reference::evaluate(graph, inputs); })) << text;
-    CompiledModel compiled(compile_graph(run_pipeline(graph, {})), 1);
+    CompiledModel compiled(driver::compile_graph(driver::run_pipeline(graph, {})), 1);
     std::vector<Datum> outputs;
     if (takes([&] { outputs = compiled.run(inputs); })) {
-      EXPECT_EQ(exact_difference(outputs[0], expected[0]), "") << text;
+      EXPECT_EQ(testing::exact_difference(outputs[0], expected[0]), "") << text;
     }
   }
 }

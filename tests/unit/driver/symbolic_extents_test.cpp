@@ -55,14 +55,14 @@ void expect_same(const std::vector<Datum>& actual, const std::vector<Datum>& exp
                  const std::string& what) {
   ASSERT_EQ(actual.size(), expected.size()) << what;
   for (std::size_t k = 0; k < actual.size(); ++k) {
-    const Comparison comparison = compare(actual[k], expected[k], {1e-4, 1e-5});
+    const testing::Comparison comparison = testing::compare(actual[k], expected[k], {1e-4, 1e-5});
     EXPECT_TRUE(comparison.is_equal) << what << ", output " << k << ": " << comparison.what;
   }
 }
 
 void expect_as_fixed(const std::string& text, const std::vector<Extents>& runs) {
   const Graph graph = parse_graph(text, all_ops());
-  CompiledModel model(compile_graph(graph), 1);
+  CompiledModel model(driver::compile_graph(graph), 1);
   for (const Extents& extents : runs) {
     std::string name = text + "\n";
     for (const auto& [symbol, extent] : extents)
@@ -70,7 +70,7 @@ void expect_as_fixed(const std::string& text, const std::vector<Extents>& runs) 
     const std::vector<Datum> inputs = inputs_of(graph, extents);
     const std::vector<Datum> expected = reference::evaluate(with_numbers(text, extents), inputs);
     expect_same(reference::evaluate(graph, inputs), expected, name + "(reference)");
-    expect_same(reference::evaluate(run_pipeline(graph, {}), inputs), expected,
+    expect_same(reference::evaluate(driver::run_pipeline(graph, {}), inputs), expected,
                 name + "(reference, after passes)");
     expect_same(model.run(inputs), expected, name + "(compiled)");
   }
@@ -81,9 +81,10 @@ void expect_as_fixed(const std::string& text, const std::vector<Extents>& runs) 
 std::string refusal(const std::string& text, const Extents& extents) {
   const Graph graph = parse_graph(text, all_ops());
   const std::vector<Datum> inputs = inputs_of(graph, extents);
-  EXPECT_NE(error_text([&] { reference::evaluate(run_pipeline(graph, {}), inputs); }), "no error")
+  EXPECT_NE(error_text([&] { reference::evaluate(driver::run_pipeline(graph, {}), inputs); }),
+            "no error")
       << text;
-  CompiledModel model(compile_graph(graph), 1);
+  CompiledModel model(driver::compile_graph(graph), 1);
   const std::string refused = error_text([&] { model.run(inputs); });
   EXPECT_EQ(error_text([&] { reference::evaluate(graph, inputs); }), refused) << text;
   return refused;
@@ -168,7 +169,7 @@ TEST(SymbolicExtents, DivisionByZeroNamesTheNode) {
       "graph (x: f32[1, 2, 4], w: f32[2, M, 3]) {\n  y = conv_transpose(x, w) {groups = 2}\n"
       "  return y\n}\n",
       all_ops());
-  CompiledModel model(compile_model(graph, {}).program, 1);
+  CompiledModel model(driver::compile_model(graph, {}).program, 1);
   const std::vector<Datum> inputs = {Tensor(DType::F32, {1, 2, 4}), Tensor(DType::F32, {2, 0, 3})};
   for (const std::string& text : {error_text([&] { model.run(inputs); }),
                                   error_text([&] { reference::evaluate(graph, inputs); })}) {
@@ -210,7 +211,7 @@ TEST(SymbolicExtents, PassesKeepConstraints) {
       "graph (x: f32[N, 4], z: f32[M, 4]) { s = shape(x) y = add(x, z) r = reshape(y) {shape = [M, "
       "4]} "
       "q = reshape(r) {shape = [M, 4]} return q }";
-  const Graph graph = run_pipeline(parse_graph(text, all_ops()), {});
+  const Graph graph = driver::run_pipeline(parse_graph(text, all_ops()), {});
   EXPECT_FALSE(kept_constraints(graph).empty());
   const std::string printed = print(graph);
   EXPECT_EQ(print(parse_graph(printed, all_ops())), printed);
@@ -220,7 +221,7 @@ TEST(SymbolicExtents, ProgramFilesKeepConstraints) {
   const std::string path = ::testing::TempDir() + "symbolic_extents_test.tnn";
   const Graph graph =
       parse_graph("graph (x: f32[N, 4], z: f32[M, 4]) { y = add(x, z) return y }", all_ops());
-  write_program(compile_graph(graph), path);
+  write_program(driver::compile_graph(graph), path);
   CompiledModel model(read_program(path), 1);
   std::remove(path.c_str());
   const std::string message = error_text([&] {

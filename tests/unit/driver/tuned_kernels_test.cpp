@@ -15,10 +15,11 @@ namespace tenon::tuned_kernels_test {
 namespace {
 
 // Fills a cache with timings of every nest of a graph, with these winners.
-void pretend(TuningCache& cache, const Graph& graph, std::vector<TunedKernel::Range> ranges) {
-  for (const codegen::Decision& decision : codegen::decide(graph, cpu_options())) {
-    TunedKernel kernel;
-    kernel.place = tuning_place(*cpu_options().target, 0);
+void pretend(tune::TuningCache& cache, const Graph& graph,
+             std::vector<tune::TunedKernel::Range> ranges) {
+  for (const codegen::Decision& decision : codegen::decide(graph, driver::cpu_options())) {
+    tune::TunedKernel kernel;
+    kernel.place = tune::tuning_place(*driver::cpu_options().target, 0);
     kernel.work = decision.work;
     kernel.symbol = decision.symbols.empty() ? "" : decision.symbols.begin()->first;
     kernel.timings = {{"loops", 1, 0.5, 1}};
@@ -28,18 +29,24 @@ void pretend(TuningCache& cache, const Graph& graph, std::vector<TunedKernel::Ra
 }
 
 std::string dump_of(const Graph& graph) {
-  return find_document_format("aitemplate")->from_graph(graph)->text("");
+  return documents::find_document_format("aitemplate")->from_graph(graph)->text("");
 }
 
-std::vector<aitemplate::ExecEntry> entries_of(const std::string& dump, const std::string& op) {
-  for (const aitemplate::OperatorRow& row : aitemplate::read_dump(dump, "dump").dump.operators) {
+std::vector<documents::aitemplate::ExecEntry> entries_of(const std::string& dump,
+                                                         const std::string& op) {
+  for (const documents::aitemplate::OperatorRow& row :
+       documents::aitemplate::read_dump(dump, "dump").dump.operators) {
     if (row.op == op && row.exec_path) return row.exec_path->entries;
   }
   return {};
 }
 
 std::size_t misses(const std::string& dump) {
-  return find_document_format("aitemplate")->read(dump, "dump")->check().mismatches().size();
+  return documents::find_document_format("aitemplate")
+      ->read(dump, "dump")
+      ->check()
+      .mismatches()
+      .size();
 }
 
 Graph convolution(const std::string& batch, const std::string& symbols = "") {
@@ -54,48 +61,48 @@ Graph convolution(const std::string& batch, const std::string& symbols = "") {
 
 TEST(TunedKernels, ConvolutionWithOneBatch) {
   const Graph graph = convolution("4");
-  TuningCache cache;
-  EXPECT_EQ(dump_of(with_tuned_kernels(graph, cache, 0)), dump_of(graph));
+  tune::TuningCache cache;
+  EXPECT_EQ(dump_of(driver::with_tuned_kernels(graph, cache, 0)), dump_of(graph));
   pretend(cache, graph, {{0, 0, "winograd 4x4 by 24"}});
-  const std::string dump = dump_of(with_tuned_kernels(graph, cache, 0));
+  const std::string dump = dump_of(driver::with_tuned_kernels(graph, cache, 0));
   const auto entries = entries_of(dump, "conv2d");
   ASSERT_EQ(entries.size(), 1U);
   EXPECT_EQ(entries[0].condition, "NI == 4 && HI == 8 && WI == 8 && CI == 16");
-  EXPECT_EQ(aitemplate::algorithm_of(entries[0]), "tenon_winograd_4x4_by_24");
+  EXPECT_EQ(documents::aitemplate::algorithm_of(entries[0]), "tenon_winograd_4x4_by_24");
   EXPECT_EQ(misses(dump), 0U);
 }
 
 TEST(TunedKernels, SymbolicBatchInRanges) {
   const Graph graph = convolution("N", "<N in [1, 64]> ");
-  TuningCache cache;
+  tune::TuningCache cache;
   pretend(cache, graph, {{1, 1, "tiles 2x32"}, {2, 17, "tiles 6x16"}, {18, 64, "loops"}});
-  const std::string dump = dump_of(with_tuned_kernels(graph, cache, 0));
+  const std::string dump = dump_of(driver::with_tuned_kernels(graph, cache, 0));
   const auto entries = entries_of(dump, "conv2d");
   ASSERT_EQ(entries.size(), 3U);
   EXPECT_EQ(entries[0].condition, "NI == 1 && HI == 8 && WI == 8 && CI == 16");
   EXPECT_EQ(entries[1].condition, "NI >= 2 && NI <= 17 && HI == 8 && WI == 8 && CI == 16");
   EXPECT_EQ(entries[2].condition, "NI >= 18 && NI <= 64 && HI == 8 && WI == 8 && CI == 16");
-  EXPECT_EQ(aitemplate::algorithm_of(entries[2]), "tenon_loops");
+  EXPECT_EQ(documents::aitemplate::algorithm_of(entries[2]), "tenon_loops");
   EXPECT_EQ(misses(dump), 0U);
 }
 
 TEST(TunedKernels, Products) {
   const Graph fixed = parse_graph(
       "graph (a: f32[5, 12], b: f32[12, 8]) {\n  y = matmul(a, b)\n  return y\n}\n", all_ops());
-  TuningCache cache;
+  tune::TuningCache cache;
   pretend(cache, fixed, {{0, 0, "tiles 6x16"}});
-  std::string dump = dump_of(with_tuned_kernels(fixed, cache, 0));
+  std::string dump = dump_of(driver::with_tuned_kernels(fixed, cache, 0));
   auto entries = entries_of(dump, "gemm_rrr");
   ASSERT_EQ(entries.size(), 1U);
   EXPECT_EQ(entries[0].condition, "M == 5 && N == 8 && K == 12");
-  EXPECT_EQ(aitemplate::algorithm_of(entries[0]), "tenon_tiles_6x16");
+  EXPECT_EQ(documents::aitemplate::algorithm_of(entries[0]), "tenon_tiles_6x16");
   EXPECT_EQ(misses(dump), 0U);
 
   const Graph symbolic = parse_graph(
       "graph <N in [1, 64]> (a: f32[N, 12], b: f32[12, 8]) {\n  y = matmul(a, b)\n  return y\n}\n",
       all_ops());
   pretend(cache, symbolic, {{1, 9, "tiles 2x32"}, {10, 64, "tiles 6x16"}});
-  dump = dump_of(with_tuned_kernels(symbolic, cache, 0));
+  dump = dump_of(driver::with_tuned_kernels(symbolic, cache, 0));
   entries = entries_of(dump, "gemm_rrr");
   ASSERT_EQ(entries.size(), 2U);
   EXPECT_EQ(entries[0].condition, "M == 9 && N == 8 && K == 12");
@@ -111,15 +118,16 @@ TEST(TunedKernels, Products) {
 // In AITemplate's own file only the empty conditions are filled in.
 TEST(TunedKernels, AITemplateFile) {
   const std::string text = read_fixture("aitemplate_conv_add.graph.txt");
-  const Graph graph = find_document_format("aitemplate")->read(text, "file")->graph();
-  TuningCache cache;
+  const Graph graph = documents::find_document_format("aitemplate")->read(text, "file")->graph();
+  tune::TuningCache cache;
   pretend(cache, graph, {{0, 0, "tiles 4x16"}});
-  const std::string filled = aitemplate::print_dump(aitemplate::with_kernels(
-      aitemplate::read_dump(text, "file").dump, with_tuned_kernels(graph, cache, 0)));
+  const std::string filled = documents::aitemplate::print_dump(
+      documents::aitemplate::with_kernels(documents::aitemplate::read_dump(text, "file").dump,
+                                          driver::with_tuned_kernels(graph, cache, 0)));
   const auto entries = entries_of(filled, "conv2d");
   ASSERT_EQ(entries.size(), 1U);
   EXPECT_EQ(entries[0].condition, "NI == 1 && HI == 28 && WI == 28 && CI == 128");
-  EXPECT_EQ(aitemplate::algorithm_of(entries[0]), "tenon_tiles_4x16");
+  EXPECT_EQ(documents::aitemplate::algorithm_of(entries[0]), "tenon_tiles_4x16");
   EXPECT_EQ(misses(filled), 0U);
 }
 

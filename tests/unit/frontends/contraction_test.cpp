@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon::onnx::testing_models::contraction_test {
+namespace tenon::frontends::onnx::testing_models::contraction_test {
 namespace {
 
 struct Input {
@@ -195,4 +195,4 @@ TEST(Contraction, GradientsOfConvolutionsExportAsConvolutions) {
 }
 
 }  // namespace
-}  // namespace tenon::onnx::testing_models::contraction_test
+}  // namespace tenon::frontends::onnx::testing_models::contraction_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon::onnx::testing_models::contradictions_test {
+namespace tenon::frontends::onnx::testing_models::contradictions_test {
 namespace {
 
 std::string refusal_of(const ModelProto& model) {
@@ -135,4 +135,4 @@ TEST(OnnxContradictions, ZeroPointsPerAxisRequireTheAxis) {
 }
 
 }  // namespace
-}  // namespace tenon::onnx::testing_models::contradictions_test
+}  // namespace tenon::frontends::onnx::testing_models::contradictions_test

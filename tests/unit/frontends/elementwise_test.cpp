@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon::onnx::testing_models::elementwise_test {
+namespace tenon::frontends::onnx::testing_models::elementwise_test {
 namespace {
 
 onnx_schema::AttributeProto& add_integer(NodeProto& node, const std::string& name,
@@ -171,4 +171,4 @@ TEST(Elementwise, ExportedOpsRoundTrip) {
 }
 
 }  // namespace
-}  // namespace tenon::onnx::testing_models::elementwise_test
+}  // namespace tenon::frontends::onnx::testing_models::elementwise_test

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace tenon::onnx::testing_models::export_test {
+namespace tenon::frontends::onnx::testing_models::export_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -152,4 +152,4 @@ TEST(Export, FailureLeavesNoFile) {
 }
 
 }  // namespace
-}  // namespace tenon::onnx::testing_models::export_test
+}  // namespace tenon::frontends::onnx::testing_models::export_test

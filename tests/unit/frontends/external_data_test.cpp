@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace tenon::onnx::external_data_test {
+namespace tenon::frontends::onnx::external_data_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -121,4 +121,4 @@ TEST(Sha1, KnownDigests) {
 }
 
 }  // namespace
-}  // namespace tenon::onnx::external_data_test
+}  // namespace tenon::frontends::onnx::external_data_test

@@ -16,7 +16,7 @@
 #include <fstream>
 #include <functional>
 
-namespace tenon::onnx::testing_models::hostile_test {
+namespace tenon::frontends::onnx::testing_models::hostile_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -32,7 +32,7 @@ struct Hostile {
   std::string says;
 };
 
-void run(const Graph& graph) { reference::evaluate(graph, random_inputs(graph, 1)); }
+void run(const Graph& graph) { reference::evaluate(graph, models::random_inputs(graph, 1)); }
 
 /// A model with an input x: f32[2] and an output y; `edit` makes the rest.
 std::function<void()> model(std::function<void(ModelProto&, GraphProto&)> edit, int opset = 17) {
@@ -168,11 +168,11 @@ std::string npy(const std::string& header, const std::string& data = "", int cla
 }
 
 std::function<void()> array(std::string content) {
-  return [=] { numpy::read_npy(std::as_bytes(std::span(content))); };
+  return [=] { frontends::numpy::read_npy(std::as_bytes(std::span(content))); };
 }
 
 std::function<void()> archive(std::string content) {
-  return [=] { numpy::read_npz(std::as_bytes(std::span(content))); };
+  return [=] { frontends::numpy::read_npz(std::as_bytes(std::span(content))); };
 }
 
 std::string described(const std::string& type, const std::string& shape) {
@@ -183,7 +183,7 @@ std::string described(const std::string& type, const std::string& shape) {
 std::function<void()> arguments(std::vector<std::string> shapes, std::vector<std::string> inputs) {
   return [=] {
     const Graph made = parse_graph("graph (x: f32[N, 2]) { y = relu(x) return y }", all_ops());
-    reference::evaluate(made, read_inputs(made, inputs, parse_shapes(shapes)));
+    reference::evaluate(made, models::read_inputs(made, inputs, models::parse_shapes(shapes)));
   };
 }
 
@@ -568,7 +568,7 @@ const std::vector<Hostile>& hostile_texts() {
       {"input_of_missing_archive", arguments({}, {"@nowhere/none.npz"}), "none.npz"},
       {"input_with_null_in_path", arguments({}, {std::string("x:@a\0b.npy", 10)}), "cannot open"},
       {"input_with_long_path", arguments({}, {"@" + std::string(100000, 'a')}), "cannot open"},
-      {"model_with_long_path", [] { load_model(std::string(100000, 'a')); }, "cannot open"},
+      {"model_with_long_path", [] { models::load_model(std::string(100000, 'a')); }, "cannot open"},
       {"zoo_of_huge_batch", [] { zoo::build("mlp?batch=99999999999999999999"); },
        "'batch' cannot be"},
       {"zoo_of_no_network", [] { zoo::build("?=,=,"); }, "zoo has no network"},
@@ -601,4 +601,4 @@ INSTANTIATE_TEST_SUITE_P(Models, HostileInput, ::testing::ValuesIn(hostile_model
 INSTANTIATE_TEST_SUITE_P(Texts, HostileInput, ::testing::ValuesIn(hostile_texts()), name_of);
 
 }  // namespace
-}  // namespace tenon::onnx::testing_models::hostile_test
+}  // namespace tenon::frontends::onnx::testing_models::hostile_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon::onnx::testing_models::import_reduction_test {
+namespace tenon::frontends::onnx::testing_models::import_reduction_test {
 namespace {
 
 // A model of one node that reads graph inputs of the given shapes.
@@ -221,4 +221,4 @@ TEST(ImportRecurrent, RefusesUnknownDirectionsAndActivations) {
 }
 
 }  // namespace
-}  // namespace tenon::onnx::testing_models::import_reduction_test
+}  // namespace tenon::frontends::onnx::testing_models::import_reduction_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon::onnx::testing_models::import_test {
+namespace tenon::frontends::onnx::testing_models::import_test {
 namespace {
 
 TEST(Import, KeepsNamesSymbolsAndConstants) {
@@ -470,4 +470,4 @@ TEST(Import, RefusesDeepNesting) {
 }
 
 }  // namespace
-}  // namespace tenon::onnx::testing_models::import_test
+}  // namespace tenon::frontends::onnx::testing_models::import_test

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <iterator>
 
-namespace tenon::numpy::npy_test {
+namespace tenon::frontends::numpy::npy_test {
 namespace {
 
 std::span<const std::byte> bytes_of(const std::string& text) {
@@ -158,4 +158,4 @@ TEST(Npy, RefusesHugeShapes) {
 }
 
 }  // namespace
-}  // namespace tenon::numpy::npy_test
+}  // namespace tenon::frontends::numpy::npy_test

@@ -11,7 +11,7 @@
 #include <fstream>
 #include <sstream>
 
-namespace tenon::numpy::npz_test {
+namespace tenon::frontends::numpy::npz_test {
 namespace {
 
 std::span<const std::byte> bytes_of(const std::string& text) {
@@ -161,4 +161,4 @@ TEST(Npz, IgnoresOtherFiles) {
 }
 
 }  // namespace
-}  // namespace tenon::numpy::npz_test
+}  // namespace tenon::frontends::numpy::npz_test

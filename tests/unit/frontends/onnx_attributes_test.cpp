@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon::onnx {
+namespace tenon::frontends::onnx {
 namespace {
 
 using namespace testing_models;
@@ -131,4 +131,4 @@ TEST(OnnxProblems, AreReportedAtOnce) {
 }
 
 }  // namespace
-}  // namespace tenon::onnx
+}  // namespace tenon::frontends::onnx

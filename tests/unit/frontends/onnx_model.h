@@ -10,7 +10,7 @@
 #include <vector>
 
 // Small models for the tests of the importer and exporter.
-namespace tenon::onnx::testing_models {
+namespace tenon::frontends::onnx::testing_models {
 
 using onnx_schema::GraphProto;
 using onnx_schema::ModelProto;
@@ -119,4 +119,4 @@ inline std::string imported(const ModelProto& model) {
   }
 }
 
-}  // namespace tenon::onnx::testing_models
+}  // namespace tenon::frontends::onnx::testing_models

@@ -18,11 +18,11 @@ std::string file_of(std::string header, const std::string& data) {
 }
 
 std::string message_of(const std::string& bytes) {
-  return error_summary([&] { read_safetensors(std::as_bytes(std::span(bytes))); });
+  return error_summary([&] { frontends::read_safetensors(std::as_bytes(std::span(bytes))); });
 }
 
 TEST(SafeTensors, RoundTripsTensorsAndTexts) {
-  SafeTensors content;
+  frontends::SafeTensors content;
   content.metadata = {{"step", "12"}, {"text", "a \"quoted\"\nline\\"}};
   content.tensors.emplace_back("w",
                                Tensor::of(DType::F32, {2, 2}, std::vector<double>{1, -2, 0.5, 3}));
@@ -30,8 +30,8 @@ TEST(SafeTensors, RoundTripsTensorsAndTexts) {
   content.tensors.emplace_back("empty", Tensor(DType::BF16, {0, 3}));
   content.tensors.emplace_back("flag", Tensor(DType::Bool, {}));
   const std::string path = ::testing::TempDir() + "round_trip.safetensors";
-  write_safetensors_file(content, path);
-  const SafeTensors read = read_safetensors_file(path);
+  frontends::write_safetensors_file(content, path);
+  const frontends::SafeTensors read = frontends::read_safetensors_file(path);
   EXPECT_EQ(read.metadata, content.metadata);
   ASSERT_EQ(read.tensors.size(), content.tensors.size());
   for (std::size_t k = 0; k < read.tensors.size(); ++k) {
@@ -70,9 +70,10 @@ TEST(SafeTensors, RefusesOtherFiles) {
 }
 
 TEST(SafeTensors, KeepsTheOldFileOnAFullDisk) {
-  SafeTensors content;
+  frontends::SafeTensors content;
   content.tensors.emplace_back("w", Tensor(DType::F32, {1024}));
-  EXPECT_NE(error_summary([&] { write_safetensors_file(content, "/dev/full"); }), "no error");
+  EXPECT_NE(error_summary([&] { frontends::write_safetensors_file(content, "/dev/full"); }),
+            "no error");
 }
 
 }  // namespace

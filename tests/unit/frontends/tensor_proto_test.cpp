@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon::onnx::tensor_proto_test {
+namespace tenon::frontends::onnx::tensor_proto_test {
 namespace {
 
 using onnx_schema::TensorProto;
@@ -221,4 +221,4 @@ TEST(Datum, SequencesAndOptionalsRoundTrip) {
 }
 
 }  // namespace
-}  // namespace tenon::onnx::tensor_proto_test
+}  // namespace tenon::frontends::onnx::tensor_proto_test

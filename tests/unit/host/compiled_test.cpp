@@ -33,7 +33,7 @@ Tensor ramp(std::int64_t rows, double step) {
 
 TEST(CompiledModel, LargeOutputsOutliveTheModel) {
   const Graph graph = parse_graph(kNet, all_ops());
-  CompiledModel model(compile_graph(graph), 2);
+  CompiledModel model(driver::compile_graph(graph), 2);
   const Tensor i = Tensor::of_integers(std::vector<std::int64_t>{4, 5, 6});
   std::vector<std::vector<Datum>> inputs = {
       {ramp(1000, 0.25), i}, {ramp(1000, 0.5), i}, {ramp(3, 0.5), i}, {ramp(1200, 1), i}};
@@ -61,7 +61,7 @@ TEST(CompiledModel, PadsEmptyTensors) {
   return c
 })",
                                   all_ops());
-  CompiledModel model(compile_graph(graph), 1);
+  CompiledModel model(driver::compile_graph(graph), 1);
   const std::vector<Datum> results = model.run({Tensor(DType::F32, {3, 1, 0, 2})});
   const std::vector<float> expected = {1, 1, 2, 2, 1, 1, 2, 2, 1, 1, 2, 2};
   EXPECT_TRUE(std::ranges::equal(results.at(0).tensor().as<float>(), expected));

@@ -62,7 +62,7 @@ void expect_reference(const Graph& graph, CompiledModel& model, const std::vecto
   ASSERT_EQ(actual.size(), expected.size());
   for (std::size_t k = 0; k < actual.size(); ++k) {
     EXPECT_EQ(actual[k].type(), expected[k].type());
-    EXPECT_TRUE(compare(actual[k], expected[k], {1e-5, 1e-6}).is_equal) << k;
+    EXPECT_TRUE(testing::compare(actual[k], expected[k], {1e-5, 1e-6}).is_equal) << k;
   }
 }
 
@@ -71,7 +71,7 @@ class HostSteps : public ::testing::Test {
   void SetUp() override {
     path_ = ::testing::TempDir() + "host_context_test.tnn";
     graph_ = parse_graph(kMixed, all_ops());
-    program_ = codegen::compile(graph_, cpu_options()).program;
+    program_ = codegen::compile(graph_, driver::cpu_options()).program;
     write_program(program_, path_);
     std::ifstream stream(path_, std::ios::binary);
     std::ostringstream text;
@@ -130,7 +130,7 @@ TEST_F(HostSteps, PlansValuesOfKnownExtents) {
 TEST(HostProgram, ContainsNoGraph) {
   const Graph graph = parse_graph(kMixed, all_ops());
   const std::string path = ::testing::TempDir() + "host_no_graph.tnn";
-  write_program(codegen::compile(graph, cpu_options()).program, path);
+  write_program(codegen::compile(graph, driver::cpu_options()).program, path);
   std::ifstream stream(path, std::ios::binary);
   std::ostringstream text;
   text << stream.rdbuf();
@@ -142,12 +142,12 @@ TEST(HostProgram, KernelOnlyProgram) {
   const Graph graph = parse_graph(
       "graph (x: f32[n, 4]) {\n  w = constant f32[4] splat 2\n  y = mul(x, w)\n  return y\n}\n",
       all_ops());
-  EXPECT_TRUE(codegen::compile(graph, cpu_options()).program.is_kernel_only());
+  EXPECT_TRUE(codegen::compile(graph, driver::cpu_options()).program.is_kernel_only());
 }
 
 void expect_like_reference(const std::string& text, const std::vector<std::vector<Datum>>& runs) {
   const Graph graph = parse_graph(text, all_ops());
-  CompiledModel model(codegen::compile(graph, cpu_options()).program, 2);
+  CompiledModel model(codegen::compile(graph, driver::cpu_options()).program, 2);
   for (const std::vector<Datum>& inputs : runs) expect_reference(graph, model, inputs);
 }
 
@@ -237,7 +237,7 @@ TEST(HostProgram, BodiesCheckExtentsOfInputs) {
 }
 )",
                                   all_ops());
-  CompiledModel model(codegen::compile(graph, cpu_options()).program, 1);
+  CompiledModel model(codegen::compile(graph, driver::cpu_options()).program, 1);
   const Datum parts = Datum::sequence({Datum(ramp({5})), Datum(ramp({5}))});
   expect_reference(graph, model, {parts, ramp({5})});
   expect_reference(graph, model, {parts, ramp({1})});
@@ -397,7 +397,7 @@ TEST(HostProgram, SealedMutationsRunOrAreRefused) {
 }
 )",
                                   all_ops());
-  const Program program = compile_model(graph, {}).program;
+  const Program program = driver::compile_model(graph, {}).program;
   ASSERT_TRUE(std::ranges::none_of(program.steps,
                                    [](const auto& step) { return step.kind == Kind::Kernel; }));
   std::ostringstream head, constants;
@@ -477,7 +477,7 @@ TEST(HostBranches, BranchesThatAreNotTakenNeedNoShapes) {
 }
 )",
                                   all_ops());
-  CompiledModel model(compile_model(graph, {}).program, 1);
+  CompiledModel model(driver::compile_model(graph, {}).program, 1);
   expect_reference(graph, model, {ramp({1, 1, 1}), ramp({1, 1, 3}), truth(false)});
   EXPECT_THROW(model.run({ramp({1, 1, 1}), ramp({1, 1, 3}), truth(true)}), Error);
   expect_reference(graph, model, {ramp({1, 1, 2}), ramp({1, 1, 3}), truth(false)});
@@ -498,7 +498,7 @@ TEST(HostNames, OutputsEqualToOtherValuesKeepTheirNames) {
 }
 )",
                                   all_ops());
-  CompiledModel model(compile_model(graph, {}).program, 1);
+  CompiledModel model(driver::compile_model(graph, {}).program, 1);
   const Program& program = model.program();
   ASSERT_EQ(program.outputs.size(), graph.outputs().size());
   for (std::size_t k = 0; k < graph.outputs().size(); ++k)

@@ -236,7 +236,7 @@ TEST(HostKernels, RunAsStepsOfPrograms) {
   const std::vector<Datum> inputs{Datum(with_edges(DType::F32, {4, 300}, 12, 1000)),
                                   Datum(Tensor::of_integers(std::vector<std::int64_t>{11}))};
   const std::vector<Datum> expected = reference::evaluate(graph, inputs);
-  const Program program = codegen::compile(graph, cpu_options()).program;
+  const Program program = codegen::compile(graph, driver::cpu_options()).program;
   for (const int threads : {1, 2}) {
     CompiledModel model(program, threads);
     for (int round = 0; round < 2; ++round) {

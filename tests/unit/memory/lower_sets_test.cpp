@@ -17,7 +17,7 @@ Problem unet(bool is_fused = false) {
   std::ifstream file("tests/fixtures/unet_chainer.graph.txt");
   std::ostringstream text;
   text << file.rdbuf();
-  const auto document = find_document_format("chainer")->read(text.str(), "unet");
+  const auto document = documents::find_document_format("chainer")->read(text.str(), "unet");
   return reordered(document->recorded_run({.is_fused = is_fused}, {})->problem);
 }
 

@@ -22,9 +22,11 @@ std::string read_fixture(const std::string& name) {
   return text.str();
 }
 
-RecordedRun recorded(const char* format, const char* fixture, const RunReading& reading = {},
-                     const DeviceSpec& device = {}) {
-  const auto document = find_document_format(format)->read(read_fixture(fixture), fixture);
+documents::RecordedRun recorded(const char* format, const char* fixture,
+                                const documents::RunReading& reading = {},
+                                const DeviceSpec& device = {}) {
+  const auto document =
+      documents::find_document_format(format)->read(read_fixture(fixture), fixture);
   return document->recorded_run(reading, device).value();
 }
 
@@ -102,7 +104,7 @@ TEST(UnetPlan, SwappingOverlapsComputation) {
 
 TEST(UnetPlan, QuarterBatchNeedsNoRecomputation) {
   NEEDS_DOCUMENTS();
-  const RecordedRun run = recorded("chainer", "unet_chainer.graph.txt");
+  const documents::RecordedRun run = recorded("chainer", "unet_chainer.graph.txt");
   std::vector<int> counts;
   for (const auto& [micro_batches, problem] : run.split) counts.push_back(micro_batches);
   EXPECT_EQ(counts, (std::vector<int>{2, 4, 8}));

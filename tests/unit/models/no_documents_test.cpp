@@ -7,11 +7,12 @@ namespace tenon {
 namespace {
 
 TEST(WithoutDocuments, FilesOfTheirFormatsAreRefused) {
-  if (!document_formats().empty()) GTEST_SKIP() << "needs a build without documents";
-  const std::string relay = error_text([] { load_model("tests/fixtures/relay_control.relay"); });
+  if (!documents::document_formats().empty()) GTEST_SKIP() << "needs a build without documents";
+  const std::string relay =
+      error_text([] { models::load_model("tests/fixtures/relay_control.relay"); });
   EXPECT_EQ(relay.substr(0, relay.find('\n')),
             "this build has no documents, so it does not know the format 'relay'");
-  EXPECT_EQ(error_text([] { model_text(load_model("zoo:mlp"), "aitemplate"); }),
+  EXPECT_EQ(error_text([] { models::model_text(models::load_model("zoo:mlp"), "aitemplate"); }),
             "this build has no documents, so it does not know the format 'aitemplate'\n"
             "  hint      configure it with -DTENON_DOCUMENTS=ON");
 }

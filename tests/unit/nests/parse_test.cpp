@@ -87,9 +87,10 @@ class Same {
 };
 
 void expect_parses_back(const std::string& network) {
-  const Graph graph = run_pipeline(zoo::build(network), PipelineOptions());
+  const Graph graph = driver::run_pipeline(zoo::build(network), driver::PipelineOptions());
   for (const char* cpu : {"x86-64-v3", "sapphire-rapids"}) {
-    for (const TaskList::Kernel& kernel : codegen::select(graph, cpu_options(cpu)).tasks.kernels) {
+    for (const TaskList::Kernel& kernel :
+         codegen::select(graph, driver::cpu_options(cpu)).tasks.kernels) {
       const std::string text = to_string(kernel.nest);
       const LoopNest parsed = parse_nest(text);
       EXPECT_EQ(to_string(parsed), text) << network;
@@ -110,7 +111,7 @@ TEST(ParseNest, NestsOfNetworksRoundTrip) {
 // The output of `--print=nests`.
 TEST(ParseNest, ReadsPrintedModels) {
   const std::string printed =
-      codegen::print_code(zoo::build("mlp"), cpu_options(), codegen::CompileStage::Nests);
+      codegen::print_code(zoo::build("mlp"), driver::cpu_options(), codegen::CompileStage::Nests);
   std::string again;
   for (const LoopNest& nest : parse_nests(printed)) again += to_string(nest) + "\n";
   EXPECT_EQ(again, printed);

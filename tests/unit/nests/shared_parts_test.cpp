@@ -129,9 +129,9 @@ std::string doublings(int count, const std::string& type, const std::string& ste
 
 void expect_same(const std::string& text) {
   const Graph graph = parse_graph(text, all_ops());
-  const std::vector<Datum> inputs = random_inputs(graph, 7);
+  const std::vector<Datum> inputs = models::random_inputs(graph, 7);
   const Tensor expected = reference::evaluate(graph, inputs).at(0).tensor();
-  const Tensor result = CompiledModel(compile_graph(graph), 1).run(inputs).at(0).tensor();
+  const Tensor result = CompiledModel(driver::compile_graph(graph), 1).run(inputs).at(0).tensor();
   for (std::int64_t k = 0; k < expected.size(); ++k) {
     EXPECT_NEAR(result.real_at(k), expected.real_at(k), 1e-4 * std::abs(expected.real_at(k)) + 1e-6)
         << text;
@@ -152,7 +152,8 @@ TEST(SharedParts, KnownElementsMayExceedExtents) {
   std::string text = "graph (x: f32[4]) {\n  a0 = constant i64[2] [1, -3]\n";
   for (int k = 1; k <= 70; ++k) text += concat("  a", k, " = add(a", k - 1, ", a", k - 1, ")\n");
   const Graph graph = parse_graph(text + "  return a70\n}\n", all_ops());
-  const Tensor result = reference::evaluate(graph, {random_inputs(graph, 1)}).at(0).tensor();
+  const Tensor result =
+      reference::evaluate(graph, {models::random_inputs(graph, 1)}).at(0).tensor();
   EXPECT_EQ(result.integer_at(0), 0);  // 2^70 wraps
 }
 
@@ -175,10 +176,10 @@ TEST(ManyParts, ShareKernels) {
              sizes, "]}\n  return ", results, "\n}\n");
   for (const std::string& text : {concat_text, split_text}) {
     const Graph graph = parse_graph(text, all_ops());
-    const Program program = codegen::compile(graph, cpu_options()).program;
+    const Program program = codegen::compile(graph, driver::cpu_options()).program;
     EXPECT_LT(program.kernels.size(), 10U);
     EXPECT_EQ(program.steps.size(), static_cast<std::size_t>(kParts));
-    const std::vector<Datum> inputs = random_inputs(graph, 3);
+    const std::vector<Datum> inputs = models::random_inputs(graph, 3);
     const std::vector<Datum> expected = reference::evaluate(graph, inputs);
     const std::vector<Datum> outputs = CompiledModel(program, 2).run(inputs);
     ASSERT_EQ(outputs.size(), expected.size());
@@ -197,7 +198,7 @@ TEST(RepeatedNodes, ReuseDecisions) {
 }
 )",
                                   all_ops());
-  std::vector<codegen::Decision> decisions = codegen::decide(graph, cpu_options());
+  std::vector<codegen::Decision> decisions = codegen::decide(graph, driver::cpu_options());
   ASSERT_EQ(decisions.size(), 3U);
   EXPECT_EQ(decisions[0].name, "softmax a");
   EXPECT_EQ(decisions[1].name, "softmax b");
@@ -205,9 +206,9 @@ TEST(RepeatedNodes, ReuseDecisions) {
   EXPECT_NE(decisions[0].node, decisions[1].node);
   EXPECT_EQ(decisions[0].work, decisions[1].work);
   EXPECT_NE(decisions[1].work, decisions[2].work);
-  const Program program = codegen::compile(graph, cpu_options()).program;
+  const Program program = codegen::compile(graph, driver::cpu_options()).program;
   EXPECT_EQ(program.kernels.size(), 2U);
-  const std::vector<Datum> inputs = random_inputs(graph, 2);
+  const std::vector<Datum> inputs = models::random_inputs(graph, 2);
   const Tensor expected = reference::evaluate(graph, inputs).at(0).tensor();
   const Tensor result = CompiledModel(program, 1).run(inputs).at(0).tensor();
   for (std::int64_t k = 0; k < expected.size(); ++k)

@@ -48,10 +48,10 @@ TEST(SplitReductions, KeepsOtherReductions) {
 
 void expect_same_as_reference(const std::string& text) {
   const Graph graph = parse_graph(text, all_ops());
-  const std::vector<Datum> inputs = random_inputs(graph, 5, {});
+  const std::vector<Datum> inputs = models::random_inputs(graph, 5, {});
   const std::vector<Datum> expected = reference::evaluate(graph, inputs);
   std::vector<Datum> first;
-  const Program program = codegen::compile(graph, cpu_options()).program;
+  const Program program = codegen::compile(graph, driver::cpu_options()).program;
   for (const int threads : {1, 2, 3}) {
     CompiledModel model(program, threads);
     const std::vector<Datum> actual = model.run(inputs);

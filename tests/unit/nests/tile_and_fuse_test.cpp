@@ -22,10 +22,10 @@ namespace {
 void expect_steps(const std::string& text, std::size_t steps,
                   const std::map<std::string, Shape>& shapes = {}) {
   const Graph graph = parse_graph(text, all_ops());
-  const std::vector<Datum> inputs = random_inputs(graph, 5, shapes);
+  const std::vector<Datum> inputs = models::random_inputs(graph, 5, shapes);
   const Tensor expected = reference::evaluate(graph, inputs).front().tensor();
   Tensor first;
-  const Program program = codegen::compile(graph, cpu_options()).program;
+  const Program program = codegen::compile(graph, driver::cpu_options()).program;
   for (const int threads : {1, 2, 3, 7}) {
     CompiledModel model(program, threads);
     EXPECT_EQ(model.program().steps.size(), steps) << text;
@@ -82,10 +82,10 @@ TEST(TileAndFuse, LargePaddedCopy) {
                ", pads = [1, 1, 1, 1], strides = [", stride, ", ", stride, "]}\n  return y\n}\n"),
         all_ops());
     codegen::CompileOptions options =
-        cpu_options("haswell");  // with 8 MiB of cache on every machine
+        driver::cpu_options("haswell");  // with 8 MiB of cache on every machine
     options.allow_winograd = false;
     const Program program = codegen::compile(graph, options).program;
-    const std::vector<Datum> inputs = random_inputs(graph, 5, {});
+    const std::vector<Datum> inputs = models::random_inputs(graph, 5, {});
     const Tensor expected = reference::evaluate(graph, inputs).front().tensor();
     for (const int threads : {1, 3}) {
       CompiledModel model(program, threads);
@@ -195,7 +195,7 @@ TEST(TileAndFuse, FusedGroupIsOneStep) {
 )"),
   };
   for (const std::string& text : texts) {
-    EXPECT_EQ(compile_graph(parse_graph(text, all_ops())).steps.size(), 1u) << text;
+    EXPECT_EQ(driver::compile_graph(parse_graph(text, all_ops())).steps.size(), 1u) << text;
   }
 }
 
@@ -213,7 +213,8 @@ TEST(TileAndFuse, AttentionWithoutScoreMatrix) {
     for (const int queries : {64, 331}) {
       const std::string count = std::to_string(queries);
       const std::string text = attention("", key_heads, count, count, " {causal = true}");
-      const Program program = codegen::compile(parse_graph(text, all_ops()), cpu_options()).program;
+      const Program program =
+          codegen::compile(parse_graph(text, all_ops()), driver::cpu_options()).program;
       EXPECT_LT(program.arena_bytes, 4U * 4U * 331U * 64U) << text;
       expect_steps(text, program.steps.size());
       EXPECT_LE(program.steps.size(), 2U) << text;
@@ -224,12 +225,12 @@ TEST(TileAndFuse, AttentionWithoutScoreMatrix) {
 // The last block has fewer queries, for any number of them.
 TEST(TileAndFuse, AttentionWithSymbolicLengths) {
   const Graph graph = parse_graph(attention("<Q, K> ", 4, "Q", "K"), all_ops());
-  const Program program = codegen::compile(graph, cpu_options()).program;
+  const Program program = codegen::compile(graph, driver::cpu_options()).program;
   EXPECT_EQ(program.steps.size(), 1U);
   CompiledModel one(program, 1), three(program, 3);
   for (const int queries : {1, 31, 32, 33, 70}) {
     for (const int keys : {1, 5, 33, 64}) {
-      const std::vector<Datum> inputs = random_inputs(
+      const std::vector<Datum> inputs = models::random_inputs(
           graph, 5, {{"q", {1, 4, queries, 16}}, {"k", {1, 4, keys, 16}}, {"v", {1, 4, keys, 24}}});
       const Tensor expected = reference::evaluate(graph, inputs).front().tensor();
       const Tensor actual = one.run(inputs).front().tensor();

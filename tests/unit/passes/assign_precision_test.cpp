@@ -15,12 +15,12 @@ namespace {
 
 using testing::count_of;
 
-Graph narrowed(Graph graph, const std::string& to, Remarks* remarks = nullptr) {
-  PipelineOptions options;
+Graph narrowed(Graph graph, const std::string& to, passes::Remarks* remarks = nullptr) {
+  driver::PipelineOptions options;
   options.passes = {"fold-constants", "simplify", "fold-scales", "assign-precision"};
-  set_option(options.pass_options, "assign-precision.to=" + to);
+  passes::set_option(options.pass_options, "assign-precision.to=" + to);
   options.pass_options.remarks = remarks;
-  return run_pipeline(std::move(graph), options);
+  return driver::run_pipeline(std::move(graph), options);
 }
 
 // A residual is stored once, in the element type of the products that read it.
@@ -35,20 +35,21 @@ TEST(KeptValues, NarrowOnlyOnDevices) {
 }
 )",
                                   all_ops());
-  PipelineOptions options;
+  driver::PipelineOptions options;
   options.passes = {"assign-precision"};
-  const Graph on_processor = run_pipeline(graph, options);
+  const Graph on_processor = driver::run_pipeline(graph, options);
   options.pass_options.target = gpu_facts("sm_90a");
-  const Graph on_device = run_pipeline(graph, options);
+  const Graph on_device = driver::run_pipeline(graph, options);
   const auto residual_of = [](const Graph& made) {
     const ValueId sum = made.outputs()[0];
     return made.value(made.node(made.value(sum).producer).operands[0]).name;
   };
   EXPECT_EQ(residual_of(on_processor), "n");
   EXPECT_EQ(residual_of(on_device), "n_f16_f32");
-  const std::vector<Datum> inputs = random_inputs(graph, 1);
-  const Comparison comparison = compare(reference::evaluate(on_device, inputs)[0],
-                                        reference::evaluate(graph, inputs)[0], {5e-3, 5e-3});
+  const std::vector<Datum> inputs = models::random_inputs(graph, 1);
+  const testing::Comparison comparison =
+      testing::compare(reference::evaluate(on_device, inputs)[0],
+                       reference::evaluate(graph, inputs)[0], {5e-3, 5e-3});
   EXPECT_TRUE(comparison.is_equal) << comparison.what;
 }
 
@@ -61,16 +62,16 @@ struct Network {
 class AssignPrecision : public ::testing::TestWithParam<Network> {};
 
 TEST_P(AssignPrecision, ErrorWithinTheType) {
-  const Graph before = load_model(GetParam().model);
+  const Graph before = models::load_model(GetParam().model);
   const Graph after = narrowed(before, GetParam().to);
-  const std::vector<Datum> inputs = random_inputs(before, 1);
+  const std::vector<Datum> inputs = models::random_inputs(before, 1);
   const Datum expected = reference::evaluate(before, inputs)[0];
   const Datum actual = reference::evaluate(after, inputs)[0];
   const double tolerance = GetParam().tolerance;
-  const Comparison comparison = compare(actual, expected, {tolerance, tolerance});
+  const testing::Comparison comparison = testing::compare(actual, expected, {tolerance, tolerance});
   EXPECT_TRUE(comparison.is_equal) << comparison.what;
   // Guards against a vacuous test: some rounding must have happened.
-  EXPECT_FALSE(compare(actual, expected, {1e-6, 1e-6}).is_equal);
+  EXPECT_FALSE(testing::compare(actual, expected, {1e-6, 1e-6}).is_equal);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -82,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(
 // A ResNet is narrow except for the mean before its last layer: one cast at each interface, two
 // around the mean.
 TEST(AssignPrecisionCasts, OnlyAtInterfaces) {
-  const Graph graph = narrowed(load_model("zoo:resnet18"), "f16");
+  const Graph graph = narrowed(models::load_model("zoo:resnet18"), "f16");
   EXPECT_EQ(count_of(graph, "cast"), 4U);
   EXPECT_EQ(to_string(graph.value(graph.inputs()[0]).type), "f32[1, 3, 224, 224]");
   EXPECT_EQ(to_string(graph.value(graph.outputs()[0]).type), "f32[1, 1000]");
@@ -104,11 +105,11 @@ TEST(AssignPrecisionRemarks, StateTypesOfNodes) {
     return e
   })",
                                   all_ops());
-  Remarks remarks;
+  passes::Remarks remarks;
   narrowed(graph, "f16", &remarks);
   const auto said = [&](std::string_view value) {
     std::string text;
-    for (const Remarks::Entry& entry : remarks.about(value)) {
+    for (const passes::Remarks::Entry& entry : remarks.about(value)) {
       if (entry.pass == "assign-precision") text += entry.text;
     }
     return text;

@@ -23,23 +23,24 @@
 namespace tenon::choose_layouts_test {
 namespace {
 
-using namespace layouts;
+using namespace passes::layouts;
 
 Graph parse(const std::string& text) { return parse_graph(text, all_ops()); }
 
-Graph run_pass(Graph graph, std::vector<std::string> settings = {}, Remarks* remarks = nullptr) {
-  PassOptions options;
+Graph run_pass(Graph graph, std::vector<std::string> settings = {},
+               passes::Remarks* remarks = nullptr) {
+  passes::PassOptions options;
   options.remarks = remarks;
-  for (const std::string& setting : settings) set_option(options, setting);
-  Graph after = find_pass("choose-layouts").run(std::move(graph), options);
+  for (const std::string& setting : settings) passes::set_option(options, setting);
+  Graph after = passes::find_pass("choose-layouts").run(std::move(graph), options);
   verify(after);
   return after;
 }
 
 Graph after_passes(Graph graph, std::vector<std::string> passes) {
-  PipelineOptions options;
+  driver::PipelineOptions options;
   options.passes = std::move(passes);
-  return run_pipeline(std::move(graph), options);
+  return driver::run_pipeline(std::move(graph), options);
 }
 
 int count_of(const Graph& graph, std::string_view op) {
@@ -67,8 +68,8 @@ Transposes transposes_of(const Graph& graph) {
 using Counts = std::map<std::string, int>;
 
 TEST(LayoutsOfAlexNet, TensorFlowLeavesEighteenTransposes) {
-  const Graph graph =
-      run_pass(load_model("tests/fixtures/alexnet_step.tenon"), {"choose-layouts.mode=tensorflow"});
+  const Graph graph = run_pass(models::load_model("tests/fixtures/alexnet_step.tenon"),
+                               {"choose-layouts.mode=tensorflow"});
   const Transposes found = transposes_of(graph);
   EXPECT_EQ(found.to, (Counts{{"NCHW", 5}, {"NHWC", 13}}));
   EXPECT_NEAR(found.bytes / 1e9, 2.245, 0.0005);
@@ -76,7 +77,7 @@ TEST(LayoutsOfAlexNet, TensorFlowLeavesEighteenTransposes) {
 
 TEST(LayoutsOfAlexNet, CostModelLeavesOneTranspose) {
   const Graph graph =
-      run_pass(load_model("tests/fixtures/alexnet_step.tenon"), {"choose-layouts.to=NCHW"});
+      run_pass(models::load_model("tests/fixtures/alexnet_step.tenon"), {"choose-layouts.to=NCHW"});
   const Transposes found = transposes_of(graph);
   EXPECT_EQ(found.to, (Counts{{"NCHW", 1}}));
   EXPECT_EQ(found.bytes, 128.0 * 224 * 224 * 3 * 4 * 2);
@@ -84,14 +85,14 @@ TEST(LayoutsOfAlexNet, CostModelLeavesOneTranspose) {
 }
 
 TEST(LayoutsOfAlexNet, ChannelsLastIsUnchanged) {
-  const Graph graph = load_model("tests/fixtures/alexnet_step.tenon");
+  const Graph graph = models::load_model("tests/fixtures/alexnet_step.tenon");
   EXPECT_TRUE(identical(run_pass(graph), graph));
 }
 
 // The step as TensorFlow ran it contains transposes, which are recognised and removed.
 TEST(LayoutsOfAlexNet, RemovesTransposesOfTheDocument) {
   NEEDS_DOCUMENTS();
-  const Graph document = load_model("tests/fixtures/tensorscope_alexnet.nodes.txt");
+  const Graph document = models::load_model("tests/fixtures/tensorscope_alexnet.nodes.txt");
   EXPECT_EQ(count_of(document, "transpose"), 18);
   const Graph graph = run_pass(document, {"choose-layouts.to=NCHW"});
   EXPECT_EQ(count_of(graph, "transpose"), 1);
@@ -161,7 +162,7 @@ TEST(MinCut, MatchesExhaustiveSearch) {
 void expect_same_however_chosen(const Graph& graph, const std::string& name, int choices) {
   std::vector<Datum> inputs, expected;
   try {
-    inputs = random_inputs(graph, 3);
+    inputs = models::random_inputs(graph, 3);
     expected = reference::evaluate(graph, inputs);
   } catch (const Error&) {
     return;  // does not accept such inputs
@@ -178,7 +179,7 @@ void expect_same_however_chosen(const Graph& graph, const std::string& name, int
       for (NodeId id : moved.nodes_in_order()) {
         choice.moves[id] = problem.roles[id].can_move() && random() % 4 < out_of_four ? 1 : 0;
       }
-      layouts::move(moved, problem, choice);
+      passes::layouts::move(moved, problem, choice);
       ASSERT_NO_THROW(verify(moved)) << name << "\n" << print(moved);
       for (std::size_t k = 0; k < graph.outputs().size(); ++k) {
         const Value &was = graph.value(graph.outputs()[k]), &is = moved.value(moved.outputs()[k]);
@@ -188,7 +189,7 @@ void expect_same_however_chosen(const Graph& graph, const std::string& name, int
       const std::vector<Datum> actual = reference::evaluate(moved, inputs);
       ASSERT_EQ(actual.size(), expected.size());
       for (std::size_t k = 0; k < actual.size(); ++k) {
-        const Comparison same = compare(actual[k], expected[k], {1e-3, 1e-4});
+        const testing::Comparison same = testing::compare(actual[k], expected[k], {1e-3, 1e-4});
         ASSERT_TRUE(same.is_equal) << name << ": " << same.what << "\n" << print(moved);
       }
     }
@@ -259,7 +260,8 @@ TEST(MovedNodes, KeepResultsForAnySubset) {
 
 TEST(MovedNodes, KeepResultsInRandomGraphs) {
   for (std::uint64_t seed = 0; seed < 150; ++seed) {
-    expect_same_however_chosen(random_graph({5000 + seed, 12}), concat("random:", 5000 + seed), 4);
+    expect_same_however_chosen(testing::random_graph({5000 + seed, 12}),
+                               concat("random:", 5000 + seed), 4);
   }
 }
 
@@ -284,7 +286,7 @@ graph (x: f32[2, 9, 9, 3]@NHWC, w: f32[3, 3, 3, 4]@HWIO, b: f32[4]) {
 }
 
 TEST(ChooseLayouts, RemarksGiveReasons) {
-  Remarks remarks;
+  passes::Remarks remarks;
   run_pass(parse(R"(
 graph (x: f32[1, 64, 56, 56], w: f32[64, 64, 3, 3]) {
   a = conv(x, w) {pads = [1, 1, 1, 1]}

@@ -5,7 +5,7 @@
 
 #include <random>
 
-namespace tenon::fusing::clusters_test {
+namespace tenon::passes::fusing::clusters_test {
 namespace {
 
 // Adds of values picked at random among those before.
@@ -110,4 +110,4 @@ TEST(Clusters, RelabelWhenLabelsRunOut) {
 }
 
 }  // namespace
-}  // namespace tenon::fusing::clusters_test
+}  // namespace tenon::passes::fusing::clusters_test

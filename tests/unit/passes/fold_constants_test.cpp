@@ -16,7 +16,7 @@ Graph transposed_weight(const Constant& weight, bool is_read_twice) {
   return b.take();
 }
 
-Graph folded(Graph graph) { return find_pass("fold-constants").run(std::move(graph), {}); }
+Graph folded(Graph graph) { return passes::find_pass("fold-constants").run(std::move(graph), {}); }
 
 TEST(FoldConstants, FoldsTransposesOfLargeWeights) {
   const Tensor stored(DType::F32, {600, 700});

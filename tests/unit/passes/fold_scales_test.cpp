@@ -18,11 +18,11 @@ namespace {
 
 using testing::count_of;
 
-Graph folded(Graph graph, Remarks* remarks = nullptr) {
-  PipelineOptions options;
+Graph folded(Graph graph, passes::Remarks* remarks = nullptr) {
+  driver::PipelineOptions options;
   options.passes = {"fold-constants", "simplify", "fold-scales"};
   options.pass_options.remarks = remarks;
-  return run_pipeline(std::move(graph), options);
+  return driver::run_pipeline(std::move(graph), options);
 }
 
 struct Network {
@@ -34,7 +34,7 @@ class FoldScales : public ::testing::TestWithParam<Network> {};
 
 // The remaining norms of DenseNet precede a relu, which blocks their shift.
 TEST_P(FoldScales, LeavesOnlyNormsBeforeRelus) {
-  const Graph graph = load_model(GetParam().model);
+  const Graph graph = models::load_model(GetParam().model);
   EXPECT_EQ(count_of(graph, "batch_norm"), GetParam().batch_norms_before);
   const Graph after = folded(graph);
   verify(after);
@@ -62,11 +62,11 @@ TEST(FoldScalesNumbers, MatchUnfoldedScales) {
       text.clear();
     } else if (line == "----" && is_inside) {
       is_inside = false;
-      PipelineOptions options;
+      driver::PipelineOptions options;
       options.passes = {"fold-scales"};
       options.verify_each = true;
       options.verify_trials = 8;
-      EXPECT_NO_THROW(run_pipeline(parse_graph(text, all_ops()), options)) << text;
+      EXPECT_NO_THROW(driver::run_pipeline(parse_graph(text, all_ops()), options)) << text;
       ++count;
     } else if (is_inside) {
       text += line + "\n";
@@ -76,18 +76,18 @@ TEST(FoldScalesNumbers, MatchUnfoldedScales) {
 }
 
 TEST(FoldScalesNumbers, NetworksWithin1e5) {
-  const Graph before = load_model("zoo:resnet18?size=32,classes=10");
+  const Graph before = models::load_model("zoo:resnet18?size=32,classes=10");
   const Graph after = folded(before);
-  const std::vector<Datum> inputs = random_inputs(before, 1);
+  const std::vector<Datum> inputs = models::random_inputs(before, 1);
   const std::vector<Datum> expected = reference::evaluate(before, inputs);
   const std::vector<Datum> actual = reference::evaluate(after, inputs);
-  const Comparison comparison = compare(actual[0], expected[0], {1e-5, 1e-5});
+  const testing::Comparison comparison = testing::compare(actual[0], expected[0], {1e-5, 1e-5});
   EXPECT_TRUE(comparison.is_equal) << comparison.what;
 }
 
-std::string said_about(const Remarks& remarks, std::string_view value) {
+std::string said_about(const passes::Remarks& remarks, std::string_view value) {
   std::string text;
-  for (const Remarks::Entry& entry : remarks.about(value)) {
+  for (const passes::Remarks::Entry& entry : remarks.about(value)) {
     if (entry.pass == "fold-scales") text += (text.empty() ? "" : "; ") + entry.text;
   }
   return text;
@@ -153,7 +153,7 @@ TEST(FoldScalesRemarks, StateTargetOrReason) {
     return z
   })",
                                   all_ops());
-  Remarks remarks;
+  passes::Remarks remarks;
   folded(graph, &remarks);
   EXPECT_EQ(said_about(remarks, "p"), "folded into 'c', which it reads");
   EXPECT_EQ(said_about(remarks, "c"), "takes the scale of 'p'");

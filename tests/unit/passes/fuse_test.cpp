@@ -24,12 +24,12 @@ namespace tenon::fuse_test {
 namespace {
 
 Graph run_fuse(Graph graph, std::string mode = "", std::size_t max_depth = 256,
-               Remarks* remarks = nullptr) {
-  PassOptions options;
+               passes::Remarks* remarks = nullptr) {
+  passes::PassOptions options;
   options.fuse_mode = std::move(mode);
   options.fuse_max_depth = max_depth;
   options.remarks = remarks;
-  Graph fused = find_pass("fuse").run(std::move(graph), options);
+  Graph fused = passes::find_pass("fuse").run(std::move(graph), options);
   verify(fused);
   return fused;
 }
@@ -79,7 +79,7 @@ TEST(FuseAsRelay, ReferenceGroups) {
   NEEDS_DOCUMENTS();
   for (const char* model :
        {"tests/fixtures/resnet50_v1.before.relay", "zoo:resnet50?form=v1,layout=NHWC,batch=32"}) {
-    const Graph graph = run_fuse(load_model(model), "relay");
+    const Graph graph = run_fuse(models::load_model(model), "relay");
     EXPECT_EQ(kernels(graph), (Kernels{{"conv+add+relu", 33},
                                        {"conv+add+add+relu", 13},
                                        {"conv+add", 8},
@@ -88,14 +88,15 @@ TEST(FuseAsRelay, ReferenceGroups) {
                                        {"max_pool", 1},
                                        {"reduce_mean", 1}}))
         << model;
-    EXPECT_EQ(count_kernels(graph), 60u);
+    EXPECT_EQ(models::count_kernels(graph), 60u);
   }
 }
 
 // Each hint stays in a group of its own; stop_fusion disappears.
 TEST(FuseAsRelay, RemovesStopFusion) {
   NEEDS_DOCUMENTS();
-  const Graph graph = run_fuse(load_model("tests/fixtures/resnet50_v1.after.relay"), "relay");
+  const Graph graph =
+      run_fuse(models::load_model("tests/fixtures/resnet50_v1.after.relay"), "relay");
   const Kernels found = kernels(graph);
   EXPECT_EQ(found.count("stop_fusion"), 0u);
   EXPECT_EQ(found.at("cast_hint"), 86);
@@ -211,14 +212,14 @@ TEST(Fuse, BertKernelsPerLayer) {
   EXPECT_EQ(found.at("matmul+add+gelu"), 12);
   EXPECT_EQ(found.at("matmul+add+add"), 24);
   EXPECT_EQ(found.at("layer_norm"), 24);
-  EXPECT_EQ(count_kernels(graph), 98u);
+  EXPECT_EQ(models::count_kernels(graph), 98u);
 }
 
 TEST(Fuse, FewerKernelsThanRelay) {
   for (const zoo::Network& network : zoo::networks()) {
     const Graph graph = zoo::build(network.name);
-    const std::size_t own = count_kernels(run_fuse(graph)),
-                      relay = count_kernels(run_fuse(graph, "relay"));
+    const std::size_t own = models::count_kernels(run_fuse(graph)),
+                      relay = models::count_kernels(run_fuse(graph, "relay"));
     // A network of a few layers has too few nodes to fuse.
     constexpr std::size_t kTiny = 4;
     EXPECT_LE(own, relay) << network.name;
@@ -229,7 +230,7 @@ TEST(Fuse, FewerKernelsThanRelay) {
 }
 
 TEST(Fuse, RemarksOnFullRankAdds) {
-  Remarks remarks;
+  passes::Remarks remarks;
   run_fuse(parse(R"(graph (x: f16[4, 28, 28, 128]@NHWC, w: f16[256, 3, 3, 128]@OHWI,
                            z: f16[4, 28, 28, 256]@NHWC) {
     c = conv(x, w) {pads = [1, 1, 1, 1]}
@@ -246,7 +247,7 @@ TEST(Fuse, RemarksOnFullRankAdds) {
 }
 
 TEST(Fuse, RemarksGiveReasons) {
-  Remarks remarks;
+  passes::Remarks remarks;
   run_fuse(parse(R"(graph (x: f32[16, 128], w: f32[128, 9000]) {
     a = gelu(x)
     m = matmul(a, w)
@@ -340,7 +341,7 @@ TEST(Fuse, RandomGraphsAreBitIdentical) {
     } catch (const Error&) {
       continue;  // shapes that do not broadcast
     }
-    const std::vector<Datum> inputs = random_inputs(graph, seed);
+    const std::vector<Datum> inputs = models::random_inputs(graph, seed);
     const std::vector<Datum> expected = reference::evaluate(graph, inputs);
     for (const char* mode : {"", "relay"}) {
       SCOPED_TRACE(tenon::concat("mode '", mode, "', seed ", seed, "\n", print(graph)));
@@ -348,7 +349,7 @@ TEST(Fuse, RandomGraphsAreBitIdentical) {
       groups += has_groups(fused);
       const std::vector<Datum> actual = reference::evaluate(fused, inputs);
       for (std::size_t k = 0; k < expected.size(); ++k) {
-        const Comparison same = compare(actual[k], expected[k], Tolerance{0, 0});
+        const testing::Comparison same = compare(actual[k], expected[k], testing::Tolerance{0, 0});
         ASSERT_TRUE(same.is_equal) << print(fused);
       }
       Graph flat = fused;

@@ -33,7 +33,7 @@ using memory::Tasks;
 Tasks tasks_of(const Graph& graph) { return Tasks(memory::liveness_problem(graph)); }
 
 Graph run_order(Graph graph) {
-  Graph ordered = find_pass("order").run(std::move(graph), {});
+  Graph ordered = passes::find_pass("order").run(std::move(graph), {});
   verify(ordered);
   return ordered;
 }
@@ -124,12 +124,12 @@ TEST(Order, NeverWorseAndKeepsResults) {
     const std::int64_t before = live_peak(graph).peak_bytes, after = live_peak(ordered).peak_bytes;
     EXPECT_LE(after, before);
     improved += after < before;
-    const std::vector<Datum> inputs = random_inputs(graph, seed);
+    const std::vector<Datum> inputs = models::random_inputs(graph, seed);
     const std::vector<Datum> expected = reference::evaluate(graph, inputs);
     const std::vector<Datum> actual = reference::evaluate(ordered, inputs);
     ASSERT_EQ(actual.size(), expected.size());
     for (std::size_t k = 0; k < expected.size(); ++k) {
-      EXPECT_TRUE(compare(actual[k], expected[k], Tolerance{0, 0}).is_equal);
+      EXPECT_TRUE(compare(actual[k], expected[k], testing::Tolerance{0, 0}).is_equal);
       EXPECT_EQ(ordered.value(ordered.outputs()[k]).name, graph.value(graph.outputs()[k]).name);
     }
   }
@@ -221,7 +221,7 @@ std::vector<std::int64_t> operator_ids(const Graph& graph) {
 // Recovers the document's own sequence from another order of the same graph.
 TEST(OrderAsMegengine, ReproducesTheDocument) {
   NEEDS_DOCUMENTS();
-  const Graph document = load_model(kProfile);
+  const Graph document = models::load_model(kProfile);
   const std::vector<std::int64_t> expected = operator_ids(document);
   std::ifstream stream(kProfile, std::ios::binary);
   const std::string text(std::istreambuf_iterator<char>(stream), {});
@@ -233,23 +233,23 @@ TEST(OrderAsMegengine, ReproducesTheDocument) {
   }
   EXPECT_EQ(executed.size(), 232u);  // of 234: input and output callbacks are not nodes
   EXPECT_EQ(expected, executed);
-  Graph shuffled = find_pass("fuse").run(document, {});
+  Graph shuffled = passes::find_pass("fuse").run(document, {});
   inline_groups(shuffled);
   EXPECT_NE(operator_ids(shuffled), expected);
-  PassOptions options;
-  set_option(options, "order.mode=megengine");
-  EXPECT_EQ(operator_ids(find_pass("order").run(shuffled, options)), expected);
+  passes::PassOptions options;
+  passes::set_option(options, "order.mode=megengine");
+  EXPECT_EQ(operator_ids(passes::find_pass("order").run(shuffled, options)), expected);
 }
 
 // From the addresses in the document: three tensors of 32,112,640 bytes at an add.
 TEST(LivePeak, MatchesTheMegengineDocument) {
   NEEDS_DOCUMENTS();
-  const Graph graph = load_model(kProfile);
+  const Graph graph = models::load_model(kProfile);
   const LivePeak peak = live_peak(graph);
   EXPECT_EQ(peak.peak_bytes, 96'337'920);
   EXPECT_EQ(peak.alive.size(), 3u);
   EXPECT_EQ(operator_id(graph, peak.node), 563);
-  const Graph fused = find_pass("fuse").run(graph, {});
+  const Graph fused = passes::find_pass("fuse").run(graph, {});
   EXPECT_EQ(live_peak(fused).peak_bytes, 72'253'440);
 }
 

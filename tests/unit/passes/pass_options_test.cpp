@@ -7,9 +7,9 @@ namespace tenon::pass_options_test {
 namespace {
 
 std::string message(const char* setting) {
-  PassOptions options;
+  passes::PassOptions options;
   try {
-    set_option(options, setting);
+    passes::set_option(options, setting);
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::Usage);
     return error.what();
@@ -18,14 +18,14 @@ std::string message(const char* setting) {
 }
 
 TEST(PassOptions, AreSetByName) {
-  PassOptions options;
-  set_option(options, "fuse.mode=relay");
-  set_option(options, " fuse.max-depth = 10");
-  set_option(options, "fold-constants.max-bytes=64");
+  passes::PassOptions options;
+  passes::set_option(options, "fuse.mode=relay");
+  passes::set_option(options, " fuse.max-depth = 10");
+  passes::set_option(options, "fold-constants.max-bytes=64");
   EXPECT_EQ(options.fuse_mode, "relay");
   EXPECT_EQ(options.fuse_max_depth, 10u);
   EXPECT_EQ(options.max_constant_bytes, 64);
-  set_option(options, "fuse.mode=bytes");
+  passes::set_option(options, "fuse.mode=bytes");
   EXPECT_EQ(options.fuse_mode, "");
 }
 

@@ -61,10 +61,10 @@ std::string program(const std::string& short_text) {
   return concat("def @main(%x: Tensor[(1, 8, 8, 16), float32]) -> ", type, " {\n", lines, "}\n");
 }
 
-std::string partitioned(const std::string& text, const PassOptions& options = {}) {
-  const DocumentFormat* relay = find_document_format("relay");
+std::string partitioned(const std::string& text, const passes::PassOptions& options = {}) {
+  const documents::DocumentFormat* relay = documents::find_document_format("relay");
   const Graph graph = relay->read(text, "test")->graph();
-  return relay->from_graph(find_pass("quantize-partition").run(graph, options))->text("");
+  return relay->from_graph(passes::find_pass("quantize-partition").run(graph, options))->text("");
 }
 
 struct Case {
@@ -146,23 +146,23 @@ TEST(QuantizePartition, ResNetMatchesTheDocument) {
 }
 
 TEST(QuantizePartition, SharingSavesLines) {
-  PassOptions options;
-  set_option(options, "quantize-partition.share=true");
+  passes::PassOptions options;
+  passes::set_option(options, "quantize-partition.share=true");
   const std::string text = partitioned(read_fixture("resnet50_v1.before.relay"), options);
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 327);
 }
 
 TEST(QuantizePartition, OutputsCanStayOpen) {
-  PassOptions options;
-  set_option(options, "quantize-partition.close-outputs=false");
+  passes::PassOptions options;
+  passes::set_option(options, "quantize-partition.close-outputs=false");
   EXPECT_EQ(partitioned(program("%0 = conv(%x, C0); nn.relu(%0)"), options),
             program("%0 = conv(%x, C0); nn.relu(%0)"));
 }
 
 TEST(QuantizePartition, SectionInTheRightOperand) {
   const std::string before = program("%0 = conv(%x, C0); %1 = sigmoid(%x); multiply(%1, %0)");
-  PassOptions options;
-  set_option(options, "quantize-partition.multiply-right=true");
+  passes::PassOptions options;
+  passes::set_option(options, "quantize-partition.multiply-right=true");
   EXPECT_EQ(partitioned(before, options),
             program("%0 = conv(%x, C0); %1 = hint(%0); %2 = sigmoid(%x); %3 = stop(%1); %4 = "
                     "multiply(%2, %3); "
@@ -199,9 +199,9 @@ TEST(QuantizePartition, RefusesUnsupportedPatterns) {
 }
 
 TEST(QuantizePartition, OptionNames) {
-  PassOptions options;
+  passes::PassOptions options;
   const auto message = [&](const char* text) {
-    return error_text([&] { set_option(options, text); });
+    return error_text([&] { passes::set_option(options, text); });
   };
   EXPECT_NE(
       message("quantize-partition.shares=true").find("did you mean 'quantize-partition.share'"),

@@ -21,9 +21,9 @@ using testing::count_of;
 using testing::written_out;
 
 Graph recognised(Graph graph) {
-  PipelineOptions options;
+  driver::PipelineOptions options;
   options.passes = {"fold-constants", "simplify", "recognise", "fold-constants"};
-  return run_pipeline(std::move(graph), options);
+  return driver::run_pipeline(std::move(graph), options);
 }
 
 // Number of composite operators that are found again after decomposition.
@@ -35,7 +35,7 @@ struct Parts {
 class Recognise : public ::testing::TestWithParam<Parts> {};
 
 TEST_P(Recognise, FindsAllOpsOfATransformer) {
-  const Graph exported = written_out(load_model(GetParam().model));
+  const Graph exported = written_out(models::load_model(GetParam().model));
   EXPECT_EQ(count_of(exported, "layer_norm") + count_of(exported, "gelu"), 0U);
   EXPECT_GT(count_of(exported, "shape"), 10U);
   const Graph graph = recognised(exported);
@@ -73,13 +73,14 @@ TEST(RecogniseNumbers, MatchDecomposedOps) {
       const Graph before = parse_graph(text, all_ops());
       const Graph after = recognised(before);
       const bool is_half = text.find("f16") != std::string::npos;
-      const Tolerance tolerance = is_half ? Tolerance{4e-3, 4e-3} : Tolerance{1e-5, 1e-6};
+      const testing::Tolerance tolerance =
+          is_half ? testing::Tolerance{4e-3, 4e-3} : testing::Tolerance{1e-5, 1e-6};
       for (std::uint64_t seed = 1; seed <= 3; ++seed) {
-        const std::vector<Datum> inputs = random_inputs(before, seed);
+        const std::vector<Datum> inputs = models::random_inputs(before, seed);
         const std::vector<Datum> expected = reference::evaluate(before, inputs);
         const std::vector<Datum> actual = reference::evaluate(after, inputs);
         for (std::size_t k = 0; k < expected.size(); ++k) {
-          const Comparison comparison = compare(actual[k], expected[k], tolerance);
+          const testing::Comparison comparison = compare(actual[k], expected[k], tolerance);
           EXPECT_TRUE(comparison.is_equal) << comparison.what << "\nin\n" << text;
         }
       }
@@ -91,7 +92,7 @@ TEST(RecogniseNumbers, MatchDecomposedOps) {
   EXPECT_GT(count, 20);
 }
 
-TEST(RecogniseRules, AreValid) { EXPECT_GT(recognition::rules().rules().size(), 25U); }
+TEST(RecogniseRules, AreValid) { EXPECT_GT(passes::recognition::rules().rules().size(), 25U); }
 
 }  // namespace
 }  // namespace tenon::recognise_test

@@ -8,12 +8,12 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon::rewrite::rewrite_test {
+namespace tenon::passes::rewrite::rewrite_test {
 namespace {
 
 using Rules = std::vector<Rule>;
 
-std::string rewritten(const char* text, const RuleSet& rules, PassOptions options = {}) {
+std::string rewritten(const char* text, const RuleSet& rules, passes::PassOptions options = {}) {
   Graph graph = parse_graph(text, all_ops());
   const RewriteOutcome outcome = apply(graph, rules, "test", options);
   EXPECT_TRUE(outcome.has_settled);
@@ -40,7 +40,7 @@ TEST(RewriteRules, ReferToExistingNames) {
 }
 
 TEST(RewriteRules, SimplifyRulesAreValid) {
-  EXPECT_GT(simplification::rules().rules().size(), 60U);
+  EXPECT_GT(passes::simplification::rules().rules().size(), 60U);
 }
 
 TEST(RewriteRules, OmittedAttributesHaveDefaults) {
@@ -114,8 +114,8 @@ TEST(RewriteRules, ReplacementsKeepTheType) {
 }
 
 TEST(RewriteRules, RefusalsAreRemarks) {
-  Remarks remarks;
-  PassOptions options;
+  passes::Remarks remarks;
+  passes::PassOptions options;
   options.remarks = &remarks;
   const RuleSet rules(Rules{{"exp(y: log(x))", "x", read_once("y")}});
   rewritten("graph (x: f32[2]) { l = log(x) y = exp(l) return y, l }", rules, options);
@@ -150,4 +150,4 @@ TEST(RewriteFacts, CommutativityIsInferred) {
 }
 
 }  // namespace
-}  // namespace tenon::rewrite::rewrite_test
+}  // namespace tenon::passes::rewrite::rewrite_test

@@ -90,16 +90,16 @@ constexpr const char* kConvolution = R"(graph net (x: f32[2, 4, 6, 6]) {
   return logits
 })";
 
-StatefulGraph step_of(const char* text, std::int64_t micro_batches) {
-  TrainOptions options;
+passes::StatefulGraph step_of(const char* text, std::int64_t micro_batches) {
+  passes::TrainOptions options;
   options.optimizer.kind = "adamw";
   options.schedule.rate = 0.01;
   options.micro_batches = micro_batches;
-  return train(parse_graph(text, all_ops()), options);
+  return passes::train(parse_graph(text, all_ops()), options);
 }
 
 // A batch of one data rank: an input of floats, and labels.
-std::vector<Tensor> batch(const StatefulGraph& step, int number) {
+std::vector<Tensor> batch(const passes::StatefulGraph& step, int number) {
   std::vector<Tensor> made;
   for (std::size_t k : step.data_inputs()) {
     const TensorType& type = step.graph.value(step.graph.inputs()[k]).type.tensor();
@@ -117,12 +117,13 @@ std::vector<Tensor> batch(const StatefulGraph& step, int number) {
   return made;
 }
 
-std::vector<Datum> run(const StatefulGraph& step, Communicator& ranks, std::int64_t tensor_ranks) {
+std::vector<Datum> run(const passes::StatefulGraph& step, Communicator& ranks,
+                       std::int64_t tensor_ranks) {
   std::vector<Datum> inputs(step.graph.inputs().size());
   const std::vector<std::size_t> data = step.data_inputs();
   const std::vector<Tensor> given = batch(step, ranks.rank() / static_cast<int>(tensor_ranks));
   for (std::size_t k = 0; k < data.size(); ++k) inputs[data[k]] = given[k];
-  for (const State& state : step.states) {
+  for (const passes::State& state : step.states) {
     Tensor value = state.initial.materialise();
     if (state.split) {
       const std::int64_t extent = value.shape()[*state.split->axis] / tensor_ranks;
@@ -144,18 +145,18 @@ void expect_near(const Tensor& found, const Tensor& expected, const std::string&
 
 // A mesh of data * tensor ranks gives the results of `data` ranks without tensor parallelism.
 void expect_same_step(const char* model, int data, int tensor) {
-  const StatefulGraph whole = step_of(model, data);
+  const passes::StatefulGraph whole = step_of(model, data);
   std::vector<Datum> expected;
   run_in_lockstep(data, [&](Communicator& ranks) {
     std::vector<Datum> made = run(whole, ranks, 1);
     if (ranks.rank() == 0) expected = std::move(made);
   });
-  const StatefulGraph micro_batches = shard(whole, {tensor, data, {}});
+  const passes::StatefulGraph micro_batches = shard(whole, {tensor, data, {}});
   run_in_lockstep(data * tensor, [&](Communicator& ranks) {
     const std::vector<Datum> made = run(micro_batches, ranks, tensor);
     for (std::size_t k : micro_batches.data_outputs())
       expect_near(made[k].tensor(), expected[k].tensor(), "output");
-    for (const State& state : micro_batches.states) {
+    for (const passes::State& state : micro_batches.states) {
       Tensor value = expected[state.output].tensor();
       if (state.split) {
         const std::int64_t extent = value.shape()[*state.split->axis] / tensor;
@@ -166,7 +167,7 @@ void expect_same_step(const char* model, int data, int tensor) {
   });
 }
 
-std::map<std::string, int> collectives_of(const StatefulGraph& step) {
+std::map<std::string, int> collectives_of(const passes::StatefulGraph& step) {
   std::map<std::string, int> counts;
   for (NodeId id : step.graph.nodes_in_order()) {
     const std::string name(step.graph.op_name(id));
@@ -177,15 +178,15 @@ std::map<std::string, int> collectives_of(const StatefulGraph& step) {
   return counts;
 }
 
-const State& state_of(const StatefulGraph& step, const std::string& name) {
-  for (const State& state : step.states) {
+const passes::State& state_of(const passes::StatefulGraph& step, const std::string& name) {
+  for (const passes::State& state : step.states) {
     if (state.name == name) return state;
   }
   throw std::runtime_error("no state " + name);
 }
 
 TEST(Shard, OneAllReducePerMlp) {
-  const StatefulGraph micro_batches = shard(step_of(kMlp, 1), {2, 1, {}});
+  const passes::StatefulGraph micro_batches = shard(step_of(kMlp, 1), {2, 1, {}});
   // Column-parallel, then row-parallel: one all-reduce in the forward pass.
   ASSERT_TRUE(state_of(micro_batches, "w1").split);
   EXPECT_EQ(state_of(micro_batches, "w1").split->axis, 1U);
@@ -197,8 +198,8 @@ TEST(Shard, OneAllReducePerMlp) {
 }
 
 TEST(Shard, MomentsAreShardedAsTheirParameters) {
-  const StatefulGraph micro_batches = shard(step_of(kMlp, 1), {4, 1, {}});
-  for (const State& state : micro_batches.states) {
+  const passes::StatefulGraph micro_batches = shard(step_of(kMlp, 1), {4, 1, {}});
+  for (const passes::State& state : micro_batches.states) {
     if (state.name.find("w1") == std::string::npos) continue;
     ASSERT_TRUE(state.split) << state.name;
     EXPECT_EQ(state.split->axis, 1U) << state.name;
@@ -211,7 +212,7 @@ TEST(Shard, MomentsAreShardedAsTheirParameters) {
 
 // Heads are sharded, and each half of the block has one all-reduce forward and one backward.
 TEST(Shard, FourAllReducesPerBlock) {
-  const StatefulGraph micro_batches = shard(step_of(kBlock, 1), {2, 1, {}});
+  const passes::StatefulGraph micro_batches = shard(step_of(kBlock, 1), {2, 1, {}});
   // In addition to those of the output head, which is too small to shard.
   EXPECT_EQ(collectives_of(micro_batches)["all_reduce"], 4);
   EXPECT_EQ(collectives_of(micro_batches)["reduce_scatter"], 0);
@@ -239,7 +240,7 @@ TEST(Shard, RemarksOnUnshardedTensors) {
               shard(step_of(kMlp, 1), {5, 1, {}});
             }),
             "no tensor can be split over 5 ranks");
-  Remarks remarks;
+  passes::Remarks remarks;
   shard(step_of(kMlp, 1), {2, 1, {}}, &remarks);
   ASSERT_FALSE(remarks.about("a").empty());
   EXPECT_NE(remarks.about("a")[0].text.find("'w1' split along axis 1"), std::string::npos)

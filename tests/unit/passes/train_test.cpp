@@ -28,9 +28,9 @@ Tensor reals(std::vector<double> values) {
 // Runs a step graph in the reference and carries its states from run to run.
 class Steps {
  public:
-  explicit Steps(StatefulGraph step) : step_(std::move(step)) {
+  explicit Steps(passes::StatefulGraph step) : step_(std::move(step)) {
     verify(step_.graph);
-    for (const State& state : step_.states) values_.push_back(state.initial.materialise());
+    for (const passes::State& state : step_.states) values_.push_back(state.initial.materialise());
   }
 
   std::vector<Datum> run(const std::vector<Tensor>& batch) {
@@ -54,12 +54,12 @@ class Steps {
   }
 
  private:
-  StatefulGraph step_;
+  passes::StatefulGraph step_;
   std::vector<Tensor> values_;
 };
 
-TrainOptions with(const std::string& optimizer) {
-  TrainOptions options;
+passes::TrainOptions with(const std::string& optimizer) {
+  passes::TrainOptions options;
   options.loss.kind = "mse";
   options.optimizer.kind = optimizer;
   options.schedule.rate = 0.1;
@@ -86,8 +86,8 @@ double length(const Vector& v) {
 // Expects three steps of an optimizer to match scalar code: `move` updates w by its gradient, at
 // step 1, 2, 3.
 template <class Move>
-void expect_steps(const TrainOptions& options, Move move) {
-  Steps steps(train(parse_graph(kProduct, all_ops()), options));
+void expect_steps(const passes::TrainOptions& options, Move move) {
+  Steps steps(passes::train(parse_graph(kProduct, all_ops()), options));
   Vector w = {0.5, -1, 2};
   for (int step = 1; step <= 3; ++step) {
     move(w, gradient_at(w), step);
@@ -106,7 +106,7 @@ TEST(Train, Sgd) {
 }
 
 TEST(Train, WeightDecay) {
-  TrainOptions options = with("sgd");
+  passes::TrainOptions options = with("sgd");
   options.optimizer.weight_decay = 0.5;
   expect_steps(options, [](Vector& w, const Vector& g, int) {
     for (std::size_t k = 0; k < w.size(); ++k) w[k] -= 0.1 * (g[k] + 0.5 * w[k]);
@@ -139,7 +139,7 @@ TEST(Train, AdagradAndRmsprop) {
 
 TEST(Train, AdamVariants) {
   for (const std::string kind : {"adam", "adamw", "lamb"}) {
-    TrainOptions options = with(kind);
+    passes::TrainOptions options = with(kind);
     options.optimizer.weight_decay = 0.3;
     Vector m(3, 0.0), v(3, 0.0);
     expect_steps(options, [&](Vector& w, Vector g, int step) {
@@ -159,7 +159,7 @@ TEST(Train, AdamVariants) {
 }
 
 TEST(Train, ClipsByGlobalNorm) {
-  TrainOptions options = with("sgd");
+  passes::TrainOptions options = with("sgd");
   options.optimizer.clip_norm = 0.5;
   expect_steps(options, [](Vector& w, const Vector& g, int) {
     const double factor = 0.5 / std::max(0.5, length(g));
@@ -168,7 +168,7 @@ TEST(Train, ClipsByGlobalNorm) {
 }
 
 TEST(Train, LearningRateSchedule) {
-  TrainOptions options = with("sgd");
+  passes::TrainOptions options = with("sgd");
   options.schedule = {
       .kind = "step", .rate = 0.2, .warm_up = 2, .every = 2, .total = 1, .factor = 0.5, .floor = 0};
   const Vector steps = {0.1, 0.2, 0.1};  // half warm, warm, decayed by half
@@ -192,7 +192,7 @@ TEST(Train, LearningRateSchedule) {
 
 TEST(Train, LossScaling) {
   for (const double scale : {1024.0, -1.0}) {
-    TrainOptions options = with("sgd");
+    passes::TrainOptions options = with("sgd");
     options.optimizer.loss_scale = scale;
     expect_steps(options, [](Vector& w, const Vector& g, int) {
       for (std::size_t k = 0; k < w.size(); ++k) w[k] -= 0.1 * g[k];
@@ -201,19 +201,20 @@ TEST(Train, LossScaling) {
 }
 
 TEST(Train, SkipsOverflowingSteps) {
-  TrainOptions options = with("momentum");
+  passes::TrainOptions options = with("momentum");
   options.optimizer.loss_scale = -1;
-  Steps steps(train(parse_graph(kProduct, all_ops()), options));
+  Steps steps(passes::train(parse_graph(kProduct, all_ops()), options));
   steps.run({reals({1e200, 1, 1}), reals({1, 1, 1})});  // its gradient times the scale is infinite
   EXPECT_EQ(steps.state("w").reals(), (Vector{0.5, -1, 2}));
   EXPECT_EQ(steps.state("w/velocity").reals(), (Vector{0, 0, 0}));
   EXPECT_EQ(steps.state("train/loss_scale").real_at(0), 32768);
 }
 
-double loss_of(const LossOptions& loss, const char* model, const std::vector<Tensor>& batch) {
-  TrainOptions options;
+double loss_of(const passes::LossOptions& loss, const char* model,
+               const std::vector<Tensor>& batch) {
+  passes::TrainOptions options;
   options.loss = loss;
-  Steps steps(train(parse_graph(model, all_ops()), options));
+  Steps steps(passes::train(parse_graph(model, all_ops()), options));
   return steps.run(batch).front().tensor().real_at(0);
 }
 
@@ -231,13 +232,13 @@ TEST(Train, CrossEntropy) {
   const double a = std::log(std::exp(1) + std::exp(2) + std::exp(3)) - 3;
   const double b = std::log(std::exp(0.5) + std::exp(-1) + std::exp(0)) + 1;
   EXPECT_NEAR(loss_of({}, kClasses, {x, target}), (a + b) / 2, 1e-9);
-  LossOptions sum;
+  passes::LossOptions sum;
   sum.is_sum = true;
   EXPECT_NEAR(loss_of(sum, kClasses, {x, target}), a + b, 1e-9);
-  LossOptions weighted;
+  passes::LossOptions weighted;
   weighted.class_weights = {1, 3, 2};
   EXPECT_NEAR(loss_of(weighted, kClasses, {x, target}), (2 * a + 3 * b) / 5, 1e-9);
-  LossOptions ignoring;
+  passes::LossOptions ignoring;
   ignoring.ignore_label = 1;
   EXPECT_NEAR(loss_of(ignoring, kClasses, {x, target}), a, 1e-9);
 }
@@ -247,7 +248,7 @@ TEST(Train, OtherLosses) {
   const auto each = [](double x, double t) {
     return std::max(x, 0.0) - x * t + std::log(1 + std::exp(-std::abs(x)));
   };
-  LossOptions loss;
+  passes::LossOptions loss;
   loss.kind = "sigmoid_cross_entropy";
   EXPECT_NEAR(loss_of(loss, kProduct, batch), (each(0.5, 0) + each(-2, 1) + each(-2, 1)) / 3, 1e-9);
   loss.kind = "huber";
@@ -310,7 +311,7 @@ TEST(Train, CtcLoss) {
     sum += loss;
     mean += loss / static_cast<double>(std::max<std::size_t>(1, labels[sample].size())) / 3;
   }
-  LossOptions loss;
+  passes::LossOptions loss;
   loss.kind = "ctc";
   loss.label_count = 3;
   loss.blank = 2;
@@ -322,9 +323,9 @@ TEST(Train, CtcLoss) {
   EXPECT_NEAR(loss_of(loss, sequence_model(ones, true).c_str(), {time_first, target}), sum, 1e-12);
   loss.time_axis = 1;
   // The change of a weight by gradient descent is the slope of the loss.
-  TrainOptions options = with("sgd");
+  passes::TrainOptions options = with("sgd");
   options.loss = loss;
-  Steps steps(train(parse_graph(sequence_model(ones, false), all_ops()), options));
+  Steps steps(passes::train(parse_graph(sequence_model(ones, false), all_ops()), options));
   steps.run({x, target});
   for (std::size_t k = 0; k < 3; ++k) {
     Vector less = ones, more = ones;
@@ -359,7 +360,7 @@ TEST(Train, GradientOfConcatenatedImages) {
   return y
 }
 )";
-  const StatefulGraph step = train(parse_graph(kJoined, all_ops()), with("sgd"));
+  const passes::StatefulGraph step = passes::train(parse_graph(kJoined, all_ops()), with("sgd"));
   int splits = 0, products = 0, by_weights = 0;
   for (NodeId id : step.graph.nodes_in_order()) {
     splits += step.graph.op_name(id) == "split";
@@ -386,7 +387,7 @@ TEST(Train, GradientOfConcatenatedImages) {
 )";
   const Tensor x = Constant::normal(DType::F64, {1, 2, 4, 4}, 5, 0, 1).materialise();
   const Tensor target = Constant::normal(DType::F64, {1, 2, 4, 4}, 6, 0, 1).materialise();
-  Steps joined(step), apart(train(parse_graph(kApart, all_ops()), with("sgd")));
+  Steps joined(step), apart(passes::train(parse_graph(kApart, all_ops()), with("sgd")));
   joined.run({x, target});
   apart.run({x, target});
   for (const char* name : {"v", "u", "w"}) {
@@ -406,7 +407,7 @@ TEST(Train, BatchNormStatistics) {
   return y
 }
 )";
-  Steps steps(train(parse_graph(kNorm, all_ops()), with("sgd")));
+  Steps steps(passes::train(parse_graph(kNorm, all_ops()), with("sgd")));
   steps.run({Tensor::of(DType::F64, {2, 1, 2}, Vector{1, 2, 3, 4}), Tensor(DType::F64, {2, 1, 2})});
   EXPECT_NEAR(steps.state("m").real_at(0), 9 + 0.25, 1e-9);
   EXPECT_NEAR(steps.state("v").real_at(0), 0.9 + 0.1 * 1.25, 1e-9);
@@ -424,10 +425,10 @@ TEST(Train, DropoutMaskPerStep) {
 )";
   std::string text = kDropout;
   text.replace(text.find("d, _"), 4, "d, mask");
-  TrainOptions options = with("sgd");
+  passes::TrainOptions options = with("sgd");
   options.loss.is_sum = true;
   options.schedule.rate = 1e-12;  // the weights stay
-  Steps steps(train(parse_graph(text, all_ops()), options));
+  Steps steps(passes::train(parse_graph(text, all_ops()), options));
   const Tensor ones = Constant::splat(Tensor::scalar(DType::F64, 1), {64}).materialise();
   const double first = steps.run({ones, Tensor(DType::F64, {64})}).front().tensor().real_at(0);
   const double second = steps.run({ones, Tensor(DType::F64, {64})}).front().tensor().real_at(0);
@@ -448,13 +449,13 @@ TEST(Train, ChoosesParametersByPattern) {
   return y
 }
 )";
-  const auto names = [&](const TrainOptions& options) {
+  const auto names = [&](const passes::TrainOptions& options) {
     std::vector<std::string> found;
-    for (const State& state : train(parse_graph(kTwo, all_ops()), options).states)
+    for (const passes::State& state : passes::train(parse_graph(kTwo, all_ops()), options).states)
       found.push_back(state.name);
     return found;
   };
-  TrainOptions options = with("sgd");
+  passes::TrainOptions options = with("sgd");
   EXPECT_EQ(names(options), (std::vector<std::string>{"head.w", "tail.w", "train/step"}));
   options.frozen = {"head.*"};
   EXPECT_EQ(names(options), (std::vector<std::string>{"tail.w", "train/step"}));
@@ -466,11 +467,11 @@ TEST(Train, ChoosesParametersByPattern) {
 }
 
 TEST(Train, RefusesUntrainableGraphs) {
-  const auto summary = [](const char* model, const TrainOptions& options) {
-    return error_summary([&] { train(parse_graph(model, all_ops()), options); });
+  const auto summary = [](const char* model, const passes::TrainOptions& options) {
+    return error_summary([&] { passes::train(parse_graph(model, all_ops()), options); });
   };
   EXPECT_EQ(summary(kProduct, with("adma")), "no optimizer is called 'adma'");
-  TrainOptions options;
+  passes::TrainOptions options;
   options.loss.kind = "mae";
   EXPECT_EQ(summary(kProduct, options), "no loss is called 'mae'");
   options = with("sgd");
@@ -483,7 +484,8 @@ TEST(Train, RefusesUntrainableGraphs) {
   return y
 }
 )";
-  const std::string text = error_text([&] { train(parse_graph(kRounds, all_ops()), with("sgd")); });
+  const std::string text =
+      error_text([&] { passes::train(parse_graph(kRounds, all_ops()), with("sgd")); });
   EXPECT_NE(text.find("cannot differentiate through round"), std::string::npos) << text;
   EXPECT_NE(text.find("quantise"), std::string::npos) << text;
   const char* kIntegers = R"(graph (x: f64[2]) {

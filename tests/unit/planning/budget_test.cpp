@@ -48,15 +48,15 @@ std::string network(int batch = 4, int size = 24) {
                 "return y\n}");
 }
 
-StatefulGraph training_step() {
-  TrainOptions options;
+passes::StatefulGraph training_step() {
+  passes::TrainOptions options;
   options.optimizer.kind = "momentum";
-  return train(parse_graph(network(), all_ops()), options);
+  return passes::train(parse_graph(network(), all_ops()), options);
 }
 
 std::vector<Tensor> batch() {
   Tensor x(DType::F32, {4, 3, 24, 24}), target(DType::I64, {4});
-  Random random(11);
+  testing::Random random(11);
   for (std::int64_t k = 0; k < x.size(); ++k) x.set_real(k, random.real() - 0.5);
   for (std::int64_t k = 0; k < 4; ++k) target.set_integer(k, k);
   return {x, target};
@@ -67,25 +67,25 @@ void expect_equal_bits(const Tensor& a, const Tensor& b, const std::string& what
   EXPECT_EQ(std::memcmp(a.bytes().data(), b.bytes().data(), a.byte_size()), 0) << what;
 }
 
-SessionOptions within(const std::string& budget, int threads) {
+train::SessionOptions within(const std::string& budget, int threads) {
   return {threads, "native", "", {budget, {}, false, threads}};
 }
 
 // All parameters, moments and statistics after three steps, and the loss of each step.
-std::pair<States, std::vector<Tensor>> trained(Session& session) {
+std::pair<train::States, std::vector<Tensor>> trained(train::Session& session) {
   std::vector<Tensor> losses;
   for (int step = 0; step < 3; ++step) losses.push_back(session.run(batch()).front());
   return {session.states(), losses};
 }
 
 TEST(Budget, ResultsAreBitIdentical) {
-  Session plain(training_step(), {2});
+  train::Session plain(training_step(), {2});
   const auto [states, losses] = trained(plain);
   std::size_t most_repeated = 0;
   for (const char* text : {"100%", "65%"}) {
-    Session session(training_step(), within(text, 2));
+    train::Session session(training_step(), within(text, 2));
     const auto [kept_states, kept_losses] = trained(session);
-    const BudgetReport& report = session.budget()->report();
+    const planning::BudgetReport& report = session.budget()->report();
     EXPECT_EQ(report.plain_arena_bytes, plain.program().arena_bytes);
     EXPECT_LE(session.arena_bytes(), report.budget_bytes) << text;
     EXPECT_EQ(session.arena_bytes(), report.arena_bytes) << text;
@@ -102,8 +102,8 @@ TEST(Budget, ResultsAreBitIdentical) {
 
 // Evaluation between epochs forwards the states unchanged, by copies.
 TEST(Budget, EvaluationStaysWithinBudget) {
-  const auto measured = [](const SessionOptions& options) {
-    Session session(evaluation(parse_graph(network(), all_ops()), {}), options);
+  const auto measured = [](const train::SessionOptions& options) {
+    train::Session session(passes::evaluation(parse_graph(network(), all_ops()), {}), options);
     return session.run(batch());
   };
   const std::vector<Tensor> plain = measured({2}), kept = measured(within("100%", 2));
@@ -113,53 +113,53 @@ TEST(Budget, EvaluationStaysWithinBudget) {
 }
 
 TEST(Budget, BudgetIncludesMemoryOutsideTheArena) {
-  Session plain(training_step(), {1});
-  const std::uint64_t outside = bytes_outside_arena(plain.program(), 1);
-  BudgetRequest request;
+  train::Session plain(training_step(), {1});
+  const std::uint64_t outside = planning::bytes_outside_arena(plain.program(), 1);
+  planning::BudgetRequest request;
   request.threads = 1;
   request.budget = std::to_string(outside + plain.program().arena_bytes);
-  Session session(training_step(), {1, "native", "", request});
+  train::Session session(training_step(), {1, "native", "", request});
   EXPECT_EQ(session.budget()->report().budget_bytes, plain.program().arena_bytes);
   request.budget = std::to_string(outside);
   EXPECT_EQ(error_summary([&] {
-              Session(training_step(), {1, "native", "", request});
+              train::Session(training_step(), {1, "native", "", request});
             }),
             "the budget does not hold what has to be there all the time");
 }
 
 TEST(Budget, RefusesInfeasibleBudgets) {
-  const std::string text = error_text([] { Session(training_step(), within("5%", 1)); });
+  const std::string text = error_text([] { train::Session(training_step(), within("5%", 1)); });
   EXPECT_NE(text.find("no plan keeps the arena within the budget"), std::string::npos) << text;
   EXPECT_NE(text.find(" are alive: '"), std::string::npos) << text;
   EXPECT_NE(text.find("proven: step '"), std::string::npos) << text;
   EXPECT_NE(text.find("alone needs "), std::string::npos) << text;
   for (const char* nonsense : {"-3", "60 percent", "%", "4 parsecs", "nan%", "0", "0%", "0 GiB"}) {
-    EXPECT_EQ(error_summary([&] { arena_budget(nonsense, 100, 0); }),
+    EXPECT_EQ(error_summary([&] { planning::arena_budget(nonsense, 100, 0); }),
               "a budget is a number of bytes or a share of the memory without one")
         << nonsense;
   }
   const Graph symbolic =
       parse_graph("graph g (x: f32[N, 4]) {\n  y = relu(x)\n  return y\n}", all_ops());
   EXPECT_EQ(error_summary([&] {
-              Session({symbolic, {}}, within("50%", 1));
+              train::Session({symbolic, {}}, within("50%", 1));
             }),
             "the memory of this program cannot be planned");
 }
 
 codegen::Compiled compiled_described(const Graph& graph) {
-  CompileRequest request;
+  driver::CompileRequest request;
   request.is_untuned = true;
   request.describes_step = true;
-  return compile_model(graph, request);
+  return driver::compile_model(graph, request);
 }
 codegen::Compiled compiled_step() { return compiled_described(training_step().graph); }
 
 std::vector<Datum> run_once(Program program) {
-  const StatefulGraph step = training_step();
+  const passes::StatefulGraph step = training_step();
   std::vector<Datum> inputs(step.graph.inputs().size());
   const std::vector<Tensor> given = batch();
   for (std::size_t k = 0; k < given.size(); ++k) inputs[step.data_inputs()[k]] = given[k];
-  for (const State& state : step.states) inputs[state.input] = state.initial.materialise();
+  for (const passes::State& state : step.states) inputs[state.input] = state.initial.materialise();
   CompiledModel model(std::move(program), 2);
   model.run(inputs);
   return model.run(inputs);  // the second run must not depend on the first
@@ -234,7 +234,7 @@ std::string splittable(const std::string& batch) {
 
 std::vector<Tensor> batch_of_eight() {
   Tensor x(DType::F32, {8, 3, 16, 16}), target(DType::I64, {8});
-  Random random(3);
+  testing::Random random(3);
   for (std::int64_t k = 0; k < x.size(); ++k) x.set_real(k, random.real() - 0.5);
   for (std::int64_t k = 0; k < 8; ++k) target.set_integer(k, k % 5);
   return {x, target};
@@ -257,16 +257,17 @@ std::vector<Tensor> part_of(const std::vector<Tensor>& batch, std::int64_t part,
 
 // The micro-batches unrolled in one graph and run one by one must give the same sums.
 TEST(Budget, AccumulatesMicroBatchesInOrder) {
-  TrainOptions options;
+  passes::TrainOptions options;
   options.optimizer.kind = "momentum";
-  const StatefulGraph whole = train(parse_graph(splittable("8"), all_ops()), options);
+  const passes::StatefulGraph whole =
+      passes::train(parse_graph(splittable("8"), all_ops()), options);
   const std::vector<Tensor> batch = batch_of_eight();
   for (const std::int64_t micro_batches : {2, 8}) {
     options.micro_batches = micro_batches;
-    const StatefulGraph part =
-        train(parse_graph(splittable(std::to_string(8 / micro_batches)), all_ops()), options);
-    Session together(accumulated(part, whole, micro_batches), {2});
-    Session apart(part, {2}, {nullptr, micro_batches});
+    const passes::StatefulGraph part = passes::train(
+        parse_graph(splittable(std::to_string(8 / micro_batches)), all_ops()), options);
+    train::Session together(passes::accumulated(part, whole, micro_batches), {2});
+    train::Session apart(part, {2}, {nullptr, micro_batches});
     for (int step = 0; step < 3; ++step) {
       std::vector<std::vector<Tensor>> pieces;
       for (std::int64_t k = 0; k < micro_batches; ++k)
@@ -274,7 +275,7 @@ TEST(Budget, AccumulatesMicroBatchesInOrder) {
       expect_equal_bits(together.run(batch)[0], apart.run_micro_batches(pieces)[0],
                         concat("loss ", step));
     }
-    const States a = together.states(), b = apart.states();
+    const train::States a = together.states(), b = apart.states();
     ASSERT_EQ(a.size(), b.size());
     for (std::size_t k = 0; k < a.size(); ++k) {
       EXPECT_EQ(a[k].first, b[k].first);
@@ -299,34 +300,34 @@ TEST(Budget, MicroBatchesAreIndependent) {
                                          "  y = reduce_mean(y3) {axes = [2, 3], keep_axes = "
                                          "false}\n  return y\n}"),
                                   all_ops());
-  TrainOptions options;
+  passes::TrainOptions options;
   options.optimizer.kind = "sgd";
   const auto most_alive = [](const Graph& step) {
     const memory::Problem problem =
         memory::reordered(compiled_described(step).step_problem->problem);
     return memory::planned(problem, memory::plain_events(problem)).max_live_bytes;
   };
-  EXPECT_LT(most_alive(split_of(model, options).in_micro_batches(8).graph),
-            most_alive(train(model, options).graph) * 3 / 10);
+  EXPECT_LT(most_alive(planning::split_of(model, options).in_micro_batches(8).graph),
+            most_alive(passes::train(model, options).graph) * 3 / 10);
 }
 
 TEST(Budget, SplitsTheBatchForLargeOperators) {
   const Graph model = parse_graph(splittable("8"), all_ops());
-  TrainOptions options;
+  passes::TrainOptions options;
   options.optimizer.kind = "sgd";
-  const StatefulGraph step = train(model, options);
-  SessionOptions session = within("38%", 2);
-  EXPECT_EQ(error_summary([&] { Session(step, session); }),
+  const passes::StatefulGraph step = passes::train(model, options);
+  train::SessionOptions session = within("38%", 2);
+  EXPECT_EQ(error_summary([&] { train::Session(step, session); }),
             "no plan keeps the arena within the budget");
   session.budget.may_split = true;
-  session.split = split_of(model, options);
-  Session split(step, session);
-  const BudgetReport& report = split.budget()->report();
+  session.split = planning::split_of(model, options);
+  train::Session split(step, session);
+  const planning::BudgetReport& report = split.budget()->report();
   EXPECT_GT(report.micro_batches, 1);
   EXPECT_LE(split.arena_bytes(), report.budget_bytes);
   EXPECT_LE(report.budget_bytes, report.plain_arena_bytes * 38 / 100);
   // The same micro-batches without a budget, bit for bit.
-  Session free(session.split.in_micro_batches(report.micro_batches), {1});
+  train::Session free(session.split.in_micro_batches(report.micro_batches), {1});
   for (int k = 0; k < 4; ++k)
     expect_equal_bits(split.run(batch_of_eight())[0], free.run(batch_of_eight())[0], "loss");
   for (std::size_t k = 0; k < free.states().size(); ++k)
@@ -334,10 +335,11 @@ TEST(Budget, SplitsTheBatchForLargeOperators) {
 }
 
 TEST(Budget, RefusesMicroBatchesOfMixedSamples) {
-  TrainOptions options;
+  passes::TrainOptions options;
   options.optimizer.kind = "sgd";
   const auto why = [&](const std::string& text) {
-    return error_summary([&] { require_samples_apart(parse_graph(text, all_ops()), options); });
+    return error_summary(
+        [&] { passes::require_samples_apart(parse_graph(text, all_ops()), options); });
   };
   EXPECT_EQ(why(splittable("8")), "no error");
   const std::string mixed = "gradient accumulation is impossible: an operator mixes samples";
@@ -355,27 +357,28 @@ TEST(Budget, RefusesMicroBatchesOfMixedSamples) {
       "gradient accumulation is impossible: the mean loss depends on the labels of all samples");
 }
 
-std::vector<Datum> step_inputs(const StatefulGraph& step, const std::vector<Tensor>& given) {
+std::vector<Datum> step_inputs(const passes::StatefulGraph& step,
+                               const std::vector<Tensor>& given) {
   std::vector<Datum> inputs(step.graph.inputs().size());
   for (std::size_t k = 0; k < given.size(); ++k) inputs[step.data_inputs()[k]] = given[k];
-  for (const State& state : step.states) inputs[state.input] = state.initial.materialise();
+  for (const passes::State& state : step.states) inputs[state.input] = state.initial.materialise();
   return inputs;
 }
 
 // Both models hold their arenas, and each reads the other's outputs.
 TEST(Budget, PlannedAndUnplannedModelsCoexist) {
-  const StatefulGraph step = training_step();
+  const passes::StatefulGraph step = training_step();
   codegen::Compiled compiled = compiled_step();
   std::vector<Datum> inputs = step_inputs(step, batch());
   CompiledModel plain(compiled.program, 2);
   EXPECT_THROW(plain.run_prepared(), InternalError);  // fails before it reads: inputs are missing
-  BudgetPlanner planner(compiled.program, *compiled.step_problem, {"65%", {}, false, 2});
+  planning::BudgetPlanner planner(compiled.program, *compiled.step_problem, {"65%", {}, false, 2});
   auto planned = std::make_unique<CompiledModel>(planner.program(), 2);
   for (int run = 0; run < 4; ++run) {
     const std::vector<Datum> a = plain.run(inputs), b = planned->run(inputs);
     for (std::size_t k = 0; k < a.size(); ++k)
       expect_equal_bits(a[k].tensor(), b[k].tensor(), concat("output ", k));
-    for (const State& state : step.states)
+    for (const passes::State& state : step.states)
       inputs[state.input] = (run % 2 == 0 ? a : b)[state.output];
     std::vector<double> seconds;
     planned->run_prepared(seconds);
@@ -395,9 +398,10 @@ std::uint64_t address_space_bytes() {
 // The limit admits the planned arena and not the unplanned one.
 TEST(Budget, SwapsWithinALimitedAddressSpace) {
   if (TENON_HAS_SANITIZER) GTEST_SKIP() << "a sanitizer takes the address space for itself";
-  TrainOptions options;
+  passes::TrainOptions options;
   options.optimizer.kind = "sgd";
-  const StatefulGraph step = train(parse_graph(network(48, 96), all_ops()), options);
+  const passes::StatefulGraph step =
+      passes::train(parse_graph(network(48, 96), all_ops()), options);
   codegen::Compiled compiled = compiled_described(step.graph);
   const Program& program = compiled.program;
   ASSERT_GT(program.arena_bytes, std::uint64_t{120} << 20);

@@ -17,13 +17,13 @@ namespace {
 class DeviceBudget : public testing::EmulatedDeviceTest {};
 
 TEST_F(DeviceBudget, RecomputationIsBitIdentical) {
-  const StatefulGraph step = testing::convolutions_step(6, 10);
+  const passes::StatefulGraph step = testing::convolutions_step(6, 10);
   const codegen::Compiled compiled = testing::compile_described(step.graph);
   const Program& plain = compiled.program;
   ASSERT_TRUE(compiled.step_problem);
-  BudgetRequest request;
+  planning::BudgetRequest request;
   request.budget = "60%";
-  const auto planner = planned_within(plain, compiled.step_problem, request);
+  const auto planner = planning::planned_within(plain, compiled.step_problem, request);
   const Program within = planner->program();
   EXPECT_LE(within.arena_bytes, plain.arena_bytes * 6 / 10);
   EXPECT_GT(within.steps.size(), plain.steps.size());
@@ -52,19 +52,19 @@ constexpr const char* kLargeValues = R"(graph net (x: f32[2048, 2048]) {
 })";
 
 TEST_F(DeviceBudget, SwapsToTheHost) {
-  TrainOptions options;
+  passes::TrainOptions options;
   options.loss.kind = "mse";
-  StatefulGraph step = train(parse_graph(kLargeValues, all_ops()), options);
-  step.graph = run_pipeline(step.graph, pipeline_for("cuda", ""));
+  passes::StatefulGraph step = passes::train(parse_graph(kLargeValues, all_ops()), options);
+  step.graph = driver::run_pipeline(step.graph, driver::pipeline_for("cuda", ""));
   const codegen::Compiled compiled = testing::compile_described(step.graph);
   const Program& plain = compiled.program;
   ASSERT_TRUE(compiled.step_problem);
-  BudgetRequest request;
+  planning::BudgetRequest request;
   request.budget = "60%";
   request.may_swap = true;
-  const auto planner = planned_within(plain, compiled.step_problem, request);
+  const auto planner = planning::planned_within(plain, compiled.step_problem, request);
   const Program within = planner->program();
-  const BudgetReport& report = planner->report();
+  const planning::BudgetReport& report = planner->report();
   EXPECT_LE(within.arena_bytes, report.budget_bytes);
   EXPECT_EQ(report.swap_place, "the host's memory");
   EXPECT_FALSE(within.transfers.empty());

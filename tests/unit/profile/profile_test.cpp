@@ -63,16 +63,16 @@ Profile small() {
 }
 
 TEST(Profile, RoundTrip) {
-  const std::string text = to_json(small());
-  EXPECT_TRUE(is_profile(text));
-  EXPECT_EQ(to_json(parse_profile(text, "test")), text);
+  const std::string text = profile::to_json(small());
+  EXPECT_TRUE(profile::is_profile(text));
+  EXPECT_EQ(profile::to_json(profile::parse_profile(text, "test")), text);
 }
 
 // Files are untrusted: an inconsistency is reported with its position.
 TEST(Profile, RefusesInconsistentFiles) {
   const auto refusal = [](const std::string& text) {
     try {
-      parse_profile(text, "file.json");
+      profile::parse_profile(text, "file.json");
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::InvalidModel);
       return std::string(error.what());
@@ -81,7 +81,7 @@ TEST(Profile, RefusesInconsistentFiles) {
   };
   EXPECT_NE(refusal("{").find("file.json"), std::string::npos);
   EXPECT_NE(refusal("{}").find("'format'"), std::string::npos);
-  Json json = Json::parse(to_json(small()));
+  Json json = Json::parse(profile::to_json(small()));
   Json other = json;
   other["version"] = 99;
   EXPECT_NE(refusal(other.dump()).find("$.version"), std::string::npos);
@@ -115,30 +115,30 @@ TEST(Profile, SpreadSortsSamples) {
 
 TEST(Profile, GroupTotals) {
   const Profile profile = small();
-  const std::vector<ProfileGroup> groups = grouped(profile, GroupBy::Op);
+  const std::vector<profile::ProfileGroup> groups = profile::grouped(profile, profile::GroupBy::Op);
   ASSERT_EQ(groups.size(), 2);
   EXPECT_EQ(groups[0].key, "conv+relu");
   EXPECT_EQ(groups[1].key, "add");
   EXPECT_EQ(groups[1].steps, 2);
   EXPECT_NEAR(groups[1].seconds, 3e-3, 1e-12);
-  EXPECT_NEAR(total_of(profile).seconds, 6e-3, 1e-12);
+  EXPECT_NEAR(profile::total_of(profile).seconds, 6e-3, 1e-12);
 }
 
 // Compute bounds the first step; the second fits the cache, the third does not.
 TEST(Profile, RooflineSeconds) {
   const Profile profile = small();
-  EXPECT_DOUBLE_EQ(least_seconds(profile, profile.steps[0]), 6e6 / 4e9);
-  EXPECT_DOUBLE_EQ(least_seconds(profile, profile.steps[2]), 4e6 / 1e10);
+  EXPECT_DOUBLE_EQ(profile::least_seconds(profile, profile.steps[0]), 6e6 / 4e9);
+  EXPECT_DOUBLE_EQ(profile::least_seconds(profile, profile.steps[2]), 4e6 / 1e10);
   Profile::Step cached = profile.steps[1];
   cached.bytes = 1e6;
-  EXPECT_DOUBLE_EQ(least_seconds(profile, cached), 1e6 / 4e10);
+  EXPECT_DOUBLE_EQ(profile::least_seconds(profile, cached), 1e6 / 4e10);
 }
 
 TEST(Profile, LiveCurvePeak) {
-  const LiveCurve live = live_curve(small());
+  const profile::LiveCurve live = profile::live_curve(small());
   EXPECT_EQ(live.bytes, (std::vector<std::uint64_t>{400, 600, 600}));
   EXPECT_EQ(live.peak_step, 1);
-  EXPECT_EQ(alive_at(small(), 1), (std::vector<std::uint32_t>{1, 2}));
+  EXPECT_EQ(profile::alive_at(small(), 1), (std::vector<std::uint32_t>{1, 2}));
 }
 
 // An in-place result does not add memory at its step.
@@ -146,16 +146,16 @@ TEST(Profile, LiveCurveCountsInPlaceOnce) {
   Profile profile = small();
   profile.buffers[1].last_step = 1;
   profile.buffers[2].offset = 100;
-  EXPECT_EQ(live_curve(profile).bytes, (std::vector<std::uint64_t>{400, 400, 200}));
+  EXPECT_EQ(profile::live_curve(profile).bytes, (std::vector<std::uint64_t>{400, 400, 200}));
   profile.buffers[2].arena = 1;
-  EXPECT_EQ(live_curve(profile).bytes, (std::vector<std::uint64_t>{400, 600, 200}));
+  EXPECT_EQ(profile::live_curve(profile).bytes, (std::vector<std::uint64_t>{400, 600, 200}));
 }
 
 // A lane per thread and stream, every work item with its time, arrows from producer to consumer, a
 // memory track.
 TEST(Profile, TraceMatchesTheProfile) {
   const Profile profile = small();
-  const Json trace = Json::parse(chrome_trace(profile));
+  const Json trace = Json::parse(profile::chrome_trace(profile));
   std::map<std::string, double> device_us;
   int arrows = 0, ends = 0, counters = 0;
   for (const Json& event : trace["traceEvents"]) {
@@ -177,7 +177,7 @@ TEST(Profile, CompareRanksChanges) {
   after.steps[2].seconds.median = 9e-3;
   after.steps[2].candidate = "tiles";
   after.steps[0].seconds.median = 2e-3;
-  const Page page = compare_profiles(small(), after);
+  const Page page = profile::compare_profiles(small(), after);
   const auto& rows = page.sections.back().rows;
   ASSERT_EQ(rows.size(), 3);
   EXPECT_EQ(rows[0][0].text, "c");
@@ -192,15 +192,16 @@ TEST(Profile, TablesAreEscaped) {
   Page page;
   page.title = "t";
   page.sections = {{"h", "", {"a|b", ">n"}, {{"x,\"y\"|", "1"}}}};
-  EXPECT_EQ(page_as(page, "csv"), "h,a|b,n\nh,\"x,\"\"y\"\"|\",1\n");
-  EXPECT_NE(page_as(page, "md").find("| x,\"y\"\\| | 1 |"), std::string::npos);
-  EXPECT_EQ(Json::parse(page_as(page, "json"))["sections"][0]["rows"][0]["a|b"], "x,\"y\"|");
-  EXPECT_THROW(page_as(page, "pdf"), Error);
+  EXPECT_EQ(profile::page_as(page, "csv"), "h,a|b,n\nh,\"x,\"\"y\"\"|\",1\n");
+  EXPECT_NE(profile::page_as(page, "md").find("| x,\"y\"\\| | 1 |"), std::string::npos);
+  EXPECT_EQ(Json::parse(profile::page_as(page, "json"))["sections"][0]["rows"][0]["a|b"],
+            "x,\"y\"|");
+  EXPECT_THROW(profile::page_as(page, "pdf"), Error);
 }
 
 // JSON tables contain numbers; shares are fractions of one, unknown values are null.
 TEST(Profile, JsonTables) {
-  const Json page = Json::parse(page_as(describe_profile(small()), "json"));
+  const Json page = Json::parse(profile::page_as(profile::describe_profile(small()), "json"));
   const auto section = [&](const std::string& heading) {
     for (const Json& each : page["sections"])
       if (each["heading"] == heading) return each["rows"];
@@ -222,7 +223,8 @@ TEST(Profile, JsonTables) {
   }
   EXPECT_TRUE(has_arena);
   EXPECT_TRUE(has_device_time);
-  const Json change = Json::parse(page_as(compare_profiles(small(), small()), "json"));
+  const Json change =
+      Json::parse(profile::page_as(profile::compare_profiles(small(), small()), "json"));
   EXPECT_EQ(change["sections"][0]["rows"][0]["what"], "all steps");
 }
 
@@ -230,7 +232,7 @@ TEST(Profile, JsonTables) {
 TEST(Profile, SvgColoursByTime) {
   Profile profile = small();
   profile.steps[1].name = profile.steps[1].source = "<script>\"&";
-  const std::string svg = svg_graph(profile);
+  const std::string svg = profile::svg_graph(profile);
   const auto count = [&](const std::string& word) {
     std::size_t found = 0;
     for (std::size_t at = svg.find(word); at != std::string::npos; at = svg.find(word, at + 1))
@@ -247,7 +249,7 @@ TEST(Profile, SvgColoursByTime) {
 TEST(Profile, DotQuotesNames) {
   Profile profile = small();
   profile.steps[0].name = "a\"]; evil [";
-  const std::string dot = dot_graph(profile);
+  const std::string dot = profile::dot_graph(profile);
   EXPECT_NE(dot.find("s0 [label=\"a\\\"]; evil [\\n"), std::string::npos);
   EXPECT_NE(dot.find("s0 -> s2;"), std::string::npos);
 }
@@ -256,7 +258,7 @@ TEST(Profile, DotQuotesNames) {
 TEST(Profile, ReportEscapesNames) {
   Profile profile = small();
   profile.name = profile.steps[0].name = "</script><script>pwned()</script><!--{{data}}";
-  const std::string page = html_report({profile});
+  const std::string page = profile::html_report({profile});
   EXPECT_EQ(page.find("pwned()</script>"), std::string::npos);
   EXPECT_EQ(page.find("<script>pwned"), std::string::npos);
   EXPECT_EQ(page.find("http://") == std::string::npos ||

@@ -41,29 +41,29 @@ constexpr const char* kNet = R"(graph net (x: f32[N, 3, 12, 12]) {
 )";
 
 struct Recorded {
-  CompileRecord compiled;
+  driver::CompileRecord compiled;
   Profile profile;
 };
 
 Recorded record(const std::string& text, const std::map<std::string, Shape>& shapes,
                 int threads = 2) {
   Recorded made;
-  PipelineOptions pipeline;
+  driver::PipelineOptions pipeline;
   pipeline.pass_options.remarks = &made.compiled.remarks;
-  pipeline.on_pass = [&](const PassReport& report, const Graph&) {
+  pipeline.on_pass = [&](const driver::PassReport& report, const Graph&) {
     made.compiled.passes.push_back(report);
   };
-  made.compiled.graph = run_pipeline(parse_graph(text, all_ops()), pipeline);
-  codegen::CompileOptions options = cpu_options();
+  made.compiled.graph = driver::run_pipeline(parse_graph(text, all_ops()), pipeline);
+  codegen::CompileOptions options = driver::cpu_options();
   options.keeps_record = true;
   static_cast<codegen::Compiled&>(made.compiled) = codegen::compile(made.compiled.graph, options);
   CompiledModel model(made.compiled.program, threads);
-  RecordOptions settings;
+  profile::RecordOptions settings;
   settings.duration_s = 0;
   settings.least_runs = 5;
   settings.with_ceilings = false;
-  const std::vector<Datum> inputs = random_inputs(input_ports(model.program()), 1, shapes);
-  made.profile = record_profile(model, inputs, &made.compiled, settings);
+  const std::vector<Datum> inputs = models::random_inputs(input_ports(model.program()), 1, shapes);
+  made.profile = profile::record_profile(model, inputs, &made.compiled, settings);
   return made;
 }
 
@@ -124,7 +124,7 @@ TEST(RecordProfile, RecordsOperatorsKernelsAndReasons) {
   EXPECT_LT(flops, 1.2 * convolutions);
   EXPECT_EQ(profile.symbols.size(), 1);
   EXPECT_EQ(profile.symbols.front().value, 2);
-  EXPECT_EQ(profile.passes.size(), standard_passes().size());
+  EXPECT_EQ(profile.passes.size(), driver::standard_passes().size());
 }
 
 // Buffers of the plan with offsets and lifetimes; a run writes at most the arena.
@@ -154,10 +154,10 @@ TEST(RecordProfile, RecordsBufferOffsets) {
 TEST(RecordProfile, OutputsAgreeOnEveryStep) {
   const Profile& profile = net().profile;
   const std::map<std::string, double> expected = step_seconds(profile);
-  EXPECT_EQ(step_seconds(parse_profile(to_json(profile), "saved")), expected);
+  EXPECT_EQ(step_seconds(profile::parse_profile(profile::to_json(profile), "saved")), expected);
 
   std::map<std::string, double> traced;
-  const Json trace = Json::parse(chrome_trace(profile));
+  const Json trace = Json::parse(profile::chrome_trace(profile));
   for (const Json& event : trace["traceEvents"]) {
     if (event["ph"] != "X" || event["pid"] != 2) continue;
     traced[event["args"]["value"].get<std::string>() + (event["cat"] == "copy" ? " copy" : "")] +=
@@ -168,7 +168,7 @@ TEST(RecordProfile, OutputsAgreeOnEveryStep) {
 }
 
 std::string megengine_document(const Profile& profile, const Graph& graph) {
-  return find_document_format("megengine")->print_run(profile, graph);
+  return documents::find_document_format("megengine")->print_run(profile, graph);
 }
 
 TEST(MegEngineDocument, AgreesOnEveryStep) {
@@ -271,25 +271,25 @@ TEST(MegEngineDocument, HasWhatTheAnalyserNeeds) {
 TEST(MegEngineDocument, PassesItsCheck) {
   NEEDS_DOCUMENTS();
   const auto& [compiled, profile] = net();
-  const auto document =
-      find_document_format("megengine")->read(megengine_document(profile, compiled.graph), "made");
+  const auto document = documents::find_document_format("megengine")
+                            ->read(megengine_document(profile, compiled.graph), "made");
   std::string misses;
-  for (const Findings::Mismatch& finding : document->check().mismatches())
+  for (const documents::Findings::Mismatch& finding : document->check().mismatches())
     misses += finding.place + ": " + finding.says + ", not " + finding.should_be + "\n";
   EXPECT_EQ(misses, "");
 }
 
 TEST(MegEngineProfile, SummarizesTheDocument) {
   NEEDS_DOCUMENTS();
-  const Profile profile = load_profile("tests/fixtures/megengine_resnet50.profile.json");
+  const Profile profile = profile::load_profile("tests/fixtures/megengine_resnet50.profile.json");
   EXPECT_EQ(profile.steps.size(), 234);
-  const ProfileGroup total = total_of(profile);
+  const profile::ProfileGroup total = profile::total_of(profile);
   EXPECT_NEAR(total.seconds, 0.0224301, 5e-8);
-  const std::vector<ProfileGroup> types = grouped(profile, GroupBy::Op);
+  const std::vector<profile::ProfileGroup> types = profile::grouped(profile, profile::GroupBy::Op);
   EXPECT_EQ(types.front().key, "ConvolutionForward");
   EXPECT_NEAR(types.front().seconds / total.seconds, 0.690, 5e-4);
   EXPECT_NEAR(types.front().flops / types.front().seconds, 5.28e12, 5e9);
-  EXPECT_EQ(live_curve(profile).peak_bytes(), 96337920);
+  EXPECT_EQ(profile::live_curve(profile).peak_bytes(), 96337920);
 }
 
 // Loops and branches: the steps of a body are reported once, and not as part of the step that runs

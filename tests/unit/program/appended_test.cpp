@@ -32,7 +32,7 @@ class Appended : public ::testing::Test {
     std::ofstream(file(name), std::ios::binary) << content;
   }
   const Program& program() const {
-    static const Program made = compile_graph(ModelSource("zoo:mlp").graph());
+    static const Program made = driver::compile_graph(models::ModelSource("zoo:mlp").graph());
     return made;
   }
   const std::vector<std::byte> carrier_ = std::vector<std::byte>(5000, std::byte{7});
@@ -84,7 +84,7 @@ TEST_F(Appended, RefusesTruncatedAndAlteredFiles) {
 }
 
 TEST_F(Appended, SharedObject) {
-  write_shared_object(program(), file("model.so"));
+  models::write_shared_object(program(), file("model.so"));
   EXPECT_EQ(bytes("model.so").substr(1, 3), "ELF");
   EXPECT_EQ(to_string(read_appended(file("model.so"))), to_string(program()));
 }

@@ -56,7 +56,7 @@ class ProgramFile : public ::testing::Test {
   }
   void TearDown() override { std::remove(path_.c_str()); }
   static codegen::CompileOptions options() {
-    codegen::CompileOptions options = cpu_options("x86-64-v3");
+    codegen::CompileOptions options = driver::cpu_options("x86-64-v3");
     return options;
   }
   void put(const std::string& bytes) { std::ofstream(path_, std::ios::binary) << bytes; }
@@ -252,7 +252,7 @@ TEST_F(ProgramFile, TablesAreEvictedAfterTheChecksum) {
     const std::vector<Datum> expected = reference::evaluate(graph, inputs),
                              actual = model.run(inputs);
     for (std::size_t k = 0; k < 2; ++k)
-      EXPECT_TRUE(compare(actual[k], expected[k], {1e-5, 1e-6}).is_equal) << k;
+      EXPECT_TRUE(testing::compare(actual[k], expected[k], {1e-5, 1e-6}).is_equal) << k;
     EXPECT_GT(resident_kilobytes(path_), 0u);
     EXPECT_LT(resident_kilobytes(path_), 16384u) << "of 32768 in the table";
   }
@@ -401,7 +401,7 @@ TEST_F(ProgramFile, LoadRefusesUnknownProcessors) {
 
 TEST_F(ProgramFile, CompileRefusesUnknownProcessors) {
   try {
-    codegen::compile(parse_graph(kNet, all_ops()), cpu_options("x86-64-v5"));
+    codegen::compile(parse_graph(kNet, all_ops()), driver::cpu_options("x86-64-v5"));
     FAIL() << "it was compiled";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::Usage);

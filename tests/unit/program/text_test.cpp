@@ -38,7 +38,7 @@ constexpr const char* kNet = R"(graph net (x: f32[S, 1, 4], take_first: bool[], 
 )";
 
 Program program_of(const char* text) {
-  codegen::CompileOptions options = cpu_options("x86-64-v3");
+  codegen::CompileOptions options = driver::cpu_options("x86-64-v3");
   options.specialised_shapes.push_back({{"S", Dim(7)}});
   return codegen::compile(parse_graph(text, all_ops()), options).program;
 }

@@ -28,7 +28,7 @@ Tensor reals(const std::vector<double>& values) {
 }
 
 TEST(HistogramTest, WidensWithoutLosingCounts) {
-  Histogram histogram;
+  quantize::Histogram histogram;
   histogram.add(reals({0.5, -0.25, 0.75}));
   histogram.add(reals({100, -3}));
   EXPECT_EQ(histogram.count(), 5);
@@ -38,24 +38,24 @@ TEST(HistogramTest, WidensWithoutLosingCounts) {
   for (const std::int64_t count : histogram.bins()) total += count;
   EXPECT_EQ(total, 5);
   // Counts after widening equal those of a histogram with the final range.
-  Histogram at_once;
+  quantize::Histogram at_once;
   at_once.add(reals({100, -3, 0.5, -0.25, 0.75}));
   EXPECT_EQ(at_once.radius(), histogram.radius());
   EXPECT_EQ(at_once.bins(), histogram.bins());
 }
 
 TEST(HistogramTest, TextRoundTrip) {
-  Histogram histogram;
+  quantize::Histogram histogram;
   histogram.add(reals({0.1, 0.2, -7, 3}));
-  const Histogram again = Histogram::parse(histogram.text());
+  const quantize::Histogram again = quantize::Histogram::parse(histogram.text());
   EXPECT_EQ(again.text(), histogram.text());
   EXPECT_EQ(again.bins(), histogram.bins());
-  EXPECT_THROW(Histogram::parse("1 2"), Error);
-  EXPECT_THROW(Histogram::parse("0x1p+0 0x0p+0 0x1p+0 5 0:1"), Error);
+  EXPECT_THROW(quantize::Histogram::parse("1 2"), Error);
+  EXPECT_THROW(quantize::Histogram::parse("0x1p+0 0x0p+0 0x1p+0 5 0:1"), Error);
 }
 
 TEST(HistogramTest, RefusesNonFiniteValues) {
-  Histogram histogram;
+  quantize::Histogram histogram;
   EXPECT_EQ(
       error_text([&] {
         histogram.add(reals({1, std::numeric_limits<double>::quiet_NaN()}));
@@ -64,8 +64,8 @@ TEST(HistogramTest, RefusesNonFiniteValues) {
 }
 
 // Ten thousand normally distributed values and one outlier.
-Histogram with_outlier() {
-  Histogram histogram;
+quantize::Histogram with_outlier() {
+  quantize::Histogram histogram;
   std::vector<double> values;
   for (int k = 1; k < 10000; ++k) {
     const double u = k / 10000.0;
@@ -77,32 +77,34 @@ Histogram with_outlier() {
 }
 
 TEST(RangesTest, ClipsOutliersByError) {
-  const Histogram histogram = with_outlier();
-  EXPECT_EQ(choose_range(histogram, RangeRule::MinMax, 256, false).high, 100);
-  EXPECT_LT(choose_range(histogram, RangeRule::Percentile, 256, false).high, 5);
-  const ValueRange kl = choose_range(histogram, RangeRule::Kl, 256, false);
+  const quantize::Histogram histogram = with_outlier();
+  EXPECT_EQ(quantize::choose_range(histogram, quantize::RangeRule::MinMax, 256, false).high, 100);
+  EXPECT_LT(quantize::choose_range(histogram, quantize::RangeRule::Percentile, 256, false).high, 5);
+  const quantize::ValueRange kl =
+      quantize::choose_range(histogram, quantize::RangeRule::Kl, 256, false);
   EXPECT_LT(kl.high, 30);
   // One in ten thousand at 100 costs more energy than steps of 0.4: it stays in range.
-  EXPECT_GT(choose_range(histogram, RangeRule::Mse, 256, false).high, 50);
+  EXPECT_GT(quantize::choose_range(histogram, quantize::RangeRule::Mse, 256, false).high, 50);
 }
 
 TEST(RangesTest, RepresentsZeroExactly) {
-  Histogram histogram;
+  quantize::Histogram histogram;
   histogram.add(reals({2, 3, 4}));
-  const ValueRange range = choose_range(histogram, RangeRule::MinMax, 256, false);
+  const quantize::ValueRange range =
+      quantize::choose_range(histogram, quantize::RangeRule::MinMax, 256, false);
   EXPECT_EQ(range.low, 0);
-  const ScaleAndZero made = scale_of(range, 0, 255, false);
+  const quantize::ScaleAndZero made = quantize::scale_of(range, 0, 255, false);
   EXPECT_EQ(made.zero_point, 0);
   EXPECT_FLOAT_EQ(made.scale, 4.0F / 255);
-  const ScaleAndZero symmetric = scale_of({-2, 1}, -128, 127, true);
+  const quantize::ScaleAndZero symmetric = quantize::scale_of({-2, 1}, -128, 127, true);
   EXPECT_EQ(symmetric.zero_point, 0);
   EXPECT_FLOAT_EQ(symmetric.scale, 2.0F / 127);
 }
 
 TEST(RangesTest, RuleNames) {
   for (const char* name : {"min-max", "percentile", "kl", "mse"})
-    EXPECT_EQ(name_of(range_rule(name)), name);
-  EXPECT_THROW(range_rule("minmax"), Error);
+    EXPECT_EQ(name_of(quantize::range_rule(name)), name);
+  EXPECT_THROW(quantize::range_rule("minmax"), Error);
 }
 
 Graph small_network() {
@@ -120,21 +122,22 @@ Graph small_network() {
 }
 
 TEST(QuantizerTest, QuantizesContractionsWithSmallErrors) {
-  const Graph graph = ready_to_quantize(small_network());
-  const CalibrationSamples samples(graph, "random:3");
-  QuantizeRequest request;
-  request.rule = RangeRule::MinMax;
-  const QuantizeResult result = quantize_model(graph, samples, request);
+  const Graph graph = quantize::ready_to_quantize(small_network());
+  const quantize::CalibrationSamples samples(graph, "random:3");
+  quantize::QuantizeRequest request;
+  request.rule = quantize::RangeRule::MinMax;
+  const quantize::QuantizeResult result = quantize::quantize_model(graph, samples, request);
   ASSERT_EQ(result.nodes.size(), 2U);
-  for (const QuantizedNode& node : result.nodes) {
+  for (const quantize::QuantizedNode& node : result.nodes) {
     EXPECT_EQ(node.skipped, "");
     EXPECT_GT(node.signal_db, 25);
   }
   EXPECT_LT(result.output_error, 0.03);
   EXPECT_GT(result.output_error, 0);
   EXPECT_LT(result.bytes_after, result.bytes_before);
-  EXPECT_TRUE(is_quantized(result.graph));
-  EXPECT_NE(quantization_report("net", result).find("Signal to noise"), std::string::npos);
+  EXPECT_TRUE(passes::is_quantized(result.graph));
+  EXPECT_NE(quantize::quantization_report("net", result).find("Signal to noise"),
+            std::string::npos);
 }
 
 // Values of quantize-dequantize pairs are named after the original value, also when the graph's
@@ -146,70 +149,72 @@ TEST(QuantizerTest, KeepsValueNames) {
       text += concat("  w", k, " = constant f32[8, 8] normal(seed = ", k,
                      ", mean = 0, deviation = 0.3)\n  p", k, " = matmul(x", k - 1, ", w", k,
                      ")\n  x", k, " = relu(p", k, ")\n");
-    const Graph graph =
-        ready_to_quantize(parse_graph(concat(text, "  return x", layers, "\n}"), all_ops()));
-    const QuantizeResult result = quantize_model(graph, CalibrationSamples(graph, "random:1"), {});
+    const Graph graph = quantize::ready_to_quantize(
+        parse_graph(concat(text, "  return x", layers, "\n}"), all_ops()));
+    const quantize::QuantizeResult result =
+        quantize::quantize_model(graph, quantize::CalibrationSamples(graph, "random:1"), {});
     for (int k = 0; k < layers; ++k)
       EXPECT_TRUE(result.graph.find(concat("x", k, "_narrow"))) << layers << " layers, x" << k;
   }
 }
 
 TEST(QuantizerTest, TargetErrorKeepsFewFloatLayers) {
-  const Graph graph = ready_to_quantize(small_network());
-  const CalibrationSamples samples(graph, "random:2");
-  QuantizeRequest request;
+  const Graph graph = quantize::ready_to_quantize(small_network());
+  const quantize::CalibrationSamples samples(graph, "random:2");
+  quantize::QuantizeRequest request;
   request.target_error = 1e-7;
-  const QuantizeResult result = quantize_model(graph, samples, request);
+  const quantize::QuantizeResult result = quantize::quantize_model(graph, samples, request);
   EXPECT_LE(result.output_error, 1e-7);
   EXPECT_EQ(result.nodes[0].skipped, "left a float for --target-error");
 }
 
 TEST(QuantizerTest, WeightsOnly) {
-  const Graph graph = ready_to_quantize(small_network());
-  const CalibrationSamples samples(graph, "random:1");
-  QuantizeRequest request;
+  const Graph graph = quantize::ready_to_quantize(small_network());
+  const quantize::CalibrationSamples samples(graph, "random:1");
+  quantize::QuantizeRequest request;
   request.scheme = "w4:4";
-  const QuantizeResult result = quantize_model(graph, samples, request);
+  const quantize::QuantizeResult result = quantize::quantize_model(graph, samples, request);
   EXPECT_EQ(result.nodes[0].skipped, "weight-only quantization supports matrix products");
   EXPECT_GT(result.nodes[1].signal_db, 15);
   EXPECT_EQ(result.samples, 0U);
 }
 
 TEST(QuantizerTest, ResumesInterruptedCalibration) {
-  const Graph graph = ready_to_quantize(small_network());
-  const CalibrationSamples samples(graph, "random:4");
-  QuantizeRequest request;
+  const Graph graph = quantize::ready_to_quantize(small_network());
+  const quantize::CalibrationSamples samples(graph, "random:4");
+  quantize::QuantizeRequest request;
   request.state_path =
       (std::filesystem::temp_directory_path() / "tenon_quantizer_test.calibration").string();
   std::filesystem::remove(request.state_path);
   std::size_t seen = 0;
   request.on_sample = [&](std::size_t done, std::size_t) { seen = done; };
   request.is_interrupted = [&] { return seen == 2; };
-  EXPECT_THROW(quantize_model(graph, samples, request), Error);
+  EXPECT_THROW(quantize::quantize_model(graph, samples, request), Error);
   request.is_interrupted = {};
-  const QuantizeResult resumed = quantize_model(graph, samples, request);
+  const quantize::QuantizeResult resumed = quantize::quantize_model(graph, samples, request);
   EXPECT_EQ(resumed.resumed, 2U);
   EXPECT_FALSE(std::filesystem::exists(request.state_path));
   request.state_path.clear();
-  const QuantizeResult whole = quantize_model(graph, samples, request);
+  const quantize::QuantizeResult whole = quantize::quantize_model(graph, samples, request);
   EXPECT_EQ(print(resumed.graph), print(whole.graph));
 }
 
 TEST(QuantizerTest, RefusesInvalidOptions) {
-  const Graph graph = ready_to_quantize(small_network());
-  const CalibrationSamples samples(graph, "random:1");
-  QuantizeRequest request;
+  const Graph graph = quantize::ready_to_quantize(small_network());
+  const quantize::CalibrationSamples samples(graph, "random:1");
+  quantize::QuantizeRequest request;
   request.skip = {"cc"};
-  EXPECT_EQ(error_text([&] { quantize_model(graph, samples, request); }),
+  EXPECT_EQ(error_text([&] { quantize::quantize_model(graph, samples, request); }),
             "--skip: no contraction is called 'cc'\n  hint      one of c, m");
   request.skip.clear();
   request.scheme = "int9";
-  EXPECT_THROW(quantize_model(graph, samples, request), Error);
+  EXPECT_THROW(quantize::quantize_model(graph, samples, request), Error);
   request.scheme = "int8:4";
-  EXPECT_THROW(quantize_model(graph, samples, request), Error);
-  EXPECT_THROW(CalibrationSamples(graph, "random:0"), Error);
-  EXPECT_THROW(CalibrationSamples(graph, "@/no/such/folder"), Error);
-  EXPECT_THROW(ready_to_quantize(quantize_model(graph, samples, {}).graph), Error);
+  EXPECT_THROW(quantize::quantize_model(graph, samples, request), Error);
+  EXPECT_THROW(quantize::CalibrationSamples(graph, "random:0"), Error);
+  EXPECT_THROW(quantize::CalibrationSamples(graph, "@/no/such/folder"), Error);
+  EXPECT_THROW(quantize::ready_to_quantize(quantize::quantize_model(graph, samples, {}).graph),
+               Error);
 }
 
 // A wrong shape, type or value is reported with the name of the sample.
@@ -217,11 +222,11 @@ TEST(QuantizerTest, NamesTheInvalidSample) {
   const std::filesystem::path folder =
       std::filesystem::temp_directory_path() / ("tenon_samples_" + std::to_string(getpid()));
   std::filesystem::create_directories(folder);
-  const Graph graph = ready_to_quantize(small_network());
+  const Graph graph = quantize::ready_to_quantize(small_network());
   const auto refusal = [&](const Tensor& x) {
-    numpy::write_npz_file({{"x", x}}, (folder / "first.npz").string());
-    const CalibrationSamples samples(graph, "@" + folder.string());
-    return error_text([&] { quantize_model(graph, samples, {}); });
+    frontends::numpy::write_npz_file({{"x", x}}, (folder / "first.npz").string());
+    const quantize::CalibrationSamples samples(graph, "@" + folder.string());
+    return error_text([&] { quantize::quantize_model(graph, samples, {}); });
   };
   for (const Tensor& x : {Tensor(DType::F32, {1, 3, 8, 9}), Tensor(DType::I64, {1, 3, 8, 8})}) {
     const std::string text = refusal(x);
@@ -249,7 +254,7 @@ TEST(EqualiseTest, BalancesChannelsWithoutChangingOutputs) {
     return y
   })",
                                   all_ops());
-  const Equalised made = equalise_channels(graph);
+  const passes::Equalised made = passes::equalise_channels(graph);
   ASSERT_EQ(made.pairs.size(), 1U);
   EXPECT_EQ(made.pairs.front(), (std::pair<std::string, std::string>("c", "y")));
   // Magnitudes 8 and 0.5 meet at 2, 0.25 and 2 at the root of a half.
@@ -280,16 +285,16 @@ TEST(EqualiseTest, KeepsSharedAndClippedValues) {
                     "v = constant f32[2, 2, 1, 1] [1, 2, 3, 4] c = conv(x, w) ") +
             line + " return z }",
         all_ops());
-    EXPECT_EQ(equalise_channels(graph).pairs.size(), 0U) << line;
+    EXPECT_EQ(passes::equalise_channels(graph).pairs.size(), 0U) << line;
   }
 }
 
 TEST(EqualiseTest, FoldsCorrectionsIntoBiases) {
-  Graph graph = ready_to_quantize(small_network());
+  Graph graph = quantize::ready_to_quantize(small_network());
   const std::vector<double> amounts(8, 0.5);
   // m does not have a bias
-  EXPECT_EQ(change_biases(graph, {{"c", amounts}, {"m", {1, 2, 3, 4}}}), 1U);
-  const Graph before = ready_to_quantize(small_network());
+  EXPECT_EQ(passes::change_biases(graph, {{"c", amounts}, {"m", {1, 2, 3, 4}}}), 1U);
+  const Graph before = quantize::ready_to_quantize(small_network());
   const auto bias = [](const Graph& of) {
     return of.constant_of(of.node(of.value(of.find("c")).producer).operands[2])->materialise();
   };
@@ -300,19 +305,20 @@ TEST(EqualiseTest, FoldsCorrectionsIntoBiases) {
 
 // Bias corrections are kept only if they reduce the error of the outputs.
 TEST(EqualiseTest, CorrectionNeverIncreasesTheError) {
-  const Graph graph = ready_to_quantize(small_network());
-  const CalibrationSamples samples(graph, "random:3");
-  QuantizeRequest request;
-  request.rule = RangeRule::Percentile;
-  set_field(request, "correct_biases=false");
-  const QuantizeResult plain = quantize_model(graph, samples, request);
+  const Graph graph = quantize::ready_to_quantize(small_network());
+  const quantize::CalibrationSamples samples(graph, "random:3");
+  quantize::QuantizeRequest request;
+  request.rule = quantize::RangeRule::Percentile;
+  quantize::set_field(request, "correct_biases=false");
+  const quantize::QuantizeResult plain = quantize::quantize_model(graph, samples, request);
   EXPECT_EQ(plain.corrected, 0U);
-  set_field(request, "correct_biases=true");
-  EXPECT_LE(quantize_model(graph, samples, request).output_error, plain.output_error);
-  EXPECT_NE(
-      error_text([&] { set_field(request, "equalize=true"); }).find("did you mean 'equalise'"),
-      std::string::npos);
-  EXPECT_THROW(set_field(request, "equalise=1"), Error);
+  quantize::set_field(request, "correct_biases=true");
+  EXPECT_LE(quantize::quantize_model(graph, samples, request).output_error, plain.output_error);
+  EXPECT_NE(error_text([&] {
+              quantize::set_field(request, "equalize=true");
+            }).find("did you mean 'equalise'"),
+            std::string::npos);
+  EXPECT_THROW(quantize::set_field(request, "equalise=1"), Error);
 }
 
 // Matrix-vector products of decoding with int8 weights equal those with widened weights up to the
@@ -338,15 +344,16 @@ TEST(NarrowRowTest, Int8MatchesFloats) {
                " splat 3 r = dequantize_linear(w, s", one.has_zero ? ", z" : "", ") ", one.attrs,
                " y = matmul(x, r) return y }"),
         all_ops());
-    const Graph made = find_pass("lower-qdq").run(graph, {});
+    const Graph made = passes::find_pass("lower-qdq").run(graph, {});
     for (const NodeId id : made.nodes_in_order())
       EXPECT_NE(made.op_name(id), "matmul") << one.dtype;
     std::vector<double> row;
     for (int k = 0; k < 512; ++k) row.push_back(std::cos(k));
     const Tensor x = Tensor::of(DType::F32, {1, 512}, row);
-    const Tensor expected = reference::evaluate(graph, {Datum(x)}).front().tensor(),
-                 rewritten = reference::evaluate(made, {Datum(x)}).front().tensor(),
-                 given = CompiledModel(compile_graph(graph), 2).run({Datum(x)}).front().tensor();
+    const Tensor
+        expected = reference::evaluate(graph, {Datum(x)}).front().tensor(),
+        rewritten = reference::evaluate(made, {Datum(x)}).front().tensor(),
+        given = CompiledModel(driver::compile_graph(graph), 2).run({Datum(x)}).front().tensor();
     ASSERT_EQ(expected.shape(), given.shape());
     for (std::int64_t k = 0; k < expected.size(); ++k) {
       ASSERT_NEAR(expected.real_at(k), rewritten.real_at(k), 1e-5) << one.dtype;
@@ -378,7 +385,7 @@ TEST(NarrowRowTest, Int4IsStoredInFourBits) {
                " r = dequantize_linear(w, s", has_zero ? ", z" : "", ") ", one.attrs,
                " y = matmul(x, r) return y }"),
         all_ops());
-    const Graph made = find_pass("lower-qdq").run(graph, {});
+    const Graph made = passes::find_pass("lower-qdq").run(graph, {});
     std::int64_t bytes = 0;
     for (const NodeId id : made.nodes_in_order()) {
       for (const ValueId operand : made.node(id).operands) {
@@ -391,9 +398,10 @@ TEST(NarrowRowTest, Int4IsStoredInFourBits) {
     std::vector<double> row;
     for (int k = 0; k < 1024; ++k) row.push_back(std::cos(k));
     const Tensor x = Tensor::of(DType::F32, {1, 1024}, row);
-    const Tensor expected = reference::evaluate(graph, {Datum(x)}).front().tensor(),
-                 rewritten = reference::evaluate(made, {Datum(x)}).front().tensor(),
-                 given = CompiledModel(compile_graph(graph), 2).run({Datum(x)}).front().tensor();
+    const Tensor
+        expected = reference::evaluate(graph, {Datum(x)}).front().tensor(),
+        rewritten = reference::evaluate(made, {Datum(x)}).front().tensor(),
+        given = CompiledModel(driver::compile_graph(graph), 2).run({Datum(x)}).front().tensor();
     for (std::int64_t k = 0; k < expected.size(); ++k) {
       ASSERT_NEAR(expected.real_at(k), rewritten.real_at(k), 1e-3) << one.dtype << one.zero;
       ASSERT_NEAR(expected.real_at(k), given.real_at(k), 1e-3) << one.dtype << one.zero;
@@ -416,7 +424,7 @@ TEST(NarrowRowTest, ChainedGemmsAreSeparateKernels) {
     return o
   })",
                                   all_ops());
-  const Graph made = run_pipeline(graph, {});
+  const Graph made = driver::run_pipeline(graph, {});
   std::size_t groups = 0;
   for (const NodeId id : made.nodes_in_order()) {
     if (made.node(id).bodies.empty()) continue;
@@ -436,9 +444,9 @@ TEST(NarrowRowTest, ChainedGemmsAreSeparateKernels) {
 TEST(QuantizerTest, RefusesAnEmptyFolder) {
   const std::filesystem::path folder = std::filesystem::temp_directory_path() / "tenon_no_samples";
   std::filesystem::create_directories(folder);
-  const Graph graph = ready_to_quantize(small_network());
+  const Graph graph = quantize::ready_to_quantize(small_network());
   EXPECT_EQ(
-      error_text([&] { CalibrationSamples(graph, "@" + folder.string()); }),
+      error_text([&] { quantize::CalibrationSamples(graph, "@" + folder.string()); }),
       "--calibrate: the folder has no samples\n"
       "  expected  @DIR with a folder or .npz file for each sample, or random:N\n  got       " +
           folder.string());

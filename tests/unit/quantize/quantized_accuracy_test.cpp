@@ -56,7 +56,7 @@ struct Figures {
 
   Figures(std::int64_t count, std::uint64_t seed)
       : images(DType::F32, {count, 1, kSide, kSide}), target(DType::I64, {count}) {
-    Random random(seed);
+    testing::Random random(seed);
     for (std::int64_t k = 0; k < count; ++k) {
       const auto shape = static_cast<std::int64_t>(random.below(kShapes));
       const std::int64_t top = random.between(0, kSide - 5), left = random.between(0, kSide - 5);
@@ -116,27 +116,27 @@ class QuantizedAccuracy : public ::testing::Test {
   Graph trained(const char* text, const std::string& input, const Tensor& x, const Tensor& target,
                 std::int64_t epochs, const char* optimizer) {
     const std::string path = (folder_ / "data.npz").string();
-    numpy::write_npz_file({{input, x}, {"target", target}}, path);
-    TrainerOptions options;
-    set_optimizer(options.train, optimizer);
-    set_schedule(options.train.schedule, "cosine,warm_up=50");
+    frontends::numpy::write_npz_file({{input, x}, {"target", target}}, path);
+    train::TrainerOptions options;
+    train::set_optimizer(options.train, optimizer);
+    train::set_schedule(options.train.schedule, "cosine,warm_up=50");
     options.data = "@" + path;
     options.batch_size = 50;
     options.epochs = epochs;
     options.thread_count = 1;
-    return Trainer(parse_graph(text, all_ops()), options).run().model;
+    return train::Trainer(parse_graph(text, all_ops()), options).run().model;
   }
 
   void write_samples(const std::string& input, const std::vector<Tensor>& batches) {
     for (std::size_t k = 0; k < batches.size(); ++k)
-      numpy::write_npz_file({{input, batches[k]}},
-                            (folder_ / "samples" / (std::to_string(k) + ".npz")).string());
+      frontends::numpy::write_npz_file(
+          {{input, batches[k]}}, (folder_ / "samples" / (std::to_string(k) + ".npz")).string());
   }
   std::string samples() const { return "@" + (folder_ / "samples").string(); }
 
   // Percentage of samples whose largest logit is the target.
   static double accuracy(const Graph& graph, const Tensor& x, const Tensor& target) {
-    CompiledModel model(compile_graph(graph), 2);
+    CompiledModel model(driver::compile_graph(graph), 2);
     const Tensor logits = model.run({Datum(x)}).front().tensor();
     const std::int64_t classes = logits.shape().back();
     std::int64_t right = 0;
@@ -162,27 +162,27 @@ class QuantizedAccuracy : public ::testing::Test {
     const double real = accuracy(model, x, target);
     std::printf("  %-40s %6.2f %%\n", "float", real);
     EXPECT_GT(real, 95);
-    const Graph ready = ready_to_quantize(model);
-    const CalibrationSamples calibration(ready, samples());
+    const Graph ready = quantize::ready_to_quantize(model);
+    const quantize::CalibrationSamples calibration(ready, samples());
     for (const Row& row : rows) {
-      QuantizeRequest request;
+      quantize::QuantizeRequest request;
       request.scheme = row.scheme;
       request.equalises = row.equalises;
-      const QuantizeResult made = quantize_model(ready, calibration, request);
+      const quantize::QuantizeResult made = quantize::quantize_model(ready, calibration, request);
       const double left = accuracy(made.graph, x, target);
       std::printf("  %-40s %6.2f %%  (%zu pairs equalised, %zu biases corrected)\n", row.scheme,
                   left, made.equalised, made.corrected);
       EXPECT_LE(real - left, row.most_lost) << row.scheme;
     }
-    const CalibrationSamples plain(model, samples());
+    const quantize::CalibrationSamples plain(model, samples());
     for (const std::vector<std::string>& settings : relay) {
-      RelayQuantizeRequest request;
+      quantize::RelayQuantizeRequest request;
       std::string name = "relay";
       for (const std::string& setting : settings) {
-        relay_quantize::set_field(request.config, setting);
+        passes::relay_quantize::set_field(request.config, setting);
         name += " " + setting;
       }
-      const Graph made = relay_quantize_model(model, &plain, request).graph;
+      const Graph made = quantize::relay_quantize_model(model, &plain, request).graph;
       const double left = accuracy(made, x, target);
       std::printf("  %-40s %6.2f %%\n", name.c_str(), left);
       EXPECT_LE(real - left, relay_most_lost) << name;

@@ -26,15 +26,15 @@
 namespace tenon::relay_quantization_test {
 namespace {
 
-using relay_quantize::fixed_point_of;
-using relay_quantize::set_field;
+using passes::relay_quantize::fixed_point_of;
+using passes::relay_quantize::set_field;
 
 Graph read_relay(const std::string& text) {
-  return find_document_format("relay")->read(text, "test")->graph();
+  return documents::find_document_format("relay")->read(text, "test")->graph();
 }
 // Prints the graph as Relay text, which omits the elements of constants.
 std::string as_relay(const Graph& graph) {
-  return find_document_format("relay")->put_down(graph, {})->text("");
+  return documents::find_document_format("relay")->put_down(graph, {})->text("");
 }
 
 std::map<std::string, int> counts_of(const Graph& graph) {
@@ -43,9 +43,9 @@ std::map<std::string, int> counts_of(const Graph& graph) {
   return counts;
 }
 
-RelayQuantizeRequest request_for(const std::vector<std::string>& settings,
-                                 std::string stop_after = "") {
-  RelayQuantizeRequest request;
+quantize::RelayQuantizeRequest request_for(const std::vector<std::string>& settings,
+                                           std::string stop_after = "") {
+  quantize::RelayQuantizeRequest request;
   for (const std::string& setting : settings) set_field(request.config, setting);
   request.stop_after = std::move(stop_after);
   return request;
@@ -85,7 +85,7 @@ TEST(RelayQuantize, FixedPointTable) {
        {-5500006, -1403, -39, -28, -17, -11, -6, 0, 6, 11, 17, 28, 39, 1403, 5500006}}};
   for (const Row& row : rows) {
     const auto factor = double{static_cast<float>(row.factor)};
-    const relay_quantize::FixedPoint made = fixed_point_of(factor);
+    const passes::relay_quantize::FixedPoint made = fixed_point_of(factor);
     EXPECT_EQ(made.multiplier, row.multiplier);
     EXPECT_EQ(made.shift, row.shift);
     Graph graph = parse_graph(
@@ -119,7 +119,7 @@ TEST(RelayQuantize, KlExampleOfTheSpecification) {
   for (int edge = 0; edge <= 401; ++edge)
     edges.push_back(static_cast<float>(-1 + 2.0 * edge / 401));
   EXPECT_EQ(total, 53092);
-  const relay_quantize::KlChoice choice = relay_quantize::kl_threshold(bins, edges, 31);
+  const quantize::KlChoice choice = quantize::kl_threshold(bins, edges, 31);
   EXPECT_FLOAT_EQ(choice.threshold, 0.39650872F);
   EXPECT_EQ(choice.candidate, 64U);
   EXPECT_NEAR(choice.divergence, 0.0022659, 2e-6);
@@ -129,7 +129,7 @@ TEST(RelayQuantize, PercentileMatchesASortedList) {
   std::vector<float> values(400000);
   for (std::size_t k = 0; k < values.size(); ++k)
     values[k] = static_cast<float>((k * 7919) % values.size()) * (k % 2 == 0 ? 1.0F : -1.0F);
-  relay_quantize::PercentileObserver observer(static_cast<std::int64_t>(values.size()));
+  quantize::PercentileObserver observer(static_cast<std::int64_t>(values.size()));
   observer.count(std::span(values).first(1000));
   observer.count(std::span(values).subspan(1000));
   std::vector<float> sizes;
@@ -177,14 +177,15 @@ class RelayQuantizeCounts : public ::testing::TestWithParam<Counts> {};
 // The specification's network: number of nodes after each stage.
 TEST_P(RelayQuantizeCounts, MatchTheSpecification) {
   const Counts& expected = GetParam();
-  RelayQuantizeRequest request =
+  quantize::RelayQuantizeRequest request =
       request_for({concat("legacy_add=", expected.is_legacy ? "true" : "false")});
   std::map<std::string, Graph> stages;
   request.on_stage = [&](std::string_view stage, const Graph& after) {
     stages.emplace(std::string(stage), after);
   };
   const Graph network = with_drawn_constants(read_relay(read_fixture("resnet50_v1.before.relay")));
-  const RelayQuantizeResult result = relay_quantize_model(network, nullptr, request);
+  const quantize::RelayQuantizeResult result =
+      quantize::relay_quantize_model(network, nullptr, request);
   EXPECT_EQ(as_relay(stages.at("prepare")), read_fixture("resnet50_v1.before.relay"));
   EXPECT_EQ(as_relay(stages.at("partition")), read_fixture("resnet50_v1.after.relay"));
   EXPECT_EQ(result.input_quantizers, expected.inputs);
@@ -192,8 +193,9 @@ TEST_P(RelayQuantizeCounts, MatchTheSpecification) {
   EXPECT_EQ(stages.at("annotate").inputs().size(), expected.parameters);
   EXPECT_EQ(stages.at("calibrate").inputs().size(), 1U);
 
-  relay_quantize::Config config = request.config;
-  EXPECT_EQ(counts_of(relay_quantize::realize(stages.at("calibrate"), config))["shift_left"], 53);
+  passes::relay_quantize::Config config = request.config;
+  EXPECT_EQ(
+      counts_of(passes::relay_quantize::realize(stages.at("calibrate"), config))["shift_left"], 53);
   std::map<std::string, int> counts = counts_of(result.graph);
   const std::map<std::string, int> of_spec = {{"conv", 54},
                                               {"cast", 124},
@@ -282,14 +284,14 @@ class RelayQuantizeEndToEnd : public ::testing::TestWithParam<EndToEnd> {};
 TEST_P(RelayQuantizeEndToEnd, MatchesTheInterpreter) {
   const Graph graph = small_resnet();
   const Graph quantized =
-      relay_quantize_model(graph, nullptr, request_for(GetParam().settings)).graph;
+      quantize::relay_quantize_model(graph, nullptr, request_for(GetParam().settings)).graph;
   const std::vector<float> image = image_of(graph);
   RelayInterpreter interpreter(graph, GetParam().options);
   const std::vector<float> expected = interpreter.run(image);
   EXPECT_GT(std::set<float>(expected.begin(), expected.end()).size(), 20U) << "too dull to compare";
 
   const Tensor input = Tensor::of(DType::F32, {1, 32, 32, 3}, image);
-  CompiledModel model(compile_graph(quantized), 2);
+  CompiledModel model(driver::compile_graph(quantized), 2);
   const std::span<const float> given = model.run({Datum(input)}).front().tensor().as<float>();
   EXPECT_EQ(std::vector<float>(given.begin(), given.end()), expected);
 
@@ -304,7 +306,8 @@ TEST_P(RelayQuantizeEndToEnd, MatchesTheInterpreter) {
   }
   ASSERT_GT(outputs.size(), 150U);
   open.set_outputs(outputs);
-  const std::vector<Datum> values = CompiledModel(compile_graph(open), 2).run({Datum(input)});
+  const std::vector<Datum> values =
+      CompiledModel(driver::compile_graph(open), 2).run({Datum(input)});
   for (std::size_t k = 0; k < values.size(); ++k) {
     const std::string& name = open.value(outputs[k]).name;
     ASSERT_EQ(values[k].tensor().integers(), interpreter.steps(name)) << name;
@@ -364,7 +367,8 @@ Graph block() {
 // Batch norms are folded into weights and biases added after the convolution, so that one section
 // holds all of it.
 TEST(RelayQuantize, FoldsBatchNormsAndBiases) {
-  const Graph graph = relay_quantize_model(block(), nullptr, request_for({}, "prepare")).graph;
+  const Graph graph =
+      quantize::relay_quantize_model(block(), nullptr, request_for({}, "prepare")).graph;
   std::map<std::string, int> counts = counts_of(graph);
   EXPECT_EQ(counts["batch_norm"], 0);
   EXPECT_EQ(counts["conv"], 2);
@@ -383,8 +387,8 @@ TEST(RelayQuantize, SimulationApproximatesIntegers) {
   const Graph graph = block();
   std::vector<std::string> simulated = all;
   simulated.emplace_back("do_simulation=true");
-  const Graph a = relay_quantize_model(graph, nullptr, request_for(simulated)).graph;
-  const Graph b = relay_quantize_model(graph, nullptr, request_for(all)).graph;
+  const Graph a = quantize::relay_quantize_model(graph, nullptr, request_for(simulated)).graph;
+  const Graph b = quantize::relay_quantize_model(graph, nullptr, request_for(all)).graph;
   EXPECT_GT(counts_of(a)["simulated_quantize"], 4);
   const Tensor x = Tensor::of(DType::F32, {1, 4, 8, 8}, image_of(graph));
   const Tensor left = reference::evaluate(a, {Datum(x)}).front().tensor(),
@@ -396,11 +400,11 @@ TEST(RelayQuantize, SimulationApproximatesIntegers) {
 // Calibration from samples: all values at once or a few per run.
 TEST(RelayQuantize, CalibratesFromSamples) {
   const Graph graph = block();
-  const CalibrationSamples samples(graph, "random:3");
+  const quantize::CalibrationSamples samples(graph, "random:3");
   for (const char* mode : {"calibrate_mode=kl_divergence", "calibrate_mode=percentile"}) {
     const auto scales = [&](const char* chunk) {
-      return relay_quantize_model(graph, &samples,
-                                  request_for({mode, chunk, "skip_conv_layers=none"}))
+      return quantize::relay_quantize_model(graph, &samples,
+                                            request_for({mode, chunk, "skip_conv_layers=none"}))
           .scales;
     };
     const auto at_once = scales("calibrate_chunk_by=-1");
@@ -422,8 +426,8 @@ TEST(RelayQuantize, RoundsTiesAsConfigured) {
       Tensor::of(DType::F32, {1, 1, 1, 4}, std::vector<double>{0.5, 1.5, -2.5, 0.49999997});
   const auto run = [&](const char* ties) {
     const Graph made =
-        relay_quantize_model(graph, nullptr,
-                             request_for({"skip_conv_layers=none", "global_scale=128", ties}))
+        quantize::relay_quantize_model(
+            graph, nullptr, request_for({"skip_conv_layers=none", "global_scale=128", ties}))
             .graph;
     return reference::evaluate(made, {Datum(x)}).front().tensor().reals();
   };
@@ -432,7 +436,7 @@ TEST(RelayQuantize, RoundsTiesAsConfigured) {
 }
 
 TEST(RelayQuantize, ReportsUnsupportedNetworks) {
-  relay_quantize::Config config;
+  passes::relay_quantize::Config config;
   const auto refused = [&](const char* setting) {
     return error_text([&] { set_field(config, setting); });
   };
@@ -443,12 +447,13 @@ TEST(RelayQuantize, ReportsUnsupportedNetworks) {
   EXPECT_NE(refused("nbit_input").find("FIELD=VALUE"), std::string::npos);
   const auto run = [&](const Graph& graph, const std::vector<std::string>& settings,
                        const char* stop) {
-    return error_text([&] { relay_quantize_model(graph, nullptr, request_for(settings, stop)); });
+    return error_text(
+        [&] { quantize::relay_quantize_model(graph, nullptr, request_for(settings, stop)); });
   };
   EXPECT_NE(run(block(), {}, "anotate").find("did you mean 'annotate'"), std::string::npos);
   EXPECT_NE(run(block(), {"calibrate_mode=percentile"}, "").find("--calibrate=@DIR"),
             std::string::npos);
-  const Graph once = relay_quantize_model(block(), nullptr, request_for({})).graph;
+  const Graph once = quantize::relay_quantize_model(block(), nullptr, request_for({})).graph;
   EXPECT_NE(run(once, {}, "").find("quantized already"), std::string::npos);
 }
 

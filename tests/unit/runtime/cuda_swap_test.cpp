@@ -30,7 +30,7 @@ using testing::OnDevice;
 class CudaSwap : public testing::FakeDeviceTest {};
 
 struct Swapping {
-  StatefulGraph step = testing::convolutions_step(5, 6);
+  passes::StatefulGraph step = testing::convolutions_step(5, 6);
   Program plain, planned;  // for the device
   std::vector<Tensor> inputs;
 
@@ -147,7 +147,7 @@ TEST_F(CudaSwap, AllocatesPinnedMemoryOnce) {
 // steps; states are unaffected.
 TEST_F(CudaSwap, BudgetedSessionIsBitIdentical) {
   in_own_process([](FakeCuda&) {
-    SessionOptions options;
+    train::SessionOptions options;
     options.thread_count = 1;
     options.target = "cuda:sm_90a";
     options.compile = [](const Graph& graph, bool) {
@@ -155,9 +155,9 @@ TEST_F(CudaSwap, BudgetedSessionIsBitIdentical) {
       made.program = testing::for_fake_cuda(std::move(made.program));
       return made;
     };
-    Session plain(testing::convolutions_step(3, 6), options);
+    train::Session plain(testing::convolutions_step(3, 6), options);
     options.budget = {"70%", {}, true, 1};
-    Session within(testing::convolutions_step(3, 6), options);
+    train::Session within(testing::convolutions_step(3, 6), options);
     EXPECT_LE(within.arena_bytes(), plain.arena_bytes() * 7 / 10);
     Tensor x(DType::F32, {2, 4, 6, 6}), target(DType::I64, {2});
     for (std::int64_t k = 0; k < x.size(); ++k) x.set_real(k, static_cast<double>(k % 7) / 7);
@@ -166,7 +166,7 @@ TEST_F(CudaSwap, BudgetedSessionIsBitIdentical) {
       const Tensor expected = plain.run({x, target}).front(), got = within.run({x, target}).front();
       EXPECT_TRUE(identical(expected, got)) << "loss of step " << step;
       if (step % 2 == 0) within.rest();
-      const States a = plain.states(), b = within.states();
+      const train::States a = plain.states(), b = within.states();
       ASSERT_EQ(a.size(), b.size());
       for (std::size_t k = 0; k < a.size(); ++k)
         EXPECT_TRUE(identical(a[k].second, b[k].second)) << a[k].first << " after step " << step;

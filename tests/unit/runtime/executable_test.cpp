@@ -42,7 +42,7 @@ constexpr std::size_t kInputCount = 24 * 32, kOutputCount = 40 * 24;
 
 std::shared_ptr<const Executable> net() {
   static const auto model = std::make_shared<const Executable>(
-      codegen::compile(parse_graph(kNet, all_ops()), cpu_options()).program);
+      codegen::compile(parse_graph(kNet, all_ops()), driver::cpu_options()).program);
   return model;
 }
 
@@ -137,7 +137,8 @@ std::string file_of_two_products() {
 }
 )";
   const std::string path = ::testing::TempDir() + "model_test_two_products.tnn";
-  write_program(codegen::compile(parse_graph(text, all_ops()), cpu_options()).program, path);
+  write_program(codegen::compile(parse_graph(text, all_ops()), driver::cpu_options()).program,
+                path);
   std::ifstream stream(path, std::ios::binary);
   std::string bytes{std::istreambuf_iterator<char>(stream), {}};
   std::remove(path.c_str());

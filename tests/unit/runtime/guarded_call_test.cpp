@@ -75,10 +75,10 @@ TEST(GuardedCall, KernelsStayInBounds) {
       tensor.set_real(k, static_cast<double>(k % 7) - 3);
     inputs.emplace_back(std::move(tensor));
   }
-  const std::vector<Datum> expected = CompiledModel(compile_graph(graph), 2).run(inputs);
+  const std::vector<Datum> expected = CompiledModel(driver::compile_graph(graph), 2).run(inputs);
   for (const char* end : {"first", "last"}) {
     ASSERT_EQ(setenv("TENON_GUARD", end, 1), 0);
-    const std::vector<Datum> actual = CompiledModel(compile_graph(graph), 2).run(inputs);
+    const std::vector<Datum> actual = CompiledModel(driver::compile_graph(graph), 2).run(inputs);
     ASSERT_EQ(unsetenv("TENON_GUARD"), 0);
     for (std::size_t k = 0; k < expected.size(); ++k) {
       EXPECT_TRUE(identical(actual[k].tensor(), expected[k].tensor()));

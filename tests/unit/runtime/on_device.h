@@ -61,13 +61,13 @@ class OnDevice {
     return outputs;
   }
   /// Later runs continue from the states that a run produced.
-  void hand_on(const std::vector<State>& states) {
+  void hand_on(const std::vector<passes::State>& states) {
     std::vector<Feedback> kept;
-    for (const State& state : states) kept.push_back({state.input, state.output});
+    for (const passes::State& state : states) kept.push_back({state.input, state.output});
     context_.keep_on_device(kept);
   }
-  void go_on_with(const std::vector<State>& states) {
-    for (const State& state : states) sources_[state.input] = nullptr;
+  void go_on_with(const std::vector<passes::State>& states) {
+    for (const passes::State& state : states) sources_[state.input] = nullptr;
   }
   /// Later runs read an input from another address.
   void read_from(std::size_t input, const void* place) { sources_[input] = place; }

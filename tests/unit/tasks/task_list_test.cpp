@@ -68,7 +68,7 @@ constexpr const char* kNet = R"(graph net (x: f32[N, 20, 20, 16]@NHWC, z: f32[N,
 
 TEST(TaskList, NetworkRoundTripsAndVerifies) {
   const TaskList list =
-      codegen::select(parse_graph(kNet, all_ops()), cpu_options("x86-64-v3")).tasks;
+      codegen::select(parse_graph(kNet, all_ops()), driver::cpu_options("x86-64-v3")).tasks;
   EXPECT_NO_THROW(verify(list));
   const std::string text = to_string(list);
   const TaskList read = parse_tasks(text);
@@ -104,7 +104,7 @@ constexpr const char* kMixed = R"(graph net (x: f32[S, 1, 4], take_first: bool[]
 
 TEST(TaskList, ControlFlowRoundTripsAndVerifies) {
   const TaskList list =
-      codegen::select(parse_graph(kMixed, all_ops()), cpu_options("x86-64-v3")).tasks;
+      codegen::select(parse_graph(kMixed, all_ops()), driver::cpu_options("x86-64-v3")).tasks;
   EXPECT_NO_THROW(verify(list));
   const std::string text = to_string(list);
   const TaskList read = parse_tasks(text);
@@ -122,7 +122,7 @@ TEST(TaskList, ControlFlowRoundTripsAndVerifies) {
 
 TEST(TaskList, VerifierFindsInconsistentBodies) {
   const TaskList whole =
-      codegen::select(parse_graph(kMixed, all_ops()), cpu_options("x86-64-v3")).tasks;
+      codegen::select(parse_graph(kMixed, all_ops()), driver::cpu_options("x86-64-v3")).tasks;
   const auto broken = [&](const std::function<void(TaskList::Task&)>& change) {
     TaskList list = whole;
     for (TaskList::Task& task : list.tasks) change(task);
@@ -151,7 +151,7 @@ TEST(TaskList, ReadsOfEmptyBuffersVerify) {
       "1]}\n"
       "  return y\n}\n";
   const TaskList list =
-      codegen::select(parse_graph(text, all_ops()), cpu_options("x86-64-v3")).tasks;
+      codegen::select(parse_graph(text, all_ops()), driver::cpu_options("x86-64-v3")).tasks;
   EXPECT_NO_THROW(verify(list));
 }
 

@@ -15,7 +15,9 @@ namespace tenon::document_step_test {
 namespace {
 
 std::string text_of(const std::string& model, const std::string& format, const std::string& loss) {
-  return find_document_format(format)->from_graph(document_step(model, format, loss))->text("");
+  return documents::find_document_format(format)
+      ->from_graph(train::document_step(model, format, loss))
+      ->text("");
 }
 
 std::vector<std::string> lines_of(const std::string& text) {
@@ -136,7 +138,7 @@ TEST(DocumentStep, AlexNetMatchesTheTensorScopeTable) {
 }
 
 TEST(DocumentStep, LossAndGradientsOfOtherFormats) {
-  const Graph step = document_step("zoo:mlp?batch=4", "onnx", "mse");
+  const Graph step = train::document_step("zoo:mlp?batch=4", "onnx", "mse");
   EXPECT_TRUE(step.find("target"));
   EXPECT_GT(step.outputs().size(), 4u);
   EXPECT_TRUE(step.value(step.outputs()[1]).name.starts_with("d_"));

@@ -35,17 +35,17 @@ constexpr const char* kConvolutions = R"(graph net (x: f32[4, 3, 10, 10]) {
   return y
 })";
 
-StatefulGraph step_of(const std::string& text, const std::string& optimizer,
-                      const std::string& loss = "softmax_cross_entropy") {
-  TrainOptions options;
-  set_optimizer(options, optimizer);
-  set_loss(options.loss, loss);
-  return train(parse_graph(text, all_ops()), options);
+passes::StatefulGraph step_of(const std::string& text, const std::string& optimizer,
+                              const std::string& loss = "softmax_cross_entropy") {
+  passes::TrainOptions options;
+  train::set_optimizer(options, optimizer);
+  train::set_loss(options.loss, loss);
+  return passes::train(parse_graph(text, all_ops()), options);
 }
 
-std::vector<Tensor> batch_for(const StatefulGraph& step, std::uint64_t seed) {
+std::vector<Tensor> batch_for(const passes::StatefulGraph& step, std::uint64_t seed) {
   std::vector<Tensor> batch;
-  Random random(seed);
+  testing::Random random(seed);
   for (const std::size_t input : step.data_inputs()) {
     const TensorType& type = step.graph.value(step.graph.inputs()[input]).type.tensor();
     Tensor& tensor = batch.emplace_back(type.dtype, constants(type.dims));
@@ -60,7 +60,7 @@ std::vector<Tensor> batch_for(const StatefulGraph& step, std::uint64_t seed) {
   return batch;
 }
 
-bool has_equal_bits(const States& a, const States& b) {
+bool has_equal_bits(const train::States& a, const train::States& b) {
   for (std::size_t k = 0; k < a.size(); ++k) {
     if (!identical(a[k].second, b[k].second)) return false;
   }
@@ -69,9 +69,9 @@ bool has_equal_bits(const States& a, const States& b) {
 
 // Compares with a copy of each state per step, for which the reference's order of execution is
 // unambiguous.
-void expect_as_reference(const StatefulGraph& step, Session& session) {
+void expect_as_reference(const passes::StatefulGraph& step, train::Session& session) {
   std::vector<Tensor> states;
-  for (const State& state : step.states) states.push_back(state.initial.materialise());
+  for (const passes::State& state : step.states) states.push_back(state.initial.materialise());
   for (std::uint64_t run = 1; run <= 3; ++run) {
     const std::vector<Tensor> batch = batch_for(step, run);
     session.run(batch);
@@ -83,7 +83,7 @@ void expect_as_reference(const StatefulGraph& step, Session& session) {
     for (std::size_t k = 0; k < states.size(); ++k)
       states[k] = outputs[step.states[k].output].tensor();
   }
-  const States found = session.states();
+  const train::States found = session.states();
   for (std::size_t k = 0; k < states.size(); ++k) {
     for (std::int64_t i = 0; i < states[k].size(); ++i) {
       const double expected = states[k].real_at(i);
@@ -96,25 +96,25 @@ void expect_as_reference(const StatefulGraph& step, Session& session) {
 TEST(Session, UpdatesStatesInPlace) {
   for (const char* optimizer :
        {"sgd", "momentum", "nesterov", "rmsprop", "adagrad", "adam", "adamw,weight_decay=0.1"}) {
-    const StatefulGraph step = step_of(kConvolutions, concat(optimizer, ",epsilon=0.01"));
-    Session session(step, {2});
+    const passes::StatefulGraph step = step_of(kConvolutions, concat(optimizer, ",epsilon=0.01"));
+    train::Session session(step, {2});
     EXPECT_EQ(session.second_place_bytes(), 0u) << optimizer;
     expect_as_reference(step, session);
   }
 }
 
 TEST(Session, RefusesTrainingOfIntegers) {
-  SessionOptions options{1};
+  train::SessionOptions options{1};
   options.target = "cuda:sm_90a";
   options.precision = "int8";
-  EXPECT_THROW(Session(step_of(kConvolutions, "sgd"), options), Error);
+  EXPECT_THROW(train::Session(step_of(kConvolutions, "sgd"), options), Error);
 }
 
 // A kernel that normalizes a small parameter reads all of it before it writes.
 TEST(Session, DoubleBuffersReductionsOfStates) {
   for (const char* optimizer : {"lamb", "adam,clip=0.5"}) {
-    const StatefulGraph step = step_of(kConvolutions, concat(optimizer, ",epsilon=0.01"));
-    Session session(step, {2});
+    const passes::StatefulGraph step = step_of(kConvolutions, concat(optimizer, ",epsilon=0.01"));
+    train::Session session(step, {2});
     EXPECT_LT(session.second_place_bytes(), session.state_bytes() / 2) << optimizer;
     expect_as_reference(step, session);
   }
@@ -122,23 +122,23 @@ TEST(Session, DoubleBuffersReductionsOfStates) {
 
 // A reader of the parameter after its update forces a second buffer.
 TEST(Session, ControlFlowKeepsStatesForReaders) {
-  const StatefulGraph step =
-      train(with_batch(zoo::build("lstm?batch=N,seq=5,size=6,hidden=7"), 3), [] {
-        TrainOptions options;
-        set_optimizer(options, "adamw,epsilon=0.01");
-        set_loss(options.loss, "mse");
+  const passes::StatefulGraph step =
+      passes::train(train::with_batch(zoo::build("lstm?batch=N,seq=5,size=6,hidden=7"), 3), [] {
+        passes::TrainOptions options;
+        train::set_optimizer(options, "adamw,epsilon=0.01");
+        train::set_loss(options.loss, "mse");
         return options;
       }());
-  Session session(step, {2});
+  train::Session session(step, {2});
   EXPECT_LT(session.second_place_bytes(), session.state_bytes());
   expect_as_reference(step, session);
 }
 
 TEST(Session, KeepsTensorsHeldByTheCaller) {
-  const StatefulGraph step = step_of(kConvolutions, "adamw");
-  Session session(step, {1});
+  const passes::StatefulGraph step = step_of(kConvolutions, "adamw");
+  train::Session session(step, {1});
   session.run(batch_for(step, 1));
-  const States held = session.states();
+  const train::States held = session.states();
   std::vector<std::vector<std::byte>> bytes;
   for (const auto& [name, tensor] : held)
     bytes.emplace_back(tensor.bytes().begin(), tensor.bytes().end());
@@ -153,15 +153,15 @@ TEST(Session, KeepsTensorsHeldByTheCaller) {
 TEST(Session, NonFiniteLossKeepsStates) {
   for (const double bad :
        {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
-    const StatefulGraph step = step_of(kConvolutions, "adamw");
-    Session session(step, {2}), untroubled(step, {2});
+    const passes::StatefulGraph step = step_of(kConvolutions, "adamw");
+    train::Session session(step, {2}), untroubled(step, {2});
     session.run(batch_for(step, 1));
     untroubled.run(batch_for(step, 1));
     std::vector<Tensor> batch = batch_for(step, 2);
     batch[0].set_real(7, bad);
     session.run(batch);
     EXPECT_TRUE(has_equal_bits(session.states(), untroubled.states()));
-    EXPECT_NE(first_not_finite(session.step(), session.inputs_before(batch)).find("'x'"),
+    EXPECT_NE(train::first_not_finite(session.step(), session.inputs_before(batch)).find("'x'"),
               std::string::npos);
     session.run(batch_for(step, 3));
     untroubled.run(batch_for(step, 3));

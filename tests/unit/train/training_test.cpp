@@ -53,7 +53,7 @@ class Training : public ::testing::Test {
 // Writes images of 8 by 8 with a horizontal line, a vertical line or a square in noise.
 void write_shapes(const std::string& path, std::int64_t count, std::uint64_t seed) {
   Tensor x(DType::F32, {count, 1, 8, 8}), target(DType::I64, {count});
-  Random random(seed);
+  testing::Random random(seed);
   for (std::int64_t k = 0; k < count; ++k) {
     const auto shape = static_cast<std::int64_t>(random.below(3));
     const auto at = static_cast<std::int64_t>(random.below(5)),
@@ -68,7 +68,7 @@ void write_shapes(const std::string& path, std::int64_t count, std::uint64_t see
     }
     target.set_integer(k, shape);
   }
-  numpy::write_npz_file({{"x", x}, {"target", target}}, path);
+  frontends::numpy::write_npz_file({{"x", x}, {"target", target}}, path);
 }
 
 Graph small_cnn() {
@@ -98,9 +98,9 @@ Graph small_cnn() {
   return b.take();
 }
 
-TrainerOptions cnn_options(const std::string& data) {
-  TrainerOptions options;
-  set_optimizer(options.train, "adam,lr=0.01");
+train::TrainerOptions cnn_options(const std::string& data) {
+  train::TrainerOptions options;
+  train::set_optimizer(options.train, "adam,lr=0.01");
   options.data = "@" + data;
   options.batch_size = 32;
   options.epochs = 6;
@@ -112,40 +112,40 @@ void expect_same(const Graph& a, const Graph& b) { EXPECT_TRUE(identical(a, b));
 
 TEST_F(Training, ShapesTaskIsBitIdenticalInAnyMode) {
   write_shapes(path("shapes.npz"), 640, 7);
-  const TrainerOptions options = cnn_options(path("shapes.npz"));
-  Trainer plain(small_cnn(), options);
-  const TrainResult learnt = plain.run();
+  const train::TrainerOptions options = cnn_options(path("shapes.npz"));
+  train::Trainer plain(small_cnn(), options);
+  const train::TrainResult learnt = plain.run();
   ASSERT_TRUE(learnt.validation.has_value());
   EXPECT_GT(learnt.validation->accuracy, 0.97);
 
-  TrainerOptions on_two = options;
+  train::TrainerOptions on_two = options;
   on_two.thread_count = 2;
-  expect_same(Trainer(small_cnn(), on_two).run().model, learnt.model);
+  expect_same(train::Trainer(small_cnn(), on_two).run().model, learnt.model);
 
   // Stopped in the middle of an epoch and resumed.
-  TrainerOptions in_micro_batches = options;
+  train::TrainerOptions in_micro_batches = options;
   in_micro_batches.checkpoint = path("checkpoints");
-  Trainer first(small_cnn(), in_micro_batches);
+  train::Trainer first(small_cnn(), in_micro_batches);
   std::int64_t count = 0;
   first.should_stop = [&] { return ++count == 41; };
-  const TrainResult stopped = first.run();
+  const train::TrainResult stopped = first.run();
   EXPECT_TRUE(stopped.was_stopped);
   EXPECT_EQ(stopped.steps, 41);
   in_micro_batches.resume = true;
-  Trainer second(small_cnn(), in_micro_batches);
+  train::Trainer second(small_cnn(), in_micro_batches);
   EXPECT_EQ(second.note(), "resumed at step 41");
-  const TrainResult resumed = second.run();
+  const train::TrainResult resumed = second.run();
   expect_same(resumed.model, learnt.model);
-  EXPECT_NE(curve_svg(resumed.curve, "a < b", true).find("a &lt; b"), std::string::npos);
+  EXPECT_NE(train::curve_svg(resumed.curve, "a < b", true).find("a &lt; b"), std::string::npos);
 
   in_micro_batches.seed = 2;
-  EXPECT_NE(Trainer(small_cnn(), in_micro_batches).note().find("goes another way"),
+  EXPECT_NE(train::Trainer(small_cnn(), in_micro_batches).note().find("goes another way"),
             std::string::npos);
 }
 
 // A kill between two checkpoints and between two points of the curve.
 TEST_F(Training, CheckpointsAfterAKillAreBitIdentical) {
-  TrainerOptions options = cnn_options("");
+  train::TrainerOptions options = cnn_options("");
   options.data = "synthetic";
   options.synthetic_samples = 480;
   options.batch_size = 1;
@@ -153,24 +153,24 @@ TEST_F(Training, CheckpointsAfterAKillAreBitIdentical) {
   options.max_steps = 1210;  // three steps for each point
   options.checkpoint_every = 500;
   options.checkpoint = path("whole");
-  const std::vector<CurvePoint> curve = Trainer(small_cnn(), options).run().curve;
+  const std::vector<train::CurvePoint> curve = train::Trainer(small_cnn(), options).run().curve;
   ASSERT_GT(curve.size(), 400u);
   const auto content = [](const std::string& folder) {
-    std::ifstream file(checkpoint_path(folder), std::ios::binary);
+    std::ifstream file(train::checkpoint_path(folder), std::ios::binary);
     return std::string(std::istreambuf_iterator<char>(file), {});
   };
 
   struct Kill {};
-  TrainerOptions killed = options;
+  train::TrainerOptions killed = options;
   killed.checkpoint = path("killed");
-  Trainer first(small_cnn(), killed);
-  first.on_progress = [](const TrainProgress& progress) {
+  train::Trainer first(small_cnn(), killed);
+  first.on_progress = [](const train::TrainProgress& progress) {
     if (progress.step == 508) throw Kill();
   };
   EXPECT_THROW(first.run(), Kill);
-  EXPECT_EQ(read_checkpoint(killed.checkpoint).sums.count, 500 % 3);
+  EXPECT_EQ(train::read_checkpoint(killed.checkpoint).sums.count, 500 % 3);
   killed.resume = true;
-  Trainer second(small_cnn(), killed);
+  train::Trainer second(small_cnn(), killed);
   EXPECT_EQ(second.note(), "resumed at step 500");
   second.run();
   EXPECT_TRUE(content(killed.checkpoint) == content(options.checkpoint));
@@ -179,22 +179,24 @@ TEST_F(Training, CheckpointsAfterAKillAreBitIdentical) {
 // Which of two marked tokens comes first?
 TEST_F(Training, OrderTask) {
   const OrderedTokens data(3000, 3);
-  numpy::write_npz_file({{"tokens", data.tokens}, {"target", data.target}}, path("order.npz"));
-  TrainerOptions options;
-  set_optimizer(options.train, "adam,lr=3e-3,clip=1");
-  set_schedule(options.train.schedule, "cosine,warm_up=50");
+  frontends::numpy::write_npz_file({{"tokens", data.tokens}, {"target", data.target}},
+                                   path("order.npz"));
+  train::TrainerOptions options;
+  train::set_optimizer(options.train, "adam,lr=3e-3,clip=1");
+  train::set_schedule(options.train.schedule, "cosine,warm_up=50");
   options.data = "@" + path("order.npz");
   options.batch_size = 50;
   options.epochs = 8;
-  const TrainResult learnt = Trainer(parse_graph(kOrderTransformer, all_ops()), options).run();
+  const train::TrainResult learnt =
+      train::Trainer(parse_graph(kOrderTransformer, all_ops()), options).run();
   ASSERT_TRUE(learnt.validation.has_value());
   EXPECT_GT(learnt.validation->accuracy, 0.97);
 }
 
 TEST_F(Training, ReportsInvalidData) {
   const auto text_for = [&](const std::vector<std::pair<std::string, Tensor>>& arrays) {
-    numpy::write_npz_file(arrays, path("data.npz"));
-    return error_summary([&] { Trainer(small_cnn(), cnn_options(path("data.npz"))); });
+    frontends::numpy::write_npz_file(arrays, path("data.npz"));
+    return error_summary([&] { train::Trainer(small_cnn(), cnn_options(path("data.npz"))); });
   };
   const Tensor x(DType::F32, {64, 1, 8, 8}), target(DType::I64, {64});
   EXPECT_EQ(text_for({{"x", x}}), "the data has no array 'target'");
@@ -213,13 +215,14 @@ TEST_F(Training, ReportsInvalidData) {
   Tensor wrong = target;
   wrong.set_integer(17, 3);
   EXPECT_EQ(text_for({{"x", x}, {"target", wrong}}), "a label is no class of the model");
-  TrainerOptions options = cnn_options(path("data.npz"));
+  train::TrainerOptions options = cnn_options(path("data.npz"));
   options.data = "data.npz";
-  EXPECT_EQ(error_summary([&] { Trainer(small_cnn(), options); }),
+  EXPECT_EQ(error_summary([&] { train::Trainer(small_cnn(), options); }),
             "cannot read the data's description");
   options.data = "synthetic";
-  Graph of_two = with_symbols(small_cnn(), {{"N", Dim(2)}});
-  EXPECT_EQ(Trainer(of_two, options).step_count(), Trainer(small_cnn(), options).step_count());
+  Graph of_two = passes::with_symbols(small_cnn(), {{"N", Dim(2)}});
+  EXPECT_EQ(train::Trainer(of_two, options).step_count(),
+            train::Trainer(small_cnn(), options).step_count());
 }
 
 // Resident anonymous memory of this process.
@@ -238,7 +241,7 @@ TEST_F(Training, StreamsSamplesFromTheFile) {
   Builder b("mlp");
   const Var x = b.input("x", "f32[8, 64]");
   b.output(b.call("matmul", {x, b.normal("w", "f32[64, 5]", 1, 0.1)}), "y");
-  const StatefulGraph step = evaluation(b.take(), {});
+  const passes::StatefulGraph step = passes::evaluation(b.take(), {});
   Tensor samples(DType::F64, {count, 64}), target(DType::I64, {count});
   for (std::int64_t k = 0; k < count; ++k) {
     samples.set_real(k * 64 + 3, static_cast<double>(k));
@@ -246,11 +249,11 @@ TEST_F(Training, StreamsSamplesFromTheFile) {
   }
   for (const char* other : {"a", "ab", "abc", "abcd"}) {  // shifts the following data by a byte
     const std::string file = path(concat(other, ".npz"));
-    numpy::write_npz_file({{other, Tensor(DType::U8, {1})}, {"x", samples}, {"target", target}},
-                          file);
+    frontends::numpy::write_npz_file(
+        {{other, Tensor(DType::U8, {1})}, {"x", samples}, {"target", target}}, file);
     const std::uint64_t before = own_memory_kilobytes();
-    const DataSet data(file, step, {{"x", 0}, {"target", 0}}, {5, std::nullopt});
-    const std::vector<std::int64_t> order = shuffled(count, 1, 0);
+    const train::DataSet data(file, step, {{"x", 0}, {"target", 0}}, {5, std::nullopt});
+    const std::vector<std::int64_t> order = train::shuffled(count, 1, 0);
     const std::vector<Tensor> batch = data.batch(order, 100, 8);
     if (!TENON_HAS_SANITIZER) {
       EXPECT_LT(own_memory_kilobytes(), before + 8'000) << "of 20,480 kB";
@@ -267,7 +270,7 @@ TEST_F(Training, StreamsSamplesFromTheFile) {
 TEST_F(Training, CtcTask) {
   constexpr std::int64_t kSamples = 512, kSteps = 12, kClassCount = 4, kLabels = 3;
   Tensor x(DType::F32, {kSamples, kSteps, kClassCount}), target(DType::I64, {kSamples, kLabels});
-  Random random(3);
+  testing::Random random(3);
   for (std::int64_t k = 0; k < x.size(); ++k)
     x.set_real(k, 0.1 * static_cast<double>(random.below(10)));
   for (std::int64_t sample = 0; sample < kSamples; ++sample) {
@@ -279,7 +282,7 @@ TEST_F(Training, CtcTask) {
       if (k < count) x.set_real((sample * kSteps + step) * kClassCount + label, 3);
     }
   }
-  numpy::write_npz_file({{"x", x}, {"target", target}}, path("sequences.npz"));
+  frontends::numpy::write_npz_file({{"x", x}, {"target", target}}, path("sequences.npz"));
   Builder b("sequences");
   const Var in = b.input("x", "f32[N, 12, 4]");
   const Var hidden = b.call("relu", {b.call("matmul", {in, b.normal("w1", "f32[4, 16]", 1, 0.5)}) +
@@ -288,11 +291,11 @@ TEST_F(Training, CtcTask) {
                b.constant("f32[4] splat 0.0", "b2"),
            "scores");
   const Graph model = b.take();
-  TrainerOptions options = cnn_options(path("sequences.npz"));
-  set_loss(options.train.loss, "ctc,labels=3");
-  set_optimizer(options.train, "adam,lr=0.02");
+  train::TrainerOptions options = cnn_options(path("sequences.npz"));
+  train::set_loss(options.train.loss, "ctc,labels=3");
+  train::set_optimizer(options.train, "adam,lr=0.02");
   options.epochs = 30;
-  const TrainResult learnt = Trainer(model, options).run();
+  const train::TrainResult learnt = train::Trainer(model, options).run();
   ASSERT_TRUE(learnt.validation.has_value());
   EXPECT_LT(learnt.validation->loss, 0.05);
 
@@ -300,10 +303,10 @@ TEST_F(Training, CtcTask) {
     Tensor wrong = target;
     for (std::int64_t k = 0; k < 3; ++k) wrong.set_integer(k, 1);
     wrong.set_integer(position, label);
-    numpy::write_npz_file({{"x", x}, {"target", wrong}}, path("data.npz"));
-    TrainerOptions other = options;
+    frontends::numpy::write_npz_file({{"x", x}, {"target", wrong}}, path("data.npz"));
+    train::TrainerOptions other = options;
     other.data = "@" + path("data.npz");
-    return error_summary([&] { Trainer(model, other); });
+    return error_summary([&] { train::Trainer(model, other); });
   };
   const std::string wrong_label = "labels of a sequence are classes, then negative numbers";
   EXPECT_EQ(text_for(1, 1), "no error");
@@ -316,29 +319,29 @@ TEST_F(Training, CtcTask) {
       "y");
   Tensor alike(DType::I64, {64, 3});
   for (std::int64_t k = 0; k < alike.size(); ++k) alike.set_integer(k, 2);
-  numpy::write_npz_file({{"x", Tensor(DType::F32, {64, 4, 4})}, {"target", alike}},
-                        path("data.npz"));
+  frontends::numpy::write_npz_file({{"x", Tensor(DType::F32, {64, 4, 4})}, {"target", alike}},
+                                   path("data.npz"));
   options.data = "@" + path("data.npz");
-  EXPECT_EQ(error_summary([&] { Trainer(few.take(), options); }),
+  EXPECT_EQ(error_summary([&] { train::Trainer(few.take(), options); }),
             "a sample has more labels than the model has steps for");
 }
 
 TEST_F(Training, RefusesDamagedAndForeignCheckpoints) {
-  TrainerOptions options = cnn_options("");
+  train::TrainerOptions options = cnn_options("");
   options.data = "synthetic";
   options.synthetic_samples = 128;
   options.max_steps = 2;
   options.checkpoint = path("checkpoints");
-  Trainer(small_cnn(), options).run();
-  const std::string file = checkpoint_path(options.checkpoint);
-  const auto summary = [&] { return error_summary([&] { Trainer(small_cnn(), options); }); };
+  train::Trainer(small_cnn(), options).run();
+  const std::string file = train::checkpoint_path(options.checkpoint);
+  const auto summary = [&] { return error_summary([&] { train::Trainer(small_cnn(), options); }); };
   EXPECT_EQ(summary(),
             "the folder has the checkpoint of another run, which this one would overwrite");
   options.resume = true;
   EXPECT_EQ(summary(), "no error");
-  set_optimizer(options.train, "momentum");
+  train::set_optimizer(options.train, "momentum");
   EXPECT_EQ(summary(), "state 'conv1.w/velocity' is missing");
-  set_optimizer(options.train, "adam,lr=0.01");
+  train::set_optimizer(options.train, "adam,lr=0.01");
   {
     std::fstream bytes(file, std::ios::in | std::ios::out | std::ios::binary);
     bytes.seekp(-200, std::ios::end);
@@ -355,14 +358,14 @@ TEST_F(Training, RefusesDamagedAndForeignCheckpoints) {
 
 // A full disk: the previous checkpoint stays intact.
 TEST_F(Training, KeepsThePreviousCheckpointOnAFullDisk) {
-  TrainerOptions options = cnn_options("");
+  train::TrainerOptions options = cnn_options("");
   options.data = "synthetic";
   options.synthetic_samples = 128;
   options.max_steps = 2;
   options.checkpoint = path("checkpoints");
-  Trainer(small_cnn(), options).run();
+  train::Trainer(small_cnn(), options).run();
   const auto content = [&] {
-    std::ifstream file(checkpoint_path(options.checkpoint), std::ios::binary);
+    std::ifstream file(train::checkpoint_path(options.checkpoint), std::ios::binary);
     return std::string(std::istreambuf_iterator<char>(file), {});
   };
   const std::string before = content();
@@ -374,7 +377,7 @@ TEST_F(Training, KeepsThePreviousCheckpointOnAFullDisk) {
     std::signal(SIGXFSZ, SIG_IGN);
     const rlimit limit{4096, 4096};
     if (setrlimit(RLIMIT_FSIZE, &limit) != 0) _exit(2);
-    const std::string text = error_text([&] { Trainer(small_cnn(), options).run(); });
+    const std::string text = error_text([&] { train::Trainer(small_cnn(), options).run(); });
     _exit(text.find("cannot write") != std::string::npos &&
                   text.find("too large") != std::string::npos
               ? 0
@@ -397,32 +400,33 @@ TEST_F(Training, NamesTheNodeOfTheFirstNan) {
   b.set_node_name("the logarithm");
   const Var y = b.call("log", {x * w});
   b.output(y, "y");
-  TrainerOptions options;
-  set_loss(options.train.loss, "mse");
+  train::TrainerOptions options;
+  train::set_loss(options.train.loss, "mse");
   options.batch_size = 4;
   options.synthetic_samples = 64;
-  Trainer trainer(b.take(), options);
+  train::Trainer trainer(b.take(), options);
   const std::string text = error_text([&] { trainer.run(); });
   EXPECT_NE(text.find("the loss of step 1 is not finite"), std::string::npos) << text;
   EXPECT_NE(text.find("the logarithm"), std::string::npos) << text;
 }
 
 TEST(TrainingOptions, ParsesSettings) {
-  TrainOptions options;
-  set_optimizer(options, "adamw,lr=3e-4,weight_decay=0.1,clip=1,loss_scale=auto");
+  passes::TrainOptions options;
+  train::set_optimizer(options, "adamw,lr=3e-4,weight_decay=0.1,clip=1,loss_scale=auto");
   EXPECT_EQ(options.schedule.rate, 3e-4);
   EXPECT_EQ(options.optimizer.clip_norm, 1);
   EXPECT_LT(options.optimizer.loss_scale, 0);
-  set_loss(options.loss, "softmax_cross_entropy,axis=-1,ignore=-100,weights=1:2.5,reduction=sum");
+  train::set_loss(options.loss,
+                  "softmax_cross_entropy,axis=-1,ignore=-100,weights=1:2.5,reduction=sum");
   EXPECT_EQ(options.loss.class_weights, (std::vector<double>{1, 2.5}));
   EXPECT_EQ(options.loss.ignore_label, -100);
-  EXPECT_EQ(error_summary([&] { set_optimizer(options, "adamm"); }),
+  EXPECT_EQ(error_summary([&] { train::set_optimizer(options, "adamm"); }),
             "no optimizer is called 'adamm'");
-  EXPECT_EQ(error_summary([&] { set_optimizer(options, "adam,rl=1"); }),
+  EXPECT_EQ(error_summary([&] { train::set_optimizer(options, "adam,rl=1"); }),
             "the optimizer has no setting 'rl'");
-  EXPECT_EQ(error_summary([&] { set_optimizer(options, "adam,lr=fast"); }),
+  EXPECT_EQ(error_summary([&] { train::set_optimizer(options, "adam,lr=fast"); }),
             "'lr' of the optimizer cannot be 'fast'");
-  EXPECT_EQ(error_summary([&] { set_schedule(options.schedule, "cosine,warm_up=-1"); }),
+  EXPECT_EQ(error_summary([&] { train::set_schedule(options.schedule, "cosine,warm_up=-1"); }),
             "'warm_up' of the schedule cannot be '-1'");
 }
 

@@ -54,11 +54,11 @@ constexpr const char* kWeightGradient =
 )";
 
 Graph graph_of(const std::string& text) {
-  return run_pipeline(parse_graph(text, all_ops()), pipeline_for("cuda", ""));
+  return driver::run_pipeline(parse_graph(text, all_ops()), driver::pipeline_for("cuda", ""));
 }
 
 codegen::CompileOptions device_options(bool is_emulated = false) {
-  codegen::CompileOptions options = cpu_options();
+  codegen::CompileOptions options = driver::cpu_options();
   options.device = testing::emulated_target();
   options.device->is_emulated = is_emulated;
   options.device->uses_libraries = true;
@@ -91,7 +91,7 @@ Names kernels_of(const Graph& graph, const codegen::CompileOptions& options) {
 }
 
 codegen::CompileOptions preferring(codegen::CompileOptions options, const std::string& name) {
-  options.choose = preferred_choice({name}, {});
+  options.choose = tune::preferred_choice({name}, {});
   return options;
 }
 
@@ -116,7 +116,7 @@ TEST(DeviceTuner, RefusalsGiveReasons) {
   const auto said = [](const std::string& text, const codegen::CompileOptions& options) {
     std::map<std::string, std::string> words;
     for (const auto& [name, what] :
-         describe_decision(decision_of(graph_of(text), options)).candidates)
+         driver::describe_decision(decision_of(graph_of(text), options)).candidates)
       words[name] = what;
     return words;
   };
@@ -138,8 +138,8 @@ TEST(DeviceTuner, EveryCandidateMatchesTheReference) {
   if (!testing::has_compiler()) GTEST_SKIP() << testing::kNeedsCompiler;
   for (const char* text : {kProduct, kConvolution, kWeightGradient}) {
     const Graph graph = graph_of(text);
-    const std::vector<Datum> inputs =
-        trial_inputs(graph, {TrialKind::Ordinary, TrialKind::Ordinary, 1});
+    const std::vector<Datum> inputs = testing::trial_inputs(
+        graph, {testing::TrialKind::Ordinary, testing::TrialKind::Ordinary, 1});
     for (const std::string& name : accepting(decision_of(graph, device_options(true)))) {
       const codegen::CompileOptions options = preferring(device_options(true), name);
       const Names kernels = kernels_of(graph, options);
@@ -174,15 +174,16 @@ TEST(DeviceTuner, SeparateKernelsPerSymbolRange) {
   };
   const Program program = codegen::compile(graph, options).program;
   for (const std::int64_t rows : {3, 20, 130}) {
-    std::vector<Datum> inputs = trial_inputs(with_symbols(graph, {{"n", Dim(rows)}}),
-                                             {TrialKind::Ordinary, TrialKind::Ordinary, 1});
+    std::vector<Datum> inputs =
+        testing::trial_inputs(passes::with_symbols(graph, {{"n", Dim(rows)}}),
+                              {testing::TrialKind::Ordinary, testing::TrialKind::Ordinary, 1});
     testing::expect_as_reference(program, graph, inputs, concat(rows, " rows"));
   }
 }
 
-void remember(TuningCache& cache, const TuningPlace& place, const Decision& decision,
+void remember(tune::TuningCache& cache, const tune::TuningPlace& place, const Decision& decision,
               const Names& fastest_first) {
-  TunedKernel kernel;
+  tune::TunedKernel kernel;
   kernel.place = place;
   kernel.work = decision.work;
   kernel.name = decision.name;
@@ -195,27 +196,27 @@ void remember(TuningCache& cache, const TuningPlace& place, const Decision& deci
 
 TEST(DeviceTuner, CachedTimingsDecide) {
   const Graph graph = graph_of(kConvolution);
-  const TuningPlace place{"a GPU", "tenon 1, cuDNN 9", 1};
-  TuningCache cache;
+  const tune::TuningPlace place{"a GPU", "tenon 1, cuDNN 9", 1};
+  tune::TuningCache cache;
   codegen::CompileOptions options = device_options();
   const Decision untimed = decision_of(graph, options);
   remember(cache, place, untimed, {"cudnn", "wgmma"});
-  options.choose = tuned_choice(cache, place);
+  options.choose = tune::tuned_choice(cache, place);
   EXPECT_EQ(kernels_of(graph, device_options()), Names{"wgmma"});
   EXPECT_EQ(kernels_of(graph, options), Names{"cudnn"});
   EXPECT_EQ(decision_of(graph, options).selection.why, "tuned: 1.0 us, wgmma 2.0");
   // A preference overrides the cache.
-  options.choose = preferred_choice({"loops"}, options.choose);
+  options.choose = tune::preferred_choice({"loops"}, options.choose);
   EXPECT_EQ(kernels_of(graph, options), Names{"loops"});
   // Timings of another device, library version or code generator do not apply.
-  for (const TuningPlace& other : {TuningPlace{"another GPU", "tenon 1, cuDNN 9", 1},
-                                   TuningPlace{"a GPU", "tenon 1, cuDNN 10", 1},
-                                   TuningPlace{"a GPU", "tenon 2, cuDNN 9", 1}}) {
-    options.choose = tuned_choice(cache, other);
+  for (const tune::TuningPlace& other : {tune::TuningPlace{"another GPU", "tenon 1, cuDNN 9", 1},
+                                         tune::TuningPlace{"a GPU", "tenon 1, cuDNN 10", 1},
+                                         tune::TuningPlace{"a GPU", "tenon 2, cuDNN 9", 1}}) {
+    options.choose = tune::tuned_choice(cache, other);
     EXPECT_EQ(kernels_of(graph, options), Names{"wgmma"});
   }
   // A candidate that the target no longer permits does not apply either.
-  options.choose = tuned_choice(cache, place);
+  options.choose = tune::tuned_choice(cache, place);
   options.device->uses_libraries = false;
   EXPECT_EQ(kernels_of(graph, options), Names{"wgmma"});
   options.device->allows_tf32 = false;
@@ -224,10 +225,10 @@ TEST(DeviceTuner, CachedTimingsDecide) {
 }
 
 TEST(DeviceTuner, RefusesUnknownPreferences) {
-  EXPECT_NO_THROW(require_candidate_names({"wgmma", "library"}, device_options()));
-  EXPECT_THROW(require_candidate_names({"wgma"}, device_options()), Error);
-  EXPECT_NO_THROW(require_candidate_names({"tiles 6x16"}, cpu_options()));
-  EXPECT_THROW(require_candidate_names({"wgmma"}, cpu_options()), Error);
+  EXPECT_NO_THROW(tune::require_candidate_names({"wgmma", "library"}, device_options()));
+  EXPECT_THROW(tune::require_candidate_names({"wgma"}, device_options()), Error);
+  EXPECT_NO_THROW(tune::require_candidate_names({"tiles 6x16"}, driver::cpu_options()));
+  EXPECT_THROW(tune::require_candidate_names({"wgmma"}, driver::cpu_options()), Error);
 }
 
 class OnFakeDevice : public testing::FakeDeviceTest {};
@@ -236,36 +237,36 @@ class OnFakeDevice : public testing::FakeDeviceTest {};
 TEST_F(OnFakeDevice, TimesCandidatesAndKeepsTheFastest) {
   testing::in_own_process([](testing::FakeCuda&) {
     const Graph graph = graph_of(kConvolution);
-    TuneOptions options;
+    tune::TuneOptions options;
     options.compile = device_options(true);
     options.compile.device->uses_libraries = false;
     options.ready = testing::for_fake_cuda;
-    TuningCache cache;
+    tune::TuningCache cache;
     std::vector<std::string> timed;
     options.on_kernel = [&](std::size_t, std::size_t, const std::string& name) {
       if (!name.empty()) timed.push_back(name);
     };
-    const TuneReport report = tune(graph, cache, options);
+    const tune::TuneReport report = tune::tune(graph, cache, options);
     EXPECT_EQ(report.timed, 1U);
     EXPECT_EQ(report.left() + report.failed, 0U);
     EXPECT_EQ(timed.size(), 1U);
     ASSERT_EQ(cache.all().size(), 1U);
-    const TunedKernel kernel = cache.all().front();
+    const tune::TunedKernel kernel = cache.all().front();
     EXPECT_EQ(kernel.place.machine, "a GPU on the processor");
     EXPECT_TRUE(kernel.place.generator.starts_with(codegen::source_name()));
     // A block takes a millisecond on the fake device: fewer blocks win.
     ASSERT_EQ(kernel.timings.size(), 3U);
-    const TunedKernel::Timing& fewest =
-        *std::ranges::min_element(kernel.timings, {}, &TunedKernel::Timing::seconds);
+    const tune::TunedKernel::Timing& fewest =
+        *std::ranges::min_element(kernel.timings, {}, &tune::TunedKernel::Timing::seconds);
     EXPECT_EQ(kernel.ranges.front().candidate, fewest.candidate);
     EXPECT_GT(fewest.seconds, 1e-3);
-    EXPECT_EQ(tune(graph, cache, options).known, 1U);
-    options.compile.choose = tuned_choice(cache, tuning_place(options.compile, 1));
+    EXPECT_EQ(tune::tune(graph, cache, options).known, 1U);
+    options.compile.choose = tune::tuned_choice(cache, tune::tuning_place(options.compile, 1));
     EXPECT_EQ(kernels_of(graph, options.compile).back(), fewest.candidate);
     // An interrupted tuner keeps its timings.
-    TuningCache other;
+    tune::TuningCache other;
     options.is_interrupted = [] { return true; };
-    EXPECT_TRUE(tune(graph, other, options).was_interrupted);
+    EXPECT_TRUE(tune::tune(graph, other, options).was_interrupted);
     EXPECT_TRUE(other.all().empty());
   });
 }
@@ -275,11 +276,13 @@ TEST_F(OnFakeDevice, CompilingUsesTheCache) {
   testing::in_own_process([](testing::FakeCuda&) {
     setenv("XDG_CACHE_HOME", testing::new_library_path("cache").c_str(), 1);
     const Graph graph = parse_graph(kConvolution, all_ops());
-    CompileRequest request;
+    driver::CompileRequest request;
     request.target = "cuda:sm_90a";
-    const auto tasks = [&] { return print_model(graph, request, codegen::CompileStage::Tasks); };
+    const auto tasks = [&] {
+      return driver::print_model(graph, request, codegen::CompileStage::Tasks);
+    };
     const auto decision = [&] {
-      for (Decision& each : decide_kernels(graph, request)) {
+      for (Decision& each : driver::decide_kernels(graph, request)) {
         if (each.candidates.size() > 1) return std::move(each);
       }
       throw Error("nothing is chosen there");
@@ -287,11 +290,11 @@ TEST_F(OnFakeDevice, CompilingUsesTheCache) {
     EXPECT_NE(tasks().find("\"wgmma\""), std::string::npos);
     EXPECT_EQ(decision().selection.why, "first by the facts");
     {
-      TuningCache cache(*tuning_cache_path(), TuningCache::Mode::Write);
-      TuningPlace stale = device_kernels_place();
+      tune::TuningCache cache(*tune::tuning_cache_path(), tune::TuningCache::Mode::Write);
+      tune::TuningPlace stale = tune::device_kernels_place();
       stale.generator = "tenon of yesterday";
       remember(cache, stale, decision(), {"loops"});
-      remember(cache, device_kernels_place(), decision(), {"cudnn", "wgmma", "loops"});
+      remember(cache, tune::device_kernels_place(), decision(), {"cudnn", "wgmma", "loops"});
     }
     EXPECT_EQ(decision().selection.why, "tuned: 1.0 us, wgmma 2.0, loops 3.0");
     EXPECT_NE(tasks().find("\"cudnn\""), std::string::npos);
@@ -313,20 +316,20 @@ TEST_F(OnFakeDevice, SymbolRangesAreGapless) {
   return y
 }
 )");
-    TuneOptions options;
+    tune::TuneOptions options;
     options.compile = device_options(true);
     options.compile.device->uses_libraries = false;
     options.ready = testing::for_fake_cuda;
-    TuningCache cache;
-    EXPECT_EQ(tune(graph, cache, options).timed, 1U);
+    tune::TuningCache cache;
+    EXPECT_EQ(tune::tune(graph, cache, options).timed, 1U);
     ASSERT_EQ(cache.all().size(), 1U);
-    const TunedKernel kernel = cache.all().front();
+    const tune::TunedKernel kernel = cache.all().front();
     EXPECT_EQ(kernel.symbol, "n");
     EXPECT_EQ(problem_of(kernel), std::nullopt);
     EXPECT_EQ(kernel.ranges.front().lo, 1);
     EXPECT_EQ(kernel.ranges.back().hi, 120);
     EXPECT_EQ(kernel.ranges.back().candidate, "wgmma");
-    options.compile.choose = tuned_choice(cache, tuning_place(options.compile, 1));
+    options.compile.choose = tune::tuned_choice(cache, tune::tuning_place(options.compile, 1));
     EXPECT_EQ(kernels_of(graph, options.compile).back(), "wgmma");
   });
 }

@@ -26,35 +26,35 @@ constexpr const char* kNetwork = R"(graph (x: f32[1, 12, 12, 33]@NHWC) {
 
 // Compiles for x86-64-v3, the baseline of every machine that runs Tenon.
 codegen::CompileOptions plain() {
-  codegen::CompileOptions options = cpu_options("x86-64-v3");
+  codegen::CompileOptions options = driver::cpu_options("x86-64-v3");
   return options;
 }
 
-TuneOptions quick(int threads = 1) {
-  TuneOptions options;
+tune::TuneOptions quick(int threads = 1) {
+  tune::TuneOptions options;
   options.compile = plain();
   options.threads = threads;
   return options;
 }
 
-codegen::CompileOptions tuned(const TuningCache& cache, int threads = 1) {
+codegen::CompileOptions tuned(const tune::TuningCache& cache, int threads = 1) {
   codegen::CompileOptions options = plain();
-  options.choose = tuned_choice(cache, tuning_place(*options.target, threads));
+  options.choose = tune::tuned_choice(cache, tune::tuning_place(*options.target, threads));
   return options;
 }
 
 TEST(Tuner, TimesEachKernelOnceAndReusesTimings) {
   const Graph graph = parse_graph(kNetwork, all_ops());
-  TuningCache cache;
-  const TuneReport first = tune(graph, cache, quick());
+  tune::TuningCache cache;
+  const tune::TuneReport first = tune::tune(graph, cache, quick());
   EXPECT_GE(first.kernels, 3U);
   EXPECT_EQ(first.timed, first.kernels);
   EXPECT_EQ(first.left(), 0U);
-  const TuneReport second = tune(graph, cache, quick());
+  const tune::TuneReport second = tune::tune(graph, cache, quick());
   EXPECT_EQ(second.known, first.kernels);
   EXPECT_EQ(second.timed, 0U);
   // Timings of another number of threads do not apply.
-  EXPECT_EQ(tune(graph, cache, quick(2)).known, 0U);
+  EXPECT_EQ(tune::tune(graph, cache, quick(2)).known, 0U);
   for (const codegen::Decision& decision : codegen::decide(graph, tuned(cache))) {
     std::size_t accepting = 0;
     for (const auto& candidate : decision.candidates) accepting += candidate.verdict.accepts;
@@ -68,9 +68,9 @@ TEST(Tuner, TimesEachKernelOnceAndReusesTimings) {
 
 TEST(Tuner, TunedProgramsMatchTheReference) {
   const Graph graph = parse_graph(kNetwork, all_ops());
-  TuningCache cache;
-  tune(graph, cache, quick());
-  const std::vector<Datum> inputs = random_inputs(graph, 5);
+  tune::TuningCache cache;
+  tune::tune(graph, cache, quick());
+  const std::vector<Datum> inputs = models::random_inputs(graph, 5);
   const Tensor expected = reference::evaluate(graph, inputs).at(0).tensor();
   const Program program = codegen::compile(graph, tuned(cache)).program;
   Tensor first;
@@ -87,29 +87,29 @@ TEST(Tuner, TunedProgramsMatchTheReference) {
 
 TEST(Tuner, InterruptKeepsTimings) {
   const Graph graph = parse_graph(kNetwork, all_ops());
-  TuningCache cache;
-  TuneOptions options = quick();
+  tune::TuningCache cache;
+  tune::TuneOptions options = quick();
   std::size_t begun = 0;
   options.on_kernel = [&](std::size_t, std::size_t, const std::string& name) {
     begun += !name.empty();
   };
   options.is_interrupted = [&] { return begun >= 2; };
-  const TuneReport report = tune(graph, cache, options);
+  const tune::TuneReport report = tune::tune(graph, cache, options);
   EXPECT_TRUE(report.was_interrupted);
   EXPECT_EQ(report.timed, 1U);
   EXPECT_EQ(cache.all().size(), 1U);
-  EXPECT_NO_THROW(codegen::compile(graph, tuned(cache)).program);
-  const TuneReport rest = tune(graph, cache, quick());
+  EXPECT_NO_THROW(codegen::compile(graph, tuned(cache)));
+  const tune::TuneReport rest = tune::tune(graph, cache, quick());
   EXPECT_EQ(rest.known, 1U);
   EXPECT_EQ(rest.left(), 0U);
 }
 
 TEST(Tuner, HonoursTheTimeLimit) {
   const Graph graph = parse_graph(kNetwork, all_ops());
-  TuningCache cache;
-  TuneOptions options = quick();
+  tune::TuningCache cache;
+  tune::TuneOptions options = quick();
   options.seconds = 1e-9;
-  const TuneReport report = tune(graph, cache, options);
+  const tune::TuneReport report = tune::tune(graph, cache, options);
   EXPECT_EQ(report.timed, 0U);
   EXPECT_EQ(report.left(), report.kernels);
   EXPECT_FALSE(report.was_interrupted);
@@ -118,10 +118,10 @@ TEST(Tuner, HonoursTheTimeLimit) {
 // The cache states the fastest candidate; permission is the target's decision.
 TEST(Tuner, IgnoresForbiddenAndUnknownWinners) {
   const Graph graph = parse_graph(kNetwork, all_ops());
-  TuningCache cache;
+  tune::TuningCache cache;
   const codegen::Decision decision = codegen::decide(graph, plain()).front();
-  TunedKernel kernel;
-  kernel.place = tuning_place(*plain().target, 1);
+  tune::TunedKernel kernel;
+  kernel.place = tune::tuning_place(*plain().target, 1);
   kernel.work = decision.work;
   kernel.timings = {{"winograd 4x4", 0, 1, 1},
                     {"tiles 4x16", 0, 2, 1},
@@ -153,22 +153,22 @@ TEST(Tuner, SymbolRangesAreGapless) {
 }
 )",
                                   all_ops());
-  TuningCache cache;
-  tune(graph, cache, quick());
-  const std::vector<TunedKernel> kernels = cache.all();
+  tune::TuningCache cache;
+  tune::tune(graph, cache, quick());
+  const std::vector<tune::TunedKernel> kernels = cache.all();
   ASSERT_EQ(kernels.size(), 1U);
   EXPECT_EQ(kernels.front().symbol, "N");
   EXPECT_EQ(kernels.front().ranges.front().lo, 1);
   EXPECT_EQ(kernels.front().ranges.back().hi, 40);
   EXPECT_EQ(problem_of(kernels.front()), std::nullopt);
   // Forces several versions regardless of the timings.
-  TunedKernel forced = kernels.front();
+  tune::TunedKernel forced = kernels.front();
   forced.ranges = {{1, 3, "tiles 2x32"}, {4, 30, "tiles 6x16"}, {31, 40, "loops"}};
   cache.store(forced);
   CompiledModel model(codegen::compile(graph, tuned(cache)).program, 1);
   EXPECT_EQ(model.program().steps.size(), 3U);
   for (const std::int64_t rows : {1, 3, 4, 30, 31, 40}) {
-    const std::vector<Datum> inputs = random_inputs(graph, 5, {{"a", {rows, 24}}});
+    const std::vector<Datum> inputs = models::random_inputs(graph, 5, {{"a", {rows, 24}}});
     const Tensor expected = reference::evaluate(graph, inputs).at(0).tensor();
     const Tensor result = model.run(inputs).at(0).tensor();
     for (std::int64_t k = 0; k < result.size(); ++k)
@@ -189,10 +189,10 @@ TEST(Tuner, SymbolRangesAreGapless) {
 
 TEST(Tuner, SingleNodesShareTimings) {
   const Graph graph = parse_graph(kNetwork, all_ops());
-  for (const codegen::Decision& decision : codegen::decide(graph, cpu_options())) {
+  for (const codegen::Decision& decision : codegen::decide(graph, driver::cpu_options())) {
     bool is_found = false;
     for (const codegen::Decision& alone :
-         codegen::decide(extract_node(graph, decision.node), cpu_options())) {
+         codegen::decide(models::extract_node(graph, decision.node), driver::cpu_options())) {
       is_found |= alone.work == decision.work;
     }
     EXPECT_TRUE(is_found) << decision.work;

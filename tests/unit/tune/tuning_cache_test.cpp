@@ -20,8 +20,8 @@ class TuningCacheTest : public ::testing::Test {
     path_ = (folder_ / "deeper" / "tuning.sqlite").string();
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
-  TuningCache writer() const { return {path_, TuningCache::Mode::Write}; }
-  TuningCache reader() const { return {path_, TuningCache::Mode::Read}; }
+  tune::TuningCache writer() const { return {path_, tune::TuningCache::Mode::Write}; }
+  tune::TuningCache reader() const { return {path_, tune::TuningCache::Mode::Read}; }
 
   static std::string message(const std::function<void()>& work,
                              ErrorKind kind = ErrorKind::Device) {
@@ -39,8 +39,8 @@ class TuningCacheTest : public ::testing::Test {
   std::string path_;
 };
 
-TunedKernel some_kernel(const std::string& work, int threads = 2) {
-  TunedKernel kernel;
+tune::TunedKernel some_kernel(const std::string& work, int threads = 2) {
+  tune::TunedKernel kernel;
   kernel.place = {"a machine", "a generator", threads};
   kernel.work = work;
   kernel.name = "y";
@@ -51,21 +51,21 @@ TunedKernel some_kernel(const std::string& work, int threads = 2) {
   return kernel;
 }
 
-void expect_equal(const TunedKernel& a, const TunedKernel& b) {
-  EXPECT_EQ(to_json({a}), to_json({b}));
+void expect_equal(const tune::TunedKernel& a, const tune::TunedKernel& b) {
+  EXPECT_EQ(tune::to_json({a}), tune::to_json({b}));
 }
 
 TEST_F(TuningCacheTest, StoresAndFindsTimings) {
   {
-    TuningCache cache = writer();
+    tune::TuningCache cache = writer();
     cache.store(some_kernel("one"));
     cache.store(some_kernel("two\nlines with 'quotes' and \"more\""));
     cache.store(some_kernel("one", 1));
-    TunedKernel again = some_kernel("one");
+    tune::TunedKernel again = some_kernel("one");
     again.ranges = {{0, 64, "loops"}};
     cache.store(again);  // replaces the first
   }
-  const TuningCache cache = reader();
+  const tune::TuningCache cache = reader();
   EXPECT_EQ(cache.all().size(), 3U);
   const auto found = cache.find({"a machine", "a generator", 2}, "one");
   ASSERT_TRUE(found);
@@ -87,7 +87,7 @@ TEST_F(TuningCacheTest, ConcurrentProcessesWrite) {
     if (child == 0) {
       int status = 0;
       try {
-        TuningCache cache = writer();
+        tune::TuningCache cache = writer();
         for (int k = 0; k < kKernels; ++k) {
           cache.store(some_kernel(concat("of ", p, " number ", k)));
           cache.store(some_kernel(concat("shared ", k)));
@@ -112,7 +112,7 @@ TEST_F(TuningCacheTest, KilledWriterLeavesCompleteKernels) {
   for (int round = 0; round < 5; ++round) {
     const pid_t child = fork();
     if (child == 0) {
-      TuningCache cache = writer();
+      tune::TuningCache cache = writer();
       for (int k = 0;; ++k) cache.store(some_kernel(concat("round ", round, " number ", k)));
     }
     usleep(40000 + 15000 * static_cast<unsigned>(round));
@@ -120,8 +120,8 @@ TEST_F(TuningCacheTest, KilledWriterLeavesCompleteKernels) {
     int status = 0;
     waitpid(child, &status, 0);
     EXPECT_TRUE(WIFSIGNALED(status));
-    TuningCache cache = writer();
-    for (const TunedKernel& kernel : cache.all()) {
+    tune::TuningCache cache = writer();
+    for (const tune::TunedKernel& kernel : cache.all()) {
       ASSERT_EQ(problem_of(kernel), std::nullopt);
       expect_equal(kernel, some_kernel(kernel.work));
     }
@@ -134,13 +134,13 @@ TEST_F(TuningCacheTest, RefusesOtherFiles) {
   std::filesystem::create_directories(std::filesystem::path(path_).parent_path());
   std::ofstream(path_)
       << "this is a text and no database, and long enough to be taken for one by nobody";
-  for (const auto access : {TuningCache::Mode::Read, TuningCache::Mode::Write}) {
-    const std::string text = message([&] { TuningCache(path_, access); });
+  for (const auto access : {tune::TuningCache::Mode::Read, tune::TuningCache::Mode::Write}) {
+    const std::string text = message([&] { tune::TuningCache(path_, access); });
     EXPECT_NE(text.find("the tuning cache cannot be used"), std::string::npos) << text;
     EXPECT_NE(text.find("`tenon tune --clear` removes it"), std::string::npos) << text;
   }
-  EXPECT_TRUE(clear_tuning_cache(path_));
-  EXPECT_FALSE(clear_tuning_cache(path_));
+  EXPECT_TRUE(tune::clear_tuning_cache(path_));
+  EXPECT_FALSE(tune::clear_tuning_cache(path_));
   writer().store(some_kernel("one"));
   EXPECT_EQ(reader().all().size(), 1U);
 }
@@ -148,7 +148,7 @@ TEST_F(TuningCacheTest, RefusesOtherFiles) {
 // For any altered byte, reads give complete entries or an error, and never crash.
 TEST_F(TuningCacheTest, DetectsAlteredFiles) {
   {
-    TuningCache cache = writer();
+    tune::TuningCache cache = writer();
     for (int k = 0; k < 20; ++k) cache.store(some_kernel(concat("work ", k)));
   }
   std::ifstream in(path_, std::ios::binary);
@@ -161,7 +161,7 @@ TEST_F(TuningCacheTest, DetectsAlteredFiles) {
     std::ofstream(path_, std::ios::binary | std::ios::trunc) << altered;
     for (const char* suffix : {"-wal", "-shm"}) std::filesystem::remove(path_ + suffix);
     try {
-      const TuningCache cache = reader();
+      const tune::TuningCache cache = reader();
       for (int k = 0; k < 20; ++k) {
         if (const auto found = cache.find({"a machine", "a generator", 2}, concat("work ", k))) {
           EXPECT_EQ(problem_of(*found), std::nullopt);
@@ -189,19 +189,21 @@ TEST_F(TuningCacheTest, RefusesOtherVersions) {
 }
 
 TEST_F(TuningCacheTest, JsonRoundTrip) {
-  const std::vector<TunedKernel> kernels = {some_kernel("one"), some_kernel("t\two \xc3\xa4")};
-  const std::string text = to_json(kernels);
-  EXPECT_EQ(to_json(tuned_kernels_from_json(text, "file")), text);
+  const std::vector<tune::TunedKernel> kernels = {some_kernel("one"),
+                                                  some_kernel("t\two \xc3\xa4")};
+  const std::string text = tune::to_json(kernels);
+  EXPECT_EQ(tune::to_json(tune::tuned_kernels_from_json(text, "file")), text);
 }
 
 TEST_F(TuningCacheTest, RefusesWrongJsonWithItsPosition) {
-  const std::string text = to_json({some_kernel("one")});
+  const std::string text = tune::to_json({some_kernel("one")});
   const auto refused = [&](const std::string& from, const std::string& to) {
     std::string altered = text;
     const std::size_t at = altered.find(from);
     EXPECT_NE(at, std::string::npos) << from;
     altered.replace(at, from.size(), to);
-    return message([&] { tuned_kernels_from_json(altered, "file.json"); }, ErrorKind::InvalidModel);
+    return message([&] { tune::tuned_kernels_from_json(altered, "file.json"); },
+                   ErrorKind::InvalidModel);
   };
   EXPECT_EQ(refused("\"threads\": 2", "\"threads\": \"2\""),
             "this is no list of timed kernels\n  at        file.json, kernels/0/threads\n"
@@ -224,7 +226,7 @@ TEST_F(TuningCacheTest, RefusesWrongJsonWithItsPosition) {
             std::string::npos);
   // Every truncation gives a message.
   for (std::size_t length = 0; length < text.size() - 2; length += 7) {
-    message([&] { tuned_kernels_from_json(text.substr(0, length), "file.json"); },
+    message([&] { tune::tuned_kernels_from_json(text.substr(0, length), "file.json"); },
             ErrorKind::InvalidModel);
   }
 }

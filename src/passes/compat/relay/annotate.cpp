@@ -8,7 +8,7 @@
 #include <map>
 #include <set>
 
-namespace tenon::relay_quantize {
+namespace tenon::passes::relay_quantize {
 namespace {
 
 using Results = std::optional<std::vector<Rewritten>>;
@@ -337,4 +337,4 @@ QuantizerKind kind_of(const Graph& graph, NodeId quantizer) {
 
 Graph annotate(const Graph& graph, const Config& config) { return Annotator(graph, config).run(); }
 
-}  // namespace tenon::relay_quantize
+}  // namespace tenon::passes::relay_quantize

@@ -8,7 +8,7 @@
 #include <set>
 #include <unordered_map>
 
-namespace tenon::relay_quantize {
+namespace tenon::passes::relay_quantize {
 
 float weight_scale(const Graph& graph, NodeId quantizer, const Config& config) {
   const Constant* weights = graph.constant_of(graph.node(quantizer).operands.front());
@@ -65,4 +65,4 @@ Graph profile_graph(const Graph& graph, const std::vector<NodeId>& watched) {
   return ForwardRewriter(profile, rules).run();
 }
 
-}  // namespace tenon::relay_quantize
+}  // namespace tenon::passes::relay_quantize

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <functional>
 
-namespace tenon::relay_quantize {
+namespace tenon::passes::relay_quantize {
 namespace {
 
 struct ConfigField {
@@ -162,4 +162,4 @@ void set_field(Config& config, std::string_view setting) {
       .hint(suggest_name(name, names));
 }
 
-}  // namespace tenon::relay_quantize
+}  // namespace tenon::passes::relay_quantize

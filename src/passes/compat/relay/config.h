@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon::relay_quantize {
+namespace tenon::passes::relay_quantize {
 
 /// Kind of value that a quantizer wraps.
 enum class QuantizerKind : std::uint8_t { Identity, Input, Weight, Activation };
@@ -52,4 +52,4 @@ struct Config {
 /// for an unknown field or value, and for unsupported ones.
 void set_field(Config& config, std::string_view setting);
 
-}  // namespace tenon::relay_quantize
+}  // namespace tenon::passes::relay_quantize

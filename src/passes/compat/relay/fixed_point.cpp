@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-namespace tenon::relay_quantize {
+namespace tenon::passes::relay_quantize {
 
 FixedPoint fixed_point_of(double number) {
   if (number == 0) return {};
@@ -17,4 +17,4 @@ FixedPoint fixed_point_of(double number) {
   return made;
 }
 
-}  // namespace tenon::relay_quantize
+}  // namespace tenon::passes::relay_quantize

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace tenon::relay_quantize {
+namespace tenon::passes::relay_quantize {
 
 /// A positive number as multiplier / 2^31 * 2^shift, with the multiplier from 2^30 to 2^31.
 struct FixedPoint {
@@ -12,4 +12,4 @@ struct FixedPoint {
 /// Returns zeros for 0.
 FixedPoint fixed_point_of(double number);
 
-}  // namespace tenon::relay_quantize
+}  // namespace tenon::passes::relay_quantize

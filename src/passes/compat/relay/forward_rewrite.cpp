@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "ops/definition/registry.h"
 
-namespace tenon {
+namespace tenon::passes {
 
 ForwardRewriter::ForwardRewriter(const Graph& graph, const ForwardRules& rules)
     : source_(graph), rules_(rules), result_(graph.name) {
@@ -163,4 +163,4 @@ ValueId ForwardRewriter::call(std::string_view op, const std::vector<ValueId>& o
   return result_.node(result_.add_node(std::move(node))).results.front();
 }
 
-}  // namespace tenon
+}  // namespace tenon::passes

@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace tenon {
+namespace tenon::passes {
 
 class ForwardRewriter;
 using TemporaryId = Id<struct TemporaryTag>;
@@ -108,4 +108,4 @@ class ForwardRewriter {
   std::unordered_map<TemporaryId, ValueId> realizations_;  // shared realizations
 };
 
-}  // namespace tenon
+}  // namespace tenon::passes

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace tenon::relay_quantize {
+namespace tenon::passes::relay_quantize {
 namespace {
 
 class Preparer {
@@ -155,4 +155,4 @@ bool is_global_average(const Graph& graph, NodeId node) {
   return std::get<Dims>(*kernel) == extents && std::get<Dims>(*strides) == extents;
 }
 
-}  // namespace tenon::relay_quantize
+}  // namespace tenon::passes::relay_quantize

@@ -4,7 +4,7 @@
 #include "passes/compat/relay/stages.h"
 #include "passes/definition/pass.h"
 
-namespace tenon {
+namespace tenon::passes {
 namespace {
 
 using Results = std::optional<std::vector<Rewritten>>;
@@ -147,4 +147,4 @@ Graph quantize_partition(Graph graph, const PassOptions& options) {
       .run(relay_quantize::with_biases_apart(std::move(graph)));
 }
 
-}  // namespace tenon
+}  // namespace tenon::passes

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <limits>
 
-namespace tenon::relay_quantize {
+namespace tenon::passes::relay_quantize {
 namespace {
 
 using Results = std::optional<std::vector<Rewritten>>;
@@ -334,4 +334,4 @@ class Realizer {
 
 Graph realize(const Graph& graph, const Config& config) { return Realizer(graph, config).run(); }
 
-}  // namespace tenon::relay_quantize
+}  // namespace tenon::passes::relay_quantize

@@ -8,7 +8,7 @@
 
 // The stages of Relay's int8 quantization, in the order in which they run. The pass
 // quantize-partition runs between `prepare` and `annotate`.
-namespace tenon::relay_quantize {
+namespace tenon::passes::relay_quantize {
 
 /// Returns whether the graph has scales to fold into weights. Otherwise it keeps its adds and their
 /// names.
@@ -45,4 +45,4 @@ Graph realize(const Graph& graph, const Config& config);
 /// Returns whether a pool's window covers its whole image.
 bool is_global_average(const Graph& graph, NodeId node);
 
-}  // namespace tenon::relay_quantize
+}  // namespace tenon::passes::relay_quantize

@@ -71,7 +71,8 @@ void collect(const Graph& graph, std::set<std::string>& found) {
 
 TEST(RandomGraph, CoversGraphFeatures) {
   std::set<std::string> found;
-  for (std::uint64_t seed = 0; seed < 700; ++seed) collect(random_graph({seed, 12}), found);
+  for (std::uint64_t seed = 0; seed < 700; ++seed)
+    collect(testing::random_graph({seed, 12}), found);
   for (const char* what : {"a symbol",
                            "an extent of zero",
                            "an extent of one",
@@ -129,14 +130,14 @@ TEST(RandomGraph, CoversGraphFeatures) {
 }
 
 TEST(RandomGraph, IsDeterminedByItsSeed) {
-  const std::string once = print(random_graph({77, 20}));
-  EXPECT_EQ(once, print(random_graph({77, 20})));
-  EXPECT_NE(once, print(random_graph({78, 20})));
-  EXPECT_EQ(once, print(load_model("random:77?nodes=20")));
+  const std::string once = print(testing::random_graph({77, 20}));
+  EXPECT_EQ(once, print(testing::random_graph({77, 20})));
+  EXPECT_NE(once, print(testing::random_graph({78, 20})));
+  EXPECT_EQ(once, print(models::load_model("random:77?nodes=20")));
 }
 
 TEST(RandomGraph, WideGraphs) {
-  const Graph graph = load_model("random:3?nodes=2,wide=1");
+  const Graph graph = models::load_model("random:3?nodes=2,wide=1");
   std::int64_t largest = 0;
   for (ValueId input : graph.inputs()) {
     largest = std::max(largest, product(graph.value(input).type.tensor().dims).constant());
@@ -146,7 +147,7 @@ TEST(RandomGraph, WideGraphs) {
 
 TEST(RandomGraph, TextRoundTrip) {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
-    const Graph graph = random_graph({seed, 10});
+    const Graph graph = testing::random_graph({seed, 10});
     EXPECT_TRUE(identical(graph, parse_graph(print(graph), all_ops()))) << print(graph);
   }
 }
@@ -154,7 +155,7 @@ TEST(RandomGraph, TextRoundTrip) {
 TEST(RandomGraph, RefusesMalformedDescriptions) {
   for (const char* text : {"", "x", "-1", "1?nodes", "1?nodes=0", "1?node=3", "1?nodes=3=4",
                            "1?nodes=3,", "1?wide=2"}) {
-    EXPECT_THROW(random_graph(std::string_view(text)), Error) << text;
+    EXPECT_THROW(testing::random_graph(std::string_view(text)), Error) << text;
   }
 }
 

@@ -19,10 +19,11 @@ Tensor halves(std::initializer_list<double> elements) {
 }
 
 bool agrees(const Graph& graph, const std::vector<Datum>& inputs, Tensor actual) {
-  const Leeway leeway = leeway_between(graph, graph);
+  const testing::Leeway leeway = testing::leeway_between(graph, graph);
   const std::vector<Datum> expected = reference::evaluate(graph, inputs);
-  return !difference_between({Datum(std::move(actual))}, expected, leeway,
-                             [&] { return disturbed_outputs(graph, inputs, leeway.epsilon, {}); });
+  return !testing::difference_between({Datum(std::move(actual))}, expected, leeway, [&] {
+    return testing::disturbed_outputs(graph, inputs, leeway.epsilon, {});
+  });
 }
 
 // x / z overflows f16 and is infinite if the intermediate is rounded; an exact kernel is not
