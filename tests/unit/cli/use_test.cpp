@@ -88,6 +88,24 @@ TEST_F(Use, RunsAnotherBatchSize) {
   EXPECT_TRUE(has(call({"show", file("m.onnx")}).out, "f32[3, 784]"));
 }
 
+TEST_F(Use, RefusesDataForTimeMajorModels) {
+  std::ofstream(file("scan.tenon")) << R"(graph (x: f32[6, 1, 3]) {
+  zero = constant f32[1, 3] splat 0
+  last, all = scan(zero, x) {state_count = 1} body = graph step (h: f32[1, 3], e: f32[1, 3]) {
+    next = add(h, e)
+    y = tanh(next)
+    return next, y
+  }
+  return all
+}
+)";
+  numpy::write_npz_file(file("x.npz"), {{"x", Tensor(DType::F32, {6, 4, 3})}});
+  const Called made = call({"run", file("scan.tenon"), "--data=@" + file("x.npz")});
+  EXPECT_EQ(made.code, 3);
+  EXPECT_TRUE(has(made.error, "samples of a recurrent model lie along another axis than the first"))
+      << made.error;
+}
+
 // Inputs with extents other than the model's: types are inferred again, and the other inputs get
 // the same batch.
 TEST(Rebatch, InputShapesMayDifferFromTheModel) {
