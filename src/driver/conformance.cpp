@@ -3,9 +3,11 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "driver/compile.h"
+#include "frontends/numpy/npz.h"
 #include "frontends/onnx/datum_proto.h"
 #include "frontends/onnx/import.h"
 #include "frontends/onnx/input_extents.h"
+#include "frontends/torch/import.h"
 #include "host/compiled.h"
 #include "reference/evaluate.h"
 
@@ -23,12 +25,55 @@ namespace {
 
 namespace fs = std::filesystem;
 
+bool is_torch(const ConformanceCase& test) { return test.model.ends_with(".pt2"); }
+
+// Inputs, and the expected outputs by position; an absent one is not compared.
+struct DataSet {
+  std::vector<Datum> inputs;
+  std::vector<std::optional<Datum>> outputs;
+};
+
+std::optional<DataSet> onnx_data_set(const Graph& graph, const fs::path& folder, int set) {
+  const fs::path data = folder / concat("test_data_set_", set);
+  if (!fs::is_directory(data)) return std::nullopt;
+  DataSet made;
+  for (std::size_t k = 0; k < graph.inputs().size(); ++k) {
+    const fs::path file = data / concat("input_", k, ".pb");
+    made.inputs.push_back(
+        frontends::onnx::read_datum_file(file.string(), graph.value(graph.inputs()[k]).type));
+  }
+  for (std::size_t k = 0; k < graph.outputs().size(); ++k) {
+    const fs::path file = data / concat("output_", k, ".pb");
+    made.outputs.push_back(fs::exists(file)
+                               ? std::optional(frontends::onnx::read_datum_file(
+                                     file.string(), graph.value(graph.outputs()[k]).type))
+                               : std::nullopt);
+  }
+  return made;
+}
+
+std::optional<DataSet> torch_data_set(const Graph& graph, const fs::path& model, int set) {
+  if (set > 0) return std::nullopt;
+  const std::string stem = model.filename().string();
+  const fs::path file = model.parent_path() / (stem.substr(0, stem.find('.')) + ".npz");
+  const auto arrays = frontends::numpy::read_npz_file(file.string());
+  DataSet made;
+  for (std::size_t k = 0; k < graph.inputs().size(); ++k)
+    made.inputs.emplace_back(arrays.at(concat("in", k)));
+  for (std::size_t k = 0; k < graph.outputs().size(); ++k)
+    made.outputs.emplace_back(arrays.at(concat("out", k)));
+  return made;
+}
+
 // Runs every data set of a case; returns an error text, or an empty one.
 std::string run_case(const ConformanceCase& test, const ConformanceOptions& settings,
                      ConformanceResult& result) {
   const testing::Tolerance& tolerance = settings.tolerance;
-  const std::string model = (fs::path(test.folder) / "model.onnx").string();
-  Graph graph = frontends::onnx::import_onnx(model);
+  const std::string& model = test.model;
+  Graph graph =
+      is_torch(test) ? frontends::torch::import_torch(model) : frontends::onnx::import_onnx(model);
+  if (settings.is_symbolic && is_torch(test))
+    throw Error("symbols of an exported program are those that it states", ErrorKind::Usage);
   if (settings.is_symbolic)
     graph = frontends::onnx::import_with_extents(model, testing::symbolic_extents(graph));
   std::optional<CompiledModel> compiled;
@@ -38,15 +83,11 @@ std::string run_case(const ConformanceCase& test, const ConformanceOptions& sett
   }
   int sets = 0;
   for (int set = 0;; ++set) {
-    const fs::path data = fs::path(test.folder) / concat("test_data_set_", set);
-    if (!fs::is_directory(data)) break;
+    const std::optional<DataSet> data =
+        is_torch(test) ? torch_data_set(graph, model, set)
+                       : onnx_data_set(graph, fs::path(model).parent_path(), set);
+    if (!data) break;
     ++sets;
-    std::vector<Datum> inputs;
-    for (std::size_t k = 0; k < graph.inputs().size(); ++k) {
-      const fs::path file = data / concat("input_", k, ".pb");
-      inputs.push_back(
-          frontends::onnx::read_datum_file(file.string(), graph.value(graph.inputs()[k]).type));
-    }
     reference::EvaluateOptions options;
     options.thread_count = 1;  // the cases already run in parallel
     const testing::RunSymbolic run = [&](const std::vector<Datum>& given) {
@@ -55,15 +96,13 @@ std::string run_case(const ConformanceCase& test, const ConformanceOptions& sett
     if (settings.varies && set == 0 && !settings.expected_failures.contains(test.name)) {
       const std::string kept =
           settings.kept_runs.empty() ? "" : (fs::path(settings.kept_runs) / test.name).string();
-      result.varied = testing::run_varied(model, graph, inputs, run, tolerance, kept);
+      result.varied = testing::run_varied(model, graph, data->inputs, run, tolerance, kept);
       if (!result.varied.wrong.empty()) return join(result.varied.wrong, "\n  ");
     }
-    const std::vector<Datum> outputs = run(inputs);
+    const std::vector<Datum> outputs = run(data->inputs);
     for (std::size_t k = 0; k < outputs.size(); ++k) {
-      const fs::path file = data / concat("output_", k, ".pb");
-      if (!fs::exists(file)) continue;
-      const Datum expected = frontends::onnx::read_datum_file(file.string(), outputs[k].type());
-      const testing::Comparison comparison = compare(outputs[k], expected, tolerance);
+      if (!data->outputs[k]) continue;
+      const Comparison comparison = compare(outputs[k], *data->outputs[k], tolerance);
       if (!comparison.is_equal) {
         return concat("output '", graph.value(graph.outputs()[k]).name, "': ", comparison.what);
       }
@@ -108,16 +147,20 @@ std::vector<ConformanceCase> find_conformance_cases(const std::string& folder) {
     if (path.filename().empty()) path = path.parent_path();
     return path.filename().string();
   };
-  if (is_case(folder)) return {{name_of(folder), folder}};
+  const auto model_in = [](const fs::path& path) { return (path / "model.onnx").string(); };
+  if (is_case(folder)) return {{name_of(folder), model_in(folder)}};
   std::vector<ConformanceCase> cases;
   for (const auto& entry : fs::directory_iterator(folder)) {
-    if (is_case(entry.path())) cases.push_back({name_of(entry.path()), entry.path().string()});
+    if (is_case(entry.path())) cases.push_back({name_of(entry.path()), model_in(entry.path())});
+    if (entry.path().extension() == ".pt2")
+      cases.push_back({entry.path().stem().string(), entry.path().string()});
   }
   std::sort(cases.begin(), cases.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });
   if (cases.empty()) {
     throw Error("the folder has no cases", ErrorKind::Usage)
-        .expected("folders that hold model.onnx and test_data_set_0")
+        .expected(
+            "folders that hold model.onnx and test_data_set_0, or files NAME.pt2 and NAME.npz")
         .got(folder);
   }
   return cases;

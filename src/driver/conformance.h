@@ -9,11 +9,13 @@
 
 namespace tenon::driver {
 
-/// A folder in the layout of ONNX's backend tests: `model.onnx` and `test_data_set_*` with
-/// `input_*.pb` and `output_*.pb`.
+/// A model with inputs and expected outputs. Either a folder in the layout of ONNX's backend tests:
+/// `model.onnx` and `test_data_set_*` with `input_*.pb` and `output_*.pb`. Or an exported program
+/// of PyTorch, `NAME.pt2` or `NAME.core.pt2`, next to `NAME.npz` with `in0`, … and `out0`, ….
 struct ConformanceCase {
   std::string name;
-  std::string folder;
+  /// Path of the model.
+  std::string model;
 };
 
 struct ConformanceResult {

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "frontends/onnx/import.h"
+#include "frontends/torch/import.h"
 #include "ir/text.h"
 #include "ops/definition/registry.h"
 #include "program/appended.h"
@@ -237,6 +238,11 @@ Graph ModelSource::graph(std::vector<std::string>* warnings) const {
   }
   if (looks_like_text_graph(head())) return parse_graph(whole(), all_ops(), name_);
   if (is_text(head())) throw unrecognised();
+  if (torch::is_archive(head())) {
+    if (kind_ == Kind::File) return torch::import_torch(argument_, warnings);
+    auto bytes = std::make_shared<const std::string>(bytes_);
+    return torch::import_torch(std::as_bytes(std::span(*bytes)), bytes, name_, warnings);
+  }
   if (kind_ == Kind::Bytes) {
     return frontends::onnx::import_onnx(std::as_bytes(std::span(bytes_)), {}, name_, warnings);
   }
