@@ -51,7 +51,7 @@ Tensor packed(DType dtype, const Shape& shape, const std::vector<std::int64_t>& 
   return tensor;
 }
 
-// Returns the position after the last element of a strided tensor, or nothing if it overflows.
+// Returns the position after the last element of a strided tensor; nullopt on overflow.
 std::optional<std::int64_t> end_of(const Shape& shape, const std::vector<std::int64_t>& strides,
                                    std::int64_t offset) {
   std::int64_t last = offset;

@@ -24,7 +24,7 @@ bool is_complex_type(std::int64_t number);
 class Archive {
  public:
   /// Elements of stored tensors are not copied; `owner` keeps the bytes. Throws Error for bytes
-  /// that are no such archive.
+  /// of another format.
   Archive(std::span<const std::byte> bytes, std::shared_ptr<const void> owner, std::string source);
 
   JsonReader program() const { return {program_, source_}; }

@@ -13,8 +13,8 @@ namespace tenon::torch {
 
 /// Reads an exported program of PyTorch (`.pt2`, written by `torch.export.save`) into a verified
 /// graph. Weights are mapped, not copied. Throws Error for an invalid file, and one Error
-/// (Unsupported) that lists every operator that Tenon cannot import. `warnings` receives what the
-/// file states and the graph does not keep.
+/// (Unsupported) that lists all operators without an import rule. `warnings` receives statements of
+/// the file that the graph does not keep.
 Graph import_torch(const std::string& path, std::vector<std::string>* warnings = nullptr);
 /// Reads a program in memory; `owner` keeps the bytes. `source` is its name in messages.
 Graph import_torch(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,

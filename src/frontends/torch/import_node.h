@@ -31,7 +31,7 @@ class NodeImport {
   const std::string_view op, overload;
   Builder& build;
 
-  /// Returns whether the argument is given and not None.
+  /// Returns whether the argument is given and differs from None.
   bool has(std::string_view name) const;
   bool is_tensor(std::string_view name) const;
   /// The first argument, whatever its name.
@@ -40,7 +40,7 @@ class NodeImport {
   Var tensor(std::string_view name) const;
   /// An invalid Var if it is missing.
   Var tensor_or_none(std::string_view name) const;
-  /// A list of tensors; None gives an invalid Var.
+  /// A list of tensors; an absent one is an invalid Var.
   std::vector<Var> tensors(std::string_view name) const;
   /// A tensor, or a constant for a number, cast to this element type.
   Var operand(std::string_view name, DType dtype) const;

@@ -49,7 +49,7 @@ void import_position(NodeImport& n) {
   Var x = n.first();
   Axes axes = axes_of(n, x);
   if (n.rank(x) == 0) return n.result(n.number(0, DType::I64));
-  if (!n.has("dim")) {  // Of the flattened tensor.
+  if (!n.has("dim")) {  // A position in the flattened tensor.
     x = reshape_to(x, {product(n.dims(x))});
     axes = {{0}, false};
   }
@@ -149,7 +149,7 @@ void import_top(NodeImport& n) {
   n.results(made);
 }
 
-// Losses: `reduction` is 0 for none, 1 for the mean, 2 for the sum.
+// `reduction` of a loss: 0 keeps the elements, 1 takes the mean, 2 the sum.
 Var reduced_loss(NodeImport& n, Var loss) {
   const std::int64_t reduction = n.integer("reduction", 1);
   if (reduction == 0) return loss;

@@ -71,7 +71,8 @@ Var adaptive_mean(NodeImport& n, Var x, std::size_t axis, std::int64_t count) {
   if (!given.is_constant()) n.unsupported("windows that differ over a symbolic extent");
   const std::int64_t extent = given.constant();
   constexpr std::int64_t kMaxElements = 1 << 22;
-  if (extent < 1 || count < 1 || extent > kMaxElements / count) n.unsupported("its windows are too many");
+  if (extent < 1 || count < 1 || extent > kMaxElements / count)
+    n.unsupported("its windows are too many");
   std::vector<double> weights(static_cast<std::size_t>(extent * count), 0);
   for (std::int64_t k = 0; k < count; ++k) {
     const std::int64_t begin = k * extent / count, end = ((k + 1) * extent + count - 1) / count;

@@ -41,7 +41,7 @@ std::pair<std::string_view, std::string_view> op_of(std::string_view target) {
   return {target, overload};
 }
 
-// Name of the functional form of an in-place operator, or nothing.
+// Name of the functional form of an in-place operator; nullopt for other operators.
 std::optional<std::string_view> functional_form(std::string_view op) {
   if (op == "__iand__") return "bitwise_and";
   if (op == "__ior__") return "bitwise_or";
