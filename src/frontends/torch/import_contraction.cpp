@@ -30,7 +30,7 @@ void import_matmul(NodeImport& n) {
 
 void import_outer(NodeImport& n) {
   const Var a = n.first(), b = n.tensor("vec2");
-  n.result(reshape_to(a, {n.dims(a)[0], 1}) * reshape_to(b, {1, n.dims(b)[0]}));
+  n.result(reshape_to(a, {n.dims(a).at(0), 1}) * reshape_to(b, {1, n.dims(b).at(0)}));
 }
 
 // beta * self + alpha * a b
@@ -91,6 +91,7 @@ Attributes convolution_attrs(NodeImport& n, std::size_t axes) {
 
 void convolve(NodeImport& n, bool is_transposed) {
   const Var weight = n.tensor("weight");
+  if (n.rank(weight) < 3) n.unsupported("weights without spatial axes");
   const std::size_t axes = n.rank(weight) - 2;
   const Image image = image_of(n, axes);
   Attributes attrs = convolution_attrs(n, axes);

@@ -174,7 +174,7 @@ void import_index_add(NodeImport& n) {
   Var index = n.tensor("index");
   index = reshape_to(index, {product(n.dims(index))});
   Dims wanted = n.dims(x);
-  wanted[axis] = n.dims(index)[0];
+  wanted[axis] = n.dims(index).at(0);
   Dims dims(n.rank(x), 1);
   dims[axis] = wanted[axis];
   Var updates = expand_to(n.operand(is_fill ? "value" : "source", n.dtype(x)), wanted);

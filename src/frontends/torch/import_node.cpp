@@ -258,7 +258,7 @@ DType NodeImport::promoted(std::initializer_list<std::string_view> names) const 
 }
 
 const TensorType& NodeImport::result_type(std::size_t index) const {
-  return importer_.scope_->types.at(result_names_.at(index));
+  return importer_.type_named(result_names_.at(index));
 }
 
 bool NodeImport::is_complex() const { return importer_.scope_->complex[result_names_.at(0)]; }

@@ -80,7 +80,9 @@ class Recurrence {
   }
 
   std::int64_t hidden_size() const {
-    const Dim hidden = n.dims(states.front()).back();
+    const Dims dims = n.dims(states.front());
+    if (dims.size() != 3) n.unsupported("states of another rank than 3");
+    const Dim hidden = dims.back();
     if (!hidden.is_constant()) n.unsupported("a symbolic number of states");
     return hidden.constant();
   }

@@ -169,7 +169,7 @@ void import_cross_entropy(NodeImport& n) {
   const bool is_loss = n.op == "cross_entropy_loss";
   const std::size_t rank = n.rank(x);
   if (rank == 1) {
-    x = reshape_to(x, {1, n.dims(x)[0]});
+    x = reshape_to(x, {1, n.dims(x).at(0)});
     target = reshape_to(target, {1});
   }
   if (is_loss) x = n.call("log_softmax", {x}, {{"axis", Dim(1)}});

@@ -242,6 +242,7 @@ void import_pixel_shuffle(NodeImport& n) {
 void import_channel_shuffle(NodeImport& n) {
   const Var x = n.first();
   const Dims d = n.dims(x);
+  if (d.size() < 3) n.unsupported("an image without spatial axes");
   const Dim groups = n.extent("groups");
   Dims split = {d[0], groups, floor_div(d[1], groups)};
   split.insert(split.end(), d.begin() + 2, d.end());

@@ -16,6 +16,14 @@ std::size_t spatial_axes(const NodeImport& n) {
   n.unsupported("a window of unknown rank");
 }
 
+// Rank of an operand that has channels and spatial axes, and of the result.
+std::size_t checked_rank(const NodeImport& n, Var x, std::size_t axes) {
+  const std::size_t rank = n.rank(x);
+  if (rank < axes + 1 || rank < 2 || n.result_dims().size() != rank)
+    n.unsupported("an image without spatial axes");
+  return rank;
+}
+
 // Pools accept an image without the batch's axis.
 Var with_batch(NodeImport& n, Var x, std::size_t axes) {
   if (n.rank(x) != axes + 1) return x;
@@ -86,7 +94,7 @@ Var adaptive_mean(NodeImport& n, Var x, std::size_t axis, std::int64_t count) {
 
 void import_adaptive_average(NodeImport& n) {
   Var x = n.first();
-  const std::size_t axes = spatial_axes(n), rank = n.rank(x);
+  const std::size_t axes = spatial_axes(n), rank = checked_rank(n, x, axes);
   const Dims& wanted = n.result_dims();
   std::vector<std::int64_t> whole;
   for (std::size_t axis = rank - axes; axis < rank; ++axis) {
@@ -115,7 +123,7 @@ void import_adaptive_average(NodeImport& n) {
 
 void import_adaptive_max(NodeImport& n) {
   const Var x = n.first();
-  const std::size_t axes = spatial_axes(n), rank = n.rank(x);
+  const std::size_t axes = spatial_axes(n), rank = checked_rank(n, x, axes);
   Dims kernel;
   for (std::size_t axis = rank - axes; axis < rank; ++axis) {
     kernel.push_back(floor_div(n.dims(x)[axis], n.result_dims()[axis]));
@@ -145,7 +153,7 @@ Sampling sampling_of(NodeImport& n) {
 // With stated scale factors, coordinates follow them and not the ratio of the sizes.
 void import_resize(NodeImport& n) {
   const Var x = n.first();
-  const std::size_t rank = n.rank(x), axes = rank - 2;
+  const std::size_t rank = checked_rank(n, x, 2), axes = rank - 2;
   const Sampling sampling = sampling_of(n);
   std::vector<double> scales = n.reals("scale_factors");
   for (const std::string_view name : {"scales_d", "scales_h", "scales_w", "scales"}) {

@@ -11,7 +11,7 @@
 #include "ops/definition/var_ops.h"
 
 #include <algorithm>
-#include <set>
+#include <stdexcept>
 #include <unordered_set>
 
 namespace tenon::torch {
@@ -166,14 +166,14 @@ void TorchImporter::add_inputs() {
       if (arg_kind == "as_sym_int") throw arg.error("an input is a number; give it as a tensor");
       if (arg_kind != "as_tensor") continue;  // A constant argument.
       name = arg.member("name").text();
-      slot.value = builder_.input(name, Type(scope_->types.at(name)));
+      slot.value = builder_.input(name, Type(type_named(name)));
       slot.outer = concat("the input '", name, "'");
     } else if (kind == "parameter" || kind == "buffer" || kind == "tensor_constant") {
       const std::string& stored = given.member(concat(kind, "_name")).text();
       name = given.member("arg").member("name").text();
       slot.value = builder_.constant(archive_.tensor(stored), builder_.graph().free_name(stored));
       slot.outer = concat("the ", kind, " '", stored, "'");
-      if (builder_.type(slot.value).tensor() != scope_->types.at(name))
+      if (builder_.type(slot.value).tensor() != type_named(name))
         throw given.error("a stored tensor has another type than the program states");
     } else if (kind == "constant_input") {
       continue;
@@ -268,7 +268,12 @@ void TorchImporter::import_node(const JsonReader& node) {
         scope_->doubtful.emplace(each.member("name").text(), true);
     }
   };
-  if (reads_doubtful(node)) return mark();
+  if (reads_doubtful(node)) {
+    if (target.starts_with(kAten) && !is_about_numbers(node) &&
+        find_handler(functional_form(op).value_or(op)) == nullptr)
+      refuse(node, op, "");
+    return mark();
+  }
   const bool is_named = node.find("name") && node.member("name").is_text();
   const std::string name = is_named ? node.member("name").text() : std::string(op);
   const std::string module = module_of(node);
@@ -308,7 +313,11 @@ void TorchImporter::run_handler(const JsonReader& node, std::string_view target)
   const Handler* handler = find_handler(functional.value_or(op));
   if (handler == nullptr) throw onnx::NotSupported{""};
   NodeImport import(*this, node, functional.value_or(op), overload);
-  handler->import(import);
+  try {
+    handler->import(import);
+  } catch (const std::out_of_range&) {
+    throw Error("an operand has too few axes, or the node too few results");
+  }
   if (functional) {
     const JsonReader self = node.member("inputs").elements().front();
     const auto [kind, value] = tagged(self.member("arg"));
@@ -316,12 +325,12 @@ void TorchImporter::run_handler(const JsonReader& node, std::string_view target)
     const auto [out_kind, result] = tagged(node.member("outputs").elements().front());
     const std::string& name = value.member("name").text();
     const std::string& made = result.member("name").text();
-    write(name, cast_to(scope_->slots.at(made).value, scope_->types.at(name).dtype), import);
+    write(name, cast_to(slot_named(made).value, type_named(name).dtype), import);
     // The result is the written tensor itself.
-    Slot& slot = scope_->slots.at(made);
+    Slot& slot = slot_named(made);
     slot.base = name;
     slot.view_node.reset();
-    slot.base_version = scope_->slots.at(name).version;
+    slot.base_version = slot_named(name).version;
   } else {
     note_view(node, op);
   }

@@ -43,6 +43,10 @@ class TorchImporter {
     std::unordered_map<std::string, bool> doubtful = {};
   };
 
+  /// Each throws Error for a name that the program does not define.
+  const TensorType& type_named(const std::string& name) const;
+  Slot& slot_named(const std::string& name);
+
   void read_ranges();
   void read_types(Scope& scope);
   TensorType type_of(const JsonReader& meta) const;

@@ -48,6 +48,20 @@ Var spliced(const NodeImport& node, Var base, Var part, std::size_t axis, const 
 
 }  // namespace
 
+const TensorType& TorchImporter::type_named(const std::string& name) const {
+  const auto found = scope_->types.find(name);
+  if (found == scope_->types.end())
+    throw Error("the program states no type of a value").got("'", name, "'");
+  return found->second;
+}
+
+TorchImporter::Slot& TorchImporter::slot_named(const std::string& name) {
+  const auto found = scope_->slots.find(name);
+  if (found == scope_->slots.end())
+    throw Error("the program does not define a value").got("'", name, "'");
+  return found->second;
+}
+
 void TorchImporter::define(const std::string& name, Var value) {
   Slot& slot = scope_->slots[name];
   slot.value = value;
@@ -61,10 +75,10 @@ void TorchImporter::note_view(const JsonReader& node, std::string_view op) {
   if (kind != "as_tensor") return;
   const std::string& base = value.member("name").text();
   const auto note = [&](const std::string& name) {
-    Slot& slot = scope_->slots.at(name);
+    Slot& slot = slot_named(name);
     slot.base = base;
     slot.view_node = node;
-    slot.base_version = scope_->slots.at(base).version;
+    slot.base_version = slot_named(base).version;
   };
   for (const JsonReader& output : node.member("outputs").elements()) {
     const auto [out_kind, made] = tagged(output);
@@ -86,8 +100,8 @@ Var TorchImporter::read(const std::string& name) {
     chain.push_back(slot->second.base);
   }
   for (std::size_t k = chain.size() - 1; k-- > 0;) {
-    Slot& slot = scope_->slots.at(chain[k]);
-    const Slot& base = scope_->slots.at(chain[k + 1]);
+    Slot& slot = slot_named(chain[k]);
+    const Slot& base = slot_named(chain[k + 1]);
     if (slot.base_version == base.version) continue;
     const std::uint64_t version = base.version;
     if (slot.view_node) {
@@ -100,21 +114,21 @@ Var TorchImporter::read(const std::string& name) {
       ++slot.version;
     }
   }
-  return scope_->slots.at(name).value;
+  return slot_named(name).value;
 }
 
 void TorchImporter::write(const std::string& name, Var value, const NodeImport& writer) {
-  Slot& slot = scope_->slots.at(name);
+  Slot& slot = slot_named(name);
   if (!slot.outer.empty()) throw onnx::NotSupported{concat("it updates ", slot.outer)};
   const std::string base = slot.base;
   if (!base.empty()) {
     const Var before = read(base);
     write(base, written_base(slot, before, value, writer), writer);
   }
-  Slot& written = scope_->slots.at(name);
+  Slot& written = slot_named(name);
   written.value = value;
   ++written.version;
-  if (!base.empty()) written.base_version = scope_->slots.at(base).version;
+  if (!base.empty()) written.base_version = slot_named(base).version;
 }
 
 // Returns the base after a write to its view.

@@ -86,10 +86,10 @@ TEST(TorchImport, ListsAllUnsupportedOperatorsAtOnce) {
     });
   });
   EXPECT_EQ(text,
-            "error: cannot import the model: 2 things are not supported\n"
+            "cannot import the model: 2 things are not supported\n"
             "  - mine.pool (node 'max_pool2d')\n"
             "  - unheard (node 'linear')\n"
-            "  at        model.pt2\n");
+            "  at        model.pt2");
 }
 
 TEST(TorchImport, RefusesOtherVersionsAndFiles) {
