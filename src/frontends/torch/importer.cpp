@@ -99,6 +99,9 @@ Graph TorchImporter::run() try {
   Graph graph = builder_.take();
   graph.erase_dead();
   return graph;
+} catch (const onnx::NotSupported& refusal) {
+  throw Error(concat("cannot import the model: ", refusal.reason), ErrorKind::Unsupported)
+      .at(archive_.source());
 } catch (Error& error) {
   if (!error.place().starts_with(archive_.source()))
     error.at(error.has_place() ? concat(archive_.source(), ", ", error.place())
