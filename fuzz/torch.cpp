@@ -6,7 +6,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
-    tenon::torch::import_torch(std::as_bytes(std::span(data, size)), nullptr, "fuzz");
+    tenon::frontends::torch::import_torch(std::as_bytes(std::span(data, size)), nullptr, "fuzz");
   } catch (const tenon::Error&) {
     return 0;
   }

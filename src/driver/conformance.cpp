@@ -102,7 +102,7 @@ std::string run_case(const ConformanceCase& test, const ConformanceOptions& sett
     const std::vector<Datum> outputs = run(data->inputs);
     for (std::size_t k = 0; k < outputs.size(); ++k) {
       if (!data->outputs[k]) continue;
-      const Comparison comparison = compare(outputs[k], *data->outputs[k], tolerance);
+      const testing::Comparison comparison = compare(outputs[k], *data->outputs[k], tolerance);
       if (!comparison.is_equal) {
         return concat("output '", graph.value(graph.outputs()[k]).name, "': ", comparison.what);
       }

@@ -238,10 +238,10 @@ Graph ModelSource::graph(std::vector<std::string>* warnings) const {
   }
   if (looks_like_text_graph(head())) return parse_graph(whole(), all_ops(), name_);
   if (is_text(head())) throw unrecognised();
-  if (torch::is_archive(head())) {
-    if (kind_ == Kind::File) return torch::import_torch(argument_, warnings);
+  if (frontends::torch::is_archive(head())) {
+    if (kind_ == Kind::File) return frontends::torch::import_torch(argument_, warnings);
     auto bytes = std::make_shared<const std::string>(bytes_);
-    return torch::import_torch(std::as_bytes(std::span(*bytes)), bytes, name_, warnings);
+    return frontends::torch::import_torch(std::as_bytes(std::span(*bytes)), bytes, name_, warnings);
   }
   if (kind_ == Kind::Bytes) {
     return frontends::onnx::import_onnx(std::as_bytes(std::span(bytes_)), {}, name_, warnings);

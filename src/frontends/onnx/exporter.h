@@ -2,7 +2,7 @@
 
 #include "frontends/onnx/export.h"
 #include "frontends/onnx/export_node.h"
-#include "frontends/onnx/unsupported.h"
+#include "frontends/unsupported.h"
 
 #include <map>
 #include <memory>

@@ -5,7 +5,7 @@
 #include "frontends/onnx/import_node.h"
 #include "frontends/onnx/model_file.h"
 #include "frontends/onnx/type_proto.h"
-#include "frontends/onnx/unsupported.h"
+#include "frontends/unsupported.h"
 
 #include <map>
 #include <memory>

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace tenon::torch {
+namespace tenon::frontends::torch {
 namespace {
 
 constexpr std::string_view kModels = "models/", kWeights = "data/weights/",
@@ -179,4 +179,4 @@ Tensor Archive::tensor(const std::string& name) {
   return Tensor::borrow(dtype, shape, content.owner ? content.owner : owner_, stored);
 }
 
-}  // namespace tenon::torch
+}  // namespace tenon::frontends::torch

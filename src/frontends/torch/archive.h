@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-namespace tenon::torch {
+namespace tenon::frontends::torch {
 
 /// Returns the element type of a number of PyTorch's export schema ("7" is f32); complex types give
 /// the type of their parts. Throws Error (Unsupported) for types that Tenon lacks.
@@ -54,4 +54,4 @@ class Archive {
   std::map<std::string, Stored, std::less<>> tensors_;
 };
 
-}  // namespace tenon::torch
+}  // namespace tenon::frontends::torch

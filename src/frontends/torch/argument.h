@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-namespace tenon::torch {
+namespace tenon::frontends::torch {
 
 /// Returns the kind and the value of a tagged value, an object with one member: {"as_int": 3}.
 inline std::pair<std::string_view, JsonReader> tagged(const JsonReader& argument) {
@@ -15,4 +15,4 @@ inline std::pair<std::string_view, JsonReader> tagged(const JsonReader& argument
   return members.front();
 }
 
-}  // namespace tenon::torch
+}  // namespace tenon::frontends::torch

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon::torch {
+namespace tenon::frontends::torch {
 
 /// Reads an exported program of PyTorch (`.pt2`, written by `torch.export.save`) into a verified
 /// graph. Weights are mapped, not copied. Throws Error for an invalid file, and one Error
@@ -23,4 +23,4 @@ Graph import_torch(std::span<const std::byte> bytes, std::shared_ptr<const void>
 /// Returns whether a file begins as a zip archive does.
 bool is_archive(std::string_view head);
 
-}  // namespace tenon::torch
+}  // namespace tenon::frontends::torch

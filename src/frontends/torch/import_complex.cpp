@@ -2,7 +2,7 @@
 #include "frontends/torch/import_node.h"
 #include "ops/definition/var_ops.h"
 
-namespace tenon::torch {
+namespace tenon::frontends::torch {
 namespace {
 
 void import_same(NodeImport& n) { n.result(n.first()); }
@@ -53,4 +53,4 @@ constexpr Handler complex_table[] = {
 
 std::span<const Handler> complex_handlers() { return complex_table; }
 
-}  // namespace tenon::torch
+}  // namespace tenon::frontends::torch

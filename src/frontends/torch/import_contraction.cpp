@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace tenon::torch {
+namespace tenon::frontends::torch {
 namespace {
 
 Var product_of(NodeImport& n, Var a, Var b) { return n.call("matmul", {a, b}); }
@@ -185,4 +185,4 @@ constexpr Handler contraction_table[] = {
 
 std::span<const Handler> contraction_handlers() { return contraction_table; }
 
-}  // namespace tenon::torch
+}  // namespace tenon::frontends::torch

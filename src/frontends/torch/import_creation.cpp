@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-namespace tenon::torch {
+namespace tenon::frontends::torch {
 namespace {
 
 void fill_result(NodeImport& n, Var value) { n.result(expand_to(value, n.result_dims())); }
@@ -79,4 +79,4 @@ constexpr Handler creation_table[] = {
 
 std::span<const Handler> creation_handlers() { return creation_table; }
 
-}  // namespace tenon::torch
+}  // namespace tenon::frontends::torch

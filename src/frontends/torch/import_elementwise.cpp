@@ -6,7 +6,7 @@
 #include <numbers>
 #include <unordered_map>
 
-namespace tenon::torch {
+namespace tenon::frontends::torch {
 namespace {
 
 // Operators of one operand that have the same meaning in Tenon; computed in the result's type.
@@ -463,4 +463,4 @@ constexpr Handler elementwise_table[] = {
 
 std::span<const Handler> elementwise_handlers() { return elementwise_table; }
 
-}  // namespace tenon::torch
+}  // namespace tenon::frontends::torch

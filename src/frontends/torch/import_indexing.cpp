@@ -5,7 +5,7 @@
 #include <numeric>
 #include <unordered_map>
 
-namespace tenon::torch {
+namespace tenon::frontends::torch {
 namespace {
 
 // Advanced indexing: index tensors for some axes, broadcast against each other.
@@ -264,4 +264,4 @@ constexpr Handler indexing_table[] = {
 
 std::span<const Handler> indexing_handlers() { return indexing_table; }
 
-}  // namespace tenon::torch
+}  // namespace tenon::frontends::torch

@@ -9,7 +9,7 @@
 #include <limits>
 #include <numeric>
 
-namespace tenon::torch {
+namespace tenon::frontends::torch {
 namespace {
 
 constexpr std::size_t kMaxListed = 1 << 16;
@@ -326,9 +326,7 @@ void NodeImport::results(const std::vector<Var>& values, bool has_stated_extents
   }
 }
 
-void NodeImport::unsupported(std::string reason) const {
-  throw onnx::NotSupported{std::move(reason)};
-}
+void NodeImport::unsupported(std::string reason) const { throw NotSupported{std::move(reason)}; }
 
 const Handler* find_handler(std::string_view op) {
   static const std::vector<std::span<const Handler>> tables = {
@@ -342,4 +340,4 @@ const Handler* find_handler(std::string_view op) {
   return nullptr;
 }
 
-}  // namespace tenon::torch
+}  // namespace tenon::frontends::torch

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace tenon::torch {
+namespace tenon::frontends::torch {
 
 class TorchImporter;
 
@@ -139,4 +139,4 @@ std::span<const Handler> complex_handlers();        // import_complex.cpp
 /// Null for an operator without a handler.
 const Handler* find_handler(std::string_view op);
 
-}  // namespace tenon::torch
+}  // namespace tenon::frontends::torch

@@ -3,7 +3,7 @@
 
 #include <numeric>
 
-namespace tenon::torch {
+namespace tenon::frontends::torch {
 namespace {
 
 // A weight or bias, or its neutral value for every channel.
@@ -124,4 +124,4 @@ constexpr Handler normalization_table[] = {
 
 std::span<const Handler> normalization_handlers() { return normalization_table; }
 
-}  // namespace tenon::torch
+}  // namespace tenon::frontends::torch

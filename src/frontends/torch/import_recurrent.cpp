@@ -2,7 +2,7 @@
 #include "frontends/torch/import_node.h"
 #include "ops/definition/var_ops.h"
 
-namespace tenon::torch {
+namespace tenon::frontends::torch {
 namespace {
 
 using onnx::CellInputs;
@@ -172,4 +172,4 @@ constexpr Handler recurrent_table[] = {
 
 std::span<const Handler> recurrent_handlers() { return recurrent_table; }
 
-}  // namespace tenon::torch
+}  // namespace tenon::frontends::torch

@@ -5,7 +5,7 @@
 #include <limits>
 #include <unordered_map>
 
-namespace tenon::torch {
+namespace tenon::frontends::torch {
 namespace {
 
 struct Axes {
@@ -255,4 +255,4 @@ constexpr Handler reduction_table[] = {
 
 std::span<const Handler> reduction_handlers() { return reduction_table; }
 
-}  // namespace tenon::torch
+}  // namespace tenon::frontends::torch

@@ -5,7 +5,7 @@
 #include <limits>
 #include <numeric>
 
-namespace tenon::torch {
+namespace tenon::frontends::torch {
 namespace {
 
 // Operators that keep the elements' order: the program states the extents of the result.
@@ -379,4 +379,4 @@ constexpr Handler shape_table[] = {
 
 std::span<const Handler> shape_handlers() { return shape_table; }
 
-}  // namespace tenon::torch
+}  // namespace tenon::frontends::torch

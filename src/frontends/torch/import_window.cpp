@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <optional>
 
-namespace tenon::torch {
+namespace tenon::frontends::torch {
 namespace {
 
 // Number of spatial axes by the operator's name: "max_pool2d".
@@ -275,4 +275,4 @@ constexpr Handler window_table[] = {
 
 std::span<const Handler> window_handlers() { return window_table; }
 
-}  // namespace tenon::torch
+}  // namespace tenon::frontends::torch

@@ -14,7 +14,7 @@
 #include <stdexcept>
 #include <unordered_set>
 
-namespace tenon::torch {
+namespace tenon::frontends::torch {
 namespace {
 
 constexpr std::string_view kAten = "torch.ops.";
@@ -99,7 +99,7 @@ Graph TorchImporter::run() try {
   Graph graph = builder_.take();
   graph.erase_dead();
   return graph;
-} catch (const onnx::NotSupported& refusal) {
+} catch (const NotSupported& refusal) {
   throw Error(concat("cannot import the model: ", refusal.reason), ErrorKind::Unsupported)
       .at(archive_.source());
 } catch (Error& error) {
@@ -129,7 +129,7 @@ Dim TorchImporter::dim_of(const JsonReader& argument) const {
   if (kind == "as_expr") return parse_sym_expr(value.member("expr_str").text(), ranges_);
   if (kind != "as_name") throw argument.error("a number has no value");
   const auto found = scope_->numbers.find(value.text());
-  if (found == scope_->numbers.end()) throw onnx::NotSupported{"it depends on computed numbers"};
+  if (found == scope_->numbers.end()) throw NotSupported{"it depends on computed numbers"};
   return found->second;
 }
 
@@ -287,14 +287,14 @@ void TorchImporter::import_node(const JsonReader& node) {
         const auto [kind, value] = tagged(output);
         if (kind == "as_sym_int" && tagged(value).first == "as_name" &&
             !scope_->numbers.contains(tagged(value).second.text()))
-          throw onnx::NotSupported{"it computes a number from data"};
+          throw NotSupported{"it computes a number from data"};
       }
     } else if (target.starts_with("torch.ops.higher_order.wrap_with_")) {
       call_subgraph(node);
     } else {
       run_handler(node, target);
     }
-  } catch (const onnx::NotSupported& refusal) {
+  } catch (const NotSupported& refusal) {
     refuse(node, concat(op, overload.empty() || overload == "default" ? "" : concat(".", overload)),
            refusal.reason);
     mark();
@@ -314,7 +314,7 @@ void TorchImporter::run_handler(const JsonReader& node, std::string_view target)
   auto [op, overload] = op_of(target);
   const std::optional<std::string_view> functional = functional_form(op);
   const Handler* handler = find_handler(functional.value_or(op));
-  if (handler == nullptr) throw onnx::NotSupported{""};
+  if (handler == nullptr) throw NotSupported{""};
   NodeImport import(*this, node, functional.value_or(op), overload);
   try {
     handler->import(import);
@@ -324,7 +324,7 @@ void TorchImporter::run_handler(const JsonReader& node, std::string_view target)
   if (functional) {
     const JsonReader self = node.member("inputs").elements().front();
     const auto [kind, value] = tagged(self.member("arg"));
-    if (kind != "as_tensor") throw onnx::NotSupported{"it writes to several tensors"};
+    if (kind != "as_tensor") throw NotSupported{"it writes to several tensors"};
     const auto [out_kind, result] = tagged(node.member("outputs").elements().front());
     const std::string& name = value.member("name").text();
     const std::string& made = result.member("name").text();
@@ -351,7 +351,7 @@ void TorchImporter::call_subgraph(const JsonReader& node) {
       given.push_back(input.member("arg"));
     }
   }
-  if (!graph) throw onnx::NotSupported{"it has no graph"};
+  if (!graph) throw NotSupported{"it has no graph"};
   Scope inner{*graph};
   inner.numbers = scope_->numbers;
   Scope* const outer = scope_;
@@ -381,7 +381,7 @@ void TorchImporter::call_subgraph(const JsonReader& node) {
     for (const JsonReader& output : graph->member("outputs").elements()) {
       const auto [kind, value] = tagged(output);
       const std::string& name = value.member("name").text();
-      if (inner.doubtful.contains(name)) throw onnx::NotSupported{"its region is not supported"};
+      if (inner.doubtful.contains(name)) throw NotSupported{"its region is not supported"};
       results.push_back(read(name));
     }
   } catch (...) {
@@ -406,4 +406,4 @@ Graph import_torch(std::span<const std::byte> bytes, std::shared_ptr<const void>
 
 bool is_archive(std::string_view head) { return head.starts_with("PK\x03\x04"); }
 
-}  // namespace tenon::torch
+}  // namespace tenon::frontends::torch

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "frontends/onnx/unsupported.h"
 #include "frontends/torch/archive.h"
 #include "frontends/torch/import_node.h"
+#include "frontends/unsupported.h"
 
 #include <map>
 #include <string>
@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace tenon::torch {
+namespace tenon::frontends::torch {
 
 /// Builds a graph from an exported program. In-place operators become new values: a slot holds the
 /// current value of a name, and views are computed again after their base was written.
@@ -73,7 +73,7 @@ class TorchImporter {
   Builder builder_;
   SymbolRanges ranges_;
   Scope* scope_ = nullptr;
-  onnx::UnsupportedList unsupported_;
+  UnsupportedList unsupported_;
 };
 
-}  // namespace tenon::torch
+}  // namespace tenon::frontends::torch

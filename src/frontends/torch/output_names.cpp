@@ -5,7 +5,7 @@
 
 #include <cctype>
 
-namespace tenon::torch {
+namespace tenon::frontends::torch {
 namespace {
 
 // Keys of a dictionary or field names; empty for a list.
@@ -68,4 +68,4 @@ std::vector<std::string> output_names(const JsonReader& graph_module, std::size_
   return is_single || names.size() != count ? std::vector<std::string>() : names;
 }
 
-}  // namespace tenon::torch
+}  // namespace tenon::frontends::torch

@@ -8,7 +8,7 @@
 #include <functional>
 #include <vector>
 
-namespace tenon::torch {
+namespace tenon::frontends::torch {
 namespace {
 
 constexpr int kMaxDepth = 100;
@@ -138,4 +138,4 @@ Dim parse_sym_expr(std::string_view text, const SymbolRanges& ranges) {
   return Parser(text, ranges).run();
 }
 
-}  // namespace tenon::torch
+}  // namespace tenon::frontends::torch

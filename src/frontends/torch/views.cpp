@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <unordered_set>
 
-namespace tenon::torch {
+namespace tenon::frontends::torch {
 namespace {
 
 constexpr int kMaxViews = 1000;
@@ -94,9 +94,9 @@ Var TorchImporter::read(const std::string& name) {
   for (;;) {
     const auto slot = scope_->slots.find(chain.back());
     if (slot == scope_->slots.end() || !slot->second.value.is_valid())
-      throw onnx::NotSupported{concat("nothing makes its operand '", chain.back(), "'")};
+      throw NotSupported{concat("nothing makes its operand '", chain.back(), "'")};
     if (slot->second.base.empty()) break;
-    if (chain.size() > kMaxViews) throw onnx::NotSupported{"its operand is a view of too many"};
+    if (chain.size() > kMaxViews) throw NotSupported{"its operand is a view of too many"};
     chain.push_back(slot->second.base);
   }
   for (std::size_t k = chain.size() - 1; k-- > 0;) {
@@ -119,7 +119,7 @@ Var TorchImporter::read(const std::string& name) {
 
 void TorchImporter::write(const std::string& name, Var value, const NodeImport& writer) {
   Slot& slot = slot_named(name);
-  if (!slot.outer.empty()) throw onnx::NotSupported{concat("it updates ", slot.outer)};
+  if (!slot.outer.empty()) throw NotSupported{concat("it updates ", slot.outer)};
   const std::string base = slot.base;
   if (!base.empty()) {
     const Var before = read(base);
@@ -171,4 +171,4 @@ Var TorchImporter::written_base(const Slot& view, Var base, Var value, const Nod
   writer.unsupported(concat("it writes to a view made by '", op, "'"));
 }
 
-}  // namespace tenon::torch
+}  // namespace tenon::frontends::torch

@@ -3,15 +3,15 @@
 #include "frontends/torch/import.h"
 #include "frontends/torch/sym_expr.h"
 #include "ir/text.h"
+#include "unit/documents/mutation.h"
 #include "unit/error_text.h"
-#include "unit/frontends/mutation.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 #include <sstream>
 
-namespace tenon::torch::torch_test {
+namespace tenon::frontends::torch::torch_test {
 namespace {
 
 using Files = std::vector<std::pair<std::string, std::string>>;
@@ -163,4 +163,4 @@ TEST(SymExpr, ParsesSympyAndArithmetic) {
 }
 
 }  // namespace
-}  // namespace tenon::torch::torch_test
+}  // namespace tenon::frontends::torch::torch_test

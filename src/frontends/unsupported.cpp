@@ -1,9 +1,9 @@
-#include "frontends/onnx/unsupported.h"
+#include "frontends/unsupported.h"
 
 #include "base/error.h"
 #include "base/text.h"
 
-namespace tenon::frontends::onnx {
+namespace tenon::frontends {
 namespace {
 constexpr std::size_t kShownNodes = 3;
 constexpr std::size_t kShownGroups = 50;
@@ -39,4 +39,4 @@ void UnsupportedList::raise(const std::string& verb, const std::string& place) c
   throw Error(std::move(text), ErrorKind::Unsupported).at(place);
 }
 
-}  // namespace tenon::frontends::onnx
+}  // namespace tenon::frontends

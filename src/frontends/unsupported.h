@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon::frontends::onnx {
+namespace tenon::frontends {
 
 /// Aborts the import of one node; the import continues, so that all unsupported nodes are reported
 /// at once.
@@ -32,4 +32,4 @@ class UnsupportedList {
   std::map<std::pair<std::string, std::string>, Group> groups_;  // op and reason
 };
 
-}  // namespace tenon::frontends::onnx
+}  // namespace tenon::frontends
