@@ -100,7 +100,7 @@ TEST_F(Use, RefusesDataForTimeMajorModels) {
 }
 )";
   std::filesystem::create_directories(file("samples"));
-  numpy::write_npz_file({{"x", Tensor(DType::F32, {6, 4, 3})}}, file("samples/x.npz"));
+  frontends::numpy::write_npz_file({{"x", Tensor(DType::F32, {6, 4, 3})}}, file("samples/x.npz"));
   const Called made =
       call({"run", file("scan.tenon"), "--data=@" + file("samples"), "--output=@" + file("made")});
   EXPECT_EQ(made.code, 4);
