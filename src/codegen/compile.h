@@ -5,6 +5,7 @@
 #include "codegen/step_problem.h"
 #include "ir/graph.h"
 #include "ir/state_ports.h"
+#include "nests/nest_pass.h"
 #include "program/program.h"
 #include "target/target.h"
 
@@ -73,6 +74,8 @@ struct CompileSettings {
   std::vector<StatePorts> states = {};
   /// Fills `Compiled::decisions`, and the record of passes (`CompileRecord`).
   bool keeps_record = false;
+  /// Services of the passes over nests.
+  nests::NestPassOptions nest_passes = {};
   /// Fills `Compiled::step_problem`.
   bool describes_step = false;
 };

@@ -3,17 +3,9 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "expr/node_label.h"
-#include "nests/contraction.h"
 #include "nests/index_map.h"
-#include "nests/schedule/pad.h"
-#include "nests/schedule/strip_mine_quotients.h"
-#include "nests/schedule/transposed_operand.h"
-#include "nests/split_reductions.h"
-#include "nests/tile_and_fuse.h"
 #include "nests/verify.h"
 #include "nests/work_shares.h"
-#include "target/bf16.h"
-#include "target/fusion_prices.h"
 
 #include <algorithm>
 #include <optional>
@@ -147,38 +139,6 @@ class ProcessorTasks : public TaskWriter {
     return wanted;
   }
 
-  bool is_winograd(const NestSequence& sequence, const NestSequence::NestCall& part,
-                   const std::vector<bool>& is_constant) const {
-    if (!nests::find_contraction(part.nest)) return false;
-    const std::vector<Candidate> candidates =
-        options_.target->candidates({sequence, part, is_constant, options_.allow_winograd});
-    return candidates[cheapest(candidates)].is_winograd;
-  }
-
-  // Tile-and-fuse of producer-consumer nests. Winograd convolutions stay separate; operands read
-  // beyond their edges are padded first.
-  void fuse_tiles(NestSequence& sequence, const std::vector<bool>& is_constant) const {
-    const bool in_pairs = !bf16_instructions(options_.target->facts()).empty();
-    NestSequence fused = sequence;
-    fused.parts.clear();
-    for (const NestSequence::NestCall& part : sequence.parts) {
-      if (is_winograd(sequence, part, is_constant)) {
-        fused.parts.push_back(part);
-        fused.parts.back().is_scheduled = true;  // Excludes it from fusion.
-        continue;
-      }
-      for (NestSequence::NestCall& made :
-           split_padding(fused, part, is_constant, in_pairs,
-                         options_.target->facts().llc_bytes_per_operand()))
-        fused.parts.push_back(std::move(made));
-    }
-    const std::size_t count = fused.parts.size();
-    tile_and_fuse(fused, fusion_prices(options_.target->facts()));
-    if (fused.parts.size() == count) return;
-    for (NestSequence::NestCall& part : fused.parts) part.is_scheduled = false;
-    sequence = std::move(fused);
-  }
-
   // Networks repeat blocks: equal nests of an earlier node reuse its choice.
   void choose_for(NodeId id, const std::vector<bool>& is_constant, NodeNests& prepared) {
     const NestSequence& sequence = prepared.sequence;
@@ -203,7 +163,10 @@ class ProcessorTasks : public TaskWriter {
           choose_kernels(id, made.sequence, is_constant, made.derived, prepared.footprint);
     };
     try {
-      optimise(made.sequence, is_constant);
+      nests::NestWork work{made.sequence, is_constant, {}, node_label(graph_, id)};
+      driver::run_passes(options_.target->nest_passes(options_.allow_winograd), work,
+                         options_.nest_passes);
+      made.sequence = std::move(work.sequence);
       choose();
     } catch (InternalError& error) {
       error.locate(graph_.location(id));
@@ -213,23 +176,6 @@ class ProcessorTasks : public TaskWriter {
       options_.on_fallback(error, "the nests that define the node take its place");
     }
     prepared.chosen = &chosen_.emplace(std::move(text), std::move(made)).first->second;
-  }
-
-  void optimise(NestSequence& sequence, const std::vector<bool>& is_constant) const {
-    for (NestSequence::NestCall& part : sequence.parts) {
-      nests::drop_casts_of_factors(part.nest);
-      nests::strip_mine_quotients(part.nest, options_.target->facts().vector_bits / 32);
-    }
-    split_reductions(sequence);
-    // Winograd reads weights in their given layout.
-    for (NestSequence::NestCall& part : sequence.parts) {
-      part.is_scheduled = is_winograd(sequence, part, is_constant);
-    }
-    const TargetFacts& facts = options_.target->facts();
-    transpose_operands(sequence, is_constant, facts.line_bytes / 4,
-                       !bf16_instructions(facts).empty());
-    for (NestSequence::NestCall& part : sequence.parts) part.is_scheduled = false;
-    fuse_tiles(sequence, is_constant);
   }
 
   // Makes the nests of a version's candidate. If they are unsound, the cheapest other candidate
@@ -271,15 +217,18 @@ class ProcessorTasks : public TaskWriter {
     std::vector<const LoopNest*> nests;
     for (const NestSequence::NestCall& part : sequence.parts) nests.push_back(&part.nest);
     const std::vector<double> shares = work_shares(nests);
+    const std::string label = node_label(graph_, id);
     std::vector<ChosenKernels> chosen;
     for (const NestSequence::NestCall& part : sequence.parts) {
-      const KernelWork work{sequence, part, is_constant, options_.allow_winograd};
+      const std::string name = label + part_label(part.nest.name);
+      const KernelWork work{
+          sequence, part, is_constant, options_.allow_winograd, &options_.nest_passes, name};
       std::vector<Candidate> candidates = options_.target->candidates(work);
       ChosenKernels& made = chosen.emplace_back();
       Decision& decision = made.decision;
       decision.node = id;
       made.suffix = part.nest.name;
-      decision.name = node_label(graph_, id) + part_label(made.suffix);
+      decision.name = name;
       for (const Candidate& candidate : candidates)
         decision.candidates.push_back({candidate.name, candidate.verdict});
       if (options_.choose || options_.keeps_record) {

@@ -354,7 +354,7 @@ class FusedNestBuilder {
 
   bool take_producer(std::size_t index) {
     const Part& producer = sequence_.parts[index];
-    if (producer.is_scheduled) return false;
+    if (producer.is_indivisible) return false;
     Kept kept = kept_of(imported(producer));
     const double whole_rows = rows_of(kept);
     const std::vector<Handed> handed = handed_by(kept);

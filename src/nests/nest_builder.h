@@ -1,6 +1,7 @@
 #pragma once
 
 #include "nests/loop_nest.h"
+#include "nests/packing.h"
 
 #include <string>
 #include <vector>
@@ -21,8 +22,13 @@ struct NestSequence {
     LoopNest nest;
     /// The sequence's buffer for each non-scratch buffer of the nest, in order.
     std::vector<std::size_t> buffers;
-    /// Its loops already have execution kinds.
+    /// Its loops have execution kinds.
     bool is_scheduled = false;
+    /// A kernel family computes the nest as a whole, such as Winograd or FlashAttention: passes
+    /// neither split nor fuse it and do not replace its operands.
+    bool is_indivisible = false;
+    /// Constants that the nest reads in packed form.
+    std::vector<Packing> packings = {};
   };
   std::vector<Buffer> buffers;
   std::vector<NestCall> parts;

@@ -52,7 +52,7 @@ class Splitter {
 
   /// Returns the nest that computes the partial results; the part then folds these.
   std::optional<Part> run() {
-    if (part_.is_scheduled || !find_folds()) return std::nullopt;
+    if (part_.is_indivisible || !find_folds()) return std::nullopt;
     choose_pieces();
     if (pieces_.empty()) return std::nullopt;
     make_pieces();

@@ -73,7 +73,7 @@ bool is_mostly_arithmetic(const FusionCost& cost) {
 
 void tile_and_fuse(NestSequence& sequence, const FusionPrices& prices) {
   for (std::size_t last = sequence.parts.size(); last-- > 1;) {
-    if (sequence.parts[last].is_scheduled) continue;
+    if (sequence.parts[last].is_indivisible) continue;
     std::optional<FusionCandidate> best;
     for (std::size_t first = last; first-- > 0 && last - first < kMostNests;) {
       const bool is_copy = !best && !computes(sequence.parts[first].nest.body);

@@ -20,6 +20,25 @@ using nests::StorageClass;
 Verdict yes(double cost) { return {true, cost, ""}; }
 Verdict no(std::string reason) { return {false, 0, std::move(reason)}; }
 
+decltype(Candidate::make) made_by_passes(const KernelWork& work,
+                                         std::function<std::vector<nests::NestPass>()> passes) {
+  return [part = &work.part, &is_constant = work.is_constant, options = work.pass_options,
+          name = work.name, passes = std::move(passes)](
+             NestSequence& sequence, std::vector<nests::WinogradWeights>& derived) {
+    static const nests::NestPassOptions kDefault;
+    nests::NestWork run{{sequence.buffers, {*part}}, is_constant, derived, std::string(name)};
+    nests::run_passes(passes(), run, options != nullptr ? *options : kDefault);
+    sequence.buffers = std::move(run.sequence.buffers);
+    derived = std::move(run.derived);
+    std::vector<MadeKernel> made;
+    for (NestSequence::NestCall& each : run.sequence.parts) {
+      std::vector<nests::Packing> packings = std::move(each.packings);
+      made.push_back({std::move(each), std::move(packings)});
+    }
+    return made;
+  };
+}
+
 std::vector<bool> may_pack(const NestSequence::NestCall& part,
                            const std::vector<bool>& is_constant) {
   std::map<std::size_t, std::set<const ScalarNode*>> loads;

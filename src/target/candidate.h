@@ -1,12 +1,12 @@
 #pragma once
 
-#include "nests/nest_builder.h"
+#include "nests/nest_pass.h"
 #include "nests/packing.h"
-#include "nests/winograd_weights.h"
 #include "target/facts.h"
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tenon::inline target {
@@ -30,6 +30,10 @@ struct KernelWork {
   /// Indexed by the sequence's buffers.
   const std::vector<bool>& is_constant;
   bool allow_winograd = true;
+  /// Of the passes of candidates; may be null.
+  const nests::NestPassOptions* pass_options = nullptr;
+  /// "conv+relu conv1", for reports of passes.
+  std::string_view name = "";
 };
 
 /// The scheduled nests that a candidate produces, and the packings that it requests for their
@@ -50,6 +54,10 @@ struct Candidate {
   std::function<std::vector<MadeKernel>(nests::NestSequence&, std::vector<nests::WinogradWeights>&)>
       make;
 };
+
+/// Returns a `make` that runs passes over a copy of the work's nest.
+decltype(Candidate::make) made_by_passes(const KernelWork& work,
+                                         std::function<std::vector<nests::NestPass>()> passes);
 
 /// Returns for every buffer of the work's nest, intermediate buffers included, whether it may be
 /// packed: constants with a single reading place. A layout chosen for one reader would be wrong for

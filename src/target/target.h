@@ -1,6 +1,7 @@
 #pragma once
 
 #include "nests/loop_nest.h"
+#include "nests/nest_pass.h"
 #include "target/candidate.h"
 #include "target/facts.h"
 
@@ -31,6 +32,12 @@ class Target {
   virtual ~Target() = default;
 
   virtual const TargetFacts& facts() const = 0;
+
+  /// Returns the names of all passes over nests in order, those of candidates included.
+  virtual std::span<const nests::NestPassInfo> nest_pass_list() const = 0;
+  /// Returns the passes over the nests of a node that precede the choice between candidates. The
+  /// target must outlive them.
+  virtual std::vector<nests::NestPass> nest_passes(bool allow_winograd) const = 0;
 
   /// Returns all candidates for the work, refusals included. Ties in cost go to the first. The last
   /// candidate accepts any work.

@@ -18,6 +18,12 @@ class WithoutCode : public Target {
  public:
   explicit WithoutCode(std::shared_ptr<const Target> target) : target_(std::move(target)) {}
   const TargetFacts& facts() const override { return target_->facts(); }
+  std::span<const nests::NestPassInfo> nest_pass_list() const override {
+    return target_->nest_pass_list();
+  }
+  std::vector<nests::NestPass> nest_passes(bool allow_winograd) const override {
+    return target_->nest_passes(allow_winograd);
+  }
   std::vector<Candidate> candidates(const KernelWork& work) const override {
     return target_->candidates(work);
   }

@@ -2,16 +2,10 @@
 
 #include "base/error.h"
 #include "codegen/cpu/integer_candidates.h"
-#include "codegen/cpu/register_tiles.h"
-#include "codegen/cpu/run_time_packing.h"
-#include "codegen/cpu/schedule.h"
-#include "codegen/cpu/winograd_nests.h"
+#include "codegen/cpu/nest_passes.h"
 #include "codegen/cpu/work_partition.h"
 #include "expr/access.h"
 #include "nests/materialise.h"
-#include "nests/schedule/pad.h"
-#include "nests/schedule/trim_masked_loops.h"
-#include "nests/schedule/trim_padding_loops.h"
 #include "target/bf16.h"
 
 #include <algorithm>
@@ -169,27 +163,9 @@ class Lister {
 
   void add_block(const std::string& name, const WindowContraction& window, double cost,
                  std::int64_t block) {
-    add(name, yes(cost),
-        [window, block, part = &work_.part, &target = target_](
-            NestSequence& sequence, std::vector<WinogradWeights>& derived) {
-          const bool is_constant = window.has_constant_weights;
-          const std::size_t weights = sequence.buffers.size();
-          sequence.buffers.push_back({is_constant ? NestSequence::BufferRole::Derived
-                                                  : NestSequence::BufferRole::Temporary,
-                                      is_constant ? derived.size() : 0, DType::F32,
-                                      window.weights.dims()});
-          std::vector<MadeKernel> made;
-          if (is_constant) {
-            derived.push_back(window.weights);
-          } else {
-            made.push_back({weight_nest(sequence, part->nest.name, window.weights, weights), {}});
-          }
-          for (NestSequence::NestCall& nest :
-               winograd_nests(sequence, *part, window, weights, block, target)) {
-            made.push_back({std::move(nest), {}});
-          }
-          return made;
-        });
+    add(name, yes(cost), made_by([window, block, &target = target_] {
+          return winograd_passes(window, block, target);
+        }));
     list_.back().is_winograd = true;
   }
 
@@ -347,33 +323,15 @@ class Lister {
     return "";
   }
 
-  decltype(Candidate::make) tiles(const TileShape& shape) {
-    return [shape, part = &work_.part, &is_constant = work_.is_constant, &target = target_](
-               NestSequence& sequence, std::vector<WinogradWeights>&) {
-      std::vector<MadeKernel> made;
-      std::vector<NestSequence::NestCall> parts = split_padding(
-          sequence, *part, is_constant, shape.is_paired, target.llc_bytes_per_operand());
-      const auto border = parts.size() == 2 && !shape.is_paired
-                              ? nests::zero_padding(parts[0], parts[1])
-                              : std::nullopt;
-      for (NestSequence::NestCall& nest : parts) {
-        materialise_subexpressions(nest.nest);
-        std::vector<bool> packs = may_pack(nest, is_constant);
-        add_profitable_packings(packs, nest, shape, target);
-        auto packings = tile_contraction(nest.nest, packs, shape, target);
-        if (packings) {
-          for (NestSequence::NestCall& copy :
-               pack_at_run_time(sequence, nest, *packings, is_constant))
-            made.push_back({std::move(copy), {}});
-        }
-        if (packings) nests::trim_masked_loops(nest.nest);
-        if (packings && border) nests::trim_padding_loops(nest.nest, *border);
-        if (!packings) schedule(nest.nest);  // The copy that adds padding around an operand.
-        nest.is_scheduled = true;
-        made.push_back({std::move(nest), packings ? std::move(*packings) : std::vector<Packing>()});
-      }
-      return made;
-    };
+  // Runs passes over the work's nest.
+  decltype(Candidate::make) made_by(std::function<std::vector<NestPass>()> passes) const {
+    return made_by_passes(work_, std::move(passes));
+  }
+  decltype(Candidate::make) tiles(const TileShape& shape) const {
+    return made_by([shape, &target = target_] { return register_tile_passes(shape, target); });
+  }
+  decltype(Candidate::make) loops(const LoopShape& shape) const {
+    return made_by([shape] { return loop_passes(shape); });
   }
 
   void add_loops(double read_bytes) {
@@ -416,16 +374,6 @@ class Lister {
       if (!extent.is_constant()) share *= size_hint(extent) / kUnknownExtent;
     }
     return share;
-  }
-
-  decltype(Candidate::make) loops(const LoopShape& shape) {
-    return [shape, part = &work_.part](NestSequence&, std::vector<WinogradWeights>&) {
-      MadeKernel made{*part, {}};
-      materialise_subexpressions(made.part.nest);
-      schedule(made.part.nest, shape);
-      made.part.is_scheduled = true;
-      return std::vector<MadeKernel>{std::move(made)};
-    };
   }
 
   static constexpr std::int64_t kFewestChannels = 16;

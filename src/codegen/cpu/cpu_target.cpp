@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "codegen/cpu/candidates.h"
 #include "codegen/cpu/emit.h"
+#include "codegen/cpu/nest_passes.h"
 #include "codegen/cpu/schedule.h"
 #include "target/cpu_facts.h"
 
@@ -15,6 +16,12 @@ class CpuTarget : public Target {
       : facts_(cpu_facts(name)), cache_(std::move(cache)) {}
 
   const TargetFacts& facts() const override { return facts_; }
+  std::span<const nests::NestPassInfo> nest_pass_list() const override {
+    return cpu::nest_pass_list();
+  }
+  std::vector<nests::NestPass> nest_passes(bool allow_winograd) const override {
+    return node_passes(facts_, allow_winograd);
+  }
   std::vector<Candidate> candidates(const KernelWork& work) const override {
     return candidates_for(work, facts_);
   }

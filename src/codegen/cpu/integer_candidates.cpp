@@ -3,10 +3,9 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "codegen/cpu/integer_tiles.h"
-#include "codegen/cpu/schedule.h"
+#include "codegen/cpu/nest_passes.h"
 #include "expr/access.h"
 #include "nests/integer_contraction.h"
-#include "nests/materialise.h"
 #include "target/dot_instructions.h"
 
 #include <algorithm>
@@ -17,22 +16,6 @@ namespace {
 // Cost factor of alternatives that the cost model cannot distinguish from the default: they are
 // chosen only by tuning.
 constexpr double kUntimedInteger = 1.1;
-
-decltype(Candidate::make) dots(const KernelWork& work, const TileShape& shape,
-                               const TargetFacts& target) {
-  return [shape, part = &work.part, &is_constant = work.is_constant, &target](
-             NestSequence& sequence, std::vector<nests::WinogradWeights>&) {
-    std::vector<MadeKernel> made;
-    for (NestSequence::NestCall& nest : nests::split_byte_padding(sequence, *part)) {
-      materialise_subexpressions(nest.nest);
-      auto packings = tile_integers(nest.nest, may_pack(nest, is_constant), shape, target);
-      if (!packings) schedule(nest.nest);
-      nest.is_scheduled = true;
-      made.push_back({std::move(nest), packings ? std::move(*packings) : std::vector<Packing>()});
-    }
-    return made;
-  };
-}
 
 // Totals over all int8 contractions of a nest: multiply-accumulates and bytes of weights; the
 // longest reduction.
@@ -92,7 +75,8 @@ std::vector<Candidate> integer_candidates(const KernelWork& work, const TargetFa
       made.name = concat("dot tiles ", shape.rows, "x", shape.columns,
                          is_loop_order_swapped ? " reordered" : "");
       made.verdict = refusal.empty() ? yes(is_first ? cost : cost * kUntimedInteger) : no(refusal);
-      made.make = dots(work, shape, facts);
+      made.make =
+          made_by_passes(work, [shape, &facts] { return integer_tile_passes(shape, facts); });
     }
   }
   return list;

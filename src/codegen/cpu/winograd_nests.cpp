@@ -157,7 +157,6 @@ class Nests {
 
   void start(const char* suffix) {
     part_ = {};
-    part_.is_scheduled = true;
     part_.nest.name = from_.nest.name + suffix;
     used_.clear();
   }

@@ -27,7 +27,6 @@ std::vector<Scalar> transformed(const std::vector<Scalar>& g, int tile) {
 NestSequence::NestCall weight_nest(const NestSequence& sequence, const std::string& name,
                                    const WinogradWeights& weights, std::size_t made) {
   NestSequence::NestCall part;
-  part.is_scheduled = true;
   part.buffers = {weights.source, made};
   LoopNest& nest = part.nest;
   nest.name = concat(name, "_weights");

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "codegen/cuda/binding.h"
 #include "codegen/cuda/candidates.h"
+#include "codegen/cuda/nest_passes.h"
 #include "codegen/cuda/select.h"
 #include "expr/node_label.h"
 #include "nests/work_shares.h"
@@ -35,9 +36,10 @@ class DeviceTasks : public TaskWriter {
                  const std::vector<Guards>& guards) override {
     const Node& node = graph_.node(id);
     const Footprint& footprint = nests_of_node.footprint;
-    NestSequence sequence = nests_of_node.sequence;
-    const std::vector<bool> is_constant = constants_among(node, sequence);
-    arrange(sequence, *options_.device);
+    const std::vector<bool> is_constant = constants_among(node, nests_of_node.sequence);
+    nests::NestWork work{nests_of_node.sequence, is_constant, {}, node_label(graph_, id)};
+    driver::run_passes(node_passes(*options_.device), work, options_.nest_passes);
+    NestSequence& sequence = work.sequence;
     const std::vector<NestSequence::NestCall> parts = sequence.parts;
     std::vector<const LoopNest*> nests;
     for (const NestSequence::NestCall& part : parts) nests.push_back(&part.nest);

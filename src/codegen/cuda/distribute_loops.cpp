@@ -76,7 +76,7 @@ void distribute_loops(NestSequence& sequence) {
       block = &block->front().body;
     }
     const bool are_few = turns.is_constant() && turns.constant() < kFewTurns;
-    if (part.is_scheduled || !are_few || !are_apart(*block)) {
+    if (part.is_indivisible || !are_few || !are_apart(*block)) {
       parts.push_back(std::move(part));
       continue;
     }

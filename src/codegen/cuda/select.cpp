@@ -4,15 +4,11 @@
 #include "codegen/cuda/attention.h"
 #include "codegen/cuda/canonicalize_loops.h"
 #include "codegen/cuda/convolution.h"
-#include "codegen/cuda/distribute_loops.h"
 #include "codegen/cuda/gemm.h"
 #include "codegen/cuda/gemm_match.h"
-#include "codegen/cuda/inline_copies.h"
-#include "codegen/cuda/inline_scratch.h"
 #include "codegen/cuda/library_conditions.h"
 #include "codegen/cuda/library_match.h"
 #include "codegen/cuda/loop_stride.h"
-#include "codegen/cuda/merge_loops.h"
 #include "codegen/cuda/mma.h"
 #include "codegen/cuda/space_to_depth.h"
 #include "codegen/cuda/weight_gradient.h"
@@ -22,7 +18,6 @@
 #include "nests/integer_contraction.h"
 #include "nests/operand_copy.h"
 #include "nests/schedule/loops.h"
-#include "nests/split_reductions.h"
 #include "nests/stage_writer.h"
 #include "target/gpu_facts.h"
 
@@ -578,22 +573,6 @@ CudaTarget target_for(const CudaTarget& target, bool is_on_tensor_cores) {
   // For forced tensor cores the size thresholds against libraries do not apply.
   if (is_on_tensor_cores) made.uses_libraries = false;
   return made;
-}
-
-void arrange(NestSequence& sequence, const CudaTarget& target) {
-  for (NestSequence::NestCall& part : sequence.parts) nests::drop_casts_of_factors(part.nest);
-  inline_copies(sequence);
-  if (compute_capability(target.architecture) >= kFragmentCapability) fuse_attention(sequence);
-  for (NestSequence::NestCall& part : sequence.parts)
-    part.is_scheduled = match_attention(part.nest).has_value();
-  // 64 KiB per sum are a few hundred iterations of neighbouring threads; longer sums are split.
-  nests::split_reductions(sequence, {.bytes = 64 << 10, .are_split_again = true});
-  distribute_loops(sequence);
-  for (NestSequence::NestCall& part : sequence.parts) {
-    part.is_scheduled = false;
-    inline_scratch(part);
-    merge_neighbouring_loops(part.nest);
-  }
 }
 
 std::vector<DeviceKernel> select_kernels(NestSequence& sequence, const NestSequence::NestCall& part,

@@ -63,10 +63,6 @@ struct DeviceKernel {
   std::vector<nests::Packing> packings;
 };
 
-/// Fuses, splits and inlines the nests of a sequence for the device: fuses attention, splits long
-/// reductions, distributes and merges loops. Comes before `select_kernels`.
-void arrange(NestSequence& sequence, const CudaTarget& target);
-
 /// Returns the kernels that compute one nest of the sequence (a `part`), in execution order: the
 /// contraction, and if necessary copies before it and an epilogue after it. Never empty: a nest
 /// that neither tensor cores nor libraries support becomes "loops". May add temporary buffers to

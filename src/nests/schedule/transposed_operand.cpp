@@ -129,7 +129,7 @@ void transpose_operands(NestSequence& sequence, const std::vector<bool>& is_cons
   std::vector<Part> parts;
   for (Part& part : sequence.parts) {
     const std::optional<Contraction> contraction =
-        part.is_scheduled ? std::nullopt : find_contraction(part.nest);
+        part.is_indivisible ? std::nullopt : find_contraction(part.nest);
     const std::optional<Transposition> turn =
         contraction ? find_transposition(*contraction, part, is_constant) : std::nullopt;
     if (turn) parts.push_back(transposed_part(sequence, part, *contraction, *turn, line_elements));

@@ -28,6 +28,12 @@ class BrokenTarget : public Target {
       : sound_(std::move(sound)), breaks_(std::move(breaks)) {}
 
   const TargetFacts& facts() const override { return sound_->facts(); }
+  std::span<const nests::NestPassInfo> nest_pass_list() const override {
+    return sound_->nest_pass_list();
+  }
+  std::vector<nests::NestPass> nest_passes(bool allow_winograd) const override {
+    return sound_->nest_passes(allow_winograd);
+  }
   std::vector<Candidate> candidates(const KernelWork& work) const override {
     std::vector<Candidate> list = sound_->candidates(work);
     for (Candidate& candidate : list) {
