@@ -270,6 +270,28 @@ class CommandLine {
         ->type_name("[=WHAT]");
     compile_app->add_flag("--print-code", compile_.print_code,
                           "print loop nests, code and assembly");
+    compile_app
+        ->add_option("--without", compile_.without, "passes over graphs or nests to leave out")
+        ->delimiter(',');
+    compile_app->add_option("--stop-after", compile_.stop_after,
+                            "end after this pass and print its result");
+    compile_app
+        ->add_option("--print-after", compile_.print_after, "print the results of these passes")
+        ->delimiter(',');
+    compile_app->add_flag("--print-after-all", compile_.print_after_all,
+                          "print the results of all passes, tasks, plan and program");
+    compile_app->add_option("--dump-dir", compile_.dump_dir,
+                            "write each of these to a file in this folder");
+    compile_app->add_flag("--time-passes", compile_.time_passes,
+                          "print time and changes of each pass on stderr");
+    compile_app->add_flag("--verify-each", compile_.verify_each,
+                          "compare results before and after each pass");
+
+    auto* passes_app = add("passes", "List the passes of a compilation in order",
+                           [this] { return passes(passes_, format()); });
+    passes_app->add_option("--cpu", passes_.cpu, "native, x86-64-v3 or x86-64-v4");
+    passes_app->add_option("--target", passes_.target, "cpu (default) or cuda[:sm_90a]");
+    passes_app->add_option("--precision", passes_.precision, kPrecisionHelp);
 
     auto* bench_app =
         add("bench", "Time a model on this machine", [this] { return bench(bench_, format()); });
@@ -752,6 +774,7 @@ class CommandLine {
   DiffOptions diff_;
   OptOptions opt_;
   CompileCommandOptions compile_;
+  PassesCommandOptions passes_;
   BenchOptions bench_;
   TrainCommandOptions train_;
   ConvertChanges convert_changes_;

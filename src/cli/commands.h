@@ -89,7 +89,16 @@ struct ExplainOptions : PassSelection {
   std::vector<std::string> preferred;
   std::string target, precision;
 };
-struct CompileCommandOptions {
+/// Services of all passes of a compilation.
+struct StageOptions {
+  std::string stop_after, dump_dir;
+  std::vector<std::string> without, print_after;
+  bool print_after_all = false, time_passes = false, verify_each = false;
+};
+struct PassesCommandOptions {
+  std::string cpu = "native", target, precision;
+};
+struct CompileCommandOptions : StageOptions {
   std::string model, output, cpu = "native", tune, target, precision, constants;
   std::int64_t batch = 0;
   /// "true": all weights
@@ -219,6 +228,7 @@ int plan_on_cluster(const PlanOptions& options, OutputFormat format);
 int run(const RunOptions& options, OutputFormat format);
 int opt(const OptOptions& options, OutputFormat format);
 int compile(const CompileCommandOptions& options, OutputFormat format);
+int passes(const PassesCommandOptions& options, OutputFormat format);
 int tune(const TuneCommandOptions& options, OutputFormat format);
 int bench(const BenchOptions& options, OutputFormat format);
 int train(const TrainCommandOptions& options, OutputFormat format);

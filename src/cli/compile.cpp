@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/out.h"
+#include "cli/pass_output.h"
 #include "cli/table.h"
 #include "cli/tuning.h"
 #include "driver/explain.h"
@@ -45,6 +46,9 @@ driver::CompileRequest request_of(const CompileCommandOptions& options) {
   driver::CompileRequest request =
       compile_request(options, target_text(options.target, options.cpu), options.tune);
   request.specialised_shapes = options.specialised_shapes;
+  request.passes.without = options.without;
+  request.passes.verify_each = options.verify_each;
+  request.passes.reports_nests = request.keeps_record = options.time_passes;
   return request;
 }
 
@@ -125,18 +129,35 @@ int compile(const CompileCommandOptions& options, OutputFormat format) {
       return 0;
     }
   }
-  if (options.output.empty()) {
+  StageOutput stages(options);
+  driver::CompileRequest request = request_of(options);
+  if (stages.is_wanted())
+    request.passes.on_stage = [&](const driver::StageText& stage) { stages.take(stage); };
+  if (!options.stop_after.empty()) {
+    if (!options.output.empty())
+      throw Error("a program needs all passes", ErrorKind::Usage)
+          .hint("leave out -o or --stop-after");
+    driver::run_stages(std::move(graph), request, options.stop_after);
+    return 0;
+  }
+  const bool checks_only = stages.is_wanted() || options.time_passes || options.verify_each;
+  if (options.output.empty() && !checks_only) {
     throw Error("nowhere to write the program", ErrorKind::Usage).hint("give a file: -o FILE.tnn");
   }
-  driver::CompileRequest request = request_of(options);
   if (!options.swappable_weights.empty()) {
     request.swappable_weights = options.swappable_weights;
     if (options.swappable_weights == std::vector<std::string>{"true"})
       request.swappable_weights->clear();
   }
-  const Program program = compile_tuned(std::move(graph), request).program;
+  const driver::CompileRecord record = compile_tuned(std::move(graph), request);
+  const Program& program = record.program;
+  if (options.time_passes) {
+    print_table(record.passes, "nodes");
+    print_table(record.nest_passes, "nests");
+  }
   const std::chrono::duration<double, std::milli> elapsed =
       std::chrono::steady_clock::now() - begin;
+  if (options.output.empty()) return 0;
   if (options.output.ends_with(".so")) {
     models::write_shared_object(program, options.output, options.constants);
   } else if (!options.constants.empty()) {

@@ -2,13 +2,13 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/out.h"
+#include "cli/pass_output.h"
 #include "cli/pass_selection.h"
 #include "cli/table.h"
 #include "cli/tuning.h"
 #include "driver/pipeline.h"
 #include "models/model.h"
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <optional>
@@ -17,19 +17,6 @@ namespace tenon::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-void print_table(const std::vector<driver::PassReport>& reports) {
-  Table table({"pass", ">ms", ">nodes before", ">after", "changes"});
-  double total_ms = 0;
-  for (const driver::PassReport& report : reports) {
-    total_ms += report.elapsed_ms;
-    table.add({report.pass, fmt::format("{:.2f}", report.elapsed_ms),
-               std::to_string(report.nodes_before), std::to_string(report.nodes_after),
-               report.change});
-  }
-  table.add({"all", fmt::format("{:.2f}", total_ms), "", "", ""});
-  table.print(err());
-}
 
 Json to_json(const std::vector<driver::PassReport>& reports, bool has_times) {
   Json json = Json::array();
@@ -42,29 +29,6 @@ Json to_json(const std::vector<driver::PassReport>& reports, bool has_times) {
     json.push_back(std::move(pass));
   }
   return json;
-}
-
-// Replaces long constants by an ellipsis, which parsers reject as elements.
-std::string without_weights(const std::string& text) {
-  constexpr std::size_t kMostColumns = 400;
-  std::string shown;
-  std::size_t left_out = 0;
-  std::vector<std::string> lines = split(text, '\n');
-  if (!lines.empty() && lines.back().empty()) lines.pop_back();
-  for (const std::string& line : lines) {
-    const std::size_t type = line.find(" = constant ");
-    const std::size_t end = type == std::string::npos ? type : line.find(']', type);
-    if (line.size() <= kMostColumns || end == std::string::npos) {
-      shown += concat(line, "\n");
-      continue;
-    }
-    shown += concat(line.substr(0, end + 1), " …\n");
-    ++left_out;
-  }
-  if (left_out > 0)
-    shown +=
-        concat("# the elements of ", left_out, " constants are left out: --weights prints them\n");
-  return shown;
 }
 
 // Progress over all passes, with a new line for each.
@@ -120,7 +84,7 @@ int opt(const OptOptions& options, OutputFormat format) {
     out() << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
     return 0;
   }
-  if (options.time_passes) print_table(reports);
+  if (options.time_passes) print_table(reports, "nodes");
   if (prints) out() << text();
   return 0;
 }

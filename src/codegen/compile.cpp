@@ -118,7 +118,8 @@ Compiled compile(const Graph& graph, const CompileOptions& options) {
     Compiled made{assemble(tasks, target_name(options) + extension_for(tasks, options)),
                   std::move(selected.decisions),
                   {},
-                  overwritten_states(tasks, options.states)};
+                  overwritten_states(tasks, options.states),
+                  {}};
     if (options.describes_step) {
       const TargetFacts facts =
           options.device ? gpu_facts(options.device->architecture) : options.target->facts();
@@ -127,6 +128,7 @@ Compiled compile(const Graph& graph, const CompileOptions& options) {
     }
     made.program.code = options.device ? device_code(tasks, *options.device)
                                        : emit(tasks, *options.target, false).code;
+    if (options.keeps_tasks) made.tasks = std::move(selected.tasks);
     return made;
   } catch (const std::bad_alloc&) {
     throw Error("no memory to compile the model", ErrorKind::OutOfMemory)

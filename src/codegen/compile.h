@@ -8,6 +8,7 @@
 #include "nests/nest_pass.h"
 #include "program/program.h"
 #include "target/target.h"
+#include "tasks/task_list.h"
 
 #include <functional>
 #include <memory>
@@ -74,10 +75,10 @@ struct CompileSettings {
   std::vector<StatePorts> states = {};
   /// Fills `Compiled::decisions`, and the record of passes (`CompileRecord`).
   bool keeps_record = false;
-  /// Services of the passes over nests.
-  nests::NestPassOptions nest_passes = {};
   /// Fills `Compiled::step_problem`.
   bool describes_step = false;
+  /// Fills `Compiled::tasks`.
+  bool keeps_tasks = false;
 };
 
 struct CompileOptions : CompileSettings {
@@ -87,6 +88,7 @@ struct CompileOptions : CompileSettings {
   std::optional<cuda::CudaTarget> device = {};
   /// Shape specialization: frequent values of symbols, for which separate kernels are generated.
   std::vector<DimBindings> specialised_shapes = {};
+  nests::NestPassOptions nest_passes = {};
   /// Called for each distinct nest, on the compiling thread. Without a result the cheapest
   /// candidate by estimate is used; on the CPU it also replaces a refused candidate.
   std::function<std::optional<Selection>(const Decision&)> choose = {};
@@ -105,6 +107,8 @@ struct Compiled {
   std::optional<StepProblem> step_problem;
   /// The states of the options whose output may overwrite its input (`overwritten_states`).
   std::vector<StatePorts> overwritten;
+  /// No value unless requested.
+  std::optional<TaskList> tasks;
 };
 
 /// Identifies the code generator as "tenon 0123456789abcdef", a hash of its sources.

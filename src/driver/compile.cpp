@@ -2,14 +2,19 @@
 
 #include "base/error.h"
 #include "base/internal_report.h"
+#include "base/text.h"
 #include "codegen/cpu/cpu_target.h"
+#include "codegen/cuda/nest_passes.h"
 #include "driver/pipeline.h"
+#include "ir/text.h"
 #include "models/inputs.h"
 #include "models/weights.h"
+#include "program/text.h"
 #include "runtime/processors.h"
 #include "tune/device_tuning.h"
 #include "tune/preferred.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -151,18 +156,29 @@ struct PreparedModel {
   passes::Remarks remarks;
 };
 
-PreparedModel prepare(Graph graph, const CompileRequest& request) {
+std::span<const nests::NestPassInfo> nest_passes_of(const codegen::CompileOptions& options) {
+  return options.device ? codegen::cuda::nest_pass_list() : options.target->nest_pass_list();
+}
+
+PreparedModel prepare(Graph graph, const CompileRequest& request,
+                      const std::string& stop_after = "") {
   if (request.is_untuned && request.tune_seconds) {
     throw Error("--tune and --untuned ask for opposite things", ErrorKind::Usage);
   }
   PipelineOptions passes = pipeline_for(request.target, request.precision);
   passes.pass_options.states = request.states;
-  if (const auto first = options_of(request, graph); !first.device)
-    passes.pass_options.target = first.target->facts();
+  const codegen::CompileOptions first = options_of(request, graph);
+  if (!first.device) passes.pass_options.target = first.target->facts();
+  serve(passes, request.passes, nest_passes_of(first));
+  passes.stop_after = stop_after;
   PreparedModel made;
-  if (request.keeps_record) {
-    passes.pass_options.remarks = &made.remarks;
-    passes.on_pass = [&](const PassReport& report, const Graph&) { made.passes.push_back(report); };
+  if (request.keeps_record) passes.pass_options.remarks = &made.remarks;
+  const auto& on_stage = request.passes.on_stage;
+  if (request.keeps_record || on_stage) {
+    passes.on_pass = [&](const PassReport& report, const Graph& after) {
+      made.passes.push_back(report);
+      if (on_stage) on_stage({StageText::Kind::Graph, report.pass, print(after)});
+    };
   }
   made.graph = run_pipeline(std::move(graph), passes);
   made.options = options_of(request, made.graph);
@@ -220,10 +236,20 @@ CompileRecord compile_model(Graph graph, const CompileRequest& request) {
     return record;
   }
   PreparedModel model = prepare(std::move(graph), request);
-  CompileRecord record{codegen::compile(model.graph, model.options),
+  NestObserver nests(nest_passes_of(model.options), request.passes);
+  model.options.nest_passes = nests.options();
+  model.options.keeps_tasks = request.passes.on_stage != nullptr;
+  CompileRecord record{compile_verified(model.graph, model.options),
                        {},
                        std::move(model.passes),
+                       request.passes.reports_nests ? nests.reports() : std::vector<PassReport>(),
                        std::move(model.remarks)};
+  nests.emit();
+  if (const auto& on_stage = request.passes.on_stage) {
+    on_stage({StageText::Kind::Tasks, "tasks", to_string(*record.tasks)});
+    on_stage({StageText::Kind::Plan, "plan", plan_text(record.program)});
+    on_stage({StageText::Kind::Program, "program", to_string(record.program)});
+  }
   if (model.options.device && model.cache)
     take_tuned_candidates(record.program, *model.cache, request, model.times_libraries);
   if (request.keeps_record) record.graph = std::move(model.graph);
@@ -236,6 +262,39 @@ Program compile_graph(Graph graph, const std::string& target, bool allow_winogra
   request.allow_winograd = allow_winograd;
   request.is_untuned = true;
   return compile_model(std::move(graph), request).program;
+}
+
+std::vector<ListedPass> list_passes(const CompileRequest& request) {
+  std::vector<ListedPass> list;
+  std::vector<std::string> names = pipeline_for(request.target, request.precision).passes;
+  if (names.empty()) names = standard_passes();
+  for (const PassPosition& pass : positions_of(names))
+    list.push_back({std::string(pass.name), false, std::string(pass.reason)});
+  const codegen::CompileOptions options = options_of(request, Graph());
+  for (const nests::NestPassInfo& pass : nest_passes_of(options))
+    list.push_back({std::string(pass.name), true, std::string(pass.reason)});
+  return list;
+}
+
+void run_stages(Graph graph, const CompileRequest& request, const std::string& stop_after) {
+  const codegen::CompileOptions first = options_of(request, graph);
+  const PipelineOptions passes = pipeline_for(request.target, request.precision);
+  require_pass(stop_after, passes, nest_passes_of(first), "--stop-after");
+  const std::vector<std::string> names = passes.passes.empty() ? standard_passes() : passes.passes;
+  const bool is_of_graphs = std::ranges::find(names, stop_after) != names.end();
+  PreparedModel model = prepare(std::move(graph), request, is_of_graphs ? stop_after : "");
+  if (is_of_graphs) return;
+  PassServices services = request.passes;
+  if (const auto& on_stage = request.passes.on_stage) {
+    services.on_stage = [&, is_over = false](const StageText& stage) mutable {
+      if (!is_over) on_stage(stage);
+      is_over = is_over || stage.name == stop_after;
+    };
+  }
+  NestObserver nests(nest_passes_of(model.options), services);
+  model.options.nest_passes = nests.options();
+  codegen::decide(model.graph, model.options);
+  nests.emit();
 }
 
 std::string print_model(Graph graph, const CompileRequest& request, codegen::CompileStage stage) {

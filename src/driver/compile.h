@@ -2,6 +2,7 @@
 
 #include "codegen/compile.h"
 #include "driver/pipeline.h"
+#include "driver/stages.h"
 #include "tune/cache.h"
 #include "tune/tuner.h"
 
@@ -18,6 +19,8 @@ struct CompileRecord : codegen::Compiled {
   /// Result of the passes.
   Graph graph;
   std::vector<PassReport> passes;
+  /// Passes over nests, if requested (`PassServices::reports_nests`).
+  std::vector<PassReport> nest_passes;
   /// Remarks of passes and candidates.
   passes::Remarks remarks;
 };
@@ -43,6 +46,8 @@ struct CompileRequest : codegen::CompileSettings {
   /// speed. Absent: no constant can be replaced.
   std::optional<std::vector<std::string>> swappable_weights = {};
 
+  PassServices passes = {};
+
   /// Called with a warning if a tuning cache cannot be used, or if unsound nests are replaced
   /// (`cpu_options`).
   std::function<void(const std::string& text)> on_notice = {};
@@ -55,6 +60,19 @@ struct CompileRequest : codegen::CompileSettings {
 /// Runs the standard passes and compiles the graph, with the fastest kernels of the user's tuning
 /// cache; tunes unknown kernels first if requested.
 CompileRecord compile_model(Graph graph, const CompileRequest& request);
+/// A pass of a compilation.
+struct ListedPass {
+  std::string name;
+  bool is_over_nests = false;
+  /// Reason for its position in the list.
+  std::string reason;
+};
+/// Returns the passes of a compilation in order.
+std::vector<ListedPass> list_passes(const CompileRequest& request);
+/// Runs the stages of a compilation that have passes, up to a pass, for the callbacks of the
+/// request; generates no code. Later passes over nests may run, without a callback. Throws Error
+/// (Usage) for an unknown name.
+void run_stages(Graph graph, const CompileRequest& request, const std::string& stop_after);
 /// Compiles a graph without the tuning cache. `target`: a processor ("native", "x86-64-v3") or a
 /// device ("cuda:sm_90a").
 Program compile_graph(Graph graph, const std::string& target = "native",

@@ -86,6 +86,25 @@ std::string sentence_of(const passes::Pass& pass, testing::PassFailure::Kind kin
             testing::print_reproducer(smallest));
 }
 
+constexpr PassPosition kStandardPasses[] = {
+    {"lower-qdq", "first of all: otherwise dequantized weights would be folded to floats"},
+    {"fold-constants", "before rules, which rely on static and symbolic shapes"},
+    {"simplify", "before patterns, which expect the canonical form"},
+    {"recognise", "after simplify, before folding hides the patterns"},
+    {"fold-constants", "folds new constants of the two"},
+    {"fold-scales", "computed scales are constants by now"},
+    {"fold-batch-reductions", "after all pattern matching of products"},
+    {"choose-layouts", "before fuse: a transpose inside a group would split it"},
+    {"simplify", "transposes and reshapes that became adjacent"},
+    {"fuse", "after all pattern matching: a group hides its members"},
+    {"order", "last: nodes and lifetimes are final"},
+};
+// Passes of some targets and precisions.
+constexpr PassPosition kInsertedPasses[] = {
+    {"assign-precision", "after scale folding, which needs full precision"},
+    {"fuse-horizontal", "after scale folding, before layouts: the merged weights are constants"},
+};
+
 // Verification takes as long as a pass: larger graphs are verified only after all passes.
 constexpr std::size_t kVerifiedEachTime = 50'000;
 
@@ -148,19 +167,25 @@ class PipelineRunner {
 }  // namespace
 
 std::vector<std::string> standard_passes() {
-  return {
-      "lower-qdq",       // first of all: otherwise dequantized weights would be folded to floats
-      "fold-constants",  // before rules, which rely on static and symbolic shapes
-      "simplify",
-      "recognise",              // patterns expect the canonical form that simplify produces
-      "fold-constants",         // folds new constants of the two
-      "fold-scales",            // computed scales are constants by now
-      "fold-batch-reductions",  // after all pattern matching of products
-      "choose-layouts",         // before fuse: a transpose inside a group would split it
-      "simplify",               // transposes and reshapes that became adjacent
-      "fuse",                   // after all pattern matching: a group hides its members
-      "order",                  // last: nodes and lifetimes are final
-  };
+  std::vector<std::string> names;
+  for (const PassPosition& pass : kStandardPasses) names.emplace_back(pass.name);
+  return names;
+}
+
+std::vector<PassPosition> positions_of(std::span<const std::string> passes) {
+  std::vector<PassPosition> positions;
+  const PassPosition* next = std::begin(kStandardPasses);
+  for (const std::string& name : passes) {
+    const auto found = std::find_if(next, std::end(kStandardPasses),
+                                    [&](const PassPosition& each) { return each.name == name; });
+    if (found != std::end(kStandardPasses)) next = found + 1;
+    const auto inserted = std::ranges::find(kInsertedPasses, name, &PassPosition::name);
+    const bool is_inserted = inserted != std::end(kInsertedPasses);
+    positions.push_back({name, found != std::end(kStandardPasses) ? found->reason
+                               : is_inserted                      ? inserted->reason
+                                                                  : "as the options say"});
+  }
+  return positions;
 }
 
 PipelineOptions pipeline_for(const std::string& target, const std::string& precision) {

@@ -14,6 +14,14 @@ namespace tenon::driver {
 /// Returns the default passes, in order.
 std::vector<std::string> standard_passes();
 
+/// A pass and the reason for its position in the list.
+struct PassPosition {
+  std::string_view name, reason;
+};
+/// Returns the reasons for the positions of passes that a compilation runs. `passes` owns the
+/// names.
+std::vector<PassPosition> positions_of(std::span<const std::string> passes);
+
 /// Report on one pass.
 struct PassReport {
   std::string pass;

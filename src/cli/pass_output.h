@@ -1,0 +1,30 @@
+#pragma once
+
+#include "cli/commands.h"
+#include "driver/compile.h"
+
+#include <string>
+#include <vector>
+
+namespace tenon::cli {
+
+/// Prints times and changes of passes on stderr; `unit`: "nodes" or "nests".
+void print_table(const std::vector<driver::PassReport>& reports, const std::string& unit);
+
+/// Replaces long constants by an ellipsis, which parsers reject as elements.
+std::string without_weights(const std::string& text);
+
+/// Prints stages of a compilation and writes them to files, as its options ask.
+class StageOutput {
+ public:
+  explicit StageOutput(const StageOptions& options);
+  /// Returns whether the options ask for stages.
+  bool is_wanted() const;
+  void take(const driver::StageText& stage);
+
+ private:
+  const StageOptions& options_;
+  std::size_t count_ = 0;
+};
+
+}  // namespace tenon::cli
