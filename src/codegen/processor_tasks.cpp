@@ -220,15 +220,14 @@ class ProcessorTasks : public TaskWriter {
     const std::string label = node_label(graph_, id);
     std::vector<ChosenKernels> chosen;
     for (const NestSequence::NestCall& part : sequence.parts) {
-      const std::string name = label + part_label(part.nest.name);
       const KernelWork work{
-          sequence, part, is_constant, options_.allow_winograd, &options_.nest_passes, name};
+          sequence, part, is_constant, options_.allow_winograd, &options_.nest_passes, label};
       std::vector<Candidate> candidates = options_.target->candidates(work);
       ChosenKernels& made = chosen.emplace_back();
       Decision& decision = made.decision;
       decision.node = id;
       made.suffix = part.nest.name;
-      decision.name = name;
+      decision.name = label + part_label(made.suffix);
       for (const Candidate& candidate : candidates)
         decision.candidates.push_back({candidate.name, candidate.verdict});
       if (options_.choose || options_.keeps_record) {

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "codegen/task_writer.h"
 #include "expr/node_label.h"
 #include "ir/text.h"
 #include "models/extract_node.h"
@@ -12,6 +13,20 @@
 #include <algorithm>
 
 namespace tenon::driver {
+namespace {
+
+// Nests with the names that reports give them.
+std::string named_text(const nests::NestWork& work) {
+  std::string text;
+  for (const nests::NestSequence::NestCall& part : work.sequence.parts) {
+    nests::LoopNest nest = part.nest;
+    nest.name = work.name + codegen::part_label(part.nest.name);
+    text += to_string(nest) + "\n";
+  }
+  return text;
+}
+
+}  // namespace
 
 std::string_view suffix_of(StageText::Kind kind) {
   static constexpr std::string_view kSuffixes[] = {".tenon", ".nest", ".tasks", ".plan",
@@ -55,7 +70,7 @@ void NestObserver::see(const nests::NestPassRun& run) {
   seen.report.nodes_after += run.after.sequence.parts.size();
   const std::string text = to_string(run.after);
   if (to_string(run.before) != text) ++seen.changes;
-  if (services_.on_stage) seen.text += concat("# ", run.after.name, "\n", text);
+  if (services_.on_stage) seen.text += named_text(run.after);
 }
 
 std::vector<PassReport> NestObserver::reports() const {

@@ -78,11 +78,7 @@ std::string difference(const NestValues& actual, const NestValues& expected) {
 
 std::string to_string(const NestWork& work) {
   std::string text;
-  for (const NestSequence::NestCall& part : work.sequence.parts) {
-    text += to_string(part.nest);
-    for (const nests::Packing& packing : part.packings)
-      text += concat("# packs ", part.nest.buffers[packing.buffer].name, "\n");
-  }
+  for (const NestSequence::NestCall& part : work.sequence.parts) text += to_string(part.nest);
   return text;
 }
 
