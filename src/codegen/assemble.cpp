@@ -20,21 +20,6 @@ constexpr std::uint32_t kNever = UINT32_MAX;
 // Node limit of the placement search that closes gaps left by heuristics: a few milliseconds.
 constexpr std::uint64_t kSearchNodes = 20'000;
 
-// `program` does not include the layer of `Constraint`, so both have this enum.
-ShapeCheck::Kind kind_of(Constraint::Kind kind) {
-  switch (kind) {
-    case Constraint::Kind::Equal:
-      return ShapeCheck::Kind::Equal;
-    case Constraint::Kind::AtMost:
-      return ShapeCheck::Kind::AtMost;
-    case Constraint::Kind::OneOr:
-      return ShapeCheck::Kind::OneOr;
-    case Constraint::Kind::Broadcast:
-      break;
-  }
-  return ShapeCheck::Kind::Broadcast;
-}
-
 class Assembler {
  public:
   Assembler(const TaskList& tasks, const std::string& target_name) : tasks_(tasks) {
@@ -44,9 +29,7 @@ class Assembler {
 
   Program run() {
     program_.name = tasks_.name;
-    for (const TaskList::Symbol& symbol : tasks_.symbols) {
-      program_.symbols.push_back({symbol.name, symbol.lo, symbol.hi, symbol.buffer, symbol.axis});
-    }
+    program_.symbols = tasks_.symbols;
     for (const TaskList::Buffer& buffer : tasks_.buffers) add_buffer(buffer);
     program_.inputs = tasks_.inputs;
     program_.outputs = tasks_.outputs;
@@ -115,8 +98,8 @@ class Assembler {
 
   void add_check(const TaskList::ConstraintCheck& check) {
     const bool is_of_body = check.end != kNoBuffer;
-    program_.checks.push_back({kind_of(check.kind), extent(check.a), extent(check.b), check.op,
-                               check.where, rule_text(check.kind, check.a, check.b),
+    program_.checks.push_back({check.kind, extent(check.a), extent(check.b), check.op, check.where,
+                               rule_text(check.kind, check.a, check.b),
                                is_of_body ? first_steps_[check.begin] : 0,
                                is_of_body ? first_steps_[check.end] : UINT32_MAX});
   }
@@ -170,8 +153,7 @@ class Assembler {
         step.candidate = alternative.candidate;
         step.name = task.name;
         step.value = task.value;
-        for (const TaskList::Guard& guard : alternative.when)
-          step.when.push_back({guard.symbol, guard.lo, guard.hi});
+        step.when = alternative.when;
         step.flops = call.flops;
         step.bytes = call.bytes;
         program_.steps.push_back(std::move(step));

@@ -61,9 +61,7 @@ class ProcessorTasks : public TaskWriter {
           alternative.calls.push_back(std::move(call));
         }
         for (const Guards& guard : guards) {
-          alternative.when.clear();
-          for (const Program::Guard& each : guard)
-            alternative.when.push_back({each.symbol, each.lo, each.hi});
+          alternative.when = guard;
           if (!version.symbol.empty()) {
             if (const auto symbol = guard_symbol(version)) {
               alternative.when.push_back(

@@ -309,7 +309,7 @@ class Selector {
       if (is_body_) break;
       const auto numbers = symbol_numbers(values);
       if (!numbers || !depends_on(sequence, values)) continue;
-      DividedGuards divided = divide(left, *numbers, program_symbols());
+      DividedGuards divided = divide(left, *numbers, list_.symbols);
       if (!divided.inside.empty()) {
         NodeNests special{exprs, specialised(sequence, values), prepared.footprint};
         writer_->add_tasks(id, results, special, divided.inside);
@@ -371,13 +371,6 @@ class Selector {
     return made;
   }
 
-  std::vector<Program::Symbol> program_symbols() const {
-    std::vector<Program::Symbol> symbols;
-    for (const TaskList::Symbol& symbol : list_.symbols) {
-      symbols.push_back({symbol.name, symbol.lo, symbol.hi, symbol.buffer, symbol.axis});
-    }
-    return symbols;
-  }
   // Maps values to symbol indices; no value if one is out of range or the symbol is unknown.
   std::optional<std::map<std::size_t, std::int64_t>> symbol_numbers(
       const DimBindings& values) const {

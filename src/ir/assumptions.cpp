@@ -13,18 +13,18 @@ thread_local AssumptionScope* innermost = nullptr;
 
 }  // namespace
 
-bool assume(Constraint::Kind kind, const Dim& a, const Dim& b) {
+bool assume(ExtentRelation kind, const Dim& a, const Dim& b) {
   const Truth truth = truth_of(kind, a, b);
   if (truth == Truth::Sometimes && innermost != nullptr)
     innermost->found_.push_back({kind, a, b, "", ""});
   return truth != Truth::Never;
 }
 
-bool assume_equal(const Dim& a, const Dim& b) { return assume(Constraint::Kind::Equal, a, b); }
+bool assume_equal(const Dim& a, const Dim& b) { return assume(ExtentRelation::Equal, a, b); }
 bool assume_multiple(const Dim& a, const Dim& divisor) { return assume_equal(mod(a, divisor), 0); }
-bool assume_at_most(const Dim& a, const Dim& b) { return assume(Constraint::Kind::AtMost, a, b); }
+bool assume_at_most(const Dim& a, const Dim& b) { return assume(ExtentRelation::AtMost, a, b); }
 bool assume_one_or(const Dim& a, const Dim& whole) {
-  return assume(Constraint::Kind::OneOr, a, whole);
+  return assume(ExtentRelation::OneOr, a, whole);
 }
 
 std::optional<Dim> assume_broadcast(const Dim& a, const Dim& b) {
@@ -36,7 +36,7 @@ std::optional<Dim> assume_broadcast(const Dim& a, const Dim& b) {
   };
   if (!(a == b) && stays_within(a, b)) return assume_one_or(a, b) ? std::optional(b) : std::nullopt;
   if (!(a == b) && stays_within(b, a)) return assume_one_or(b, a) ? std::optional(a) : std::nullopt;
-  if (!assume(Constraint::Kind::Broadcast, a, b)) return std::nullopt;
+  if (!assume(ExtentRelation::Broadcast, a, b)) return std::nullopt;
   return broadcast(a, b);
 }
 

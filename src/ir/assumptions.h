@@ -32,7 +32,7 @@ class AssumptionScope {
   std::vector<Constraint> take();
 
  private:
-  friend bool assume(Constraint::Kind kind, const Dim& a, const Dim& b);
+  friend bool assume(ExtentRelation kind, const Dim& a, const Dim& b);
   AssumptionScope* outer_;
   std::vector<Constraint> found_;
 };

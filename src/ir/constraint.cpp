@@ -127,14 +127,14 @@ void collect(const Graph& graph, ConstraintCollector& found) {
   }
 }
 
-Constraint::Kind kind_named(Lexer& lexer) {
+ExtentRelation kind_named(Lexer& lexer) {
   const std::string word = lexer.name("what is assumed");
   const auto found = std::find(kWords.begin(), kWords.end(), word);
   if (found == kWords.end()) {
     throw lexer.error_here(concat("'", word, "' is nothing that can be assumed"))
         .expected("equal, at_most, one_or or broadcast");
   }
-  return static_cast<Constraint::Kind>(found - kWords.begin());
+  return static_cast<ExtentRelation>(found - kWords.begin());
 }
 
 Constraint read_constraint(const std::string& text, const SymbolRanges& ranges) {
@@ -158,31 +158,31 @@ std::string to_text(const Constraint& constraint) {
 
 }  // namespace
 
-Truth truth_of(Constraint::Kind kind, const Dim& a, const Dim& b) {
+Truth truth_of(ExtentRelation kind, const Dim& a, const Dim& b) {
   const auto is_one = [](const Dim& dim) { return truth_of_equality(dim, 1); };
   switch (kind) {
-    case Constraint::Kind::Equal:
+    case ExtentRelation::Equal:
       return truth_of_equality(a, b);
-    case Constraint::Kind::AtMost:
+    case ExtentRelation::AtMost:
       if (provably_at_most(a, b)) return Truth::Always;
       return provably_at_most(b + 1, a) ? Truth::Never : Truth::Sometimes;
-    case Constraint::Kind::OneOr:
+    case ExtentRelation::OneOr:
       return either(is_one(a), truth_of_equality(a, b));
-    case Constraint::Kind::Broadcast:
+    case ExtentRelation::Broadcast:
       return either(either(is_one(a), is_one(b)), truth_of_equality(a, b));
   }
   return Truth::Sometimes;
 }
 
-std::string rule_text(Constraint::Kind kind, const Dim& a, const Dim& b) {
+std::string rule_text(ExtentRelation kind, const Dim& a, const Dim& b) {
   switch (kind) {
-    case Constraint::Kind::Equal:
+    case ExtentRelation::Equal:
       return concat(a, " == ", b);
-    case Constraint::Kind::AtMost:
+    case ExtentRelation::AtMost:
       return concat(a, " <= ", b);
-    case Constraint::Kind::OneOr:
+    case ExtentRelation::OneOr:
       return concat(a, " == 1 or ", a, " == ", b);
-    case Constraint::Kind::Broadcast:
+    case ExtentRelation::Broadcast:
       break;
   }
   return b.is_constant() ? concat(a, " == 1 or ", a, " == ", b)

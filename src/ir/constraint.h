@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/extent_relation.h"
 #include "ir/graph.h"
 
 #include <string>
@@ -11,16 +12,7 @@ namespace tenon::inline ir {
 /// Assumption that an op's `infer` made about symbolic extents. A graph is valid only for shapes
 /// that satisfy all of its constraints; they are checked when shapes are bound.
 struct Constraint {
-  enum class Kind : std::uint8_t {
-    Equal,
-    /// a <= b
-    AtMost,
-    /// a is 1 or b: it broadcasts to b.
-    OneOr,
-    /// a == b, or one of them is 1.
-    Broadcast,
-  };
-  Kind kind = Kind::Equal;
+  ExtentRelation kind = ExtentRelation::Equal;
   Dim a, b;
   /// Op whose rule this is.
   std::string op;
@@ -30,10 +22,10 @@ struct Constraint {
 
 enum class Truth : std::uint8_t { Never, Sometimes, Always };
 /// Returns whether the constraint holds for all values of its symbols, for some, or for none.
-Truth truth_of(Constraint::Kind kind, const Dim& a, const Dim& b);
+Truth truth_of(ExtentRelation kind, const Dim& a, const Dim& b);
 
 /// Returns e.g. "N == M", "N == 1 or N == M".
-std::string rule_text(Constraint::Kind kind, const Dim& a, const Dim& b);
+std::string rule_text(ExtentRelation kind, const Dim& a, const Dim& b);
 
 /// Returns the constraints of a graph's nodes and the stored constraints of earlier nodes,
 /// deduplicated, without proven ones. Includes the bodies of fused groups but no other bodies.

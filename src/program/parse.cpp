@@ -210,7 +210,7 @@ class ProgramParser {
 
   void check() {
     ShapeCheck made;
-    made.kind = static_cast<ShapeCheck::Kind>(one_of(kCheckKinds));
+    made.kind = static_cast<ExtentRelation>(one_of(kCheckKinds));
     made.a = extent();
     in_.expect(",");
     made.b = extent();

@@ -3,6 +3,8 @@
 #include "program/control.h"
 #include "program/extent.h"
 #include "program/shape_check.h"
+#include "program/symbols.h"
+#include "program/tensor_map.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -33,15 +35,7 @@ using KernelFunction = void (*)(const KernelArguments*, std::int64_t begin, std:
 /// A compiled network as plain data: buffers, kernels as machine code, and one list of steps, in
 /// which the bodies of control flow follow the step that runs them.
 struct Program {
-  /// A symbolic extent. Its value is known when the buffer that defines it is: an input, or the
-  /// result of a step.
-  struct Symbol {
-    std::string name;
-    /// Smallest and largest value, inclusive.
-    std::int64_t lo = 0, hi = 0;
-    /// Buffer and axis that define the value; kNoBuffer if undefined.
-    std::uint32_t buffer = kNoBuffer, axis = 0;
-  };
+  using Symbol = ProgramSymbol;
   /// Memory of a buffer.
   enum class BufferKind : std::uint8_t {
     /// Caller's memory, read-only.
@@ -76,26 +70,7 @@ struct Program {
     /// Set for a constant that may be replaced by another of its type when a context is created.
     bool is_weight = false;
   };
-  /// A TMA tensor map: a kernel on a device reads the buffer in boxes, with zero fill out of
-  /// bounds. Axes are ordered innermost first; `rows` is the extent of the outermost axis.
-  struct TensorMap {
-    /// Index into the call's buffers.
-    std::uint32_t buffer = 0;
-    Extent rows;
-    /// Extents of the inner axes.
-    std::vector<std::uint64_t> extents;
-    /// Strides in elements of all axes except the innermost.
-    std::vector<std::uint64_t> pitches;
-    /// Box extents and traversal strides: every `steps`th element is copied.
-    std::vector<std::uint64_t> box;
-    std::vector<std::uint64_t> steps;
-    /// Im2col mode if not empty: a window moves over columns and rows with stride `steps`, and a
-    /// copy takes one window position per column of the box, continuing across rows and images. For
-    /// both axes: zero padding before the image, and number of window positions.
-    std::vector<std::uint64_t> before = {}, places = {};
-
-    bool operator==(const TensorMap&) const = default;
-  };
+  using TensorMap = BasicTensorMap<Extent>;
   /// Start of the window's last position along columns (0) or rows (1), relative to the last
   /// element of the image.
   static std::int64_t last_place(const TensorMap& map, std::size_t axis);
@@ -120,12 +95,7 @@ struct Program {
     std::uint32_t cluster = 1;
   };
   /// Range of a symbol's values for which a step runs.
-  struct Guard {
-    /// Index in `symbols`.
-    std::uint32_t symbol = 0;
-    /// Smallest and largest value, inclusive.
-    std::int64_t lo = 0, hi = 0;
-  };
+  using Guard = SymbolGuard;
   /// A kernel launch.
   struct Call {
     /// Index in `kernels`.

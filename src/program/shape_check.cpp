@@ -4,15 +4,15 @@
 
 namespace tenon::inline program {
 
-bool holds(ShapeCheck::Kind kind, std::int64_t a, std::int64_t b) {
+bool holds(ExtentRelation kind, std::int64_t a, std::int64_t b) {
   switch (kind) {
-    case ShapeCheck::Kind::Equal:
+    case ExtentRelation::Equal:
       return a == b;
-    case ShapeCheck::Kind::AtMost:
+    case ExtentRelation::AtMost:
       return a <= b;
-    case ShapeCheck::Kind::OneOr:
+    case ExtentRelation::OneOr:
       return a == 1 || a == b;
-    case ShapeCheck::Kind::Broadcast:
+    case ExtentRelation::Broadcast:
       break;
   }
   return a == b || a == 1 || b == 1;

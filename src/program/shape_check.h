@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/extent_relation.h"
 #include "program/extent.h"
 
 #include <cstdint>
@@ -11,16 +12,7 @@ namespace tenon::inline program {
 
 /// A condition on the extents of a run, e.g. from a broadcast. Results are undefined if it fails.
 struct ShapeCheck {
-  enum class Kind : std::uint8_t {
-    Equal,
-    /// a <= b
-    AtMost,
-    /// a is 1 or b
-    OneOr,
-    /// equal, or one of them is 1
-    Broadcast,
-  };
-  Kind kind = Kind::Equal;
+  ExtentRelation kind = ExtentRelation::Equal;
   Extent a, b;
   /// Operator that states the condition.
   std::string op;
@@ -32,7 +24,7 @@ struct ShapeCheck {
   std::uint32_t begin = 0, end = UINT32_MAX;
 };
 
-bool holds(ShapeCheck::Kind kind, std::int64_t a, std::int64_t b);
+bool holds(ExtentRelation kind, std::int64_t a, std::int64_t b);
 
 /// Throws an Error that says whose rule these values of the symbols break.
 void require_check(const ShapeCheck& check, std::span<const std::int64_t> symbols);

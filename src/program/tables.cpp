@@ -233,7 +233,7 @@ Program read_tables(BinaryReader& in) {
   const std::size_t symbols = program.symbols.size();
   for (std::size_t left = in.count(80); left > 0; --left) {
     ShapeCheck& check = program.checks.emplace_back();
-    check.kind = static_cast<ShapeCheck::Kind>(in.id(4));
+    check.kind = static_cast<ExtentRelation>(in.id(4));
     check.a = in.extent(symbols);
     check.b = in.extent(symbols);
     for (std::string* text : {&check.op, &check.where, &check.rule}) *text = in.text();

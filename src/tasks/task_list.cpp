@@ -55,8 +55,7 @@ bool may_share_in(const TaskList& tasks, const TaskList::Alternative& alternativ
 }  // namespace
 
 std::string_view name_of(TaskList::Task::Kind kind) {
-  static constexpr std::string_view kNames[] = {"compute", "form",   "host",
-                                                "copy",    "branch", "loop"};
+  static constexpr std::string_view kNames[] = {"compute", "host", "copy", "branch", "loop"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

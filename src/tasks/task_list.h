@@ -7,6 +7,8 @@
 #include "nests/packing.h"
 #include "nests/winograd_weights.h"
 #include "program/control.h"
+#include "program/symbols.h"
+#include "program/tensor_map.h"
 
 #include <cstdint>
 #include <map>
@@ -18,16 +20,6 @@
 #include <vector>
 
 namespace tenon::inline tasks {
-
-/// The memory that holds a buffer. Kernel selection produces only the default; the text form also
-/// accepts the other kinds.
-struct MemorySpace {
-  enum class Kind : std::uint8_t { Host, Pinned, Device, File };
-  Kind kind = Kind::Host;
-  /// Device number.
-  std::uint16_t device = 0;
-  bool operator==(const MemorySpace&) const = default;
-};
 
 /// Lifetime of a buffer's content.
 enum class Lifetime : std::uint8_t {
@@ -49,16 +41,7 @@ enum class Lifetime : std::uint8_t {
 /// alternatives per task and no memory addresses yet. Buffers, kernels and tasks are referenced by
 /// index. Bodies of control flow follow the task that runs them.
 struct TaskList {
-  /// A symbolic extent, bound when the buffer that carries it is known: an input, or a task's
-  /// result.
-  struct Symbol {
-    std::string name;
-    /// Smallest and largest value, inclusive.
-    std::int64_t lo = 0, hi = 0;
-    /// The buffer and axis that bind it first; `kNoBuffer`: never bound.
-    std::uint32_t buffer = kNoBuffer, axis = 0;
-    bool operator==(const Symbol&) const = default;
-  };
+  using Symbol = ProgramSymbol;
   /// Packed or Winograd-transformed copy of a constant, computed at compile time. `text` is the
   /// key: equal forms have equal texts.
   struct Form {
@@ -73,7 +56,6 @@ struct TaskList {
     DType dtype = DType::F32;
     Dims dims;
     Lifetime lifetime = Lifetime::Value;
-    MemorySpace space = {};
     /// Position in `inputs` or `outputs`.
     std::uint32_t port = 0;
     /// Set for types other than tensors of known rank.
@@ -85,14 +67,7 @@ struct TaskList {
     /// Set on a constant that is accessed by data-dependent indices, as in an embedding lookup.
     bool is_looked_up = false;
   };
-  /// A TMA descriptor; mirrors `Program::TensorMap`.
-  struct TensorMap {
-    std::uint32_t buffer = 0;
-    Dim rows;
-    std::vector<std::uint64_t> extents, pitches, box, steps;
-    /// Set for im2col windows; mirrors `Program::TensorMap`.
-    std::vector<std::uint64_t> before = {}, places = {};
-  };
+  using TensorMap = BasicTensorMap<Dim>;
   struct Kernel {
     std::string name;
     /// Empty for a library function.
@@ -124,13 +99,7 @@ struct TaskList {
     double flops = 0, bytes = 0;
   };
   /// Range of a symbol for which an alternative is valid.
-  struct Guard {
-    /// Index in `symbols`.
-    std::uint32_t symbol = 0;
-    /// Smallest and largest value, inclusive.
-    std::int64_t lo = 0, hi = 0;
-    bool operator==(const Guard&) const = default;
-  };
+  using Guard = SymbolGuard;
   /// One alternative implementation of a task: a sequence of calls. Buffers between the calls
   /// belong to the alternative.
   struct Alternative {
@@ -157,8 +126,6 @@ struct TaskList {
     enum class Kind : std::uint8_t {
       /// Kernels of a node.
       Compute,
-      /// Kernels that compute a form at run time. Reserved: forms are computed at compile time.
-      Form,
       /// An operator without kernels, executed on the CPU.
       Host,
       /// Kernels that copy a value into an output of the caller.

@@ -23,7 +23,7 @@ std::string listed(const std::vector<std::uint32_t>& buffers) {
 }
 
 constexpr std::string_view kChecks[] = {"equal", "at_most", "one_or",
-                                        "broadcast"};  // Indexed by Constraint::Kind.
+                                        "broadcast"};  // Indexed by ExtentRelation.
 
 std::string quoted_text(std::string_view text) { return print(AttrValue(std::string(text))); }
 
@@ -34,11 +34,6 @@ std::string buffer_text(const TaskList::Buffer& buffer) {
                             " ", name_of(buffer.lifetime));
   if (buffer.lifetime == Lifetime::Input || buffer.lifetime == Lifetime::Output)
     text += concat(" ", buffer.port);
-  if (buffer.space.kind != MemorySpace::Kind::Host) {
-    static constexpr std::string_view kSpaces[] = {"host", "pinned", "device", "file"};
-    text += concat(" in ", kSpaces[static_cast<std::size_t>(buffer.space.kind)], " ",
-                   buffer.space.device);
-  }
   if (buffer.form)
     text += concat(" form ", quoted_text(buffer.form->text), " of %", buffer.form->source);
   if (buffer.view_of) text += concat(" view of %", *buffer.view_of);
@@ -211,7 +206,7 @@ class TaskListParser {
     while (kind < std::size(kChecks) && !in_.take_word(kChecks[kind])) ++kind;
     if (kind == std::size(kChecks))
       throw in_.error_here("expected equal, at_most, one_or or broadcast");
-    made.kind = static_cast<Constraint::Kind>(kind);
+    made.kind = static_cast<ExtentRelation>(kind);
     made.a = bracketed_dim();
     made.b = bracketed_dim();
     made.op = in_.text("an operator's name");
@@ -249,7 +244,6 @@ class TaskListParser {
     }
     if (made.lifetime == Lifetime::Input || made.lifetime == Lifetime::Output)
       made.port = number<std::uint32_t>("which one");
-    if (in_.take_word("in")) made.space = space();
     if (in_.take_word("form")) {
       TaskList::Form form;
       form.text = in_.text("a form");
@@ -272,18 +266,6 @@ class TaskListParser {
     }
     throw in_.error_here("expected input, output, constant, state, value or sized");
   }
-  MemorySpace space() {
-    static constexpr std::pair<std::string_view, MemorySpace::Kind> kKinds[] = {
-        {"host", MemorySpace::Kind::Host},
-        {"pinned", MemorySpace::Kind::Pinned},
-        {"device", MemorySpace::Kind::Device},
-        {"file", MemorySpace::Kind::File}};
-    for (const auto& [word, kind] : kKinds) {
-      if (in_.take_word(word)) return {kind, number<std::uint16_t>("a device")};
-    }
-    throw in_.error_here("expected host, pinned, device or file");
-  }
-
   // Nests have a text form of their own; a parsed list only has the kernels' names.
   void kernel() {
     const std::size_t at = in_.position();
@@ -468,11 +450,10 @@ class TaskListParser {
 
   Task::Kind kind() {
     using Kind = Task::Kind;
-    for (const Kind each :
-         {Kind::Compute, Kind::Form, Kind::Host, Kind::Copy, Kind::Branch, Kind::Loop}) {
+    for (const Kind each : {Kind::Compute, Kind::Host, Kind::Copy, Kind::Branch, Kind::Loop}) {
       if (in_.take_word(name_of(each))) return each;
     }
-    throw in_.error_here("expected compute, form, host, copy, branch or loop");
+    throw in_.error_here("expected compute, host, copy, branch or loop");
   }
 
   TaskList::Alternative alternative() {

@@ -143,9 +143,7 @@ class DeviceTasks : public TaskWriter {
       note_uses(kernel.part.nest, call, task);
     }
     for (const Guards& guard : guards) {
-      TaskList::Alternative alternative{kernel.candidate, {}, {call}};
-      for (const Program::Guard& each : guard)
-        alternative.when.push_back({each.symbol, each.lo, each.hi});
+      TaskList::Alternative alternative{kernel.candidate, guard, {call}};
       const Version& version = selected.version;
       if (const auto symbol = version.symbol.empty() ? std::nullopt : guard_symbol(version))
         alternative.when.push_back({static_cast<std::uint32_t>(*symbol), version.lo, version.hi});

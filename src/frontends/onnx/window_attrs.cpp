@@ -28,7 +28,7 @@ void require_kernel_shape(const NodeImport& node, const Dims& weights) {
     fits = !provably_different(extent, stated[k]);
     if (!fits || extent.is_constant()) continue;
     add_constraint(node.build.graph(),
-                   {Constraint::Kind::Equal, extent, stated[k], std::string(node.op_type()),
+                   {ExtentRelation::Equal, extent, stated[k], std::string(node.op_type()),
                     concat("attribute 'kernel_shape' and the weights' axis ", k + 2)});
   }
   if (fits) return;
