@@ -161,157 +161,205 @@ void start_from_addend(Block& body) {
     body[k].value = with_replaced(body[k].value, use.reader, sum, memo);
 }
 
+Statement loop_of(std::size_t id, const Dim& extent, LoopKind kind, Block body) {
+  Statement loop;
+  loop.id = id;
+  loop.extent = extent;
+  loop.loop = kind;
+  loop.body = std::move(body);
+  return loop;
+}
+
+// Schedules an int8 contraction: columns in vectors, rows in jams, the reduction in dots of four.
+class ByteTiler {
+ public:
+  ByteTiler(LoopNest& nest, const IntegerRoles& roles, const OuterLoops& around_it,
+            const TileShape& shape, LoopKind outermost, const TargetFacts& target)
+      : nest_(nest),
+        roles_(roles),
+        sum_(roles.sum),
+        around_it_(around_it),
+        shape_(shape),
+        outermost_(outermost),
+        target_(target),
+        column_count_(roles.columns->extent.constant()),
+        width_(width_for(column_count_, shape.columns)),
+        blocks_((column_count_ + width_ - 1) / width_),
+        steps_((roles.dot->extent.constant() + kDot - 1) / kDot) {}
+
+  // Replaces the loops of `whole` and returns the packing of b.
+  Packing run(Block& whole) {
+    const std::size_t column_id = roles_.columns->id, dot_id = roles_.dot->id;
+    outer_ = nest_.new_loop(concat(nest_.loop_names[column_id], "o"));
+    inner_ = nest_.new_loop(concat(nest_.loop_names[column_id], "i"));
+    four_ = nest_.new_loop(concat(nest_.loop_names[dot_id], "o"));
+    one_ = nest_.new_loop(concat(nest_.loop_names[dot_id], "i"));
+    column_start_ = times(loop_scalar(outer_), integer_scalar(width_));
+    column_ = plus(column_start_, loop_scalar(inner_));
+    position_ = plus(times(loop_scalar(four_), integer_scalar(kDot)), loop_scalar(one_));
+    Packing packing = packing_of_columns();
+    const Scalar packed = packed_load(packing);
+    nest_.buffers[packing.buffer].dims = packed->view;
+    Block body = dots(packed);
+    std::vector<Statement> around = outer_loops(packing);
+    if (roles_.rows != nullptr) body = rows(std::move(body), around);
+    body = {columns(std::move(body))};
+    for (std::size_t k = around.size(); k-- > 0;) {
+      around[k].body = std::move(body);
+      body = {std::move(around[k])};
+    }
+    whole = std::move(body);
+    return packing;
+  }
+
+ private:
+  // VNNI layout of b: groups of four along the reduction for each column of a vector, vector after
+  // vector.
+  Packing packing_of_columns() const {
+    Packing packing;
+    packing.buffer = sum_.b->id;
+    packing.source_dims = sum_.b->view;
+    packing.limit =
+        std::numeric_limits<std::int64_t>::max() / 2;  // Reads outside the source are zero.
+    const auto add = [&](std::size_t loop, std::int64_t extent) {
+      packing.loops.push_back(loop);
+      packing.extents.push_back(extent);
+    };
+    const auto add_if_used = [&](const Statement& loop) {
+      if (depends_on(sum_.b, loop.id)) add(loop.id, loop.extent.constant());
+    };
+    add(outer_, blocks_);
+    for (const Statement& loop : around_it_) add_if_used(loop);
+    for (const Statement* loop : sum_.parallel) {
+      if (loop != roles_.columns) add_if_used(*loop);
+    }
+    for (const Statement* loop : sum_.reduction) {
+      if (loop != roles_.dot) add_if_used(*loop);
+    }
+    add(four_, steps_);
+    add(inner_, width_);
+    add(one_, kDot);
+    const Scalar source =
+        substituted(substituted(sum_.b, roles_.columns->id, column_), roles_.dot->id, position_);
+    packing.coordinates.assign(
+        source->args.begin(),
+        source->args.begin() + static_cast<std::ptrdiff_t>(source->view.size()));
+    return packing;
+  }
+
+  Scalar packed_load(const Packing& packing) const {
+    ScalarNode node = sum_.b.node();
+    node.view = Dims(packing.extents.begin(), packing.extents.end());
+    node.args.clear();
+    for (const std::size_t loop : packing.loops) node.args.push_back(loop_scalar(loop));
+    return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
+  }
+
+  // The accumulation and the epilogue, with the reduction in dots.
+  Block dots(const Scalar& packed) const {
+    Block body = *sum_.inner;
+    const Statement* innermost = &body[1];
+    while (innermost->kind == Statement::Kind::Loop) innermost = &innermost->body.front();
+    Statement sum = *innermost;
+    const Scalar a = substituted(sum_.a, roles_.dot->id, position_);
+    sum.value = binary_scalar(BinaryOp::Multiply, DType::I32, cast_scalar(a, DType::I32),
+                              cast_scalar(packed, DType::I32));
+    sum = loop_of(one_, kDot, LoopKind::Dot, {std::move(sum)});
+    sum = loop_of(four_, steps_, LoopKind::Serial, {std::move(sum)});
+    for (std::size_t k = sum_.reduction.size(); k-- > 0;) {
+      if (sum_.reduction[k] == roles_.dot) continue;
+      Statement loop = *sum_.reduction[k];
+      loop.body = {std::move(sum)};
+      sum = std::move(loop);
+    }
+    body[1] = std::move(sum);
+    start_from_addend(body);
+    substitute_loop(body, roles_.columns->id, column_);
+    return body;
+  }
+
+  // The parallel loops except rows, and the loop over column blocks. If a core's own cache holds
+  // all weights, column blocks are innermost, so that rows are read once.
+  std::vector<Statement> outer_loops(const Packing& packing) const {
+    std::int64_t b_bytes = 1;
+    for (const std::int64_t extent : packing.extents) b_bytes *= extent;
+    const bool keeps_rows =
+        (b_bytes <= static_cast<std::int64_t>(target_.private_cache().bytes / 2)) !=
+        shape_.is_loop_order_swapped;
+    std::vector<Statement> around;
+    for (const Statement* loop : sum_.parallel) {
+      if (loop == roles_.columns || loop == roles_.rows) continue;
+      around.push_back(*loop);
+      around.back().body.clear();
+      around.back().loop = outermost_;
+    }
+    Statement blocks = loop_of(outer_, blocks_, outermost_, {});
+    blocks.is_independent = true;
+    around.insert(keeps_rows ? around.end() : around.begin(), std::move(blocks));
+    return around;
+  }
+
+  // Jams the rows. Blocks of rows become a further outer loop if those have too few iterations.
+  Block rows(Block body, std::vector<Statement>& around) {
+    Statement jam = *roles_.rows;
+    jam.loop = LoopKind::Jam;
+    jam.width = shape_.rows;
+    jam.body = std::move(body);
+    std::vector<Dim> items;
+    for (const Statement& loop : around) items.push_back(loop.extent);
+    const bool is_alone = outermost_ == LoopKind::Parallel;
+    const auto block = jam.limit.is_defined() || !is_alone
+                           ? std::nullopt
+                           : rows_in_block(jam.extent, jam.width, items);
+    const std::size_t row_id = jam.id;
+    Block jammed{std::move(jam)};
+    if (!block) return jammed;
+    nests::split(nest_, jammed, row_id, *block, "b");
+    Statement row_blocks = std::move(jammed.front());
+    jammed = std::move(row_blocks.body);
+    jammed.front().loop = LoopKind::Jam;
+    jammed.front().width = shape_.rows;
+    row_blocks.body.clear();
+    row_blocks.loop = LoopKind::Parallel;
+    row_blocks.width = 1;
+    around.push_back(std::move(row_blocks));
+    return jammed;
+  }
+
+  Statement columns(Block body) const {
+    Statement vector = loop_of(inner_, width_, LoopKind::Vector, std::move(body));
+    vector.width = static_cast<unsigned>(width_);
+    vector.is_independent = true;
+    if (column_count_ % width_ != 0) {
+      vector.limit = binary_scalar(BinaryOp::Minimum, DType::I64, integer_scalar(width_),
+                                   binary_scalar(BinaryOp::Subtract, DType::I64,
+                                                 integer_scalar(column_count_), column_start_));
+    }
+    return vector;
+  }
+
+  LoopNest& nest_;
+  const IntegerRoles& roles_;
+  const Contraction& sum_;
+  const OuterLoops& around_it_;
+  const TileShape& shape_;
+  const LoopKind outermost_;
+  const TargetFacts& target_;
+  const std::int64_t column_count_, width_, blocks_;        // Columns, per vector, and vectors.
+  const std::int64_t steps_;                                // Dots.
+  std::size_t outer_ = 0, inner_ = 0, four_ = 0, one_ = 0;  // New loops.
+  Scalar column_start_, column_, position_;
+};
+
 std::optional<std::vector<Packing>> tile_bytes(LoopNest& nest, Block& whole,
                                                const OuterLoops& around_it,
                                                const std::vector<bool>& may_pack,
                                                const TileShape& shape, LoopKind outermost,
                                                const TargetFacts& target) {
   IntegerRoles roles = find_integer_roles(whole, around_it, may_pack);
-  if (!roles.refusal.empty()) return std::nullopt;
-  const bool is_alone = outermost == LoopKind::Parallel;
-  Contraction& c = roles.sum;
-  if (!is_ready(roles)) return std::nullopt;
-  const std::int64_t length = roles.dot->extent.constant(), steps = (length + kDot - 1) / kDot;
-
-  const std::int64_t column_count = roles.columns->extent.constant();
-  const std::int64_t width = width_for(column_count, shape.columns);
-  const std::int64_t blocks = (column_count + width - 1) / width;
-  const std::size_t column_id = roles.columns->id, dot_id = roles.dot->id;
-  const std::size_t outer = nest.new_loop(concat(nest.loop_names[column_id], "o"));
-  const std::size_t inner = nest.new_loop(concat(nest.loop_names[column_id], "i"));
-  const std::size_t four = nest.new_loop(concat(nest.loop_names[dot_id], "o"));
-  const std::size_t one = nest.new_loop(concat(nest.loop_names[dot_id], "i"));
-  const Scalar column_start = times(loop_scalar(outer), integer_scalar(width));
-  const Scalar column = plus(column_start, loop_scalar(inner));
-  const Scalar position = plus(times(loop_scalar(four), integer_scalar(kDot)), loop_scalar(one));
-
-  // VNNI layout of b: groups of four along the reduction for each column of a vector, vector after
-  // vector.
-  Packing packing;
-  packing.buffer = c.b->id;
-  packing.source_dims = c.b->view;
-  packing.limit =
-      std::numeric_limits<std::int64_t>::max() / 2;  // Reads outside the source are zero.
-  const auto add = [&](std::size_t loop, std::int64_t extent) {
-    packing.loops.push_back(loop);
-    packing.extents.push_back(extent);
-  };
-  add(outer, blocks);
-  for (const Statement& loop : around_it) {
-    if (depends_on(c.b, loop.id)) add(loop.id, loop.extent.constant());
-  }
-  for (const Statement* loop : c.parallel) {
-    if (loop != roles.columns && depends_on(c.b, loop->id)) add(loop->id, loop->extent.constant());
-  }
-  std::vector<const Statement*> around_dot;
-  for (const Statement* loop : c.reduction) {
-    if (loop != roles.dot) around_dot.push_back(loop);
-    if (loop != roles.dot && depends_on(c.b, loop->id)) add(loop->id, loop->extent.constant());
-  }
-  add(four, steps);
-  add(inner, width);
-  add(one, kDot);
-  const Scalar source = substituted(substituted(c.b, column_id, column), dot_id, position);
-  packing.coordinates.assign(
-      source->args.begin(),
-      source->args.begin() + static_cast<std::ptrdiff_t>(source->view.size()));
-  ScalarNode node = c.b.node();
-  node.view = Dims(packing.extents.begin(), packing.extents.end());
-  node.args.clear();
-  for (const std::size_t loop : packing.loops) node.args.push_back(loop_scalar(loop));
-  const Scalar packed(std::make_shared<const ScalarNode>(std::move(node)));
-  nest.buffers[packing.buffer].dims = packed->view;
-
-  // Rebuilds the loops inside out: dot, reduction, rows, columns, then the parallel loops.
-  Block body = *c.inner;
-  const Statement* innermost = &body[1];
-  while (innermost->kind == Statement::Kind::Loop) innermost = &innermost->body.front();
-  Statement sum = *innermost;
-  const Scalar a = substituted(c.a, dot_id, position);
-  sum.value = binary_scalar(BinaryOp::Multiply, DType::I32, cast_scalar(a, DType::I32),
-                            cast_scalar(packed, DType::I32));
-  const auto wrap = [](Statement& inside, std::size_t id, std::int64_t extent, LoopKind kind) {
-    Statement loop;
-    loop.id = id;
-    loop.extent = extent;
-    loop.loop = kind;
-    loop.body = {std::move(inside)};
-    inside = std::move(loop);
-  };
-  wrap(sum, one, kDot, LoopKind::Dot);
-  wrap(sum, four, steps, LoopKind::Serial);
-  for (std::size_t k = around_dot.size(); k-- > 0;) {
-    Statement loop = *around_dot[k];
-    loop.body = {std::move(sum)};
-    sum = std::move(loop);
-  }
-  body[1] = std::move(sum);
-  start_from_addend(body);
-  substitute_loop(body, column_id, column);
-
-  std::int64_t b_bytes = 1;
-  for (const std::int64_t extent : packing.extents) b_bytes *= extent;
-  // If a core's own cache holds all weights, column blocks are innermost, so that rows are read
-  // once.
-  const bool keeps_rows =
-      (b_bytes <= static_cast<std::int64_t>(target.private_cache().bytes / 2)) !=
-      shape.is_loop_order_swapped;
-  std::vector<Statement> around;
-  for (const Statement* loop : c.parallel) {
-    if (loop == roles.columns || loop == roles.rows) continue;
-    around.push_back(*loop);
-    around.back().body.clear();
-    around.back().loop = outermost;
-  }
-  Statement block_loop;
-  block_loop.id = outer;
-  block_loop.extent = blocks;
-  block_loop.is_independent = true;
-  block_loop.loop = outermost;
-  around.insert(keeps_rows ? around.end() : around.begin(), std::move(block_loop));
-  if (roles.rows != nullptr) {
-    Statement jam = *roles.rows;
-    jam.loop = LoopKind::Jam;
-    jam.width = shape.rows;
-    jam.body = std::move(body);
-    std::vector<Dim> items;
-    for (const Statement& loop : around) items.push_back(loop.extent);
-    const auto block = jam.limit.is_defined() || !is_alone
-                           ? std::nullopt
-                           : rows_in_block(jam.extent, jam.width, items);
-    const std::size_t row_id = jam.id;
-    body = {std::move(jam)};
-    if (block) {
-      nests::split(nest, body, row_id, *block, "b");
-      Statement row_blocks = std::move(body.front());
-      body = std::move(row_blocks.body);
-      body.front().loop = LoopKind::Jam;
-      body.front().width = shape.rows;
-      row_blocks.body.clear();
-      row_blocks.loop = LoopKind::Parallel;
-      row_blocks.width = 1;
-      around.push_back(std::move(row_blocks));
-    }
-  }
-  Statement vector;
-  vector.id = inner;
-  vector.extent = width;
-  vector.loop = LoopKind::Vector;
-  vector.width = static_cast<unsigned>(width);
-  vector.is_independent = true;
-  if (column_count % width != 0) {
-    vector.limit = binary_scalar(
-        BinaryOp::Minimum, DType::I64, integer_scalar(width),
-        binary_scalar(BinaryOp::Subtract, DType::I64, integer_scalar(column_count), column_start));
-  }
-  vector.body = std::move(body);
-  body = {std::move(vector)};
-  for (std::size_t k = around.size(); k-- > 0;) {
-    around[k].body = std::move(body);
-    body = {std::move(around[k])};
-  }
-  whole = std::move(body);
-  return std::vector<Packing>{std::move(packing)};
+  if (!roles.refusal.empty() || !is_ready(roles)) return std::nullopt;
+  return std::vector<Packing>{
+      ByteTiler(nest, roles, around_it, shape, outermost, target).run(whole)};
 }
 
 // The nest, or the first stage that can be tiled.

@@ -44,6 +44,23 @@ Intrinsic::ID product_of(DType row, DType column) {
   return column == DType::U8 ? Intrinsic::x86_tdpbsud : Intrinsic::x86_tdpbssd;
 }
 
+// Numbers of tiles: accumulators 0 to 3, rows 4 and 5, columns 6 and 7.
+class AmxTiles {
+ public:
+  explicit AmxTiles(llvm::IRBuilder<>& ir) : ir_(ir) {}
+  llvm::Value* sum(unsigned row, unsigned column) { return number(2 * row + column); }
+  llvm::Value* row(unsigned row) { return number(4 + row); }
+  llvm::Value* column(unsigned column) { return number(6 + column); }
+  void call(Intrinsic::ID id, llvm::ArrayRef<llvm::Value*> arguments) {
+    ir_.CreateIntrinsic(ir_.getVoidTy(), id, arguments);
+  }
+
+ private:
+  llvm::Value* number(unsigned tile) { return ir_.getInt8(static_cast<std::uint8_t>(tile)); }
+
+  llvm::IRBuilder<>& ir_;
+};
+
 }  // namespace
 
 std::optional<KernelEmitter::AmxTileSum> KernelEmitter::find_amx_tile_sum(const Statement& sum,
@@ -83,6 +100,73 @@ void KernelEmitter::configure_amx_tiles(unsigned count) {
   ir_.CreateIntrinsic(ir_.getVoidTy(), Intrinsic::x86_ldtilecfg, {stored});
 }
 
+// Adds the products of the innermost loop to the accumulators.
+void KernelEmitter::emit_amx_products(const AmxTileSum& sum, std::size_t loop, llvm::Value* first,
+                                      unsigned count) {
+  AmxTiles tiles(ir_);
+  const unsigned row_tiles = (count + kTileRows - 1) / kTileRows,
+                 column_tiles = math_.width() / kTileLanes;
+  llvm::Value* column_bytes = ir_.getInt64(column_tiles * kTileBytes);
+  const Scope scope(*this);
+  loops_[sum.inner->id] = math_.integer(0);
+  loops_[loop] = math_.uniform(first);
+  const Factors factors = factors_of(*sum.unit);
+  const auto offset_of = [&](const Scalar& load) {
+    const Scope once(*this);
+    return address(load->args, load->view, false).offset.value;
+  };
+  llvm::Value* row = offset_of(factors.row);
+  llvm::Value* column = offset_of(factors.column);
+  ++copy_;  // The next row has its own cached values.
+  loops_[loop] = math_.uniform(ir_.CreateAdd(first, ir_.getInt64(1), "", true, true));
+  llvm::Value* row_stride = ir_.CreateSub(offset_of(factors.row), row);
+  --copy_;
+  loops_[loop] = math_.uniform(first);
+  const std::uint64_t bytes = info(factors.row->dtype).storage_bytes,
+                      unit = 4 / bytes;  // Elements per pair or dot.
+  llvm::Value* row_bytes = ir_.CreateMul(row_stride, ir_.getInt64(bytes));
+  const Intrinsic::ID product = product_of(factors.row->dtype, factors.column->dtype);
+  // Each row tile prefetches its share of the next panel.
+  const std::int64_t rows = loop_extents_.contains(loop) ? loop_extents_.at(loop) : 0,
+                     units = sum.inner->extent.constant();
+  const std::int64_t panel_bytes =
+      nest_.buffers[factors.column->id].ahead * static_cast<std::int64_t>(bytes);
+  const std::int64_t of_row = rows > 0 ? (panel_bytes + rows - 1) / rows : 0,
+                     of_unit = (static_cast<std::int64_t>(count) * of_row + units - 1) / units;
+  const auto number = [&](std::int64_t value) {
+    return ir_.getInt64(static_cast<std::uint64_t>(value));
+  };
+  llvm::Value* ahead = ir_.CreateAdd(number(panel_bytes), ir_.CreateMul(first, number(of_row)));
+  llvm::Value* share =
+      ir_.CreateGEP(ir_.getInt8Ty(), element_pointer(factors.column->id, column), ahead);
+  counted(
+      ir_.getInt64(0), extent(sum.inner->extent), kTileUnits, nest_.loop_names[sum.inner->id],
+      [&](llvm::Value* position) {
+        llvm::Value* along = ir_.CreateMul(position, ir_.getInt64(unit));
+        for (unsigned c = 0; c < column_tiles; ++c) {
+          llvm::Value* at = ir_.CreateAdd(
+              column, ir_.CreateAdd(ir_.CreateMul(along, ir_.getInt64(column_tiles * kTileLanes)),
+                                    ir_.getInt64(unit * kTileLanes * c)));
+          tiles.call(Intrinsic::x86_tileloadd64,
+                     {tiles.column(c), element_pointer(factors.column->id, at), column_bytes});
+        }
+        for (unsigned r = 0; r < row_tiles; ++r) {
+          llvm::Value* at = ir_.CreateAdd(
+              ir_.CreateAdd(row, ir_.CreateMul(row_stride, ir_.getInt64(kTileRows * r))), along);
+          tiles.call(Intrinsic::x86_tileloadd64,
+                     {tiles.row(r), element_pointer(factors.row->id, at), row_bytes});
+        }
+        for (std::int64_t line = 0; line < of_unit * kTileUnits; line += kTileBytes) {
+          llvm::Value* at = ir_.CreateAdd(ir_.CreateMul(position, number(of_unit)), number(line));
+          prefetch_line(ir_.CreateGEP(ir_.getInt8Ty(), share, at), false);
+        }
+        for (unsigned r = 0; r < row_tiles; ++r) {
+          for (unsigned c = 0; c < column_tiles; ++c)
+            tiles.call(product, {tiles.sum(r, c), tiles.row(r), tiles.column(c)});
+        }
+      });
+}
+
 void KernelEmitter::emit_amx_tiles(const AmxTileSum& sum, std::size_t loop, llvm::Value* first,
                                    unsigned count) {
   const Statement& fold = sum.unit->body.front();
@@ -90,79 +174,16 @@ void KernelEmitter::emit_amx_tiles(const AmxTileSum& sum, std::size_t loop, llvm
                  column_tiles = math_.width() / kTileLanes;
   const bool is_whole = count % kTileRows == 0;
   if (!is_whole) configure_amx_tiles(count);
-  const auto tile = [&](unsigned number) { return ir_.getInt8(static_cast<std::uint8_t>(number)); };
-  const auto sum_tile = [&](unsigned r, unsigned c) { return tile(2 * r + c); };
-  const auto call = [&](Intrinsic::ID id, llvm::ArrayRef<llvm::Value*> arguments) {
-    ir_.CreateIntrinsic(ir_.getVoidTy(), id, arguments);
-  };
+  AmxTiles tiles(ir_);
   for (unsigned r = 0; r < row_tiles; ++r) {
-    for (unsigned c = 0; c < column_tiles; ++c) call(Intrinsic::x86_tilezero, {sum_tile(r, c)});
+    for (unsigned c = 0; c < column_tiles; ++c)
+      tiles.call(Intrinsic::x86_tilezero, {tiles.sum(r, c)});
   }
   llvm::Value* column_bytes = ir_.getInt64(column_tiles * kTileBytes);
 
-  const auto add_up = [&] {
-    const Scope scope(*this);
-    loops_[sum.inner->id] = math_.integer(0);
-    loops_[loop] = math_.uniform(first);
-    const Factors factors = factors_of(*sum.unit);
-    const auto offset_of = [&](const Scalar& load) {
-      const Scope once(*this);
-      return address(load->args, load->view, false).offset.value;
-    };
-    llvm::Value* row = offset_of(factors.row);
-    llvm::Value* column = offset_of(factors.column);
-    ++copy_;  // The next row has its own cached values.
-    loops_[loop] = math_.uniform(ir_.CreateAdd(first, ir_.getInt64(1), "", true, true));
-    llvm::Value* row_stride = ir_.CreateSub(offset_of(factors.row), row);
-    --copy_;
-    loops_[loop] = math_.uniform(first);
-    const std::uint64_t bytes = info(factors.row->dtype).storage_bytes,
-                        unit = 4 / bytes;  // Elements per pair or dot.
-    llvm::Value* row_bytes = ir_.CreateMul(row_stride, ir_.getInt64(bytes));
-    const Intrinsic::ID product = product_of(factors.row->dtype, factors.column->dtype);
-    // Each row tile prefetches its share of the next panel.
-    const std::int64_t rows = loop_extents_.contains(loop) ? loop_extents_.at(loop) : 0,
-                       units = sum.inner->extent.constant();
-    const std::int64_t panel_bytes =
-        nest_.buffers[factors.column->id].ahead * static_cast<std::int64_t>(bytes);
-    const std::int64_t of_row = rows > 0 ? (panel_bytes + rows - 1) / rows : 0,
-                       of_unit = (static_cast<std::int64_t>(count) * of_row + units - 1) / units;
-    const auto number = [&](std::int64_t value) {
-      return ir_.getInt64(static_cast<std::uint64_t>(value));
-    };
-    llvm::Value* ahead = ir_.CreateAdd(number(panel_bytes), ir_.CreateMul(first, number(of_row)));
-    llvm::Value* share =
-        ir_.CreateGEP(ir_.getInt8Ty(), element_pointer(factors.column->id, column), ahead);
-    counted(
-        ir_.getInt64(0), extent(sum.inner->extent), kTileUnits, nest_.loop_names[sum.inner->id],
-        [&](llvm::Value* position) {
-          llvm::Value* along = ir_.CreateMul(position, ir_.getInt64(unit));
-          for (unsigned c = 0; c < column_tiles; ++c) {
-            llvm::Value* at = ir_.CreateAdd(
-                column, ir_.CreateAdd(ir_.CreateMul(along, ir_.getInt64(column_tiles * kTileLanes)),
-                                      ir_.getInt64(unit * kTileLanes * c)));
-            call(Intrinsic::x86_tileloadd64,
-                 {tile(6 + c), element_pointer(factors.column->id, at), column_bytes});
-          }
-          for (unsigned r = 0; r < row_tiles; ++r) {
-            llvm::Value* at = ir_.CreateAdd(
-                ir_.CreateAdd(row, ir_.CreateMul(row_stride, ir_.getInt64(kTileRows * r))), along);
-            call(Intrinsic::x86_tileloadd64,
-                 {tile(4 + r), element_pointer(factors.row->id, at), row_bytes});
-          }
-          for (std::int64_t line = 0; line < of_unit * kTileUnits; line += kTileBytes) {
-            llvm::Value* at = ir_.CreateAdd(ir_.CreateMul(position, number(of_unit)), number(line));
-            prefetch_line(ir_.CreateGEP(ir_.getInt8Ty(), share, at), false);
-          }
-          for (unsigned r = 0; r < row_tiles; ++r) {
-            for (unsigned c = 0; c < column_tiles; ++c)
-              call(product, {sum_tile(r, c), tile(4 + r), tile(6 + c)});
-          }
-        });
-  };
   const std::function<void(std::size_t)> nested = [&](std::size_t level) {
     if (level == sum.around.size()) {
-      add_up();
+      emit_amx_products(sum, loop, first, count);
       return;
     }
     const Statement& around = *sum.around[level];
@@ -184,7 +205,7 @@ void KernelEmitter::emit_amx_tiles(const AmxTileSum& sum, std::size_t loop, llvm
     for (unsigned c = 0; c < column_tiles; ++c) {
       llvm::Value* at = ir_.CreateConstInBoundsGEP1_64(
           number, held, kTileRows * r * math_.width() + kTileLanes * c);
-      call(Intrinsic::x86_tilestored64, {sum_tile(r, c), at, column_bytes});
+      tiles.call(Intrinsic::x86_tilestored64, {tiles.sum(r, c), at, column_bytes});
     }
   }
   if (!is_whole) configure_amx_tiles(2 * kTileRows);

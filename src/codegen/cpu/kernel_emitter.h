@@ -82,6 +82,8 @@ class KernelEmitter {
   };
   std::optional<AmxTileSum> find_amx_tile_sum(const Statement& sum, unsigned count) const;
   void emit_amx_tiles(const AmxTileSum& sum, std::size_t loop, llvm::Value* first, unsigned count);
+  void emit_amx_products(const AmxTileSum& sum, std::size_t loop, llvm::Value* first,
+                         unsigned count);
   void configure_amx_tiles(unsigned rows);
   // VNNI dot products: four byte products per accumulator.
   void emit_vnni_dots(const Statement& dots, std::optional<std::size_t> loop, llvm::Value* first,

@@ -23,30 +23,274 @@ using nests::SplitLoop;
 
 namespace {
 
-// Packs the row operand tile by tile, steps of the reduction consecutive. The loop over tiles then
-// replaces the rows in the partition among threads. Returns the loop within a tile.
-std::size_t pack_rows(LoopNest& nest, Block& whole, TilePlan& plan,
-                      std::vector<Packing>& packings) {
-  const std::int64_t count = plan.row_count.constant(), tiles = count / plan.rows_at_once;
-  const SplitLoop rows = split(nest, whole, *plan.rows, plan.rows_at_once, "t");
-  std::vector<PackedLoop> order = plan.packed_rows;
-  order.insert(order.begin(), {rows.outer, tiles});
-  order.push_back({rows.inner, plan.rows_at_once});
-  auto packing = pack(nest, whole, plan.a, order, count);
-  TENON_ASSERT(packing, "rows that are worth packing can be");
-  packings.push_back(std::move(*packing));
-  if (plan.halved == plan.rows) {
-    plan.halved = tiles % 2 == 0 ? std::optional(rows.outer) : std::nullopt;
-    plan.halved_extent = tiles;
-  }
-  plan.rows = rows.outer;
-  plan.row_count = tiles;
-  plan.rows_at_once = 1;
-  return rows.inner;
-}
+// Schedules the loops of a contraction: splits them into tiles and blocks, packs operands, orders
+// and binds the loops.
+class RegisterTiler {
+ public:
+  // `whole` is nested in loops of `nest`; loops outside of a tile become `outermost`.
+  RegisterTiler(LoopNest& nest, Block& whole, TilePlan plan, const TileShape& shape,
+                LoopKind outermost, const TargetFacts& target)
+      : nest_(nest),
+        whole_(whole),
+        plan_(std::move(plan)),
+        shape_(shape),
+        outermost_(outermost),
+        is_alone_(outermost == LoopKind::Parallel),
+        target_(target) {}
 
-// Schedules the loops of `whole`, nested in the loops `around_it` of `nest`; loops outside of a
-// tile become `outermost`.
+  std::vector<Packing> run(const std::vector<bool>& may_pack) {
+    columns_ = split(nest_, whole_, plan_.columns, plan_.width);
+    group_columns();
+    if (may_pack[plan_.b]) stream_weights();
+    split_pairs();
+    if (may_pack[plan_.b] && plan_.column_count.is_constant()) pack_columns();
+    has_parts_ = plan_.depth > 0 && !packings_.empty();
+    // Row blocks sized by cache capacity.
+    const bool has_blocks = has_parts_ || (plan_.is_shared_by_rows && !packings_.empty());
+    const WorkPartition partition =
+        partition_work(plan_.b_view, shape_, is_alone_ && !has_blocks, target_);
+    if (packings_.empty() && !partition.fits_own_cache && plan_.ahead > 0)
+      nest_.buffers[plan_.b].ahead = plan_.ahead;
+    tile_rows_ = plan_.rows_at_once;
+    if (!plan_.packed_rows.empty()) pack_rows();
+    order_outer_loops(partition);
+    if (has_blocks && is_alone_) {
+      block_rows();
+    } else if (partition.splits_rows && plan_.halved) {
+      halve_rows();
+    } else if (is_alone_ && plan_.rows && !plan_.has_row_limit) {
+      share_rows();
+    }
+    const std::vector<std::size_t> inside = order_loops();
+    bind_loops();
+    if (has_parts_) block_reduction_loops(inside);
+    choose_prefetches();
+    return std::move(packings_);
+  }
+
+ private:
+  // Column blocks that run through the K-blocks together.
+  void group_columns() {
+    group_ = is_alone_ ? column_group(plan_, target_) : 1;
+    if (group_ <= 1) return;
+    const std::size_t sum = plan_.reduction[plan_.depth_level];
+    const SplitLoop groups = split(nest_, whole_, columns_.outer, group_, "g"),
+                    parts = split(nest_, whole_, sum, plan_.depth);
+    columns_.outer = groups.outer;
+    grouped_ = groups.inner;
+    plan_.reduction[plan_.depth_level] = parts.outer;
+    plan_.reduction.insert(
+        plan_.reduction.begin() + static_cast<std::ptrdiff_t>(plan_.depth_level) + 1, parts.inner);
+    const auto at = std::ranges::find(plan_.packed, sum, &PackedLoop::id);
+    const Dim count = floor_div(at->extent, plan_.depth);
+    *at = {parts.inner, plan_.depth};
+    plan_.packed.insert(plan_.packed.insert(at, {groups.inner, group_}), {parts.outer, count});
+  }
+
+  // Column blocks that one row processes at once.
+  void stream_weights() {
+    const std::int64_t count = weight_streams(plan_, target_);
+    if (count <= 1) return;
+    const SplitLoop groups = split(nest_, whole_, columns_.outer, count, "g");
+    columns_.outer = groups.outer;
+    streams_ = groups.inner;
+    group_ = count;
+    plan_.packed.insert(plan_.packed.begin(), {groups.inner, count});
+  }
+
+  void split_pairs() {
+    if (!plan_.is_paired) return;
+    pairs_ = split(nest_, whole_, plan_.reduction.back(), 2);
+    for (PackedLoop& loop : plan_.packed) {
+      if (loop.id == plan_.reduction.back())
+        loop = {pairs_.outer, plan_.pair_extent.constant() / 2};
+    }
+    plan_.reduction.back() = pairs_.outer;
+  }
+
+  // Packs b in reading order: consecutive steps of the innermost reduction loop read consecutive
+  // vectors.
+  void pack_columns() {
+    plan_.packed.insert(plan_.packed.begin(),
+                        {columns_.outer, ceil_div(plan_.column_count, plan_.width * group_)});
+    plan_.packed.push_back({columns_.inner, plan_.width});
+    if (plan_.is_paired) plan_.packed.push_back({pairs_.inner, 2});
+    // Evenly divided columns need no padding.
+    const std::int64_t limit = plan_.is_paired ? 2 * plan_.packed.front().extent.constant()
+                                               : plan_.column_count.constant() / group_;
+    if (auto packing = pack(nest_, whole_, plan_.b, plan_.packed, limit)) {
+      plan_.b_view = nest_.buffers[plan_.b].dims;
+      packings_.push_back(std::move(*packing));
+    }
+  }
+
+  // Packs the row operand tile by tile, steps of the reduction consecutive. The loop over tiles
+  // then replaces the rows in the partition among threads.
+  void pack_rows() {
+    const std::int64_t count = plan_.row_count.constant(), tiles = count / plan_.rows_at_once;
+    const SplitLoop rows = split(nest_, whole_, *plan_.rows, plan_.rows_at_once, "t");
+    std::vector<PackedLoop> order = plan_.packed_rows;
+    order.insert(order.begin(), {rows.outer, tiles});
+    order.push_back({rows.inner, plan_.rows_at_once});
+    auto packing = pack(nest_, whole_, plan_.a, order, count);
+    TENON_ASSERT(packing, "rows that are worth packing can be");
+    packings_.push_back(std::move(*packing));
+    if (plan_.halved == plan_.rows) {
+      plan_.halved = tiles % 2 == 0 ? std::optional(rows.outer) : std::nullopt;
+      plan_.halved_extent = tiles;
+    }
+    plan_.rows = rows.outer;
+    plan_.row_count = tiles;
+    plan_.rows_at_once = 1;
+    tile_loop_ = rows.inner;
+  }
+
+  void order_outer_loops(const WorkPartition& partition) {
+    around_ = plan_.others;
+    items_ = plan_.other_extents;
+    if (has_parts_ && plan_.lines) {
+      const auto lines = std::find(around_.begin(), around_.end(), *plan_.lines);
+      items_.erase(items_.begin() + (lines - around_.begin()));
+      around_.erase(lines);
+    }
+    around_.insert(partition.keeps_rows ? around_.end() : around_.begin(), columns_.outer);
+    items_.push_back(ceil_div(plan_.column_count, plan_.width));
+  }
+
+  void block_rows() {
+    const std::int64_t count = plan_.lines ? plan_.line_count : plan_.row_count.constant();
+    const RowBlocks blocks = row_blocks_of(plan_, target_);
+    std::size_t& blocked = plan_.lines ? *plan_.lines : *plan_.rows;
+    if (blocks.rows != count) {
+      const SplitLoop parts = split(nest_, whole_, blocked, blocks.rows, "b");
+      blocked = parts.inner;
+      around_.insert(blocks.is_columns_first ? around_.end() : around_.begin(), parts.outer);
+    }
+    if (plan_.images) block_images(count);
+  }
+
+  // Images that run through all columns together become the outermost loop.
+  void block_images(std::int64_t lines) {
+    const double weights = 4 * size_hint(product(plan_.b_view)),
+                 image = plan_.row_bytes * size_hint(plan_.row_count * lines);
+    const auto column_blocks =
+        static_cast<std::int64_t>(size_hint(ceil_div(plan_.column_count, plan_.width)));
+    const std::int64_t together =
+        images_together(plan_.image_count, image, weights, column_blocks, target_);
+    if (together == 0) return;
+    const auto images = std::find(around_.begin(), around_.end(), *plan_.images);
+    std::size_t outer = *plan_.images;
+    if (together > 1) {
+      const SplitLoop parts = split(nest_, whole_, *plan_.images, together, "b");
+      *images = parts.inner;
+      outer = parts.outer;
+    } else {
+      around_.erase(images);
+    }
+    around_.insert(around_.begin(), outer);
+  }
+
+  void halve_rows() {
+    const SplitLoop halves =
+        split(nest_, whole_, *plan_.halved, plan_.halved_extent.constant() / 2);
+    if (plan_.rows == plan_.halved) plan_.rows = halves.inner;
+    std::replace(around_.begin(), around_.end(), *plan_.halved, halves.inner);
+    around_.insert(around_.begin(), halves.outer);
+  }
+
+  void share_rows() {
+    if (const auto block =
+            rows_outermost(plan_.row_count, plan_.rows_at_once, plan_.result_bytes,
+                           static_cast<std::int64_t>(target_.llc_bytes_per_operand()))) {
+      const SplitLoop blocks = split(nest_, whole_, *plan_.rows, *block, "b");
+      plan_.has_row_limit = !(mod(plan_.row_count, *block) == Dim(0));
+      items_.push_back(ceil_div(plan_.row_count, *block));
+      plan_.row_count = *block;
+      plan_.rows = blocks.inner;
+      around_.insert(around_.begin(), blocks.outer);
+    }
+    if (plan_.has_row_limit) return;
+    if (const auto block = rows_in_block(plan_.row_count, plan_.rows_at_once, items_)) {
+      const SplitLoop blocks = split(nest_, whole_, *plan_.rows, *block, "b");
+      plan_.rows = blocks.inner;
+      around_.push_back(blocks.outer);
+    }
+  }
+
+  // Returns the loops inside the K-blocks.
+  std::vector<std::size_t> order_loops() {
+    std::vector<std::size_t> order = around_, inside;
+    order.push_back(columns_.inner);
+    const auto add = [](std::vector<std::size_t>& loops, const std::optional<std::size_t>& loop) {
+      if (loop) loops.push_back(*loop);
+    };
+    add(order, grouped_);
+    add(inside, grouped_);
+    if (has_parts_) {
+      add(inside, plan_.lines);
+      add(inside, plan_.rows);
+      add(order, plan_.lines);
+    }
+    add(order, plan_.rows);
+    add(order, streams_);
+    add(order, tile_loop_);
+    reorder(whole_, order);
+    std::vector<std::size_t> sum = plan_.reduction;
+    if (plan_.is_paired) sum.push_back(pairs_.inner);
+    reorder(whole_, sum);
+    return inside;
+  }
+
+  void bind_loops() {
+    if (plan_.is_paired) bind_loop(whole_, pairs_.inner, LoopKind::Serial, 2);
+    for (const std::size_t loop : around_) bind_loop(whole_, loop, outermost_);
+    bind_loop(whole_, columns_.inner, LoopKind::Vector, plan_.width);
+    if (plan_.rows) bind_loop(whole_, tile_loop_.value_or(*plan_.rows), LoopKind::Jam, tile_rows_);
+    if (streams_) bind_loop(whole_, *streams_, LoopKind::Jam, static_cast<unsigned>(group_));
+  }
+
+  // K-blocking.
+  void block_reduction_loops(const std::vector<std::size_t>& inside) {
+    if (!grouped_) split(nest_, whole_, plan_.reduction[plan_.depth_level], plan_.depth);
+    block_reduction(nest_, whole_, inside, columns_.inner, plan_.depth_level + 1);
+  }
+
+  void choose_prefetches() {
+    std::int64_t& panel = nest_.buffers[plan_.b].ahead;
+    const bool gains = gains_by_k_blocking(shape_, target_);
+    if (has_parts_) {
+      // The next panel, while all rows use the current one.
+      panel = plan_.depth_length * plan_.width;
+    } else if (plan_.is_shared_by_rows && !packings_.empty()) {
+      panel = plan_.reduction_length * plan_.width;
+    } else if (!packings_.empty() && !plan_.is_paired && !tile_loop_ && gains) {
+      panel = panel_prefetch_of(plan_, plan_.rows ? nests::find_loop(whole_, *plan_.rows) : nullptr,
+                                tile_rows_, target_);
+    }
+    if (is_alone_ && !plan_.is_paired && !plan_.lines && !tile_loop_ && gains)
+      nest_.buffers[plan_.a].ahead = plan_.rows_ahead;
+  }
+
+  LoopNest& nest_;
+  Block& whole_;
+  TilePlan plan_;
+  const TileShape& shape_;
+  const LoopKind outermost_;
+  const bool is_alone_;  // No outer loops are shared with other stages.
+  const TargetFacts& target_;
+  SplitLoop columns_, pairs_;
+  std::int64_t group_ = 1;
+  std::optional<std::size_t> grouped_;  // The loop over the column blocks of a group.
+  std::optional<std::size_t> streams_;  // The loop over column blocks that a row processes at once.
+  std::optional<std::size_t> tile_loop_;  // Rows of one tile, if another loop iterates over tiles.
+  std::vector<std::size_t> around_;       // Loops outside of a tile.
+  std::vector<Dim> items_;                // Their numbers of iterations.
+  std::vector<Packing> packings_;
+  bool has_parts_ = false;  // K-blocks.
+  unsigned tile_rows_ = 1;
+};
+
+// Schedules the loops of `whole`, nested in the loops `around_it` of `nest`.
 std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole,
                                          const std::vector<Statement>& around_it,
                                          const std::vector<bool>& may_pack, const TileShape& shape,
@@ -56,176 +300,9 @@ std::optional<std::vector<Packing>> tile(LoopNest& nest, Block& whole,
     if (!find_reduction_roles(whole, may_pack).refusal.empty()) return std::nullopt;
     return vectorise_reduction(nest, whole, around_it, may_pack, shape, outermost);
   }
-  const bool is_alone = outermost == LoopKind::Parallel;
-  TilePlan plan = plan_of(roles, around_it, may_pack, shape, is_alone, target);
-  SplitLoop columns = split(nest, whole, plan.columns, plan.width);
-
-  std::int64_t group = is_alone ? column_group(plan, target) : 1;
-  std::optional<std::size_t> grouped;  // The loop over the column blocks of a group.
-  if (group > 1) {
-    const std::size_t sum = plan.reduction[plan.depth_level];
-    const SplitLoop groups = split(nest, whole, columns.outer, group, "g"),
-                    parts = split(nest, whole, sum, plan.depth);
-    columns.outer = groups.outer;
-    grouped = groups.inner;
-    plan.reduction[plan.depth_level] = parts.outer;
-    plan.reduction.insert(
-        plan.reduction.begin() + static_cast<std::ptrdiff_t>(plan.depth_level) + 1, parts.inner);
-    const auto at = std::ranges::find(plan.packed, sum, &PackedLoop::id);
-    const Dim count = floor_div(at->extent, plan.depth);
-    *at = {parts.inner, plan.depth};
-    plan.packed.insert(plan.packed.insert(at, {groups.inner, group}), {parts.outer, count});
-  }
-
-  std::optional<std::size_t>
-      streams;  // The loop over column blocks that one row processes at once.
-  if (const std::int64_t count = may_pack[plan.b] ? weight_streams(plan, target) : 1; count > 1) {
-    const SplitLoop groups = split(nest, whole, columns.outer, count, "g");
-    columns.outer = groups.outer;
-    streams = groups.inner;
-    group = count;
-    plan.packed.insert(plan.packed.begin(), {groups.inner, count});
-  }
-
-  SplitLoop pairs;
-  if (plan.is_paired) {
-    pairs = split(nest, whole, plan.reduction.back(), 2);
-    for (PackedLoop& loop : plan.packed) {
-      if (loop.id == plan.reduction.back()) loop = {pairs.outer, plan.pair_extent.constant() / 2};
-    }
-    plan.reduction.back() = pairs.outer;
-  }
-
-  // Packs b in reading order: consecutive steps of the innermost reduction loop read consecutive
-  // vectors.
-  std::vector<Packing> packings;
-  if (may_pack[plan.b] && plan.column_count.is_constant()) {
-    plan.packed.insert(plan.packed.begin(),
-                       {columns.outer, ceil_div(plan.column_count, plan.width * group)});
-    plan.packed.push_back({columns.inner, plan.width});
-    if (plan.is_paired) plan.packed.push_back({pairs.inner, 2});
-    // Evenly divided columns need no padding.
-    const std::int64_t limit = plan.is_paired ? 2 * plan.packed.front().extent.constant()
-                                              : plan.column_count.constant() / group;
-    if (auto packing = pack(nest, whole, plan.b, plan.packed, limit)) {
-      plan.b_view = nest.buffers[plan.b].dims;
-      packings.push_back(std::move(*packing));
-    }
-  }
-
-  const bool has_parts = plan.depth > 0 && !packings.empty();
-  const bool has_blocks =
-      // Row blocks sized by cache capacity.
-      has_parts || (plan.is_shared_by_rows && !packings.empty());
-  const WorkPartition partition =
-      partition_work(plan.b_view, shape, is_alone && !has_blocks, target);
-  if (packings.empty() && !partition.fits_own_cache && plan.ahead > 0)
-    nest.buffers[plan.b].ahead = plan.ahead;
-  const unsigned tile_rows = plan.rows_at_once;
-  std::optional<std::size_t> tile_loop;  // Rows of one tile, if another loop iterates over tiles.
-  if (!plan.packed_rows.empty()) tile_loop = pack_rows(nest, whole, plan, packings);
-  std::vector<std::size_t> around = plan.others;
-  std::vector<Dim> items = plan.other_extents;
-  if (has_parts && plan.lines) {
-    const auto lines = std::find(around.begin(), around.end(), *plan.lines);
-    items.erase(items.begin() + (lines - around.begin()));
-    around.erase(lines);
-  }
-  around.insert(partition.keeps_rows ? around.end() : around.begin(), columns.outer);
-  items.push_back(ceil_div(plan.column_count, plan.width));
-  if (has_blocks && is_alone) {
-    const std::int64_t count = plan.lines ? plan.line_count : plan.row_count.constant();
-    const RowBlocks blocks = row_blocks_of(plan, target);
-    std::size_t& blocked = plan.lines ? *plan.lines : *plan.rows;
-    if (blocks.rows != count) {
-      const SplitLoop parts = split(nest, whole, blocked, blocks.rows, "b");
-      blocked = parts.inner;
-      around.insert(blocks.is_columns_first ? around.end() : around.begin(), parts.outer);
-    }
-    if (plan.images) {
-      const double weights = 4 * size_hint(product(plan.b_view)),
-                   image = plan.row_bytes * size_hint(plan.row_count * count);
-      const auto column_blocks =
-          static_cast<std::int64_t>(size_hint(ceil_div(plan.column_count, plan.width)));
-      if (const std::int64_t together =
-              images_together(plan.image_count, image, weights, column_blocks, target)) {
-        const auto images = std::find(around.begin(), around.end(), *plan.images);
-        std::size_t outer = *plan.images;
-        if (together > 1) {
-          const SplitLoop parts = split(nest, whole, *plan.images, together, "b");
-          *images = parts.inner;
-          outer = parts.outer;
-        } else {
-          around.erase(images);
-        }
-        around.insert(around.begin(), outer);
-      }
-    }
-  } else if (partition.splits_rows && plan.halved) {
-    const SplitLoop splits_rows =
-        split(nest, whole, *plan.halved, plan.halved_extent.constant() / 2);
-    if (plan.rows == plan.halved) plan.rows = splits_rows.inner;
-    std::replace(around.begin(), around.end(), *plan.halved, splits_rows.inner);
-    around.insert(around.begin(), splits_rows.outer);
-  } else if (is_alone && plan.rows && !plan.has_row_limit) {
-    if (const auto block =
-            rows_outermost(plan.row_count, plan.rows_at_once, plan.result_bytes,
-                           static_cast<std::int64_t>(target.llc_bytes_per_operand()))) {
-      const SplitLoop blocks = split(nest, whole, *plan.rows, *block, "b");
-      plan.has_row_limit = !(mod(plan.row_count, *block) == Dim(0));
-      items.push_back(ceil_div(plan.row_count, *block));
-      plan.row_count = *block;
-      plan.rows = blocks.inner;
-      around.insert(around.begin(), blocks.outer);
-    }
-    const auto block =
-        plan.has_row_limit ? std::nullopt : rows_in_block(plan.row_count, plan.rows_at_once, items);
-    if (block) {
-      const SplitLoop blocks = split(nest, whole, *plan.rows, *block, "b");
-      plan.rows = blocks.inner;
-      around.push_back(blocks.outer);
-    }
-  }
-  std::vector<std::size_t> order = around;
-  order.push_back(columns.inner);
-  std::vector<std::size_t> inside;  // Loops inside the K-blocks.
-  if (grouped) order.push_back(*grouped);
-  if (grouped) inside.push_back(*grouped);
-  if (has_parts && plan.lines) inside.push_back(*plan.lines);
-  if (has_parts) inside.push_back(*plan.rows);
-  if (has_parts && plan.lines) order.push_back(*plan.lines);
-  if (plan.rows) order.push_back(*plan.rows);
-  if (streams) order.push_back(*streams);
-  if (tile_loop) order.push_back(*tile_loop);
-  reorder(whole, order);
-  if (plan.is_paired) {
-    std::vector<std::size_t> sum = plan.reduction;
-    sum.push_back(pairs.inner);
-    reorder(whole, sum);
-    bind_loop(whole, pairs.inner, LoopKind::Serial, 2);
-  } else {
-    reorder(whole, plan.reduction);
-  }
-  for (const std::size_t loop : around) bind_loop(whole, loop, outermost);
-  bind_loop(whole, columns.inner, LoopKind::Vector, plan.width);
-  if (plan.rows) bind_loop(whole, tile_loop.value_or(*plan.rows), LoopKind::Jam, tile_rows);
-  if (streams) bind_loop(whole, *streams, LoopKind::Jam, static_cast<unsigned>(group));
-  if (has_parts) {
-    if (!grouped) split(nest, whole, plan.reduction[plan.depth_level], plan.depth);
-    block_reduction(nest, whole, inside, columns.inner, plan.depth_level + 1);
-    // Prefetches the next panel while all rows use the current one.
-    nest.buffers[plan.b].ahead = plan.depth_length * plan.width;
-  } else if (plan.is_shared_by_rows && !packings.empty()) {
-    nest.buffers[plan.b].ahead = plan.reduction_length * plan.width;
-  } else if (!packings.empty() && !plan.is_paired && !tile_loop &&
-             gains_by_k_blocking(shape, target)) {
-    nest.buffers[plan.b].ahead = panel_prefetch_of(
-        plan, plan.rows ? nests::find_loop(whole, *plan.rows) : nullptr, tile_rows, target);
-  }
-  if (is_alone && !plan.is_paired && !plan.lines && !tile_loop &&
-      gains_by_k_blocking(shape, target))
-    nest.buffers[plan.a].ahead = plan.rows_ahead;
-  return packings;
+  TilePlan plan =
+      plan_of(roles, around_it, may_pack, shape, outermost == LoopKind::Parallel, target);
+  return RegisterTiler(nest, whole, std::move(plan), shape, outermost, target).run(may_pack);
 }
 
 // Properties of the loops that become tiles; loops around stages keep their order.
