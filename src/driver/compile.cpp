@@ -4,7 +4,6 @@
 #include "base/internal_report.h"
 #include "base/text.h"
 #include "codegen/cpu/cpu_target.h"
-#include "codegen/cuda/nest_passes.h"
 #include "driver/pipeline.h"
 #include "ir/text.h"
 #include "models/inputs.h"
@@ -155,10 +154,6 @@ struct PreparedModel {
   std::vector<PassReport> passes;
   passes::Remarks remarks;
 };
-
-std::span<const nests::NestPassInfo> nest_passes_of(const codegen::CompileOptions& options) {
-  return options.device ? codegen::cuda::nest_pass_list() : options.target->nest_pass_list();
-}
 
 PreparedModel prepare(Graph graph, const CompileRequest& request,
                       const std::string& stop_after = "") {

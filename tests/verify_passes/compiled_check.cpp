@@ -103,6 +103,10 @@ std::optional<Failure> failure_of(const Graph& graph, const std::vector<Trial>& 
     options.allow_winograd = settings.allow_winograd;
     options.device = codegen::cuda::parse_target(settings.target);
     if (!options.device) options.target = driver::cpu_options(settings.target).target;
+    driver::PassServices services;
+    services.verify_each = true;
+    driver::NestObserver nests(driver::nest_passes_of(options), services);
+    options.nest_passes = nests.options();
     program = codegen::compile(optimised, options).program;
     verify(program);
   } catch (const Error& error) {
