@@ -4,7 +4,6 @@
 #include "base/text.h"
 #include "cli/out.h"
 #include "cli/table.h"
-#include "cli/value_files.h"
 
 #include <fmt/format.h>
 
@@ -50,7 +49,13 @@ std::string without_weights(const std::string& text) {
 }
 
 StageOutput::StageOutput(const StageOptions& options) : options_(options) {
-  if (!options.dump_dir.empty()) prepare_folder(options.dump_dir, "--dump-dir");
+  if (options.dump_dir.empty()) return;
+  std::error_code failure;
+  std::filesystem::create_directories(options.dump_dir, failure);
+  if (failure)
+    throw Error("cannot create the folder", ErrorKind::Usage)
+        .at("--dump-dir=", options.dump_dir)
+        .got(failure.message());
 }
 
 bool StageOutput::is_wanted() const {

@@ -101,14 +101,14 @@ struct CompileOptions : CompileSettings {
 struct Compiled {
   Program program;
   /// Empty unless recorded.
-  std::vector<Decision> decisions;
+  std::vector<Decision> decisions = {};
   /// The memory-planning problem of the program. No value unless requested, and for programs with
   /// host steps, control flow or symbolic extents.
-  std::optional<StepProblem> step_problem;
+  std::optional<StepProblem> step_problem = {};
   /// The states of the options whose output may overwrite its input (`overwritten_states`).
-  std::vector<StatePorts> overwritten;
+  std::vector<StatePorts> overwritten = {};
   /// No value unless requested.
-  std::optional<TaskList> tasks;
+  std::optional<TaskList> tasks = {};
 };
 
 /// Identifies the code generator as "tenon 0123456789abcdef", a hash of its sources.

@@ -30,7 +30,7 @@ struct KernelWork {
   /// Indexed by the sequence's buffers.
   const std::vector<bool>& is_constant;
   bool allow_winograd = true;
-  /// Of the passes of candidates; may be null.
+  /// Services of the passes of candidates; may be null.
   const nests::NestPassOptions* pass_options = nullptr;
   /// "conv+relu conv1", for reports of passes.
   std::string_view name = "";

@@ -76,7 +76,7 @@ bool prefers_winograd(const NestWork& work, const NestSequence::NestCall& part,
 }
 
 // Pads operands that are read beyond their edges, since fused tiles read inside their operands.
-// Without a fused nest nothing changes.
+// The nests stay unchanged if none are fused.
 void pad_and_fuse(NestWork& work, const TargetFacts& facts) {
   const bool in_pairs = !bf16_instructions(facts).empty();
   NestSequence fused = work.sequence;

@@ -19,7 +19,7 @@ using nests::NestWork;
 constexpr nests::NestPassInfo kPasses[] = {
     {"drop-factor-casts", "first: all matchers of contractions expect bare factors"},
     {"inline-copies", "before attention, which matches loads of the copied values"},
-    {"fuse-attention", "before passes that would take its nests apart"},
+    {"fuse-attention", "before passes that would split its nests"},
     {"split-reductions", "before loops are distributed: a long sum becomes two nests"},
     {"distribute-loops", "before scratch is inlined, which works within a nest"},
     {"inline-scratch", "before loops are merged: its consumers move next to other loops"},
