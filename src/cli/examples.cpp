@@ -6,7 +6,7 @@
 namespace tenon::cli {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 21> kExamples = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 22> kExamples = {{
     {"demo", "tenon demo"},
     {"show", "tenon show zoo:resnet50 --nodes"},
     {"check", "tenon check model.onnx"},
@@ -28,6 +28,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 21> kExample
     {"plan", "tenon plan zoo:unet256 --budget=60%"},
     {"arena", "tenon arena buffers.csv --capacity=1048576"},
     {"ops", "tenon ops softmax"},
+    {"passes", "tenon passes --target=cuda   # over graphs and loop nests, in order"},
     {"doctor", "tenon doctor"},
     {"conformance", "tenon conformance /usr/share/libonnx-testdata/data/node --filter=relu"},
     {"completions", "source <(tenon completions bash)"},

@@ -170,5 +170,69 @@ TEST(Stages, VerifiesPassesOverNests) {
   }
 }
 
+// A processor with a pass that loses the last iteration of sums.
+class WrongTarget : public Target {
+ public:
+  explicit WrongTarget(std::shared_ptr<const Target> sound) : sound_(std::move(sound)) {}
+
+  const TargetFacts& facts() const override { return sound_->facts(); }
+  std::span<const nests::NestPassInfo> nest_pass_list() const override {
+    return sound_->nest_pass_list();
+  }
+  std::vector<nests::NestPass> nest_passes(bool allow_winograd) const override {
+    std::vector<nests::NestPass> passes = sound_->nest_passes(allow_winograd);
+    const auto wrong = std::ranges::find(passes, "split-reductions", &nests::NestPass::name);
+    wrong->run = [](nests::NestWork& work) {
+      for (nests::NestSequence::NestCall& part : work.sequence.parts) shorten(part.nest.body);
+    };
+    return passes;
+  }
+  std::vector<Candidate> candidates(const KernelWork& work) const override {
+    return sound_->candidates(work);
+  }
+  void schedule(nests::LoopNest& nest) const override { sound_->schedule(nest); }
+  Module emit(std::span<const KernelSource> kernels, bool keeps_text) const override {
+    return sound_->emit(kernels, keeps_text);
+  }
+  std::string machine_name() const override { return sound_->machine_name(); }
+  std::string generator_name() const override { return sound_->generator_name(); }
+
+ private:
+  static void shorten(nests::Block& block) {
+    for (nests::Statement& statement : block) {
+      const bool folds =
+          statement.body.size() == 1 && statement.body.front().kind == nests::Statement::Kind::Fold;
+      if (folds) statement.extent = statement.extent - 1;
+      shorten(statement.body);
+    }
+  }
+
+  std::shared_ptr<const Target> sound_;
+};
+
+TEST(Stages, NameThePassThatChangesAResult) {
+  codegen::CompileOptions options = driver::cpu_options();
+  options.target = std::make_shared<WrongTarget>(options.target);
+  driver::PassServices services;
+  services.verify_each = true;
+  driver::NestObserver nests(driver::nest_passes_of(options), services);
+  options.nest_passes = nests.options();
+  const Graph graph = parse_graph(R"(graph (x: f32[3, 20], w: f32[20, 5]) {
+  a = relu(x)
+  b = matmul(a, w)
+  y = tanh(b)
+  return y
+}
+)",
+                                  all_ops());
+  const std::string text = error_text([&] { driver::compile_verified(graph, options); });
+  EXPECT_NE(text.find("pass 'split-reductions' changes a result"), std::string::npos) << text;
+  EXPECT_NE(text.find("node 'matmul b'"), std::string::npos) << text;
+  EXPECT_NE(text.find("for r"), std::string::npos) << text;
+  // Reduced to the product.
+  EXPECT_NE(text.find("the smallest graph found that shows it:\ngraph"), std::string::npos) << text;
+  EXPECT_EQ(text.find("tanh"), std::string::npos) << text;
+}
+
 }  // namespace
 }  // namespace tenon
