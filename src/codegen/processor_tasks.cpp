@@ -162,8 +162,8 @@ class ProcessorTasks : public TaskWriter {
     };
     try {
       nests::NestWork work{made.sequence, is_constant, {}, node_label(graph_, id)};
-      driver::run_passes(options_.target->nest_passes(options_.allow_winograd), work,
-                         options_.nest_passes);
+      nests::run_passes(options_.target->nest_passes(options_.allow_winograd), work,
+                        options_.nest_passes);
       made.sequence = std::move(work.sequence);
       choose();
     } catch (InternalError& error) {

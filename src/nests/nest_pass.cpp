@@ -7,6 +7,12 @@
 
 namespace tenon::nests {
 
+std::string to_string(const NestWork& work) {
+  std::string text;
+  for (const NestSequence::NestCall& part : work.sequence.parts) text += to_string(part.nest);
+  return text;
+}
+
 void run_passes(std::span<const NestPass> passes, NestWork& work, const NestPassOptions& options) {
   for (const NestPass& pass : passes) {
     if (std::ranges::find(options.without, pass.name) != options.without.end()) continue;

@@ -22,6 +22,9 @@ struct NestWork {
   std::string name = "";
 };
 
+/// Returns the nests as text.
+std::string to_string(const NestWork& work);
+
 /// Name of a pass, and the reason for its position in the list of its target.
 struct NestPassInfo {
   /// "tile-and-fuse"; differs from the names of graph passes.

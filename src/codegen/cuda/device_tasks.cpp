@@ -38,7 +38,7 @@ class DeviceTasks : public TaskWriter {
     const Footprint& footprint = nests_of_node.footprint;
     const std::vector<bool> is_constant = constants_among(node, nests_of_node.sequence);
     nests::NestWork work{nests_of_node.sequence, is_constant, {}, node_label(graph_, id)};
-    driver::run_passes(node_passes(*options_.device), work, options_.nest_passes);
+    nests::run_passes(node_passes(*options_.device), work, options_.nest_passes);
     NestSequence& sequence = work.sequence;
     const std::vector<NestSequence::NestCall> parts = sequence.parts;
     std::vector<const LoopNest*> nests;

@@ -76,12 +76,6 @@ std::string difference(const NestValues& actual, const NestValues& expected) {
 
 }  // namespace
 
-std::string to_string(const NestWork& work) {
-  std::string text;
-  for (const NestSequence::NestCall& part : work.sequence.parts) text += to_string(part.nest);
-  return text;
-}
-
 NestCheck compare_nests(const NestWork& before, const NestWork& after,
                         const NestCheckOptions& options) {
   NestCheck check;

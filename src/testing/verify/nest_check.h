@@ -29,7 +29,4 @@ struct NestCheck {
 NestCheck compare_nests(const nests::NestWork& before, const nests::NestWork& after,
                         const NestCheckOptions& options = {});
 
-/// Returns the nests as text.
-std::string to_string(const nests::NestWork& work);
-
 }  // namespace tenon::testing
