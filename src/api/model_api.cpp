@@ -86,9 +86,8 @@ Graph transformed(Graph graph, Options& given) {
 
 driver::CompileRequest request_of(Options& given) {
   driver::CompileRequest request;
-  request.target = given.text("target").value_or("native");
-  if (request.target == "cpu") request.target = "native";
-  request.precision = given.text("precision").value_or("");
+  const std::string target = given.text("target").value_or("native");
+  request.target = driver::parse_target(target, given.text("precision").value_or(""));
   request.allow_winograd = given.flag("winograd").value_or(true);
   request.threads = static_cast<int>(given.integer("threads", 0, kMostThreads).value_or(0));
   request.tune_seconds = given.real("tune_seconds");

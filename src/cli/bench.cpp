@@ -18,7 +18,6 @@
 #include "profile/device_peak.h"
 #include "profile/machine_peak.h"
 #include "profile/record.h"
-#include "target/gpu_facts.h"
 #include "train/options.h"
 
 #include <nlohmann/json.hpp>
@@ -271,9 +270,8 @@ int bench(const BenchOptions& options, OutputFormat format) {
     throw Error("a program is tuned when it is compiled", ErrorKind::Usage)
         .hint("give the model, or compile it with --tune");
   }
-  driver::CompileRequest request =
-      compile_request(options, target_text(options.target, options.cpu), options.tune);
-  request.keeps_record = options.every_step && is_gpu_target(request.target);
+  driver::CompileRequest request = compile_request(options, options.tune);
+  request.keeps_record = options.every_step && request.target.is_gpu();
   if (!options.shapes.empty()) request.specialised_shapes = {join(options.shapes, ",")};
   if (is_program && !options.train.empty()) {
     throw Error("a program has no gradient", ErrorKind::Usage).hint("give the model");

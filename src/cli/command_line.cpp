@@ -462,7 +462,7 @@ class CommandLine {
     train_app->add_option("--threads", trainer.thread_count, "threads (default: all)")
         ->check(thread_count());
     train_app->add_option("--target", train_.target, "cpu (default) or cuda[:sm_90a]");
-    train_app->add_option("--precision", trainer.precision, kPrecisionHelp);
+    train_app->add_option("--precision", train_.precision, kPrecisionHelp);
     train_app->add_option("--budget", trainer.budget.budget, kBudgetHelp);
     train_app->add_flag("--swap", trainer.budget.may_swap, kSwapHelp);
     train_app->add_flag("--split", trainer.budget.may_split, kSplitHelp);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "target/target_spec.h"
 #include "train/trainer.h"
 
 #include <cstdint>
@@ -194,7 +195,7 @@ struct ReportOptions {
   int top = 20;
 };
 struct TrainCommandOptions {
-  std::string model, loss, optimizer, schedule, output, curve, target;
+  std::string model, loss, optimizer, schedule, output, curve, target, precision;
   /// mesh of a launcher's ranks: data:2,tensor:2
   std::string parallel;
   /// always, if-any; empty: never
@@ -260,8 +261,10 @@ int run_observed(const RunOptions& options, OutputFormat format);
 
 /// Returns whether a `--target` is compiled. Throws Error (Usage) for an unknown target.
 bool is_compiled_target(const std::string& target);
-/// Combines `--target` and `--cpu`. Throws Error (Usage) if the result is not a compilation target.
-std::string target_text(const std::string& target, const std::string& cpu);
+/// Combines `--target`, `--cpu` and `--precision`. Throws Error (Usage) if the result is not a
+/// compilation target.
+TargetSpec target_of(const std::string& target, const std::string& cpu,
+                     const std::string& precision);
 
 /// Parses the command line and runs the subcommand; returns the exit code.
 int run_command_line(int argc, char** argv);

@@ -13,7 +13,6 @@
 #include "models/shared_object.h"
 #include "program/file.h"
 #include "program/totals.h"
-#include "target/gpu_facts.h"
 
 #include <nlohmann/json.hpp>
 
@@ -23,19 +22,19 @@
 
 namespace tenon::cli {
 
+constexpr const char* kReference = "reference";
+
 bool is_compiled_target(const std::string& target) {
-  if (target == "cpu" || target == "reference") return target == "cpu";
-  if (is_gpu_target(target)) return true;
-  throw Error(concat("no target is called '", target, "'"), ErrorKind::Usage)
-      .hint(suggest_name(target,
-                         std::vector<std::string>{"cpu", "reference", "cuda", "cuda:sm_90a"}));
+  if (target == kReference) return false;
+  driver::parse_target(target);  // refuses unknown names
+  return true;
 }
 
-std::string target_text(const std::string& target, const std::string& cpu) {
-  if (target.empty() || target == "cpu") return cpu;
-  if (!is_compiled_target(target))
+TargetSpec target_of(const std::string& target, const std::string& cpu,
+                     const std::string& precision) {
+  if (target == kReference)
     throw Error("the reference is not compiled", ErrorKind::Usage).got("--target=", target);
-  return target;
+  return driver::parse_target(target.empty() || target == "cpu" ? cpu : target, precision);
 }
 
 namespace {
@@ -43,8 +42,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 driver::CompileRequest request_of(const CompileCommandOptions& options) {
-  driver::CompileRequest request =
-      compile_request(options, target_text(options.target, options.cpu), options.tune);
+  driver::CompileRequest request = compile_request(options, options.tune);
   request.specialised_shapes = options.specialised_shapes;
   request.passes.without = options.without;
   request.passes.verify_each = options.verify_each;

@@ -38,7 +38,7 @@ int conformance(const ConformanceCommandOptions& options, OutputFormat format) {
   settings.tolerance = {options.relative, options.absolute};
   settings.filter = options.filter;
   settings.is_compiled = is_compiled_target(options.target);
-  if (settings.is_compiled) settings.target = target_text(options.target, "native");
+  if (settings.is_compiled) settings.target = target_of(options.target, "native", "");
   settings.is_symbolic = options.symbolic;
   settings.varies = options.vary;
   settings.kept_runs = options.keep;

@@ -23,7 +23,7 @@ int convert(const ConvertOptions& options, const ConvertChanges& changes, Output
   settings.onnx_opset = options.opset;
   settings.style = options.style;
   driver::CompileRequest tuning;
-  tuning.target = target_text(options.target, "native");
+  tuning.target = target_of(options.target, "native", "");
   tuning.tune_seconds = tuning_seconds(options.tune);
   if (options.kernels || !options.tune.empty()) settings.note_kernels = kernel_notes(tuning);
   if (!changes.loss.empty() && !changes.trains)
@@ -37,7 +37,8 @@ int convert(const ConvertOptions& options, const ConvertChanges& changes, Output
     graph = models::with_fixed_shapes(std::move(graph), options.batch,
                                       models::parse_shapes(changes.shapes));
     if (!options.precision.empty()) {
-      driver::PipelineOptions passes = driver::pipeline_for("native", options.precision);
+      driver::PipelineOptions passes =
+          driver::pipeline_for(driver::parse_target("native", options.precision));
       passes.passes = {"assign-precision"};
       graph = driver::run_pipeline(std::move(graph), passes);
     }

@@ -3,7 +3,7 @@
 #include "cli/commands.h"
 #include "cli/out.h"
 #include "cli/table.h"
-#include "codegen/cuda/nvrtc.h"
+#include "driver/targets.h"
 #include "models/model.h"
 #include "ops/definition/registry.h"
 #include "profile/counters.h"
@@ -131,7 +131,7 @@ int doctor(OutputFormat format) {
       {"memory", memory_text()},
       {"operators", std::to_string(all_ops().all().size())},
       {"NVIDIA GPU", found_by([] { return cuda::device_text(); })},
-      {"CUDA compiler", found_by([] { return codegen::cuda::compiler_name(); })},
+      {"CUDA compiler", found_by([] { return driver::cuda_compiler_name(); })},
       {"cuBLASLt", found_by([] { return cuda::blas_text(); })},
       {"cuDNN", found_by([] { return cuda::dnn_text(); })},
       {"NCCL", found_by([] { return cuda::nccl_text(); })},

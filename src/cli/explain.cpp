@@ -109,12 +109,11 @@ int explain(const ExplainOptions& options, OutputFormat format) {
   if (!options.parallel.empty()) return explain_on_ranks(options, format);
   // The same passes and kernels as `compile`.
   driver::CompileRequest request;
-  request.target = target_text(options.target, "native");
-  request.precision = options.precision;
+  request.target = target_of(options.target, "native", options.precision);
   request.is_untuned = options.untuned;
   request.preferred = options.preferred;
   const driver::PipelineOptions settings =
-      pipeline_of(options, driver::pipeline_for(request.target, request.precision));
+      pipeline_of(options, driver::pipeline_for(request.target));
   const Graph graph = models::load_model(options.model);
   const driver::Explanation explanation =
       tenon::driver::explain(graph, options.node, settings, options_tuned(graph, request));

@@ -10,8 +10,7 @@ namespace tenon::cli {
 int passes(const PassesCommandOptions& options, OutputFormat format) {
   using Json = nlohmann::ordered_json;
   driver::CompileRequest request;
-  request.target = target_text(options.target, options.cpu);
-  request.precision = options.precision;
+  request.target = target_of(options.target, options.cpu, options.precision);
   Json json = Json::array();
   Table table({"pass", "over", "reason for its position"});
   for (const driver::ListedPass& pass : driver::list_passes(request)) {

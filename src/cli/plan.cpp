@@ -18,7 +18,6 @@
 #include "planning/budget.h"
 #include "planning/problem_of.h"
 #include "planning/swap_link.h"
-#include "target/gpu_facts.h"
 #include "train/options.h"
 
 #include <fmt/format.h>
@@ -126,9 +125,13 @@ class PlanCommand {
     double overhead = 0;
   };
 
+  TargetSpec planned_target() const {
+    return target_of(options_.target, "native", options_.precision);
+  }
   std::string device_name() const {
     if (options_.train.empty() || !options_.device.empty()) return device_.name;
-    return is_gpu_target(options_.target) ? options_.target : "this machine";
+    const TargetSpec target = planned_target();
+    return target.is_gpu() ? to_string(target) : "this machine";
   }
 
   // A compiled training step: kernels chosen, their workspace included. Its micro-batches are
@@ -154,9 +157,8 @@ class PlanCommand {
   planning::PlanSource compiled(passes::StatefulGraph step) const {
     driver::CompileRequest request;
     request.describes_step = true;
-    if (!options_.target.empty()) request.target = options_.target;
-    request.precision = options_.precision;
-    if (!is_gpu_target(request.target)) {  // the step passes its states on
+    request.target = planned_target();
+    if (!request.target.is_gpu()) {  // the step passes its states on
       step = passes::skip_nonfinite_updates(std::move(step));
       request.states = step.ports();
     }
@@ -173,7 +175,7 @@ class PlanCommand {
     source.problem.fixed_bytes = planning::bytes_outside_arena(program, 0);
     if (options_.swap)
       planning::allow_swaps(source.problem,
-                            device_.link ? *device_.link : planning::swap_link(program.target));
+                            device_.link ? *device_.link : planning::swap_link(program));
     source.note = "a training step, compiled";
     if (options_.device.empty()) return source;
     for (memory::Item& item : source.problem.items) {

@@ -111,8 +111,7 @@ int profile(const ProfileOptions& options) {
   const bool is_program = given.has_value();
   require_graph(options, is_program);
   if (const int found = look_first(options); found != 0) return found;
-  driver::CompileRequest request =
-      compile_request(options, target_text(options.target, options.cpu), options.tune);
+  driver::CompileRequest request = compile_request(options, options.tune);
   if (!options.shapes.empty()) request.specialised_shapes = {join(options.shapes, ",")};
   request.keeps_record = true;
   TimedProgram made =

@@ -204,8 +204,7 @@ ModelRunner runner_of(const RunOptions& options) {
     request.threads = options.threads;
     request.is_untuned = options.untuned;
     request.preferred = options.preferred;
-    request.target = target_text(options.target, "native");
-    request.precision = options.precision;
+    request.target = target_of(options.target, "native", options.precision);
     return compiled_runner(compile_tuned(graph, request).program, options);
   } catch (const Error& error) {
     if (!options.target.empty() || error.kind() != ErrorKind::Unsupported) throw;

@@ -25,7 +25,7 @@ int run_on_data(const RunOptions& options, OutputFormat format) {
   distributed::BatchRunOptions run;
   run.batch = options.batch;
   run.thread_count = options.threads;
-  if (!options.target.empty() && options.target != "cpu") run.target = options.target;
+  run.target = target_of(options.target, "native", options.precision);
   const Interrupt interrupt;
   const auto begin = std::chrono::steady_clock::now();
   const distributed::BatchRunResult result = distributed::run_shards(

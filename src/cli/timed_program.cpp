@@ -3,7 +3,6 @@
 #include "codegen/overwritten_states.h"
 #include "models/inputs.h"
 #include "models/rebatch.h"
-#include "target/gpu_facts.h"
 #include "train/options.h"
 
 namespace tenon::cli {
@@ -21,7 +20,7 @@ TimedProgram timed_program(const models::ModelSource& source, std::optional<Prog
   planning::SplitStep splitting;
   if (options.budget.may_split)
     splitting = train::split_training_step(graph, options.train, options.loss, shapes);
-  const bool is_for_device = is_gpu_target(request.target);
+  const bool is_for_device = request.target.is_gpu();
   if (splitting.in_micro_batches && !is_for_device) {
     splitting.in_micro_batches = [in_micro_batches =
                                       splitting.in_micro_batches](std::int64_t micro_batches) {

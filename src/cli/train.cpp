@@ -14,7 +14,6 @@
 #include "models/model.h"
 #include "passes/shard/shard.h"
 #include "program/file.h"
-#include "target/gpu_facts.h"
 #include "train/curve.h"
 #include "train/options.h"
 #include "train/trainer.h"
@@ -261,7 +260,7 @@ std::unique_ptr<train::Trainer> agreed_trainer(const TrainCommandOptions& option
 }
 
 int train_on_ranks(TrainCommandOptions options, OutputFormat format) {
-  const bool is_gpu = is_gpu_target(options.trainer.target);
+  const bool is_gpu = options.trainer.target.is_gpu();
   Ranks ranks(!is_gpu || distributed::is_launched());
   options.trainer.ranks = &ranks.all();
   try {
@@ -319,7 +318,7 @@ void require_parallel(const TrainCommandOptions& options) {
 int train(const TrainCommandOptions& given, OutputFormat format) {
   TrainCommandOptions options = given;
   train::TrainerOptions& trainer = options.trainer;
-  trainer.target = target_text(options.target, "native");
+  trainer.target = target_of(options.target, "native", options.precision);
   if (!options.loss.empty()) train::set_loss(trainer.train.loss, options.loss);
   if (!options.optimizer.empty()) train::set_optimizer(trainer.train, options.optimizer);
   if (!options.schedule.empty()) train::set_schedule(trainer.train.schedule, options.schedule);

@@ -158,15 +158,13 @@ int tune(const TuneCommandOptions& options, OutputFormat format) {
                   {{"cache", path}, {"removed", is_removed}});
   }
   driver::CompileRequest settings;
-  settings.target = target_text(options.target, options.cpu);
+  settings.target = target_of(options.target, options.cpu, options.precision);
   settings.allow_winograd = !options.no_winograd;
   settings.threads = options.threads;
   settings.tune_seconds = tuning_seconds(options.seconds.empty() ? "true" : options.seconds);
-  settings.precision = options.precision;
   Graph graph = models::load_model(options.model);
   if (!options.as_is)
-    graph = driver::run_pipeline(std::move(graph),
-                                 driver::pipeline_for(settings.target, settings.precision));
+    graph = driver::run_pipeline(std::move(graph), driver::pipeline_for(settings.target));
   const std::string came_of_it = tune_graph(graph, settings);
   return report(format, came_of_it, {{"model", options.model}, {"tuning", came_of_it}});
 }

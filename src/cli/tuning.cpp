@@ -64,23 +64,20 @@ driver::CompileRequest on_terminal(driver::CompileRequest request) {
 
 std::function<Graph(Graph)> kernel_notes(driver::CompileRequest request) {
   const bool times = request.tune_seconds.has_value();
-  const std::optional<codegen::cuda::CudaTarget> device =
-      codegen::cuda::parse_target(request.target);
-  if (!device && times) {
+  const bool is_gpu = request.target.is_gpu();
+  if (!is_gpu && times) {
     throw Error("kernels of a processor are timed by `tenon tune`", ErrorKind::Usage)
         .hint("tenon tune MODEL --as-is, then --kernels; or give --target=cuda");
   }
   const auto cache = std::make_shared<std::optional<tune::TuningCache>>(
       driver::open_tuning_cache(times, on_terminal({})));
-  if (!device) {
+  if (!is_gpu) {
     return [cache](Graph graph) {
       return *cache ? driver::with_tuned_kernels(std::move(graph), **cache, 0) : graph;
     };
   }
   if (!*cache) cache->emplace();  // an empty one
-  codegen::CompileOptions compiling = driver::cpu_options();
-  compiling.device = device;
-  return [cache, compiling, times](Graph graph) {
+  return [cache, compiling = driver::target_options(request.target), times](Graph graph) {
     driver::DeviceKernels noted =
         driver::with_device_kernels(std::move(graph), **cache, compiling, times);
     err() << "kernels: " << noted.timed << " timed"

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "cli/commands.h"
 #include "codegen/compile.h"
 #include "driver/compile.h"
 #include "tune/cache.h"
@@ -39,11 +40,9 @@ std::optional<double> tuning_seconds(const std::string& text);
 
 /// Returns the request that a command's options describe: target, kernels, threads and tuning.
 template <class CommandOptions>
-driver::CompileRequest compile_request(const CommandOptions& options, std::string target,
-                                       const std::string& tune) {
+driver::CompileRequest compile_request(const CommandOptions& options, const std::string& tune) {
   driver::CompileRequest request;
-  request.target = std::move(target);
-  request.precision = options.precision;
+  request.target = target_of(options.target, options.cpu, options.precision);
   request.allow_winograd = !options.no_winograd;
   request.threads = options.threads;
   request.tune_seconds = tuning_seconds(tune);

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "base/error.h"
-#include "codegen/cuda/select.h"
 #include "codegen/step_problem.h"
 #include "ir/graph.h"
 #include "ir/state_ports.h"
@@ -82,10 +81,7 @@ struct CompileSettings {
 };
 
 struct CompileOptions : CompileSettings {
-  /// The CPU target; must be set even if `device` is.
   std::shared_ptr<const Target> target;
-  /// If set, kernels are generated for this GPU and not for the CPU target.
-  std::optional<cuda::CudaTarget> device = {};
   /// Shape specialization: frequent values of symbols, for which separate kernels are generated.
   std::vector<DimBindings> specialised_shapes = {};
   nests::NestPassOptions nest_passes = {};
@@ -114,10 +110,7 @@ struct Compiled {
 /// Identifies the code generator as "tenon 0123456789abcdef", a hash of its sources.
 std::string source_name();
 
-/// Returns the target string of a program with these options: "x86-64-v3", "cuda:sm_90a".
-std::string target_name(const CompileOptions& options);
-
-/// Compiles a graph for the CPU or a GPU to a program: a single list of steps, with kernels where
+/// Compiles a graph for the target to a program: a single list of steps, with kernels where
 /// possible, host operators and control flow. Runs no passes: optimise the graph before. Throws
 /// Error of kind Unsupported if a kernel cannot be generated, OutOfMemory, or Device without NVRTC;
 /// InternalError for a bug of the compiler.

@@ -28,9 +28,7 @@ namespace {
 
 class ProcessorTasks : public TaskWriter {
  public:
-  ProcessorTasks(const CompileOptions& options, SharedKernels& shared, GraphScope& scope,
-                 std::size_t original_bound)
-      : TaskWriter(options, shared, scope), original_bound_(original_bound) {}
+  using TaskWriter::TaskWriter;
 
   void add_tasks(NodeId id, const std::vector<ValueId>& results, NodeNests& prepared,
                  const std::vector<Guards>& guards) override {
@@ -272,7 +270,6 @@ class ProcessorTasks : public TaskWriter {
     }
   }
 
-  const std::size_t original_bound_;
   std::unordered_map<std::string, ChosenForNode> chosen_;  // By the text of the nests.
   std::map<std::pair<const nests::Packing*, std::uint32_t>, std::uint32_t>
       packed_;  // Keyed by packing and constant.
@@ -280,9 +277,8 @@ class ProcessorTasks : public TaskWriter {
 
 }  // namespace
 
-std::unique_ptr<TaskWriter> processor_tasks(const CompileOptions& options, SharedKernels& shared,
-                                            GraphScope& scope, std::size_t original_bound) {
-  return std::make_unique<ProcessorTasks>(options, shared, scope, original_bound);
+std::unique_ptr<TaskWriter> processor_tasks(const TaskContext& context) {
+  return std::make_unique<ProcessorTasks>(context);
 }
 
 }  // namespace tenon::codegen

@@ -6,10 +6,8 @@
 
 namespace tenon::codegen {
 
-/// Creates the writer of CPU tasks: queries the target's candidates for each nest, and takes the
-/// cheapest, or the choice of the options. `original_bound`: upper bound of the node ids of the
-/// caller's graph.
-std::unique_ptr<TaskWriter> processor_tasks(const CompileOptions& options, SharedKernels& shared,
-                                            GraphScope& scope, std::size_t original_bound);
+/// Creates the common task writer: asks the target for the candidates of each nest, and takes the
+/// cheapest, or the choice of the options.
+std::unique_ptr<TaskWriter> processor_tasks(const TaskContext& context);
 
 }  // namespace tenon::codegen

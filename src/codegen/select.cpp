@@ -3,7 +3,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "codegen/control.h"
-#include "codegen/cuda/device_tasks.h"
 #include "codegen/general_kernels.h"
 #include "codegen/graph_scope.h"
 #include "codegen/guards.h"
@@ -63,6 +62,12 @@ std::optional<Graph> without_groups_of_data(const Graph& graph, SharedKernels& s
   return copy;
 }
 
+std::unique_ptr<TaskWriter> make_writer(const TaskContext& context) {
+  TENON_ASSERT(context.options.target != nullptr, "code is made for a target");
+  std::unique_ptr<TaskWriter> own = context.options.target->task_writer(context);
+  return own ? std::move(own) : processor_tasks(context);
+}
+
 class Selector {
  public:
   // Selector of the model's graph; `original_bound`: upper bound of the node ids of the caller's
@@ -75,10 +80,7 @@ class Selector {
         list_(shared.list),
         scope_(graph, shared.list),
         buffers_(scope_.buffers),
-        writer_(options.device ? cuda::device_tasks(options, shared, scope_, original_bound)
-                               : processor_tasks(options, shared, scope_, original_bound)) {
-    TENON_ASSERT(options.target != nullptr, "code is made for a target");
-  }
+        writer_(make_writer({options, shared, scope_, original_bound})) {}
 
   void run() {
     list_.name = graph_.name;
@@ -89,11 +91,10 @@ class Selector {
     for (NodeId id : graph_.nodes_in_order()) add_node(id);
     add_outputs();
     add_checks(0, kNoBuffer);
-    // GPU kernels are specialized to their extents.
-    if (!options_.device) share_general_kernels(list_);
+    if (!options_.target->specialises_kernels_to_extents()) share_general_kernels(list_);
     for (auto& [buffer, is_lookup] : shared_.is_looked_up)
       list_.buffers[buffer].is_looked_up = is_lookup;
-    if (!options_.device) use_packed_tables(list_, options_.target->facts());
+    if (options_.target->has_packed_lookups()) use_packed_tables(list_, options_.target->facts());
   }
 
   // Selector of a body.
@@ -241,12 +242,13 @@ class Selector {
       return add_constant(id, *constant);
     if (!node.bodies.empty() && !is_fused_group(graph_, id)) {
       ++shared_.step_count;
-      add_control_tasks(
-          scope_, id, !options_.device, [&](GraphScope& around, const BodyRequest& request) {
-            const std::optional<Graph> graph = without_groups_of_data(*request.graph, shared_);
-            return Selector(graph ? *graph : *request.graph, options_, shared_, 0)
-                .run_body(around, request);
-          });
+      add_control_tasks(scope_, id, options_.target->writes_results_in_bodies(),
+                        [&](GraphScope& around, const BodyRequest& request) {
+                          const std::optional<Graph> graph =
+                              without_groups_of_data(*request.graph, shared_);
+                          return Selector(graph ? *graph : *request.graph, options_, shared_, 0)
+                              .run_body(around, request);
+                        });
       return;
     }
     if (constant != nullptr || !scope_.knows_extents(id) || !shared_.may_be_kernel(graph_, id)) {
@@ -455,7 +457,7 @@ Selected select(const Graph& graph, const CompileOptions& options) {
   SharedKernels shared;
   const std::optional<Graph> flat = without_groups_of_data(graph, shared);
   Selector(flat ? *flat : graph, options, shared, graph.node_id_bound()).run();
-  if (!options.device) order_tasks(shared.list, options.states, shared.decisions);
+  if (options.target->reorders_tasks()) order_tasks(shared.list, options.states, shared.decisions);
   return {std::move(shared.list), std::move(shared.decisions)};
 }
 

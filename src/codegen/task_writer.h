@@ -51,15 +51,27 @@ struct NodeNests {
   std::vector<TaskList::Call> calls = {};
 };
 
-/// Writes the tasks of nodes that kernels compute; one implementation for the CPU and one for GPUs.
+/// A graph or body whose tasks are written, and the list that they are written to.
+struct TaskContext {
+  const CompileOptions& options;
+  SharedKernels& shared;
+  GraphScope& scope;
+  /// Upper bound of the node ids of the caller's graph.
+  std::size_t original_bound = 0;
+};
+
+/// Writes the tasks of nodes that kernels compute. A target may have its own
+/// (`Target::task_writer`).
 class TaskWriter {
  public:
-  TaskWriter(const CompileOptions& options, SharedKernels& shared, GraphScope& scope)
-      : graph_(scope.graph()),
-        options_(options),
-        shared_(shared),
-        list_(shared.list),
-        scope_(scope) {}
+  explicit TaskWriter(const TaskContext& context)
+      : graph_(context.scope.graph()),
+        options_(context.options),
+        target_(*context.options.target),
+        shared_(context.shared),
+        list_(context.shared.list),
+        scope_(context.scope),
+        original_bound_(context.original_bound) {}
   virtual ~TaskWriter() = default;
   TaskWriter(const TaskWriter&) = delete;
   TaskWriter& operator=(const TaskWriter&) = delete;
@@ -101,9 +113,11 @@ class TaskWriter {
 
   const Graph& graph_;
   const CompileOptions& options_;
+  const Target& target_;
   SharedKernels& shared_;
   TaskList& list_;
   GraphScope& scope_;
+  const std::size_t original_bound_;
 
  private:
   template <class How>

@@ -2,6 +2,7 @@
 
 #include "distributed/shards.h"
 #include "ir/graph.h"
+#include "target/target_spec.h"
 
 #include <cstdint>
 #include <functional>
@@ -14,7 +15,7 @@ struct BatchRunOptions {
   /// samples per run; 0: the model's batch, or 32
   std::int64_t batch = 0;
   int thread_count = 0;
-  std::string target = "native";
+  TargetSpec target = {};
 };
 
 struct BatchRunResult {

@@ -166,14 +166,12 @@ StepMemory host_step_memory(Communicator& ranks) {
   return place;
 }
 
-StepMemory cuda_step_memory(Communicator& ranks, bool is_rank, const std::string& target,
-                            const std::string& precision) {
+StepMemory cuda_step_memory(Communicator& ranks, bool is_rank, const TargetSpec& target) {
   StepMemory place;
   place.is_device = true;
-  place.compile = [target, precision](Graph graph) {
+  place.compile = [target](Graph graph) {
     driver::CompileRequest request;
     request.target = target;
-    request.precision = precision;
     request.is_untuned = true;
     return driver::compile_model(std::move(graph), request).program;
   };

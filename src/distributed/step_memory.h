@@ -4,6 +4,7 @@
 #include "ir/graph.h"
 #include "ops/families/rank_sum.h"
 #include "runtime/executable.h"
+#include "target/target_spec.h"
 
 #include <functional>
 #include <memory>
@@ -32,8 +33,7 @@ StepMemory host_step_memory(Communicator& ranks);
 /// Returns the place for a GPU. `ranks` must outlive it; ranks communicate by NCCL, and a single
 /// process without a launcher (`is_rank`) does not communicate. Throws Error (Device) if a driver
 /// or a library is missing.
-StepMemory cuda_step_memory(Communicator& ranks, bool is_rank, const std::string& target,
-                            const std::string& precision);
+StepMemory cuda_step_memory(Communicator& ranks, bool is_rank, const TargetSpec& target);
 
 /// Device memory with reductions by compiled programs, which makes them bit-identical to the
 /// processor's.

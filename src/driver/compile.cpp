@@ -3,7 +3,6 @@
 #include "base/error.h"
 #include "base/internal_report.h"
 #include "base/text.h"
-#include "codegen/cpu/cpu_target.h"
 #include "driver/pipeline.h"
 #include "ir/text.h"
 #include "models/inputs.h"
@@ -44,14 +43,7 @@ auto fallback_warning(std::function<void(const std::string&)> note) {
 }
 
 codegen::CompileOptions options_of(const CompileRequest& request, const Graph& graph) {
-  const std::optional<codegen::cuda::CudaTarget> device =
-      codegen::cuda::parse_target(request.target);
-  codegen::CompileOptions options = cpu_options(device ? "native" : request.target);
-  options.device = device;
-  if (options.device) {
-    options.device->allows_tf32 = request.precision == "tf32";
-    options.device->has_int8_multiply_add = request.precision == "int8";
-  }
+  codegen::CompileOptions options = target_options(request.target);
   if (options.on_fallback && request.on_notice)
     options.on_fallback = fallback_warning(request.on_notice);
   static_cast<codegen::CompileSettings&>(options) = request;
@@ -112,7 +104,7 @@ tune::KernelChoice known_choice(const codegen::CompileOptions& options,
                                 const std::shared_ptr<const tune::TuningCache>& cache) {
   tune::TuningPlace place;
   try {
-    place = tune::tuning_place(options, request.threads);
+    place = tune::tuning_place(*options.target, request.threads);
   } catch (const Error& error) {
     if (request.tune_seconds || error.kind() != ErrorKind::Device) throw;
     return {};  // no device
@@ -136,7 +128,7 @@ tune::KernelChoice known_choice(const codegen::CompileOptions& options,
 // Makes the options choose preferred candidates first, then the fastest ones of the cache.
 void choose_known(codegen::CompileOptions& options, const CompileRequest& request,
                   const std::shared_ptr<const tune::TuningCache>& cache) {
-  tune::require_candidate_names(request.preferred, options);
+  tune::require_candidate_names(request.preferred, *options.target);
   if (cache) options.choose = known_choice(options, request, cache);
   if (!request.preferred.empty())
     options.choose = tune::preferred_choice(request.preferred, std::move(options.choose));
@@ -160,11 +152,10 @@ PreparedModel prepare(Graph graph, const CompileRequest& request,
   if (request.is_untuned && request.tune_seconds) {
     throw Error("--tune and --untuned ask for opposite things", ErrorKind::Usage);
   }
-  PipelineOptions passes = pipeline_for(request.target, request.precision);
+  const std::shared_ptr<const Target> target = make_target(request.target);
+  PipelineOptions passes = pipeline_for(*target, request.target.precision);
   passes.pass_options.states = request.states;
-  const codegen::CompileOptions first = options_of(request, graph);
-  if (!first.device) passes.pass_options.target = first.target->facts();
-  serve(passes, request.passes, nest_passes_of(first));
+  serve(passes, request.passes, target->nest_pass_list());
   passes.stop_after = stop_after;
   PreparedModel made;
   if (request.keeps_record) passes.pass_options.remarks = &made.remarks;
@@ -186,13 +177,17 @@ PreparedModel prepare(Graph graph, const CompileRequest& request,
 
 }  // namespace
 
-codegen::CompileOptions cpu_options(const std::string& cpu) {
+codegen::CompileOptions target_options(const TargetSpec& target) {
   codegen::CompileOptions options;
-  options.target = codegen::cpu::cpu_target(cpu, codegen::user_object_cache());
+  options.target = make_target(target);
   if (std::getenv("TENON_STRICT") == nullptr)
     options.on_fallback =
         fallback_warning([](const std::string& text) { std::cerr << text << "\n"; });
   return options;
+}
+
+codegen::CompileOptions cpu_options(const std::string& target) {
+  return target_options(parse_target(target));
 }
 
 codegen::CompileOptions known_options(const Graph& graph, const CompileRequest& request) {
@@ -231,7 +226,7 @@ CompileRecord compile_model(Graph graph, const CompileRequest& request) {
     return record;
   }
   PreparedModel model = prepare(std::move(graph), request);
-  NestObserver nests(nest_passes_of(model.options), request.passes);
+  NestObserver nests(model.options.target->nest_pass_list(), request.passes);
   model.options.nest_passes = nests.options();
   model.options.keeps_tasks = request.passes.on_stage != nullptr;
   CompileRecord record{compile_verified(model.graph, model.options),
@@ -245,13 +240,13 @@ CompileRecord compile_model(Graph graph, const CompileRequest& request) {
     on_stage({StageText::Kind::Plan, "plan", plan_text(record.program)});
     on_stage({StageText::Kind::Program, "program", to_string(record.program)});
   }
-  if (model.options.device && model.cache)
+  if (request.target.is_gpu() && model.cache)
     take_tuned_candidates(record.program, *model.cache, request, model.times_libraries);
   if (request.keeps_record) record.graph = std::move(model.graph);
   return record;
 }
 
-Program compile_graph(Graph graph, const std::string& target, bool allow_winograd) {
+Program compile_graph(Graph graph, const TargetSpec& target, bool allow_winograd) {
   CompileRequest request;
   request.target = target;
   request.allow_winograd = allow_winograd;
@@ -261,22 +256,19 @@ Program compile_graph(Graph graph, const std::string& target, bool allow_winogra
 
 std::vector<ListedPass> list_passes(const CompileRequest& request) {
   std::vector<ListedPass> list;
-  std::vector<std::string> names = pipeline_for(request.target, request.precision).passes;
-  if (names.empty()) names = standard_passes();
-  for (const PassPosition& pass : positions_of(names))
-    list.push_back({std::string(pass.name), false, std::string(pass.reason)});
-  const codegen::CompileOptions options = options_of(request, Graph());
-  for (const nests::NestPassInfo& pass : nest_passes_of(options))
+  const std::shared_ptr<const Target> target = make_target(request.target);
+  for (PassPosition& pass : positions_for(*target, request.target.precision))
+    list.push_back({std::move(pass.name), false, std::move(pass.reason)});
+  for (const nests::NestPassInfo& pass : target->nest_pass_list())
     list.push_back({std::string(pass.name), true, std::string(pass.reason)});
   return list;
 }
 
 void run_stages(Graph graph, const CompileRequest& request, const std::string& stop_after) {
-  const codegen::CompileOptions first = options_of(request, graph);
-  const PipelineOptions passes = pipeline_for(request.target, request.precision);
-  require_pass(stop_after, passes, nest_passes_of(first), "--stop-after");
-  const std::vector<std::string> names = passes.passes.empty() ? standard_passes() : passes.passes;
-  const bool is_of_graphs = std::ranges::find(names, stop_after) != names.end();
+  const std::shared_ptr<const Target> target = make_target(request.target);
+  const PipelineOptions passes = pipeline_for(*target, request.target.precision);
+  require_pass(stop_after, passes, target->nest_pass_list(), "--stop-after");
+  const bool is_of_graphs = std::ranges::find(passes.passes, stop_after) != passes.passes.end();
   PreparedModel model = prepare(std::move(graph), request, is_of_graphs ? stop_after : "");
   if (is_of_graphs) return;
   PassServices services = request.passes;
@@ -286,7 +278,7 @@ void run_stages(Graph graph, const CompileRequest& request, const std::string& s
       is_over = is_over || stage.name == stop_after;
     };
   }
-  NestObserver nests(nest_passes_of(model.options), services);
+  NestObserver nests(model.options.target->nest_pass_list(), services);
   model.options.nest_passes = nests.options();
   codegen::decide(model.graph, model.options);
   nests.emit();
@@ -306,9 +298,9 @@ tune::TuneReport tune_kernels(const Graph& graph, const CompileRequest& request)
   std::optional<tune::TuningCache> cache = open_tuning_cache(true, request);
   tune::TuneReport report = tune_into(*cache, graph, request);
   codegen::CompileOptions options = options_of(request, graph);
-  if (!options.device || report.left() > 0) return report;
+  if (!request.target.is_gpu() || report.left() > 0) return report;
   // Operations that only libraries compute.
-  options.choose = tune::tuned_choice(*cache, tune::tuning_place(options, request.threads));
+  options.choose = tune::tuned_choice(*cache, tune::tuning_place(*options.target, request.threads));
   Program program = codegen::compile(graph, options).program;
   take_tuned_candidates(program, *cache, request, true);
   return report;

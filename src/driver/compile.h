@@ -3,6 +3,7 @@
 #include "codegen/compile.h"
 #include "driver/pipeline.h"
 #include "driver/stages.h"
+#include "driver/targets.h"
 #include "tune/cache.h"
 #include "tune/tuner.h"
 
@@ -27,10 +28,7 @@ struct CompileRecord : codegen::Compiled {
 
 /// Options of a compilation, for the command line, tests and bindings.
 struct CompileRequest : codegen::CompileSettings {
-  /// one of `cpu_names()`, or a device: "cuda:sm_90a"
-  std::string target = "native";
-  /// "f16", "bf16"; on a device also "tf32", "int8"
-  std::string precision = "";
+  TargetSpec target = {};
   /// Time limit for tuning kernels that the tuning cache lacks; absent: no tuning.
   std::optional<double> tune_seconds = {};
   /// uses the cost model only and ignores the cache
@@ -73,10 +71,8 @@ std::vector<ListedPass> list_passes(const CompileRequest& request);
 /// request; generates no code. Later passes over nests may run, without a callback. Throws Error
 /// (Usage) for an unknown name.
 void run_stages(Graph graph, const CompileRequest& request, const std::string& stop_after);
-/// Compiles a graph without the tuning cache. `target`: a processor ("native", "x86-64-v3") or a
-/// device ("cuda:sm_90a").
-Program compile_graph(Graph graph, const std::string& target = "native",
-                      bool allow_winograd = true);
+/// Compiles a graph without the tuning cache.
+Program compile_graph(Graph graph, const TargetSpec& target = {}, bool allow_winograd = true);
 /// Returns the text of an intermediate representation of the compilation.
 std::string print_model(Graph graph, const CompileRequest& request, codegen::CompileStage stage);
 /// Returns the choice for each kernel.
@@ -90,9 +86,11 @@ tune::TuneReport tune_kernels(const Graph& graph, const CompileRequest& request)
 /// be used. A cache that cannot be written is kept in memory only.
 std::optional<tune::TuningCache> open_tuning_cache(bool writes, const CompileRequest& request);
 
-/// Returns options for graphs after their passes: the cost model's choice on a processor. If the
-/// nests of a candidate are unsound, the next candidate takes its place with a warning on the
-/// standard error stream; with TENON_STRICT in the environment (tests), the error is thrown.
+/// Returns options for graphs after their passes: the cost model's choice. If the nests of a
+/// candidate are unsound, the next candidate takes its place with a warning on the standard error
+/// stream; with TENON_STRICT in the environment (tests), the error is thrown.
+codegen::CompileOptions target_options(const TargetSpec& target);
+/// The same for a target by name.
 codegen::CompileOptions cpu_options(const std::string& target = "native");
 
 }  // namespace tenon::driver

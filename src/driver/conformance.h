@@ -1,5 +1,6 @@
 #pragma once
 
+#include "target/target_spec.h"
 #include "testing/varied_extents.h"
 
 #include <functional>
@@ -36,8 +37,7 @@ struct ConformanceOptions {
   std::string filter;
   /// Optimizes and compiles each model; one that fails to compile fails the case.
   bool is_compiled = false;
-  /// target to compile for
-  std::string target = "native";
+  TargetSpec target = {};
   /// replaces every axis of every input by a symbol
   bool is_symbolic = false;
   /// With symbols: also runs the inputs with one extent changed at a time.

@@ -54,7 +54,7 @@ std::map<std::string, NodeKernel> kernels_of(const Graph& graph, const tune::Tun
   options.keeps_record = true;
   if (places) options.choose = tune::tuned_choice(cache, places->kernels);
   const codegen::Selected selected = codegen::select(graph, options);
-  Program program = codegen::assemble(selected.tasks, codegen::target_name(options));
+  Program program = codegen::assemble(selected.tasks, options.target->program_target({}));
   tune::TuneReport ignored;
   if (places) tune::use_tuned_candidates(cache, places->ways, program, ignored);
   std::map<std::string, NodeKernel> found;
@@ -109,14 +109,16 @@ SymbolRanges symbols_of(const Graph& graph) {
   return symbols;
 }
 
-TuningPlaces places_here() { return {tune::device_kernels_place(), tune::device_place()}; }
+TuningPlaces places_here(const Target& target) {
+  return {tune::tuning_place(target, 0), tune::device_place()};
+}
 
 // Returns the keys for this machine's device, or for the device with the most of these kernels in
 // the cache.
 std::optional<TuningPlaces> places_for(const Graph& graph, const tune::TuningCache& cache,
                                        const codegen::CompileOptions& options) {
   try {
-    return places_here();
+    return places_here(*options.target);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::Device) throw;
   }
@@ -146,7 +148,7 @@ DeviceKernels with_device_kernels(Graph graph, tune::TuningCache& cache,
   std::map<std::string, documents::KernelChoices> choices;  // by node
   std::map<std::string, bool> is_untuned;
   std::optional<TuningPlaces> places;
-  if (times) places = places_here();
+  if (times) places = places_here(*options.target);
   std::int64_t lo = symbols.empty() ? 0 : symbols.begin()->second.lo;
   for (const std::int64_t value : values) {
     DimBindings bound;

@@ -2,9 +2,9 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "driver/targets.h"
 #include "ir/constraint.h"
 #include "ir/verify.h"
-#include "target/gpu_facts.h"
 #include "testing/verify/pass_check.h"
 #include "testing/verify/reduce.h"
 
@@ -86,7 +86,7 @@ std::string sentence_of(const passes::Pass& pass, testing::PassFailure::Kind kin
             testing::print_reproducer(smallest));
 }
 
-constexpr PassPosition kStandardPasses[] = {
+const PassPosition kStandardPasses[] = {
     {"lower-qdq", "first of all: otherwise dequantized weights would be folded to floats"},
     {"fold-constants", "before rules, which rely on static and symbolic shapes"},
     {"simplify", "before patterns, which expect the canonical form"},
@@ -99,12 +99,6 @@ constexpr PassPosition kStandardPasses[] = {
     {"fuse", "after all pattern matching: a group hides its members"},
     {"order", "last: nodes and lifetimes are final"},
 };
-// Passes of some targets and precisions.
-constexpr PassPosition kInsertedPasses[] = {
-    {"assign-precision", "after scale folding, which needs full precision"},
-    {"fuse-horizontal", "after scale folding, before layouts: the merged weights are constants"},
-};
-
 // Verification takes as long as a pass: larger graphs are verified only after all passes.
 constexpr std::size_t kVerifiedEachTime = 50'000;
 
@@ -172,49 +166,37 @@ std::vector<std::string> standard_passes() {
   return names;
 }
 
-std::vector<PassPosition> positions_of(std::span<const std::string> passes) {
-  std::vector<PassPosition> positions;
-  const PassPosition* next = std::begin(kStandardPasses);
-  for (const std::string& name : passes) {
-    const auto found = std::find_if(next, std::end(kStandardPasses),
-                                    [&](const PassPosition& each) { return each.name == name; });
-    if (found != std::end(kStandardPasses)) next = found + 1;
-    const auto inserted = std::ranges::find(kInsertedPasses, name, &PassPosition::name);
-    const bool is_inserted = inserted != std::end(kInsertedPasses);
-    positions.push_back({name, found != std::end(kStandardPasses) ? found->reason
-                               : is_inserted                      ? inserted->reason
-                                                                  : "as the options say"});
+std::vector<PassPosition> positions_for(const Target& target, TargetSpec::Precision precision) {
+  std::vector<PassPosition> list(std::begin(kStandardPasses), std::end(kStandardPasses));
+  std::vector<PassChange> changes = target.graph_pipeline();
+  using enum TargetSpec::Precision;
+  if (precision == F16 || precision == BF16) {
+    changes.push_back(
+        {"assign-precision", "fold-scales", "after scale folding, which needs full precision"});
   }
-  return positions;
+  for (const PassChange& change : changes) {
+    if (change.after.empty()) {
+      std::erase_if(list, [&](const PassPosition& each) { return each.name == change.pass; });
+      continue;
+    }
+    const auto before = std::ranges::find(list, change.after, &PassPosition::name);
+    TENON_ASSERT(before != list.end(), "a pass is inserted after one of the list");
+    list.insert(before + 1, {change.pass, change.reason});
+  }
+  return list;
 }
 
-PipelineOptions pipeline_for(const std::string& target, const std::string& precision) {
+PipelineOptions pipeline_for(const Target& target, TargetSpec::Precision precision) {
   PipelineOptions options;
-  const std::optional<std::string> architecture = gpu_architecture(target);
-  const bool is_device = architecture.has_value();
-  if (is_device) options.pass_options.target = gpu_facts(*architecture);
-  const bool is_narrow = precision == "f16" || precision == "fp16" || precision == "bf16";
-  if (is_narrow || is_device) options.passes = standard_passes();
-  const auto after_scales = [&] {
-    return std::find(options.passes.begin(), options.passes.end(), "fold-scales") + 1;
-  };
-  // Libraries multiply floats; our own kernels multiply bytes if requested.
-  const bool has_bytes = is_device && precision == "int8";
-  if (has_bytes) options.pass_options.target = with_int8_tensor_cores(options.pass_options.target);
-  if (is_device && !has_bytes) std::erase(options.passes, "lower-qdq");
-  // A single product has too few results to keep a device busy.
-  if (is_device) std::erase(options.passes, "fold-batch-reductions");
-  if (is_device) options.passes.insert(after_scales(), "fuse-horizontal");
-  if (is_narrow) {
-    // After scale folding, which needs full precision.
-    options.passes.insert(after_scales(), "assign-precision");
-    if (precision == "bf16") options.pass_options.assign_precision_to = "bf16";
-  } else if (!precision.empty() && precision != "f32" && !(precision == "tf32" && is_device) &&
-             !has_bytes) {
-    throw Error(concat("no precision is called '", precision, "'"), ErrorKind::Usage)
-        .expected(is_device ? "f32, tf32, f16, bf16 or int8" : "f32, f16 or bf16");
-  }
+  options.pass_options.target = target.facts();
+  if (precision == TargetSpec::Precision::BF16) options.pass_options.assign_precision_to = "bf16";
+  for (PassPosition& pass : positions_for(target, precision))
+    options.passes.push_back(std::move(pass.name));
   return options;
+}
+
+PipelineOptions pipeline_for(const TargetSpec& spec) {
+  return pipeline_for(*make_target(spec), spec.precision);
 }
 
 std::vector<passes::Pass> chosen_passes(const PipelineOptions& options) {

@@ -2,6 +2,7 @@
 
 #include "ir/graph.h"
 #include "passes/definition/pass.h"
+#include "target/target.h"
 
 #include <functional>
 #include <span>
@@ -16,11 +17,11 @@ std::vector<std::string> standard_passes();
 
 /// A pass and the reason for its position in the list.
 struct PassPosition {
-  std::string_view name, reason;
+  std::string name, reason;
 };
-/// Returns the reasons for the positions of passes that a compilation runs. `passes` owns the
-/// names.
-std::vector<PassPosition> positions_of(std::span<const std::string> passes);
+/// Returns the passes of a compilation in order: the standard passes with the target's changes and
+/// those of the precision.
+std::vector<PassPosition> positions_for(const Target& target, TargetSpec::Precision precision);
 
 /// Report on one pass.
 struct PassReport {
@@ -54,10 +55,9 @@ struct PipelineOptions {
   std::function<void(std::string_view pass, std::size_t done, std::size_t total)> on_verified;
 };
 
-/// Returns the pipeline for a target and precision, as `--target` and `--precision` name them:
-/// "native", "cuda:sm_90a"; "", "f16", "bf16", on a device also "tf32" and "int8" (for quantized
-/// models). Throws Error (Usage) for an unknown precision.
-PipelineOptions pipeline_for(const std::string& target, const std::string& precision);
+/// Returns the pipeline with the passes of `positions_for` and the target's facts.
+PipelineOptions pipeline_for(const TargetSpec& spec);
+PipelineOptions pipeline_for(const Target& target, TargetSpec::Precision precision);
 
 /// Returns the passes that the options select, in order. Throws Error (Usage) for an unknown name,
 /// or for one that is not among the selected passes.

@@ -2,7 +2,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "codegen/cuda/nest_passes.h"
 #include "codegen/task_writer.h"
 #include "expr/node_label.h"
 #include "ir/text.h"
@@ -28,10 +27,6 @@ std::string named_text(const nests::NestWork& work) {
 }
 
 }  // namespace
-
-std::span<const nests::NestPassInfo> nest_passes_of(const codegen::CompileOptions& options) {
-  return options.device ? codegen::cuda::nest_pass_list() : options.target->nest_pass_list();
-}
 
 std::string_view suffix_of(StageText::Kind kind) {
   static constexpr std::string_view kSuffixes[] = {".tenon", ".nest", ".tasks", ".plan",

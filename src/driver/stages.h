@@ -37,9 +37,6 @@ struct PassServices {
   std::function<void(const StageText& stage)> on_stage = {};
 };
 
-/// Returns the passes over nests of the options' target, in order.
-std::span<const nests::NestPassInfo> nest_passes_of(const codegen::CompileOptions& options);
-
 /// Collects texts and times of passes over nests, and verifies the passes.
 class NestObserver {
  public:

@@ -113,7 +113,7 @@ BudgetPlanner::BudgetPlanner(Program plain, codegen::StepProblem described,
       request.arena_bytes ? *request.arena_bytes
                           : arena_budget(request.budget, plain_.arena_bytes, report_.outside_bytes);
   if (may_swap_) {
-    allow_swaps(described_.problem, swap_link(plain_.target));
+    allow_swaps(described_.problem, swap_link(plain_));
     report_.swap_place = described_.problem.link->name;
   }
   std::vector<memory::Problem> orders = memory::candidate_orders(described_.problem);

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "profile/device_peak.h"
+#include "runtime/device.h"
 #include "runtime/swap.h"
 #include "target/gpu_facts.h"
 
@@ -23,8 +24,8 @@ double device_link_bytes_per_s() {
 
 }  // namespace
 
-memory::Link swap_link(const std::string& target) {
-  if (is_gpu_target(target))
+memory::Link swap_link(const Program& program) {
+  if (is_for_device(program))
     return {"the host's memory", kGpuLinkShare * device_link_bytes_per_s(), kGpuCopySeconds};
   return {"a file", measured_swap_bytes_per_s(), kCallSeconds};
 }

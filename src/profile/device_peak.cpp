@@ -30,8 +30,7 @@ Tensor filled(DType dtype, const Shape& shape) {
 // Returns the shortest of several runs on the device, in seconds.
 double time_of(const std::string& text, const std::string& precision, const Tensor& input) {
   driver::CompileRequest request;
-  request.target = "cuda";
-  request.precision = precision;
+  request.target = driver::parse_target("cuda", precision);
   CompiledModel model(driver::compile_model(parse_graph(text, all_ops()), request).program, 1);
   model.prepare({Datum(input)});
   model.run_prepared();

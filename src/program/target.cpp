@@ -57,6 +57,12 @@ const std::vector<IsaLevel>& levels() {
 
 }  // namespace
 
+std::string_view gpu_architecture(const Program& program) {
+  constexpr std::string_view kPrefix = "cuda:";
+  const std::string_view target = program.target;
+  return target.starts_with(kPrefix) ? target.substr(kPrefix.size()) : std::string_view();
+}
+
 std::vector<std::string_view> processor_features() {
   std::vector<std::string_view> features;
 #define TENON_FEATURE(id, name) \

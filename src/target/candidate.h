@@ -2,9 +2,11 @@
 
 #include "nests/nest_pass.h"
 #include "nests/packing.h"
+#include "program/library_call.h"
 #include "target/facts.h"
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +43,9 @@ struct KernelWork {
 struct MadeKernel {
   nests::NestSequence::NestCall part;
   std::vector<nests::Packing> packings;
+  /// A library call that replaces the nest, which then has a name only, and its extents.
+  std::optional<LibraryCall> library = {};
+  std::vector<Dim> library_extents = {};
 };
 
 /// One implementation choice for a work item.

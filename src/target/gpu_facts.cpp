@@ -1,22 +1,19 @@
 #include "target/gpu_facts.h"
 
+#include "target/target_spec.h"
+
 #include <cstdlib>
 
 namespace tenon::inline target {
 
-std::optional<std::string> gpu_architecture(std::string_view target) {
-  if (target == "cuda") return "sm_90a";
-  constexpr std::string_view kDevice = "cuda:", kPrefix = "cuda:sm_";
-  if (!target.starts_with(kPrefix)) return std::nullopt;
-  std::string_view number = target.substr(kPrefix.size());
+bool is_gpu_architecture(std::string_view text) {
+  constexpr std::string_view kPrefix = "sm_";
+  if (!text.starts_with(kPrefix)) return false;
+  std::string_view number = text.substr(kPrefix.size());
   if (number.ends_with('a')) number.remove_suffix(1);
-  const bool is_number = number.size() >= 2 && number.size() <= 3 &&
-                         number.find_first_not_of("0123456789") == std::string_view::npos;
-  if (!is_number) return std::nullopt;
-  return std::string(target.substr(kDevice.size()));
+  return number.size() >= 2 && number.size() <= 3 &&
+         number.find_first_not_of("0123456789") == std::string_view::npos;
 }
-
-bool is_gpu_target(std::string_view target) { return gpu_architecture(target).has_value(); }
 
 int compute_capability(const std::string& architecture) {
   return std::atoi(architecture.c_str() + std::string_view("sm_").size());
@@ -25,7 +22,7 @@ int compute_capability(const std::string& architecture) {
 TargetFacts gpu_facts(const std::string& architecture) {
   constexpr double kMemory = 4.2e12;
   TargetFacts facts;
-  facts.name = "cuda:" + architecture;
+  facts.name = to_string(TargetSpec{"cuda", architecture});
   facts.instructions = architecture;
   facts.units = 132;
   facts.cluster_capable_units = 112;  // At least 104 and fewer than 124 were observed.

@@ -2,7 +2,7 @@
 
 #include "target/facts.h"
 
-#include <optional>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -14,9 +14,14 @@ TargetFacts gpu_facts(const std::string& architecture);
 /// Adds the rate of int8 tensor cores if the target has GEMM tiles: twice the f16 rate by
 /// instruction throughput, not measured.
 TargetFacts with_int8_tensor_cores(TargetFacts facts);
-/// Returns the architecture of a CUDA target: "sm_90a" for "cuda:sm_90a" and for "cuda"; no value
-/// for other targets.
-std::optional<std::string> gpu_architecture(std::string_view target);
+/// Names of this machine's device and libraries, which the runtime knows. The functions throw Error
+/// (Device) without a device.
+struct DeviceNames {
+  std::function<std::string()> device, libraries;
+};
+
+/// Returns whether a text is the name of a GPU architecture: "sm_80", "sm_90a".
+bool is_gpu_architecture(std::string_view text);
 /// Returns ten times the compute capability: 90 for "sm_90a".
 int compute_capability(const std::string& architecture);
 /// First compute capability with mma.sync fragments of f16, bf16, tf32 and int8, and with
@@ -24,8 +29,6 @@ int compute_capability(const std::string& architecture);
 inline constexpr int kFragmentCapability = 80;
 /// First compute capability with wgmma, whose operand tiles come from shared memory.
 inline constexpr int kTileCapability = 90;
-/// Returns whether a target is a CUDA device.
-bool is_gpu_target(std::string_view target);
 
 /// Bytes per second between the GPU and pinned host memory over PCIe 5.0, in each direction.
 inline constexpr double kGpuLinkBytesPerS = 50e9;

@@ -11,7 +11,6 @@
 #include "passes/train/train.h"
 #include "program/in_place.h"
 #include "reference/evaluate.h"
-#include "target/gpu_facts.h"
 
 #include <malloc.h>
 
@@ -62,9 +61,9 @@ Session::Session(passes::StatefulGraph graph, const SessionOptions& options,
       step_(std::move(graph)),
       data_inputs_(step_.data_inputs()),
       data_outputs_(step_.data_outputs()),
-      is_for_device_(is_gpu_target(options.target)),
+      is_for_device_(options.target.is_gpu()),
       thread_count_(options.thread_count) {
-  if (options.precision == "int8") {
+  if (options.target.precision == TargetSpec::Precision::Int8) {
     throw Error("training does not support int8", ErrorKind::Usage)
         .expected("--precision=f32, tf32, f16 or bf16")
         .hint("train in floats, then run `tenon quantize` on the trained model");
@@ -89,7 +88,6 @@ Session::Session(passes::StatefulGraph graph, const SessionOptions& options,
     if (options.compile) return options.compile(made, describes);
     driver::CompileRequest request;
     request.target = options.target;
-    request.precision = options.precision;
     request.is_untuned = true;
     request.threads = thread_count;
     request.describes_step = describes;
@@ -129,12 +127,12 @@ Session::Session(passes::StatefulGraph graph, const SessionOptions& options,
 
 // With a budget, runs twice: the second time the memory outside of the arena is known.
 void Session::make_ranked(const SessionOptions& options, const SessionRanks& ranks) {
-  const bool is_device = is_gpu_target(options.target);
+  const bool is_device = options.target.is_gpu();
   const bool has_budget = !options.budget.budget.empty();
-  if (!is_device && (options.target != "native" || !options.precision.empty())) {
+  if (!is_device && options.target != TargetSpec{}) {
     throw Error("ranks and parts of a batch take this processor as it is, or a GPU",
                 ErrorKind::Unsupported)
-        .got(options.target, " ", options.precision)
+        .got(to_string(options.target), " ", to_string(options.target.precision))
         .hint("leave out --precision and --cpu, or --parallel and --micro-batches");
   }
   if (has_budget && (is_device || options.budget.may_split)) {
@@ -142,8 +140,7 @@ void Session::make_ranked(const SessionOptions& options, const SessionRanks& ran
         .hint("--micro-batches works a batch off in parts");
   }
   distributed::StepMemory place =
-      is_device ? distributed::cuda_step_memory(*ranks_, ranks.ranks != nullptr, options.target,
-                                                options.precision)
+      is_device ? distributed::cuda_step_memory(*ranks_, ranks.ranks != nullptr, options.target)
                 : distributed::host_step_memory(*ranks_);
   places_ = std::make_unique<distributed::StateBuffers>(step_, ranks_->rank(), ranks_->size(),
                                                         is_device ? kDeviceAlignment : 1);

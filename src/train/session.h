@@ -8,6 +8,7 @@
 #include "planning/step_within_budget.h"
 #include "program/program.h"
 #include "runtime/executable.h"
+#include "target/target_spec.h"
 
 #include <memory>
 #include <string>
@@ -23,10 +24,8 @@ using States = std::vector<std::pair<std::string, Tensor>>;
 struct SessionOptions {
   /// 0: all threads of the process; results do not depend on it
   int thread_count = 0;
-  /// as CompileRequest::cpu
-  std::string target = "native";
-  /// "f16", "bf16", "tf32": precision of products; states keep their types
-  std::string precision = "";
+  /// Its precision is that of products; states keep their types.
+  TargetSpec target = {};
   /// Memory budget of a run; an empty text disables it. The first runs are timed, and the plan is
   /// then refined with the measured times.
   planning::BudgetRequest budget = {};

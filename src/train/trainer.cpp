@@ -7,7 +7,6 @@
 #include "ops/families/collective.h"
 #include "passes/shard/shard.h"
 #include "program/checksum.h"
-#include "target/gpu_facts.h"
 
 #include <chrono>
 #include <cmath>
@@ -144,8 +143,7 @@ Trainer::Trainer(Graph model, TrainerOptions options)
   if (schedule.kind == "cosine" && schedule.total <= 1) schedule.total = step_count();
   options_.train.seed = static_cast<std::int64_t>(options_.seed);
   options_.budget.threads = options_.thread_count;
-  SessionOptions session{options_.thread_count, options_.target, options_.precision,
-                         options_.budget};
+  SessionOptions session{options_.thread_count, options_.target, options_.budget};
   if (options_.budget.may_split) session.split = planning::split_of(model_, options_.train);
   const SessionRanks ranks{options_.ranks,
                            options_.micro_batches,
@@ -159,7 +157,7 @@ Trainer::Trainer(Graph model, TrainerOptions options)
   checkpoint_.step_hash = hash_of(step);
   // One rank on a GPU uses the same path as several, with NCCL.
   const bool is_alone_on_gpu =
-      rank_count() == 1 && options_.ranks != nullptr && is_gpu_target(options_.target);
+      rank_count() == 1 && options_.ranks != nullptr && options_.target.is_gpu();
   if (options_.split >= RankSplit::Moments && (rank_count() > 1 || is_alone_on_gpu)) {
     options_.train.state_ranks = rank_count();
     options_.train.splits_parameters = options_.split == RankSplit::Parameters || is_alone_on_gpu;

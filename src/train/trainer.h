@@ -1,6 +1,7 @@
 #pragma once
 
 #include "passes/train/train.h"
+#include "target/target_spec.h"
 #include "train/checkpoint.h"
 #include "train/data.h"
 
@@ -39,7 +40,7 @@ struct TrainerOptions {
   /// of a step's memory; an empty text disables it
   planning::BudgetRequest budget = {};
   /// as in SessionOptions
-  std::string target = "native", precision;
+  TargetSpec target = {};
 
   /// Ranks of distributed training, each with a trainer of the same options; must outlive it. Null:
   /// a single process.

@@ -21,22 +21,22 @@ std::string candidate_of(const std::string& step, std::size_t way) {
 
 }  // namespace
 
-TuningPlace device_place() {
-  std::string libraries;
-  for (const auto& text : {cuda::blas_text, cuda::dnn_text}) {
-    try {
-      libraries += concat(libraries.empty() ? "" : ", ", text());
-    } catch (const Error&) {  // a program that needs it reports the error
-    }
-  }
-  return {cuda::device_name(), libraries, 1};
+DeviceNames device_names() {
+  return {cuda::device_name, [] {
+            std::string libraries;
+            for (const auto& text : {cuda::blas_text, cuda::dnn_text}) {
+              try {
+                libraries += concat(libraries.empty() ? "" : ", ", text());
+              } catch (const Error&) {  // a program that needs it reports the error
+              }
+            }
+            return libraries;
+          }};
 }
 
-TuningPlace device_kernels_place() {
-  TuningPlace place = device_place();
-  place.generator =
-      concat(codegen::source_name(), place.generator.empty() ? "" : ", ", place.generator);
-  return place;
+TuningPlace device_place() {
+  const DeviceNames names = device_names();
+  return {names.device(), names.libraries(), 1};
 }
 
 TuningPlace library_tuning_place(TuningPlace kernels) {

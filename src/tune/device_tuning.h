@@ -2,6 +2,7 @@
 
 #include "program/program.h"
 #include "runtime/device.h"
+#include "target/gpu_facts.h"
 #include "tune/tuner.h"
 
 namespace tenon::tune {
@@ -10,8 +11,8 @@ namespace tenon::tune {
 /// without a device.
 TuningPlace device_place();
 
-/// Returns the key of kernel timings on the device, including the code generator.
-TuningPlace device_kernels_place();
+/// Returns the names of this machine's device and of its libraries.
+DeviceNames device_names();
 /// Returns the key of library timings on the device of a kernel key.
 TuningPlace library_tuning_place(TuningPlace kernels);
 

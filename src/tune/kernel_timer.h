@@ -47,7 +47,7 @@ class KernelTimer {
  private:
   struct Prepared;
   Prepared& prepared(std::size_t candidate);
-  bool is_for_device() const { return settings_.compile.device.has_value(); }
+  bool is_for_device() const { return settings_.compile.target->spec().is_gpu(); }
   double run_once(Prepared& candidate);
   void prepare(Prepared& candidate, const std::string& symbol, std::int64_t at);
   DimBindings values(const std::string& symbol, std::int64_t at) const;

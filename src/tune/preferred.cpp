@@ -34,12 +34,8 @@ KernelChoice preferred_choice(std::vector<std::string> names, KernelChoice other
   };
 }
 
-void require_candidate_names(const std::vector<std::string>& names,
-                             const codegen::CompileOptions& options) {
-  const std::vector<std::string> known =
-      options.device
-          ? std::vector<std::string>{"wgmma", "mma", kLibrary, "cublaslt", "cudnn", "loops"}
-          : std::vector<std::string>{"winograd", "tiles", "pairs", "dot", "dots", "loops"};
+void require_candidate_names(const std::vector<std::string>& names, const Target& target) {
+  const std::vector<std::string> known = target.candidate_names();
   for (const std::string& name : names) {
     const std::string word = name.substr(0, name.find(' '));
     if (std::ranges::count(known, word) > 0) continue;

@@ -16,9 +16,7 @@ using KernelChoice = std::function<std::optional<codegen::Selection>(const codeg
 /// chooses.
 KernelChoice preferred_choice(std::vector<std::string> names, KernelChoice otherwise);
 
-/// Throws Error (Usage) with the nearest name if no candidate of the options' target starts with a
-/// name.
-void require_candidate_names(const std::vector<std::string>& names,
-                             const codegen::CompileOptions& options);
+/// Throws Error (Usage) with the nearest name if no candidate of the target starts with a name.
+void require_candidate_names(const std::vector<std::string>& names, const Target& target);
 
 }  // namespace tenon::tune

@@ -162,11 +162,8 @@ std::size_t constant_bytes(const Graph& graph) {
 }  // namespace
 
 TuningPlace tuning_place(const Target& target, int threads) {
+  if (target.spec().is_gpu()) threads = 1;
   return {target.machine_name(), target.generator_name(), threads > 0 ? threads : usable_threads()};
-}
-
-TuningPlace tuning_place(const codegen::CompileOptions& options, int threads) {
-  return options.device ? device_kernels_place() : tuning_place(*options.target, threads);
 }
 
 std::vector<Decision> decide_nodes(const Graph& graph, const codegen::CompileOptions& options) {
@@ -188,7 +185,7 @@ std::vector<Decision> decide_nodes(const Graph& graph, const codegen::CompileOpt
 
 TuneReport tune(const Graph& graph, TuningCache& cache, const TuneOptions& options) {
   const auto begin = Clock::now();
-  const TuningPlace place = tuning_place(options.compile, options.threads);
+  const TuningPlace place = tuning_place(*options.compile.target, options.threads);
   codegen::CompileOptions compile = options.compile;
   compile.choose = {};
   const std::vector<Decision> decisions = decide_nodes(graph, compile);
@@ -233,7 +230,7 @@ TuneReport tune(const Graph& graph, TuningCache& cache, const TuneOptions& optio
       cache.store(*kernel);
       ++report.timed;
     } catch (const Error& error) {
-      if (error.kind() == ErrorKind::Device && !compile.device) throw;
+      if (error.kind() == ErrorKind::Device && !compile.target->spec().is_gpu()) throw;
       ++report.failed;  // the estimate decides
     }
   }

@@ -42,11 +42,9 @@ TuneReport tune(const Graph& graph, TuningCache& cache, const TuneOptions& optio
 std::vector<codegen::Decision> decide_nodes(const Graph& graph,
                                             const codegen::CompileOptions& options);
 
-/// Returns the key of timings for this target.
+/// Returns the key of timings for this target. Throws Error (Device) if this machine lacks its
+/// device.
 TuningPlace tuning_place(const Target& target, int threads);
-/// Returns the key for the options' processor, or for this machine's device. Throws Error (Device)
-/// if the options are for a device that this machine lacks.
-TuningPlace tuning_place(const codegen::CompileOptions& options, int threads);
 
 /// Returns a choice of the fastest candidate in the cache among the applicable ones; no choice for
 /// unknown work. The cache must outlive it.

@@ -1,7 +1,9 @@
 #include "base/error.h"
 #include "case.h"
+#include "codegen/cuda/cuda_target.h"
 #include "driver/compile.h"
 #include "driver/pipeline.h"
+#include "fixtures/forwarded_target.h"
 #include "program/verify.h"
 #include "target/cpu_facts.h"
 #include "testing/random.h"
@@ -14,26 +16,10 @@ namespace {
 constexpr std::uint64_t kEmitted = 8;  // One seed in so many is compiled to machine code.
 
 // A processor without a code generator, for compilations that end with scheduled nests.
-class WithoutCode : public Target {
+class WithoutCode : public ForwardedTarget {
  public:
-  explicit WithoutCode(std::shared_ptr<const Target> target) : target_(std::move(target)) {}
-  const TargetFacts& facts() const override { return target_->facts(); }
-  std::span<const nests::NestPassInfo> nest_pass_list() const override {
-    return target_->nest_pass_list();
-  }
-  std::vector<nests::NestPass> nest_passes(bool allow_winograd) const override {
-    return target_->nest_passes(allow_winograd);
-  }
-  std::vector<Candidate> candidates(const KernelWork& work) const override {
-    return target_->candidates(work);
-  }
-  void schedule(nests::LoopNest& nest) const override { target_->schedule(nest); }
-  Module emit(std::span<const KernelSource>, bool) const override { return {}; }
-  std::string machine_name() const override { return target_->machine_name(); }
-  std::string generator_name() const override { return target_->generator_name(); }
-
- private:
-  std::shared_ptr<const Target> target_;
+  using ForwardedTarget::ForwardedTarget;
+  Module emit(std::span<const TaskList::Kernel>, bool) const override { return {}; }
 };
 
 // Chooses among all candidates that accept, in place of the cheapest.
@@ -61,10 +47,10 @@ void compile_case(SizeCase sized, std::uint64_t seed) {
   options.threads = threads[random.below(4)];
   if (is_device) {
     // Its code is the text of an emulation, which no compiler of a device has to read.
-    options.device = codegen::cuda::CudaTarget{.architecture = "sm_90a",
-                                               .allows_tf32 = random.chance(30),
-                                               .uses_libraries = random.chance(50),
-                                               .is_emulated = true};
+    options.target = codegen::cuda::cuda_target({.architecture = "sm_90a",
+                                                 .allows_tf32 = random.chance(30),
+                                                 .uses_libraries = random.chance(50),
+                                                 .is_emulated = true});
   } else {
     if (random.chance(30)) {
       options.choose = [&random](const codegen::Decision& decision) {
@@ -73,10 +59,9 @@ void compile_case(SizeCase sized, std::uint64_t seed) {
     }
     if (seed % kEmitted != 0) options.target = std::make_shared<WithoutCode>(options.target);
   }
-  driver::PipelineOptions passes =
-      driver::pipeline_for(is_device ? "cuda:sm_90a" : cpu, random.pick(precisions));
+  driver::PipelineOptions passes = driver::pipeline_for(
+      driver::parse_target(is_device ? "cuda:sm_90a" : cpu, random.pick(precisions)));
   passes.pass_options.states = sized.states;
-  if (!is_device) passes.pass_options.target = options.target->facts();
   verify(codegen::compile(driver::run_pipeline(std::move(sized.graph), passes), options).program);
 }
 

@@ -33,7 +33,7 @@ struct Failure {
 struct Settings {
   reference::EvaluateOptions how;
   bool allow_winograd = false;
-  std::string target = "native";
+  TargetSpec target = {};
 };
 
 // Each run has the full budget of node runs.
@@ -97,15 +97,13 @@ std::optional<Failure> failure_of(const Graph& graph, const std::vector<Trial>& 
   Program program;
   auto stage = Failure::Kind::Optimiser;
   try {
-    optimised = driver::run_pipeline(graph, driver::pipeline_for(settings.target, ""));
+    optimised = driver::run_pipeline(graph, driver::pipeline_for(settings.target));
     stage = Failure::Kind::Compiler;
-    codegen::CompileOptions options = driver::cpu_options();
+    codegen::CompileOptions options = driver::target_options(settings.target);
     options.allow_winograd = settings.allow_winograd;
-    options.device = codegen::cuda::parse_target(settings.target);
-    if (!options.device) options.target = driver::cpu_options(settings.target).target;
     driver::PassServices services;
     services.verify_each = true;
-    driver::NestObserver nests(driver::nest_passes_of(options), services);
+    driver::NestObserver nests(options.target->nest_pass_list(), services);
     options.nest_passes = nests.options();
     program = codegen::compile(optimised, options).program;
     verify(program);
@@ -197,7 +195,7 @@ std::string described(const Graph& graph, const std::vector<Trial>& trials, cons
 }  // namespace
 
 CompiledCheck check_compiled(const Graph& graph, const testing::PassChecker& checker,
-                             bool allow_winograd, const std::string& target) {
+                             bool allow_winograd, const TargetSpec& target) {
   const Settings settings{checker.how(), allow_winograd, target};
   std::vector<Trial> trials = checker.trials();
   if (allow_winograd) std::erase_if(trials, [](const Trial& trial) { return !is_finite(trial); });

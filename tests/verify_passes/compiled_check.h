@@ -24,6 +24,6 @@ struct CompiledCheck {
 /// several runs must be bit-identical. `checker` belongs to the graph and holds the reference's
 /// results.
 CompiledCheck check_compiled(const Graph& graph, const testing::PassChecker& checker,
-                             bool allow_winograd, const std::string& target);
+                             bool allow_winograd, const TargetSpec& target);
 
 }  // namespace tenon::testing

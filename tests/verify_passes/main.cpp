@@ -11,9 +11,9 @@
 #include "base/text.h"
 #include "compiled_check.h"
 #include "driver/pipeline.h"
+#include "driver/targets.h"
 #include "models/model.h"
 #include "strict.h"
-#include "target/gpu_facts.h"
 #include "testing/random_graph/random_graph.h"
 #include "thin.h"
 #include "zoo/zoo.h"
@@ -42,7 +42,7 @@ struct Settings {
   std::string filter;
   unsigned thread_count = 2;
   bool is_compiled = false;
-  std::string target = "native";
+  TargetSpec target = {};
 };
 
 constexpr std::uint64_t kSeedsPerProgram = 8;  // at most
@@ -168,7 +168,7 @@ Outcome outcome_of_passes(const Case& one) {
   return {};
 }
 
-Outcome outcome_of_compiled(const Case& one, const std::string& target) {
+Outcome outcome_of_compiled(const Case& one, const TargetSpec& target) {
   testing::PassCheckOptions options;
   options.trial_count = one.trial_count;
   options.thread_count = 1;
@@ -297,7 +297,7 @@ int main(int argc, char** argv) {
     else if (parts[0] == "--compiled")
       settings.is_compiled = true;
     else if (parts[0] == "--target")
-      settings.target = value;
+      settings.target = tenon::driver::parse_target(value);
     else if (parts[0] == "--filter")
       settings.filter = value;
     else if (parts[0] == "--count" && number && *number >= 0)
@@ -314,7 +314,7 @@ int main(int argc, char** argv) {
       return 2;
     }
   }
-  if (!tenon::is_gpu_target(settings.target))
+  if (!settings.target.is_gpu())
     tenon::limit_memory();  // a GPU's driver takes terabytes of addresses
   return tenon::run(settings);
 }

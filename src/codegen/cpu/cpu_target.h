@@ -14,4 +14,7 @@ namespace tenon::codegen::cpu {
 std::shared_ptr<const Target> cpu_target(const std::string& name = "native",
                                          std::shared_ptr<const ObjectCache> cache = nullptr);
 
+/// Processors, with the user's cache of object code.
+TargetKind cpu_kind();
+
 }  // namespace tenon::codegen::cpu

@@ -136,17 +136,18 @@ std::string machine_name(const TargetFacts& facts) {
                 facts.name == "native" ? "" : concat(" as ", facts.name));
 }
 
-Module compile_nests(std::span<const KernelSource> kernels, const TargetFacts& facts,
+Module compile_nests(std::span<const TaskList::Kernel> kernels, const TargetFacts& facts,
                      bool keeps_text) {
-  const bool uses_pairs = std::ranges::any_of(
-      kernels, [](const KernelSource& kernel) { return nests::has_bf16_dot(kernel.nest->body); });
+  const bool uses_pairs = std::ranges::any_of(kernels, [](const TaskList::Kernel& kernel) {
+    return nests::has_bf16_dot(kernel.nest.body);
+  });
   const auto machine = target_machine(facts, uses_pairs);
   llvm::LLVMContext context;
   llvm::Module module("tenon", context);
   module.setTargetTriple(machine->getTargetTriple().str());
   module.setDataLayout(machine->createDataLayout());
-  for (const KernelSource& kernel : kernels)
-    KernelEmitter(module, *kernel.nest, kernel.symbol, facts).run();
+  for (const TaskList::Kernel& kernel : kernels)
+    KernelEmitter(module, kernel.nest, kernel.nest.name, facts).run();
   std::string problem;
   llvm::raw_string_ostream problems(problem);
   if (llvm::verifyModule(module, &problems)) {
@@ -161,11 +162,12 @@ Module compile_nests(std::span<const KernelSource> kernels, const TargetFacts& f
   optimise(module, *machine);
   Module compiled;
   if (keeps_text) {
-    llvm::raw_string_ostream ir(compiled.ir);
+    llvm::raw_string_ostream ir(compiled.text);
     module.print(ir, nullptr);
+    ir << "\n";
     llvm::SmallVector<char, 0> assembly;
     write(module, *machine, llvm::CodeGenFileType::AssemblyFile, assembly);
-    compiled.assembly.assign(assembly.begin(), assembly.end());
+    compiled.text.append(assembly.begin(), assembly.end());
     return compiled;
   }
   llvm::SmallVector<char, 0> object;

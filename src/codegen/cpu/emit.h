@@ -8,9 +8,9 @@
 
 namespace tenon::codegen::cpu {
 
-/// Compiles nests to machine code. Throws Error of kind Unsupported if a kernel cannot be
-/// generated.
-Module compile_nests(std::span<const KernelSource> kernels, const TargetFacts& facts,
+/// Compiles the nests of kernels to machine code, under the nests' names. Throws Error of kind
+/// Unsupported if a kernel cannot be generated.
+Module compile_nests(std::span<const TaskList::Kernel> kernels, const TargetFacts& facts,
                      bool keeps_text);
 
 /// Identifies the conditions that determine the speed of the target's code here: this processor,

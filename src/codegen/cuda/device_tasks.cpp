@@ -3,7 +3,6 @@
 #include "base/error.h"
 #include "codegen/cuda/binding.h"
 #include "codegen/cuda/candidates.h"
-#include "codegen/cuda/nest_passes.h"
 #include "codegen/cuda/select.h"
 #include "expr/node_label.h"
 #include "nests/work_shares.h"
@@ -28,9 +27,8 @@ struct SelectedKernels {
 
 class DeviceTasks : public TaskWriter {
  public:
-  DeviceTasks(const CompileOptions& options, SharedKernels& shared, GraphScope& scope,
-              std::size_t original_bound)
-      : TaskWriter(options, shared, scope), original_bound_(original_bound) {}
+  DeviceTasks(const TaskContext& context, const CudaTarget& device)
+      : TaskWriter(context), device_(device) {}
 
   void add_tasks(NodeId id, const std::vector<ValueId>& results, NodeNests& nests_of_node,
                  const std::vector<Guards>& guards) override {
@@ -38,7 +36,7 @@ class DeviceTasks : public TaskWriter {
     const Footprint& footprint = nests_of_node.footprint;
     const std::vector<bool> is_constant = constants_among(node, nests_of_node.sequence);
     nests::NestWork work{nests_of_node.sequence, is_constant, {}, node_label(graph_, id)};
-    nests::run_passes(node_passes(*options_.device), work, options_.nest_passes);
+    nests::run_passes(target_.nest_passes(false), work, options_.nest_passes);
     NestSequence& sequence = work.sequence;
     const std::vector<NestSequence::NestCall> parts = sequence.parts;
     std::vector<const LoopNest*> nests;
@@ -76,17 +74,15 @@ class DeviceTasks : public TaskWriter {
                              const std::vector<bool>& is_constant, double flops) {
     SelectedKernels selected;
     if (!options_.choose && !options_.keeps_record) {
-      add_kernels(select_kernels(sequence, part, is_constant, *options_.device), flops, {},
-                  selected);
+      add_kernels(select_kernels(sequence, part, is_constant, device_), flops, {}, selected);
       return selected;
     }
     const std::vector<DeviceCandidate> candidates =
-        device_candidates(sequence, part, is_constant, *options_.device);
+        device_candidates(sequence, part, is_constant, device_);
     Decision decision;
     decision.node = id.index() < original_bound_ ? id : NodeId{};
     decision.name = node_label(graph_, id) + part_label(part.nest.name);
-    decision.work =
-        work_text(*options_.device) + canonical_text({sequence, part, is_constant, false});
+    decision.work = work_text(device_) + canonical_text({sequence, part, is_constant, false});
     decision.symbols = symbols_of(part.nest);
     decision.flops = flops;
     decision.has_estimates = false;
@@ -162,7 +158,7 @@ class DeviceTasks : public TaskWriter {
   // Adds a kernel and its launch geometry to a call; `by` names the tensor-core candidate, if any.
   void set_kernel(const LoopNest& nest, const std::string& name, const std::string& by,
                   TaskList::Call& call) {
-    const GridBinding binding = bind_selected(nest, *options_.device, by);
+    const GridBinding binding = bind_selected(nest, device_, by);
     set_numbers(call, nest);
     call.work = scope_.in_list(block_count(nest, binding));
     call.kernel = add_kernel(nest, name, by);
@@ -290,14 +286,13 @@ class DeviceTasks : public TaskWriter {
     }
   }
 
-  const std::size_t original_bound_;
+  const CudaTarget& device_;
 };
 
 }  // namespace
 
-std::unique_ptr<TaskWriter> device_tasks(const CompileOptions& options, SharedKernels& shared,
-                                         GraphScope& scope, std::size_t original_bound) {
-  return std::make_unique<DeviceTasks>(options, shared, scope, original_bound);
+std::unique_ptr<TaskWriter> device_tasks(const TaskContext& context, const CudaTarget& device) {
+  return std::make_unique<DeviceTasks>(context, device);
 }
 
 }  // namespace tenon::codegen::cuda

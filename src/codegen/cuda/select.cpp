@@ -561,12 +561,6 @@ bool CudaTarget::has_mma() const {
          compute_capability(architecture) >= kFragmentCapability;
 }
 
-std::optional<CudaTarget> parse_target(const std::string& text) {
-  const std::optional<std::string> architecture = gpu_architecture(text);
-  if (!architecture) return std::nullopt;
-  return CudaTarget{*architecture};
-}
-
 CudaTarget target_for(const CudaTarget& target, bool is_on_tensor_cores) {
   CudaTarget made = target;
   made.uses_tensor_cores = is_on_tensor_cores;

@@ -40,9 +40,6 @@ struct CudaTarget {
   /// two.
   bool has_mma() const;
 };
-/// Parses "cuda:sm_90a", or "cuda" for the newest known architecture, "sm_90a". All other fields
-/// have their defaults. Returns nullopt for other texts, such as those of CPU targets.
-std::optional<CudaTarget> parse_target(const std::string& text);
 
 /// One kernel on a device: generated code for a nest, or a library call.
 struct DeviceKernel {

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "program/target.h"
 
 namespace tenon::inline runtime::cuda {
 
@@ -41,7 +42,7 @@ std::unique_ptr<DeviceContext> CudaModel::make_context() const { return cuda::ma
 // version.
 void CudaModel::require_architecture(const Driver& cuda) const {
   const std::string here = concat("sm_", cuda.major, cuda.minor);
-  std::string wanted = program_.target.substr(std::string("cuda:").size());
+  std::string wanted(gpu_architecture(program_));
   if (wanted.ends_with('a')) wanted.pop_back();
   if (wanted == here || (wanted.size() == here.size() &&
                          wanted.substr(0, wanted.size() - 1) == here.substr(0, here.size() - 1) &&
@@ -58,7 +59,7 @@ void CudaModel::require_architecture(const Driver& cuda) const {
 
 namespace tenon::inline runtime {
 
-bool is_for_device(const Program& program) { return program.target.starts_with("cuda:"); }
+bool is_for_device(const Program& program) { return !gpu_architecture(program).empty(); }
 
 std::shared_ptr<const DeviceExecutable> load_on_device(const Program& program) {
   return std::make_shared<cuda::CudaModel>(program);

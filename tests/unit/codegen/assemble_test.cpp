@@ -103,7 +103,7 @@ TEST(Assemble, StepsInTaskOrder) {
       all_ops());
   const codegen::CompileOptions options = driver::cpu_options("x86-64-v3");
   const TaskList tasks = codegen::select(graph, options).tasks;
-  const Program program = codegen::assemble(tasks, codegen::target_name(options));
+  const Program program = codegen::assemble(tasks, options.target->program_target({}));
   std::size_t calls = 0;
   for (const TaskList::Task& task : tasks.tasks) {
     for (const TaskList::Alternative& alternative : task.alternatives) {

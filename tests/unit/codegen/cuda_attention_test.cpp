@@ -20,7 +20,7 @@ class CudaAttention : public testing::EmulatedDeviceTest {};
 void expect_wgmma(const std::string& text) {
   const Graph graph = parse_graph(text, all_ops());
   codegen::CompileOptions options = driver::cpu_options();
-  options.device = testing::emulated_target();
+  options.target = codegen::cuda::cuda_target(testing::emulated_target());
   const TaskList list = codegen::select(graph, options).tasks;
   EXPECT_EQ(list.tasks.back().alternatives.front().candidate, "attention") << text;
   EXPECT_EQ(list.kernels.back().maps.size(), 2U) << text;

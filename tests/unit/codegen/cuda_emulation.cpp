@@ -270,7 +270,7 @@ codegen::cuda::CudaTarget emulated_target() {
 codegen::Compiled compile_described(const Graph& graph) {
   codegen::CompileOptions options = driver::cpu_options();
   options.describes_step = true;
-  options.device = emulated_target();
+  options.target = codegen::cuda::cuda_target(emulated_target());
   return codegen::compile(graph, options);
 }
 Program compile_emulated(const Graph& graph) { return compile_described(graph).program; }
@@ -322,7 +322,7 @@ passes::StatefulGraph convolutions_step(int layers, int extent) {
                                        ") {axes = [2, 3], keep_axes = false}\n  return y\n}"),
                                 all_ops()),
                     options);
-  step.graph = driver::run_pipeline(step.graph, driver::pipeline_for("cuda", ""));
+  step.graph = driver::run_pipeline(step.graph, driver::pipeline_for(driver::parse_target("cuda")));
   return step;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "codegen/compile.h"
-#include "codegen/cuda/select.h"
+#include "codegen/cuda/cuda_target.h"
 #include "ir/graph.h"
 #include "ops/definition/evaluation.h"
 #include "passes/train/train.h"

@@ -23,7 +23,7 @@ class CudaMma : public testing::EmulatedDeviceTest {};
 
 codegen::CompileOptions options_for(codegen::cuda::CudaTarget target) {
   codegen::CompileOptions options = driver::cpu_options();
-  options.device = std::move(target);
+  options.target = codegen::cuda::cuda_target(std::move(target));
   return options;
 }
 
@@ -36,8 +36,9 @@ codegen::cuda::CudaTarget emulated(const char* architecture) {
 // Compiles a graph for the emulated device, compares its results with the reference, and returns
 // the selected tasks.
 TaskList emulated_tasks(const std::string& text, const std::string& precision = "") {
-  const Graph graph = driver::run_pipeline(parse_graph(text, all_ops()),
-                                           driver::pipeline_for("cuda:sm_80", precision));
+  const Graph graph =
+      driver::run_pipeline(parse_graph(text, all_ops()),
+                           driver::pipeline_for(driver::parse_target("cuda:sm_80", precision)));
   const codegen::CompileOptions options = options_for(emulated("sm_80"));
   testing::expect_as_reference(
       codegen::compile(graph, options).program, graph,
@@ -224,10 +225,11 @@ TEST_F(CudaMma, GroupedConvolutions) {
   for (const std::string& text : graphs) EXPECT_TRUE(has_mma(emulated_tasks(text))) << text;
   // mma.sync is their only kernel, also on devices with wgmma.
   for (const char* const architecture : {"sm_80", "sm_90a"}) {
-    EXPECT_TRUE(has_mma(codegen::select(driver::run_pipeline(parse_graph(graphs.front(), all_ops()),
-                                                             driver::pipeline_for("cuda", "")),
-                                        options_for({.architecture = architecture}))
-                            .tasks));
+    EXPECT_TRUE(has_mma(
+        codegen::select(driver::run_pipeline(parse_graph(graphs.front(), all_ops()),
+                                             driver::pipeline_for(driver::parse_target("cuda"))),
+                        options_for({.architecture = architecture}))
+            .tasks));
   }
 }
 
@@ -328,8 +330,8 @@ TEST_F(CudaMma, CompilesForEveryArchitecture) {
                   all_ops());
   for (const char* const architecture : {"sm_80", "sm_89", "sm_90"}) {
     const Program program =
-        codegen::compile(driver::run_pipeline(
-                             graph, driver::pipeline_for(concat("cuda:", architecture), "int8")),
+        codegen::compile(driver::run_pipeline(graph, driver::pipeline_for(driver::parse_target(
+                                                         concat("cuda:", architecture), "int8"))),
                          options_for({.architecture = architecture,
                                       .allows_tf32 = true,
                                       .has_int8_multiply_add = true,
@@ -348,8 +350,8 @@ TEST_F(CudaMma, SmallTilesForSmallGemms) {
   const auto tile_of = [](const char* x, const char* w) {
     const std::string text = concat("graph (x: f16[", x, "], w: f16[", w,
                                     "]) {\n  p = matmul(x, w)\n  y = tanh(p)\n  return y\n}\n");
-    const Graph graph =
-        driver::run_pipeline(parse_graph(text, all_ops()), driver::pipeline_for("cuda:sm_80", ""));
+    const Graph graph = driver::run_pipeline(
+        parse_graph(text, all_ops()), driver::pipeline_for(driver::parse_target("cuda:sm_80")));
     const TaskList list =
         codegen::select(graph, options_for({.architecture = "sm_80", .uses_libraries = false}))
             .tasks;
@@ -379,7 +381,8 @@ TEST_F(CudaMma, SelectedForUnsupportedEpilogues) {
 }
 )");
     const Graph graph = driver::run_pipeline(
-        parse_graph(text, all_ops()), driver::pipeline_for(concat("cuda:", architecture), ""));
+        parse_graph(text, all_ops()),
+        driver::pipeline_for(driver::parse_target(concat("cuda:", architecture))));
     std::vector<std::string> names;
     for (const TaskList::Task& task :
          codegen::select(graph, options_for({.architecture = architecture})).tasks.tasks)

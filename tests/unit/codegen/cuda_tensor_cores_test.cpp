@@ -28,10 +28,10 @@ using testing::expect_as_reference;
 // Compiles a graph for the emulated device, compares its results with the reference, and returns
 // the selected tasks.
 TaskList emulated_tasks(const std::string& text, const std::string& precision = "") {
-  const Graph graph =
-      driver::run_pipeline(parse_graph(text, all_ops()), driver::pipeline_for("cuda", precision));
+  const Graph graph = driver::run_pipeline(
+      parse_graph(text, all_ops()), driver::pipeline_for(driver::parse_target("cuda", precision)));
   codegen::CompileOptions options = driver::cpu_options();
-  options.device = testing::emulated_target();
+  options.target = codegen::cuda::cuda_target(testing::emulated_target());
   expect_as_reference(
       graph,
       testing::trial_inputs(graph, {testing::TrialKind::Ordinary, testing::TrialKind::Ordinary, 1}),
@@ -139,7 +139,7 @@ TEST_F(CudaTensorCores, WeightGradientsWithSplitK) {
   }
   codegen::CompileOptions options = driver::cpu_options();
   // With few channels, in a copy that moves the positions within a stride into channels.
-  options.device = testing::emulated_target();
+  options.target = codegen::cuda::cuda_target(testing::emulated_target());
   const TaskList folded =
       codegen::select(
           parse_graph(R"(graph (x: f32[16, 135, 135, 3]@NHWC, dy: f32[16, 32, 32, 64]@NHWC) {
@@ -154,7 +154,7 @@ TEST_F(CudaTensorCores, WeightGradientsWithSplitK) {
     return task.alternatives.front().candidate == "wgmma";
   }));
   // Without permission for TF32 the product stays exact.
-  options.device = codegen::cuda::CudaTarget{.architecture = "sm_90a"};
+  options.target = codegen::cuda::cuda_target({.architecture = "sm_90a"});
   const TaskList exact = codegen::select(parse_graph(graphs.front(), all_ops()), options).tasks;
   for (const TaskList::Task& task : exact.tasks)
     EXPECT_NE(task.alternatives.front().candidate, "wgmma");
@@ -172,10 +172,10 @@ TEST_F(CudaTensorCores, CompilesWithNvrtc) {
 }
 )";
   codegen::CompileOptions options = driver::cpu_options();
-  options.device = codegen::cuda::CudaTarget{
-      .architecture = "sm_90a", .allows_tf32 = true, .prefers_tensor_cores = true};
-  const Graph graph =
-      driver::run_pipeline(parse_graph(text, all_ops()), driver::pipeline_for("cuda", "tf32"));
+  options.target = codegen::cuda::cuda_target(
+      {.architecture = "sm_90a", .allows_tf32 = true, .prefers_tensor_cores = true});
+  const Graph graph = driver::run_pipeline(
+      parse_graph(text, all_ops()), driver::pipeline_for(driver::parse_target("cuda", "tf32")));
   try {
     codegen::cuda::compiler_name();
   } catch (const Error&) {
@@ -272,7 +272,7 @@ TEST_F(CudaTensorCores, GemmsInTF32) {
 )";
   EXPECT_EQ(emulated_tasks(text).tasks.back().alternatives.front().candidate, "wgmma");
   codegen::CompileOptions options = driver::cpu_options();
-  options.device = codegen::cuda::CudaTarget{.architecture = "sm_90a", .uses_libraries = false};
+  options.target = codegen::cuda::cuda_target({.architecture = "sm_90a", .uses_libraries = false});
   const TaskList exact = codegen::select(parse_graph(text, all_ops()), options).tasks;
   for (const TaskList::Task& task : exact.tasks)
     EXPECT_NE(task.alternatives.front().candidate, "wgmma");
@@ -353,8 +353,8 @@ TEST_F(CudaTensorCores, Int8ResidualsAreBitIdentical) {
       bytes_beside_sums(300, 40, "u8", "u8", 0), bytes_beside_sums(300, 200, "u8", "u8", 7),
       bytes_beside_sums(150, 256, "i8", "i8", -7), bytes_beside_sums(300, 136, "f32", "u8", 3)};
   for (const std::string& text : graphs) {
-    const Graph made =
-        driver::run_pipeline(parse_graph(text, all_ops()), driver::pipeline_for("cuda", "int8"));
+    const Graph made = driver::run_pipeline(
+        parse_graph(text, all_ops()), driver::pipeline_for(driver::parse_target("cuda", "int8")));
     const std::vector<Datum> inputs = testing::trial_inputs(
         made, {testing::TrialKind::Ordinary, testing::TrialKind::Ordinary, 1});
     std::vector<Tensor> tensors;
@@ -377,14 +377,14 @@ TEST_F(CudaTensorCores, Int8KernelsCompileWithNvrtc) {
     GTEST_SKIP() << "no NVRTC";
   }
   codegen::CompileOptions options = driver::cpu_options();
-  options.device = codegen::cuda::CudaTarget{
-      .architecture = "sm_90a", .has_int8_multiply_add = true, .uses_libraries = false};
+  options.target = codegen::cuda::cuda_target(
+      {.architecture = "sm_90a", .has_int8_multiply_add = true, .uses_libraries = false});
   for (const std::string& text :
        {bytes_beside_sums(300, 40, "u8", "i8", 3), bytes_beside_sums(300, 136, "f32", "u8", 0),
         std::string("graph (x: f16[300, 64], w: f16[64, 136]) {\n  p = matmul(x, w)\n  y = "
                     "tanh(p)\n  return y\n}\n")}) {
-    const Graph graph =
-        driver::run_pipeline(parse_graph(text, all_ops()), driver::pipeline_for("cuda", "int8"));
+    const Graph graph = driver::run_pipeline(
+        parse_graph(text, all_ops()), driver::pipeline_for(driver::parse_target("cuda", "int8")));
     const Program program = codegen::compile(graph, options).program;
     EXPECT_FALSE(program.code.empty()) << text;
     EXPECT_TRUE(std::ranges::any_of(program.kernels, [](const Program::Kernel& kernel) {
@@ -520,10 +520,10 @@ TEST_F(CudaTensorCores, LargeGemmsFuseEpilogues) {
   return y, z
 }
 )";
-  driver::PipelineOptions pipeline = driver::pipeline_for("cuda", "");
+  driver::PipelineOptions pipeline = driver::pipeline_for(driver::parse_target("cuda"));
   const Graph graph = driver::run_pipeline(parse_graph(text, all_ops()), pipeline);
   codegen::CompileOptions options = driver::cpu_options();
-  options.device = codegen::cuda::CudaTarget{"sm_90a"};
+  options.target = codegen::cuda::cuda_target({"sm_90a"});
   const TaskList list = codegen::select(graph, options).tasks;
   std::vector<std::string> candidates;
   for (const TaskList::Task& task : list.tasks)

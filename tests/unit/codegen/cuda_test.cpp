@@ -109,8 +109,8 @@ TEST_F(Cuda, FusesAttention) {
   for (const std::string& text : graphs) {
     expect_as_reference(text);
     codegen::CompileOptions options = driver::cpu_options();
-    options.device = codegen::cuda::CudaTarget{
-        .architecture = "sm_90a", .uses_libraries = false, .is_emulated = true};
+    options.target = codegen::cuda::cuda_target(
+        {.architecture = "sm_90a", .uses_libraries = false, .is_emulated = true});
     const Graph graph = parse_graph(text, all_ops());
     const TaskList list = codegen::select(graph, options).tasks;
     EXPECT_EQ(list.tasks.back().alternatives.front().candidate, "attention") << text;
@@ -134,8 +134,8 @@ TEST_F(Cuda, FusedGroupsMatchTheReference) {
   return pool, norm, narrow
 }
 )";
-  const Graph graph =
-      driver::run_pipeline(parse_graph(text, all_ops()), driver::pipeline_for("cuda", ""));
+  const Graph graph = driver::run_pipeline(parse_graph(text, all_ops()),
+                                           driver::pipeline_for(driver::parse_target("cuda")));
   expect_as_reference(
       graph,
       testing::trial_inputs(graph, {testing::TrialKind::Ordinary, testing::TrialKind::Ordinary, 1}),
@@ -160,8 +160,8 @@ TEST_F(Cuda, SharesLoadsOfNeighbours) {
   return a, b, c, d, e
 }
 )";
-  const Graph graph =
-      driver::run_pipeline(parse_graph(text, all_ops()), driver::pipeline_for("cuda", ""));
+  const Graph graph = driver::run_pipeline(parse_graph(text, all_ops()),
+                                           driver::pipeline_for(driver::parse_target("cuda")));
   expect_as_reference(
       graph,
       testing::trial_inputs(graph, {testing::TrialKind::Ordinary, testing::TrialKind::Ordinary, 1}),
@@ -186,7 +186,7 @@ TEST_F(Cuda, PartialSumsUseOneThreadPerElement) {
 }
 )",
           all_ops()),
-      driver::pipeline_for("cuda", ""));
+      driver::pipeline_for(driver::parse_target("cuda")));
   const std::string code = kernel_code(graph);
   EXPECT_NE(code.find("weight_gradient_units<3, 3, 56, 4, 14>"), std::string::npos);
   EXPECT_EQ(code.find("fold_group<FoldSum,"), std::string::npos);
@@ -202,8 +202,8 @@ TEST_F(Cuda, ShortRowsShareWarps) {
   return y, at, z
 }
 )";
-  const Graph graph =
-      driver::run_pipeline(parse_graph(text, all_ops()), driver::pipeline_for("cuda", ""));
+  const Graph graph = driver::run_pipeline(parse_graph(text, all_ops()),
+                                           driver::pipeline_for(driver::parse_target("cuda")));
   expect_as_reference(
       graph,
       testing::trial_inputs(graph, {testing::TrialKind::Ordinary, testing::TrialKind::Ordinary, 1}),
@@ -225,8 +225,8 @@ TEST_F(Cuda, InlinesSingleUseScratch) {
   return pool, dz, up
 }
 )";
-  const Graph graph =
-      driver::run_pipeline(parse_graph(text, all_ops()), driver::pipeline_for("cuda", ""));
+  const Graph graph = driver::run_pipeline(parse_graph(text, all_ops()),
+                                           driver::pipeline_for(driver::parse_target("cuda")));
   expect_as_reference(
       graph,
       testing::trial_inputs(graph, {testing::TrialKind::Ordinary, testing::TrialKind::Ordinary, 1}),
@@ -246,9 +246,9 @@ TEST_F(Cuda, MixedPrecisionTrainingCallsLibraries) {
 }
 )",
           all_ops()),
-      driver::pipeline_for("cuda", "bf16"));
+      driver::pipeline_for(driver::parse_target("cuda", "bf16")));
   codegen::CompileOptions options = driver::cpu_options();
-  options.device = codegen::cuda::CudaTarget{.architecture = "sm_90a"};
+  options.target = codegen::cuda::cuda_target({.architecture = "sm_90a"});
   const TaskList list = codegen::select(graph, options).tasks;
   std::vector<std::string> calls;
   for (const TaskList::Kernel& kernel : list.kernels) {
@@ -273,9 +273,9 @@ TEST_F(Cuda, ConvolutionGradientsCallLibraries) {
 }
 )",
           all_ops()),
-      driver::pipeline_for("cuda", ""));
+      driver::pipeline_for(driver::parse_target("cuda")));
   codegen::CompileOptions options = driver::cpu_options();
-  options.device = codegen::cuda::CudaTarget{.architecture = "sm_90a"};
+  options.target = codegen::cuda::cuda_target({.architecture = "sm_90a"});
   const TaskList list = codegen::select(graph, options).tasks;
   std::vector<std::string> calls;
   for (const TaskList::Task& task : list.tasks) {
@@ -312,8 +312,8 @@ TEST_F(Cuda, FoldsFewChannels) {
   for (const std::string& text : graphs) {
     expect_as_reference(text);
     codegen::CompileOptions options = driver::cpu_options();
-    options.device = codegen::cuda::CudaTarget{
-        .architecture = "sm_90a", .uses_libraries = false, .is_emulated = true};
+    options.target = codegen::cuda::cuda_target(
+        {.architecture = "sm_90a", .uses_libraries = false, .is_emulated = true});
     const TaskList list = codegen::select(parse_graph(text, all_ops()), options).tasks;
     EXPECT_TRUE(std::any_of(list.kernels.begin(), list.kernels.end(), [](const auto& kernel) {
       return kernel.name.ends_with(" depth");
@@ -322,7 +322,7 @@ TEST_F(Cuda, FoldsFewChannels) {
   // Constant weights are packed at compile time: only the copy of the image and the library call
   // remain.
   codegen::CompileOptions options = driver::cpu_options();
-  options.device = codegen::cuda::CudaTarget{.architecture = "sm_90a"};
+  options.target = codegen::cuda::cuda_target({.architecture = "sm_90a"});
   const TaskList list = codegen::select(parse_graph(R"(graph (x: f16[1, 224, 224, 3]@NHWC) {
   w = constant f16[64, 3, 7, 7] normal(seed = 3, mean = 0.0, deviation = 0.1)
   y = conv(x, w) {strides = [2, 2], pads = [3, 3, 3, 3]}
@@ -351,8 +351,8 @@ TEST_F(Cuda, SplitsLongReductions) {
 )";
   expect_as_reference(text);
   codegen::CompileOptions options = driver::cpu_options();
-  options.device = codegen::cuda::CudaTarget{
-      .architecture = "sm_90a", .uses_libraries = false, .is_emulated = true};
+  options.target = codegen::cuda::cuda_target(
+      {.architecture = "sm_90a", .uses_libraries = false, .is_emulated = true});
   const TaskList list = codegen::select(parse_graph(text, all_ops()), options).tasks;
   EXPECT_GE(list.tasks.size(), 6U);
 }
@@ -384,11 +384,12 @@ TEST_F(Cuda, RandomGraphsMatchTheReference) {
     if (std::any_of(inputs.begin(), inputs.end(),
                     [](const Datum& input) { return !input.is_tensor(); }))
       continue;
-    Graph optimised = driver::run_pipeline(graph, driver::pipeline_for("cuda", ""));
+    Graph optimised =
+        driver::run_pipeline(graph, driver::pipeline_for(driver::parse_target("cuda")));
     try {
       codegen::CompileOptions options = driver::cpu_options();
-      options.device = codegen::cuda::CudaTarget{
-          .architecture = "sm_90a", .uses_libraries = false, .is_emulated = true};
+      options.target = codegen::cuda::cuda_target(
+          {.architecture = "sm_90a", .uses_libraries = false, .is_emulated = true});
       if (!codegen::compile(optimised, options).program.is_kernel_only())
         continue;  // with host operators between kernels
     } catch (const Error&) {
@@ -536,9 +537,10 @@ TEST_F(Cuda, SymbolicLibraryCallsMatchTheReference) {
   for (const std::string& text : graphs) {
     const Graph graph = parse_graph(text, all_ops());
     codegen::CompileOptions options = driver::cpu_options();
-    options.device = testing::emulated_target();
-    options.device->uses_libraries = true;
-    options.device->uses_tensor_cores = false;
+    codegen::cuda::CudaTarget device = testing::emulated_target();
+    device.uses_libraries = true;
+    device.uses_tensor_cores = false;
+    options.target = codegen::cuda::cuda_target(device);
     const Program program = codegen::compile(graph, options).program;
     const auto calls = std::ranges::count_if(program.steps, [&](const Program::Step& step) {
       return !program.kernels[step.kernel].library.empty();
@@ -578,7 +580,7 @@ TEST_F(Cuda, LibraryTasksVerify) {
       " return y\n}\n",
       all_ops());
   codegen::CompileOptions options = driver::cpu_options("x86-64-v3");
-  options.device = codegen::cuda::CudaTarget{"sm_90a"};
+  options.target = codegen::cuda::cuda_target({"sm_90a"});
   const TaskList list = codegen::select(graph, options).tasks;
   EXPECT_NO_THROW(verify(list));
   EXPECT_EQ(list.tasks.front().reads.size(), 2u);
@@ -592,7 +594,7 @@ TEST_F(Cuda, ResultsInPlaceOfDeadOperands) {
       "softmax(g) {axis = 1}\n  return y\n}\n",
       all_ops());
   codegen::CompileOptions options = driver::cpu_options("x86-64-v3");
-  options.device = codegen::cuda::CudaTarget{"sm_90a"};
+  options.target = codegen::cuda::cuda_target({"sm_90a"});
   const TaskList list = codegen::select(graph, options).tasks;
   EXPECT_NO_THROW(verify(list));
   ASSERT_EQ(list.tasks.size(), 3u);
@@ -616,7 +618,7 @@ TEST_F(Cuda, IndependentLoopsAreSeparateKernels) {
 }
 )";
   codegen::CompileOptions options = driver::cpu_options("x86-64-v3");
-  options.device = codegen::cuda::CudaTarget{"sm_90a"};
+  options.target = codegen::cuda::cuda_target({"sm_90a"});
   const TaskList list = codegen::select(parse_graph(text, all_ops()), options).tasks;
   EXPECT_NO_THROW(verify(list));
   EXPECT_EQ(list.tasks.size(), 2u);
@@ -629,11 +631,11 @@ TEST_F(Cuda, FusesOddLoops) {
       "graph (x: f32[2, 3, 5, 8]) {\n  y = transpose(x) {perm = [0, 2, 3, 1]}\n  return y\n}\n";
   const Graph graph = parse_graph(text, all_ops());
   codegen::CompileOptions options = driver::cpu_options("x86-64-v3");
-  options.device = codegen::cuda::CudaTarget{"sm_90a"};
+  options.target = codegen::cuda::cuda_target({"sm_90a"});
   const TaskList list = codegen::select(graph, options).tasks;
   ASSERT_EQ(list.kernels.size(), 1u);
   const codegen::cuda::GridBinding binding =
-      codegen::cuda::bind(list.kernels.front().nest, *options.device);
+      codegen::cuda::bind(list.kernels.front().nest, {"sm_90a"});
   ASSERT_FALSE(binding.items.empty());
   EXPECT_EQ(binding.items.back()->extent, Dim(24));
   expect_as_reference(text);
@@ -708,13 +710,6 @@ TEST_F(Cuda, LibraryCallsRoundTrip) {
   EXPECT_THROW(parse_library_call("convolve dtype=f32 result=f32 tf32=0 transpose_a=0 "
                                   "transpose_b=0 bias=0 residual=0 rectified=0 alpha=1"),
                Error);
-}
-
-TEST_F(Cuda, TargetNames) {
-  EXPECT_EQ(codegen::cuda::parse_target("cuda:sm_80")->architecture, "sm_80");
-  EXPECT_EQ(codegen::cuda::parse_target("cuda")->architecture, "sm_90a");
-  EXPECT_FALSE(codegen::cuda::parse_target("cuda:fast"));
-  EXPECT_FALSE(codegen::cuda::parse_target("cpu"));
 }
 
 }  // namespace

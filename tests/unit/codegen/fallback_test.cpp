@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "codegen/compile.h"
 #include "driver/compile.h"
+#include "fixtures/forwarded_target.h"
 #include "host/compiled.h"
 #include "ir/text.h"
 #include "models/inputs.h"
@@ -22,20 +23,13 @@ namespace {
 using Break = std::function<void(const Candidate& candidate, MadeKernel& made)>;
 
 // A processor whose candidates pass through `Break`.
-class BrokenTarget : public Target {
+class BrokenTarget : public testing::ForwardedTarget {
  public:
   BrokenTarget(std::shared_ptr<const Target> sound, Break breaks)
-      : sound_(std::move(sound)), breaks_(std::move(breaks)) {}
+      : ForwardedTarget(std::move(sound)), breaks_(std::move(breaks)) {}
 
-  const TargetFacts& facts() const override { return sound_->facts(); }
-  std::span<const nests::NestPassInfo> nest_pass_list() const override {
-    return sound_->nest_pass_list();
-  }
-  std::vector<nests::NestPass> nest_passes(bool allow_winograd) const override {
-    return sound_->nest_passes(allow_winograd);
-  }
   std::vector<Candidate> candidates(const KernelWork& work) const override {
-    std::vector<Candidate> list = sound_->candidates(work);
+    std::vector<Candidate> list = target_->candidates(work);
     for (Candidate& candidate : list) {
       if (!candidate.make) continue;
       candidate.make = [this, whole = candidate](auto& sequence, auto& derived) {
@@ -46,15 +40,8 @@ class BrokenTarget : public Target {
     }
     return list;
   }
-  void schedule(nests::LoopNest& nest) const override { sound_->schedule(nest); }
-  Module emit(std::span<const KernelSource> kernels, bool keeps_text) const override {
-    return sound_->emit(kernels, keeps_text);
-  }
-  std::string machine_name() const override { return sound_->machine_name(); }
-  std::string generator_name() const override { return sound_->generator_name(); }
 
  private:
-  std::shared_ptr<const Target> sound_;
   Break breaks_;
 };
 

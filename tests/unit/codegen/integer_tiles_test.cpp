@@ -40,7 +40,7 @@ void expect_same_bits(const std::string& text, const std::vector<Datum>& given =
   const std::vector<Datum> inputs = given.empty() ? models::random_inputs(graph, 3) : given;
   const std::vector<Datum> expected = reference::evaluate(optimised, inputs);
   for (const std::string& cpu : processors()) {
-    const Program program = driver::compile_graph(graph, cpu);
+    const Program program = driver::compile_graph(graph, driver::parse_target(cpu));
     for (const int threads : {1, 2, 3}) {
       CompiledModel model(program, threads);
       const std::vector<Datum> outputs = model.run(inputs);
@@ -233,7 +233,7 @@ TEST(IntegerTilesTest, SelectedByTheCostModel) {
                                   all_ops());
   for (const std::string& cpu : processors()) {
     driver::CompileRequest request;
-    request.target = cpu;
+    request.target = driver::parse_target(cpu);
     request.is_untuned = true;
     const std::vector<codegen::Decision> decisions = driver::decide_kernels(graph, request);
     const bool has_dots = std::ranges::any_of(decisions, [](const codegen::Decision& decision) {

@@ -38,7 +38,9 @@ std::vector<Tensor> results(const Graph& graph, const std::vector<Datum>& inputs
   std::vector<Tensor> list = {
       reference::evaluate(driver::run_pipeline(graph, {}), inputs)[0].tensor()};
   for (const char* cpu : {"x86-64-v3", "native"})
-    list.push_back(CompiledModel(driver::compile_graph(graph, cpu), 2).run(inputs)[0].tensor());
+    list.push_back(CompiledModel(driver::compile_graph(graph, driver::parse_target(cpu)), 2)
+                       .run(inputs)[0]
+                       .tensor());
   return list;
 }
 

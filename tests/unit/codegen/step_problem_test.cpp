@@ -1,4 +1,4 @@
-#include "codegen/cuda/select.h"
+#include "codegen/cuda/cuda_target.h"
 #include "codegen/select.h"
 #include "codegen/step_problem.h"
 #include "driver/compile.h"
@@ -20,9 +20,8 @@ constexpr double kFlops = 2.0 * 4096 * 4096 * 4096;
 double product_seconds(const std::string& dtype, bool allows_tf32, bool uses_libraries = true) {
   const std::string type = dtype + "[4096, 4096]";
   codegen::CompileOptions options = driver::cpu_options();
-  options.device =
-      codegen::cuda::CudaTarget{.architecture = "sm_90a", .uses_libraries = uses_libraries};
-  options.device->allows_tf32 = allows_tf32;
+  options.target = codegen::cuda::cuda_target(
+      {.architecture = "sm_90a", .allows_tf32 = allows_tf32, .uses_libraries = uses_libraries});
   const TaskList list = codegen::select(parse_graph("graph (a: " + type + ", b: " + type +
                                                         ") {\n  y = matmul(a, b)\n  return y\n}\n",
                                                     all_ops()),

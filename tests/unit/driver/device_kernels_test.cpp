@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "codegen/assemble.h"
+#include "codegen/cuda/cuda_target.h"
 #include "codegen/select.h"
 #include "documents/aitemplate/read_dump.h"
 #include "documents/document.h"
@@ -28,7 +29,7 @@ Graph convolution(const std::string& batch, const std::string& symbols = "") {
 
 codegen::CompileOptions device_options() {
   codegen::CompileOptions options = driver::cpu_options();
-  options.device = codegen::cuda::CudaTarget{.architecture = "sm_90a"};
+  options.target = codegen::cuda::cuda_target({.architecture = "sm_90a"});
   return options;
 }
 

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "driver/compile.h"
 #include "driver/stages.h"
+#include "fixtures/forwarded_target.h"
 #include "ir/text.h"
 #include "nests/parse.h"
 #include "ops/definition/registry.h"
@@ -19,7 +20,7 @@ namespace {
 
 driver::CompileRequest untuned(const std::string& target = "x86-64-v4") {
   driver::CompileRequest request;
-  request.target = target;
+  request.target = driver::parse_target(target);
   request.is_untuned = true;
   return request;
 }
@@ -171,31 +172,18 @@ TEST(Stages, VerifiesPassesOverNests) {
 }
 
 // A processor with a pass that loses the last iteration of sums.
-class WrongTarget : public Target {
+class WrongTarget : public testing::ForwardedTarget {
  public:
-  explicit WrongTarget(std::shared_ptr<const Target> sound) : sound_(std::move(sound)) {}
+  using ForwardedTarget::ForwardedTarget;
 
-  const TargetFacts& facts() const override { return sound_->facts(); }
-  std::span<const nests::NestPassInfo> nest_pass_list() const override {
-    return sound_->nest_pass_list();
-  }
   std::vector<nests::NestPass> nest_passes(bool allow_winograd) const override {
-    std::vector<nests::NestPass> passes = sound_->nest_passes(allow_winograd);
+    std::vector<nests::NestPass> passes = target_->nest_passes(allow_winograd);
     const auto wrong = std::ranges::find(passes, "split-reductions", &nests::NestPass::name);
     wrong->run = [](nests::NestWork& work) {
       for (nests::NestSequence::NestCall& part : work.sequence.parts) shorten(part.nest.body);
     };
     return passes;
   }
-  std::vector<Candidate> candidates(const KernelWork& work) const override {
-    return sound_->candidates(work);
-  }
-  void schedule(nests::LoopNest& nest) const override { sound_->schedule(nest); }
-  Module emit(std::span<const KernelSource> kernels, bool keeps_text) const override {
-    return sound_->emit(kernels, keeps_text);
-  }
-  std::string machine_name() const override { return sound_->machine_name(); }
-  std::string generator_name() const override { return sound_->generator_name(); }
 
  private:
   static void shorten(nests::Block& block) {
@@ -206,8 +194,6 @@ class WrongTarget : public Target {
       shorten(statement.body);
     }
   }
-
-  std::shared_ptr<const Target> sound_;
 };
 
 TEST(Stages, NameThePassThatChangesAResult) {
@@ -215,7 +201,7 @@ TEST(Stages, NameThePassThatChangesAResult) {
   options.target = std::make_shared<WrongTarget>(options.target);
   driver::PassServices services;
   services.verify_each = true;
-  driver::NestObserver nests(driver::nest_passes_of(options), services);
+  driver::NestObserver nests(options.target->nest_pass_list(), services);
   options.nest_passes = nests.options();
   const Graph graph = parse_graph(R"(graph (x: f32[3, 20], w: f32[20, 5]) {
   a = relu(x)

@@ -68,7 +68,7 @@ void expect_equal_bits(const Tensor& a, const Tensor& b, const std::string& what
 }
 
 train::SessionOptions within(const std::string& budget, int threads) {
-  return {threads, "native", "", {budget, {}, false, threads}};
+  return {threads, {}, {budget, {}, false, threads}};
 }
 
 // All parameters, moments and statistics after three steps, and the loss of each step.
@@ -118,11 +118,11 @@ TEST(Budget, BudgetIncludesMemoryOutsideTheArena) {
   planning::BudgetRequest request;
   request.threads = 1;
   request.budget = std::to_string(outside + plain.program().arena_bytes);
-  train::Session session(training_step(), {1, "native", "", request});
+  train::Session session(training_step(), {1, {}, request});
   EXPECT_EQ(session.budget()->report().budget_bytes, plain.program().arena_bytes);
   request.budget = std::to_string(outside);
   EXPECT_EQ(error_summary([&] {
-              train::Session(training_step(), {1, "native", "", request});
+              train::Session(training_step(), {1, {}, request});
             }),
             "the budget does not hold what has to be there all the time");
 }

@@ -55,7 +55,7 @@ TEST_F(DeviceBudget, SwapsToTheHost) {
   passes::TrainOptions options;
   options.loss.kind = "mse";
   passes::StatefulGraph step = passes::train(parse_graph(kLargeValues, all_ops()), options);
-  step.graph = driver::run_pipeline(step.graph, driver::pipeline_for("cuda", ""));
+  step.graph = driver::run_pipeline(step.graph, driver::pipeline_for(driver::parse_target("cuda")));
   const codegen::Compiled compiled = testing::compile_described(step.graph);
   const Program& plain = compiled.program;
   ASSERT_TRUE(compiled.step_problem);

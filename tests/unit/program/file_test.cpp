@@ -406,7 +406,7 @@ TEST_F(ProgramFile, CompileRefusesUnknownProcessors) {
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::Usage);
     EXPECT_STREQ(error.what(),
-                 "no processor is called 'x86-64-v5'\n  hint      did you mean 'x86-64-v3'?");
+                 "no target is called 'x86-64-v5'\n  hint      did you mean 'x86-64-v3'?");
   }
 }
 

@@ -149,7 +149,7 @@ TEST_F(CudaSwap, BudgetedSessionIsBitIdentical) {
   in_own_process([](FakeCuda&) {
     train::SessionOptions options;
     options.thread_count = 1;
-    options.target = "cuda:sm_90a";
+    options.target = driver::parse_target("cuda:sm_90a");
     options.compile = [](const Graph& graph, bool) {
       codegen::Compiled made = testing::compile_described(graph);
       made.program = testing::for_fake_cuda(std::move(made.program));

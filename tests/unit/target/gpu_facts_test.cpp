@@ -5,11 +5,10 @@
 namespace tenon::gpu_facts_test {
 namespace {
 
-TEST(GpuFacts, OnlyForGpuTargets) {
-  EXPECT_TRUE(is_gpu_target("cuda"));
-  EXPECT_TRUE(is_gpu_target(gpu_facts("sm_90a").name));
-  for (const char* other : {"", "native", "x86-64-v3", "cudagraph", "cuda_90", "cuda:zen4"})
-    EXPECT_FALSE(is_gpu_target(other)) << other;
+TEST(GpuFacts, ArchitecturesHaveANumber) {
+  for (const char* name : {"sm_80", "sm_90a", "sm_120"}) EXPECT_TRUE(is_gpu_architecture(name));
+  for (const char* other : {"", "90a", "sm_", "sm_9", "sm_90b", "sm_fast", "zen4"})
+    EXPECT_FALSE(is_gpu_architecture(other)) << other;
 }
 
 TEST(GpuFacts, GeneratedTilesFromCapability80) {

@@ -105,8 +105,7 @@ TEST(Session, UpdatesStatesInPlace) {
 
 TEST(Session, RefusesTrainingOfIntegers) {
   train::SessionOptions options{1};
-  options.target = "cuda:sm_90a";
-  options.precision = "int8";
+  options.target = driver::parse_target("cuda:sm_90a", "int8");
   EXPECT_THROW(train::Session(step_of(kConvolutions, "sgd"), options), Error);
 }
 

@@ -54,16 +54,29 @@ constexpr const char* kWeightGradient =
 )";
 
 Graph graph_of(const std::string& text) {
-  return driver::run_pipeline(parse_graph(text, all_ops()), driver::pipeline_for("cuda", ""));
+  return driver::run_pipeline(parse_graph(text, all_ops()),
+                              driver::pipeline_for(driver::parse_target("cuda")));
+}
+
+codegen::cuda::CudaTarget with_libraries(bool is_emulated = false) {
+  codegen::cuda::CudaTarget device = testing::emulated_target();
+  device.is_emulated = is_emulated;
+  device.uses_libraries = true;
+  return device;
+}
+
+codegen::CompileOptions options_for(const codegen::cuda::CudaTarget& device) {
+  codegen::CompileOptions options = driver::cpu_options();
+  options.target = codegen::cuda::cuda_target(device, tune::device_names());
+  return options;
 }
 
 codegen::CompileOptions device_options(bool is_emulated = false) {
-  codegen::CompileOptions options = driver::cpu_options();
-  options.device = testing::emulated_target();
-  options.device->is_emulated = is_emulated;
-  options.device->uses_libraries = true;
-  return options;
+  return options_for(with_libraries(is_emulated));
 }
+
+// Options for a target without libraries, whose code a processor runs.
+codegen::CompileOptions emulated_options() { return options_for(testing::emulated_target()); }
 
 // Returns the decision of the nest with the reduction.
 Decision decision_of(const Graph& graph, const codegen::CompileOptions& options) {
@@ -125,9 +138,10 @@ TEST(DeviceTuner, RefusalsGiveReasons) {
   EXPECT_EQ(said(odd, device_options())["wgmma"],
             "refuses: no generated tile kernel supports its types, extents and strides");
   EXPECT_EQ(said(odd, device_options())["cublaslt"], "chosen: first by the facts; 1 kernel");
-  codegen::CompileOptions other = device_options();
-  other.device->architecture = "sm_80";
-  EXPECT_EQ(said(kProduct, other)["wgmma"], "refuses: the target has no such instructions");
+  codegen::cuda::CudaTarget older = with_libraries();
+  older.architecture = "sm_80";
+  EXPECT_EQ(said(kProduct, options_for(older))["wgmma"],
+            "refuses: the target has no such instructions");
   const std::string large =
       "graph (x: f16[4096, 4096], w: f16[4096, 4096]) {\n  y = matmul(x, w)\n  return y\n}\n";
   EXPECT_EQ(said(large, device_options())["loops"], "refuses: too slow for 68719476736 products");
@@ -217,18 +231,21 @@ TEST(DeviceTuner, CachedTimingsDecide) {
   }
   // A candidate that the target no longer permits does not apply either.
   options.choose = tune::tuned_choice(cache, place);
-  options.device->uses_libraries = false;
+  codegen::cuda::CudaTarget device = with_libraries();
+  device.uses_libraries = false;
+  options.target = codegen::cuda::cuda_target(device);
   EXPECT_EQ(kernels_of(graph, options), Names{"wgmma"});
-  options.device->allows_tf32 = false;
-  options.device->uses_libraries = true;
+  device.allows_tf32 = false;
+  device.uses_libraries = true;
+  options.target = codegen::cuda::cuda_target(device);
   EXPECT_EQ(kernels_of(graph, options), Names{"wgmma"});
 }
 
 TEST(DeviceTuner, RefusesUnknownPreferences) {
-  EXPECT_NO_THROW(tune::require_candidate_names({"wgmma", "library"}, device_options()));
-  EXPECT_THROW(tune::require_candidate_names({"wgma"}, device_options()), Error);
-  EXPECT_NO_THROW(tune::require_candidate_names({"tiles 6x16"}, driver::cpu_options()));
-  EXPECT_THROW(tune::require_candidate_names({"wgmma"}, driver::cpu_options()), Error);
+  EXPECT_NO_THROW(tune::require_candidate_names({"wgmma", "library"}, *device_options().target));
+  EXPECT_THROW(tune::require_candidate_names({"wgma"}, *device_options().target), Error);
+  EXPECT_NO_THROW(tune::require_candidate_names({"tiles 6x16"}, *driver::cpu_options().target));
+  EXPECT_THROW(tune::require_candidate_names({"wgmma"}, *driver::cpu_options().target), Error);
 }
 
 class OnFakeDevice : public testing::FakeDeviceTest {};
@@ -238,8 +255,7 @@ TEST_F(OnFakeDevice, TimesCandidatesAndKeepsTheFastest) {
   testing::in_own_process([](testing::FakeCuda&) {
     const Graph graph = graph_of(kConvolution);
     tune::TuneOptions options;
-    options.compile = device_options(true);
-    options.compile.device->uses_libraries = false;
+    options.compile = emulated_options();
     options.ready = testing::for_fake_cuda;
     tune::TuningCache cache;
     std::vector<std::string> timed;
@@ -261,7 +277,8 @@ TEST_F(OnFakeDevice, TimesCandidatesAndKeepsTheFastest) {
     EXPECT_EQ(kernel.ranges.front().candidate, fewest.candidate);
     EXPECT_GT(fewest.seconds, 1e-3);
     EXPECT_EQ(tune::tune(graph, cache, options).known, 1U);
-    options.compile.choose = tune::tuned_choice(cache, tune::tuning_place(options.compile, 1));
+    options.compile.choose =
+        tune::tuned_choice(cache, tune::tuning_place(*options.compile.target, 1));
     EXPECT_EQ(kernels_of(graph, options.compile).back(), fewest.candidate);
     // An interrupted tuner keeps its timings.
     tune::TuningCache other;
@@ -277,7 +294,7 @@ TEST_F(OnFakeDevice, CompilingUsesTheCache) {
     setenv("XDG_CACHE_HOME", testing::new_library_path("cache").c_str(), 1);
     const Graph graph = parse_graph(kConvolution, all_ops());
     driver::CompileRequest request;
-    request.target = "cuda:sm_90a";
+    request.target = driver::parse_target("cuda:sm_90a");
     const auto tasks = [&] {
       return driver::print_model(graph, request, codegen::CompileStage::Tasks);
     };
@@ -291,10 +308,11 @@ TEST_F(OnFakeDevice, CompilingUsesTheCache) {
     EXPECT_EQ(decision().selection.why, "first by the facts");
     {
       tune::TuningCache cache(*tune::tuning_cache_path(), tune::TuningCache::Mode::Write);
-      tune::TuningPlace stale = tune::device_kernels_place();
+      const tune::TuningPlace here = tune::tuning_place(*make_target(request.target), 0);
+      tune::TuningPlace stale = here;
       stale.generator = "tenon of yesterday";
       remember(cache, stale, decision(), {"loops"});
-      remember(cache, tune::device_kernels_place(), decision(), {"cudnn", "wgmma", "loops"});
+      remember(cache, here, decision(), {"cudnn", "wgmma", "loops"});
     }
     EXPECT_EQ(decision().selection.why, "tuned: 1.0 us, wgmma 2.0, loops 3.0");
     EXPECT_NE(tasks().find("\"cudnn\""), std::string::npos);
@@ -317,8 +335,7 @@ TEST_F(OnFakeDevice, SymbolRangesAreGapless) {
 }
 )");
     tune::TuneOptions options;
-    options.compile = device_options(true);
-    options.compile.device->uses_libraries = false;
+    options.compile = emulated_options();
     options.ready = testing::for_fake_cuda;
     tune::TuningCache cache;
     EXPECT_EQ(tune::tune(graph, cache, options).timed, 1U);
@@ -329,7 +346,8 @@ TEST_F(OnFakeDevice, SymbolRangesAreGapless) {
     EXPECT_EQ(kernel.ranges.front().lo, 1);
     EXPECT_EQ(kernel.ranges.back().hi, 120);
     EXPECT_EQ(kernel.ranges.back().candidate, "wgmma");
-    options.compile.choose = tune::tuned_choice(cache, tune::tuning_place(options.compile, 1));
+    options.compile.choose =
+        tune::tuned_choice(cache, tune::tuning_place(*options.compile.target, 1));
     EXPECT_EQ(kernels_of(graph, options.compile).back(), "wgmma");
   });
 }
