@@ -282,7 +282,10 @@ class Selector {
     TENON_ASSERT(!exprs.empty(), "asked of what a kernel computes");
     NestSequence sequence;
     // Nests get the name of each node that uses them.
-    if (!is_view(exprs)) sequence = nests::build_nests("", exprs);
+    if (!is_view(exprs)) {
+      sequence =
+          nests::build_nests("", exprs, options_.target->facts().heuristics.min_shared_iterations);
+    }
     note_small_weights(graph_.node(id), sequence);
     NodeNests made{std::move(exprs), std::move(sequence), footprint_of(graph_, id)};
     return prepared_.emplace(std::move(signature), std::move(made)).first->second;

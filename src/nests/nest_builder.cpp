@@ -19,8 +19,9 @@ using BufferRole = NestSequence::BufferRole;
 
 class NestBuilder {
  public:
-  NestBuilder(const std::string& name, const std::vector<Expr>& results)
-      : name_(name), results_(results) {}
+  NestBuilder(const std::string& name, const std::vector<Expr>& results,
+              std::int64_t min_shared_iterations)
+      : name_(name), results_(results), min_shared_iterations_(min_shared_iterations) {}
 
   NestSequence run() {
     for (std::size_t k = 0; k < results_.size(); ++k) {
@@ -41,8 +42,6 @@ class NestBuilder {
   };
   // Beyond this number of stages, one large kernel compiles more slowly than separate kernels.
   static constexpr std::size_t kMostParts = 64;
-  // Iterations of outer loops that keep the threads of a processor busy.
-  static constexpr std::int64_t kEnoughIterations = 8;
 
   std::size_t add_buffer(BufferRole role, std::size_t index, DType dtype, Dims dims) {
     if (!is_compilable(dtype)) {
@@ -256,7 +255,7 @@ class NestBuilder {
     // batch, stages stay apart unless they share all loops of the first stage or all but one of
     // their own.
     const bool shares_rows = shared == first.loops.size() || shared + 1 >= stage.loops.size();
-    if (!shares_rows && least_iterations(first, shared) < kEnoughIterations) return false;
+    if (!shares_rows && least_iterations(first, shared) < min_shared_iterations_) return false;
     // Contractions get register tiles of their own: only an elementwise epilogue joins.
     if (is_contraction(stage) || (is_contraction(first) && shared < first.loops.size()))
       return false;
@@ -266,10 +265,10 @@ class NestBuilder {
   }
 
   // Returns how often the outermost loops of a stage run together, with symbols at their least; at
-  // least `kEnoughIterations` if more.
-  static std::int64_t least_iterations(const NestStage& stage, std::size_t loops) {
+  // least `min_shared_iterations_` if more.
+  std::int64_t least_iterations(const NestStage& stage, std::size_t loops) const {
     std::int64_t iterations = 1;
-    for (std::size_t k = 0; k < loops && iterations < kEnoughIterations; ++k)
+    for (std::size_t k = 0; k < loops && iterations < min_shared_iterations_; ++k)
       iterations *= std::max<std::int64_t>(1, stage.expr.dims()[stage.loops[k]].range().lo);
     return iterations;
   }
@@ -310,6 +309,7 @@ class NestBuilder {
 
   const std::string& name_;
   const std::vector<Expr>& results_;
+  const std::int64_t min_shared_iterations_;
   NestSequence sequence_;
   StageResults places_;
   std::unordered_map<std::size_t, std::size_t> operands_;
@@ -392,8 +392,9 @@ void NestBuilder::build(const Group& group) {
 
 bool is_compilable(DType dtype) { return dtype != DType::String && !is_complex(dtype); }
 
-NestSequence build_nests(const std::string& name, const std::vector<Expr>& results) {
-  NestSequence sequence = NestBuilder(name, results).run();
+NestSequence build_nests(const std::string& name, const std::vector<Expr>& results,
+                         std::int64_t min_shared_iterations) {
+  NestSequence sequence = NestBuilder(name, results, min_shared_iterations).run();
   for (NestSequence::NestCall& part : sequence.parts) drop_empty_loops(part.nest.body);
   std::erase_if(sequence.parts,
                 [](const NestSequence::NestCall& part) { return part.nest.body.empty(); });

@@ -36,8 +36,11 @@ struct NestSequence {
 
 /// Derives the nests. Reductions, scans and scatters are stages; stages that share outer loops are
 /// fused into one nest, with data between them in thread-local scratch. Tensors without elements
-/// need no nest. Throws Error of kind Unsupported for element types that kernels do not support.
-NestSequence build_nests(const std::string& name, const std::vector<Expr>& results);
+/// need no nest. Stages with fewer than `min_shared_iterations` iterations of the shared loops
+/// join only if they share all loops of the first, or all but one of their own. Throws Error of
+/// kind Unsupported for element types that kernels do not support.
+NestSequence build_nests(const std::string& name, const std::vector<Expr>& results,
+                         std::int64_t min_shared_iterations = 8);
 
 /// Returns whether kernels support this element type.
 bool is_compilable(DType dtype);

@@ -51,8 +51,8 @@ TargetFacts described(std::string name, std::string instructions, const Describe
       {0, 0, memory, true}};
   facts.start_s = 32.0 * kKiB / memory;
   facts.machine_balance = 8;
-  facts.image_layout = "NHWC";
-  facts.layout_loss_bytes_per_flop = 0.5;
+  facts.heuristics.image_layout = "NHWC";
+  facts.heuristics.layout_loss_bytes_per_flop = 0.5;
   return facts;
 }
 
@@ -80,7 +80,7 @@ TargetFacts sapphire_rapids() {
                                  300e9, 72e9, 21e9, 11e9});
   // Two streams read faster than one or four, from memory and from the last-level cache. Measured
   // on Emerald Rapids.
-  facts.weight_streams = 2;
+  facts.heuristics.weight_streams = 2;
   return with_dots(with_bf16(std::move(facts), "amx-bf16"), true);
 }
 

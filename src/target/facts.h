@@ -1,6 +1,7 @@
 #pragma once
 
 #include "ir/dtype.h"
+#include "target/heuristics.h"
 
 #include <cstdint>
 #include <string>
@@ -32,8 +33,9 @@ struct MemoryLevel {
   bool operator==(const MemoryLevel&) const = default;
 };
 
-/// Machine model of a device, as data: all numbers that passes and code generation use. A unit is
-/// an independent processor: a CPU core or a GPU multiprocessor (SM).
+/// Machine model of a device, as data: all numbers that passes and code generation use; measured
+/// preferences are in `heuristics`. A unit is an independent processor: a CPU core or a GPU
+/// multiprocessor (SM).
 struct TargetFacts {
   /// For example "zen4" or "cuda:sm_90a".
   std::string name;
@@ -52,11 +54,6 @@ struct TargetFacts {
   double start_s = 0;
   /// Machine balance: flop per byte at which all units saturate both arithmetic and memory.
   double machine_balance = 0;
-  /// Preferred layout of a convolution's images: "NHWC" or "NCHW". Target of `choose-layouts`.
-  std::string image_layout;
-  /// Penalty of a convolution in any other layout: bytes of memory traffic per flop of the
-  /// convolution. `choose-layouts` compares it with the traffic of a transposition.
-  double layout_loss_bytes_per_flop = 0;
   /// A contraction's result tile stays in the unit's cache until the next contraction reads it, so
   /// that one kernel may compute both (tile-and-fuse).
   bool keeps_tiles = true;
@@ -66,19 +63,7 @@ struct TargetFacts {
   /// Number of units that can host thread-block clusters larger than 2. A cluster cannot span GPCs,
   /// and GPCs differ in size, so this is less than the unit count.
   unsigned cluster_capable_units = 0;
-  /// CPU: prefetch distance in bytes for streamed weights, one memory latency. Weights are streamed
-  /// if a product with a single tile of rows reads more than `streamed_caches` times the private
-  /// cache. Smaller weights, as in a recurrence, stay cached, and prefetching them again costs
-  /// time. Measured on Sapphire Rapids.
-  unsigned prefetch_bytes = 4096;
-  /// CPU: number of concurrent streams of weights with the highest memory bandwidth. Used by
-  /// matrix-vector products.
-  unsigned weight_streams = 1;
-  /// Weights larger than this multiple of the private cache are streamed.
-  double streamed_caches = 2;
-  /// Longest int8 reduction, in elements, for which VNNI vectors beat AMX tiles. Measured on
-  /// Sapphire Rapids.
-  unsigned max_vnni_reduction = 512;
+  Heuristics heuristics;
 
   const MemoryLevel& nearest() const { return levels.front(); }
   /// Returns the last level that is not shared; the nearest level if all are.

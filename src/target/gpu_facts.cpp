@@ -41,8 +41,8 @@ TargetFacts gpu_facts(const std::string& architecture) {
                   {0, 0, kMemory, true}};
   facts.start_s = 0.5e-6;  // One launch within a CUDA graph.
   facts.machine_balance = 12;
-  facts.image_layout = "NHWC";
-  facts.layout_loss_bytes_per_flop = 0.5;
+  facts.heuristics.image_layout = "NHWC";
+  facts.heuristics.layout_loss_bytes_per_flop = 0.5;
   facts.keeps_tiles = false;
   if (compute_capability(architecture) >= kFragmentCapability) facts.gemm_tile = 128;
   return facts;

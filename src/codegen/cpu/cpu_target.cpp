@@ -69,9 +69,10 @@ class CpuTarget : public Target {
  private:
   // Everything that decides the object code: generator, machine model, nests.
   std::string key_of(std::span<const TaskList::Kernel> kernels) const {
-    std::string key =
-        concat(generator_name(), "\n", machine_name(), "\n", facts_.name, " ", facts_.instructions,
-               " ", facts_.prefetch_bytes, " ", facts_.weight_streams, " ", facts_.streamed_caches);
+    const Heuristics& heuristics = facts_.heuristics;
+    std::string key = concat(generator_name(), "\n", machine_name(), "\n", facts_.name, " ",
+                             facts_.instructions, " ", heuristics.prefetch_bytes, " ",
+                             heuristics.weight_streams, " ", heuristics.streamed_caches);
     for (const MemoryLevel& level : facts_.levels) key += concat(" ", level.bytes);
     for (const TaskList::Kernel& kernel : kernels)
       key += concat("\n", kernel.nest.name, ":\n", to_string(kernel.nest));

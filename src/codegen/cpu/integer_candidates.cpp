@@ -60,7 +60,7 @@ std::vector<Candidate> integer_candidates(const KernelWork& work, const TargetFa
   const bool fits = has_amx_tiles && fits_amx_tiles(work.part.nest, packs);
   // AMX accumulators are moved to vectors through memory. For short reductions this takes longer
   // than computing with VNNI vectors.
-  const bool pays = fits && sum->length > facts.max_vnni_reduction;
+  const bool pays = fits && sum->length > facts.heuristics.max_vnni_reduction;
   if (fits) shapes.insert(pays ? shapes.begin() : shapes.end(), {2 * kOwnTileRows, 2 * lanes});
   const double products = has_amx_tiles && !pays ? 4 * facts.multiply_adds_per_cycle()
                                                  : facts.multiply_adds_per_cycle(DType::U8);

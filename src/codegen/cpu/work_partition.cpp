@@ -82,16 +82,16 @@ namespace {
 
 bool is_far(const TilePlan& plan, const TargetFacts& target) {
   return 4 * size_hint(product(plan.b_view)) >
-         target.streamed_caches * static_cast<double>(target.private_cache().bytes);
+         target.heuristics.streamed_caches * static_cast<double>(target.private_cache().bytes);
 }
 
 }  // namespace
 
 std::int64_t weight_streams(const TilePlan& plan, const TargetFacts& target) {
-  const std::int64_t block = plan.width * static_cast<std::int64_t>(target.weight_streams);
+  const std::int64_t streams = target.heuristics.weight_streams, block = plan.width * streams;
   const bool is_one_row = !plan.rows && !plan.is_paired;
   const bool is_even = plan.column_count.is_constant() && plan.column_count.constant() % block == 0;
-  return is_one_row && is_even && is_far(plan, target) ? target.weight_streams : 1;
+  return is_one_row && is_even && is_far(plan, target) ? streams : 1;
 }
 
 std::int64_t panel_prefetch_of(const TilePlan& plan, const Statement* rows, unsigned rows_at_once,
@@ -101,7 +101,7 @@ std::int64_t panel_prefetch_of(const TilePlan& plan, const Statement* rows, unsi
     return plan.reduction_length * plan.width;
   const bool is_one_tile = rows == nullptr || (!has_limit && rows->extent.is_constant() &&
                                                rows->extent.constant() <= rows_at_once);
-  return is_one_tile && is_far(plan, target) ? target.prefetch_bytes / 4 : 0;
+  return is_one_tile && is_far(plan, target) ? target.heuristics.prefetch_bytes / 4 : 0;
 }
 
 }  // namespace tenon::codegen::cpu

@@ -98,7 +98,7 @@ Graph with_layouts(Graph graph, const Forms& forms, const PassOptions& options) 
       body = with_layouts(std::move(body), forms, options);
     }
   }
-  const LayoutProblem problem(graph, forms, options.target.layout_loss_bytes_per_flop);
+  const LayoutProblem problem(graph, forms, options.target.heuristics.layout_loss_bytes_per_flop);
   const bool is_by_cost = options.layout_mode.empty();
   const LayoutAssignment choice = is_by_cost ? cheapest(problem) : tensorflow(problem);
   if (options.remarks) LayoutReport(problem, choice, is_by_cost, *options.remarks).write();
@@ -116,7 +116,7 @@ Graph choose_layouts(Graph graph, const PassOptions& options) {
   if (options.layout_mode == "none") return graph;
   const bool is_tensorflow = options.layout_mode == "tensorflow";
   const std::string& to =
-      options.layout_to.empty() ? options.target.image_layout : options.layout_to;
+      options.layout_to.empty() ? options.target.heuristics.image_layout : options.layout_to;
   const layouts::Forms forms(is_tensorflow ? "NCHW" : to);
   return layouts::with_layouts(std::move(graph), forms, options);
 }

@@ -43,7 +43,7 @@ struct PassOptions {
   /// Largest group of `fuse` in mode "relay", in nodes; no effect in the default mode.
   std::size_t fuse_max_depth = 256;
   /// Mode of `choose-layouts`: "" by cost, "tensorflow" by TensorFlow's rule, "none" to skip; and
-  /// the layout to convert to: "" for the target's `image_layout`, or "NCHW".
+  /// the layout to convert to: "" for the target's preferred layout, or "NCHW".
   std::string layout_mode, layout_to;
   /// Mode of `order`: "" for the lowest live peak, "megengine" for MegEngine's order.
   std::string order_mode;
