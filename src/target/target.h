@@ -13,12 +13,12 @@
 #include <string>
 #include <vector>
 
-namespace tenon::inline target {
-
-namespace codegen {
+namespace tenon::codegen {
 class TaskWriter;
 struct TaskContext;
-}  // namespace codegen
+}  // namespace tenon::codegen
+
+namespace tenon::inline target {
 
 /// Compiled kernels: an object file of a processor, a module of a GPU.
 struct Module {

@@ -35,7 +35,7 @@ std::vector<TargetKind> kinds_with_loops() {
   std::vector<TargetKind> kinds = driver::target_kinds();
   kinds.push_back(
       {.name = "loops", .architectures = {"x86-64-v3"}, .make = [](const TargetSpec& s) {
-         return std::make_shared<LoopsTarget>(make_target({"cpu", s.architecture}));
+         return std::make_shared<LoopsTarget>(driver::make_target({"cpu", s.architecture}));
        }});
   return kinds;
 }
@@ -69,7 +69,7 @@ TEST(Targets, ANewKindIsAClassAndALine) {
 TEST(Targets, PipelinesAreDifferencesFromTheStandardList) {
   for (const TargetKind& kind : driver::target_kinds()) {
     const TargetSpec spec{kind.name, kind.architectures.front()};
-    for (const PassChange& change : make_target(spec)->graph_pipeline()) {
+    for (const PassChange& change : driver::make_target(spec)->graph_pipeline()) {
       EXPECT_FALSE(change.reason.empty()) << change.pass;
       EXPECT_NO_THROW(passes::find_pass(change.pass));
     }

@@ -308,7 +308,7 @@ TEST_F(OnFakeDevice, CompilingUsesTheCache) {
     EXPECT_EQ(decision().selection.why, "first by the facts");
     {
       tune::TuningCache cache(*tune::tuning_cache_path(), tune::TuningCache::Mode::Write);
-      const tune::TuningPlace here = tune::tuning_place(*make_target(request.target), 0);
+      const tune::TuningPlace here = tune::tuning_place(*driver::make_target(request.target), 0);
       tune::TuningPlace stale = here;
       stale.generator = "tenon of yesterday";
       remember(cache, stale, decision(), {"loops"});
