@@ -1,5 +1,6 @@
 #include "codegen/cuda/attention.h"
 
+#include "codegen/cuda/attention_split.h"
 #include "codegen/cuda/canonicalize_loops.h"
 #include "codegen/cuda/loop_stride.h"
 #include "nests/affine.h"
@@ -310,7 +311,6 @@ class AttentionMatcher {
         tile.outer.push_back(loop);
       }
     }
-    if (tile.queries == nullptr) return false;
     for (const Scalar& load : {tile.q, tile.k, tile.v}) {
       if (!starts_evenly(load->args, load->view, kPack)) return false;
     }
@@ -423,6 +423,10 @@ std::optional<AttentionTile> match_attention(const LoopNest& nest) {
   return std::move(matcher.tile);
 }
 
+Dim query_count(const AttentionTile& tile) {
+  return tile.queries != nullptr ? tile.queries->extent : Dim(1);
+}
+
 void fuse_attention(NestSequence& sequence) {
   // QK^T, softmax and PV, optionally followed by a nest that copies the result.
   for (const std::size_t count : {4U, 3U}) {
@@ -440,7 +444,8 @@ void fuse_attention(NestSequence& sequence) {
       if (!joined) continue;
       drop_unit_loops(joined->part.nest.body);
       nests::list_extents(joined->part.nest);
-      if (!match_attention(joined->part.nest)) continue;
+      const std::optional<AttentionTile> tile = match_attention(joined->part.nest);
+      if (!tile || (tile->queries == nullptr && !split_attention_of(*tile))) continue;
       sequence.parts[first] = std::move(joined->part);
       const auto begin = sequence.parts.begin() + static_cast<std::ptrdiff_t>(first);
       sequence.parts.erase(begin + 1, begin + static_cast<std::ptrdiff_t>(count));

@@ -14,6 +14,7 @@ namespace tenon::codegen::cuda {
 struct AttentionTile {
   /// Loops around the tile, except the loop over queries.
   std::vector<const Statement*> outer;
+  /// Null for a single query.
   const Statement* queries = nullptr;
   Dim keys;
   std::int64_t head_size = 0, value_size = 0;
@@ -39,7 +40,11 @@ struct AttentionTile {
 /// Returns nullopt if the nest does not compute attention.
 std::optional<AttentionTile> match_attention(const LoopNest& nest);
 
-/// Fuses the nests of attention into one where a kernel computes the whole.
+/// Number of queries in one tile's row axis.
+Dim query_count(const AttentionTile& tile);
+
+/// Fuses the nests of attention into one where a kernel computes the whole; of attention with a
+/// single query, where the split-KV kernel supports its operands.
 void fuse_attention(NestSequence& sequence);
 
 /// Returns the last key that a query sees under a causal mask: the score masks all later keys, and

@@ -25,15 +25,25 @@ struct WgmmaAttention {
   unsigned threads() const { return static_cast<unsigned>(consumer_groups + 1) * 128; }
 };
 
+/// Returns the factor of a score that is the product times a positive number, below a causal mask
+/// if there is one.
+std::optional<double> linear_scale(const AttentionTile& tile, bool is_causal);
+/// Returns the value of an expression of literals.
+std::optional<double> literal_value(const Scalar& scalar);
+/// Returns whether heads have 64, 128 or 256 elements, TMA can copy keys and values by 2-D tensor
+/// maps, and results can be stored in vectors of 16 bytes.
+bool has_mapped_operands(const AttentionTile& tile);
+
 /// Matches attention with heads of 64, 128 or 256 elements on a target with wgmma, and chooses the
-/// tile. Returns nullopt where `attention_template()` serves: other head sizes, few queries, keys
-/// and values whose rows are no multiples of a head.
+/// tile. Returns nullopt for few queries and without `has_mapped_operands`.
 std::optional<WgmmaAttention> match_wgmma_attention(const AttentionTile& tile,
                                                     const CudaTarget& target);
 
 Dim tile_count(const AttentionTile& tile, const WgmmaAttention& attention);
 std::uint32_t shared_bytes(const AttentionTile& tile, const WgmmaAttention& attention);
 
+/// CUDA C++ type of the work of a tile.
+std::string_view attention_span_template();
 /// CUDA C++ functions that these kernels call.
 std::string_view wgmma_attention_template();
 

@@ -2,6 +2,17 @@
 
 namespace tenon::codegen::cuda {
 
+std::string_view attention_span_template() {
+  return R"cuda(
+// Work of one tile. Offsets of keys and values are counted in elements from the start of their tensor.
+struct AttentionSpan {
+  i64 keys_at, values_at;
+  i32 first;  // query
+  i32 seen;   // keys that at least one query of the tile sees
+};
+)cuda";
+}
+
 // Attention after FlashAttention-3: TMA, wgmma, warp specialisation and ping-pong scheduling.
 //
 // A persistent block computes tiles of GROUPS * 64 queries. In the producer warpgroup, one thread
@@ -12,12 +23,6 @@ namespace tenon::codegen::cuda {
 // Blocks of keys are visited from the last to the first, so that masks affect only the first ones.
 std::string_view wgmma_attention_template() {
   return R"cuda(
-// Work of one tile. Offsets of keys and values are counted in elements from the start of their tensor.
-struct AttentionSpan {
-  i64 keys_at, values_at;
-  i32 first;  // query
-  i32 seen;   // keys that at least one query of the tile sees
-};
 // Tiles of a block of the grid. With a causal mask, a block computes a long tile and the short tile
 // that complements it; with few tiles, the longest are computed first.
 template <bool IS_CAUSAL> struct AttentionTurns {
@@ -263,8 +268,9 @@ FN void attention_tiles(const TensorMap* map_k, const TensorMap* map_v, i64 k_ro
     while (turns.next(head, span)) {
       if (head < 0) continue;
       tile = locate(head, span);
-      if (IS_CAUSAL && tile.seen <= 0) {
-        const u32 word = FORMAT::pair(ZERO ? 0.0f : f32_of(0x7fc00000u), ZERO ? 0.0f : f32_of(0x7fc00000u));
+      if (tile.seen <= 0) {
+        const float none = ZERO || keys == 0 ? 0.0f : f32_of(0x7fc00000u);
+        const u32 word = FORMAT::pair(none, none);
         UNROLL for (int r = 0; r < 2; ++r) {
           if (tile.first + row + r * 8 >= queries) continue;
           ROLLED for (int n = lane % 4 * 8; n < SIZE; n += 32)

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "codegen/cuda/attention_split.h"
 #include "codegen/cuda/attention_wgmma.h"
 #include "codegen/cuda/value_writer.h"
 
@@ -13,6 +14,10 @@ void write_attention(const LoopNest& nest, const AttentionTile& tile, Lines& lin
 /// Writes a call of `wgmma_attention_template()`.
 void write_wgmma_attention(const LoopNest& nest, const AttentionTile& tile,
                            const WgmmaAttention& attention, Lines& lines, ValueWriter& values);
+
+/// Writes a call of `split_attention_template()`.
+void write_split_attention(const LoopNest& nest, const AttentionTile& tile,
+                           const SplitAttention& attention, Lines& lines, ValueWriter& values);
 
 /// Minimum number of resident blocks per multiprocessor (`__launch_bounds__`).
 unsigned min_blocks_per_multiprocessor(const AttentionTile& tile);

@@ -177,14 +177,22 @@ bool is_free(const Statement& statement) {
          !statement.limit.is_defined();
 }
 
+unsigned GridBinding::cluster() const {
+  if (convolution) return static_cast<unsigned>(convolution->cluster());
+  return split_attention ? static_cast<unsigned>(split_attention->parts) : 1;
+}
+
 GridBinding bind(const LoopNest& nest, const CudaTarget& target) {
   GridBinding binding;
   binding.inner = &nest.body;
   binding.attention = match_attention(nest);
   if (binding.attention) {
     binding.wgmma_attention = match_wgmma_attention(*binding.attention, target);
-    binding.group = binding.threads =
-        binding.wgmma_attention ? binding.wgmma_attention->threads() : kAttentionThreads;
+    if (!binding.wgmma_attention)
+      binding.split_attention = match_split_attention(*binding.attention, target);
+    binding.group = binding.threads = binding.wgmma_attention   ? binding.wgmma_attention->threads()
+                                      : binding.split_attention ? kSplitThreads
+                                                                : kAttentionThreads;
     return binding;
   }
   binding.gemm = match_gemm_tile(nest, target);
@@ -264,8 +272,9 @@ Dim item_count(const GridBinding& binding) {
 
 Dim block_count(const LoopNest&, const GridBinding& binding) {
   if (binding.wgmma_attention) return tile_count(*binding.attention, *binding.wgmma_attention);
+  if (binding.split_attention) return block_count(*binding.attention, *binding.split_attention);
   if (binding.attention) {
-    Dim blocks = ceil_div(binding.attention->queries->extent, kAttentionRows);
+    Dim blocks = ceil_div(query_count(*binding.attention), kAttentionRows);
     for (const Statement* loop : binding.attention->outer) blocks = blocks * loop->extent;
     return blocks;
   }

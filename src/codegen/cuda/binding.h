@@ -1,5 +1,6 @@
 #pragma once
 
+#include "codegen/cuda/attention_split.h"
 #include "codegen/cuda/attention_wgmma.h"
 #include "codegen/cuda/convolution.h"
 #include "codegen/cuda/gemm.h"
@@ -34,6 +35,8 @@ struct GridBinding {
   std::optional<AttentionTile> attention;
   /// Set in addition if wgmma computes it.
   std::optional<WgmmaAttention> wgmma_attention;
+  /// Set in addition if the blocks of a cluster share the keys.
+  std::optional<SplitAttention> split_attention;
   /// Set if the nest is a GEMM whose output tiles blocks compute on tensor cores.
   std::optional<GemmTile> gemm;
   /// Set if the nest is a weight gradient whose partial sums blocks compute on tensor cores.
@@ -44,7 +47,11 @@ struct GridBinding {
   /// Set if the nest is a GEMM or a convolution on mma.sync fragments.
   std::optional<MmaTile> mma;
 
-  bool uses_tma() const { return gemm || weight_gradient || convolution || wgmma_attention; }
+  bool uses_tma() const {
+    return gemm || weight_gradient || convolution || wgmma_attention || split_attention;
+  }
+  /// Blocks per cluster; 1 for kernels without clusters.
+  unsigned cluster() const;
 };
 
 /// The nest must outlive the binding.

@@ -170,6 +170,8 @@ class DeviceTasks : public TaskWriter {
     if (binding.weight_gradient) set_weight_gradient(nest, *binding.weight_gradient, kernel);
     if (binding.wgmma_attention)
       set_attention(nest, *binding.attention, *binding.wgmma_attention, kernel);
+    if (binding.split_attention)
+      set_attention(nest, *binding.attention, *binding.split_attention, kernel);
     if (binding.convolution) set_convolution(nest, *binding.convolution, kernel);
   }
 
@@ -225,17 +227,28 @@ class DeviceTasks : public TaskWriter {
 
   static std::uint64_t whole(std::int64_t number) { return static_cast<std::uint64_t>(number); }
 
-  // Tensor maps of keys and values: 64 elements per box, one row of the map per key.
   void set_attention(const LoopNest& nest, const AttentionTile& tile,
                      const WgmmaAttention& attention, TaskList::Kernel& kernel) {
     kernel.shared_bytes = shared_bytes(tile, attention);
     kernel.cluster = 0;
+    set_attention_maps(nest, tile, attention.keys_per_block, kernel);
+  }
+  void set_attention(const LoopNest& nest, const AttentionTile& tile,
+                     const SplitAttention& attention, TaskList::Kernel& kernel) {
+    kernel.shared_bytes = shared_bytes(tile, attention);
+    kernel.cluster = static_cast<std::uint32_t>(attention.parts);
+    set_attention_maps(nest, tile, kSplitKeys, kernel);
+  }
+
+  // Tensor maps of keys and values: 64 elements per box, one row of the map per key.
+  void set_attention_maps(const LoopNest& nest, const AttentionTile& tile, std::int64_t keys,
+                          TaskList::Kernel& kernel) {
     const auto add_map = [&](const Scalar& load, std::int64_t row) {
       kernel.maps.push_back({place_of(nest, load),
                              scope_.in_list(floor_div(product(load->view), Dim(row))),
                              {whole(row)},
                              {whole(row)},
-                             {64, whole(attention.keys_per_block)},
+                             {64, whole(keys)},
                              {1, 1}});
     };
     add_map(tile.k, tile.k_row.constant());

@@ -58,6 +58,8 @@ std::string KernelWriter::run() {
     write_mma(nest_, *binding_.mma, lines_, values_);
   } else if (binding_.wgmma_attention) {
     write_wgmma_attention(nest_, *binding_.attention, *binding_.wgmma_attention, lines_, values_);
+  } else if (binding_.split_attention) {
+    write_split_attention(nest_, *binding_.attention, *binding_.split_attention, lines_, values_);
   } else if (binding_.attention) {
     write_attention(nest_, *binding_.attention, lines_, values_);
   } else {
@@ -99,11 +101,13 @@ std::string KernelWriter::parameters() const {
 // Minimum number of resident blocks per multiprocessor, for `__launch_bounds__`.
 std::string KernelWriter::together() const {
   if (binding_.weight_gradient || binding_.wgmma_attention) return ", 1";
+  if (binding_.split_attention) return concat(", ", binding_.split_attention->resident_blocks);
   return binding_.attention ? concat(", ", min_blocks_per_multiprocessor(*binding_.attention)) : "";
 }
 
 std::string KernelWriter::cluster() const {
-  return binding_.convolution ? concat("TOGETHER(", binding_.convolution->cluster(), ") ") : "";
+  const bool has_clusters = binding_.convolution || binding_.split_attention;
+  return has_clusters ? concat("TOGETHER(", binding_.cluster(), ") ") : "";
 }
 
 void KernelWriter::declare() {

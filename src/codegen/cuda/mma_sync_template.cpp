@@ -6,11 +6,12 @@ std::string_view mma_sync_template() {
   return R"cuda(
 #ifdef TENON_EMULATION
 namespace emulated {
-static const u16* addresses[1024];
-static u32 fragments[1024][6];
+// By thread of all blocks of a cluster.
+static const u16* addresses[16 * 1024];
+static u32 fragments[16 * 1024][6];
 }
 template <bool TURNED> FN void load_matrices(u32* to, const u16* row) {
-  const unsigned self = threadIdx.x, warp = self & ~31u, lane = self & 31;
+  const unsigned self = emulated::current, warp = self & ~31u, lane = self & 31;
   emulated::addresses[self] = row;
   emulated::wait(emulated::kWarp);
   for (int m = 0; m < 4; ++m) {
@@ -26,12 +27,12 @@ namespace emulated {
 // Copies end when somebody waits for them, no sooner.
 struct Ahead { u16* to; const u16* from; };
 struct Asked { std::vector<Ahead> copies; std::vector<size_t> groups; };
-static Asked asked[1024];
+static Asked asked[16 * 1024];
 }
-FN void copy_ahead(u16* to, const u16* from, bool is_inside) { emulated::asked[threadIdx.x].copies.push_back({to, is_inside ? from : nullptr}); }
-FN void end_copies() { emulated::Asked& own = emulated::asked[threadIdx.x]; own.groups.push_back(own.copies.size()); }
+FN void copy_ahead(u16* to, const u16* from, bool is_inside) { emulated::asked[emulated::current].copies.push_back({to, is_inside ? from : nullptr}); }
+FN void end_copies() { emulated::Asked& own = emulated::asked[emulated::current]; own.groups.push_back(own.copies.size()); }
 template <int LEFT> FN void await_copies() {
-  emulated::Asked& own = emulated::asked[threadIdx.x];
+  emulated::Asked& own = emulated::asked[emulated::current];
   if (own.groups.size() <= LEFT) return;
   const size_t done = own.groups[own.groups.size() - LEFT - 1];
   for (size_t n = 0; n < done; ++n)
@@ -142,7 +143,7 @@ template <class FORMAT, bool IS_B> static typename FORMAT::sum number_of(u32 wor
 // 16 rows by 8 columns, 32 bytes of each: of 16 of those four threads have a word each.
 template <class FORMAT> FN void multiply(typename FORMAT::sum* sums, const u32* a, const u32* b) {
   constexpr int kWord = 4 / sizeof(typename FORMAT::type), kHalf = 4 * kWord;
-  const unsigned self = threadIdx.x, warp = self & ~31u, lane = self & 31;
+  const unsigned self = emulated::current, warp = self & ~31u, lane = self & 31;
   for (int k = 0; k < 4; ++k) emulated::fragments[self][k] = a[k];
   for (int k = 0; k < 2; ++k) emulated::fragments[self][4 + k] = b[k];
   emulated::wait(emulated::kWarp);

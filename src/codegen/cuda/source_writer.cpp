@@ -41,9 +41,11 @@ std::string templates(const std::vector<BoundNest>& kernels, bool are_emulated) 
                        [&](const BoundNest& kernel) { return property(kernel.binding); });
   };
   const bool has_attention =
-      some([](const GridBinding& made) { return made.attention && !made.wgmma_attention; });
+      some([](const GridBinding& made) { return made.attention && !made.uses_tma(); });
   const bool has_wgmma_attention =
       some([](const GridBinding& made) { return made.wgmma_attention.has_value(); });
+  const bool has_split_attention =
+      some([](const GridBinding& made) { return made.split_attention.has_value(); });
   const bool has_gemm = some([](const GridBinding& made) { return made.gemm.has_value(); });
   const bool has_weight_gradient =
       some([](const GridBinding& made) { return made.weight_gradient.has_value(); });
@@ -60,7 +62,9 @@ std::string templates(const std::vector<BoundNest>& kernels, bool are_emulated) 
     text += tma_template();
   }
   if (has_boxes || has_mma) text += epilogue_template();
+  if (has_wgmma_attention || has_split_attention) text += attention_span_template();
   if (has_wgmma_attention) text += wgmma_attention_template();
+  if (has_split_attention) text += split_attention_template();
   if (has_gemm || has_convolution) text += gemm_template();
   if (has_convolution) text += convolution_template();
   if (has_mma) text += mma_template();
@@ -91,8 +95,8 @@ std::string KernelWriter::emulation() const {
       "  emulated_buffers = buffers; emulated_extents = extents; emulated_scratch = scratch; "
       "emulated_error = error; emulated_maps = maps;\n",
       "  emulated_launch(body_", symbol_, ", blocks, ", binding_.threads, ", ",
-      binding_.group > 1 || binding_.uses_tma() ? "true" : "false", ", ",
-      binding_.convolution ? binding_.convolution->cluster() : 1, ");\n}\n");
+      binding_.group > 1 || binding_.uses_tma() ? "true" : "false", ", ", binding_.cluster(),
+      ");\n}\n");
 }
 
 std::string write_source(const std::vector<BoundNest>& kernels) {

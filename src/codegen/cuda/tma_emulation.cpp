@@ -199,7 +199,7 @@ template <class FORMAT, int COLUMNS, bool TURNED> struct Multiply {
 };
 template <class FORMAT, int COLUMNS, bool TURNED> struct MultiplyFragments {
   static FN void add(float* d, const u32* a, u64 b, int adds) {
-    const unsigned self = threadIdx.x, quad = self & ~3u;
+    const unsigned self = emulated::current, quad = self & ~3u;
     for (int k = 0; k < 4; ++k) emulated::fragments[self][k] = a[k];
     emulated::wait(emulated::kWarp);
     emulated::Sum sum = {d, 0, b, {}, true, adds != 0, COLUMNS, emulated::add_up<FORMAT, TURNED>};
@@ -211,7 +211,7 @@ template <class FORMAT, int COLUMNS, bool TURNED> struct MultiplyFragments {
 };
 template <class FORMAT, int COLUMNS> struct MultiplyRows {
   static FN void add(float* d, const u32* a, u64 b) {
-    const unsigned self = threadIdx.x, quad = self & ~3u;
+    const unsigned self = emulated::current, quad = self & ~3u;
     for (int k = 0; k < 4; ++k) emulated::fragments[self][k] = a[k];
     emulated::wait(emulated::kWarp);
     emulated::Sum sum = {d, 0, b, {}, true, true, COLUMNS, emulated::add_up<FORMAT, false>};

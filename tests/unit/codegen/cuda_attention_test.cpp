@@ -95,6 +95,20 @@ TEST_F(CudaAttention, ComputesScoresOfAnyForm) {
 )");
 }
 
+// Without keys every sum is empty.
+TEST_F(CudaAttention, ReturnsZerosWithoutKeys) {
+  const std::string text =
+      R"(graph (q: f16[1, 2, 70, 64], k: f16[1, 2, T, 64], v: f16[1, 2, T, 64]) {
+  y = attention(q, k, v) {masked_rows = nan}
+  return y
+}
+)";
+  const Graph graph = parse_graph(text, all_ops());
+  const Tensor queries(DType::F16, {1, 2, 70, 64}), keys(DType::F16, {1, 2, 0, 64});
+  const Tensor y = testing::run_emulated(graph, {queries, keys, keys}).front();
+  for (std::int64_t k = 0; k < y.size(); ++k) ASSERT_EQ(y.real_at(k), 0);
+}
+
 // Heads side by side in rows of one tensor, and lengths that only the run knows.
 TEST_F(CudaAttention, ReadsFusedHeadsOfSymbolicLengths) {
   expect_wgmma(R"(graph (x: f16[B, S, 3, 2, 64]) {
@@ -109,6 +123,56 @@ TEST_F(CudaAttention, ReadsFusedHeadsOfSymbolicLengths) {
   return y
 }
 )");
+}
+
+// Compares attention of few queries with the reference and expects clusters of `parts` blocks.
+void expect_split(const std::string& text, unsigned parts) {
+  const Graph graph = parse_graph(text, all_ops());
+  codegen::CompileOptions options = driver::cpu_options();
+  options.device = testing::emulated_target();
+  const TaskList list = codegen::select(graph, options).tasks;
+  EXPECT_EQ(list.tasks.back().alternatives.front().candidate, "attention") << text;
+  EXPECT_EQ(list.kernels.back().maps.size(), 2U) << text;
+  EXPECT_EQ(list.kernels.back().cluster, parts) << text;
+  testing::expect_as_reference(
+      graph,
+      testing::trial_inputs(graph, {testing::TrialKind::Ordinary, testing::TrialKind::Ordinary, 1}),
+      text);
+}
+
+// One query per head, with and without grouped heads: the blocks of a cluster share the keys.
+TEST_F(CudaAttention, SplitsKeysOfOneQuery) {
+  expect_split(R"(graph (q: f16[2, 3, 1, 64], k: f16[2, 3, 550, 64], v: f16[2, 3, 550, 64]) {
+  y = attention(q, k, v)
+  return y
+}
+)",
+               4);
+  expect_split(
+      R"(graph (q: bf16[1, 8, 1, 128], k: bf16[1, 2, 1100, 128], v: bf16[1, 2, 1100, 128]) {
+  y = attention(q, k, v) {softcap = 4}
+  return y
+}
+)",
+      8);
+  expect_split(
+      R"(graph (q: f16[1, 12, 1, 256], k: f16[1, 1, 100, 256], v: f16[1, 1, 100, 256], m: f32[1, 1, 1, 100]) {
+  y = attention(q, k, v, m)
+  return y
+}
+)",
+      1);
+}
+
+// Several positions with a causal mask over past keys, whose number only the run knows.
+TEST_F(CudaAttention, SplitsSymbolicKeys) {
+  expect_split(
+      R"(graph (q: f16[B, 2, 5, 64], k: f16[B, 2, T, 64], v: f16[B, 2, T, 64], m: bool[B, 1, 5, T]) {
+  y = attention(q, k, v, m)
+  return y
+}
+)",
+      8);
 }
 
 }  // namespace
