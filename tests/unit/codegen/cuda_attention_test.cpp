@@ -16,20 +16,22 @@ namespace {
 
 class CudaAttention : public testing::EmulatedDeviceTest {};
 
-// Compares attention with the reference and expects that one persistent kernel computes it.
-void expect_wgmma(const std::string& text) {
+// Compares attention with the reference and expects one kernel that reads keys and values by TMA,
+// in clusters of `cluster` blocks; 0: persistent.
+void expect_kernel(const std::string& text, unsigned cluster) {
   const Graph graph = parse_graph(text, all_ops());
   codegen::CompileOptions options = driver::cpu_options();
   options.target = codegen::cuda::cuda_target(testing::emulated_target());
   const TaskList list = codegen::select(graph, options).tasks;
   EXPECT_EQ(list.tasks.back().alternatives.front().candidate, "attention") << text;
   EXPECT_EQ(list.kernels.back().maps.size(), 2U) << text;
-  EXPECT_EQ(list.kernels.back().cluster, 0U) << text;
+  EXPECT_EQ(list.kernels.back().cluster, cluster) << text;
   testing::expect_as_reference(
       graph,
       testing::trial_inputs(graph, {testing::TrialKind::Ordinary, testing::TrialKind::Ordinary, 1}),
       text);
 }
+void expect_wgmma(const std::string& text) { expect_kernel(text, 0); }
 
 // Neither queries nor keys fill tiles: rows after the last key belong to the next head.
 TEST_F(CudaAttention, MasksTails) {
@@ -125,37 +127,22 @@ TEST_F(CudaAttention, ReadsFusedHeadsOfSymbolicLengths) {
 )");
 }
 
-// Compares attention of few queries with the reference and expects clusters of `parts` blocks.
-void expect_split(const std::string& text, unsigned parts) {
-  const Graph graph = parse_graph(text, all_ops());
-  codegen::CompileOptions options = driver::cpu_options();
-  options.device = testing::emulated_target();
-  const TaskList list = codegen::select(graph, options).tasks;
-  EXPECT_EQ(list.tasks.back().alternatives.front().candidate, "attention") << text;
-  EXPECT_EQ(list.kernels.back().maps.size(), 2U) << text;
-  EXPECT_EQ(list.kernels.back().cluster, parts) << text;
-  testing::expect_as_reference(
-      graph,
-      testing::trial_inputs(graph, {testing::TrialKind::Ordinary, testing::TrialKind::Ordinary, 1}),
-      text);
-}
-
 // One query per head, with and without grouped heads: the blocks of a cluster share the keys.
 TEST_F(CudaAttention, SplitsKeysOfOneQuery) {
-  expect_split(R"(graph (q: f16[2, 3, 1, 64], k: f16[2, 3, 550, 64], v: f16[2, 3, 550, 64]) {
+  expect_kernel(R"(graph (q: f16[2, 3, 1, 64], k: f16[2, 3, 550, 64], v: f16[2, 3, 550, 64]) {
   y = attention(q, k, v)
   return y
 }
 )",
-               4);
-  expect_split(
+                4);
+  expect_kernel(
       R"(graph (q: bf16[1, 8, 1, 128], k: bf16[1, 2, 1100, 128], v: bf16[1, 2, 1100, 128]) {
   y = attention(q, k, v) {softcap = 4}
   return y
 }
 )",
       8);
-  expect_split(
+  expect_kernel(
       R"(graph (q: f16[1, 12, 1, 256], k: f16[1, 1, 100, 256], v: f16[1, 1, 100, 256], m: f32[1, 1, 1, 100]) {
   y = attention(q, k, v, m)
   return y
@@ -166,7 +153,7 @@ TEST_F(CudaAttention, SplitsKeysOfOneQuery) {
 
 // Several positions with a causal mask over past keys, whose number only the run knows.
 TEST_F(CudaAttention, SplitsSymbolicKeys) {
-  expect_split(
+  expect_kernel(
       R"(graph (q: f16[B, 2, 5, 64], k: f16[B, 2, T, 64], v: f16[B, 2, T, 64], m: bool[B, 1, 5, T]) {
   y = attention(q, k, v, m)
   return y
