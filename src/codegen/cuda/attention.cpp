@@ -427,7 +427,7 @@ Dim query_count(const AttentionTile& tile) {
   return tile.queries != nullptr ? tile.queries->extent : Dim(1);
 }
 
-void fuse_attention(NestSequence& sequence) {
+void fuse_attention(NestSequence& sequence, const CudaTarget& target) {
   // QK^T, softmax and PV, optionally followed by a nest that copies the result.
   for (const std::size_t count : {4U, 3U}) {
     for (std::size_t first = 0; first + count <= sequence.parts.size(); ++first) {
@@ -445,7 +445,7 @@ void fuse_attention(NestSequence& sequence) {
       drop_unit_loops(joined->part.nest.body);
       nests::list_extents(joined->part.nest);
       const std::optional<AttentionTile> tile = match_attention(joined->part.nest);
-      if (!tile || (tile->queries == nullptr && !split_attention_of(*tile))) continue;
+      if (!tile || (tile->queries == nullptr && !match_split_attention(*tile, target))) continue;
       sequence.parts[first] = std::move(joined->part);
       const auto begin = sequence.parts.begin() + static_cast<std::ptrdiff_t>(first);
       sequence.parts.erase(begin + 1, begin + static_cast<std::ptrdiff_t>(count));

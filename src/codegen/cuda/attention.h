@@ -1,5 +1,6 @@
 #pragma once
 
+#include "codegen/cuda/select.h"
 #include "codegen/nest_names.h"
 
 #include <optional>
@@ -44,8 +45,8 @@ std::optional<AttentionTile> match_attention(const LoopNest& nest);
 Dim query_count(const AttentionTile& tile);
 
 /// Fuses the nests of attention into one where a kernel computes the whole; of attention with a
-/// single query, where the split-KV kernel supports its operands.
-void fuse_attention(NestSequence& sequence);
+/// single query, where the target has a split-KV kernel for it.
+void fuse_attention(NestSequence& sequence, const CudaTarget& target);
 
 /// Returns the last key that a query sees under a causal mask: the score masks all later keys, and
 /// this key does not decrease from query to query.

@@ -35,8 +35,10 @@ std::int64_t chosen_parts(const AttentionTile& tile) {
 
 }  // namespace
 
-std::optional<SplitAttention> split_attention_of(const AttentionTile& tile) {
-  if (!has_mapped_operands(tile)) return std::nullopt;
+std::optional<SplitAttention> match_split_attention(const AttentionTile& tile,
+                                                    const CudaTarget& target) {
+  if (target.architecture != "sm_90a" || target.prefers_mma_sync || !has_mapped_operands(tile))
+    return std::nullopt;
   const Dim rows = query_count(tile);
   if (!rows.is_constant() || rows.constant() > kMostSplitRows) return std::nullopt;
   SplitAttention made;
@@ -49,12 +51,6 @@ std::optional<SplitAttention> split_attention_of(const AttentionTile& tile) {
   made.stages = std::max<std::int64_t>(3, kSplitStageBytes / stage);
   while (shared_bytes(tile, made) > kMostSplitBytes) --made.stages;
   return made;
-}
-
-std::optional<SplitAttention> match_split_attention(const AttentionTile& tile,
-                                                    const CudaTarget& target) {
-  if (target.architecture != "sm_90a" || target.prefers_mma_sync) return std::nullopt;
-  return split_attention_of(tile);
 }
 
 Dim block_count(const AttentionTile& tile, const SplitAttention& attention) {

@@ -29,9 +29,6 @@ inline constexpr std::int64_t kSplitKeys = 64;
 /// Four warps compute, one copies.
 inline constexpr unsigned kSplitThreads = 160;
 
-/// Chooses the split of attention with few queries and heads of 64, 128 or 256 elements. Returns
-/// nullopt for others.
-std::optional<SplitAttention> split_attention_of(const AttentionTile& tile);
 /// Matches attention with few queries and heads of 64, 128 or 256 elements on a target with TMA.
 std::optional<SplitAttention> match_split_attention(const AttentionTile& tile,
                                                     const CudaTarget& target);

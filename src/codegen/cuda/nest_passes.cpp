@@ -48,7 +48,7 @@ std::vector<NestPass> node_passes(const CudaTarget& target) {
       named("fuse-attention",
             [&](NestWork& work) {
               if (compute_capability(target.architecture) >= kFragmentCapability)
-                fuse_attention(work.sequence);
+                fuse_attention(work.sequence, target);
               for (NestSequence::NestCall& part : work.sequence.parts)
                 part.is_indivisible = match_attention(part.nest).has_value();
             }),
