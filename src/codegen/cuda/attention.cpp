@@ -390,6 +390,7 @@ bool is_masked(const Scalar& scalar) {
 }  // namespace
 
 std::optional<Scalar> last_visible_key(const AttentionTile& tile) {
+  if (tile.queries == nullptr) return std::nullopt;
   const nests::Affine key{{{tile.key_loop, 1}}, 0};
   for (const Scalar* at = &tile.score;;) {
     if ((*at)->kind == ScalarKind::Cast) {

@@ -44,7 +44,7 @@ std::optional<SplitAttention> match_split_attention(const AttentionTile& tile,
   SplitAttention made;
   made.rows = rows.constant();
   made.parts = chosen_parts(tile);
-  made.last_key = tile.queries != nullptr ? last_visible_key(tile) : std::nullopt;
+  made.last_key = last_visible_key(tile);
   if (!made.last_key) made.scale = linear_scale(tile, false);
   if (tile.head_size == 256) made.resident_blocks = 1;
   const std::int64_t stage = split_stage_bytes(tile);
