@@ -1,6 +1,7 @@
 #pragma once
 
 #include "ir/graph.h"
+#include "target/target_spec.h"
 #include "testing/verify/pass_check.h"
 
 #include <string>
