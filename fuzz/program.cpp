@@ -3,9 +3,9 @@
 // for each file of tests/fixtures/programs with `tenon compile FILE --cpu=x86-64-v3 -o
 // tests/fuzz/program/NAME.tnn`; a new format version requires new seeds.
 #include "base/error.h"
-#include "host/context.h"
+#include "host/executable.h"
 #include "program/file.h"
-#include "runtime/executable.h"
+#include "runtime/executor.h"
 
 #include <cstdint>
 #include <cstring>
@@ -20,10 +20,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     seal_program(*bytes);
     Program program = parse_program(*bytes, bytes);
-    if (!program.is_kernel_only()) {
-      HostContext context(std::make_shared<const HostExecutable>(std::move(program)), 1);
-      return 0;
-    }
     std::vector<std::int64_t> least;
     for (const Program::Symbol& symbol : program.symbols) least.push_back(symbol.lo);
     std::vector<std::vector<std::int64_t>> shapes;
@@ -31,7 +27,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       auto& shape = shapes.emplace_back();
       for (const Extent& dim : program.buffers[id].dims) shape.push_back(dim.value(least));
     }
-    Context context(std::make_shared<const Executable>(std::move(program)), 1);
+    Executor context(load_executable(std::move(program)), 1);
     context.bind(shapes);
   } catch (const Error&) {
     return 0;

@@ -29,7 +29,7 @@ extern "C" {
 #endif
 
 /* Grows when functions are added. Existing functions keep their meaning: symbols are versioned. */
-#define TENON_ABI_VERSION 1
+#define TENON_ABI_VERSION 2
 
 typedef enum tenon_status {
   TENON_OK = 0,
@@ -87,7 +87,8 @@ typedef struct tenon_tensor {
   int32_t dtype; /* tenon_dtype */
 } tenon_tensor;
 
-/* An input, an output or a weight of a program. Texts and shape are owned by the program. */
+/* An input, an output, a weight or a state of a program. Texts and shape are owned by the program.
+ */
 typedef struct tenon_port {
   const char* name;
   const char* type;     /* "f32[N, 3, 224, 224]" */
@@ -99,7 +100,8 @@ typedef struct tenon_port {
 typedef enum tenon_port_kind {
   TENON_INPUT = 0,
   TENON_OUTPUT = 1,
-  TENON_WEIGHT = 2
+  TENON_WEIGHT = 2,
+  TENON_STATE = 3 /* since version 2: a value that a context passes from one run to the next */
 } tenon_port_kind;
 
 typedef struct tenon_model_handle* tenon_model;
@@ -209,6 +211,32 @@ TENON_API tenon_status tenon_context_watch(tenon_context context, const tenon_te
 TENON_API tenon_status tenon_context_describe(tenon_context context, char** json);
 /* [runtime] */
 TENON_API tenon_status tenon_context_free(tenon_context context);
+
+/* ---- states ------------------------------------------------------------------------------------
+ *
+ * A state is an input whose value in the next run is an output of this one, such as a cache or the
+ * hidden state of a recurrent network. It is no TENON_INPUT and no TENON_OUTPUT: each context holds
+ * the values of its program's states (TENON_STATE) in memory of its own, on the program's device.
+ * They start with the program's initial values; a state without one is written first. All functions
+ * are of version 2. */
+
+/* [runtime] Copies the value before the next run to `elements`, whose type must be that of the
+ * value; with null data, to memory of the context, valid until the state is read again. */
+TENON_API tenon_status tenon_context_read_state(tenon_context context, const char* name,
+                                                tenon_tensor* elements);
+/* [runtime] Copies a value: the next run reads it. */
+TENON_API tenon_status tenon_context_write_state(tenon_context context, const char* name,
+                                                 const tenon_tensor* elements);
+/* [runtime] Keeps a state in the caller's memory (of the GPU for a kernel-only program there), with
+ * its present contents: every run reads it there and leaves the next value there. The memory must
+ * outlive the context, or its next write with another shape. */
+TENON_API tenon_status tenon_context_bind_state(tenon_context context, const char* name,
+                                                const tenon_tensor* elements);
+/* [runtime] Gives all states their initial values. */
+TENON_API tenon_status tenon_context_reset_states(tenon_context context);
+/* [runtime] Creates a context of the same program with the present values of the states: both share
+ * the memory of a state until one of them writes it (copy on write). */
+TENON_API tenon_status tenon_context_fork(tenon_context context, tenon_context* fork);
 
 /* ---- values that need not be tensors of numbers ------------------------------------------------
  */

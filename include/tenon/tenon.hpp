@@ -77,6 +77,30 @@ class Context {
     check(tenon_context_watch(handle_.get(), in.data(), in.size(), out.data(), out.size(), &json));
     return take(json);
   }
+  /// Returns the value of a state before the next run, in memory of the context that is valid until
+  /// the state is read again.
+  Tensor read_state(const std::string& name) const {
+    tenon_tensor elements{};
+    check(tenon_context_read_state(handle_.get(), name.c_str(), &elements));
+    return given(std::span(&elements, 1)).front();
+  }
+  void write_state(const std::string& name, const Tensor& elements) {
+    const tenon_tensor described = elements.described();
+    check(tenon_context_write_state(handle_.get(), name.c_str(), &described));
+  }
+  /// Keeps a state in memory of the caller, which must outlive the context.
+  void bind_state(const std::string& name, const Tensor& elements) {
+    const tenon_tensor described = elements.described();
+    check(tenon_context_bind_state(handle_.get(), name.c_str(), &described));
+  }
+  /// Gives all states their initial values.
+  void reset_states() { check(tenon_context_reset_states(handle_.get())); }
+  /// Returns a context of the same program with the present states, which are copied on write.
+  Context fork() const {
+    tenon_context made = nullptr;
+    check(tenon_context_fork(handle_.get(), &made));
+    return {made, output_count_};
+  }
   tenon_context handle() const { return handle_.get(); }
 
  private:
@@ -101,6 +125,7 @@ class Program {
   std::vector<Port> inputs() const { return ports(TENON_INPUT); }
   std::vector<Port> outputs() const { return ports(TENON_OUTPUT); }
   std::vector<Port> weights() const { return ports(TENON_WEIGHT); }
+  std::vector<Port> states() const { return ports(TENON_STATE); }
   /// Applies to contexts created from now on.
   void set_weight(const std::string& name, const Tensor& elements) {
     const tenon_tensor described = elements.described();

@@ -11,7 +11,7 @@ from ._device import DeviceArray
 from ._library import (ComparisonFailed, DeviceError, Error, InternalError, InvalidModelError, OutOfMemoryError,
                        UnsupportedError, UsageError, command, devices, load_plugin, run_command, version)
 from ._model import Model, Profile, Quantization, Trainer, Training, load
-from ._program import Outputs, Pending, Port, Program
+from ._program import Context, Outputs, Pending, Port, Program
 from ._ort_options import (ExecutionMode, ExecutionOrder, GraphOptimizationLevel, ModelMetadata, NodeArg, RunOptions,
                            SessionOptions)
 from ._ort_values import (IOBinding, OrtDevice, OrtValue, disable_telemetry_events, enable_telemetry_events,
@@ -22,7 +22,7 @@ from ._session import InferenceSession
 __version__ = version()
 
 __all__ = [
-    "ComparisonFailed", "DeviceArray", "DeviceError", "Error", "ExecutionMode", "ExecutionOrder",
+    "ComparisonFailed", "Context", "DeviceArray", "DeviceError", "Error", "ExecutionMode", "ExecutionOrder",
     "GraphOptimizationLevel", "IOBinding", "InferenceSession", "InternalError", "InvalidModelError", "Model",
     "ModelMetadata", "NodeArg", "OrtDevice", "OrtValue", "OutOfMemoryError", "Outputs", "Pending", "Port", "Profile",
     "Program", "Quantization", "RunOptions", "SessionOptions", "Trainer", "Training", "UnsupportedError",

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Any, Iterable
 
-ABI_VERSION = 1
+ABI_VERSION = 2
 
 
 class Error(Exception):
@@ -135,6 +135,11 @@ _SIGNATURES: dict[str, list[Any]] = {
     "tenon_context_bind": [_H, _TENSORS, _SIZE, _TENSORS, _SIZE],
     "tenon_context_watch": [_H, _TENSORS, _SIZE, _TENSORS, _SIZE, _OUT_TEXT],
     "tenon_context_describe": [_H, _OUT_TEXT],
+    "tenon_context_read_state": [_H, _TEXT, _TENSORS],
+    "tenon_context_write_state": [_H, _TEXT, _TENSORS],
+    "tenon_context_bind_state": [_H, _TEXT, _TENSORS],
+    "tenon_context_reset_states": [_H],
+    "tenon_context_fork": [_H, _P(_H)],
     "tenon_context_free": [_H],
     "tenon_value_tensor": [_TENSORS, _P(_H)],
     "tenon_value_strings": [_P(ctypes.c_char_p), _P(_SIZE), _P(ctypes.c_int64), ctypes.c_int32, _P(_H)],

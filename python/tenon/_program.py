@@ -7,7 +7,7 @@ import json
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Iterator, Mapping, Sequence
+from typing import Any, Iterator, Mapping, MutableMapping, Sequence
 
 import numpy as np
 
@@ -16,12 +16,12 @@ from ._library import (CPort, CTensor, UnsupportedError, UsageError, check, hand
 from ._device import DeviceArray, device_array, is_on_gpu
 from ._tensors import DTYPES, Value, address, as_array, describe, extents_of, fitting, shape_of
 
-INPUT, OUTPUT, WEIGHT = 0, 1, 2
+INPUT, OUTPUT, WEIGHT, STATE = 0, 1, 2, 3
 
 
 @dataclass(frozen=True)
 class Port:
-    """An input, output or weight. Symbolic extents are texts: ("N", 3, 224, 224)."""
+    """An input, output, weight or state. Symbolic extents are texts: ("N", 3, 224, 224)."""
 
     name: str
     type: str
@@ -60,8 +60,9 @@ class Outputs(tuple):
 class _Context:
     """A context of the library with prepared tensor descriptions, for one thread."""
 
-    def __init__(self, program: "Program", threads: int) -> None:
-        self._handle = handle_from(lib.tenon_context_create, program._handle, options_text({"threads": threads}))
+    def __init__(self, program: "Program", threads: int, handle: ctypes.c_void_p | None = None) -> None:
+        self._handle = handle or handle_from(lib.tenon_context_create, program._handle,
+                                             options_text({"threads": threads}))
         self._inputs, self._outputs = program.inputs, program.outputs
         self._in = (CTensor * len(self._inputs))()
         self._out = (CTensor * len(self._outputs))()
@@ -221,6 +222,88 @@ class _Context:
         return json_from(lib.tenon_context_describe, self._handle)
 
 
+class States(MutableMapping):
+    """The states of a context by name: reading copies the value, writing sets the value of the next run."""
+
+    def __init__(self, program: "Program", context: _Context) -> None:
+        self._program, self._handle = program, context._handle
+        self._bound: dict[str, Any] = {}
+        self._context = context  # keeps the handle alive
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        if name not in self._names():
+            raise KeyError(f"there is no state '{name}'; there are {', '.join(self._names())}")
+        tensor = CTensor()
+        check(lib.tenon_context_read_state(self._handle, name.encode(), ctypes.byref(tensor)))
+        array = np.empty(shape_of(tensor), DTYPES[tensor.dtype][1])
+        if array.nbytes > 0:
+            ctypes.memmove(array.ctypes.data, tensor.data, array.nbytes)
+        return array
+
+    def __setitem__(self, name: str, elements: Any) -> None:
+        array, number = np.ascontiguousarray(as_array(elements)), self._number(name)
+        tensor, _alive = describe(array if number is None else fitting(array, number, name), number)
+        check(lib.tenon_context_write_state(self._handle, name.encode(), ctypes.byref(tensor)))
+
+    def bind(self, name: str, array: np.ndarray) -> None:
+        """Keeps a state in this array from now on: every run leaves the next value there."""
+        number = self._number(name)
+        if not array.flags.carray or number is not None and array.dtype != DTYPES[number][1]:
+            raise UsageError(f"state '{name}' takes an array of its type, row by row, that can be written")
+        tensor, alive = describe(array, number)
+        check(lib.tenon_context_bind_state(self._handle, name.encode(), ctypes.byref(tensor)))
+        self._bound[name] = (array, alive)
+
+    def __delitem__(self, name: str) -> None:
+        raise UsageError("states are of the program; `Context.reset` gives them their initial values")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names())
+
+    def __len__(self) -> int:
+        return len(self._names())
+
+    def _names(self) -> list[str]:
+        return [port.name for port in self._program.states]
+
+    def _number(self, name: str) -> int | None:
+        return next((port.number for port in self._program.states if port.name == name), None)
+
+
+class Context:
+    """Runs a program and passes its states from run to run, for one thread at a time. `states["h"]` reads and writes
+    the state `h`; `fork` makes a context that continues from the same states."""
+
+    def __init__(self, program: "Program", context: _Context) -> None:
+        self._program, self._context = program, context
+        self.states = States(program, context)
+
+    def __call__(self, *arrays: Any, out: Any = None, **named: Any) -> Any:
+        """Returns the array of a single output, otherwise all outputs, by position or name."""
+        results = self.run(arrays, out, **named)
+        return results[0] if len(results) == 1 else results
+
+    def run(self, inputs: Mapping[str, Any] | Sequence[Any] = (), out: Any = None, **named: Any) -> Outputs:
+        """Runs and returns all outputs, for inputs by name or in order."""
+        program = self._program
+        arrays = () if isinstance(inputs, Mapping) else tuple(inputs)
+        named = {**inputs, **named} if isinstance(inputs, Mapping) else named
+        results = self._context.run(program._ordered(arrays, named), program._targets(out))
+        return Outputs(results, program._output_names)
+
+    def reset(self) -> None:
+        """Gives all states their initial values."""
+        check(lib.tenon_context_reset_states(self._context._handle))
+
+    def fork(self) -> "Context":
+        """Returns a context with the present states. The memory of a state is shared until one of both changes it."""
+        made = _Context(self._program, 0, handle_from(lib.tenon_context_fork, self._context._handle))
+        return Context(self._program, made)
+
+    def describe(self) -> dict[str, Any]:
+        return self._context.describe()
+
+
 class Pending:
     """A run in flight: `result` waits for it. Keeps its inputs and outputs alive."""
 
@@ -291,6 +374,15 @@ class Program:
     def weights(self) -> list[Port]:
         """Swappable weights, of `compile(swappable_weights=True)`."""
         return self._ports(WEIGHT)
+
+    @property
+    def states(self) -> list[Port]:
+        """Values that a context passes from one run to the next; they are no inputs and outputs."""
+        return self._ports(STATE)
+
+    def context(self, threads: int | None = None) -> Context:
+        """Returns a context with states of its own; a call of the program uses those of the calling thread."""
+        return Context(self, _Context(self, self._threads if threads is None else threads))
 
     def set_weight(self, name: str, elements: Any) -> None:
         """Replaces a weight for later runs; copies the elements."""
@@ -401,4 +493,4 @@ class Program:
         return f"<tenon.Program ({ports[0]}) -> ({ports[1]})>"
 
 
-__all__ = ["Outputs", "Pending", "Port", "Program", "address"]
+__all__ = ["Context", "Outputs", "Pending", "Port", "Program", "States", "address"]

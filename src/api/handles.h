@@ -49,6 +49,7 @@ std::vector<Datum> run_values(embed::RunContext& context, std::vector<Datum> inp
 /// A context that also accepts values other than tensors.
 class ValueContext : public embed::RunContext {
  public:
+  using embed::RunContext::RunContext;
   virtual std::vector<Datum> run(const std::vector<Datum>& inputs) = 0;
   using embed::RunContext::run;
 };

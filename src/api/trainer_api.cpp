@@ -140,7 +140,7 @@ tenon_status tenon_trainer_describe(tenon_trainer trainer, char** json) {
   return call([&] {
     require(json, "json");
     const auto found = trainers().find(trainer);
-    const ContextUse use(found->is_in_use);
+    const ExecutorUse use(found->is_in_use);
     *json = embed::text_for_caller(describe(*found));
   });
 }
@@ -150,7 +150,7 @@ tenon_status tenon_trainer_step(tenon_trainer trainer, const tenon_tensor* batch
   return call([&] {
     if (output_count > 0) require(outputs, "outputs");
     const auto found = trainers().find(trainer);
-    const ContextUse use(found->is_in_use);
+    const ExecutorUse use(found->is_in_use);
     step(*found, list(batch, batch_count), {outputs, output_count});
   });
 }
@@ -160,7 +160,7 @@ tenon_status tenon_trainer_state(tenon_trainer trainer, const char* name, tenon_
     require(name, "name");
     require(elements, "elements");
     const auto found = trainers().find(trainer);
-    const ContextUse use(found->is_in_use);
+    const ExecutorUse use(found->is_in_use);
     Tensor& kept = found->observed[name];
     *elements = {};
     give(state_of(*found, name), *elements, kept, name);
@@ -173,7 +173,7 @@ tenon_status tenon_trainer_set_state(tenon_trainer trainer, const char* name,
     require(name, "name");
     require(elements, "elements");
     const auto found = trainers().find(trainer);
-    const ContextUse use(found->is_in_use);
+    const ExecutorUse use(found->is_in_use);
     state_of(*found, name);  // refuses unknown names
     train::States states = found->session->states();
     std::ranges::find(states, std::string(name), &train::States::value_type::first)->second =
@@ -187,7 +187,7 @@ tenon_status tenon_trainer_model(tenon_trainer trainer, tenon_model* model) {
   return call([&] {
     require(model, "model");
     const auto found = trainers().find(trainer);
-    const ContextUse use(found->is_in_use);
+    const ExecutorUse use(found->is_in_use);
     // Copies the states, because the session continues in their memory.
     train::States states;
     for (const auto& [name, elements] : found->session->states()) {
@@ -204,7 +204,7 @@ tenon_status tenon_trainer_save(tenon_trainer trainer, const char* folder) {
   return call([&] {
     require(folder, "folder");
     const auto found = trainers().find(trainer);
-    const ContextUse use(found->is_in_use);
+    const ExecutorUse use(found->is_in_use);
     train::Checkpoint checkpoint;
     checkpoint.states = found->session->states();
     checkpoint.step = found->step;
@@ -217,7 +217,7 @@ tenon_status tenon_trainer_restore(tenon_trainer trainer, const char* folder) {
   return call([&] {
     require(folder, "folder");
     const auto found = trainers().find(trainer);
-    const ContextUse use(found->is_in_use);
+    const ExecutorUse use(found->is_in_use);
     const train::Checkpoint checkpoint = train::read_checkpoint(folder);
     if (checkpoint.step_hash != train::hash_of(found->session->step())) {
       throw Error("the checkpoint is of another model, or of other options", ErrorKind::Usage)

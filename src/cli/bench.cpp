@@ -290,7 +290,8 @@ int bench(const BenchOptions& options, OutputFormat format) {
                      options.shapes,
                      options.train,
                      options.loss,
-                     {options.budget, {}, options.swap, options.threads, options.split}},
+                     {options.budget, {}, options.swap, options.threads, options.split},
+                     options.output.empty()},  // written outputs are those of one step
                     request);
   passes::StatefulGraph timed = std::move(made.step);
   const std::unique_ptr<planning::BudgetPlanner>& planner = made.planner;
@@ -300,9 +301,6 @@ int bench(const BenchOptions& options, OutputFormat format) {
   const auto load_begin = is_program ? begin : Clock::now();
   auto held = std::make_unique<CompiledModel>(std::move(program), options.threads);
   const double load_ms = ms_since(load_begin);
-  // Written outputs are those of one step: without passing states on.
-  if (!options.output.empty()) made.overwritten.clear();
-  held->overwrite(made.overwritten);
 
   std::vector<Datum> inputs =
       models::read_inputs(ports, options.inputs, models::parse_shapes(options.shapes));
@@ -326,7 +324,6 @@ int bench(const BenchOptions& options, OutputFormat format) {
     if (planner->learn(seconds)) {
       held.reset();  // two arenas at once would exceed the budget
       held = std::make_unique<CompiledModel>(planner->program(), options.threads);
-      held->overwrite(made.overwritten);
     }
     // Discards the states of these runs, and the copy of the initial ones.
     held->prepare(is_dynamic ? inputs : std::exchange(inputs, {}));
@@ -350,7 +347,7 @@ int bench(const BenchOptions& options, OutputFormat format) {
           ms_since(start) < options.duration_s * 1000)) {
     const auto run_begin = Clock::now();
     if (model.is_on_device()) {
-      samples.push_back(model.replay() * 1e3);  // data on the device stays there
+      samples.push_back(model.executor().replay() * 1e3);  // data on the device stays there
       continue;
     }
     const double processor_begin = processor_ms();
@@ -407,8 +404,8 @@ int bench(const BenchOptions& options, OutputFormat format) {
                   std::isfinite(least_processor_ms) ? Json(least_processor_ms) : Json()},
                  {"first_run_ms", first_run_ms},
                  {"first_output_ns", first_output_ns},
-                 {"arena_bytes", model.arena_bytes()},
-                 {"scratch_bytes", model.scratch_bytes()},
+                 {"arena_bytes", model.executor().arena_bytes()},
+                 {"scratch_bytes", model.executor().scratch_bytes()},
                  {"pinned_bytes", model.runner().pinned_bytes()},
                  {"device_bytes", model.runner().device_bytes()},
                  {"constant_bytes", model.totals().constant_bytes},
@@ -464,8 +461,9 @@ int bench(const BenchOptions& options, OutputFormat format) {
         << (model.is_on_device() ? "the device"
                                  : concat(model.thread_count(), " threads; the machine"))
         << " gives " << rounded(peak.flops_per_s / 1e9) << " GFLOP/s and "
-        << rounded(peak.bytes_per_s / 1e9) << " GB/s; arena " << format_bytes(model.arena_bytes())
-        << " and scratch " << format_bytes(model.scratch_bytes());
+        << rounded(peak.bytes_per_s / 1e9) << " GB/s; arena "
+        << format_bytes(model.executor().arena_bytes()) << " and scratch "
+        << format_bytes(model.executor().scratch_bytes());
   if (const std::uint64_t pinned = model.runner().pinned_bytes(); pinned > 0)
     out() << ", " << format_bytes(pinned) << " pinned on the host";
   out() << ", constants " << format_bytes(model.totals().constant_bytes) << ", peak memory "

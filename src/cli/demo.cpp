@@ -105,8 +105,8 @@ int demo(OutputFormat format) {
   const std::vector<Datum> inputs = models::random_inputs(network, 0);
   const std::vector<Datum> actual =
       story.step("run it the first time", [&] { return model.run(inputs); });
-  story.found(
-      concat(to_string(actual.front().type()), ", ", format_bytes(model.arena_bytes()), " arena"));
+  story.found(concat(to_string(actual.front().type()), ", ",
+                     format_bytes(model.executor().arena_bytes()), " arena"));
   constexpr int kRuns = 10;
   double best_ms = 0;
   story.step(concat("run it ", kRuns, " times"), [&] {

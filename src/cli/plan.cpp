@@ -158,10 +158,7 @@ class PlanCommand {
     driver::CompileRequest request;
     request.describes_step = true;
     request.target = planned_target();
-    if (!request.target.is_gpu()) {  // the step passes its states on
-      step = passes::skip_nonfinite_updates(std::move(step));
-      request.states = step.ports();
-    }
+    step = passes::with_recurrent_states(std::move(step), request.target.is_gpu());
     const codegen::Compiled made = driver::compile_model(step.graph, request);
     const Program& program = made.program;
     const std::optional<codegen::StepProblem>& described = made.step_problem;

@@ -102,7 +102,7 @@ ModelRunner compiled_runner(Program program, const RunOptions& options) {
   const auto model = std::make_shared<CompiledModel>(std::move(program), options.threads);
   runner.run = [model, most = options.max_trips](std::vector<Datum> inputs) {
     BodyWatch watch(most);
-    model->set_body_callback([&] { watch(); });
+    model->executor().set_body_callback([&] { watch(); });
     return model->run(inputs);
   };
   return runner;

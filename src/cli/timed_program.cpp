@@ -1,6 +1,5 @@
 #include "cli/timed_program.h"
 
-#include "codegen/overwritten_states.h"
 #include "models/inputs.h"
 #include "models/rebatch.h"
 #include "train/options.h"
@@ -21,24 +20,15 @@ TimedProgram timed_program(const models::ModelSource& source, std::optional<Prog
   if (options.budget.may_split)
     splitting = train::split_training_step(graph, options.train, options.loss, shapes);
   const bool is_for_device = request.target.is_gpu();
-  if (splitting.in_micro_batches && !is_for_device) {
-    splitting.in_micro_batches = [in_micro_batches =
-                                      splitting.in_micro_batches](std::int64_t micro_batches) {
-      return passes::skip_nonfinite_updates(in_micro_batches(micro_batches));
-    };
-  }
   made.step = train::training_step(std::move(graph), options.train, options.loss, shapes);
-  if (!is_for_device) {  // the step passes its states on
-    made.step = passes::skip_nonfinite_updates(std::move(made.step));
-    request.states = made.step.ports();
+  if (options.passes_states_on) {
+    splitting = planning::with_recurrent_states(std::move(splitting), is_for_device);
+    made.step = passes::with_recurrent_states(std::move(made.step), is_for_device);
   }
-  made.overwritten = request.states;
   const auto compiled = [&](const Graph& step, bool describes) -> codegen::Compiled {
     request.describes_step = describes;
     made.record = compile_tuned(step, request);
-    // Keeps states that can be updated in place in every step that is tried.
-    made.overwritten = codegen::common_states(std::move(made.overwritten), made.record.overwritten);
-    return {std::move(made.record.program), {}, std::move(made.record.step_problem), {}};
+    return {std::move(made.record.program), {}, std::move(made.record.step_problem)};
   };
   if (options.budget.budget.empty()) {
     made.program = compiled(made.step.graph, false).program;

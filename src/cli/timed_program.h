@@ -17,8 +17,6 @@ struct TimedProgram {
   Program program;
   /// null without a budget
   std::unique_ptr<planning::BudgetPlanner> planner;
-  /// States that every tried step may update in place.
-  std::vector<StatePorts> overwritten;
   /// Record of the last compilation, without its program; empty unless the request keeps one.
   driver::CompileRecord record;
 };
@@ -30,6 +28,8 @@ struct TimedOptions {
   std::vector<std::string> shapes;
   std::string train, loss;
   planning::BudgetRequest budget;
+  /// If false, every run of a training step takes the given states.
+  bool passes_states_on = true;
 };
 
 TimedProgram timed_program(const models::ModelSource& source, std::optional<Program> given,

@@ -4,10 +4,12 @@
 #include "codegen/constants.h"
 #include "codegen/extent_of.h"
 #include "codegen/nest_names.h"
+#include "codegen/overwritten_states.h"
 #include "codegen/program_attribute.h"
 #include "memory/arena.h"
 #include "nests/reports.h"
 #include "program/arena.h"
+#include "program/in_place.h"
 
 #include <algorithm>
 #include <map>
@@ -41,6 +43,11 @@ class Assembler {
       if (first_steps_[k] < first_steps_[k + 1])
         add_control(tasks_.tasks[k], program_.steps[first_steps_[k]]);
     }
+    program_.states = tasks_.states;
+    for (Program::State& state : program_.states) {
+      state.may_overwrite = state.may_overwrite && may_overwrite(tasks_, state) &&
+                            is_read_first(program_, state.input, state.output);
+    }
     place_constants(tasks_, program_);
     plan();
     return std::move(program_);
@@ -56,14 +63,12 @@ class Assembler {
         {Lifetime::Constant, Program::BufferKind::Constant},
         {Lifetime::Value, Program::BufferKind::Arena},
         {Lifetime::Sized, Program::BufferKind::Slot}};
-    const auto place = places.find(from.lifetime);
-    TENON_ASSERT(place != places.end(), "programs have no states yet");
     Program::Buffer buffer;
     buffer.name = from.name;
     buffer.dtype = to_string(from.dtype);
     buffer.element_bytes = static_cast<std::uint32_t>(info(from.dtype).storage_bytes);
     for (const Dim& dim : from.dims) buffer.dims.push_back(extent(dim));
-    buffer.place = place->second;
+    buffer.place = places.at(from.lifetime);
     buffer.offset = from.port;
     if (from.opaque) {
       buffer.dtype = to_string(*from.opaque);

@@ -2,7 +2,6 @@
 
 #include "base/error.h"
 #include "codegen/assemble.h"
-#include "codegen/overwritten_states.h"
 #include "codegen/select.h"
 #include "nests/verify.h"
 #include "program/text.h"
@@ -47,8 +46,6 @@ Compiled compile(const Graph& graph, const CompileOptions& options) {
     if (target.runs_nests_as_written()) verify_nests(tasks);
     Compiled made{assemble(tasks, target.program_target(tasks.kernels)),
                   std::move(selected.decisions),
-                  {},
-                  overwritten_states(tasks, options.states),
                   {}};
     if (options.describes_step) {
       made.step_problem =

@@ -3,7 +3,6 @@
 #include "base/error.h"
 #include "codegen/step_problem.h"
 #include "ir/graph.h"
-#include "ir/state_ports.h"
 #include "nests/nest_pass.h"
 #include "program/program.h"
 #include "target/target.h"
@@ -69,9 +68,6 @@ struct CompileSettings {
   /// Thread count that kernels are chosen for and that `Compiled::step_problem` assumes; no effect
   /// on a GPU. 0: in a request by name all threads of the process, otherwise one.
   int threads = 0;
-  /// Recurrent states: pairs of an input and the output that replaces it in the next run. Readers
-  /// of an input are ordered before its update, so that it can happen in place.
-  std::vector<StatePorts> states = {};
   /// Fills `Compiled::decisions`, and the record of passes (`CompileRecord`).
   bool keeps_record = false;
   /// Fills `Compiled::step_problem`.
@@ -101,8 +97,6 @@ struct Compiled {
   /// The memory-planning problem of the program. No value unless requested, and for programs with
   /// host steps, control flow or symbolic extents.
   std::optional<StepProblem> step_problem = {};
-  /// The states of the options whose output may overwrite its input (`overwritten_states`).
-  std::vector<StatePorts> overwritten = {};
   /// No value unless requested.
   std::optional<TaskList> tasks = {};
 };

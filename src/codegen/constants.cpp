@@ -59,6 +59,9 @@ void place_constants(const TaskList& tasks, Program& program) {
     for (const std::uint32_t buffer : step.buffers) is_used[root_of(program, buffer)] = true;
   }
   for (const std::uint32_t output : program.outputs) is_used[root_of(program, output)] = true;
+  for (const Program::State& state : program.states) {
+    if (state.initial != kNoBuffer) is_used[state.initial] = true;
+  }
   std::vector<std::uint32_t> used;
   std::uint64_t bytes = 0;
   for (std::uint32_t id = 0; id < program.buffers.size(); ++id) {

@@ -456,11 +456,35 @@ class Selector {
 
 }  // namespace
 
+namespace {
+
+void add_states(const Graph& graph, TaskList& list) {
+  for (const Graph::State& from : graph.states) {
+    Program::State& state = list.states.emplace_back();
+    state.input = static_cast<std::uint32_t>(from.input);
+    state.output = static_cast<std::uint32_t>(from.output);
+    state.may_overwrite = from.may_overwrite;
+    state.starts_with_zeros = from.starts_with_zeros;
+    if (!from.initial) continue;
+    state.initial = static_cast<std::uint32_t>(list.buffers.size());
+    TaskList::Buffer constant;
+    constant.name = graph.value(graph.inputs()[from.input]).name;
+    constant.dtype = from.initial->dtype();
+    constant.dims = Dims(from.initial->shape().begin(), from.initial->shape().end());
+    constant.lifetime = Lifetime::Constant;
+    list.buffers.push_back(std::move(constant));
+    list.constants.emplace(state.initial, *from.initial);
+  }
+}
+
+}  // namespace
+
 Selected select(const Graph& graph, const CompileOptions& options) {
   SharedKernels shared;
   const std::optional<Graph> flat = without_groups_of_data(graph, shared);
   Selector(flat ? *flat : graph, options, shared, graph.node_id_bound()).run();
-  if (options.target->reorders_tasks()) order_tasks(shared.list, options.states, shared.decisions);
+  add_states(graph, shared.list);
+  if (options.target->reorders_tasks()) order_tasks(shared.list, shared.decisions);
   return {std::move(shared.list), std::move(shared.decisions)};
 }
 

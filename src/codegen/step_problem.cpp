@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "program/arena.h"
+#include "program/in_place.h"
 #include "program/library_call.h"
 
 #include <algorithm>
@@ -318,7 +319,11 @@ std::optional<StepProblem> step_problem(const TaskList& tasks, const TargetFacts
 
 Program apply_plan(const Program& program, const StepProblem& described, const memory::Plan& plan,
                    std::vector<std::uint32_t>* step_items) {
-  return Carrier(program, described, plan).run(step_items);
+  Program made = Carrier(program, described, plan).run(step_items);
+  for (Program::State& state : made.states) {
+    state.may_overwrite = state.may_overwrite && is_read_first(made, state.input, state.output);
+  }
+  return made;
 }
 
 }  // namespace tenon::codegen

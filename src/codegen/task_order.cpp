@@ -64,13 +64,13 @@ std::optional<memory::Problem> problem_of(const TaskList& tasks) {
 }
 
 // Readers of a state must precede its writer, although no data flows between them.
-void keep_readers_first(const TaskList& tasks, std::span<const StatePorts> states,
-                        memory::Problem& problem) {
+void keep_readers_first(const TaskList& tasks, memory::Problem& problem) {
   const auto touches = [&](const std::vector<std::uint32_t>& buffers, std::uint32_t root) {
     return std::ranges::any_of(buffers,
                                [&](std::uint32_t id) { return root_of(tasks, id) == root; });
   };
-  for (const StatePorts& state : states) {
+  for (const Program::State& state : tasks.states) {
+    if (!state.may_overwrite) continue;
     const std::uint32_t input = root_of(tasks, tasks.inputs[state.input]),
                         output = root_of(tasks, tasks.outputs[state.output]);
     std::optional<std::size_t> maker;
@@ -101,14 +101,13 @@ std::vector<std::size_t> first_steps(const std::vector<TaskList::Task>& tasks) {
 
 }  // namespace
 
-void order_tasks(TaskList& tasks, std::span<const StatePorts> states,
-                 std::span<Decision> decisions) {
+void order_tasks(TaskList& tasks, std::span<Decision> decisions) {
   if (tasks.tasks.size() > kMostTasks || tasks.tasks.size() < 3) return;
   const bool has_bodies = std::ranges::any_of(
       tasks.checks, [](const TaskList::ConstraintCheck& check) { return check.end != kNoBuffer; });
   std::optional<memory::Problem> problem = has_bodies ? std::nullopt : problem_of(tasks);
   if (!problem) return;
-  keep_readers_first(tasks, states, *problem);
+  keep_readers_first(tasks, *problem);
   const memory::Problem better = memory::reordered(*problem);
   const auto given_bytes = static_cast<double>(memory::peak_bytes(*problem));
   if (static_cast<double>(memory::peak_bytes(better)) > kWorthIt * given_bytes) return;

@@ -10,8 +10,7 @@ namespace tenon::codegen {
 /// Reorders the tasks if that lowers peak memory clearly, by the search of `memory::reordered`,
 /// which includes workspace and in-place reuse, unlike the order of the graph's nodes. Lists with
 /// control flow, host operators or symbolic extents stay unchanged. Updates the steps of decisions.
-/// Readers of a state stay before its writer, so that both versions can share memory.
-void order_tasks(TaskList& tasks, std::span<const StatePorts> states,
-                 std::span<Decision> decisions);
+/// Readers of a state that may be overwritten stay before its writer.
+void order_tasks(TaskList& tasks, std::span<Decision> decisions);
 
 }  // namespace tenon::codegen

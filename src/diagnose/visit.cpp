@@ -91,7 +91,7 @@ std::vector<Datum> visit_compiled(CompiledModel& model, const Graph& graph,
   std::vector<std::vector<std::uint32_t>> complete;
   // symbol values that it is valid for; they may change during a run
   std::vector<std::int64_t> symbols;
-  HostContext::Observers observers;
+  Observers observers;
   observers.after_step = [&](const KernelRunner& runner, std::size_t step) {
     if (complete.empty() || symbols != runner.symbols) {
       complete = complete_behind(runner, made);
@@ -106,8 +106,10 @@ std::vector<Datum> visit_compiled(CompiledModel& model, const Graph& graph,
       on_value(buffer.name, in_logical_order(tensor, made.at(buffer.name).layout));
     }
   };
-  observers.after_operator = [&](const Program::Step& step, const std::vector<Datum>& results) {
-    if (results.size() == 1 && results[0].is_tensor()) on_value(step.value, results[0].tensor());
+  observers.after_operator = [&](std::size_t step, std::span<const PortValue> results) {
+    if (results.size() != 1) return;
+    const Datum& result = operator_datum(results[0]);
+    if (result.is_tensor()) on_value(model.program().steps[step].value, result.tensor());
   };
   model.prepare(inputs);
   model.run_observed(observers);

@@ -2,9 +2,8 @@
 
 #include "distributed/step_memory.h"
 #include "distributed/windows.h"
-#include "host/context.h"
 #include "ir/graph.h"
-#include "runtime/executable.h"
+#include "runtime/executor.h"
 
 #include <functional>
 #include <memory>
@@ -17,7 +16,6 @@ namespace tenon::distributed {
 /// place it runs at; inputs may also be in host memory.
 class StageProgram {
  public:
-  /// `place` must outlive it.
   StageProgram(const Graph& graph, int thread_count, const StepMemory& place);
 
   /// Calls `when_made` with the output's index as soon as an output is complete, in an order that
@@ -29,7 +27,7 @@ class StageProgram {
   void run(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs,
            const WhenMade& when_made, const BeforeStep& before_step);
 
-  const Program& program() const { return model_ ? model_->program() : host_model_->program(); }
+  const Program& program() const { return model_->program(); }
   std::uint64_t arena_bytes() const { return arena_bytes_; }
   bool has_steps() const { return has_steps_; }
   /// Releases the arena until the next run.
@@ -42,22 +40,17 @@ class StageProgram {
   const std::vector<std::size_t>& making_order() const { return order_; }
 
  private:
-  void make_context();
+  void make_executor();
   void find_order();
   std::vector<std::size_t> steps_with(std::uint32_t buffer) const;
-  void run_on_host(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs);
 
-  const StepMemory& place_;
   int thread_count_;
   std::uint64_t arena_bytes_ = 0;
   bool has_steps_ = false;
   std::vector<TensorType> input_types_;
   std::vector<std::size_t> order_, last_step_;  // by position in the order; by output
-  // The first pair for a kernel-only program, the second for one with host steps.
   std::shared_ptr<const Executable> model_;
-  std::unique_ptr<Context> context_;
-  std::shared_ptr<const HostExecutable> host_model_;
-  std::unique_ptr<HostContext> host_;
+  std::unique_ptr<Executor> executor_;
 };
 
 }  // namespace tenon::distributed

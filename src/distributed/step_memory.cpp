@@ -81,8 +81,8 @@ class AloneOnDevice : public Communicator {
 }  // namespace
 
 std::shared_ptr<const Executable> StepMemory::load(Program program) const {
-  if (make_device == nullptr) return std::make_shared<const Executable>(std::move(program));
-  return std::make_shared<const Executable>(std::move(program), make_device);
+  return std::make_shared<const Executable>(
+      std::move(program), make_device != nullptr ? make_device : load_on_device, load_operators);
 }
 
 struct DeviceRankMemory::Sums {
@@ -90,15 +90,15 @@ struct DeviceRankMemory::Sums {
   // by number of terms
   std::map<std::pair<DType, std::size_t>, std::shared_ptr<const Executable>> models;
   // by number of terms and elements
-  std::map<std::tuple<DType, std::size_t, std::int64_t>, Context> contexts;
+  std::map<std::tuple<DType, std::size_t, std::int64_t>, Executor> contexts;
 
-  Context& context(DType dtype, std::size_t terms, std::int64_t count) {
+  Executor& context(DType dtype, std::size_t terms, std::int64_t count) {
     const auto found = contexts.find({dtype, terms, count});
     if (found != contexts.end()) return found->second;
     std::shared_ptr<const Executable>& model = models[{dtype, terms}];
     if (!model) model = place.load(place.compile(sum_graph(dtype, terms)));
-    Context& made =
-        contexts.emplace(std::tuple(dtype, terms, count), Context(model, 1)).first->second;
+    Executor& made =
+        contexts.emplace(std::tuple(dtype, terms, count), Executor(model, 1)).first->second;
     made.bind(std::vector<Shape>(terms, Shape{count}));
     return made;
   }

@@ -154,7 +154,6 @@ PreparedModel prepare(Graph graph, const CompileRequest& request,
   }
   const std::shared_ptr<const Target> target = make_target(request.target);
   PipelineOptions passes = pipeline_for(*target, request.target.precision);
-  passes.pass_options.states = request.states;
   serve(passes, request.passes, target->nest_pass_list());
   passes.stop_after = stop_after;
   PreparedModel made;

@@ -2,10 +2,8 @@
 #include "embed/json_text.h"
 #include "embed/loaded_program.h"
 #include "embed/tensor.h"
-#include "runtime/executable.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
 
 namespace tenon::embed {
@@ -42,24 +40,23 @@ class OwnedOutput {
 
 class KernelContext : public RunContext {
  public:
-  KernelContext(std::shared_ptr<const Executable> model, int threads, Replacements weights,
-                const std::vector<ProgramPort>& inputs, const std::vector<ProgramPort>& outputs)
-      : context_(std::move(model), threads), weights_(std::move(weights)) {
-    for (const auto& [buffer, data] : weights_) context_.replace_constant(buffer, data.get());
-    for (const ProgramPort& port : inputs)
-      inputs_.push_back({concat("input '", port.name, "'"), port.dtype});
-    for (const ProgramPort& port : outputs)
-      outputs_.push_back({concat("output '", port.name, "'"), port.dtype});
-    shapes_.resize(inputs.size());
-    sources_.resize(inputs.size());
-    targets_.resize(outputs.size());
-    owned_.resize(outputs.size());
-    memory_.reserve(inputs.size() + 2 * outputs.size());
+  KernelContext(std::shared_ptr<const LoadedProgram> program, int threads, Replacements weights)
+      : RunContext(std::move(program), threads), threads_(threads), weights_(std::move(weights)) {
+    for (const auto& [buffer, data] : weights_) executor_.replace_constant(buffer, data.get());
+    for (const ProgramPort& port : loaded().ports(TENON_INPUT))
+      inputs_.push_back({concat("input '", port.name, "'"), port.dtype, port.position});
+    for (const ProgramPort& port : loaded().ports(TENON_OUTPUT))
+      outputs_.push_back({concat("output '", port.name, "'"), port.dtype, port.position});
+    shapes_.resize(loaded().program().inputs.size());
+    sources_.resize(loaded().program().inputs.size());
+    targets_.resize(loaded().program().outputs.size());
+    owned_.resize(outputs_.size());
+    memory_.reserve(inputs_.size() + 2 * outputs_.size());
   }
 
   void bind(std::span<const tenon_tensor> inputs, std::span<tenon_tensor> outputs) override {
-    const ContextUse use(is_in_use_);
-    context_.require_idle();
+    const ExecutorUse use(is_in_use_);
+    executor_.require_idle();
     require_counts(inputs.size(), outputs.size());
     bind_shapes(inputs);
     for (std::size_t k = 0; k < outputs.size(); ++k) describe_output(k, outputs[k]);
@@ -67,50 +64,50 @@ class KernelContext : public RunContext {
 
   void run(std::span<const tenon_tensor> inputs, std::span<tenon_tensor> outputs,
            std::string* watched) override {
-    const ContextUse use(is_in_use_);
+    const ExecutorUse use(is_in_use_);
     place(inputs, outputs);
-    if (watched == nullptr) {
-      context_.run(sources_, targets_);
-    } else {
-      context_.run(sources_, targets_, watch_);
-      *watched = watched_json();
+    Observers observers;
+    if (watched != nullptr) {
+      events_.clear();
+      observers.events = &events_;
     }
+    executor_.run(sources_, targets_, observers);
+    if (watched != nullptr) *watched = watched_json();
     describe_owned(outputs);
   }
 
   void start(std::span<const tenon_tensor> inputs, std::span<tenon_tensor> outputs) override {
-    const ContextUse use(is_in_use_);
+    const ExecutorUse use(is_in_use_);
     place(inputs, outputs);
-    context_.start(sources_, targets_);
+    executor_.start(sources_, targets_);
     describe_owned(outputs);
   }
 
   void finish() override {
-    const ContextUse use(is_in_use_);
-    context_.finish();
+    const ExecutorUse use(is_in_use_);
+    executor_.finish();
   }
 
-  std::string describe() const override {
-    return JsonObject()
-        .add("threads", context_.thread_count())
-        .add("arena_bytes", context_.arena_bytes())
-        .add("scratch_bytes", context_.scratch_bytes())
-        .text();
+  std::unique_ptr<RunContext> fork() override {
+    auto made = std::make_unique<KernelContext>(program_, threads_, weights_);
+    made->share_states(*this);
+    return made;
   }
 
  private:
   struct Named {
     std::string name;  // e.g. "input 'x'"
     tenon_dtype dtype;
+    std::size_t position;
   };
 
   void place(std::span<const tenon_tensor> inputs, std::span<const tenon_tensor> outputs) {
-    context_.require_idle();  // a run in progress may still write to the context's own outputs
+    executor_.require_idle();  // a run in progress may still write to the context's own outputs
     require_counts(inputs.size(), outputs.size());
     for (std::size_t k = 0; k < inputs.size(); ++k) {
       require_type(inputs[k], inputs_[k]);
       require_usable(inputs[k], inputs_[k].name);
-      sources_[k] = inputs[k].data;
+      sources_[inputs_[k].position] = inputs[k].data;
     }
     bind_shapes(inputs);
     memory_.clear();
@@ -125,19 +122,6 @@ class KernelContext : public RunContext {
     memory_.push_back({begin, begin + bytes, &name, is_output});
   }
 
-  void require_counts(std::size_t inputs, std::size_t outputs) const {
-    if (inputs != inputs_.size()) {
-      throw Error("the program takes another number of inputs", ErrorKind::Usage)
-          .expected(inputs_.size())
-          .got(inputs);
-    }
-    if (outputs != outputs_.size()) {
-      throw Error("the program gives another number of outputs", ErrorKind::Usage)
-          .expected(outputs_.size())
-          .got(outputs);
-    }
-  }
-
   static void require_type(const tenon_tensor& tensor, const Named& port) {
     if (tensor.dtype == port.dtype) return;
     throw Error(concat(port.name, " has the wrong element type"), ErrorKind::Usage)
@@ -149,18 +133,19 @@ class KernelContext : public RunContext {
     bool is_new = !is_bound_;
     for (std::size_t k = 0; k < inputs.size(); ++k) {
       const std::span<const std::int64_t> shape = shape_of(inputs[k], inputs_[k].name);
-      if (!is_new && std::ranges::equal(shape, shapes_[k])) continue;
+      std::vector<std::int64_t>& bound = shapes_[inputs_[k].position];
+      if (!is_new && std::ranges::equal(shape, bound)) continue;
       is_new = true;
       is_bound_ = false;
-      shapes_[k].assign(shape.begin(), shape.end());
+      bound.assign(shape.begin(), shape.end());
     }
-    if (!is_new) return;
-    context_.bind(shapes_);
+    if (!is_new && loaded().program().states.empty()) return;
+    executor_.bind(shapes_);
     is_bound_ = true;
   }
 
   void describe_output(std::size_t k, tenon_tensor& output) const {
-    const std::vector<std::int64_t>& shape = context_.output_shape(k);
+    const std::vector<std::int64_t>& shape = executor_.output_shape(outputs_[k].position);
     output.shape = shape.data();
     output.strides = nullptr;
     output.rank = static_cast<std::int32_t>(shape.size());
@@ -168,17 +153,17 @@ class KernelContext : public RunContext {
   }
 
   void place_output(std::size_t k, const tenon_tensor& output) {
-    targets_[k] = output.data;
+    targets_[outputs_[k].position] = output.data;
     if (output.data == nullptr) {
       tenon_tensor made{};
       describe_output(k, made);
       const std::uint64_t bytes = byte_count(made, outputs_[k].name);
-      targets_[k] = owned_[k].at_least(bytes);
-      add_memory(targets_[k], bytes, outputs_[k].name, true);
+      targets_[outputs_[k].position] = owned_[k].at_least(bytes);
+      add_memory(targets_[outputs_[k].position], bytes, outputs_[k].name, true);
     } else {
       require_type(output, outputs_[k]);
       require_usable(output, outputs_[k].name);
-      const std::vector<std::int64_t>& expected = context_.output_shape(k);
+      const std::vector<std::int64_t>& expected = executor_.output_shape(outputs_[k].position);
       if (!std::ranges::equal(shape_of(output, outputs_[k].name), expected)) {
         throw Error(concat(outputs_[k].name, " has the wrong shape"), ErrorKind::Usage)
             .expected(type_text(name_of(outputs_[k].dtype), expected))
@@ -194,16 +179,16 @@ class KernelContext : public RunContext {
     for (std::size_t k = 0; k < outputs.size(); ++k) {
       if (outputs[k].data != nullptr) continue;
       describe_output(k, outputs[k]);
-      outputs[k].data = targets_[k];
+      outputs[k].data = targets_[outputs_[k].position];
     }
   }
 
   std::string watched_json() const {
     const double second = seconds_per_tick();
     std::vector<std::string> steps;
-    const Program& program = context_.program();
-    for (const Watch::Step& step : watch_.steps()) {
-      const std::uint32_t k = step.number;
+    const Program& program = executor_.program();
+    for (const StepEvent& step : events_.steps) {
+      const std::uint32_t k = step.step;
       steps.push_back(JsonObject()
                           .add("step", k)
                           .add("name", program.steps[k].name)
@@ -218,7 +203,7 @@ class KernelContext : public RunContext {
     return JsonObject().add_json("steps", json_list(steps)).text();
   }
 
-  Context context_;
+  int threads_;
   Replacements weights_;
   std::vector<Named> inputs_, outputs_;
   std::vector<std::vector<std::int64_t>> shapes_;  // bound shapes
@@ -227,29 +212,22 @@ class KernelContext : public RunContext {
   std::vector<void*> targets_;
   std::vector<OwnedOutput> owned_;
   std::vector<PortMemory> memory_;
-  Watch watch_;
-  std::atomic_flag is_in_use_;
+  RunEvents events_;
 };
 
 class KernelProgram : public LoadedProgram {
  public:
-  explicit KernelProgram(Program program)
-      : LoadedProgram(program), model_(std::make_shared<const Executable>(std::move(program))) {}
-  const Program& program() const override { return model_->program(); }
+  using LoadedProgram::LoadedProgram;
   std::unique_ptr<RunContext> make_context(int threads) const override {
-    return std::make_unique<KernelContext>(model_, threads, replacements(), ports(TENON_INPUT),
-                                           ports(TENON_OUTPUT));
+    return std::make_unique<KernelContext>(shared_from_this(), threads, replacements());
   }
-
- private:
-  std::shared_ptr<const Executable> model_;
 };
 
 }  // namespace
 
 std::shared_ptr<LoadedProgram> load(Program program) {
   if (!program.is_kernel_only()) return load_with_operators(std::move(program));
-  return std::make_shared<KernelProgram>(std::move(program));
+  return std::make_shared<KernelProgram>(std::make_shared<const Executable>(std::move(program)));
 }
 
 }  // namespace tenon::embed

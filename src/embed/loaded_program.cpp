@@ -82,11 +82,22 @@ std::string to_json(const std::vector<ProgramPort>& ports) {
 
 }  // namespace
 
-LoadedProgram::LoadedProgram(const Program& program) {
-  for (const std::uint32_t id : program.inputs)
-    inputs_.push_back(port_of(program.buffers[id], program));
-  for (const std::uint32_t id : program.outputs)
-    outputs_.push_back(port_of(program.buffers[id], program));
+LoadedProgram::LoadedProgram(std::shared_ptr<const Executable> model) : model_(std::move(model)) {
+  const Program& program = this->program();
+  const auto add = [&](std::vector<ProgramPort>& ports, std::uint32_t id, std::size_t position) {
+    ports.push_back(port_of(program.buffers[id], program));
+    ports.back().position = position;
+  };
+  for (std::size_t k = 0; k < program.inputs.size(); ++k) {
+    if (std::ranges::find(program.states, k, &Program::State::input) == program.states.end())
+      add(inputs_, program.inputs[k], k);
+  }
+  for (std::size_t k = 0; k < program.outputs.size(); ++k) {
+    if (std::ranges::find(program.states, k, &Program::State::output) == program.states.end())
+      add(outputs_, program.outputs[k], k);
+  }
+  for (std::size_t k = 0; k < program.states.size(); ++k)
+    add(states_, program.inputs[program.states[k].input], k);
   for (std::uint32_t id = 0; id < program.buffers.size(); ++id) {
     if (!program.buffers[id].is_weight) continue;
     weights_.push_back(port_of(program.buffers[id], program));
@@ -102,6 +113,7 @@ LoadedProgram::LoadedProgram(const Program& program) {
                      .add_json("inputs", to_json(inputs_))
                      .add_json("outputs", to_json(outputs_))
                      .add_json("weights", to_json(weights_))
+                     .add_json("states", to_json(states_))
                      .add_json("symbols", symbols.text())
                      .add("steps", totals.steps)
                      .add("kernels", totals.kernels)
@@ -121,6 +133,8 @@ const std::vector<ProgramPort>& LoadedProgram::ports(std::int32_t kind) const {
       return outputs_;
     case TENON_WEIGHT:
       return weights_;
+    case TENON_STATE:
+      return states_;
   }
   throw Error("no kind of port has this number", ErrorKind::Usage).got(kind);
 }

@@ -161,6 +161,44 @@ tenon_status tenon_context_describe(tenon_context context, char** json) {
   });
 }
 
+tenon_status tenon_context_read_state(tenon_context context, const char* name,
+                                      tenon_tensor* elements) {
+  return call([&] {
+    require(name, "name");
+    require(elements, "elements");
+    contexts().find(context)->read_state(name, *elements);
+  });
+}
+
+tenon_status tenon_context_write_state(tenon_context context, const char* name,
+                                       const tenon_tensor* elements) {
+  return call([&] {
+    require(name, "name");
+    require(elements, "elements");
+    contexts().find(context)->write_state(name, *elements);
+  });
+}
+
+tenon_status tenon_context_bind_state(tenon_context context, const char* name,
+                                      const tenon_tensor* elements) {
+  return call([&] {
+    require(name, "name");
+    require(elements, "elements");
+    contexts().find(context)->bind_state(name, *elements);
+  });
+}
+
+tenon_status tenon_context_reset_states(tenon_context context) {
+  return call([&] { contexts().find(context)->reset_states(); });
+}
+
+tenon_status tenon_context_fork(tenon_context context, tenon_context* fork) {
+  return call([&] {
+    require(fork, "fork");
+    *fork = contexts().add(contexts().find(context)->fork());
+  });
+}
+
 tenon_status tenon_context_free(tenon_context context) {
   return call([&] { contexts().remove(context); });
 }

@@ -3,33 +3,32 @@
 #include "base/error.h"
 #include "expr/lowering.h"
 #include "host/loop.h"
+#include "host/program_types.h"
 #include "host/values.h"
 #include "reference/evaluate.h"
-#include "runtime/processors.h"
 
 #include <algorithm>
-#include <atomic>
 
 namespace tenon::inline host {
 
 struct HostContext::State {
-  State(std::shared_ptr<const HostExecutable> shared, int thread_count)
-      : model(std::move(shared)), runner(model->model(), thread_count), values(*model, runner) {}
+  State(const HostExecutable& shared, KernelRunner& kernels)
+      : model(shared), runner(kernels), values(model, runner) {}
 
-  std::shared_ptr<const HostExecutable> model;
-  KernelRunner runner;
+  const HostExecutable& model;
+  KernelRunner& runner;
   RunValues values;
   std::function<void()> before_body;
   RunEvents* events = nullptr;  // of the observed run
   const Observers* observers = nullptr;
   Watch watch;
-  std::atomic_flag is_in_use;
 
-  const Program& program() const { return model->program(); }
+  const Program& program() const { return model.program(); }
   std::vector<Datum> run(const std::vector<Datum>& inputs);
   void run_steps(std::uint32_t begin, std::uint32_t end);
   void run_kernels(std::size_t segment);
   void run_operator(std::uint32_t step);
+  void observe(std::uint32_t step, const std::vector<Datum>& results) const;
   bool run_host_kernel(const ReadyOperator& ready, const Attributes& attributes,
                        const std::vector<std::optional<Datum>>& operands,
                        const std::vector<bool>& wanted, const std::vector<std::uint32_t>& ids);
@@ -53,9 +52,9 @@ void HostContext::State::run_steps(std::uint32_t begin, std::uint32_t end) {
     const Program::Step& step = program().steps[k];
     std::uint32_t next = end_of(program(), k);
     if (step.kind == Program::StepKind::Kernel) {
-      const std::size_t segment = model->segment_at(k);
+      const std::size_t segment = model.segment_at(k);
       run_kernels(segment);
-      next = model->model()->segments()[segment].end;
+      next = model.model().segments()[segment].end;
     } else {
       const std::uint64_t start = events != nullptr ? ticks() : 0;
       const std::size_t first_inner = events != nullptr ? events->steps.size() : 0;
@@ -71,20 +70,20 @@ void HostContext::State::run_steps(std::uint32_t begin, std::uint32_t end) {
       if (events != nullptr) events->add_around(k, start, ticks(), first_inner);
     }
     for (; k < next; ++k) {
-      for (const std::uint32_t slot : model->last_uses()[k]) values.release(slot);
+      for (const std::uint32_t slot : model.last_uses()[k]) values.release(slot);
     }
   }
 }
 
 void HostContext::State::run_kernels(std::size_t segment) {
-  const Segment& described = model->model()->segments()[segment];
+  const Segment& described = model.model().segments()[segment];
   runner.prepare(segment);
   values.check_reads(described);
   for (const std::uint32_t slot : described.slots) values.make_slot(slot);
   if (events != nullptr) {
     runner.run(segment, watch);
     events->add(watch);
-  } else if (observers != nullptr && observers->after_step) {
+  } else if (observers->after_step) {
     runner.run(segment, [&](std::size_t step) { observers->after_step(runner, step); });
   } else {
     runner.run(segment);
@@ -99,10 +98,16 @@ DimBindings HostContext::State::symbols() const {
   return known;
 }
 
+void HostContext::State::observe(std::uint32_t step, const std::vector<Datum>& results) const {
+  std::vector<PortValue> values;
+  for (const Datum& result : results) values.push_back(port_value(result));
+  observers->after_operator(step, values);
+}
+
 void HostContext::State::run_operator(std::uint32_t number) {
   const Program::Step& step = program().steps[number];
   const HostOperator& described = program().operators[step.detail];
-  const ReadyOperator& ready = model->op(step.detail);
+  const ReadyOperator& ready = model.op(step.detail);
   std::vector<std::optional<Datum>> operands;
   std::vector<std::span<const std::byte>> moving;  // memory that later values will overwrite
   for (const std::uint32_t id : described.operands) {
@@ -120,10 +125,10 @@ void HostContext::State::run_operator(std::uint32_t number) {
         ready.has_symbols ? ready.bound_attributes(symbols()) : ready.attributes;
     if (ready.kernel != nullptr &&
         run_host_kernel(ready, attributes, operands, wanted, described.results)) {
-      if (observers == nullptr || !observers->after_operator) return;
+      if (!observers->after_operator) return;
       for (const std::uint32_t id : described.results)
         results.push_back(id == kNoBuffer ? Datum() : values.get(id));
-      return observers->after_operator(step, results);
+      return observe(number, results);
     }
     results =
         reference::evaluate_op(*ready.op, attributes, operands, ready.layouts, wanted, options);
@@ -133,7 +138,7 @@ void HostContext::State::run_operator(std::uint32_t number) {
   } catch (const std::bad_alloc&) {
     throw Error("no memory to compute a value", ErrorKind::OutOfMemory).at(described.where);
   }
-  if (observers != nullptr && observers->after_operator) observers->after_operator(step, results);
+  if (observers->after_operator) observe(number, results);
   for (std::size_t k = 0; k < wanted.size(); ++k) {
     if (wanted[k]) values.set(described.results[k], detached(std::move(results.at(k)), moving));
   }
@@ -146,7 +151,7 @@ bool HostContext::State::run_host_kernel(const ReadyOperator& ready, const Attri
                                          const std::vector<std::uint32_t>& ids) {
   // Results without a static type have a rank that only the run determines.
   for (std::size_t k = 0; k < ids.size(); ++k) {
-    if (wanted[k] && ids[k] != kNoBuffer && !model->dtypes()[ids[k]]) return false;
+    if (wanted[k] && ids[k] != kNoBuffer && !model.dtypes()[ids[k]]) return false;
   }
   std::vector<const Tensor*> tensors;
   for (const std::optional<Datum>& operand : operands)
@@ -169,7 +174,7 @@ bool HostContext::State::run_host_kernel(const ReadyOperator& ready, const Attri
       [&](std::size_t result, const Shape& shape) {
         std::byte* place = values.make_result(ids[result], shape);
         if (!lies_in_operand(place)) return place;
-        apart.emplace_back(ids[result], Tensor(*model->dtypes()[ids[result]], shape));
+        apart.emplace_back(ids[result], Tensor(*model.dtypes()[ids[result]], shape));
         return apart.back().second.mutable_bytes().data();
       },
       [&](std::uint64_t bytes) { return scratch.emplace_back(values.scratch(bytes))->data(); }};
@@ -199,51 +204,56 @@ void HostContext::State::run_branch(std::uint32_t number) {
   }
 }
 
-HostContext::HostContext(std::shared_ptr<const HostExecutable> model, int thread_count)
-    : state_(std::make_unique<State>(std::move(model),
-                                     thread_count > 0 ? thread_count : usable_threads())) {}
-HostContext::HostContext(HostContext&&) noexcept = default;
+PortValue port_value(Datum datum) {
+  const auto kept = std::make_shared<const Datum>(std::move(datum));
+  PortValue value;
+  value.object = kept;
+  if (!kept->is_tensor()) return value;
+  value.shape = kept->tensor().shape();
+  if (kept->tensor().dtype() == DType::String) return value;
+  value.data = kept->tensor().bytes().data();
+  value.owner = kept;
+  return value;
+}
+
+const Datum& operator_datum(const PortValue& value) {
+  TENON_ASSERT(value.object != nullptr, "an operator made the value");
+  return *static_cast<const Datum*>(value.object.get());
+}
+
+Datum datum_of(const PortValue& value, const Program::Buffer& buffer) {
+  if (value.object) return operator_datum(value);
+  const DType dtype = element_type_of(buffer);
+  std::uint64_t bytes = buffer.element_bytes;
+  for (const std::int64_t extent : value.shape) bytes *= static_cast<std::uint64_t>(extent);
+  return Tensor::borrow(dtype, value.shape, value.owner, {value.data, bytes});
+}
+
+HostContext::HostContext(const HostExecutable& model, KernelRunner& runner)
+    : state_(std::make_unique<State>(model, runner)) {}
 HostContext::~HostContext() = default;
 
-std::vector<Datum> HostContext::run(const std::vector<Datum>& inputs) {
-  const ContextUse use(state_->is_in_use);
-  return state_->run(inputs);
+std::unique_ptr<HostSteps> HostExecutable::make_steps(KernelRunner& runner) const {
+  return std::make_unique<HostContext>(*this, runner);
 }
 
-std::vector<Datum> HostContext::run(const std::vector<Datum>& inputs, RunEvents& events) {
-  const ContextUse use(state_->is_in_use);
-  struct Watched {  // also on errors
-    Watched(State& watched, RunEvents* seen) : state(watched) { state.events = seen; }
-    ~Watched() { state.events = nullptr; }
-    State& state;
-  } const watched(*state_, &events);
-  return state_->run(inputs);
-}
-
-std::vector<Datum> HostContext::run(const std::vector<Datum>& inputs, const Observers& observers) {
-  const ContextUse use(state_->is_in_use);
-  struct ObserverScope {
-    ObserverScope(State& looked, const Observers* seen) : state(looked) { state.observers = seen; }
-    ~ObserverScope() { state.observers = nullptr; }
-    State& state;
-  } const looked(*state_, &observers);
-  return state_->run(inputs);
-}
-
-void HostContext::overwrite(std::vector<StatePorts> ports) {
-  state_->values.overwrite(std::move(ports));
+std::vector<PortValue> HostContext::run(std::span<const PortValue> inputs,
+                                        const Observers& observers) {
+  const Program& program = state_->program();
+  std::vector<Datum> values;
+  for (std::size_t k = 0; k < inputs.size(); ++k)
+    values.push_back(datum_of(inputs[k], program.buffers[program.inputs.at(k)]));
+  state_->observers = &observers;
+  state_->events = observers.events;
+  std::vector<PortValue> results;
+  for (Datum& result : state_->run(values)) results.push_back(port_value(std::move(result)));
+  return results;
 }
 
 void HostContext::set_body_callback(std::function<void()> call) {
   state_->before_body = std::move(call);
 }
 
-const KernelRunner& HostContext::runner() const { return state_->runner; }
-KernelRunner& HostContext::runner() { return state_->runner; }
-int HostContext::thread_count() const { return state_->runner.thread_count(); }
-std::uint64_t HostContext::arena_bytes() const {
-  return state_->runner.arena_bytes() + state_->values.pool_bytes();
-}
-std::uint64_t HostContext::scratch_bytes() const { return state_->runner.scratch_bytes(); }
+std::uint64_t HostContext::pool_bytes() const { return state_->values.pool_bytes(); }
 
 }  // namespace tenon::inline host

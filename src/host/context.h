@@ -1,54 +1,38 @@
 #pragma once
 
 #include "host/executable.h"
-#include "ir/state_ports.h"
 #include "ops/definition/evaluation.h"
-#include "program/program.h"
 #include "runtime/kernel_runner.h"
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace tenon::inline host {
 
-/// Execution state of one caller for any program, including host steps. A context is used by one
-/// thread at a time.
-class HostContext {
+/// Host steps of one caller; used by one thread at a time.
+class HostContext : public HostSteps {
  public:
-  /// `thread_count` 0 uses all available threads. Results do not depend on it.
-  HostContext(std::shared_ptr<const HostExecutable> model, int thread_count);
-  HostContext(HostContext&&) noexcept;
-  ~HostContext();
+  /// Both must outlive it.
+  HostContext(const HostExecutable& model, KernelRunner& runner);
+  ~HostContext() override;
 
-  /// Throws Error if an input does not match, or if the data violates an operator's conditions.
-  std::vector<Datum> run(const std::vector<Datum>& inputs);
-  /// Lets outputs overwrite inputs in place from the next run on. The writing step must allow it,
-  /// and no later step may read the input.
-  void overwrite(std::vector<StatePorts> ports);
-  /// Sets a callback before each execution of a body, e.g. a loop iteration; an exception ends the
-  /// run.
-  void set_body_callback(std::function<void()> call);
-  /// Runs once and appends the events of each step.
-  std::vector<Datum> run(const std::vector<Datum>& inputs, RunEvents& events);
-  /// Runs once with observers, called after each kernel and after each host operator.
-  struct Observers {
-    std::function<void(const KernelRunner& runner, std::size_t step)> after_step;
-    std::function<void(const Program::Step& step, const std::vector<Datum>& results)>
-        after_operator;
-  };
-  std::vector<Datum> run(const std::vector<Datum>& inputs, const Observers& observers);
-
-  const KernelRunner& runner() const;
-  KernelRunner& runner();
-  int thread_count() const;
-  /// Bytes of the arena plus dynamically allocated values, and of kernels' scratch.
-  std::uint64_t arena_bytes() const;
-  std::uint64_t scratch_bytes() const;
+  std::vector<PortValue> run(std::span<const PortValue> inputs,
+                             const Observers& observers) override;
+  void set_body_callback(std::function<void()> call) override;
+  std::uint64_t pool_bytes() const override;
 
  private:
   struct State;
   std::unique_ptr<State> state_;
 };
+
+/// Converts between values of operators and of runs. A value keeps the memory of its datum alive; a
+/// tensor in the caller's memory becomes a datum of the buffer's element type.
+PortValue port_value(Datum datum);
+Datum datum_of(const PortValue& value, const Program::Buffer& buffer);
+/// Requires a value of an operator.
+const Datum& operator_datum(const PortValue& value);
 
 }  // namespace tenon::inline host

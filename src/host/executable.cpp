@@ -4,13 +4,20 @@
 
 namespace tenon::inline host {
 
-HostExecutable::HostExecutable(Program program)
-    : model_(std::make_shared<const Executable>(std::move(program))) {
-  const Program& p = model_->program();
+std::shared_ptr<const HostOperators> load_operators(const Executable& model) {
+  return std::make_shared<const HostExecutable>(model);
+}
+
+std::shared_ptr<const Executable> load_executable(Program program) {
+  return std::make_shared<const Executable>(std::move(program), load_on_device, load_operators);
+}
+
+HostExecutable::HostExecutable(const Executable& model) : model_(model) {
+  const Program& p = model_.program();
   for (const HostOperator& made : p.operators) operators_.push_back(ready_operator(made, p));
   segment_at_.resize(p.steps.size(), 0);
-  for (std::size_t k = 0; k < model_->segments().size(); ++k)
-    segment_at_[model_->segments()[k].begin] = k;
+  for (std::size_t k = 0; k < model_.segments().size(); ++k)
+    segment_at_[model_.segments()[k].begin] = k;
   symbols_of_.resize(p.buffers.size());
   for (std::uint32_t k = 0; k < p.symbols.size(); ++k) {
     if (p.symbols[k].buffer != kNoBuffer) symbols_of_[p.symbols[k].buffer].push_back(k);
@@ -23,7 +30,7 @@ HostExecutable::HostExecutable(Program program)
 }
 
 void HostExecutable::find_last_uses() {
-  const Program& p = model_->program();
+  const Program& p = model_.program();
   const auto count = static_cast<std::uint32_t>(p.steps.size());
   // For each step: the step whose body contains it.
   std::vector<std::uint32_t> around(count, kNoBuffer);

@@ -9,16 +9,16 @@
 
 namespace tenon::inline host {
 
-/// A linked, immutable program with any steps, and its resolved operators. Any number of contexts
-/// in any threads run it concurrently.
-class HostExecutable {
+/// The resolved operators of a program, and properties of its steps. Any number of executors in any
+/// threads use them concurrently.
+class HostExecutable : public HostOperators {
  public:
-  /// Throws Error if the code does not fit this machine, or an operator does not match the
-  /// program's use.
-  explicit HostExecutable(Program program);
+  /// Throws Error if an operator does not match the program's use. The model must outlive it.
+  explicit HostExecutable(const Executable& model);
 
-  const Program& program() const { return model_->program(); }
-  const std::shared_ptr<const Executable>& model() const { return model_; }
+  std::unique_ptr<HostSteps> make_steps(KernelRunner& runner) const override;
+  const Program& program() const { return model_.program(); }
+  const Executable& model() const { return model_; }
   const ReadyOperator& op(std::uint32_t number) const { return operators_[number]; }
   /// Returns the segment that starts at a step.
   std::size_t segment_at(std::uint32_t step) const { return segment_at_[step]; }
@@ -34,11 +34,17 @@ class HostExecutable {
  private:
   void find_last_uses();
 
-  std::shared_ptr<const Executable> model_;
+  const Executable& model_;
   std::vector<ReadyOperator> operators_;
   std::vector<std::size_t> segment_at_;
   std::vector<std::optional<DType>> dtypes_;
   std::vector<std::vector<std::uint32_t>> symbols_of_, inner_symbols_, last_uses_;
 };
+
+/// Resolves the operators of a program: an `Executable::LoadOperators`.
+std::shared_ptr<const HostOperators> load_operators(const Executable& model);
+/// Loads a program with any steps. Throws Error if the code does not fit this machine, or an
+/// operator does not match the program's use.
+std::shared_ptr<const Executable> load_executable(Program program);
 
 }  // namespace tenon::inline host

@@ -17,7 +17,7 @@ InFlight::InFlight(const std::shared_ptr<const Executable>& model, int thread_co
   }
   const Program& program = model->program();
   for (std::size_t k = 0; k < count; ++k) {
-    Lane& lane = lanes_.emplace_back(Lane{Context(model, thread_count), {}, {}});
+    Lane& lane = lanes_.emplace_back(Lane{Executor(model, thread_count), {}, {}});
     lane.context.bind(shapes);
     for (std::size_t output = 0; output < program.outputs.size(); ++output) {
       lane.outputs.emplace_back(element_type_of(program.buffers[program.outputs[output]]),

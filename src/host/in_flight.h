@@ -1,7 +1,7 @@
 #pragma once
 
 #include "ir/tensor.h"
-#include "runtime/executable.h"
+#include "runtime/executor.h"
 
 #include <cstddef>
 #include <memory>
@@ -24,7 +24,7 @@ class InFlight {
 
  private:
   struct Lane {
-    Context context;
+    Executor context;
     std::vector<Tensor> outputs;
     std::vector<void*> targets;
   };

@@ -73,10 +73,11 @@ void RunValues::begin(const std::vector<Datum>& inputs) {
       runner_.is_known[k] = false;
   }
   for (std::size_t k = 0; k < inputs.size(); ++k) values_[p.inputs[k]].datum = inputs[k];
-  for (const StatePorts& ports : overwritten_) {
-    const std::uint32_t id = p.outputs[ports.output];
-    values_[id].datum = inputs[ports.input];
-    runner_.set_address(id, runner_.address(p.inputs[ports.input]));
+  for (const Program::State& state : p.states) {
+    const std::uint32_t id = p.outputs[state.output], input = p.inputs[state.input];
+    if (!state.may_overwrite || runner_.shapes[id] != runner_.shapes[input]) continue;
+    values_[id].datum = inputs[state.input];
+    runner_.set_address(id, runner_.address(input));
   }
   for (const std::uint32_t id : p.outputs) {
     if (p.buffers[id].place != BufferKind::Output || values_[id].datum) continue;

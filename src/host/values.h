@@ -2,7 +2,6 @@
 
 #include "host/executable.h"
 #include "host/pool.h"
-#include "ir/state_ports.h"
 #include "ops/definition/evaluation.h"
 #include "runtime/kernel_runner.h"
 
@@ -18,9 +17,8 @@ class RunValues {
   RunValues(const HostExecutable& model, KernelRunner& runner)
       : model_(model), runner_(runner), values_(model.program().buffers.size()) {}
 
-  /// From the next run on, these outputs overwrite the memory of these inputs.
-  void overwrite(std::vector<StatePorts> ports) { overwritten_ = std::move(ports); }
-  /// Takes the inputs and allocates the outputs. Throws Error on a mismatch.
+  /// Takes the inputs and allocates the outputs, except those that overwrite a state's input.
+  /// Throws Error on a mismatch.
   void begin(const std::vector<Datum>& inputs);
   /// Returns the outputs and releases all other values.
   std::vector<Datum> end();
@@ -92,7 +90,6 @@ class RunValues {
   KernelRunner& runner_;
   std::vector<RunValue> values_;     // by buffer
   std::vector<Shape> input_shapes_;  // bound shapes
-  std::vector<StatePorts> overwritten_;
   MemoryPool pool_;
 };
 

@@ -5,6 +5,7 @@
 
 #include <iterator>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -54,6 +55,19 @@ class Graph {
   std::string name;
   /// Metadata of the source model (producer, licence, …), preserved for exporters.
   std::map<std::string, std::string> metadata;
+  /// A value that one run passes to the next. Its current value is an input and its next value an
+  /// output, so that a graph stays a pure function; its name and type are those of the input.
+  struct State {
+    /// Positions in `inputs` and `outputs`.
+    std::size_t input = 0, output = 0;
+    /// Value before the first run; absent: zeros if `starts_with_zeros`, else the caller's.
+    std::optional<Constant> initial = {};
+    bool starts_with_zeros = false;
+    /// If false, the current value survives the run that computes the next one.
+    bool may_overwrite = true;
+  };
+  /// Passes keep the inputs and outputs of states.
+  std::vector<State> states;
 
   ValueId add_input(std::string input_name, Type type);
   void add_output(ValueId value);

@@ -233,7 +233,8 @@ class GraphComparison {
       y = b_.next(y);
     }
     return all_pairs(a_.outputs(), b_.outputs(),
-                     [&](ValueId v, ValueId w) { return is_read(v, w); });
+                     [&](ValueId v, ValueId w) { return is_read(v, w); }) &&
+           std::ranges::equal(a_.states, b_.states, is_same_state);
   }
 
  private:
@@ -249,6 +250,13 @@ class GraphComparison {
   }
 
   bool is_read(ValueId x, ValueId y) const { return !x || !y ? x == y : counterpart_[x] == y; }
+
+  static bool is_same_state(const Graph::State& x, const Graph::State& y) {
+    return x.input == y.input && x.output == y.output &&
+           x.initial.has_value() == y.initial.has_value() &&
+           (!x.initial || identical(*x.initial, *y.initial)) &&
+           x.starts_with_zeros == y.starts_with_zeros && x.may_overwrite == y.may_overwrite;
+  }
 
   bool is_same_node(const Node& x, const Node& y) {
     return x.op->name == y.op->name && source_name(a_, x) == source_name(b_, y) &&

@@ -5,6 +5,8 @@
 #include "ir/node_rules.h"
 #include "ir/text.h"
 
+#include <algorithm>
+
 namespace tenon::inline ir {
 namespace {
 
@@ -157,6 +159,13 @@ class GraphParser {
     std::size_t position = 0;
   };
 
+  struct StateText {
+    std::size_t start = 0;
+    Graph::State state;
+    std::string next;  // output's name, and its position if stated
+    std::optional<std::int64_t> position;
+  };
+
   void read_symbols() {
     do {
       const std::size_t start = lexer_.position();
@@ -208,6 +217,10 @@ class GraphParser {
       if (!graph_.metadata.emplace(key, lexer_.text("a text")).second) {
         throw lexer_.error_at(start, concat("metadata \"", key, "\" is given twice"));
       }
+      return false;
+    }
+    if (!is_quoted && first == "state" && (is_name_char(lexer_.peek()) || lexer_.peek() == '"')) {
+      read_state(start);
       return false;
     }
     if (lexer_.peek() == '(') {  // a node without results starts with its op
@@ -295,8 +308,7 @@ class GraphParser {
   }
 
   void read_outputs() {
-    if (lexer_.peek() == '}') return;
-    do {
+    while (lexer_.peek() != '}') {
       const std::size_t start = lexer_.position();
       const std::string name = lexer_.name("a value's name");
       try {
@@ -304,7 +316,51 @@ class GraphParser {
       } catch (const Error& error) {
         errors_.push_back(error);
       }
-    } while (lexer_.take(','));
+      if (!lexer_.take(',')) break;
+    }
+    if (errors_.empty()) find_next_values();
+  }
+
+  // state INPUT to OUTPUT [at POSITION] [double_buffered] [= zeros | = CONSTANT]
+  void read_state(std::size_t start) {
+    StateText& text = states_.emplace_back();
+    text.start = start;
+    const std::size_t input_at = lexer_.position();
+    const ValueId input = value_named(input_at, lexer_.name("an input's name"));
+    const auto& inputs = graph_.inputs();
+    const auto found = std::ranges::find(inputs, input);
+    if (found == inputs.end())
+      throw lexer_.error_at(input_at, concat("'", graph_.value(input).name, "' is no input"));
+    text.state.input = static_cast<std::size_t>(found - inputs.begin());
+    if (!lexer_.take_word("to")) throw lexer_.error_here("expected 'to' before the next value");
+    text.next = lexer_.name("an output's name");
+    if (lexer_.take_word("at")) text.position = lexer_.integer("an output's position");
+    text.state.may_overwrite = !lexer_.take_word("double_buffered");
+    if (!lexer_.take('=')) return;
+    if (lexer_.take_word("zeros")) {
+      text.state.starts_with_zeros = true;
+    } else {
+      text.state.initial = read_constant(lexer_);
+    }
+  }
+
+  void find_next_values() {
+    const auto& outputs = graph_.outputs();
+    std::vector<bool> is_taken(outputs.size(), false);
+    for (StateText& text : states_) {
+      std::size_t k = 0;
+      const auto is_next = [&](std::size_t at) {
+        return graph_.value(outputs[at]).name == text.next &&
+               (text.position ? static_cast<std::int64_t>(at) == *text.position : !is_taken[at]);
+      };
+      while (k < outputs.size() && !is_next(k)) ++k;
+      if (k == outputs.size())
+        throw lexer_.error_at(text.start,
+                              concat("no output '", text.next, "' is left for the state"));
+      is_taken[k] = true;
+      text.state.output = k;
+      graph_.states.push_back(std::move(text.state));
+    }
   }
 
   void read_node(std::size_t start, std::vector<NamedResult>& results, const OpDef& op) {
@@ -437,6 +493,7 @@ class GraphParser {
   SymbolRanges ranges_;
   int depth_;
   Graph graph_;
+  std::vector<StateText> states_;
   std::vector<Error> errors_;
 };
 

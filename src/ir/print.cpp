@@ -115,6 +115,7 @@ class GraphPrinter {
       indent(depth + 1);
       out_ += concat("metadata ", quote(key), " = ", quote(text), "\n");
     }
+    print_states(graph);
     for (NodeId id : graph.nodes_in_order()) {
       indent(depth + 1);
       print_node(graph, graph.node(id), depth + 1);
@@ -128,6 +129,27 @@ class GraphPrinter {
     out_ += '\n';
     indent(depth);
     out_ += '}';
+  }
+
+  // An output's name stands for its first position that no earlier state has.
+  void print_states(const Graph& graph) {
+    std::vector<bool> is_taken(graph.outputs().size(), false);
+    for (const Graph::State& state : graph.states) {
+      const ValueId next = graph.outputs()[state.output];
+      out_ += "  state ";
+      append_name(out_, graph.value(graph.inputs()[state.input]).name);
+      out_ += " to ";
+      append_name(out_, graph.value(next).name);
+      std::size_t first = 0;
+      while (is_taken[first] || graph.outputs()[first] != next) ++first;
+      if (first != state.output) out_ += concat(" at ", state.output);
+      is_taken[state.output] = true;
+      if (!state.may_overwrite) out_ += " double_buffered";
+      if (state.starts_with_zeros || state.initial) out_ += " = ";
+      if (state.starts_with_zeros) out_ += "zeros";
+      if (state.initial) append_constant(out_, *state.initial);
+      out_ += '\n';
+    }
   }
 
   void print_symbols(const SymbolRanges& symbols) {

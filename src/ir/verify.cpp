@@ -41,6 +41,7 @@ class GraphVerifier {
     for (ValueId output : graph_.outputs()) {
       if (!is_id(output) || !is_made_[output.index()]) report("an output is never made");
     }
+    if (problems_.empty()) check_states();
     check_readers();
   }
 
@@ -167,6 +168,38 @@ class GraphVerifier {
       if (types_agree(type, inferred.types[i])) continue;
       report_node(id, "value ", quoted(node.results[i]), " is ", type, " but its node gives ",
                   inferred.types[i]);
+    }
+  }
+
+  // The caller holds a state between runs: only tensors, whose extents may change if symbolic.
+  static bool may_become(const Type& next, const Type& now) {
+    if (!next.is_tensor() || !now.is_tensor()) return false;
+    const TensorType &from = next.tensor(), &to = now.tensor();
+    return from.dtype == to.dtype &&
+           std::ranges::equal(from.dims, to.dims, [](const Dim& a, const Dim& b) {
+             return !a.is_constant() || !b.is_constant() || a == b;
+           });
+  }
+
+  void check_states() {
+    std::vector<bool> is_read(graph_.inputs().size(), false);
+    std::vector<bool> is_written(graph_.outputs().size(), false);
+    for (const Graph::State& state : graph_.states) {
+      if (state.input >= is_read.size() || state.output >= is_written.size()) {
+        report("a state is no input and output of the graph");
+        continue;
+      }
+      const ValueId now = graph_.inputs()[state.input], next = graph_.outputs()[state.output];
+      if (is_read[state.input] || is_written[state.output])
+        report("state ", quoted(now), " shares its input or output with another state");
+      is_read[state.input] = is_written[state.output] = true;
+      const Type& type = graph_.value(now).type;
+      if (!may_become(graph_.value(next).type, type))
+        report("state ", quoted(now), " is ", type, " and its next value ",
+               graph_.value(next).type);
+      if (state.initial && !may_become(state.initial->type(), type))
+        report("state ", quoted(now), " is ", type, " and its initial value ",
+               Type(state.initial->type()));
     }
   }
 

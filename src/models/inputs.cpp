@@ -171,6 +171,21 @@ std::vector<Datum> random_inputs(const Graph& graph, std::uint64_t seed,
   return read_inputs(graph, {concat("*:random:", seed)}, shapes);
 }
 
+namespace {
+
+// Returns the initial value of the state of an input; no value without one.
+std::optional<Datum> initial_state(const Graph& graph, std::size_t input,
+                                   const std::map<std::string, Shape>& shapes) {
+  const auto state = std::ranges::find(graph.states, input, &Graph::State::input);
+  if (state == graph.states.end()) return std::nullopt;
+  if (state->initial) return state->initial->materialise();
+  if (!state->starts_with_zeros) return std::nullopt;
+  const Value& value = graph.value(graph.inputs()[input]);
+  return Tensor(value.type.tensor().dtype, shapes.at(value.name));
+}
+
+}  // namespace
+
 std::vector<Datum> read_inputs(const Graph& graph, const std::vector<std::string>& texts,
                                const std::map<std::string, Shape>& given,
                                const PixelSettings& pixels) {
@@ -236,6 +251,7 @@ std::vector<Datum> read_inputs(const Graph& graph, const std::vector<std::string
   }
   std::vector<Datum> inputs;
   for (std::size_t k = 0; k < values.size(); ++k) {
+    if (!values[k]) values[k] = initial_state(graph, k, shapes);
     inputs.push_back(values[k] ? std::move(*values[k]) : random_at(k, seed));
   }
   return inputs;

@@ -32,7 +32,7 @@ std::vector<Datum> random_inputs(const Graph& graph, std::uint64_t seed,
 /// Reads inputs from command-line arguments: `NAME:@file.npy`, `NAME:@file.pb`, an image
 /// (`NAME:@cat.jpg`), `NAME:random:SEED`, `NAME:zeros`, `@file.npz` or `@DIR` (a file for each
 /// input: NAME.npy, NAME.pb, input_K.pb, or a folder NAME.items for a sequence). Other inputs are
-/// random.
+/// the initial values of their states, or random.
 std::vector<Datum> read_inputs(const Graph& graph, const std::vector<std::string>& texts,
                                const std::map<std::string, Shape>& shapes = {},
                                const PixelSettings& pixels = {});

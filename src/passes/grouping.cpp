@@ -61,6 +61,7 @@ class GroupWriter {
   Graph write() {
     new_.name = std::move(old_.name);
     new_.metadata = std::move(old_.metadata);
+    new_.states = std::move(old_.states);
     for (ValueId input : old_.inputs()) {
       new_ids_[input] = new_.add_input(old_.value(input).name, old_.value(input).type);
     }

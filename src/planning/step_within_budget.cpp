@@ -39,6 +39,15 @@ SplitStep split_of(Graph model, passes::TrainOptions options) {
   return split;
 }
 
+SplitStep with_recurrent_states(SplitStep split, bool is_for_device) {
+  if (!split.in_micro_batches) return split;
+  split.in_micro_batches = [whole = std::move(split.in_micro_batches),
+                            is_for_device](std::int64_t micro_batches) {
+    return passes::with_recurrent_states(whole(micro_batches), is_for_device);
+  };
+  return split;
+}
+
 StepWithinBudget step_within_budget(passes::StatefulGraph whole, const CompileStep& compile,
                                     const SplitStep& split, const BudgetRequest& request) {
   std::optional<StepWithinBudget> best;

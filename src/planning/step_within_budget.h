@@ -19,6 +19,8 @@ struct SplitStep {
 };
 /// Returns the builder for a model with a static batch.
 SplitStep split_of(Graph model, passes::TrainOptions options);
+/// Returns a builder of the same steps, prepared by `with_recurrent_states`.
+SplitStep with_recurrent_states(SplitStep split, bool is_for_device);
 
 /// A step and the planner that keeps its memory within a budget.
 struct StepWithinBudget {

@@ -34,9 +34,9 @@ double time_of(const std::string& text, const std::string& precision, const Tens
   CompiledModel model(driver::compile_model(parse_graph(text, all_ops()), request).program, 1);
   model.prepare({Datum(input)});
   model.run_prepared();
-  double least = model.replay();
+  double least = model.executor().replay();
   constexpr int kRuns = 10;
-  for (int k = 0; k < kRuns; ++k) least = std::min(least, model.replay());
+  for (int k = 0; k < kRuns; ++k) least = std::min(least, model.executor().replay());
   return least;
 }
 

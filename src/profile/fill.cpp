@@ -82,8 +82,8 @@ class Filler {
     share_out_symbolic_work();
     add_formulas();
     add_passes();
-    profile_.arena_bytes = model_.arena_bytes();
-    profile_.scratch_bytes = model_.scratch_bytes();
+    profile_.arena_bytes = model_.executor().arena_bytes();
+    profile_.scratch_bytes = model_.executor().scratch_bytes();
     profile_.constant_bytes = model_.totals().constant_bytes;
   }
 

@@ -83,7 +83,7 @@ class WatchedRuns {
 
 // Measures the part of the arena that a run writes, by cache lines.
 std::uint64_t touched_bytes(CompiledModel& model) {
-  const std::span<std::byte> arena = model.arena();
+  const std::span<std::byte> arena = model.executor().arena();
   if (!arena.empty()) std::memset(arena.data(), kUntouched, arena.size());
   model.run_prepared();
   std::uint64_t touched = 0;
@@ -111,7 +111,7 @@ void add_counters(const CompiledModel& model, const std::vector<Datum>& inputs, 
   alone.run_prepared();
   std::map<std::size_t, Profile::Counters> by_step;
   Profile::Counters before = counters.read();
-  HostContext::Observers observers;
+  Observers observers;
   observers.after_step = [&](const KernelRunner&, std::size_t step) {
     const Profile::Counters now = counters.read();
     by_step[step] = {now.cycles - before.cycles, now.instructions - before.instructions,
@@ -167,7 +167,7 @@ void add_overhead(CompiledModel& model, const RecordOptions& options, std::uint3
   for (std::uint32_t k = 0; static_cast<int>(k) < std::max(options.least_runs, 2) ||
                             seconds_of(ticks() - begin) < 2 * options.duration_s;
        ++k) {
-    model.sample(stride, k % stride);
+    model.executor().sample(stride, k % stride);
     const auto with = [&] { watched.push_back(timed([&] { model.run_watched(events); })); };
     if (k % 2 == 0) with();
     plain.push_back(timed([&] { model.run_prepared(); }));
@@ -211,9 +211,9 @@ Profile record_profile(CompiledModel& model, const std::vector<Datum>& inputs,
   while (static_cast<int>(run_seconds.size()) < options.most_runs &&
          (static_cast<int>(run_seconds.size()) < options.least_runs ||
           elapsed() < options.duration_s)) {
-    model.sample(stride, static_cast<std::uint32_t>(run_seconds.size() % stride));
+    model.executor().sample(stride, static_cast<std::uint32_t>(run_seconds.size() % stride));
     runs.run(seen);
-    run_seconds.push_back(model.is_on_device() ? model.replay()
+    run_seconds.push_back(model.is_on_device() ? model.executor().replay()
                                                : seconds_of(seen.events.end - seen.events.begin));
     samples.add(seen, stride > 1 ? ticks_to_ask() : 0);
   }
@@ -229,7 +229,7 @@ Profile record_profile(CompiledModel& model, const std::vector<Datum>& inputs,
   if (options.with_overhead) add_overhead(model, options, stride, profile);
   if (stride > 1) {
     // The timeline shows every step.
-    model.sample(1, 0);
+    model.executor().sample(1, 0);
     runs.run(seen);
     profile.last_run_seconds = seconds_of(seen.events.end - seen.events.begin);
     profile.notes.push_back(concat(

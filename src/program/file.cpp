@@ -22,7 +22,7 @@
 namespace tenon::inline program {
 namespace {
 
-constexpr std::array<char, 8> kMagic = {'T', 'E', 'N', 'O', 'N', 'P', 'R', 'E'};
+constexpr std::array<char, 8> kMagic = {'T', 'E', 'N', 'O', 'N', 'P', 'R', 'F'};
 constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kMaxTables = std::uint64_t{1} << 30;
 
@@ -34,6 +34,16 @@ struct ProgramHeader {
   std::uint64_t table_bytes = 0, code_bytes = 0, constant_offset = 0, constant_bytes = 0;
   std::uint64_t checksum = 0;
 };
+
+// The last character of the magic is the version of the format.
+Error other_version(const std::array<char, 8>& magic) {
+  if (!std::equal(magic.begin(), magic.end() - 1, kMagic.begin()))
+    return Error("this is no program");
+  return Error("the program has another version of the format")
+      .expected("version ", std::string(1, kMagic.back()))
+      .got("version ", std::string(1, magic.back()))
+      .hint("compile the model again");
+}
 
 std::uint64_t header_checksum(std::span<const std::byte> tables, std::span<const std::byte> code) {
   return checksum(tables) * 31 + checksum(code);
@@ -82,8 +92,7 @@ struct FileLayout {
   explicit FileLayout(std::span<const std::byte> bytes) {
     if (bytes.size() < sizeof(header)) throw damaged("it ends inside its header");
     std::memcpy(&header, bytes.data(), sizeof(header));
-    if (header.magic != kMagic)
-      throw Error("this is no program of this version").hint("compile the model again");
+    if (header.magic != kMagic) throw other_version(header.magic);
     if (header.table_bytes > kMaxTables || header.code_bytes > kMaxTables ||
         sizeof(header) + header.table_bytes + header.code_bytes > header.constant_offset ||
         header.constant_offset > bytes.size() || header.constant_offset % kPage != 0 ||

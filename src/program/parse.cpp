@@ -183,6 +183,7 @@ class ProgramParser {
     if (in_.take("step")) return step();
     if (in_.take("inputs")) return void(program_.inputs = buffers());
     if (in_.take("outputs")) return void(program_.outputs = buffers());
+    if (in_.take("state")) return state();
     if (in_.take("arena")) {
       program_.arena_bytes = in_.natural<std::uint64_t>();
       program_.is_arena_planned = in_.take("planned");
@@ -190,6 +191,20 @@ class ProgramParser {
     }
     in_.expect("constants");
     program_.constant_bytes = in_.natural<std::uint64_t>();
+  }
+
+  void state() {
+    Program::State& made = program_.states.emplace_back();
+    in_.expect("input");
+    made.input = in_.natural<std::uint32_t>();
+    in_.expect("output");
+    made.output = in_.natural<std::uint32_t>();
+    if (in_.take("starts")) {
+      in_.expect("with");
+      made.starts_with_zeros = in_.take("zeros");
+      if (!made.starts_with_zeros) made.initial = buffer();
+    }
+    made.may_overwrite = in_.take("in_place");
   }
 
   void symbol() {

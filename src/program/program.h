@@ -140,6 +140,20 @@ struct Program {
     std::uint32_t end_step = 0;
   };
 
+  /// A value that one run passes to the next; its name and type are those of the input.
+  struct State {
+    /// Positions in `inputs` and `outputs` of the current and the next value.
+    std::uint32_t input = 0, output = 0;
+    /// Constant with the value before the first run; kNoBuffer: zeros if `starts_with_zeros`, else
+    /// the caller's.
+    std::uint32_t initial = kNoBuffer;
+    bool starts_with_zeros = false;
+    /// The next value may take the memory of the current one: each element is read before it is
+    /// written.
+    bool may_overwrite = false;
+    bool operator==(const State&) const = default;
+  };
+
   std::string name;
   /// Target that the code needs: an instruction set with extensions, as in
   /// "x86-64-v4+avx512-bf16", or "cuda:sm_90a".
@@ -150,6 +164,7 @@ struct Program {
   std::vector<Buffer> buffers;
   /// Buffer ids in the network's order.
   std::vector<std::uint32_t> inputs, outputs;
+  std::vector<State> states;
   std::vector<Kernel> kernels;
   std::vector<Step> steps;
   std::vector<HostOperator> operators;

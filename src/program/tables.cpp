@@ -137,6 +137,145 @@ LoopStep read_loop(BinaryReader& in, std::size_t buffers) {
   return made;
 }
 
+class TablesReader {
+ public:
+  explicit TablesReader(BinaryReader& in) : in_(in) {}
+
+  Program run() {
+    program_.name = in_.text();
+    program_.target = in_.text();
+    repeat(40, [&] { read_symbol(program_.symbols.emplace_back()); });
+    repeat(80, [&] { read_check(program_.checks.emplace_back()); });
+    repeat(72, [&] { read_buffer(program_.buffers.emplace_back()); });
+    program_.inputs = ids(program_.buffers.size());
+    program_.outputs = ids(program_.buffers.size());
+    repeat(40, [&] { read_kernel(program_.kernels.emplace_back()); });
+    repeat(32, [&] { read_step(program_.steps.emplace_back()); });
+    repeat(32, [&] { read_state(program_.states.emplace_back()); });
+    program_.arena_bytes = in_.number();
+    program_.is_arena_planned = in_.number() != 0;
+    repeat(8, [&] { program_.constant_checksums.push_back(in_.number()); });
+    const std::size_t symbols = program_.symbols.size(), buffers = program_.buffers.size();
+    repeat(48, [&] { program_.operators.push_back(read_operator(in_, symbols, buffers)); });
+    repeat(32, [&] { program_.branches.push_back(read_branch(in_, buffers)); });
+    repeat(80, [&] { program_.loops.push_back(read_loop(in_, buffers)); });
+    for (Program::Step& step : program_.steps) find_buffers(step);
+    return std::move(program_);
+  }
+
+ private:
+  // Reads a list of items of at least `bytes` each.
+  template <class Read>
+  void repeat(std::size_t bytes, Read read) {
+    for (std::size_t left = in_.count(bytes); left > 0; --left) read();
+  }
+  std::int64_t integer() { return static_cast<std::int64_t>(in_.number()); }
+  std::uint32_t short_number() { return static_cast<std::uint32_t>(in_.number()); }
+  Extent extent() { return in_.extent(program_.symbols.size()); }
+  std::vector<Extent> extents() {
+    std::vector<Extent> list;
+    repeat(24, [&] { list.push_back(extent()); });
+    return list;
+  }
+  std::vector<std::uint32_t> ids(std::size_t bound) {
+    std::vector<std::uint32_t> list;
+    repeat(8, [&] { list.push_back(in_.id(bound)); });
+    return list;
+  }
+
+  void read_symbol(Program::Symbol& symbol) {
+    symbol.name = in_.text();
+    symbol.lo = integer();
+    symbol.hi = integer();
+    symbol.buffer = in_.small();
+    symbol.axis = in_.small();
+  }
+
+  void read_check(ShapeCheck& check) {
+    check.kind = static_cast<ExtentRelation>(in_.id(4));
+    check.a = extent();
+    check.b = extent();
+    for (std::string* text : {&check.op, &check.where, &check.rule}) *text = in_.text();
+    for (std::uint32_t* step : {&check.begin, &check.end}) *step = in_.small();
+  }
+
+  void read_buffer(Program::Buffer& buffer) {
+    buffer.name = in_.text();
+    buffer.dtype = in_.text();
+    buffer.element_bytes = short_number();
+    buffer.dims = extents();
+    buffer.place = static_cast<Program::BufferKind>(in_.id(6));
+    buffer.offset = in_.number();
+    buffer.first_step = short_number();
+    buffer.last_step = short_number();
+    const std::uint32_t flags = in_.id(4);
+    buffer.is_looked_up = (flags & 1) != 0;
+    buffer.is_weight = (flags & 2) != 0;
+  }
+
+  void read_kernel(Program::Kernel& kernel) {
+    kernel.name = in_.text();
+    kernel.symbol = in_.text();
+    kernel.scratch_bytes = extent();
+    repeat(8, [&] { kernel.checks.push_back(in_.text()); });
+    kernel.threads = short_number();
+    kernel.library = in_.text();
+    kernel.shared_bytes = short_number();
+    repeat(64, [&] { read_map(kernel.maps.emplace_back()); });
+    kernel.cluster = short_number();
+  }
+
+  void read_map(Program::TensorMap& map) {
+    map.buffer = short_number();
+    map.rows = extent();
+    for (std::vector<std::uint64_t>* list :
+         {&map.extents, &map.pitches, &map.box, &map.steps, &map.before, &map.places})
+      repeat(8, [&] { list->push_back(in_.number()); });
+  }
+
+  void read_step(Program::Step& step) {
+    step.name = in_.text();
+    step.value = in_.text();
+    step.kind = static_cast<Program::StepKind>(in_.id(4));
+    step.detail = in_.small();
+    if (step.kind != Program::StepKind::Kernel) return;
+    step.kernel = in_.id(program_.kernels.size());
+    step.buffers = ids(program_.buffers.size());
+    step.extents = extents();
+    step.work = extent();
+    step.candidate = in_.text();
+    repeat(24, [&] {
+      Program::Guard& guard = step.when.emplace_back();
+      guard.symbol = in_.id(program_.symbols.size());
+      guard.lo = integer();
+      guard.hi = integer();
+    });
+    step.flops = in_.real();
+    step.bytes = in_.real();
+  }
+
+  void read_state(Program::State& state) {
+    state.input = in_.id(program_.inputs.size());
+    state.output = in_.id(program_.outputs.size());
+    state.initial = read_optional(in_, program_.buffers.size());
+    const std::uint32_t flags = in_.id(4);
+    state.starts_with_zeros = (flags & 1) != 0;
+    state.may_overwrite = (flags & 2) != 0;
+  }
+
+  void find_buffers(Program::Step& step) {
+    if (step.kind == Program::StepKind::Kernel) return;
+    const std::size_t counts[] = {0, program_.operators.size(), program_.branches.size(),
+                                  program_.loops.size()};
+    if (step.detail >= counts[static_cast<std::size_t>(step.kind)])
+      throw damaged("a step that says nothing");
+    step.buffers = buffers_of(program_, step);
+  }
+
+  BinaryReader& in_;
+  Program program_;
+};
+
 }  // namespace
 
 void write_tables(BinaryWriter& out, const Program& program) {
@@ -208,6 +347,11 @@ void write_tables(BinaryWriter& out, const Program& program) {
     out.real(step.flops);
     out.real(step.bytes);
   });
+  out.list(program.states, [&](const Program::State& state) {
+    for (const std::uint32_t number : {state.input, state.output, state.initial})
+      out.number(number);
+    out.number((state.starts_with_zeros ? 1 : 0) + (state.may_overwrite ? 2 : 0));
+  });
   out.number(program.arena_bytes);
   out.number(program.is_arena_planned);
   out.list(block_checksums({program.constants.get(), program.constant_bytes}),
@@ -217,126 +361,6 @@ void write_tables(BinaryWriter& out, const Program& program) {
   out.list(program.loops, [&](const LoopStep& made) { write_loop(out, made); });
 }
 
-Program read_tables(BinaryReader& in) {
-  Program program;
-  program.name = in.text();
-  program.target = in.text();
-  for (std::size_t left = in.count(40); left > 0; --left) {
-    Program::Symbol symbol;
-    symbol.name = in.text();
-    symbol.lo = static_cast<std::int64_t>(in.number());
-    symbol.hi = static_cast<std::int64_t>(in.number());
-    symbol.buffer = in.small();
-    symbol.axis = in.small();
-    program.symbols.push_back(std::move(symbol));
-  }
-  const std::size_t symbols = program.symbols.size();
-  for (std::size_t left = in.count(80); left > 0; --left) {
-    ShapeCheck& check = program.checks.emplace_back();
-    check.kind = static_cast<ExtentRelation>(in.id(4));
-    check.a = in.extent(symbols);
-    check.b = in.extent(symbols);
-    for (std::string* text : {&check.op, &check.where, &check.rule}) *text = in.text();
-    for (std::uint32_t* step : {&check.begin, &check.end}) *step = in.small();
-  }
-  const auto extents = [&] {
-    std::vector<Extent> list;
-    for (std::size_t left = in.count(24); left > 0; --left) list.push_back(in.extent(symbols));
-    return list;
-  };
-  for (std::size_t left = in.count(72); left > 0; --left) {
-    Program::Buffer buffer;
-    buffer.name = in.text();
-    buffer.dtype = in.text();
-    buffer.element_bytes = static_cast<std::uint32_t>(in.number());
-    buffer.dims = extents();
-    buffer.place = static_cast<Program::BufferKind>(in.id(6));
-    buffer.offset = in.number();
-    buffer.first_step = static_cast<std::uint32_t>(in.number());
-    buffer.last_step = static_cast<std::uint32_t>(in.number());
-    const std::uint32_t flags = in.id(4);
-    buffer.is_looked_up = (flags & 1) != 0;
-    buffer.is_weight = (flags & 2) != 0;
-    program.buffers.push_back(std::move(buffer));
-  }
-  const auto ids = [&](std::size_t bound) {
-    std::vector<std::uint32_t> list;
-    for (std::size_t left = in.count(8); left > 0; --left) list.push_back(in.id(bound));
-    return list;
-  };
-  program.inputs = ids(program.buffers.size());
-  program.outputs = ids(program.buffers.size());
-  for (std::size_t left = in.count(40); left > 0; --left) {
-    Program::Kernel kernel;
-    kernel.name = in.text();
-    kernel.symbol = in.text();
-    kernel.scratch_bytes = in.extent(symbols);
-    for (std::size_t checks = in.count(8); checks > 0; --checks) kernel.checks.push_back(in.text());
-    kernel.threads = static_cast<std::uint32_t>(in.number());
-    kernel.library = in.text();
-    kernel.shared_bytes = static_cast<std::uint32_t>(in.number());
-    for (std::size_t maps = in.count(64); maps > 0; --maps) {
-      Program::TensorMap map;
-      map.buffer = static_cast<std::uint32_t>(in.number());
-      map.rows = in.extent(symbols);
-      for (std::vector<std::uint64_t>* list :
-           {&map.extents, &map.pitches, &map.box, &map.steps, &map.before, &map.places}) {
-        for (std::size_t axes = in.count(8); axes > 0; --axes) list->push_back(in.number());
-      }
-      kernel.maps.push_back(std::move(map));
-    }
-    kernel.cluster = static_cast<std::uint32_t>(in.number());
-    program.kernels.push_back(std::move(kernel));
-  }
-  const auto read_call = [&](Program::Call& call) {
-    call.kernel = in.id(program.kernels.size());
-    call.buffers = ids(program.buffers.size());
-    call.extents = extents();
-    call.work = in.extent(symbols);
-    call.candidate = in.text();
-  };
-  for (std::size_t left = in.count(32); left > 0; --left) {
-    Program::Step step;
-    step.name = in.text();
-    step.value = in.text();
-    step.kind = static_cast<Program::StepKind>(in.id(4));
-    step.detail = in.small();
-    if (step.kind != Program::StepKind::Kernel) {
-      program.steps.push_back(std::move(step));
-      continue;
-    }
-    read_call(step);
-    for (std::size_t guards = in.count(24); guards > 0; --guards) {
-      Program::Guard& guard = step.when.emplace_back();
-      guard.symbol = in.id(symbols);
-      guard.lo = static_cast<std::int64_t>(in.number());
-      guard.hi = static_cast<std::int64_t>(in.number());
-    }
-    step.flops = in.real();
-    step.bytes = in.real();
-    program.steps.push_back(std::move(step));
-  }
-  program.arena_bytes = in.number();
-  program.is_arena_planned = in.number() != 0;
-  for (std::size_t left = in.count(8); left > 0; --left)
-    program.constant_checksums.push_back(in.number());
-  const std::size_t buffers = program.buffers.size();
-  for (std::size_t left = in.count(48); left > 0; --left) {
-    program.operators.push_back(read_operator(in, symbols, buffers));
-  }
-  for (std::size_t left = in.count(32); left > 0; --left)
-    program.branches.push_back(read_branch(in, buffers));
-  for (std::size_t left = in.count(80); left > 0; --left)
-    program.loops.push_back(read_loop(in, buffers));
-  for (Program::Step& step : program.steps) {
-    if (step.kind == Program::StepKind::Kernel) continue;
-    const std::size_t counts[] = {0, program.operators.size(), program.branches.size(),
-                                  program.loops.size()};
-    if (step.detail >= counts[static_cast<std::size_t>(step.kind)])
-      throw damaged("a step that says nothing");
-    step.buffers = buffers_of(program, step);
-  }
-  return program;
-}
+Program read_tables(BinaryReader& in) { return TablesReader(in).run(); }
 
 }  // namespace tenon::inline program

@@ -148,6 +148,14 @@ std::optional<std::uint64_t> bytes_of(const Program::Buffer& buffer) {
 
 }  // namespace
 
+std::string to_string(const Program::State& state) {
+  const std::string initial = state.starts_with_zeros      ? " starts with zeros"
+                              : state.initial != kNoBuffer ? concat(" starts with %", state.initial)
+                                                           : "";
+  return concat("state input ", state.input, " output ", state.output, initial,
+                state.may_overwrite ? " in_place" : "");
+}
+
 std::string to_string(const Program& program) {
   std::string text =
       concat("program ", quote(program.name), " for ", quote(program.target), " {\n");
@@ -190,6 +198,7 @@ std::string to_string(const Program& program) {
   }
   text +=
       concat("  inputs ", listed(program.inputs), "\n  outputs ", listed(program.outputs), "\n");
+  for (const Program::State& state : program.states) text += concat("  ", to_string(state), "\n");
   text += concat("  arena ", program.arena_bytes, program.is_arena_planned ? " planned" : "", "\n");
   return text + concat("  constants ", program.constant_bytes, "\n}\n");
 }

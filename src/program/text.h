@@ -13,6 +13,8 @@ namespace tenon::inline program {
 /// Returns a program's text form: symbols, checks, buffers, kernels, steps; without code and
 /// constants.
 std::string to_string(const Program& program);
+/// Returns the line of a state: "state input 1 output 1 starts with zeros in_place".
+std::string to_string(const Program::State& state);
 /// Parses the text form; printing the result yields the same text. `verify` checks consistency.
 /// Throws Error with line and column.
 Program parse_program_text(std::string_view text, std::string_view source_name = "text");

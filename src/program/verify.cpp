@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "program/arena.h"
+#include "program/in_place.h"
 
 #include <algorithm>
 #include <optional>
@@ -42,6 +43,7 @@ class ProgramVerifier {
       for (const Program::TensorMap& map : kernel.maps) check_map(map, where);
       if (kernel.cluster > 8) throw broken("a cluster of no size that there is", where);
     }
+    check_states();
     first_of_kernel_.resize(program_.kernels.size(), nullptr);
     is_set_.resize(program_.buffers.size(), false);
     for (const std::uint32_t input : program_.inputs) is_set_[input] = true;
@@ -54,6 +56,9 @@ class ProgramVerifier {
       for (const std::uint32_t id : step.buffers) is_used[root_of(program_, id)] = true;
     }
     for (const std::uint32_t output : program_.outputs) is_used[root_of(program_, output)] = true;
+    for (const Program::State& state : program_.states) {
+      if (state.initial != kNoBuffer) is_used[state.initial] = true;
+    }
     for (std::size_t k = 0; k < is_used.size(); ++k) {
       if (is_used[k]) check_buffer(program_.buffers[k]);
     }
@@ -118,6 +123,38 @@ class ProgramVerifier {
       if (!is_own && (place(id) == BufferKind::Output || root_place(id) == BufferKind::Arena)) {
         throw broken("a buffer of another kind", where);
       }
+    }
+  }
+
+  // Extents of a state may change from run to run if they are symbolic.
+  static bool may_become(const Program::Buffer& next, const Program::Buffer& now) {
+    return next.dtype == now.dtype && next.element_bytes == now.element_bytes &&
+           now.element_bytes > 0 &&
+           std::ranges::equal(next.dims, now.dims, [](const Extent& a, const Extent& b) {
+             return !a.is_number() || !b.is_number() || a == b;
+           });
+  }
+
+  void check_states() const {
+    std::vector<bool> is_read(program_.inputs.size()), is_written(program_.outputs.size());
+    for (std::size_t k = 0; k < program_.states.size(); ++k) {
+      const Program::State& state = program_.states[k];
+      const std::string where = concat("state ", k);
+      if (state.input >= is_read.size() || state.output >= is_written.size())
+        throw broken("a port that there is not", where);
+      if (is_read[state.input] || is_written[state.output])
+        throw broken("a port of another state", where);
+      is_read[state.input] = is_written[state.output] = true;
+      const Program::Buffer& now = program_.buffers[program_.inputs[state.input]];
+      const Program::Buffer& next = program_.buffers[program_.outputs[state.output]];
+      if (!may_become(next, now)) throw broken("a next value of another type", where);
+      if (state.may_overwrite && !is_read_first(program_, state.input, state.output))
+        throw broken("a value that is read after it is overwritten", where);
+      if (state.initial == kNoBuffer) continue;
+      if (state.initial >= program_.buffers.size() ||
+          place(state.initial) != BufferKind::Constant ||
+          !may_become(program_.buffers[state.initial], now))
+        throw broken("an initial value that does not fit", where);
     }
   }
 

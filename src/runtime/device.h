@@ -3,6 +3,7 @@
 #include "program/program.h"
 #include "runtime/bound_shapes.h"
 #include "runtime/segments.h"
+#include "runtime/state_memory.h"
 
 #include <functional>
 #include <memory>
@@ -11,11 +12,6 @@
 #include <vector>
 
 namespace tenon::inline runtime {
-
-/// A state: an input that is the output of the previous run.
-struct Feedback {
-  std::size_t input = 0, output = 0;
-};
 
 /// Times of a library's algorithms for one step of the program; infinity if one does not run.
 struct TimedCandidates {
@@ -34,9 +30,6 @@ class DeviceContext {
   /// Allocates buffers and prepares the launches of a segment. The shapes must outlive the context
   /// or be bound again.
   virtual void prepare(const BoundShapes& shapes, const Segment& segment) = 0;
-  /// Keeps these inputs and outputs of the segment as states on the device between runs: a null
-  /// input continues from the previous output.
-  virtual void keep(std::vector<Feedback> states) = 0;
   /// Copies inputs to the device, runs, and copies outputs back, except null outputs. Device memory
   /// of the caller is used in place, after the work on its default stream. `seconds`, unless empty,
   /// accumulates time by step of the program.
@@ -55,8 +48,7 @@ class DeviceContext {
   /// these steps wrote to device memory of the caller.
   virtual void call_after(std::vector<std::size_t> steps,
                           std::function<void(std::size_t step)> call) = 0;
-  /// Copies an input or output of the last run from the device.
-  virtual void fetch_input(std::size_t input, void* target) = 0;
+  /// Copies an output of the last run, except of a state, from the device.
   virtual void fetch_output(std::size_t output, void* target) = 0;
   /// Repeats the run on the present inputs and leaves the outputs on the device. Returns the device
   /// time in seconds.
@@ -79,6 +71,11 @@ class DeviceExecutable {
  public:
   virtual ~DeviceExecutable() = default;
   virtual std::unique_ptr<DeviceContext> make_context() const = 0;
+  /// Returns memory of the device. States of a kernel-only program live there: contexts get their
+  /// addresses as inputs and outputs.
+  virtual std::shared_ptr<const StateMemory> state_memory() const {
+    return std::make_shared<StateMemory>();
+  }
 };
 
 /// True if the program targets a device, e.g. "cuda:sm_90a".

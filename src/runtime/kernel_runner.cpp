@@ -468,13 +468,13 @@ void KernelRunner::run(std::size_t segment, Watch& watch) {
   run_steps(prepared_[segment], watch);
 }
 
-void KernelRunner::run(std::size_t segment, const Context::Look& look) {
+void KernelRunner::run(std::size_t segment, const StepObserver& look) {
   if (prepared_[segment].device) {
     throw Error("values inside a run on a device are not looked at", ErrorKind::Unsupported)
         .hint("take --target=cpu");
   }
   struct Observing : NoWatch {
-    const Context::Look* look;
+    const StepObserver* look;
     void end_step(std::size_t step) { (*look)(step); }
   } looking;
   looking.look = &look;

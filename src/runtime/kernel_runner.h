@@ -10,6 +10,7 @@
 #include "runtime/thread_pool.h"
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -19,8 +20,7 @@
 namespace tenon::inline runtime {
 
 /// Executes the kernels of a program, segment by segment, with its own arena. Used by one thread at
-/// a time. `Context` uses it for kernel-only programs; the host executor calls it between host
-/// steps.
+/// a time. `Executor` uses it for kernel-only programs; `HostSteps` call it between host steps.
 class KernelRunner : public BoundShapes {
  public:
   KernelRunner(std::shared_ptr<const Executable> model, int thread_count);
@@ -58,7 +58,9 @@ class KernelRunner : public BoundShapes {
   void start(std::size_t segment);
   void finish(std::size_t segment);
   void run(std::size_t segment, Watch& watch);
-  void run(std::size_t segment, const Context::Look& look);
+  /// Calls the observer after each step, before later steps overwrite its results.
+  using StepObserver = std::function<void(std::size_t step)>;
+  void run(std::size_t segment, const StepObserver& look);
   /// Verifies the checksum of a constant that a host step will read. Throws Error.
   void require_intact(std::uint32_t constant) const;
 

@@ -60,8 +60,7 @@ std::string_view name_of(TaskList::Task::Kind kind) {
 }
 
 std::string_view name_of(Lifetime lifetime) {
-  static constexpr std::string_view kNames[] = {"input", "output", "constant",
-                                                "state", "value",  "sized"};
+  static constexpr std::string_view kNames[] = {"input", "output", "constant", "value", "sized"};
   return kNames[static_cast<std::size_t>(lifetime)];
 }
 

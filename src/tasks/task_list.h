@@ -6,7 +6,7 @@
 #include "nests/loop_nest.h"
 #include "nests/packing.h"
 #include "nests/winograd_weights.h"
-#include "program/control.h"
+#include "program/program.h"
 #include "program/symbols.h"
 #include "program/tensor_map.h"
 
@@ -29,8 +29,6 @@ enum class Lifetime : std::uint8_t {
   Output,
   /// Known at compile time.
   Constant,
-  /// Persists from run to run. Reserved: `assemble` does not support it.
-  State,
   /// Intermediate result whose extents depend on the input shapes at most; lives in the arena.
   Value,
   /// Intermediate result of data-dependent extents, or no tensor; allocated during the run.
@@ -166,6 +164,8 @@ struct TaskList {
   std::vector<Kernel> kernels;
   /// In execution order.
   std::vector<Task> tasks;
+  /// States of the graph; `may_overwrite` is a permission that `assemble` narrows.
+  std::vector<Program::State> states;
   /// By buffer; packed and transformed forms have no entry.
   std::map<std::uint32_t, Constant> constants;
 };

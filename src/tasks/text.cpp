@@ -4,6 +4,7 @@
 #include "ir/lexer.h"
 #include "ir/text.h"
 #include "ops/definition/registry.h"
+#include "program/text.h"
 #include "tasks/task_list.h"
 
 #include <algorithm>
@@ -169,9 +170,10 @@ class TaskListParser {
     if (in_.take_word("kernel")) return kernel();
     if (in_.take_word("inputs")) return void(list_.inputs = buffers());
     if (in_.take_word("outputs")) return void(list_.outputs = buffers());
+    if (in_.take_word("state")) return state();
     if (in_.take_word("task")) return task();
     throw in_.error_here(
-        "expected a symbol, a check, a buffer, a kernel, inputs, outputs or a task");
+        "expected a symbol, a check, a buffer, a kernel, inputs, outputs, a state or a task");
   }
 
   void symbol() {
@@ -261,11 +263,26 @@ class TaskListParser {
 
   Lifetime lifetime() {
     for (const Lifetime each : {Lifetime::Input, Lifetime::Output, Lifetime::Constant,
-                                Lifetime::State, Lifetime::Value, Lifetime::Sized}) {
+                                Lifetime::Value, Lifetime::Sized}) {
       if (in_.take_word(name_of(each))) return each;
     }
-    throw in_.error_here("expected input, output, constant, state, value or sized");
+    throw in_.error_here("expected input, output, constant, value or sized");
   }
+
+  void state() {
+    Program::State& made = list_.states.emplace_back();
+    expect_word("input");
+    made.input = number<std::uint32_t>("an input's position");
+    expect_word("output");
+    made.output = number<std::uint32_t>("an output's position");
+    if (in_.take_word("starts")) {
+      expect_word("with");
+      made.starts_with_zeros = in_.take_word("zeros");
+      if (!made.starts_with_zeros) made.initial = buffer();
+    }
+    made.may_overwrite = in_.take_word("in_place");
+  }
+
   // Nests have a text form of their own; a parsed list only has the kernels' names.
   void kernel() {
     const std::size_t at = in_.position();
@@ -527,6 +544,7 @@ std::string to_string(const TaskList& tasks) {
     text += concat("  kernel ", k, " ", kernel_text(tasks.kernels[k]), "\n");
   }
   text += concat("  inputs ", listed(tasks.inputs), "\n  outputs ", listed(tasks.outputs), "\n");
+  for (const Program::State& state : tasks.states) text += concat("  ", to_string(state), "\n");
   for (const Task& task : tasks.tasks) {
     text += concat("  task ", print_name(task.name), " ", name_of(task.kind), " of ",
                    print_name(task.value), " reads ", listed(task.reads), " writes ",

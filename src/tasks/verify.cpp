@@ -50,13 +50,11 @@ class TaskListVerifier {
     const TaskList::Buffer& buffer = tasks_.buffers[k];
     const auto id = static_cast<std::uint32_t>(k);
     if (buffer.view_of) require(*buffer.view_of < k, "a view is of a buffer before it", place(id));
-    is_written_[k] = buffer.lifetime == Lifetime::Input || buffer.lifetime == Lifetime::Constant ||
-                     buffer.lifetime == Lifetime::State;
+    is_written_[k] = buffer.lifetime == Lifetime::Input || buffer.lifetime == Lifetime::Constant;
     if (!buffer.form) return;
     require(buffer.form->source < k, "a form is made of a buffer before it", place(id));
-    const Lifetime of = tasks_.buffers[buffer.form->source].lifetime;
-    require(of == Lifetime::Constant || of == Lifetime::State,
-            "a form is made of a constant or a state", place(id));
+    require(tasks_.buffers[buffer.form->source].lifetime == Lifetime::Constant,
+            "a form is made of a constant", place(id));
   }
 
   // A buffer without elements needs no writer.

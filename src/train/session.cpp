@@ -3,13 +3,11 @@
 #include "base/error.h"
 #include "base/lockstep.h"
 #include "base/text.h"
-#include "codegen/overwritten_states.h"
 #include "driver/compile.h"
-#include "host/program_types.h"
+#include "host/context.h"
 #include "ops/families/collective.h"
 #include "ops/families/tensor_parts.h"
 #include "passes/train/train.h"
-#include "program/in_place.h"
 #include "reference/evaluate.h"
 
 #include <malloc.h>
@@ -24,20 +22,10 @@ namespace {
 constexpr int kTimedRuns = 2;
 constexpr std::size_t kDeviceAlignment = 256;
 
-Tensor zeros_like(const Tensor& tensor) { return {tensor.dtype(), tensor.shape()}; }
-
-// Returns a copy in memory of its own.
-Tensor own_copy(const Tensor& tensor) {
-  Tensor copy = zeros_like(tensor);
-  if (tensor.byte_size() > 0)
-    std::memcpy(copy.mutable_bytes().data(), tensor.bytes().data(), tensor.byte_size());
-  return copy;
-}
-
 // Returns a rank's share of a state's value.
 Tensor share_of(const passes::State& state, const Tensor& whole, const Graph& graph, int rank,
                 std::int64_t tensor_ranks) {
-  if (!state.split) return own_copy(whole);
+  if (!state.split) return whole;
   if (const auto axis = state.split->axis) {
     const std::int64_t extent = whole.shape()[*axis] / tensor_ranks;
     return slice_of(whole, *axis, extent * (rank % tensor_ranks), extent);
@@ -68,61 +56,32 @@ Session::Session(passes::StatefulGraph graph, const SessionOptions& options,
         .expected("--precision=f32, tf32, f16 or bf16")
         .hint("train in floats, then run `tenon quantize` on the trained model");
   }
-  const int thread_count = options.thread_count;
   const bool has_budget = !options.budget.budget.empty();
-  for (const passes::State& state : step_.states) {
-    now_.push_back(
-        share_of(state, state.initial.materialise(), step_.graph, ranks_->rank(), tensor_ranks_));
-  }
-  before_.resize(now_.size());
-  is_in_place_.assign(now_.size(), 0);
   if (ranks.ranks != nullptr || ranks.micro_batches > 1) {
-    before_.clear();
     make_ranked(options, ranks);
     return;
   }
-  if (!is_for_device_) step_ = passes::skip_nonfinite_updates(std::move(step_));
-  const std::vector<StatePorts> step_ports =
-      is_for_device_ ? std::vector<StatePorts>() : step_.ports();
+  step_ = passes::with_recurrent_states(std::move(step_), is_for_device_);
   const auto compiled = [&](const Graph& made, bool describes) -> codegen::Compiled {
     if (options.compile) return options.compile(made, describes);
     driver::CompileRequest request;
     request.target = options.target;
     request.is_untuned = true;
-    request.threads = thread_count;
+    request.threads = options.thread_count;
     request.describes_step = describes;
-    request.states = step_ports;
-    codegen::Compiled compiled = driver::compile_model(made, request);
-    // Keeps states that can be updated in place in every step that is tried.
-    overwritten_ = codegen::common_states(std::move(overwritten_), compiled.overwritten);
-    return compiled;
+    return driver::compile_model(made, request);
   };
-  overwritten_ = step_ports;
-  Program program;
   if (has_budget) {
-    planning::SplitStep split = options.split;
-    if (split.in_micro_batches && !is_for_device_) {
-      split.in_micro_batches = [in_micro_batches =
-                                    options.split.in_micro_batches](std::int64_t micro_batches) {
-        return passes::skip_nonfinite_updates(in_micro_batches(micro_batches));
-      };
-    }
-    planning::StepWithinBudget within =
-        planning::step_within_budget(std::move(step_), compiled, split, options.budget);
+    planning::StepWithinBudget within = planning::step_within_budget(
+        std::move(step_), compiled, planning::with_recurrent_states(options.split, is_for_device_),
+        options.budget);
     step_ = std::move(within.step);
     planner_ = std::move(within.planner);
-    program = planner_->program();
+    load(planner_->program());
   } else {
-    program = compiled(step_.graph, false).program;
+    load(compiled(step_.graph, false).program);
   }
-  if (!program.is_kernel_only()) {
-    host_model_ = std::make_shared<const HostExecutable>(std::move(program));
-    host_ = std::make_unique<HostContext>(host_model_, thread_count);
-    choose_places();
-  } else {
-    load(std::move(program));
-  }
-  if (is_on_device()) before_.clear();
+  place_states([&](std::size_t k) { return step_.states[k].initial.materialise(); });
 }
 
 // With a budget, runs twice: the second time the memory outside of the arena is known.
@@ -178,27 +137,31 @@ void Session::make_ranked(const SessionOptions& options, const SessionRanks& ran
     distributed::require_fits(needs(), distributed::memory_of_rank(), shares);
   }
   places_->allocate(*place.memory);
-  place_states();
+  place_states([&](std::size_t k) { return step_.states[k].initial.materialise(); });
+  malloc_trim(0);  // returns the memory of the copies, as large as the states, to the system
 }
 
-// Moves states of ranks to the memory that steps read, without keeping another copy.
-void Session::place_states() {
-  const auto counter = std::ranges::find(step_.states, passes::kStep, &passes::State::name);
-  step_number_ = now_[static_cast<std::size_t>(counter - step_.states.begin())].integer_at(0);
-  for (std::size_t k = 0; k < now_.size(); ++k) {
-    const std::shared_ptr<std::byte>& place = places_->now(k);
-    ranked_->place().memory->copy(place.get(), now_[k].bytes().data(), now_[k].byte_size());
-    now_[k] =
-        Tensor::borrow(now_[k].dtype(), now_[k].shape(), place, {place.get(), now_[k].byte_size()});
+TensorType Session::type_of(std::size_t state) const {
+  return step_.graph.value(step_.graph.inputs()[step_.states[state].input]).type.tensor();
+}
+
+void Session::place_states(const std::function<Tensor(std::size_t)>& whole) {
+  for (std::size_t k = 0; k < step_.states.size(); ++k) {
+    const passes::State& state = step_.states[k];
+    const Tensor share = share_of(state, whole(k), step_.graph, ranks_->rank(), tensor_ranks_);
+    if (state.name == passes::kStep) step_number_ = share.integer_at(0);
+    if (ranked_) {
+      ranked_->place().memory->copy(places_->now(k).get(), share.bytes().data(), share.byte_size());
+    } else {
+      executor_->write_state(k, share.shape(), share.bytes().data());
+    }
   }
-  is_set_ = false;
-  malloc_trim(0);  // returns the memory of the copies, as large as the states, to the system
 }
 
 distributed::RankNeeds Session::needs() const {
   distributed::RankNeeds needs;
   if (!ranked_) {
-    for (const Tensor& state : now_) needs.states += 2 * state.byte_size();
+    needs.states = 2 * state_bytes();
     return needs;
   }
   needs.states = places_->bytes();
@@ -208,64 +171,31 @@ distributed::RankNeeds Session::needs() const {
 }
 
 void Session::load(Program program) {
-  context_.reset();  // two arenas at once would exceed the budget
-  model_ = std::make_shared<const Executable>(std::move(program));
-  open_context();
-  if (!is_on_device()) choose_places();
-}
-
-void Session::open_context() {
-  context_ = std::make_unique<Context>(model_, thread_count_);
-  if (!is_on_device()) return;
-  std::vector<Feedback> states;
-  for (const passes::State& state : step_.states) states.push_back({state.input, state.output});
-  context_->keep_on_device(std::move(states));
+  if (executor_) executor_->rest();  // two arenas at once would exceed the budget
+  auto made = std::make_unique<Executor>(load_executable(std::move(program)), thread_count_);
+  if (executor_) made->share_states(*executor_);
+  executor_ = std::move(made);
 }
 
 void Session::rest() {
-  if (is_on_device() && context_ && !is_set_) {
-    for (std::size_t k = 0; k < now_.size(); ++k) now_[k] = state_value(k);
-    is_set_ = true;
-  }
-  context_.reset();
+  if (executor_) executor_->rest();
   if (ranked_) ranked_->rest();
 }
 
-void Session::choose_places() {
-  std::vector<StatePorts> kept;
-  for (std::size_t k = 0; k < now_.size(); ++k) {
-    const passes::State& state = step_.states[k];
-    const auto is_same = [&](const StatePorts& ports) { return ports.output == state.output; };
-    is_in_place_[k] = std::ranges::any_of(overwritten_, is_same) &&
-                      is_read_first(program(), state.input, state.output);
-    if (is_in_place_[k]) kept.push_back({state.input, state.output});
-    // a host context allocates one in each run
-    const bool needs_second = !is_in_place_[k] && !host_;
-    before_[k] = needs_second ? zeros_like(now_[k]) : Tensor();
-  }
-  if (host_) host_->overwrite(std::move(kept));
-}
-
 std::uint64_t Session::state_bytes() const {
-  if (places_) return places_->bytes() / 2;
-  std::uint64_t bytes = 0;
-  for (const Tensor& tensor : now_) bytes += tensor.byte_size();
-  return bytes;
+  return places_ ? places_->bytes() / 2 : executor_->states().bytes();
 }
 
 std::uint64_t Session::second_place_bytes() const {
-  if (places_) return places_->bytes() / 2;
-  std::uint64_t bytes = 0;
-  for (std::size_t k = 0; k < now_.size(); ++k) bytes += is_in_place_[k] ? 0 : now_[k].byte_size();
-  return bytes;
+  return places_ ? places_->bytes() / 2 : executor_->states().second_bytes();
 }
 
 // Uses the second run: the first one touches cold memory.
-void Session::learn_times() {
+void Session::learn_times(const RunEvents& events) {
   if (++timed_runs_ < kTimedRuns) return;
   std::vector<double> seconds(program().steps.size(), 0);
-  for (const Watch::Step& step : watch_.steps()) {
-    seconds[step.number] = static_cast<double>(step.end - step.start) * seconds_per_tick();
+  for (const StepEvent& event : events.steps) {
+    seconds[event.step] = static_cast<double>(event.end - event.start) * seconds_per_tick();
   }
   if (!planner_->learn(seconds)) return;
   // The previous states on a device may still be requested.
@@ -276,92 +206,48 @@ void Session::learn_times() {
 Session::~Session() = default;
 
 const Program& Session::program() const {
-  if (ranked_) return ranked_->program();
-  return model_ ? model_->program() : host_model_->program();
+  return ranked_ ? ranked_->program() : executor_->program();
 }
 
 std::uint64_t Session::arena_bytes() const {
-  if (ranked_) return ranked_->arena_bytes();
-  if (host_) return host_->arena_bytes();
-  return context_ ? context_->arena_bytes() : program().arena_bytes;
-}
-
-std::vector<Tensor> Session::inputs(const std::vector<Tensor>& batch,
-                                    const std::vector<Tensor>& states) const {
-  TENON_ASSERT(batch.size() == data_inputs_.size(), "a tensor for each input that is no state's");
-  std::vector<Tensor> all(step_.graph.inputs().size());
-  for (std::size_t k = 0; k < batch.size(); ++k) all[data_inputs_[k]] = batch[k];
-  for (std::size_t k = 0; k < states.size(); ++k) all[step_.states[k].input] = states[k];
-  return all;
+  return ranked_ ? ranked_->arena_bytes() : executor_->arena_bytes();
 }
 
 std::vector<Tensor> Session::inputs_before(const std::vector<Tensor>& batch) const {
-  std::vector<Tensor> states;
-  for (std::size_t k = 0; k < now_.size(); ++k) states.push_back(state_value(k, true));
-  if (is_on_device()) return inputs(batch, states);
-  std::vector<Tensor> data = batch;
-  for (std::size_t k = 0; k < data_inputs_.size(); ++k) {
-    const bool is_key =
-        step_.graph.value(step_.graph.inputs()[data_inputs_[k]]).name == passes::kKey;
-    if (is_key) data.insert(data.begin() + static_cast<std::ptrdiff_t>(k), Tensor(DType::I64, {}));
+  std::vector<Tensor> all(step_.graph.inputs().size());
+  for (std::size_t k = 0; k < step_.states.size(); ++k)
+    all[step_.states[k].input] = state_value(k, true);
+  std::size_t next = 0;
+  for (const std::size_t input : data_inputs_) {
+    const bool is_key = step_.graph.value(step_.graph.inputs()[input]).name == passes::kKey;
+    all[input] =
+        is_key && batch.size() < data_inputs_.size() ? Tensor(DType::I64, {}) : batch.at(next++);
   }
-  return inputs(data, states);
+  return all;
 }
 
 Tensor Session::state_value(std::size_t k, bool is_before) const {
+  const TensorType type = type_of(k);
+  const Shape shape = constants(type.dims);
+  const auto bytes = static_cast<std::size_t>(byte_count(type).constant());
+  const bool is_far = ranked_ ? ranked_->place().is_device : is_on_device();
+  std::shared_ptr<std::byte> place;
   if (ranked_) {
-    const std::shared_ptr<std::byte>& place = is_before ? places_->next(k) : places_->now(k);
-    if (!are_ranks_on_device())
-      return Tensor::borrow(now_[k].dtype(), now_[k].shape(), place,
-                            {place.get(), now_[k].byte_size()});
-    Tensor value = zeros_like(now_[k]);
-    ranked_->place().memory->copy(value.mutable_bytes().data(), place.get(), value.byte_size());
-    return value;
-  }
-  if (is_on_device() && !is_set_) {
-    Tensor value = zeros_like(now_[k]);
-    std::byte* to = value.mutable_bytes().data();
-    if (is_before) {
-      context_->fetch_input(step_.states[k].input, to);
-    } else {
-      context_->fetch_output(step_.states[k].output, to);
-    }
-    return value;
-  }
-  return now_[k];  // a non-finite loss leaves them unchanged
-}
-
-// Extents of a step are static, so that shapes are bound at the start.
-std::vector<Tensor> Session::run_on_device(const std::vector<Tensor>& batch) {
-  TENON_ASSERT(batch.size() == data_inputs_.size(), "a tensor for each input that is no state's");
-  if (is_plan_new_) {
-    rest();
-    load(planner_->program());
-    is_plan_new_ = false;
-  }
-  if (!context_) open_context();
-  const Program& p = program();
-  std::vector<const void*> sources(p.inputs.size(), nullptr);
-  std::vector<void*> targets(p.outputs.size(), nullptr);
-  for (std::size_t k = 0; k < batch.size(); ++k) sources[data_inputs_[k]] = batch[k].bytes().data();
-  if (is_set_) {
-    for (std::size_t k = 0; k < now_.size(); ++k)
-      sources[step_.states[k].input] = now_[k].bytes().data();
-  }
-  std::vector<Tensor> outputs;
-  for (std::size_t k : data_outputs_) {
-    outputs.emplace_back(element_type_of(p.buffers[p.outputs[k]]), context_->output_shape(k));
-    targets[k] = outputs.back().mutable_bytes().data();
-  }
-  const bool is_timed = planner_ && timed_runs_ < kTimedRuns;
-  if (is_timed) {
-    context_->run(sources, targets, watch_);
+    place = is_before ? places_->next(k) : places_->now(k);
   } else {
-    context_->run(sources, targets);
+    // A non-finite loss leaves states on the CPU unchanged.
+    const StateValues& states = executor_->states();
+    const bool has_previous = is_before && is_far && states.previous(k).memory;
+    place = (has_previous ? states.previous(k) : states.value(k)).memory;
   }
-  is_set_ = false;
-  if (is_timed) learn_times();
-  return outputs;
+  if (!is_far) return Tensor::borrow(type.dtype, shape, place, {place.get(), bytes});
+  Tensor value(type.dtype, shape);
+  if (ranked_) {
+    ranked_->place().memory->copy(value.mutable_bytes().data(), place.get(), bytes);
+  } else {
+    executor_->states().memory().copy(value.mutable_bytes().data(), place.get(), bytes);
+  }
+  return value;
 }
 
 std::vector<Tensor> Session::run_micro_batches(
@@ -372,7 +258,7 @@ std::vector<Tensor> Session::run_micro_batches(
   }
   std::vector<const std::byte*> now;
   std::vector<std::byte*> next;
-  for (std::size_t k = 0; k < now_.size(); ++k) {
+  for (std::size_t k = 0; k < step_.states.size(); ++k) {
     now.push_back(places_->now(k).get());
     next.push_back(places_->next(k).get());
   }
@@ -382,57 +268,32 @@ std::vector<Tensor> Session::run_micro_batches(
 }
 
 std::vector<Tensor> Session::run(const std::vector<Tensor>& batch) {
-  if (is_on_device()) return run_on_device(batch);
   if (ranked_) return run_micro_batches({batch});
-  // Copies if the caller still holds the tensor of an earlier run.
-  std::vector<std::byte*> places(now_.size(), nullptr);
-  for (std::size_t k = 0; k < now_.size(); ++k) {
-    if (is_in_place_[k]) places[k] = now_[k].mutable_bytes().data();
-  }
-  const std::vector<Tensor> given = inputs(batch, now_);
-  std::vector<Tensor> outputs;
-  if (host_) {
-    const std::vector<Datum> made = host_->run(std::vector<Datum>(given.begin(), given.end()));
-    for (std::size_t k = 0; k < now_.size(); ++k) {
-      if (!is_in_place_[k]) now_[k] = made[step_.states[k].output].tensor();
-    }
-    for (std::size_t k : data_outputs_) outputs.push_back(made[k].tensor());
-    return outputs;
-  }
-  std::vector<Shape> shapes;
-  std::vector<const void*> sources;
-  for (const Tensor& tensor : given) {
-    shapes.push_back(tensor.shape());
-    sources.push_back(tensor.bytes().data());
-  }
-  if (!context_) context_ = std::make_unique<Context>(model_, thread_count_);
-  context_->bind(shapes);
+  TENON_ASSERT(batch.size() == data_inputs_.size(), "a tensor for each input that is no state's");
+  if (is_plan_new_) load(planner_->program());
+  is_plan_new_ = false;
   const Program& p = program();
-  std::vector<void*> targets(p.outputs.size());
-  for (std::size_t k : data_outputs_) {
-    outputs.emplace_back(element_type_of(p.buffers[p.outputs[k]]), context_->output_shape(k));
-    targets[k] = outputs.back().mutable_bytes().data();
+  std::vector<PortValue> inputs(p.inputs.size()), results(p.outputs.size());
+  for (std::size_t k = 0; k < batch.size(); ++k) {
+    inputs[data_inputs_[k]].shape = batch[k].shape();
+    inputs[data_inputs_[k]].data = batch[k].bytes().data();
   }
-  for (std::size_t k = 0; k < now_.size(); ++k) {
-    targets[step_.states[k].output] =
-        is_in_place_[k] ? places[k] : before_[k].mutable_bytes().data();
-  }
+  RunEvents events;
+  Observers observers;
   const bool is_timed = planner_ && timed_runs_ < kTimedRuns;
-  if (is_timed) {
-    context_->run(sources, targets, watch_);
-  } else {
-    context_->run(sources, targets);
-  }
-  for (std::size_t k = 0; k < now_.size(); ++k) {
-    if (!is_in_place_[k]) std::swap(now_[k], before_[k]);
-  }
-  if (is_timed) learn_times();
+  if (is_timed) observers.events = &events;
+  executor_->run(inputs, results, observers);
+  std::vector<Tensor> outputs;
+  for (const std::size_t k : data_outputs_)
+    outputs.push_back(datum_of(results[k], p.buffers[p.outputs[k]]).tensor());
+  results.clear();
+  if (is_timed) learn_times(events);
   return outputs;
 }
 
 States Session::states() const {
   States states;
-  for (std::size_t k = 0; k < now_.size(); ++k) {
+  for (std::size_t k = 0; k < step_.states.size(); ++k) {
     if (step_.states[k].split) continue;
     states.emplace_back(step_.states[k].name, state_value(k));
   }
@@ -442,7 +303,7 @@ States Session::states() const {
 States Session::gathered_states(bool with_pieces) const {
   States states = this->states();
   RankGroup group(*ranks_, static_cast<int>(tensor_ranks_), 1);
-  for (std::size_t k = 0; k < now_.size(); ++k) {
+  for (std::size_t k = 0; k < step_.states.size(); ++k) {
     const passes::State& state = step_.states[k];
     if (with_pieces && state.split && state.split->is_parameter) {
       RankGroup all(*ranks_, ranks_->size(), 1);
@@ -460,7 +321,7 @@ States Session::gathered_states(bool with_pieces) const {
 
 std::vector<StatePiece> Session::pieces() const {
   std::vector<StatePiece> pieces;
-  for (std::size_t k = 0; k < now_.size(); ++k) {
+  for (std::size_t k = 0; k < step_.states.size(); ++k) {
     const passes::State& state = step_.states[k];
     const bool is_own = state.split && !state.split->axis && state.split->whole == state.name;
     if (is_own) pieces.push_back({state.split->whole, state.split->shape, state_value(k)});
@@ -469,22 +330,23 @@ std::vector<StatePiece> Session::pieces() const {
 }
 
 void Session::set_states(const States& states) {
-  for (std::size_t k = 0; k < now_.size(); ++k) {
+  std::vector<Tensor> given;
+  for (std::size_t k = 0; k < step_.states.size(); ++k) {
     const passes::State& state = step_.states[k];
     const std::string& name = state.split ? state.split->whole : state.name;
     const auto found = std::ranges::find(states, name, &States::value_type::first);
     if (found == states.end()) throw Error(concat("state '", name, "' is missing"));
-    const Tensor& given = found->second;
-    const Shape& shape = state.split ? state.split->shape : now_[k].shape();
-    if (given.dtype() != now_[k].dtype() || given.shape() != shape) {
+    const Tensor& tensor = found->second;
+    const TensorType type = type_of(k);
+    const Shape shape = state.split ? state.split->shape : constants(type.dims);
+    if (tensor.dtype() != type.dtype || tensor.shape() != shape) {
       throw Error(concat("state '", name, "' does not fit"))
-          .expected(Tensor(now_[k].dtype(), shape).type())
-          .got(given.type());
+          .expected(Tensor(type.dtype, shape).type())
+          .got(tensor.type());
     }
-    now_[k] = share_of(state, given, step_.graph, ranks_->rank(), tensor_ranks_);
+    given.push_back(tensor);
   }
-  is_set_ = true;
-  if (ranked_) place_states();
+  place_states([&](std::size_t k) { return given[k]; });
 }
 
 namespace {

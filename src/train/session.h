@@ -3,13 +3,13 @@
 #include "distributed/distributed_step.h"
 #include "distributed/rank_budget.h"
 #include "distributed/state_buffers.h"
-#include "host/context.h"
 #include "passes/train/stateful_graph.h"
 #include "planning/step_within_budget.h"
 #include "program/program.h"
-#include "runtime/executable.h"
+#include "runtime/executor.h"
 #include "target/target_spec.h"
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -58,9 +58,8 @@ struct StatePiece {
 };
 
 /// A compiled graph with states: each run takes a batch and passes the states on to the next run. A
-/// run with a non-finite loss leaves them unchanged. States are updated in place if the kernels and
-/// their order prove that the old value has no later reader; otherwise, on a device and over ranks,
-/// states are double-buffered.
+/// run with a non-finite loss leaves them unchanged. Without ranks an `Executor` holds the states;
+/// over ranks they are double-buffered in memory that the ranks see (`StateBuffers`).
 class Session {
  public:
   /// States start with the graph's initial values. Throws Error (OutOfMemory) if the budget cannot
@@ -106,46 +105,30 @@ class Session {
   const planning::BudgetPlanner* budget() const { return planner_.get(); }
 
  private:
-  bool is_on_device() const { return is_for_device_ && model_; }
+  bool is_on_device() const { return executor_ && executor_->is_on_device(); }
   void make_ranked(const SessionOptions& options, const SessionRanks& ranks);
-  void place_states();
-  bool are_ranks_on_device() const { return ranked_ && ranked_->place().is_device; }
+  // Sets every state to this rank's share of a tensor.
+  void place_states(const std::function<Tensor(std::size_t state)>& whole);
+  TensorType type_of(std::size_t state) const;
   // Returns the current value of a state, or its value before the last run.
   Tensor state_value(std::size_t state, bool is_before = false) const;
-  std::vector<Tensor> run_on_device(const std::vector<Tensor>& batch);
   void load(Program program);
-  void open_context();
-  void choose_places();
-  void learn_times();
-  /// Returns tensors in the order of the graph's inputs: the batch interleaved with the states.
-  std::vector<Tensor> inputs(const std::vector<Tensor>& batch,
-                             const std::vector<Tensor>& states) const;
+  void learn_times(const RunEvents& events);
 
   std::unique_ptr<Communicator> alone_;
   Communicator* ranks_;
   std::int64_t tensor_ranks_;
   passes::StatefulGraph step_;  // as given: names and initial values
   std::vector<std::size_t> data_inputs_, data_outputs_;
-  // on a device only `now_`: values to upload; over ranks only their types once the states are
-  // placed
-  std::vector<Tensor> now_, before_;
-  std::vector<StatePorts> overwritten_;  // states that kernels can update in place
-  std::vector<char> is_in_place_;        // by state: updated in place, `before_` is empty
   bool is_for_device_;
-  bool is_set_ = true;        // since the last run, or never run
   bool is_plan_new_ = false;  // on a device: taken by the next run
   std::unique_ptr<distributed::DistributedStep> ranked_;
   std::unique_ptr<distributed::StateBuffers> places_;  // of ranks
   std::int64_t step_number_ = 0;                       // of the ranks' next run
-  // Without ranks: the first pair for a kernel-only program, the second for one with host steps.
-  std::shared_ptr<const Executable> model_;
-  std::unique_ptr<Context> context_;
+  std::unique_ptr<Executor> executor_;                 // without ranks
   int thread_count_;
   std::unique_ptr<planning::BudgetPlanner> planner_;
-  Watch watch_;
   int timed_runs_ = 0;
-  std::shared_ptr<const HostExecutable> host_model_;
-  std::unique_ptr<HostContext> host_;
 };
 
 /// Returns the first node or input with a NaN, or else an infinite value, in a run of the graph;

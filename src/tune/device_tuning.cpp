@@ -107,7 +107,7 @@ TuneReport tune_on_device(TuningCache& cache, Program& program, bool times) {
   if (!times || open == 0) return report;
   CompiledModel model(Program(program), 1);
   model.prepare(models::random_inputs(input_ports(program), 1, {}));
-  remember_candidates(cache, place, program, model.time_candidates(is_open));
+  remember_candidates(cache, place, program, model.executor().time_candidates(is_open));
   TuneReport after;
   use_tuned_candidates(cache, place, program, after);
   report.timed = after.known - report.known;

@@ -170,7 +170,7 @@ void KernelTimer::prepare(Prepared& candidate, const std::string& symbol, std::i
   candidate.model->run_prepared();  // warm-up: touches memory for the first time
   if (std::ranges::count(candidate.untimed_candidates, true) == 0) return;
   remember_candidates(*settings_.cache, device_place(), candidate.model->program(),
-                      candidate.model->time_candidates(candidate.untimed_candidates));
+                      candidate.model->executor().time_candidates(candidate.untimed_candidates));
   candidate.untimed_candidates.clear();
 }
 
@@ -178,7 +178,7 @@ void KernelTimer::prepare(Prepared& candidate, const std::string& symbol, std::i
 // inputs were just written.
 double KernelTimer::run_once(Prepared& candidate) {
   if (is_for_device())
-    return candidate.model->time_steps(candidate.first_step, candidate.step_count);
+    return candidate.model->executor().time_steps(candidate.first_step, candidate.step_count);
   touch(other_data_.data(), other_data_.size());
   for (const Datum& input : inputs_)
     touch(input.tensor().bytes().data(), input.tensor().byte_size());

@@ -27,6 +27,60 @@ TWO = b"""graph (a: f32[N, 3], b: f32[3, 2]) {
 """
 
 
+class WithStates(unittest.TestCase):
+    SUM = b"""graph sum (x: f32[2], a: f32[2]) {
+  state a to a1 = f32[2] [1, 2]
+  a1 = add(a, x)
+  y = neg(a1)
+  return y, a1
+}
+"""
+
+    def setUp(self):
+        self.program = tenon.load(self.SUM).compile(threads=1)
+        self.one = np.ones(2, np.float32)
+
+    def test_contexts_pass_states_on(self):
+        self.assertEqual([str(port) for port in self.program.states], ["a: f32[2]"])
+        self.assertEqual([port.name for port in self.program.inputs], ["x"])
+        context, other = self.program.context(), self.program.context()
+        np.testing.assert_array_equal(context(self.one), [-2, -3])
+        np.testing.assert_array_equal(context(x=self.one), [-3, -4])
+        np.testing.assert_array_equal(context.states["a"], [3, 4])
+        np.testing.assert_array_equal(other.states["a"], [1, 2])
+        context.states["a"] = [7, 8]
+        np.testing.assert_array_equal(context(self.one), [-8, -9])
+        context.reset()
+        self.assertEqual({name: list(value) for name, value in context.states.items()}, {"a": [1, 2]})
+
+    def test_forks_continue_apart(self):
+        context = self.program.context()
+        context(self.one)
+        fork = context.fork()
+        context(self.one)
+        np.testing.assert_array_equal(fork.states["a"], [2, 3])
+        fork(10 * self.one)
+        np.testing.assert_array_equal(fork.states["a"], [12, 13])
+        np.testing.assert_array_equal(context.states["a"], [3, 4])
+
+    def test_states_in_arrays_of_the_caller(self):
+        context, array = self.program.context(), np.array([5, 6], np.float32)
+        context.states.bind("a", array)
+        context(self.one)
+        np.testing.assert_array_equal(array, [6, 7])
+        with self.assertRaises(tenon.UsageError):
+            context.states.bind("a", np.zeros(2))
+
+    def test_unknown_states_and_types(self):
+        context = self.program.context()
+        with self.assertRaises(KeyError):
+            context.states["b"]
+        with self.assertRaisesRegex(tenon.UsageError, "no state is called 'b'"):
+            context.states["b"] = self.one
+        with self.assertRaisesRegex(tenon.UsageError, "does not fit"):
+            context.states["a"] = np.zeros(3, np.float32)
+
+
 class Running(unittest.TestCase):
     def test_positions_and_names(self):
         program = tenon.load(TWO).compile(threads=1)

@@ -29,7 +29,7 @@ void train(SizeCase& made, testing::Random& random) {
   passes::StatefulGraph step = train::training_step(std::move(made.graph), optimizer,
                                                     made.family == "train zoo" ? "" : "mse", {});
   made.title += concat("\n# a training step by ", optimizer);
-  made.states = step.ports();
+  declare_states(step, true);
   made.graph = std::move(step.graph);
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "ir/graph.h"
-#include "ir/state_ports.h"
 
 #include <cstdint>
 #include <string>
@@ -16,8 +15,6 @@ struct SizeCase {
   /// How to build it again: a model argument, or the layers' text.
   std::string title;
   Graph graph;
-  /// Of a training step.
-  std::vector<StatePorts> states = {};
 };
 
 /// Makes cases by number.

@@ -41,7 +41,6 @@ void compile_case(SizeCase sized, std::uint64_t seed) {
   const std::vector<std::string> precisions = {"", "", "", "", "", "", "", "f16", "bf16"};
   codegen::CompileOptions options = driver::cpu_options(cpu);
   options.on_fallback = {};
-  options.states = sized.states;
   options.allow_winograd = random.chance(90);
   const int threads[] = {1, 2, 8, 64};
   options.threads = threads[random.below(4)];
@@ -59,9 +58,8 @@ void compile_case(SizeCase sized, std::uint64_t seed) {
     }
     if (seed % kEmitted != 0) options.target = std::make_shared<WithoutCode>(options.target);
   }
-  driver::PipelineOptions passes = driver::pipeline_for(
+  const driver::PipelineOptions passes = driver::pipeline_for(
       driver::parse_target(is_device ? "cuda:sm_90a" : cpu, random.pick(precisions)));
-  passes.pass_options.states = sized.states;
   verify(codegen::compile(driver::run_pipeline(std::move(sized.graph), passes), options).program);
 }
 

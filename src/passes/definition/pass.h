@@ -1,7 +1,6 @@
 #pragma once
 
 #include "ir/graph.h"
-#include "ir/state_ports.h"
 #include "passes/definition/remarks.h"
 #include "target/cpu_facts.h"
 
@@ -47,8 +46,6 @@ struct PassOptions {
   std::string layout_mode, layout_to;
   /// Mode of `order`: "" for the lowest live peak, "megengine" for MegEngine's order.
   std::string order_mode;
-  /// States that are updated in place: `order` puts their readers first.
-  std::vector<StatePorts> states;
   QuantizePartitionOptions quantize_partition;
   /// Receives the reasons why a pass did or did not change a node; null if not needed. Owned by the
   /// caller.

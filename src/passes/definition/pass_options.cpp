@@ -58,21 +58,6 @@ PassOption element(std::string name, DType QuantizePartitionOptions::*field) {
           }};
 }
 
-// Parses "0:2,1:3": pairs of an input and the output that becomes it in the next run.
-void set_states(PassOptions& options, std::string_view value) {
-  options.states.clear();
-  for (const std::string& pair : split(value, ',')) {
-    const std::vector<std::string> ports = split(pair, ':');
-    const auto input = parse_integer(ports.front());
-    const auto output = ports.size() == 2 ? parse_integer(ports.back()) : std::nullopt;
-    if (!input || !output || *input < 0 || *output < 0) {
-      throw Error(concat("option 'order.states' cannot be '", value, "'"), ErrorKind::Usage)
-          .expected("positions of inputs and outputs, as 0:2,1:3");
-    }
-    options.states.push_back({static_cast<std::size_t>(*input), static_cast<std::size_t>(*output)});
-  }
-}
-
 const std::vector<PassOption>& known_options() {
   static const std::vector<PassOption> all = {
       word("assign-precision.to", &PassOptions::assign_precision_to, {"f16", "bf16"}),
@@ -82,7 +67,6 @@ const std::vector<PassOption>& known_options() {
       number("fuse.max-depth", &PassOptions::fuse_max_depth),
       word("fuse.mode", &PassOptions::fuse_mode, {"bytes", "relay"}),
       word("order.mode", &PassOptions::order_mode, {"least-peak", "megengine"}),
-      {"order.states", set_states},
       flag("quantize-partition.close-outputs", &QuantizePartitionOptions::close_outputs),
       element("quantize-partition.dtype", &QuantizePartitionOptions::dtype),
       flag("quantize-partition.multiply-right", &QuantizePartitionOptions::multiply_right),

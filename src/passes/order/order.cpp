@@ -61,11 +61,9 @@ Grouping singles(const Graph& graph, const Sequence& sequence) {
 }
 
 Graph ordered(Graph graph, const PassOptions& options) {
-  PassOptions of_bodies = options;
-  of_bodies.states.clear();
   for (NodeId id : graph.nodes_in_order()) {
     if (graph.node(id).bodies.empty() || is_fused_group(graph, id)) continue;
-    for (Graph& body : graph.mutable_node(id).bodies) body = ordered(std::move(body), of_bodies);
+    for (Graph& body : graph.mutable_node(id).bodies) body = ordered(std::move(body), options);
   }
   if (options.order_mode == "megengine") {
     Grouping order;
@@ -73,7 +71,7 @@ Graph ordered(Graph graph, const PassOptions& options) {
     return with_groups(std::move(graph), order, options.remarks);
   }
   memory::Problem problem = memory::liveness_problem(graph);
-  if (!options.states.empty()) ordering::read_states_first(graph, options.states, problem);
+  ordering::read_states_first(graph, problem);
   const Tasks tasks(problem);
   Sequence given;
   for (std::uint32_t task = 0; task < tasks.size(); ++task) given.push_back(task);

@@ -28,7 +28,7 @@ class Readers {
     }
   }
 
-  void put_first(const StatePorts& state) {
+  void put_first(const Graph::State& state) {
     const ValueId now = graph_.inputs()[state.input], next = graph_.outputs()[state.output];
     const NodeId producer = graph_.value(next).producer;
     const std::uint32_t maker = producer ? item_of_[producer] : kNone;
@@ -98,10 +98,12 @@ class Readers {
 
 }  // namespace
 
-void read_states_first(const Graph& graph, const std::vector<StatePorts>& states,
-                       memory::Problem& problem) {
+void read_states_first(const Graph& graph, memory::Problem& problem) {
+  if (std::ranges::none_of(graph.states, &Graph::State::may_overwrite)) return;
   Readers readers(graph, problem);
-  for (const StatePorts& state : states) readers.put_first(state);
+  for (const Graph::State& state : graph.states) {
+    if (state.may_overwrite) readers.put_first(state);
+  }
   readers.sort();
 }
 

@@ -25,4 +25,10 @@ StatefulGraph skip_nonfinite_updates(StatefulGraph step) {
   return step;
 }
 
+StatefulGraph with_recurrent_states(StatefulGraph step, bool is_for_device) {
+  if (!is_for_device) step = skip_nonfinite_updates(std::move(step));
+  declare_states(step, !is_for_device);
+  return step;
+}
+
 }  // namespace tenon::passes

@@ -27,14 +27,18 @@ std::vector<std::size_t> StatefulGraph::data_outputs() const {
   return others(graph.outputs().size(), states, &State::output);
 }
 
-std::vector<StatePorts> StatefulGraph::ports() const {
-  std::vector<StatePorts> ports;
-  for (const State& state : states) ports.push_back({state.input, state.output});
-  return ports;
+void declare_states(StatefulGraph& step, bool may_overwrite) {
+  if (step.states.empty()) return;  // a graph may declare its own
+  step.graph.states.clear();
+  for (const State& state : step.states)
+    step.graph.states.push_back({state.input, state.output, {}, false, may_overwrite});
 }
 
 std::string print(const StatefulGraph& step) {
-  std::string text = print(step.graph);
+  // Checkpoints carry a hash of this text, which is the same before and after `declare_states`.
+  Graph graph = step.graph;
+  graph.states.clear();
+  std::string text = print(graph);
   for (const State& state : step.states) {
     const std::string next = step.graph.value(step.graph.outputs()[state.output]).name;
     text += concat("# state ", print_name(state.name), ": ", state.initial.type(), ", next ",

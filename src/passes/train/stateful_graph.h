@@ -1,7 +1,6 @@
 #pragma once
 
 #include "ir/graph.h"
-#include "ir/state_ports.h"
 
 #include <optional>
 #include <string>
@@ -38,9 +37,12 @@ struct StatefulGraph {
   /// Indices of the inputs, and outputs, that do not belong to states.
   std::vector<std::size_t> data_inputs() const;
   std::vector<std::size_t> data_outputs() const;
-  /// Returns the input and output of each state.
-  std::vector<StatePorts> ports() const;
 };
+
+/// Declares the states in the graph (`Graph::states`), without initial values: its program takes
+/// them from the caller before the first run and passes them on from run to run. With
+/// `may_overwrite`, the current values need not survive a run.
+void declare_states(StatefulGraph& step, bool may_overwrite);
 
 /// Returns the graph's text with a comment for each state about its input and output.
 std::string print(const StatefulGraph& step);

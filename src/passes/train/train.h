@@ -109,6 +109,10 @@ StatefulGraph accumulated(const StatefulGraph& part, const StatefulGraph& whole,
 /// Returns the step with states that keep their values if the loss is not finite, so that the cause
 /// can be inspected although states are updated in place.
 StatefulGraph skip_nonfinite_updates(StatefulGraph step);
+/// Prepares a step for a program that passes its states on: in place on the CPU, with
+/// `skip_nonfinite_updates`; double-buffered on a device, where the values before the last run
+/// stay.
+StatefulGraph with_recurrent_states(StatefulGraph step, bool is_for_device);
 
 /// Throws Error (Unsupported) if gradient accumulation would change the result: an operator mixes
 /// samples (a batch norm in training does), or a mean depends on labels.

@@ -44,17 +44,10 @@ class CudaContext : public DeviceContext {
   }
 
   void prepare(const BoundShapes& shapes, const Segment& segment) override;
-  void keep(std::vector<Feedback> states) override {
-    ports_.keep(std::move(states));
-    forget_graphs();
-  }
   void call_after(std::vector<std::size_t> steps,
                   std::function<void(std::size_t step)> call) override {
     marks_ = std::move(steps);
     call_ = std::move(call);
-  }
-  void fetch_input(std::size_t input, void* target) override {
-    ports_.fetch(input, target, stream_);
   }
   void fetch_output(std::size_t output, void* target) override {
     ports_.fetch(ports_.input_count() + output, target, stream_);
@@ -84,13 +77,13 @@ class CudaContext : public DeviceContext {
  private:
   void forget_graphs() {
     const Driver& cuda = driver();
-    for (GraphExec& exec : execs_) {
-      if (exec != nullptr) cuda.destroy_exec(exec);
-      exec = nullptr;
+    for (Recording& recording : recordings_) {
+      if (recording.exec != nullptr) cuda.destroy_exec(recording.exec);
+      recording.exec = nullptr;
     }
   }
   bool has_work() const { return !steps_.empty(); }
-  GraphExec& exec() { return execs_[are_states_swapped_ ? 1 : 0]; }
+  GraphExec& exec() { return recordings_[current_].exec; }
   const Program& program() const { return model_.program(); }
   std::string step_text(std::size_t step) const {
     return concat("step ", step, " ('", program().steps[step].name, "')");
@@ -102,7 +95,7 @@ class CudaContext : public DeviceContext {
   void launch(std::span<double> seconds);
   void await_steps();
   void begin_run();
-  void swap_states();
+  bool find_recording();
   void use_addresses();
   void enqueue(BoundStep& step, bool waits_for_copies = false);
   void launch_kernel(BoundStep& step, bool waits_for_copies);
@@ -123,9 +116,14 @@ class CudaContext : public DeviceContext {
   Event launched_ = nullptr;
   /// Events before and after steps.
   std::vector<Event> moments_;
-  /// CUDA graphs for both orientations of the double-buffered states.
-  std::array<GraphExec, 2> execs_ = {};
-  bool are_states_swapped_ = false;
+  /// The launches as a CUDA graph, for these addresses of the ports.
+  struct Recording {
+    std::vector<Address> addresses;
+    GraphExec exec = nullptr;
+  };
+  /// The last two: double-buffered states alternate between two addresses.
+  std::array<Recording, 2> recordings_ = {};
+  std::size_t current_ = 0;
   DeviceMemory arena_, scratch_, error_;
   PortBuffers ports_;
   Transfers transfers_;
@@ -146,7 +144,9 @@ void CudaContext::prepare(const BoundShapes& shapes, const Segment& segment) {
   forget_graphs();
   steps_.clear();
   take_arena(shapes);
-  ports_.place(shapes, segment);
+  ports_.place(shapes, segment, program());
+  recordings_ = {};
+  recordings_[current_].addresses = ports_.addresses();
   StepPlaces places{arena_.address(), error_.address(), {}};
   std::size_t port = 0;
   for (const auto* buffers : {&segment.reads, &segment.writes}) {
@@ -234,11 +234,18 @@ void CudaContext::enqueue_run() {
   transfers_.end_run(stream_);
 }
 
-void CudaContext::swap_states() {
-  if (!ports_.has_states()) return;
-  are_states_swapped_ = !are_states_swapped_;
-  ports_.swap_states();
-  use_addresses();
+// Selects the recording for the present addresses; returns false if it is a new one.
+bool CudaContext::find_recording() {
+  const std::vector<Address> addresses = ports_.addresses();
+  for (const bool is_other : {false, true}) {
+    if (recordings_[is_other ? 1 - current_ : current_].addresses != addresses) continue;
+    if (is_other) current_ = 1 - current_;
+    return true;
+  }
+  current_ = 1 - current_;
+  if (exec() != nullptr) driver().destroy_exec(exec());
+  recordings_[current_] = {addresses, nullptr};
+  return false;
 }
 
 void CudaContext::use_addresses() {
@@ -370,12 +377,11 @@ void CudaContext::launch(std::span<double> seconds) {
 
 void CudaContext::begin(std::span<const void* const> inputs, std::span<void* const> outputs,
                         std::span<double> seconds) {
-  are_places_new_ = ports_.observe(inputs, outputs, stream_);
-  if (are_places_new_) {
-    forget_graphs();
+  are_places_new_ = false;
+  if (ports_.observe(inputs, outputs, stream_)) {
+    are_places_new_ = !find_recording();
     use_addresses();
   }
-  swap_states();
   try {
     ports_.begin_inputs(inputs, stream_);
     launch(seconds);
@@ -416,7 +422,6 @@ void CudaContext::finish() {
 
 double CudaContext::replay() {
   const Driver& cuda = driver();
-  swap_states();
   if (exec() == nullptr && has_work()) capture();
   cuda.require(cuda.record(begin_, stream_), "timing");
   start_steps();

@@ -4,6 +4,8 @@
 #include "base/text.h"
 #include "program/target.h"
 
+#include <algorithm>
+
 namespace tenon::inline runtime::cuda {
 
 CudaModel::CudaModel(const Program& program) : program_(program) {
@@ -34,6 +36,42 @@ CudaModel::CudaModel(const Program& program) : program_(program) {
 
 CudaModel::~CudaModel() {
   if (module_ != nullptr) driver().unload_module(module_);
+}
+
+namespace {
+
+class CudaStateMemory : public StateMemory {
+ public:
+  std::shared_ptr<std::byte> allocate(std::uint64_t bytes) const override {
+    const auto block = std::make_shared<DeviceMemory>();
+    block->allocate(std::max<std::uint64_t>(bytes, 1), "a state");
+    return {block, reinterpret_cast<std::byte*>(block->address())};
+  }
+  void copy(void* to, const void* from, std::uint64_t bytes) const override {
+    if (bytes == 0) return;
+    const Driver& cuda = driver();
+    const auto target = reinterpret_cast<Address>(to), source = reinterpret_cast<Address>(from);
+    const bool to_device = cuda.is_on_device(to), from_device = cuda.is_on_device(from);
+    if (!to_device && !from_device) return StateMemory::copy(to, from, bytes);
+    cuda.require(to_device && from_device ? cuda.copy(target, source, bytes, nullptr)
+                 : to_device              ? cuda.to_device(target, from, bytes, nullptr)
+                                          : cuda.to_host(to, source, bytes, nullptr),
+                 "copying a state");
+    cuda.require(cuda.synchronise(nullptr), "copying a state");
+  }
+  void fill_zeros(void* to, std::uint64_t bytes) const override {
+    if (bytes == 0) return;
+    const Driver& cuda = driver();
+    cuda.require(cuda.fill(reinterpret_cast<Address>(to), 0, bytes, nullptr), "clearing a state");
+    cuda.require(cuda.synchronise(nullptr), "clearing a state");
+  }
+  bool is_remote(const void* address) const override { return driver().is_on_device(address); }
+};
+
+}  // namespace
+
+std::shared_ptr<const StateMemory> CudaModel::state_memory() const {
+  return std::make_shared<CudaStateMemory>();
 }
 
 std::unique_ptr<DeviceContext> CudaModel::make_context() const { return cuda::make_context(*this); }

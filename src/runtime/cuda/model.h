@@ -17,6 +17,7 @@ class CudaModel : public DeviceExecutable {
   ~CudaModel() override;
 
   std::unique_ptr<DeviceContext> make_context() const override;
+  std::shared_ptr<const StateMemory> state_memory() const override;
   const Program& program() const { return program_; }
   /// Null for a library kernel.
   Function function(std::size_t kernel) const { return functions_[kernel]; }

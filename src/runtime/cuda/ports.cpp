@@ -18,13 +18,22 @@ PortBuffers::~PortBuffers() {
 }
 
 // Allocates the ports one after another.
-void PortBuffers::place(const BoundShapes& shapes, const Segment& segment) {
+void PortBuffers::place(const BoundShapes& shapes, const Segment& segment, const Program& program) {
   std::uint64_t total = 0;
+  const bool has_states = program.is_kernel_only();
+  const auto is_state = [&](std::uint32_t id) {
+    return has_states && std::ranges::any_of(program.states, [&](const Program::State& state) {
+             return program.inputs[state.input] == id || program.outputs[state.output] == id;
+           });
+  };
   const auto placed = [&](const std::vector<std::uint32_t>& buffers) {
     std::vector<Port> ports;
     for (const std::uint32_t id : buffers) {
-      ports.push_back({total, shapes.bytes_of(id)});
-      total += aligned(ports.back().bytes);
+      Port& port = ports.emplace_back();
+      port.own = total;
+      port.bytes = shapes.bytes_of(id);
+      port.is_state = is_state(id);
+      if (!port.is_state) total += aligned(port.bytes);
     }
     return ports;
   };
@@ -39,19 +48,20 @@ void PortBuffers::place(const BoundShapes& shapes, const Segment& segment) {
 bool PortBuffers::observe(std::span<const void* const> inputs, std::span<void* const> outputs,
                           Stream steps) {
   const Driver& cuda = driver();
-  std::vector<bool> is_state(inputs_.size() + outputs_.size());
-  for (const auto& [input, output] : states_)
-    is_state[input] = is_state[inputs_.size() + output] = true;
   bool is_any_on_device = false, is_changed = false;
-  for (std::size_t k = 0; k < is_state.size(); ++k) {
+  for (std::size_t k = 0; k < inputs_.size() + outputs_.size(); ++k) {
     const bool is_input = k < inputs_.size();
     const void* given = is_input ? inputs[k] : outputs[k - inputs_.size()];
     Port& port = is_input ? inputs_[k] : outputs_[k - inputs_.size()];
+    const auto address = reinterpret_cast<Address>(given);
+    if (port.is_state) {
+      is_changed = is_changed || address != port.address;
+      port.address = address;
+      continue;
+    }
     port.given = given != nullptr && port.bytes > 0 ? cuda.kind_of(given) : MemoryKind::Ordinary;
     const bool is_on_device = port.given == MemoryKind::Device;
     is_any_on_device = is_any_on_device || is_on_device;
-    if (is_state[k]) continue;
-    const auto address = reinterpret_cast<Address>(given);
     const bool is_usable = is_on_device && address % kPortAlignment == 0;
     const Address wanted = is_usable ? address : port.own;
     is_changed = is_changed || wanted != port.address;
@@ -66,9 +76,12 @@ bool PortBuffers::observe(std::span<const void* const> inputs, std::span<void* c
   return is_changed;
 }
 
-void PortBuffers::swap_states() {
-  for (const auto& [input, output] : states_)
-    std::swap(inputs_[input].address, outputs_[output].address);
+std::vector<Address> PortBuffers::addresses() const {
+  std::vector<Address> addresses;
+  for (const auto* ports : {&inputs_, &outputs_}) {
+    for (const Port& port : *ports) addresses.push_back(port.address);
+  }
+  return addresses;
 }
 
 void PortBuffers::begin_inputs(std::span<const void* const> inputs, Stream steps) {

@@ -21,20 +21,17 @@ class PortBuffers {
   PortBuffers(const PortBuffers&) = delete;
   ~PortBuffers();
 
-  /// Allocates device memory for the ports. Throws Error (OutOfMemory).
-  void place(const BoundShapes& shapes, const Segment& segment);
-  void keep(std::vector<Feedback> states) { states_ = std::move(states); }
-  bool has_states() const { return !states_.empty(); }
+  /// Allocates device memory for the ports, except those of states: runs give them memory of the
+  /// device. Throws Error (OutOfMemory).
+  void place(const BoundShapes& shapes, const Segment& segment, const Program& program);
   std::size_t input_count() const { return inputs_.size(); }
   Address address(std::size_t port) const { return at(port).address; }
+  std::vector<Address> addresses() const;
 
   /// Inspects the caller's pointers for a run. Device memory with matching alignment is used in
-  /// place, ordered after the work on the caller's default stream; states stay in their own memory.
+  /// place, ordered after the work on the caller's default stream, as is the memory of states.
   /// Returns true if any address changed.
   bool observe(std::span<const void* const> inputs, std::span<void* const> outputs, Stream steps);
-  /// Double-buffers states: the input reads the previous run's output, and the output overwrites
-  /// the older version. No copies, and the previous version survives.
-  void swap_states();
   /// Starts copying the inputs. On return, pageable inputs may be overwritten.
   void begin_inputs(std::span<const void* const> inputs, Stream steps);
   /// Starts copying the outputs and the kernels' error report, within the limits of pinned memory.
@@ -57,6 +54,7 @@ class PortBuffers {
     Address address = 0;
     /// Memory type of the caller's pointer.
     MemoryKind given = MemoryKind::Ordinary;
+    bool is_state = false;
   };
   struct Late {
     void* target;
@@ -68,7 +66,6 @@ class PortBuffers {
 
   DeviceMemory memory_;
   std::vector<Port> inputs_, outputs_;
-  std::vector<Feedback> states_;
   Event callers_work_ = nullptr;
   Staging in_, out_;
   /// Outputs that did not fit in pinned memory.

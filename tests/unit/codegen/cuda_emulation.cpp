@@ -10,7 +10,7 @@
 #include "models/inputs.h"
 #include "ops/definition/registry.h"
 #include "reference/evaluate.h"
-#include "runtime/executable.h"
+#include "runtime/executor.h"
 #include "testing/verify/agreement.h"
 #include "testing/verify/trial_inputs.h"
 
@@ -149,8 +149,6 @@ class EmulatedContext : public DeviceContext {
     marks_ = std::move(steps);
     call_ = std::move(call);
   }
-  void keep(std::vector<Feedback>) override { throw Error("no states are kept here"); }
-  void fetch_input(std::size_t, void*) override { throw Error("no inputs are kept here"); }
   void fetch_output(std::size_t, void*) override { throw Error("no outputs are kept here"); }
   double replay() override { return 0; }
   std::vector<TimedCandidates> time_candidates(const std::vector<bool>&) override { return {}; }
@@ -286,7 +284,7 @@ std::vector<Tensor> run_emulated(const Graph& graph, const std::vector<Tensor>& 
 
 std::vector<Tensor> run_emulated(Program given, const std::vector<Tensor>& inputs) {
   const auto model = std::make_shared<const Executable>(std::move(given), emulate);
-  Context context(model, 1);
+  Executor context(model, 1);
   std::vector<Shape> shapes;
   std::vector<const void*> sources;
   for (const Tensor& input : inputs) {

@@ -422,11 +422,9 @@ TEST(HostProgram, SealedMutationsRunOrAreRefused) {
     altered += rest;
     seal_program(std::as_writable_bytes(std::span(altered)));
     try {
-      HostContext context(std::make_shared<const HostExecutable>(
-                              parse_program(std::as_bytes(std::span(altered)), nullptr)),
-                          1);
+      CompiledModel context(parse_program(std::as_bytes(std::span(altered)), nullptr), 1);
       int bodies_left = 1000;
-      context.set_body_callback([&] {
+      context.executor().set_body_callback([&] {
         if (--bodies_left < 0) throw Error("an endless loop");
       });
       context.run(inputs);

@@ -48,6 +48,35 @@ TEST(Text, RoundTripsAGraph) {
 )");
 }
 
+TEST(Text, RoundTripsStates) {
+  expect_canonical(
+      R"(graph (x: f32[2], h: f32[2], c: f32[2], past: f32[P, 2], w: f32[2], state: f32[2]) {
+  state h to h1 = f32[2] [1, 2]
+  state c to y double_buffered = zeros
+  state past to past
+  state state to y at 4
+  state w to y
+  h1 = add(x, h)
+  y = add(h1, c)
+  return h1, y, past, y, y
+}
+)");
+}
+
+TEST(Text, RefusesStatesThatDoNotFit) {
+  EXPECT_EQ(message_of("graph (x: f32[2], h: f32[2]) {\n  state h to y\n  return x\n}\n"),
+            "no output 'y' is left for the state\n  at        model.tenon, line 2, column 3");
+  EXPECT_EQ(message_of("graph (x: f32[2]) {\n  y = add(x, x)\n  state y to y\n  return y\n}\n"),
+            "'y' is no input\n  at        model.tenon, line 3, column 9");
+  const Graph graph = parse_graph(
+      "graph (x: f32[3], h: f32[2], w: f32[2]) {\n  state h to x\n"
+      "  state w to w = f32[3] [1, 2, 3]\n  return x, w\n}\n",
+      table());
+  EXPECT_EQ(problems_of(graph),
+            (std::vector<std::string>{"state 'h' is f32[2] and its next value f32[3]",
+                                      "state 'w' is f32[2] and its initial value f32[3]"}));
+}
+
 TEST(Text, RoundTripsEveryAttribute) {
   expect_canonical(R"(graph (x: f32[N]) {
   a = pool(x) {kernel = [], flag = true, axis = -1, factor = -0.0, label = "a, b}", to = bf16, factors = [0.5, 1e-20, inf, 3.0], labels = ["x", ""], fill = i64[2] [1, -2], like = seq(f32[N, floor(N/2)])}

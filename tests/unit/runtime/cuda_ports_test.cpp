@@ -135,9 +135,9 @@ TEST_F(CudaPorts, ReportsBelongToTheirBinding) {
 }
 )",
                                     all_ops());
-    Context context(std::make_shared<const Executable>(
-                        testing::for_fake_cuda(testing::compile_emulated(graph))),
-                    1);
+    Executor context(std::make_shared<const Executable>(
+                         testing::for_fake_cuda(testing::compile_emulated(graph))),
+                     1);
     std::vector<float> x = {1, -2, 3, -4}, y(2), z(4);
     std::vector<std::int64_t> at = {1, 9};
     const std::vector<const void*> inputs = {x.data(), at.data()};

@@ -9,7 +9,7 @@
 #include "program/checksum.h"
 #include "program/file.h"
 #include "program/verify.h"
-#include "runtime/executable.h"
+#include "runtime/executor.h"
 #include "unit/allocations.h"
 
 #include <gtest/gtest.h>
@@ -58,7 +58,7 @@ struct Result {
   bool operator==(const Result&) const = default;
 };
 
-void run(Context& context, const std::vector<float>& input, Result& result) {
+void run(Executor& context, const std::vector<float>& input, Result& result) {
   const void* const inputs[] = {input.data()};
   void* const outputs[] = {result.y.data(), result.a.data()};
   context.run(inputs, outputs);
@@ -67,7 +67,7 @@ void run(Context& context, const std::vector<float>& input, Result& result) {
 TEST(Contexts, OfOneModelRunConcurrently) {
   constexpr std::size_t kThreads = 6, kRounds = 40;
   std::vector<Result> expected(kThreads);
-  Context alone(net(), 1);
+  Executor alone(net(), 1);
   for (std::size_t k = 0; k < kThreads; ++k) run(alone, input_of(k), expected[k]);
   EXPECT_FALSE(expected[0] == expected[1]);
 
@@ -76,7 +76,7 @@ TEST(Contexts, OfOneModelRunConcurrently) {
   std::vector<std::thread> threads;
   for (std::size_t k = 0; k < kThreads; ++k) {
     threads.emplace_back([&, k] {
-      Context context(net(), static_cast<int>(k % 3) + 1);
+      Executor context(net(), static_cast<int>(k % 3) + 1);
       const std::vector<float> input = input_of(k);
       start.arrive_and_wait();
       for (std::size_t round = 0; round < kRounds; ++round) {
@@ -93,7 +93,7 @@ TEST(Contexts, OfOneModelRunConcurrently) {
 TEST(Contexts, AreBitIdenticalOnAnyThreads) {
   Result first;
   for (const int threads : {1, 2, 3, 7, 0}) {
-    Context context(net(), threads);
+    Executor context(net(), threads);
     Result result;
     for (int round = 0; round < 3; ++round) {
       run(context, input_of(3), result);
@@ -105,18 +105,21 @@ TEST(Contexts, AreBitIdenticalOnAnyThreads) {
 
 TEST(Contexts, AllocateNothingWhileRunning) {
   for (const int threads : {1, 3}) {
-    Context context(net(), threads);
+    Executor context(net(), threads);
     const std::vector<float> input = input_of(1);
     Result result;
     const std::size_t before = allocation_count();
     for (int round = 0; round < 5; ++round) run(context, input, result);
     EXPECT_EQ(allocation_count() - before, 0u) << threads << " threads";
-    Watch watch;
-    watch.prepare(net()->program().steps.size(), static_cast<std::size_t>(threads));
-    const std::size_t before_timed = allocation_count();
+    RunEvents events;
+    Observers observers;
+    observers.events = &events;
     const void* const inputs[] = {input.data()};
     void* const outputs[] = {result.y.data(), result.a.data()};
-    context.run(inputs, outputs, watch);
+    context.run(inputs, outputs, observers);  // allocates memory for events
+    events.clear();
+    const std::size_t before_timed = allocation_count();
+    context.run(inputs, outputs, observers);
     EXPECT_EQ(allocation_count() - before_timed, 0u) << threads << " threads";
   }
   const std::size_t before = allocation_count();  // guards the counter itself
@@ -155,7 +158,7 @@ std::shared_ptr<const Executable> model_in(const std::string& bytes) {
 
 struct TwoProducts {
   std::vector<float> x = std::vector<float>(8 * 500, 0.5F), y = std::vector<float>(8 * 300);
-  void run(Context& context) {
+  void run(Executor& context) {
     const void* const inputs[] = {x.data()};
     void* const outputs[] = {y.data()};
     context.run(inputs, outputs);
@@ -171,7 +174,7 @@ TEST(ConstantsOfAFile, RefuseAnAlteredBlock) {
     altered[file.size() - constant_bytes + at] ^= 1;
     const auto model = model_in(altered);
     for (const int threads : {1, 3}) {
-      Context context(model, threads);
+      Executor context(model, threads);
       TwoProducts values;
       EXPECT_THROW(values.run(context), Error) << at;
       EXPECT_THROW(values.run(context), Error) << at << ", again";
@@ -189,7 +192,7 @@ TEST(ConstantsOfAFile, ConcurrentVerification) {
   std::vector<std::thread> threads;
   for (std::size_t k = 0; k < kThreads; ++k) {
     threads.emplace_back([&, k] {
-      Context context(model, static_cast<int>(k % 3) + 1);
+      Executor context(model, static_cast<int>(k % 3) + 1);
       start.arrive_and_wait();
       for (int round = 0; round < 2; ++round) values[k].run(context);
     });
@@ -200,7 +203,7 @@ TEST(ConstantsOfAFile, ConcurrentVerification) {
 
 TEST(ConstantsOfAFile, VerificationDoesNotAllocate) {
   for (const int threads : {1, 3}) {
-    Context context(model_in(file_of_two_products()), threads);
+    Executor context(model_in(file_of_two_products()), threads);
     TwoProducts values;
     const std::size_t before = allocation_count();
     values.run(context);
@@ -208,19 +211,19 @@ TEST(ConstantsOfAFile, VerificationDoesNotAllocate) {
   }
 }
 
-TEST(ContextUse, RefusesConcurrentUse) {
+TEST(ExecutorUse, RefusesConcurrentUse) {
   std::atomic_flag is_in_use;
   {
-    const ContextUse first(is_in_use);
-    EXPECT_THROW(ContextUse second(is_in_use), Error);
-    EXPECT_THROW(ContextUse third(is_in_use), Error);
+    const ExecutorUse first(is_in_use);
+    EXPECT_THROW(ExecutorUse second(is_in_use), Error);
+    EXPECT_THROW(ExecutorUse third(is_in_use), Error);
   }
-  EXPECT_NO_THROW(ContextUse fourth(is_in_use));
+  EXPECT_NO_THROW(ExecutorUse fourth(is_in_use));
 }
 
 // Threads that share one context: each run succeeds alone or is refused; results never mix.
 TEST(Contexts, ConcurrentUseIsReported) {
-  Context context(net(), 2);
+  Executor context(net(), 2);
   std::atomic<int> refused{0}, wrong{0};
   std::vector<Result> expected(2);
   for (std::size_t k = 0; k < 2; ++k) run(context, input_of(k), expected[k]);

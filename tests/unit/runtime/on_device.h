@@ -2,7 +2,7 @@
 
 #include "host/program_types.h"
 #include "ops/definition/evaluation.h"
-#include "runtime/executable.h"
+#include "runtime/executor.h"
 #include "runtime/kernel_runner.h"
 #include "unit/codegen/cuda_emulation.h"
 #include "unit/codegen/fake_cuda.h"
@@ -19,13 +19,19 @@
 
 namespace tenon::testing {
 
-/// A program on the device, with its inputs.
+/// A program on the device, with its inputs; runs pass its states on, which start with their
+/// inputs.
 class OnDevice {
  public:
   OnDevice(const Program& program, const std::vector<Tensor>& inputs)
       : OnDevice(std::make_shared<const Executable>(program), inputs) {}
   OnDevice(std::shared_ptr<const Executable> executable, const std::vector<Tensor>& inputs)
       : executable_(std::move(executable)), context_(executable_, 1) {
+    const std::vector<Program::State>& states = executable_->program().states;
+    for (std::size_t k = 0; k < states.size(); ++k) {
+      const Tensor& value = inputs[states[k].input];
+      context_.write_state(k, value.shape(), value.bytes().data());
+    }
     std::vector<Shape> shapes;
     for (const Tensor& input : inputs) {
       shapes.push_back(input.shape());
@@ -33,15 +39,16 @@ class OnDevice {
     }
     context_.bind(shapes);
   }
-  Context& context() { return context_; }
+  Executor& context() { return context_; }
   std::vector<Tensor> run(bool is_timed = false) {
     std::vector<Tensor> outputs = places();
-    Watch watch;
-    if (is_timed) {
-      context_.run(sources_, targets_of(outputs), watch);
-    } else {
-      context_.run(sources_, targets_of(outputs));
-    }
+    RunEvents events;
+    Observers observers;
+    if (is_timed) observers.events = &events;
+    context_.run(sources_, targets_of(outputs), observers);
+    const std::vector<Program::State>& states = executable_->program().states;
+    for (std::size_t k = 0; k < states.size(); ++k)
+      context_.read_state(k, outputs[states[k].output].mutable_bytes().data());
     return outputs;
   }
   /// Starts a run; outputs are valid after `finish`.
@@ -57,17 +64,8 @@ class OnDevice {
     context_.replay();
     std::vector<Tensor> outputs = places();
     for (std::size_t k = 0; k < outputs.size(); ++k)
-      context_.fetch_output(k, outputs[k].mutable_bytes().data());
+      context_.runner().device()->fetch_output(k, outputs[k].mutable_bytes().data());
     return outputs;
-  }
-  /// Later runs continue from the states that a run produced.
-  void hand_on(const std::vector<passes::State>& states) {
-    std::vector<Feedback> kept;
-    for (const passes::State& state : states) kept.push_back({state.input, state.output});
-    context_.keep_on_device(kept);
-  }
-  void go_on_with(const std::vector<passes::State>& states) {
-    for (const passes::State& state : states) sources_[state.input] = nullptr;
   }
   /// Later runs read an input from another address.
   void read_from(std::size_t input, const void* place) { sources_[input] = place; }
@@ -89,7 +87,7 @@ class OnDevice {
   }
 
   std::shared_ptr<const Executable> executable_;
-  Context context_;
+  Executor context_;
   std::vector<const void*> sources_;
   std::vector<Tensor> started_;
 };

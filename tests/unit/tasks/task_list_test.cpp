@@ -167,7 +167,7 @@ TEST(TaskList, RefusesBadTextWithItsPosition) {
   EXPECT_EQ(refusal("call 0(", "call 7("), "there is no kernel 7");
   EXPECT_EQ(refusal("when n", "when k"), "there is no symbol k");
   EXPECT_EQ(refusal("[n, 4] value", "[n, 4] forever"),
-            "expected input, output, constant, state, value or sized");
+            "expected input, output, constant, value or sized");
   EXPECT_EQ(refusal("\"matmul fc1\" compute", "\"matmul fc1\" guess"),
             "expected compute, form, host, copy, branch or loop");
   EXPECT_NE(refusal("outputs %4\n", "outputs %4\n  nonsense\n"), "no error");

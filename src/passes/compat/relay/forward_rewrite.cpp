@@ -8,6 +8,7 @@ namespace tenon::passes {
 ForwardRewriter::ForwardRewriter(const Graph& graph, const ForwardRules& rules)
     : source_(graph), rules_(rules), result_(graph.name) {
   result_.metadata = graph.metadata;
+  result_.states = graph.states;
 }
 
 Graph ForwardRewriter::run() {
