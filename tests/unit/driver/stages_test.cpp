@@ -27,7 +27,7 @@ driver::CompileRequest untuned(const std::string& target = "x86-64-v4") {
 
 constexpr const char* kAttention =
     R"(graph attention (q: f32[2, 12, 16], k: f32[2, 12, 16], v: f32[2, 12, 16]) {
-  t = transpose(k) {axes = [0, 2, 1]}
+  t = transpose(k) {perm = [0, 2, 1]}
   s = matmul(q, t)
   p = softmax(s) {axis = -1}
   y = matmul(p, v)
@@ -116,8 +116,8 @@ TEST(Stages, ListGivesReasons) {
 }
 
 TEST(Stages, LeavesOutAPassOverNests) {
-  const Graph graph = parse_graph(R"(graph (x: f32[8, 100000]) {
-  y = reduce_sum(x) {axes = [1]}
+  const Graph graph = parse_graph(R"(graph (x: f32[2, 32, 64, 64]) {
+  y = reduce_sum(x) {axes = [0, 1, 2]}
   return y
 }
 )",
@@ -127,8 +127,8 @@ TEST(Stages, LeavesOutAPassOverNests) {
     request.passes.without = std::move(without);
     return driver::compile_model(graph, request).program.kernels.size();
   };
-  EXPECT_EQ(kernels_of({}), 2u);
-  EXPECT_EQ(kernels_of({"split-reductions"}), 1u);
+  EXPECT_EQ(kernels_of({}), 1u);
+  EXPECT_EQ(kernels_of({"tile-and-fuse"}), 2u);
 }
 
 TEST(Stages, UnknownPassIsRefused) {
@@ -214,7 +214,6 @@ TEST(Stages, NameThePassThatChangesAResult) {
   const std::string text = error_text([&] { driver::compile_verified(graph, options); });
   EXPECT_NE(text.find("pass 'split-reductions' changes a result"), std::string::npos) << text;
   EXPECT_NE(text.find("node 'matmul b'"), std::string::npos) << text;
-  EXPECT_NE(text.find("for r"), std::string::npos) << text;
   // Reduced to the product.
   EXPECT_NE(text.find("the smallest graph found that shows it:\ngraph"), std::string::npos) << text;
   EXPECT_EQ(text.find("tanh"), std::string::npos) << text;
