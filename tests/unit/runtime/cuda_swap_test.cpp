@@ -3,6 +3,7 @@
 // process.
 #include "base/error.h"
 #include "driver/pipeline.h"
+#include "driver/targets.h"
 #include "ir/text.h"
 #include "memory/order.h"
 #include "memory/search.h"
