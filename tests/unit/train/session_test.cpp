@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "driver/targets.h"
 #include "ir/text.h"
 #include "ops/definition/registry.h"
 #include "passes/train/train.h"
