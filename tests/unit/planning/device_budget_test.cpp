@@ -2,6 +2,7 @@
 // tests/unit/runtime/cuda_swap_test.cpp covers swapping.
 #include "base/error.h"
 #include "driver/pipeline.h"
+#include "driver/targets.h"
 #include "ir/text.h"
 #include "models/inputs.h"
 #include "ops/definition/registry.h"
