@@ -35,7 +35,7 @@ Seeds::Model random_model(testing::Random& random) {
 Seeds::Seeds(const std::vector<std::string>& folders) {
   for (const std::string& folder : folders) {
     for (const driver::ConformanceCase& found : driver::find_conformance_cases(folder)) {
-      const std::filesystem::path path = std::filesystem::path(found.folder) / "model.onnx";
+      const std::filesystem::path path = found.model;
       if (std::filesystem::file_size(path) > kMaxBytes) continue;
       std::ifstream file(path, std::ios::binary);
       in_folders.push_back({found.name, {std::istreambuf_iterator<char>(file), {}}});
