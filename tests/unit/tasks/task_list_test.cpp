@@ -169,7 +169,7 @@ TEST(TaskList, RefusesBadTextWithItsPosition) {
   EXPECT_EQ(refusal("[n, 4] value", "[n, 4] forever"),
             "expected input, output, constant, value or sized");
   EXPECT_EQ(refusal("\"matmul fc1\" compute", "\"matmul fc1\" guess"),
-            "expected compute, form, host, copy, branch or loop");
+            "expected compute, host, copy, branch or loop");
   EXPECT_NE(refusal("outputs %4\n", "outputs %4\n  nonsense\n"), "no error");
   for (std::size_t size = 0; size + 2 < std::string(kList).size(); size += 7) {
     EXPECT_THROW(parse_tasks(std::string(kList).substr(0, size)), Error) << size;
