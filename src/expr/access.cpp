@@ -234,22 +234,37 @@ bool reads_every_element(const Graph& graph, const Node& node, const NodeAccess&
   return given == taken;
 }
 
+void collect_symbols(const Graph& graph, const std::vector<ValueId>& values,
+                     SymbolRanges& symbols) {
+  for (ValueId value : values) {
+    if (!value || !graph.value(value).type.is_tensor()) continue;
+    for (const Dim& dim : graph.value(value).type.tensor().dims) {
+      if (!dim.is_constant()) dim.collect_symbols(symbols);
+    }
+  }
+}
+
+// True if a result has symbols that neither its operands' extents nor, for symbols in attributes,
+// the graph's inputs bind: elements of operands determine them.
 bool adds_symbols(const Graph& graph, const Node& node) {
-  SymbolRanges known, given;
-  for (ValueId operand : node.operands) {
-    if (!operand) continue;
-    for (const Dim& dim : graph.value(operand).type.tensor().dims) {
-      if (!dim.is_constant()) dim.collect_symbols(known);
+  SymbolRanges given, known;
+  collect_symbols(graph, node.results, given);
+  if (given.empty()) return false;
+  collect_symbols(graph, node.operands, known);
+  const auto is_known = [&](const auto& symbol) { return known.contains(symbol.first); };
+  if (std::ranges::all_of(given, is_known)) return false;
+  const bool reads_extents = std::ranges::any_of(node.operands, [&](ValueId operand) {
+    return operand && graph.known_elements(operand) != nullptr;
+  });
+  if (reads_extents) return true;
+  for (ValueId input : graph.inputs()) {
+    const Type& type = graph.value(input).type;
+    if (!type.is_tensor()) continue;
+    for (const Dim& dim : type.tensor().dims) {
+      if (dim.symbol_name()) dim.collect_symbols(known);
     }
   }
-  for (ValueId result : node.results) {
-    if (!result) continue;
-    for (const Dim& dim : graph.value(result).type.tensor().dims) {
-      if (!dim.is_constant()) dim.collect_symbols(given);
-    }
-  }
-  return std::ranges::any_of(given,
-                             [&](const auto& symbol) { return !known.contains(symbol.first); });
+  return !std::ranges::all_of(given, is_known);
 }
 
 // The body of a fused group sees types rather than elements. Nodes whose elements determine extents

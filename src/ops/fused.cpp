@@ -7,6 +7,7 @@ namespace {
 
 ResultTypes infer(const NoAttrs&, const OperandTypes& in) {
   BodyTypes body("fused", in, 0, in.variadic_types("xs"));
+  body.take_outer_symbols();
   if (body.output_count() != in.result_count()) {
     throw Error("fused: the group gives another number of outputs than there are results")
         .expected(in.result_count(), " outputs")

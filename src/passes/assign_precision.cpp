@@ -263,18 +263,19 @@ class Assigner {
     if (to && std::get<DType>(*to) == narrow_ && is_narrow(node.operands[0])) {
       return NodePrecision::Vanishes;
     }
-    for (ValueId operand : node.operands) {
+    const bool is_product =
+        node.op->precision == Precision::Integer && fusion_kind(graph_, id) == Fusion::Contraction;
+    const bool has_factors = !is_product && narrows_factors(id);
+    for (std::size_t k = 0; k < node.operands.size(); ++k) {
+      const ValueId operand = node.operands[k];
+      if (has_factors && !factors_[id][k]) continue;  // stays in f32, such as a mask
       if (is_wide(graph_, operand) && graph_.constant_of(operand) && !fits(operand)) {
         return stay_wide(id, concat("constant '", graph_.value(operand).name, "' is too large for ",
                                     to_string(narrow_)));
       }
     }
-    if (node.op->precision == Precision::Integer &&
-        fusion_kind(graph_, id) == Fusion::Contraction) {
-      return contraction_choice(id);
-    }
-    if (narrows_factors(id)) return NodePrecision::Narrow;
-    return follower_choice(id);
+    if (is_product) return contraction_choice(id);
+    return has_factors ? NodePrecision::Narrow : follower_choice(id);
   }
 
   // Products of narrow numbers are exact in f32, and such a node computes the rest in f32.

@@ -20,17 +20,23 @@ void collect_symbols(const Attributes& attrs, SymbolRanges& symbols) {
   }
 }
 
-// A symbol in an attribute is known at run time only through an extent that is exactly that symbol.
-bool knows_its_symbols(const Graph& body) {
-  SymbolRanges asked;
-  for (NodeId id : body.nodes_in_order()) collect_symbols(body.node(id).attrs, asked);
-  for (ValueId input : body.inputs()) {
-    const Type& type = body.value(input).type;
-    if (asked.empty() || !type.is_tensor()) continue;
+void erase_bound(const Graph& graph, SymbolRanges& symbols) {
+  for (ValueId input : graph.inputs()) {
+    const Type& type = graph.value(input).type;
+    if (symbols.empty() || !type.is_tensor()) continue;
     for (const Dim& dim : type.tensor().dims) {
-      if (const auto name = dim.symbol_name()) asked.erase(*name);
+      if (const auto name = dim.symbol_name()) symbols.erase(*name);
     }
   }
+}
+
+// A symbol in an attribute is known at run time only through an extent of an operand, or of an
+// input of the surrounding graph, that is exactly that symbol.
+bool knows_its_symbols(const Graph& body, const Graph& around) {
+  SymbolRanges asked;
+  for (NodeId id : body.nodes_in_order()) collect_symbols(body.node(id).attrs, asked);
+  erase_bound(body, asked);
+  erase_bound(around, asked);
   return asked.empty();
 }
 
@@ -185,7 +191,7 @@ class GroupWriter {
         body.graph.add_output(inner);
       }
     }
-    if (!knows_its_symbols(body.graph)) return std::nullopt;
+    if (!knows_its_symbols(body.graph, old_)) return std::nullopt;
     return body;
   }
 

@@ -38,18 +38,39 @@ def network(name):
     return add
 
 
+def settle(model, *inputs):
+    """Gives batch norms the statistics of random inputs and zero weights random numbers, so that results have usual sizes."""
+    for parameter in model.parameters():
+        if parameter.dim() > 1 and not parameter.any():
+            nn.init.normal_(parameter, std=0.02)
+    norms = [each for each in model.modules() if isinstance(each, nn.BatchNorm2d)]
+    model.eval()
+    for each in norms:
+        each.momentum = None
+        each.train()
+    if norms:
+        with torch.no_grad():
+            model(*(torch.randn(2, *each.shape[1:]) for each in inputs))
+    model.eval()
+
+
 def add_vision(name, size=224, dynamic=(0, 2, 3), **settings):
     @network(name)
     def make():
         import torchvision
         model = torchvision.models.get_model(name, weights=None, **settings)
-        return FirstTensor(model, list(inspect.signature(model.forward).parameters)), [torch.randn(1, 3, size, size)], [dynamic]
+        image = torch.randn(1, 3, size, size)
+        settle(model, image)
+        return FirstTensor(model, list(inspect.signature(model.forward).parameters)), [image], [dynamic]
 
 
 for vision in ("resnet18 resnet50 regnet_y_800mf mobilenet_v3_large efficientnet_v2_s convnext_tiny densenet121 "
                "shufflenet_v2_x1_0 mnasnet1_0 squeezenet1_1 resnext50_32x4d wide_resnet50_2 efficientnet_b0").split():
     add_vision(vision)
+for vision in "mobilenet_v2 resnet34 vgg11 googlenet".split():
+    add_vision(vision, **({"init_weights": False} if vision == "googlenet" else {}))
 add_vision("swin_t", dynamic=(0,))
+add_vision("swin_v2_t", dynamic=(0,))
 add_vision("vit_b_16", dynamic=(0,))
 add_vision("deeplabv3_mobilenet_v3_large", weights_backbone=None)
 add_vision("lraspp_mobilenet_v3_large", weights_backbone=None)
@@ -87,6 +108,11 @@ add_text("gemma2", "Gemma2Config", "Gemma2Model", num_key_value_heads=4, head_di
 add_text("gpt_neox", "GPTNeoXConfig", "GPTNeoXModel", hidden_size=1024, intermediate_size=4096, num_attention_heads=16)
 add_text("opt", "OPTConfig", "OPTModel", hidden_size=768, ffn_dim=3072, num_attention_heads=12)
 add_text("gpt2", "GPT2Config", "GPT2Model")
+add_text("qwen2", "Qwen2Config", "Qwen2Model", num_key_value_heads=4, **SIZES)
+add_text("gemma", "GemmaConfig", "GemmaModel", num_key_value_heads=4, head_dim=64, **SIZES)
+add_text("stablelm", "StableLmConfig", "StableLmModel", num_key_value_heads=4, **SIZES)
+add_text("mpnet", "MPNetConfig", "MPNetModel")
+add_text("bloom", "BloomConfig", "BloomModel", hidden_size=1024, n_head=16)
 
 
 def add_images(name, config, model, input_name, shape, **settings):
@@ -99,6 +125,8 @@ def add_images(name, config, model, input_name, shape, **settings):
 
 add_images("vit", "ViTConfig", "ViTModel", "pixel_values", (1, 3, 224, 224))
 add_images("dinov2", "Dinov2Config", "Dinov2Model", "pixel_values", (1, 3, 224, 224), image_size=224)
+add_images("deit", "DeiTConfig", "DeiTModel", "pixel_values", (1, 3, 224, 224))
+add_images("siglip_vision", "SiglipVisionConfig", "SiglipVisionModel", "pixel_values", (1, 3, 224, 224))
 add_images("clip_vision", "CLIPVisionConfig", "CLIPVisionModel", "pixel_values", (1, 3, 224, 224))
 add_images("wav2vec2", "Wav2Vec2Config", "Wav2Vec2Model", "input_values", (1, 16000))
 

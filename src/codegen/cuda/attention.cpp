@@ -2,12 +2,15 @@
 
 #include "codegen/cuda/attention_split.h"
 #include "codegen/cuda/canonicalize_loops.h"
+#include "codegen/cuda/fuse_epilogues.h"
+#include "codegen/cuda/inline_copies.h"
 #include "codegen/cuda/loop_stride.h"
 #include "nests/affine.h"
 #include "nests/contraction.h"
 #include "nests/fused_nest.h"
 #include "nests/index_map.h"
 #include "nests/scalar_walk.h"
+#include "nests/simplify_indices.h"
 
 #include <algorithm>
 #include <limits>
@@ -325,11 +328,11 @@ class AttentionMatcher {
       if (!is_even(*distance(*tile.store, loop->id), 2)) return false;
     }
     for (const Dim& row : {tile.q_row, tile.k_row, tile.v_row}) {
-      if (!row.is_constant() || !is_even(row, kPack)) return false;
+      if (!is_even(row, kPack)) return false;
     }
-    return tile.y_row.is_constant() && is_even(tile.y_row, 2) &&
-           is_even(Dim(tile.head_size), kPack) && is_even(Dim(tile.value_size), kPack) &&
-           tile.head_size <= kMostSize && tile.value_size <= kMostSize;
+    return is_even(tile.y_row, 2) && is_even(Dim(tile.head_size), kPack) &&
+           is_even(Dim(tile.value_size), kPack) && tile.head_size <= kMostSize &&
+           tile.value_size <= kMostSize;
   }
 
   const LoopNest& nest_;
@@ -338,48 +341,6 @@ class AttentionMatcher {
   std::size_t shares_ = 0, share_loop_ = 0;
   std::map<std::size_t, Scalar> held_;  // definitions between the reductions
 };
-
-// Strip-mines loops that are only used through quotient and remainder, e.g. heads in groups.
-void split_divided_loops(LoopNest& nest) {
-  std::map<std::size_t, std::int64_t> divided;
-  const auto note = [&](const ScalarNode& node) {
-    const bool is_divided =
-        node.kind == ScalarKind::Binary &&
-        (node.binary == BinaryOp::FloorDivide || node.binary == BinaryOp::Modulo);
-    if (is_divided && node.args[0]->kind == ScalarKind::Loop &&
-        node.args[1]->kind == ScalarKind::Integer && node.args[1]->integer > 1)
-      divided.emplace(node.args[0]->id, node.args[1]->integer);
-    return false;
-  };
-  nests::for_each_load(nest.body, [&](const Scalar& load) { nests::any_node(load, note); });
-  for (const auto& [id, by] : divided) {
-    const std::size_t inner = nest.new_loop(nest.loop_names[id] + "r");
-    bool is_split = false;
-    nests::for_each_statement(nest.body, [&, id = id, by = by](Statement& loop) {
-      const bool is_it = loop.kind == Statement::Kind::Loop && loop.id == id;
-      if (!is_it || !loop.extent.is_constant() || loop.extent.constant() % by != 0 ||
-          loop.limit.is_defined())
-        return;
-      Statement rest = loop;
-      rest.id = inner;
-      rest.extent = by;
-      loop.extent = loop.extent.constant() / by;
-      loop.body = {std::move(rest)};
-      is_split = true;
-    });
-    if (!is_split) continue;
-    const nests::Affine both{{{id, by}, {inner, 1}}, 0};
-    nests::ScalarRewriter([&, id = id](ScalarNode node) {
-      if (node.kind == ScalarKind::Loop && node.id == id) return nests::scalar_of(both);
-      if (node.kind == ScalarKind::Binary && nests::is_integer(node.args[1], both.steps.at(id))) {
-        const auto of = nests::affine_of(node.args[0]);
-        if (of && *of == both && node.binary == BinaryOp::FloorDivide) return loop_scalar(id);
-        if (of && *of == both && node.binary == BinaryOp::Modulo) return loop_scalar(inner);
-      }
-      return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
-    }).apply(nest.body);
-  }
-}
 
 bool is_masked(const Scalar& scalar) {
   if (scalar->kind == ScalarKind::Cast) return is_masked(scalar->args[0]);
@@ -428,8 +389,12 @@ Dim query_count(const AttentionTile& tile) {
   return tile.queries != nullptr ? tile.queries->extent : Dim(1);
 }
 
-void fuse_attention(NestSequence& sequence, const CudaTarget& target) {
-  // QK^T, softmax and PV, optionally followed by a nest that copies the result.
+namespace {
+
+// Fuses QK^T, softmax and PV, optionally with a nest that copies the result. Returns whether any
+// matched.
+bool fuse_parts(NestSequence& sequence, const CudaTarget& target) {
+  bool has_fused = false;
   for (const std::size_t count : {4U, 3U}) {
     for (std::size_t first = 0; first + count <= sequence.parts.size(); ++first) {
       const std::size_t last = first + count - 1;
@@ -443,14 +408,38 @@ void fuse_attention(NestSequence& sequence, const CudaTarget& target) {
       if (loops < 2) continue;
       auto joined = nests::fused_nest(trial, first, last, {loops - 2, loops - 2, 1}, {});
       if (!joined) continue;
-      drop_unit_loops(joined->part.nest.body);
-      nests::list_extents(joined->part.nest);
-      const std::optional<AttentionTile> tile = match_attention(joined->part.nest);
+      LoopNest& nest = joined->part.nest;
+      nests::simplify_indices(nest);
+      split_divided_loops(nest);
+      drop_unit_loops(nest.body);
+      nests::list_extents(nest);
+      const std::optional<AttentionTile> tile = match_attention(nest);
       if (!tile || (tile->queries == nullptr && !match_split_attention(*tile, target))) continue;
+      // The kernel takes the strides between rows as arguments, too.
+      for (const Dim& row : {tile->q_row, tile->k_row, tile->v_row, tile->y_row}) {
+        if (!row.is_constant()) joined->part.nest.extent(row);
+      }
       sequence.parts[first] = std::move(joined->part);
       const auto begin = sequence.parts.begin() + static_cast<std::ptrdiff_t>(first);
       sequence.parts.erase(begin + 1, begin + static_cast<std::ptrdiff_t>(count));
+      has_fused = true;
     }
+  }
+  return has_fused;
+}
+
+}  // namespace
+
+void fuse_attention(NestSequence& sequence, const CudaTarget& target) {
+  // The kernel reads copies of heads and, in grouped-query attention, of keys and values for every
+  // query head at their source.
+  for (const SourceIndices indices : {SourceIndices::Any, SourceIndices::Affine}) {
+    NestSequence trial = sequence;
+    inline_copies(trial, indices, Readers::All);
+    fuse_epilogues(trial);
+    if (!fuse_parts(trial, target)) continue;
+    sequence = std::move(trial);
+    return;
   }
 }
 

@@ -30,7 +30,7 @@ bool starts_at_multiple(const std::vector<Scalar>& indices, const Dims& view, st
 // True if TMA boxes of a 2-D map, rows of `row` elements each, hold the head of every row.
 bool fits_map(const Scalar& load, const Dim& row, std::int64_t size,
               const std::vector<const Statement*>& outer) {
-  if (row.constant() < size || row.constant() % size != 0 ||
+  if (!row.is_constant() || row.constant() < size || row.constant() % size != 0 ||
       !is_multiple_of(product(load->view), row.constant()))
     return false;
   return starts_at_multiple(load->args, load->view, size) &&

@@ -86,7 +86,7 @@ bool is_coalesced(const Block& block, std::size_t loop) {
 }
 
 // Number of neighbouring elements that fit in one vector access of every contiguous buffer.
-unsigned lanes_of(const LoopNest& nest, const GridBinding& binding) {
+unsigned widest_lanes(const LoopNest& nest, const GridBinding& binding) {
   if (binding.items.empty()) return 1;
   const Statement& last = *binding.items.back();
   if (!last.extent.is_constant()) return 1;
@@ -112,11 +112,39 @@ unsigned lanes_of(const LoopNest& nest, const GridBinding& binding) {
   if (!suits || !is_writing) return 1;
   auto lanes = static_cast<unsigned>(std::min<std::size_t>(8, kPackBytes / widest));
   while (lanes > 1 && last.extent.constant() % lanes != 0) lanes /= 2;
-  // With fewer items than threads on the device, parallelism is worth more than vector accesses.
-  double count = 1;
-  for (const Statement* loop : binding.items) count *= trips(loop->extent);
-  while (lanes > 1 && count / lanes < 1 << 15) lanes /= 2;
   return lanes;
+}
+
+// Number of neighbouring items per thread. With fewer items than threads on the device, parallelism
+// is worth more than vector accesses; of an unknown number there may be few, which long reductions
+// would keep busy for too long.
+unsigned lanes_of(const LoopNest& nest, const GridBinding& binding) {
+  constexpr double kMostWork = 512;
+  unsigned lanes = widest_lanes(nest, binding);
+  double count = 1;
+  bool is_known = true;
+  for (const Statement* loop : binding.items) {
+    count *= trips(loop->extent);
+    is_known &= loop->extent.is_constant();
+  }
+  const double inside = inner_trips(*binding.inner);
+  while (lanes > 1 && (count / lanes < 1 << 15 || (!is_known && inside * lanes > kMostWork)))
+    lanes /= 2;
+  return lanes;
+}
+
+// True for reductions into locals and stores of what follows from them: each thread of a group then
+// reduces its share for several neighbouring items.
+bool only_folds(const Block& block) {
+  return std::ranges::all_of(block, [](const Statement& statement) {
+    if (statement.kind == Statement::Kind::Loop) {
+      const LoopBand band = band_of(statement);
+      return !statement.limit.is_defined() && is_fold_band(band) &&
+             std::ranges::none_of(*band.inner,
+                                  [](const Statement& fold) { return fold.place.is_defined(); });
+    }
+    return statement.kind == Statement::Kind::Define || statement.kind == Statement::Kind::Store;
+  });
 }
 
 std::int64_t own_bytes(const LoopNest& nest) {
@@ -225,8 +253,12 @@ GridBinding bind(const LoopNest& nest, const CudaTarget& target) {
   const std::int64_t own = own_bytes(nest);
   const bool is_coalesced_by_items =
       !binding.items.empty() && is_coalesced(*binding.inner, binding.items.back()->id);
+  // With few items, groups also share reductions that one thread would finish soon.
+  constexpr double kFewThreads = 1 << 14;
+  const bool has_lanes = own == 0 && is_coalesced_by_items && only_folds(*binding.inner);
+  const double longest = has_lanes && items < kFewThreads ? kUnknownExtent - 1 : 512;
   const bool is_short =
-      inside <= 8 || (is_coalesced_by_items && (inside <= 512 || items >= 1 << 16));
+      inside <= 8 || (is_coalesced_by_items && (inside <= longest || items >= 1 << 16));
   const bool wants_group = !is_short || own > kRegisterBytes || own < 0;
   if (has_loops(*binding.inner) && wants_group && can_be_shared(*binding.inner)) {
     // With few rows, more threads share each row, so that all multiprocessors have work.
@@ -236,6 +268,12 @@ GridBinding bind(const LoopNest& nest, const CudaTarget& target) {
                     : inside <= 1 << 14          ? 256
                                                  : 1024;
     binding.threads = std::max(binding.group, kRowThreads);
+    if (has_lanes) {
+      // Positions of a reduction for a warp at least; neighbouring items for the sectors of a read.
+      while (binding.group > kWarp && binding.group > inside) binding.group /= 2;
+      binding.threads = std::max(binding.group, kRowThreads);
+      binding.lanes = widest_lanes(nest, binding);
+    }
     const std::int64_t groups = binding.threads / binding.group;
     binding.has_global_scratch = own < 0 || own * groups > kSharedBytes;
     return binding;

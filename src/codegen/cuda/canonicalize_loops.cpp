@@ -3,7 +3,9 @@
 #include "codegen/cuda/binding.h"
 #include "nests/affine.h"
 #include "nests/index_map.h"
+#include "nests/scalar_walk.h"
 
+#include <map>
 #include <memory>
 #include <utility>
 
@@ -68,6 +70,47 @@ void collapse_odd_loops(LoopNest& nest) {
   outer->id = joined;
   outer->extent = count * odd;
   outer->body = std::move(body);
+}
+
+void split_divided_loops(LoopNest& nest) {
+  std::map<std::size_t, std::int64_t> divided;
+  const auto note = [&](const ScalarNode& node) {
+    const bool is_divided =
+        node.kind == ScalarKind::Binary &&
+        (node.binary == BinaryOp::FloorDivide || node.binary == BinaryOp::Modulo);
+    if (is_divided && node.args[0]->kind == ScalarKind::Loop &&
+        node.args[1]->kind == ScalarKind::Integer && node.args[1]->integer > 1)
+      divided.emplace(node.args[0]->id, node.args[1]->integer);
+    return false;
+  };
+  nests::for_each_load(nest.body, [&](const Scalar& load) { nests::any_node(load, note); });
+  for (const auto& [id, by] : divided) {
+    const std::size_t inner = nest.new_loop(nest.loop_names[id] + "r");
+    bool is_split = false;
+    nests::for_each_statement(nest.body, [&, id = id, by = by](Statement& loop) {
+      const bool is_it = loop.kind == Statement::Kind::Loop && loop.id == id;
+      if (!is_it || !loop.extent.is_constant() || loop.extent.constant() % by != 0 ||
+          loop.limit.is_defined())
+        return;
+      Statement rest = loop;
+      rest.id = inner;
+      rest.extent = by;
+      loop.extent = loop.extent.constant() / by;
+      loop.body = {std::move(rest)};
+      is_split = true;
+    });
+    if (!is_split) continue;
+    const nests::Affine both{{{id, by}, {inner, 1}}, 0};
+    nests::ScalarRewriter([&, id = id](ScalarNode node) {
+      if (node.kind == ScalarKind::Loop && node.id == id) return nests::scalar_of(both);
+      if (node.kind == ScalarKind::Binary && nests::is_integer(node.args[1], both.steps.at(id))) {
+        const auto of = nests::affine_of(node.args[0]);
+        if (of && *of == both && node.binary == BinaryOp::FloorDivide) return loop_scalar(id);
+        if (of && *of == both && node.binary == BinaryOp::Modulo) return loop_scalar(inner);
+      }
+      return Scalar(std::make_shared<const ScalarNode>(std::move(node)));
+    }).apply(nest.body);
+  }
 }
 
 }  // namespace tenon::codegen::cuda

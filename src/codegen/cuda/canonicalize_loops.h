@@ -11,4 +11,8 @@ void drop_unit_loops(Block& block);
 /// extent, so that a thread can vectorize over several neighbours.
 void collapse_odd_loops(LoopNest& nest);
 
+/// Strip-mines loops that loads use through quotient and remainder by a constant, e.g. heads in
+/// groups.
+void split_divided_loops(LoopNest& nest);
+
 }  // namespace tenon::codegen::cuda

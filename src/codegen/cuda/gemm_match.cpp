@@ -112,6 +112,15 @@ GemmMatch match_gemm(const nests::Contraction& contraction, const Statement& sto
   const auto of_a = laid(row.steps[at[0]], m, sum_side.steps[at[0]], k);     // M by K
   const auto of_b = laid(sum_side.steps[at[1]], k, column.steps[at[1]], n);  // K by N
   if (!of_a || !of_b) return refused("a matrix of which neither rows nor columns are in one piece");
+  // Windows that overlap, as in a strided 1-D convolution of one channel, are no matrix.
+  const auto overlaps = [](const std::pair<Dim, bool>& matrix, const Dim& rows,
+                           const Dim& columns) {
+    const Dim& length = matrix.second ? rows : columns;
+    return matrix.first.is_constant() && length.is_constant() &&
+           matrix.first.constant() < length.constant();
+  };
+  if (overlaps(*of_a, m, k) || overlaps(*of_b, k, n)) return refused("rows that overlap");
+  if (m == Dim(1) && n == Dim(1)) return refused("sums of one row and one column");
   const Dim leading_y = m == Dim(1) ? n : row.steps[2];
   product.batch = batch.extent;
   product.m = m;

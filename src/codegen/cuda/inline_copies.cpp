@@ -1,6 +1,8 @@
 #include "codegen/cuda/inline_copies.h"
 
 #include "base/error.h"
+#include "codegen/cuda/gemm_match.h"
+#include "codegen/cuda/library_conditions.h"
 #include "nests/affine.h"
 #include "nests/index_map.h"
 #include "nests/operand_copy.h"
@@ -30,8 +32,16 @@ std::vector<std::size_t> given_buffers(const NestSequence::NestCall& part) {
   return ids;
 }
 
+// True for integer arithmetic on loops and extents.
+bool is_loop_index(const Scalar& scalar) {
+  const bool is_leaf = scalar->kind == ScalarKind::Integer || scalar->kind == ScalarKind::Loop ||
+                       scalar->kind == ScalarKind::Extent;
+  return is_leaf ||
+         (scalar->kind == ScalarKind::Binary && std::ranges::all_of(scalar->args, is_loop_index));
+}
+
 // Returns the load if the value is an operand's element, possibly widened to f32.
-std::optional<Scalar> copied(const Scalar& value) {
+std::optional<Scalar> copied(const Scalar& value, SourceIndices indices) {
   const Scalar* load = &value;
   if ((*load)->kind == ScalarKind::Cast) {
     const DType from = (*load)->args[0]->dtype, to = (*load)->dtype;
@@ -41,14 +51,24 @@ std::optional<Scalar> copied(const Scalar& value) {
   }
   if ((*load)->kind != ScalarKind::Load || (*load)->bounds != Bounds::Inside) return std::nullopt;
   for (const Scalar& at : (*load)->args) {
-    if (!nests::affine_of(at)) return std::nullopt;
+    const bool suits =
+        indices == SourceIndices::Any ? is_loop_index(at) : nests::affine_of(at).has_value();
+    if (!suits) return std::nullopt;
   }
   return *load;
 }
 
+bool is_gemm(const LoopNest& nest) {
+  const auto contraction = nests::find_contraction(nest);
+  const std::optional<Statement> store =
+      contraction ? only_store(*contraction) : std::optional<Statement>();
+  return store && match_gemm(*contraction, *store).refusal.empty();
+}
+
 class Inliner {
  public:
-  explicit Inliner(NestSequence& sequence) : sequence_(sequence) {}
+  Inliner(NestSequence& sequence, SourceIndices indices, Readers readers)
+      : sequence_(sequence), indices_(indices), readers_(readers) {}
 
   void run() {
     const std::vector<NestSequence::NestCall> before = sequence_.parts;  // copies point into it
@@ -56,7 +76,10 @@ class Inliner {
     if (copies_.empty()) return;
     std::set<std::size_t> still_read;
     for (NestSequence::NestCall& part : sequence_.parts) {
+      NestSequence::NestCall given = part;
       rewrite(part);
+      if (readers_ == Readers::KeepGemms && is_gemm(given.nest) && !is_gemm(part.nest))
+        part = std::move(given);
       const std::vector<std::size_t> ids = given_buffers(part);
       nests::for_each_load(part.nest.body,
                            [&](const Scalar& load) { still_read.insert(ids[load->id]); });
@@ -83,7 +106,7 @@ class Inliner {
       }
       if (store.kind != Statement::Kind::Store) continue;
       const std::size_t to = ids[store.id];
-      const auto source = copied(store.value);
+      const auto source = copied(store.value, indices_);
       if (!source || to == SIZE_MAX || ids[(*source)->id] == SIZE_MAX) continue;
       const NestSequence::Buffer& target = sequence_.buffers[to];
       // The target is a temporary that the store writes whole; the source is an operand, which no
@@ -159,14 +182,16 @@ class Inliner {
   }
 
   NestSequence& sequence_;
+  const SourceIndices indices_;
+  const Readers readers_;
   std::map<std::size_t, CopyNest> copies_;  // by written buffer
   std::map<std::size_t, Dim> extents_;      // by loop
 };
 
 }  // namespace
 
-void inline_copies(NestSequence& sequence) {
-  if (sequence.parts.size() > 1) Inliner(sequence).run();
+void inline_copies(NestSequence& sequence, SourceIndices indices, Readers readers) {
+  if (sequence.parts.size() > 1) Inliner(sequence, indices, readers).run();
 }
 
 }  // namespace tenon::codegen::cuda

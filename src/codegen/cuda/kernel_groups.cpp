@@ -32,7 +32,8 @@ bool reads_only(const Block& block, const std::set<std::size_t>& locals) {
 
 std::optional<KernelWriter::RowPasses> KernelWriter::row_passes(const LoopBand& band) const {
   constexpr std::int64_t kMostElements = 32;
-  if (band.loops.size() != 1 || !band.loops.front()->extent.is_constant()) return std::nullopt;
+  if (binding_.lanes > 1 || band.loops.size() != 1 || !band.loops.front()->extent.is_constant())
+    return std::nullopt;
   const std::int64_t extent = band.loops.front()->extent.constant();
   const std::int64_t elements = extent / binding_.group;
   if (extent % binding_.group != 0 || elements > kMostElements) return std::nullopt;
@@ -245,7 +246,37 @@ void KernelWriter::write_spread(const LoopBand& band, const std::function<void()
   lines_.close();
 }
 
+// Reductions of several neighbouring items: every thread has a partial result of each.
+void KernelWriter::write_lane_folds(const LoopBand& band) {
+  const auto in_every_lane = [&](const std::string& line) {
+    lines_.add("#pragma unroll");
+    lines_.add(concat("for (int v = 0; v < ", lanes_, "; ++v) ", line));
+  };
+  lines_.open("");
+  for (const Statement& fold : *band.inner) {
+    const DType dtype = nest_.locals[fold.id];
+    const std::string before = concat("before", fold.id), local = concat("t", fold.id, "[v]");
+    lines_.add(concat(computed_type(dtype), " ", before, "[", lanes_, "];"));
+    const Scalar start = nests::identity_scalar(fold.reduction, dtype);
+    in_every_lane(concat("{ ", before, "[v] = ", local, "; ", local, " = ",
+                         literal_text(dtype, start->real, start->integer), "; }"));
+  }
+  write_spread(band, [&] {
+    for (const Statement& fold : *band.inner) write_fold(fold);
+  });
+  for (const Statement& fold : *band.inner) {
+    const DType dtype = nest_.locals[fold.id];
+    const std::string local = concat("t", fold.id, "[v]");
+    in_every_lane(concat("{ ", local, " = fold_group<", fold_name(fold.reduction, dtype), ", ",
+                         binding_.group, ">(", local, ", partial, lane); ", local, " = ",
+                         combined(fold.reduction, dtype, concat("before", fold.id, "[v]"), local),
+                         "; }"));
+  }
+  lines_.close();
+}
+
 void KernelWriter::write_shared_folds(const LoopBand& band) {
+  if (binding_.lanes > 1) return write_lane_folds(band);
   lines_.open("");
   // Each thread reduces its own positions from the identity; the previous value is combined last.
   for (const Statement& fold : *band.inner) {

@@ -69,6 +69,7 @@ class KernelWriter {
   void keep_rows(const Block& block);
   void write_spread(const LoopBand& band, const std::function<void()>& body);
   void write_shared_folds(const LoopBand& band);
+  void write_lane_folds(const LoopBand& band);
   static std::string fold_name(Reduction reduction, DType dtype);
 
   void in_lanes(const Statement& statement, const std::function<void()>& write);

@@ -182,7 +182,11 @@ LibraryMatch match_matmul(const LoopNest& nest, const Contraction& contraction) 
   match.is_split = product.is_split;
   // Below this size the launch overhead of a library dominates.
   const Dim work = product.m * product.n * product.k * product.batch;
-  if (work.is_constant() && work.constant() < 1 << 14) return refuse("few products");
+  if (work.is_constant() && work.constant() < 1 << 14) {
+    match = refuse("few products");
+    match.is_small = true;
+    return match;
+  }
   std::function<bool(const Statement&)> is_column;
   if (!product.is_swapped) {
     is_column = [&](const Statement& loop) {

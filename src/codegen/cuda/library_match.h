@@ -23,6 +23,8 @@ struct LibraryMatch {
   LayoutRequest request;
   /// A matrix product over many small batches.
   bool is_split = false;
+  /// A product that loops finish before a library's kernel has started.
+  bool is_small = false;
 };
 
 /// Matches a batched matrix product over any axes.

@@ -2,11 +2,13 @@
 
 #include "codegen/cuda/attention.h"
 #include "codegen/cuda/distribute_loops.h"
+#include "codegen/cuda/fuse_epilogues.h"
 #include "codegen/cuda/inline_copies.h"
 #include "codegen/cuda/inline_scratch.h"
 #include "codegen/cuda/library_conditions.h"
 #include "codegen/cuda/merge_loops.h"
 #include "nests/contraction.h"
+#include "nests/simplify_indices.h"
 #include "nests/split_reductions.h"
 #include "target/gpu_facts.h"
 
@@ -17,9 +19,11 @@ using nests::NestPass;
 using nests::NestWork;
 
 constexpr nests::NestPassInfo kPasses[] = {
-    {"drop-factor-casts", "first: all matchers of contractions expect bare factors"},
-    {"inline-copies", "before attention, which matches loads of the copied values"},
-    {"fuse-attention", "before passes that would split its nests"},
+    {"simplify-indices", "first: matchers and copies expect affine indices"},
+    {"drop-factor-casts", "before all matchers of contractions, which expect bare factors"},
+    {"fuse-attention", "before copies are inlined: it reads more of them at their source"},
+    {"inline-copies", "before epilogues, which read the result of a contraction in place"},
+    {"fuse-epilogues", "before passes that split nests"},
     {"split-reductions", "before loops are distributed: a long sum becomes two nests"},
     {"distribute-loops", "before scratch is inlined, which works within a nest"},
     {"inline-scratch", "before loops are merged: its consumers move next to other loops"},
@@ -42,9 +46,10 @@ std::span<const nests::NestPassInfo> nest_pass_list() { return kPasses; }
 
 std::vector<NestPass> node_passes(const CudaTarget& target) {
   return {
+      for_each_call("simplify-indices",
+                    [](NestSequence::NestCall& part) { nests::simplify_indices(part.nest); }),
       for_each_call("drop-factor-casts",
                     [](NestSequence::NestCall& part) { nests::drop_casts_of_factors(part.nest); }),
-      named("inline-copies", [](NestWork& work) { inline_copies(work.sequence); }),
       named("fuse-attention",
             [&](NestWork& work) {
               if (compute_capability(target.architecture) >= kFragmentCapability)
@@ -52,6 +57,8 @@ std::vector<NestPass> node_passes(const CudaTarget& target) {
               for (NestSequence::NestCall& part : work.sequence.parts)
                 part.is_indivisible = match_attention(part.nest).has_value();
             }),
+      named("inline-copies", [](NestWork& work) { inline_copies(work.sequence); }),
+      named("fuse-epilogues", [](NestWork& work) { fuse_epilogues(work.sequence); }),
       // 64 KiB per sum are a few hundred iterations of neighbouring threads; longer sums are split.
       named("split-reductions",
             [](NestWork& work) {

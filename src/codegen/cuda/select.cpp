@@ -8,8 +8,10 @@
 #include "codegen/cuda/gemm_match.h"
 #include "codegen/cuda/library_conditions.h"
 #include "codegen/cuda/library_match.h"
+#include "codegen/cuda/loop_packing.h"
 #include "codegen/cuda/loop_stride.h"
 #include "codegen/cuda/mma.h"
+#include "codegen/cuda/patches.h"
 #include "codegen/cuda/space_to_depth.h"
 #include "codegen/cuda/weight_gradient.h"
 #include "nests/affine.h"
@@ -405,6 +407,18 @@ void lay_ahead(const SpaceToDepth& folded, const std::vector<bool>& is_constant,
   }
 }
 
+// Selects scalar loops for a contraction; packs constant weights at compile time.
+DeviceKernel contraction_by_loops(const NestSequence::NestCall& part,
+                                  const nests::Contraction& contraction, const GivenBuffers& given,
+                                  std::string refusal) {
+  const auto packing = loop_packing(part.nest, contraction, given.is_constant);
+  if (!packing) return by_loops(part, std::move(refusal));
+  DeviceKernel kernel = by_loops(with_packing(part, *packing), std::move(refusal));
+  kernel.packings.push_back(*packing);
+  kernel.packings.back().buffer = given.place_of[packing->buffer];
+  return kernel;
+}
+
 // Selects a space-to-depth form for few channels, on a library or byte tiles. Returns an empty list
 // if neither supports it.
 std::vector<DeviceKernel> select_folded(NestSequence& sequence, const NestSequence::NestCall& part,
@@ -412,7 +426,11 @@ std::vector<DeviceKernel> select_folded(NestSequence& sequence, const NestSequen
                                         const std::vector<bool>& is_constant,
                                         const CudaTarget& target) {
   NestSequence trial = sequence;
-  const std::optional<SpaceToDepth> folded = space_to_depth(trial, part, contraction);
+  std::optional<SpaceToDepth> folded =
+      patches_as_rows(trial, part, contraction, is_constant, Overlap::None);
+  if (!folded) folded = space_to_depth(trial, part, contraction);
+  if (!folded)
+    folded = patches_as_rows(trial, part, contraction, is_constant, Overlap::FewChannels);
   if (!folded) return {};
   std::vector<DeviceKernel> kernels;
   for (const NestSequence::NestCall& copy : folded->copies) kernels.push_back(by_loops(copy, ""));
@@ -454,8 +472,11 @@ std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence:
                (own.has_wgmma() && beats_library(*match_gemm_tile(gemm->part.nest, own), target)));
   if (is_fastest) return {std::move(*gemm)};
   if (auto kernel = convolution_kernel(part, *contraction, given, own)) return {std::move(*kernel)};
-  if (!target.uses_libraries) return {by_loops(part, "libraries are not wanted")};
+  if (!target.uses_libraries)
+    return {contraction_by_loops(part, *contraction, given, "libraries are not wanted")};
   LibraryMatch match = match_matmul(part.nest, *contraction);
+  if (match.is_small)
+    return {contraction_by_loops(part, *contraction, given, std::move(match.refusal))};
   std::string candidate = "cublaslt";
   if (!match.refusal.empty() || match.is_split) {
     LibraryMatch convolution =
@@ -551,7 +572,7 @@ std::vector<DeviceKernel> select_for(NestSequence& sequence, const NestSequence:
       return kernels;
     }
   }
-  return {by_loops(part, match.refusal)};
+  return {contraction_by_loops(part, *contraction, given, match.refusal)};
 }
 
 }  // namespace

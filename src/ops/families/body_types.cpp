@@ -88,7 +88,8 @@ Type BodyTypes::output(std::size_t position) {
   SymbolRanges symbols;
   for (const Dim& dim : innermost->tensor().dims) dim.collect_symbols(symbols);
   for (const auto& [name, range] : symbols) {
-    if (!bindings_.contains(name)) bindings_.emplace(name, in_.unknown());
+    if (bindings_.contains(name)) continue;
+    bindings_.emplace(name, has_outer_symbols_ ? Dim::symbol(name, range) : in_.unknown());
   }
   return substitute(type, bindings_);
 }

@@ -15,6 +15,9 @@ class BodyTypes {
   BodyTypes(std::string_view op, const OperandTypes& in, std::size_t body,
             const std::vector<Type>& inputs);
 
+  /// Symbols that no input binds are the caller's, as in groups of nodes of one graph.
+  void take_outer_symbols() { has_outer_symbols_ = true; }
+
   std::size_t output_count() const { return body_.outputs().size(); }
   /// Extents that depend on the body's data become unknown dims of the node.
   Type output(std::size_t position);
@@ -27,6 +30,7 @@ class BodyTypes {
   const OperandTypes& in_;
   const Graph& body_;
   DimBindings bindings_;
+  bool has_outer_symbols_ = false;
 };
 
 /// Returns the types of loop-carried values for any trip count: `initial` with the extents that an
