@@ -2,7 +2,9 @@
 
 #include "tenon/builder.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -30,12 +32,30 @@ struct PlainAttr {
   Form form = Form::Same;
   int since = 1;
 
-  PlainAttr(const char* name) : ours(name), theirs(name) {}  // NOLINT: both call it that
-  PlainAttr(const char* our, const char* their, Form as = Form::Same)
+  constexpr PlainAttr() = default;
+  constexpr PlainAttr(const char* name) : ours(name), theirs(name) {}  // NOLINT: both call it that
+  constexpr PlainAttr(const char* our, const char* their, Form as = Form::Same)
       : ours(our), theirs(their), form(as) {}
-  PlainAttr(const char* our, const char* their, int opset)
+  constexpr PlainAttr(const char* our, const char* their, int opset)
       : ours(our), theirs(their), form(Form::Late), since(opset) {}
 };
+
+/// A list in a constant table.
+template <class T, std::size_t capacity>
+class ShortList {
+ public:
+  constexpr ShortList(std::initializer_list<T> items = {}) {
+    for (const T& item : items) items_[size_++] = item;  // beyond the capacity no constant
+  }
+  constexpr bool empty() const { return size_ == 0; }
+  constexpr const T* begin() const { return items_; }
+  constexpr const T* end() const { return items_ + size_; }
+
+ private:
+  T items_[capacity] = {};
+  std::size_t size_ = 0;
+};
+using PlainAttrs = ShortList<PlainAttr, 12>;
 
 /// An operator that exists in ONNX and Tenon up to names. A dedicated handler or export rule has
 /// priority for its direction.
@@ -43,12 +63,13 @@ struct PlainOp {
   std::string_view op, op_type;
   /// the opset of the written form
   int since = 1;
-  std::vector<PlainAttr> attrs = {};
+  PlainAttrs attrs = {};
   /// Operand names in the order of ONNX's inputs, if it differs.
-  std::vector<std::string_view> inputs = {};
+  ShortList<std::string_view, 8> inputs = {};
   std::string_view domain = "";
 };
 
+/// The table, in the order of names.
 std::span<const PlainOp> plain_ops();
 /// null for other operators
 const PlainOp* find_plain(std::string_view op_type);
