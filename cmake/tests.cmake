@@ -62,7 +62,7 @@ if(NOT TENON_DOCUMENTS)
 endif()
 if(unit_sources)
   add_executable(tenon-unit-tests ${unit_sources})
-  target_link_libraries(tenon-unit-tests PRIVATE tenon_api tenon_onnx_schema GTest::gtest)
+  target_link_libraries(tenon-unit-tests PRIVATE tenon_api tenon_cli tenon_onnx_schema GTest::gtest)
   tenon_test_program(tenon-unit-tests)
   if(CMAKE_BUILD_TYPE STREQUAL "Release")
     # Iterates over every weight of a network.

@@ -1,9 +1,7 @@
 #include "api/handles.h"
+#include "app/pass_selection.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "cli/commands.h"
-#include "cli/out.h"
-#include "cli/pass_selection.h"
 #include "driver/compile.h"
 #include "embed/call.h"
 #include "embed/options.h"
@@ -13,7 +11,6 @@
 #include "models/shared_object.h"
 #include "models/summary.h"
 #include "ops/definition/plugins.h"
-#include "passes/train/train.h"
 #include "program/file.h"
 
 #include <nlohmann/json.hpp>
@@ -64,7 +61,7 @@ std::string describe(const Graph& graph) {
 }
 
 Graph transformed(Graph graph, Options& given) {
-  cli::PassSelection choice;
+  app::PassSelection choice;
   choice.passes = given.texts("passes");
   choice.without = given.texts("without");
   choice.stop_after = given.text("stop_after").value_or("");
@@ -72,16 +69,8 @@ Graph transformed(Graph graph, Options& given) {
     choice.set.push_back(concat(name, "=", value));
   std::map<std::string, Shape> shapes;
   for (auto& [name, shape] : given.shapes("shapes")) shapes[name] = shape;
-  const bool only_shapes = !shapes.empty() && choice.passes.empty() && choice.without.empty() &&
-                           choice.stop_after.empty() && choice.set.empty();
   given.finish();
-  const driver::PipelineOptions pipeline = cli::pipeline_of(choice);
-  driver::chosen_passes(pipeline);  // refuses unknown names first
-  if (!shapes.empty()) {
-    const DimBindings extents = models::symbol_values(graph, shapes);
-    graph = passes::with_symbols(std::move(graph), extents);
-  }
-  return only_shapes ? graph : driver::run_pipeline(std::move(graph), pipeline);
+  return app::transform(std::move(graph), choice, shapes);
 }
 
 driver::CompileRequest request_of(Options& given) {
@@ -183,25 +172,6 @@ tenon_status tenon_plugin_load(const char* path) {
   return call([&] {
     require(path, "path");
     load_plugin(path);
-  });
-}
-
-tenon_status tenon_command(const char* const* words, size_t count, int* exit_code, char** output,
-                           char** messages) {
-  return call([&] {
-    require(words, "words");
-    require(exit_code, "exit_code");
-    std::vector<std::string> copies = {"tenon"};
-    for (std::size_t k = 0; k < count; ++k) {
-      require(words[k], "words");
-      copies.emplace_back(words[k]);
-    }
-    std::vector<char*> arguments;
-    for (std::string& word : copies) arguments.push_back(word.data());
-    const cli::KeptOutput kept;
-    *exit_code = cli::run_command_line(static_cast<int>(arguments.size()), arguments.data());
-    if (output != nullptr) *output = text_for_caller(kept.out());
-    if (messages != nullptr) *messages = text_for_caller(kept.err());
   });
 }
 }

@@ -2,6 +2,7 @@
 #include "base/new_file.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/out.h"
 #include "cli/table.h"
 #include "memory/arena_csv.h"
@@ -14,6 +15,13 @@
 #include <sstream>
 
 namespace tenon::cli {
+
+namespace {
+
+struct ArenaOptions {
+  std::string file, capacity, output;
+  std::uint64_t alignment = 1, node_limit = 6'000'000;
+};
 
 int arena(const ArenaOptions& options, OutputFormat format) {
   std::ifstream file(options.file, std::ios::binary);
@@ -72,6 +80,19 @@ int arena(const ArenaOptions& options, OutputFormat format) {
     throw error;
   }
   return 0;
+}
+
+}  // namespace
+
+void add_arena(Commands& commands) {
+  const auto [app, options] = commands.add<ArenaOptions>(
+      "arena", "Place buffers with lifetimes in an arena: a table id,lower,upper,size", arena);
+  app.add_option("file", options.file, "a CSV file of the public benchmarks")->required();
+  app.add_option("--capacity", options.capacity,
+                 "bytes that suffice; exit code 5 if more are needed");
+  app.add_option("--alignment", options.alignment, "alignment of every buffer (default: 1)");
+  app.add_option("--nodes", options.node_limit, "limit of search nodes");
+  app.add_option("-o,--output", options.output, "write the table with offsets");
 }
 
 }  // namespace tenon::cli

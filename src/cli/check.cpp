@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/out.h"
 #include "cli/show_program.h"
 #include "cli/table.h"
@@ -14,6 +15,10 @@ namespace tenon::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+struct CheckOptions {
+  std::string model;
+};
 
 // Problems of a model, from reading it to the last claim of its document.
 struct CheckReport {
@@ -95,8 +100,6 @@ void print_report(const std::string& model, const CheckReport& report) {
   out() << "\n";
 }
 
-}  // namespace
-
 int check(const CheckOptions& options, OutputFormat format) {
   CheckReport report;
   std::string name = options.model;
@@ -122,6 +125,14 @@ int check(const CheckOptions& options, OutputFormat format) {
     print_report(name, report);
   }
   return report.is_clean() ? 0 : static_cast<int>(ErrorKind::InvalidModel);
+}
+
+}  // namespace
+
+void add_check(Commands& commands) {
+  const auto [app, options] =
+      commands.add<CheckOptions>("check", "Find every problem in a model at once", check);
+  app.add_option("model", options.model, kModelHelp)->required();
 }
 
 }  // namespace tenon::cli

@@ -1,8 +1,11 @@
 #include "codegen/compile.h"
 
+#include "app/compile_request.h"
+#include "app/targets.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/out.h"
 #include "cli/pass_output.h"
 #include "cli/table.h"
@@ -22,27 +25,26 @@
 
 namespace tenon::cli {
 
-constexpr const char* kReference = "reference";
-
-bool is_compiled_target(const std::string& target) {
-  if (target == kReference) return false;
-  driver::parse_target(target);  // refuses unknown names
-  return true;
-}
-
-TargetSpec target_of(const std::string& target, const std::string& cpu,
-                     const std::string& precision) {
-  if (target == kReference)
-    throw Error("the reference is not compiled", ErrorKind::Usage).got("--target=", target);
-  return driver::parse_target(target.empty() || target == "cpu" ? cpu : target, precision);
-}
-
 namespace {
 
 using Json = nlohmann::ordered_json;
 
+struct CompileCommandOptions : StageOptions {
+  std::string model, output, cpu = "native", tune, target, precision, constants;
+  std::int64_t batch = 0;
+  /// "true": all weights
+  std::vector<std::string> swappable_weights;
+  std::vector<std::string> specialised_shapes;
+  std::vector<std::string> preferred;
+  /// the representation to print; may be empty
+  std::string print;
+  bool print_code = false, no_winograd = false, untuned = false;
+  /// thread count that kernels are chosen for
+  int threads = 0;
+};
+
 driver::CompileRequest request_of(const CompileCommandOptions& options) {
-  driver::CompileRequest request = compile_request(options, options.tune);
+  driver::CompileRequest request = app::compile_request(options, options.tune);
   request.specialised_shapes = options.specialised_shapes;
   request.passes.without = options.without;
   request.passes.verify_each = options.verify_each;
@@ -97,8 +99,6 @@ Json to_json(const std::vector<driver::Explanation::Kernel>& kernels) {
 void print_json(const Json& json) {
   out() << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
 }
-
-}  // namespace
 
 int compile(const CompileCommandOptions& options, OutputFormat format) {
   const bool is_json = format == OutputFormat::Json;
@@ -187,6 +187,53 @@ int compile(const CompileCommandOptions& options, OutputFormat format) {
           << static_cast<int>(elapsed.count()) << " ms\n";
   }
   return 0;
+}
+
+}  // namespace
+
+void add_compile(Commands& commands) {
+  const auto [app, options] = commands.add<CompileCommandOptions>(
+      "compile", "Compile a model into a program file", compile);
+  app.add_option("model", options.model, kModelHelp)->required();
+  app.add_option(
+      "-o,--output", options.output,
+      "the program to write: FILE.tnn, or FILE.so, a shared object with the C interface");
+  app.add_option("--constants", options.constants,
+                 "with FILE.so: a separate file for the constants");
+  app.add_flag("--swappable-weights", options.swappable_weights,
+               "weights can be replaced by name after loading: all, or the named ones; slows "
+               "the program down")
+      ->type_name("[=NAME,…]")
+      ->delimiter(',');
+  add_batch(app, options.batch);
+  app.add_option("--cpu", options.cpu, "native, x86-64-v3 or x86-64-v4");
+  app.add_option("--target", options.target, "cpu (default) or cuda[:sm_90a]");
+  add_precision(app, options.precision);
+  add_no_winograd(app, options.no_winograd);
+  add_tuning(app, options.tune);
+  add_untuned(app, options.untuned);
+  add_preferred(app, options.preferred);
+  app.add_option("--threads", options.threads,
+                 "threads that kernels are chosen for (default: as many as the process may use)")
+      ->check(thread_count());
+  app.add_option(
+      "--specialise,--hot", options.specialised_shapes,
+      "NAME:8x3x224x224,…: shape specialization: kernels for frequent shapes of symbolic inputs");
+  app.add_flag("--print", options.print,
+               "print the candidates of each kernel; or =nests, =tasks, =plan, =program")
+      ->type_name("[=WHAT]");
+  app.add_flag("--print-code", options.print_code, "print loop nests, code and assembly");
+  app.add_option("--without", options.without, "passes over graphs or nests to leave out")
+      ->delimiter(',');
+  app.add_option("--stop-after", options.stop_after, "end after this pass and print its result");
+  app.add_option("--print-after", options.print_after, "print the results of these passes")
+      ->delimiter(',');
+  app.add_flag("--print-after-all", options.print_after_all,
+               "print the results of all passes, tasks, plan and program");
+  app.add_option("--dump-dir", options.dump_dir, "write each of these to a file in this folder");
+  app.add_flag("--time-passes", options.time_passes,
+               "print time and changes of each pass on stderr");
+  app.add_flag("--verify-each", options.verify_each, "compare results before and after each pass");
 }
 
 }  // namespace tenon::cli

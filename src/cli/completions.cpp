@@ -6,6 +6,12 @@
 namespace tenon::cli {
 namespace {
 
+// A subcommand, with its options ("--format").
+struct CompletedCommand {
+  std::string name, summary;
+  std::vector<std::string> options;
+};
+
 std::string names(const std::vector<CompletedCommand>& commands) {
   std::vector<std::string> list;
   for (const CompletedCommand& command : commands) list.push_back(command.name);
@@ -86,7 +92,19 @@ std::string fish_script(const std::vector<CompletedCommand>& commands) {
   return text;
 }
 
-}  // namespace
+// The subcommands and their options.
+std::vector<CompletedCommand> completed(const Commands& commands) {
+  std::vector<CompletedCommand> list;
+  for (const Subcommand& subcommand : commands.list()) {
+    CompletedCommand& made = list.emplace_back(
+        CompletedCommand{subcommand.app->get_name(), subcommand.app->get_description(), {}});
+    for (const CLI::Option* option : subcommand.app->get_options()) {
+      for (const std::string& long_name : option->get_lnames())
+        made.options.push_back("--" + long_name);
+    }
+  }
+  return list;
+}
 
 int completions(const std::string& shell, const std::vector<CompletedCommand>& commands) {
   if (shell == "bash") {
@@ -100,6 +118,16 @@ int completions(const std::string& shell, const std::vector<CompletedCommand>& c
         .hint(suggest_name(shell, std::vector<std::string>{"bash", "zsh", "fish"}));
   }
   return 0;
+}
+
+}  // namespace
+
+void add_completions(Commands& commands) {
+  const auto shell = std::make_shared<std::string>();
+  CLI::App& app =
+      commands.add("completions", "Print a script for completion in a shell",
+                   [&commands, shell] { return completions(*shell, completed(commands)); });
+  app.add_option("shell", *shell, "bash, zsh or fish")->required();
 }
 
 }  // namespace tenon::cli

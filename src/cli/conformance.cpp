@@ -1,8 +1,10 @@
 #include "driver/conformance.h"
 
+#include "app/targets.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/out.h"
 #include "cli/table.h"
 
@@ -12,6 +14,14 @@ namespace tenon::cli {
 namespace {
 
 using Status = driver::ConformanceResult::Status;
+
+struct ConformanceCommandOptions {
+  std::vector<std::string> folders;
+  std::string filter, expected_failures, target = "reference", keep;
+  double absolute = 1e-7, relative = 1e-3;
+  bool symbolic = false, vary = false;
+  std::size_t every = 1;
+};
 
 const char* name_of(Status status) {
   switch (status) {
@@ -31,14 +41,12 @@ bool counts_as_failure(Status status) {
   return status == Status::Failed || status == Status::ListedButPassed;
 }
 
-}  // namespace
-
 int conformance(const ConformanceCommandOptions& options, OutputFormat format) {
   driver::ConformanceOptions settings;
   settings.tolerance = {options.relative, options.absolute};
   settings.filter = options.filter;
-  settings.is_compiled = is_compiled_target(options.target);
-  if (settings.is_compiled) settings.target = target_of(options.target, "native", "");
+  settings.is_compiled = app::is_compiled_target(options.target);
+  if (settings.is_compiled) settings.target = app::target_of(options.target, "native", "");
   settings.is_symbolic = options.symbolic;
   settings.varies = options.vary;
   settings.kept_runs = options.keep;
@@ -114,6 +122,25 @@ int conformance(const ConformanceCommandOptions& options, OutputFormat format) {
     }
   }
   return failed > 0 ? 1 : 0;
+}
+
+}  // namespace
+
+void add_conformance(Commands& commands) {
+  const auto [app, options] = commands.add<ConformanceCommandOptions>(
+      "conformance", "Run test cases in the layout of the ONNX backend tests", conformance);
+  app.add_option("folders", options.folders, "folders of cases")->required();
+  app.add_option("--filter", options.filter, "only cases whose name contains this text");
+  app.add_option("--every", options.every, "only every Nth case")->check(CLI::PositiveNumber);
+  app.add_option("--expected-failures", options.expected_failures, "a file of lines 'case reason'");
+  app.add_option("--target", options.target, kTargetHelp);
+  app.add_flag("--symbolic", options.symbolic, "make every axis of every input symbolic");
+  app.add_flag("--vary", options.vary,
+               "with --symbolic: also vary one extent at a time, and compare with fixed shapes");
+  app.add_option("--keep", options.keep,
+                 "DIR: with --vary, inputs and outputs of each run, in CASE/test_data_set_3");
+  app.add_option("--atol", options.absolute, "absolute tolerance")->check(tolerance());
+  app.add_option("--rtol", options.relative, "relative tolerance")->check(tolerance());
 }
 
 }  // namespace tenon::cli

@@ -1,12 +1,9 @@
-#include "base/error.h"
-#include "cli/convert_changes.h"
+#include "app/convert.h"
+
+#include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/out.h"
 #include "cli/tuning.h"
-#include "driver/pipeline.h"
-#include "models/inputs.h"
-#include "models/model_source.h"
-#include "models/rebatch.h"
-#include "train/document_step.h"
 
 #include <nlohmann/json.hpp>
 
@@ -14,36 +11,10 @@
 
 namespace tenon::cli {
 
-int convert(const ConvertOptions& options, OutputFormat format) {
-  return convert(options, ConvertChanges(), format);
-}
+namespace {
 
-int convert(const ConvertOptions& options, const ConvertChanges& changes, OutputFormat format) {
-  models::SaveOptions settings;
-  settings.onnx_opset = options.opset;
-  settings.style = options.style;
-  driver::CompileRequest tuning;
-  tuning.target = target_of(options.target, "native", "");
-  tuning.tune_seconds = tuning_seconds(options.tune);
-  if (options.kernels || !options.tune.empty()) settings.note_kernels = kernel_notes(tuning);
-  if (!changes.loss.empty() && !changes.trains)
-    throw Error("--loss is for --train", ErrorKind::Usage);
-  if (options.precision.empty() && options.batch == 0 && changes.shapes.empty() &&
-      !changes.trains) {
-    models::convert_model(models::ModelSource(options.model), options.to, options.output, settings);
-  } else {
-    Graph graph = changes.trains ? train::document_step(options.model, options.to, changes.loss)
-                                 : models::ModelSource(options.model).graph();
-    graph = models::with_fixed_shapes(std::move(graph), options.batch,
-                                      models::parse_shapes(changes.shapes));
-    if (!options.precision.empty()) {
-      driver::PipelineOptions passes =
-          driver::pipeline_for(driver::parse_target("native", options.precision));
-      passes.passes = {"assign-precision"};
-      graph = driver::run_pipeline(std::move(graph), passes);
-    }
-    models::save_model(graph, options.to, options.output, settings);
-  }
+int convert(const app::ConvertOptions& options, OutputFormat format) {
+  app::convert(options, on_terminal({}));
   if (format == OutputFormat::Json) {
     nlohmann::ordered_json json = {
         {"model", options.model}, {"format", options.to}, {"output", options.output}};
@@ -53,6 +24,34 @@ int convert(const ConvertOptions& options, const ConvertChanges& changes, Output
     out() << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
   }
   return 0;
+}
+
+}  // namespace
+
+void add_convert(Commands& commands) {
+  const auto [app, options] =
+      commands.add<app::ConvertOptions>("convert", "Translate a model", convert);
+  app.add_option("model", options.model, kModelHelp)->required();
+  app.add_option("--to", options.to, "the format to write")->required();
+  app.add_option("-o,--output", options.output, "the file to write")->required();
+  app.add_option("--style", options.style, "a variant of that format");
+  app.add_option("--precision", options.precision, "fp16 or bf16: mixed precision");
+  add_batch(app, options.batch);
+  add_shapes(app, options.shapes);
+  app.add_flag("--kernels", options.kernels, kKernelsHelp);
+  app.add_option("--target", options.target,
+                 "with --kernels: cpu (default) or cuda[:sm_90a], which also names "
+                 "untuned choices, marked as such");
+  app.add_flag("--tune", options.tune,
+               "with --kernels --target=cuda: time the kernels on the device first");
+  app.add_flag("--train", options.trains,
+               "a training step: the model, its loss and the gradients of its "
+               "parameters, in the format's operators");
+  app.add_option("--loss", options.loss,
+                 "with --train: as for train; or l2: half the sum of squares of the output");
+  app.add_option("--opset", options.opset,
+                 "ONNX opset (default: the lowest from 13 on with all operators of the graph)")
+      ->check(whole_number(1, 1000));
 }
 
 }  // namespace tenon::cli

@@ -69,8 +69,6 @@ class Story {
   std::vector<Row> rows_;
 };
 
-}  // namespace
-
 int demo(OutputFormat format) {
   Story story;
   const Graph network =
@@ -133,6 +131,12 @@ int demo(OutputFormat format) {
                   : comparison.what);
   story.print(format);
   return comparison.is_equal ? 0 : static_cast<int>(ErrorKind::ComparisonFailed);
+}
+
+}  // namespace
+
+void add_demo(Commands& commands) {
+  commands.add("demo", "Import, optimize, compile and run the built-in ResNet-50", demo);
 }
 
 }  // namespace tenon::cli

@@ -1,6 +1,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/out.h"
 #include "cli/table.h"
 #include "driver/targets.h"
@@ -112,8 +113,6 @@ std::string device_peak_text() {
                 rate(peak.f32_flops_per_s, "FLOP/s"), ", ", rate(peak.bytes_per_s, "B/s"));
 }
 
-}  // namespace
-
 int doctor(OutputFormat format) {
   // Cached for profiles, which compare each step with it.
   const profile::MachinePeak peak = profile::cached_machine_peak(usable_threads(), true);
@@ -155,6 +154,12 @@ int doctor(OutputFormat format) {
     table.add({"format " + entry.name, entry.summary});
   table.print(out());
   return 0;
+}
+
+}  // namespace
+
+void add_doctor(Commands& commands) {
+  commands.add("doctor", "Check this machine: processor, GPU, libraries", doctor);
 }
 
 }  // namespace tenon::cli

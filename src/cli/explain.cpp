@@ -1,10 +1,12 @@
 #include "driver/explain.h"
 
+#include "app/pass_selection.h"
+#include "app/targets.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/out.h"
-#include "cli/pass_selection.h"
 #include "cli/table.h"
 #include "cli/tuning.h"
 #include "distributed/mesh.h"
@@ -22,6 +24,17 @@ namespace tenon::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+struct ExplainOptions : app::PassSelection {
+  std::string model, node;
+  /// mesh of training ranks: explains the node's sharding there
+  std::string parallel;
+  /// batch of that training
+  std::int64_t batch = 32;
+  bool untuned = false;
+  std::vector<std::string> preferred;
+  std::string target, precision;
+};
 
 void print_json(const driver::Explanation& explanation) {
   Json json = {{"name", explanation.name}, {"op", explanation.op}, {"type", explanation.type}};
@@ -103,17 +116,15 @@ int explain_on_ranks(const ExplainOptions& options, OutputFormat format) {
   return 0;
 }
 
-}  // namespace
-
 int explain(const ExplainOptions& options, OutputFormat format) {
   if (!options.parallel.empty()) return explain_on_ranks(options, format);
   // The same passes and kernels as `compile`.
   driver::CompileRequest request;
-  request.target = target_of(options.target, "native", options.precision);
+  request.target = app::target_of(options.target, "native", options.precision);
   request.is_untuned = options.untuned;
   request.preferred = options.preferred;
   const driver::PipelineOptions settings =
-      pipeline_of(options, driver::pipeline_for(request.target));
+      app::pipeline_of(options, driver::pipeline_for(request.target));
   const Graph graph = models::load_model(options.model);
   const driver::Explanation explanation =
       tenon::driver::explain(graph, options.node, settings, options_tuned(graph, request));
@@ -137,6 +148,29 @@ int explain(const ExplainOptions& options, OutputFormat format) {
     candidates.print(out());
   }
   return 0;
+}
+
+}  // namespace
+
+void add_explain(Commands& commands) {
+  const auto [app, options] = commands.add<ExplainOptions>(
+      "explain", "Explain the decisions of passes and kernel selection about a node", explain);
+  app.add_option("model", options.model, kModelHelp)->required();
+  app.add_option("node", options.node, "name of a node or of its result")->required();
+  app.add_option("--target", options.target, "cpu (default) or cuda[:sm_90a]");
+  add_precision(app, options.precision);
+  add_untuned(app, options.untuned);
+  add_preferred(app, options.preferred);
+  auto* parallel =
+      app.add_option("--parallel", options.parallel,
+                     "tensor:N: sharding of the node over N tensor-parallel ranks, with reasons");
+  app.add_option("--batch", options.batch, "samples in a batch, with --parallel")
+      ->check(CLI::PositiveNumber)
+      ->needs(parallel);
+  app.add_option("--passes", options.passes, "the passes to run, in this order")->delimiter(',');
+  app.add_option("--without", options.without, "passes to leave out")->delimiter(',');
+  app.add_option("--stop-after", options.stop_after, "the last pass to run");
+  app.add_option("--set", options.set, "PASS.OPTION=VALUE, as in fuse.mode=relay")->delimiter(',');
 }
 
 }  // namespace tenon::cli

@@ -13,6 +13,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+struct OpsOptions {
+  std::string name;
+};
+
 std::string kind_text(const AttrDef& attr) {
   switch (attr.kind) {
     case AttrKind::Bool:
@@ -113,8 +117,6 @@ void print_op(const OpDef& op) {
         << "gradient    " << gradient_text(op) << "\n";
 }
 
-}  // namespace
-
 int ops(const OpsOptions& options, OutputFormat format) {
   if (!options.name.empty()) {
     const OpDef& op = find_op(options.name);
@@ -141,6 +143,13 @@ int ops(const OpsOptions& options, OutputFormat format) {
   table.print(out());
   out() << "\n" << all_ops().all().size() << " operators; `tenon ops NAME` shows one in full\n";
   return 0;
+}
+
+}  // namespace
+
+void add_ops(Commands& commands) {
+  const auto [app, options] = commands.add<OpsOptions>("ops", "List the operators", ops);
+  app.add_option("name", options.name, "details of one operator");
 }
 
 }  // namespace tenon::cli

@@ -1,9 +1,11 @@
+#include "app/compile_request.h"
+#include "app/pass_selection.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/out.h"
 #include "cli/pass_output.h"
-#include "cli/pass_selection.h"
 #include "cli/table.h"
 #include "cli/tuning.h"
 #include "driver/pipeline.h"
@@ -17,6 +19,14 @@ namespace tenon::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+struct OptOptions : app::PassSelection {
+  std::string model, to = "tenon", output, style;
+  /// prints them regardless of size
+  bool weights = false;
+  bool print = false, verify_each = false, time_passes = false, kernels = false;
+  int trials = 4;
+};
 
 Json to_json(const std::vector<driver::PassReport>& reports, bool has_times) {
   Json json = Json::array();
@@ -47,10 +57,8 @@ class VerifyProgress {
   std::optional<Progress> shown_;
 };
 
-}  // namespace
-
 int opt(const OptOptions& options, OutputFormat format) {
-  driver::PipelineOptions settings = pipeline_of(options);
+  driver::PipelineOptions settings = app::pipeline_of(options);
   settings.verify_each = options.verify_each;
   if (options.trials < 1)
     throw Error("--trials: at least one", ErrorKind::Usage).got(options.trials);
@@ -70,7 +78,7 @@ int opt(const OptOptions& options, OutputFormat format) {
 
   models::SaveOptions save_options;
   save_options.style = options.style;
-  if (options.kernels) save_options.note_kernels = kernel_notes({});
+  if (options.kernels) save_options.note_kernels = app::kernel_notes(on_terminal({}));
   if (!options.output.empty()) models::save_model(graph, options.to, options.output, save_options);
   const bool prints = options.print || options.output.empty();
   const auto text = [&] {
@@ -87,6 +95,30 @@ int opt(const OptOptions& options, OutputFormat format) {
   if (options.time_passes) print_table(reports, "nodes");
   if (prints) out() << text();
   return 0;
+}
+
+}  // namespace
+
+void add_opt(Commands& commands) {
+  const auto [app, options] = commands.add<OptOptions>("opt", "Run passes over a model", opt);
+  app.add_option("model", options.model, kModelHelp)->required();
+  app.add_option("--passes", options.passes, "the passes to run, in this order")->delimiter(',');
+  app.add_option("--without", options.without, "passes to leave out")->delimiter(',');
+  app.add_option("--set", options.set, "PASS.OPTION=VALUE, as in fuse.mode=relay")->delimiter(',');
+  app.add_option("--stop-after", options.stop_after, "the last pass to run");
+  app.add_flag("--weights", options.weights,
+               "print weights in full, so that the text can be read back");
+  app.add_flag("--print", options.print, "print the graph after the last pass");
+  app.add_flag("--verify-each", options.verify_each, "compare results before and after each pass");
+  app.add_option("--trials", options.trials, "sets of inputs for --verify-each (default: 4)")
+      ->check(whole_number(1, kMostRuns));
+  app.add_flag("--time-passes", options.time_passes,
+               "print time and changes of each pass on stderr");
+  app.add_flag("--kernels", options.kernels, kKernelsHelp);
+  app.add_option("--to", options.to, "the format to write");
+  app.add_option("--style", options.style, "a variant of that format");
+  app.add_option("-o,--output", options.output,
+                 "the file to write; without it the text is printed");
 }
 
 }  // namespace tenon::cli

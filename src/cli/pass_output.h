@@ -1,12 +1,18 @@
 #pragma once
 
-#include "cli/commands.h"
 #include "driver/compile.h"
 
 #include <string>
 #include <vector>
 
 namespace tenon::cli {
+
+/// Services of all passes of a compilation.
+struct StageOptions {
+  std::string stop_after, dump_dir;
+  std::vector<std::string> without, print_after;
+  bool print_after_all = false, time_passes = false, verify_each = false;
+};
 
 /// Prints times and changes of passes on stderr; `unit`: "nodes" or "nests".
 void print_table(const std::vector<driver::PassReport>& reports, const std::string& unit);

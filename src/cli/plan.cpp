@@ -1,8 +1,11 @@
+#include "cli/plan.h"
+
+#include "app/targets.h"
 #include "base/error.h"
 #include "base/interrupted.h"
 #include "base/new_file.h"
 #include "base/text.h"
-#include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/out.h"
 #include "cli/plan_progress.h"
 #include "cli/table.h"
@@ -126,7 +129,7 @@ class PlanCommand {
   };
 
   TargetSpec planned_target() const {
-    return target_of(options_.target, "native", options_.precision);
+    return app::target_of(options_.target, "native", options_.precision);
   }
   std::string device_name() const {
     if (options_.train.empty() || !options_.device.empty()) return device_.name;
@@ -488,11 +491,54 @@ class PlanCommand {
   bool was_stopped_ = false;  // by the user: results are those found so far
 };
 
-}  // namespace
-
 int plan(const PlanOptions& options, OutputFormat format) {
   if (!options.cluster.empty()) return plan_on_cluster(options, format);
   return PlanCommand(options, format).run();
+}
+
+}  // namespace
+
+void add_plan(Commands& commands) {
+  const auto [app, options] = commands.add<PlanOptions>(
+      "plan", "Plan memory: peak of a model, and its fastest plan within a budget", plan);
+  app.add_option("model", options.model, kModelHelp)->required();
+  app.add_option("--budget", options.budget,
+                 "bytes of the arena: 4GiB, 500MB, or 60% of the size without a budget");
+  app.add_flag("--train{adamw}", options.train,
+               "a training step with this optimizer: kernels as selected for this machine, or "
+               "with --cluster for many ranks")
+      ->type_name("[=OPTIMIZER]");
+  app.add_option("--loss", options.loss, "with --train: as for train");
+  app.add_option(
+      "--cluster", options.cluster,
+      "JSON description of machines and links, or here[:THREADS]: estimate a step on many ranks");
+  app.add_option("--ranks", options.ranks,
+                 "numbers of ranks (default: 1,2,4,… as many as the cluster has)");
+  app.add_option("--batch", options.batch,
+                 "batch size, as for run; with --cluster: samples per rank (default: the "
+                 "model's, or 32)")
+      ->check(whole_number(1, kMostRuns));
+  app.add_flag("--recompute", options.recompute, "allow rematerialization (the default)");
+  app.add_flag("--swap", options.swap, "allow offload to the host; the device needs a link");
+  app.add_flag("--split", options.split, "allow gradient accumulation over micro-batches");
+  app.add_option("--device", options.device, "JSON description: rates of arithmetic, memory, link");
+  app.add_option("--reading", options.reading,
+                 "for a Chainer document: retained (values that it retains), tags, or "
+                 "fused (fused functions)");
+  app.add_option("--method", options.method,
+                 "search (default), or a published one: approximate, exact (lower sets), chen");
+  app.add_flag("--compare", options.compare,
+               "compare all methods; --budget takes several, with commas");
+  app.add_flag("--frontier", options.frontier, "the frontier of budget and time");
+  app.add_option("--html", options.html, "write the memory map as a page");
+  app.add_option("-o,--output", options.output, "write the plan as text");
+  app.add_option("--target", options.target,
+                 "with --train: cpu (default) or cuda[:sm_90a], which need not be present");
+  app.add_option("--precision", options.precision, "with --train: as for compile");
+  app.add_flag("--no-in-place", options.no_in_place, "forbid in-place results");
+  app.add_option("--alignment", options.alignment, "alignment of every buffer (default: 64)");
+  app.add_option("--steps", options.step_limit,
+                 "search steps per restart (default: by problem size)");
 }
 
 }  // namespace tenon::cli

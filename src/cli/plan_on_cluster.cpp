@@ -1,7 +1,7 @@
 #include "base/error.h"
 #include "base/text.h"
-#include "cli/commands.h"
 #include "cli/out.h"
+#include "cli/plan.h"
 #include "cli/table.h"
 #include "models/model.h"
 #include "models/rebatch.h"

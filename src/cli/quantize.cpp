@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
+#include "cli/options.h"
 #include "cli/out.h"
 #include "cli/table.h"
 #include "documents/document.h"
@@ -26,6 +27,20 @@ namespace tenon::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+struct QuantizeCommandOptions {
+  std::string model, calibrate, scheme = "int8", ranges = "mse", output, report;
+  std::vector<std::string> skip;
+  /// or relay, with its stages and fields
+  std::string pipeline = "tenon", stop_after;
+  std::vector<std::string> set;
+  bool print = false;
+  /// 0: any
+  double target_error = 0;
+  /// lists every node in the table
+  bool all = false;
+  int threads = 0;
+};
 
 std::string decimal_text(double value, int digits) {
   char text[48];
@@ -186,8 +201,6 @@ int quantize_as_relay(const QuantizeCommandOptions& options, OutputFormat format
   return 0;
 }
 
-}  // namespace
-
 int quantize(const QuantizeCommandOptions& options, OutputFormat format) {
   require_output(options.output);
   if (options.pipeline == "relay") return quantize_as_relay(options, format);
@@ -222,6 +235,41 @@ int quantize(const QuantizeCommandOptions& options, OutputFormat format) {
   }
   const bool is_close = options.target_error == 0 || result.output_error <= options.target_error;
   return is_close ? 0 : static_cast<int>(ErrorKind::ComparisonFailed);
+}
+
+}  // namespace
+
+void add_quantize(Commands& commands) {
+  const auto [app, options] = commands.add<QuantizeCommandOptions>(
+      "quantize", "Quantize a model to 8 or 4 bits, and report the loss of accuracy", quantize);
+  app.add_option("model", options.model, kModelHelp)->required();
+  app.add_option("--calibrate", options.calibrate,
+                 "calibration samples: @DIR with a folder or .npz file for each, or "
+                 "random:N (default: random:8)");
+  app.add_option(
+      "--scheme", options.scheme,
+      "int8, int8-7bit (7-bit weights), int8-symmetric, or weight-only: w8[:GROUP], w4[:GROUP]");
+  app.add_option("--ranges", options.ranges,
+                 "calibration method: min-max, percentile, kl or mse (default)");
+  app.add_option("--skip", options.skip, "contractions to leave unquantized")->delimiter(',');
+  app.add_option("--target-error", options.target_error,
+                 "leave the fewest contractions in float that bring the relative error of "
+                 "outputs below this")
+      ->check(positive_number(false));
+  app.add_option("--pipeline", options.pipeline,
+                 "tenon (default), or relay: partition, annotate, calibrate, realize")
+      ->check(CLI::IsMember({"tenon", "relay"}));
+  app.add_option("--set", options.set,
+                 "with --pipeline=relay: FIELD=VALUE of its configuration, as global_scale=4");
+  app.add_option("--stop-after", options.stop_after,
+                 "with --pipeline=relay: prepare, partition, annotate, calibrate or realize");
+  app.add_flag("--print", options.print, "with --pipeline=relay: print the program as Relay");
+  app.add_option("--report", options.report,
+                 "FILE.html: a page with every error, histogram and range");
+  app.add_flag("--all", options.all, "list every contraction, not only the ten worst");
+  add_threads(app, options.threads);
+  app.add_option("-o,--output", options.output,
+                 "the quantized model: FILE.onnx, FILE.tnn, FILE.tenon or FILE.relay");
 }
 
 }  // namespace tenon::cli

@@ -1,30 +1,22 @@
+#include "cli/run.h"
+
 #include "base/error.h"
-#include "base/interrupted.h"
 #include "base/text.h"
-#include "cli/commands.h"
 #include "cli/interrupt.h"
+#include "cli/options.h"
 #include "cli/out.h"
 #include "cli/table.h"
 #include "cli/tuning.h"
-#include "cli/value_files.h"
-#include "host/compiled.h"
 #include "ir/element_access.h"
-#include "models/inputs.h"
-#include "models/model_source.h"
-#include "models/rebatch.h"
-#include "program/totals.h"
-#include "reference/evaluate.h"
-#include "testing/compare.h"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
-#include <chrono>
-#include <cmath>
-#include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 
 namespace tenon::cli {
 namespace {
@@ -62,227 +54,120 @@ Statistics statistics_of(const Datum& datum) {
 
 std::string short_number(double value) { return format_real(static_cast<float>(value)); }
 
-// Callback before each run of a body. Ctrl-C ends an endless loop between two iterations.
-class BodyWatch {
- public:
-  explicit BodyWatch(std::int64_t most) : most_(most) {}
-
-  void operator()() {
-    if (!interrupt_) interrupt_.emplace();
-    if (Interrupt::is_asked()) {
-      Interrupted error;
-      error.got("Ctrl-C after ", count_, " runs of bodies of loops");
-      throw error;
-    }
-    if (count_++ < most_ || most_ == 0) return;
-    throw Error("loops run more often than allowed", ErrorKind::OutOfMemory)
-        .expected("at most ", most_, " runs of their bodies in all")
-        .hint("--max-trips sets the limit");
-  }
-
- private:
-  std::int64_t most_, count_ = 0;
-  // absent for a model without loops, which Ctrl-C ends as usual
-  std::optional<Interrupt> interrupt_;
-};
-
-// Computes the outputs, with a description of the method.
-struct ModelRunner {
-  Graph ports;  // with the model's inputs
-  std::vector<std::string> outputs;
-  std::string what;
-  std::function<std::vector<Datum>(std::vector<Datum>)> run;
-};
-
-ModelRunner compiled_runner(Program program, const RunOptions& options) {
-  ModelRunner runner;
-  runner.ports = input_ports(program);
-  runner.outputs = names_of(program, program.outputs);
-  runner.what = concat(totals_of(program).steps, " steps");
-  const auto model = std::make_shared<CompiledModel>(std::move(program), options.threads);
-  runner.run = [model, most = options.max_trips](std::vector<Datum> inputs) {
-    BodyWatch watch(most);
-    model->executor().set_body_callback([&] { watch(); });
-    return model->run(inputs);
+app::RunResult run_on_terminal(const app::RunOptions& options) {
+  std::optional<Progress> progress;
+  app::RunCallbacks callbacks;
+  callbacks.compile = compile_tuned;
+  callbacks.watch_interrupts = [] {
+    return [interrupt = std::make_shared<Interrupt>()] { return Interrupt::is_asked(); };
   };
-  return runner;
-}
-
-ModelRunner reference_runner(Graph graph, const RunOptions& options) {
-  ModelRunner runner;
-  for (const ValueId id : graph.outputs()) runner.outputs.push_back(graph.value(id).name);
-  runner.what = concat(graph.node_count(), " nodes, reference evaluator");
-  runner.ports = graph;
-  runner.run = [graph = std::move(graph), threads = options.threads,
-                most = options.max_trips](std::vector<Datum> inputs) {
-    Progress progress("run");
-    BodyWatch watch(most);
-    reference::EvaluateOptions settings;
-    settings.thread_count = threads;
-    settings.before_body = [&] { watch(); };
-    settings.on_progress = [&](std::size_t done, std::size_t total) {
-      progress.update(done, total);
-    };
-    return reference::evaluate(graph, std::move(inputs), settings);
+  callbacks.on_progress = [&](std::size_t done, std::size_t total) {
+    if (!progress) progress.emplace("run");
+    progress->update(done, total);
   };
-  return runner;
+  return app::run(options, callbacks);
 }
 
-// Parsed --output: the destination, and additional values inside the network.
-struct WantedOutputs {
-  std::string file;  // "@DIR", "@FILE.npz"; may be empty
-  std::vector<std::string> names;
-};
-
-WantedOutputs wanted_outputs(const RunOptions& options) {
-  WantedOutputs wanted;
-  for (const std::string& text : options.outputs) {
-    if (text.rfind('@', 0) != 0) {
-      for (const std::string& name : split(text, ',')) wanted.names.push_back(name);
-    } else if (wanted.file.empty()) {
-      wanted.file = text;
-    } else {
-      throw Error("--output names two places to write to", ErrorKind::Usage)
-          .got(wanted.file, " and ", text);
-    }
+Json to_json(const app::RunResult& result, std::size_t output) {
+  const Statistics numbers = statistics_of(result.outputs[output]);
+  Json entry = {{"name", result.names[output]}, {"type", to_string(result.outputs[output].type())}};
+  if (numbers.has_numbers) {
+    entry.update(
+        Json{{"least", numbers.least}, {"mean", numbers.mean}, {"greatest", numbers.greatest}});
   }
-  return wanted;
+  if (!result.comparisons.empty()) {
+    const testing::Comparison& comparison = result.comparisons[output];
+    entry.update(Json{{"equal", comparison.is_equal},
+                      {"largest_error", comparison.largest_error},
+                      {"what", comparison.what}});
+  }
+  return entry;
 }
 
-void give_out(Graph& graph, const std::vector<std::string>& names) {
-  std::vector<ValueId> outputs = graph.outputs();
-  const auto add = [&](ValueId id) {
-    if (std::ranges::find(outputs, id) == outputs.end()) outputs.push_back(id);
-  };
-  std::vector<std::string> known;
-  for (const NodeId node : graph.nodes_in_order()) {
-    for (const ValueId result : graph.node(node).results) {
-      if (!result || graph.constant_of(result) != nullptr) continue;
-      known.push_back(graph.value(result).name);
-      if (names == std::vector<std::string>{"all"}) add(result);
-    }
+std::vector<std::string> row_of(const app::RunResult& result, std::size_t output) {
+  const Statistics numbers = statistics_of(result.outputs[output]);
+  std::vector<std::string> row = {result.names[output], to_string(result.outputs[output].type())};
+  if (numbers.has_numbers) {
+    row.insert(row.end(), {short_number(numbers.least), short_number(numbers.mean),
+                           short_number(numbers.greatest)});
   }
-  for (const std::string& name : names) {
-    const ValueId found = graph.find(name);
-    if (found) {
-      add(found);
-    } else if (name != "all" || names.size() > 1) {
-      throw Error(concat("no value is called '", name, "'"), ErrorKind::Usage)
-          .hint(known.size() < 10000 ? suggest_name(name, known) : "",
-                "; --output=@DIR names a folder");
-    }
+  row.resize(5);
+  if (!result.comparisons.empty()) {
+    const testing::Comparison& comparison = result.comparisons[output];
+    row.insert(row.end(), {short_number(comparison.largest_error),
+                           comparison.is_equal ? "equal" : comparison.what});
   }
-  graph.set_outputs(std::move(outputs));
+  return row;
 }
 
-// Returns a compiled runner, or the reference if it is requested, or by default if the model has
-// ops without compilation.
-ModelRunner runner_of(const RunOptions& options) {
-  const bool by_reference = !options.target.empty() && !is_compiled_target(options.target);
-  const models::ModelSource source(options.model);
-  if (std::optional<Program> program = source.program(options.trust_program)) {
-    if (by_reference) {
-      throw Error("a program is machine code, which the reference evaluator does not run",
-                  ErrorKind::Usage)
-          .at(source.name())
-          .hint("give the model that it was compiled from");
-    }
-    if (!wanted_outputs(options).names.empty() || options.batch > 0) {
-      throw Error("a program gives out what it was compiled for", ErrorKind::Usage)
-          .at(source.name())
-          .hint("give the model itself with --output=NAME or --batch");
-    }
-    return compiled_runner(*std::move(program), options);
+void print_table(const app::RunResult& result) {
+  std::vector<std::string> titles = {"output", "type", ">least", ">mean", ">greatest"};
+  if (!result.comparisons.empty()) titles.insert(titles.end(), {">largest error", "verdict"});
+  Table table(titles);
+  for (std::size_t k = 0; k < result.outputs.size(); ++k) table.add(row_of(result, k));
+  table.print(out());
+  out() << "\n" << result.what << ", " << short_number(result.elapsed_ms) << " ms\n";
+}
+
+int run(const app::RunOptions& options, OutputFormat format) {
+  if (!options.data.empty()) return run_on_data(options, format);
+  if (!options.check_nan.empty() || options.check_range != 0 || !options.dump_values.empty())
+    return run_observed(options, format);
+  const app::RunResult result = run_on_terminal(options);
+  if (format == OutputFormat::Json) {
+    Json json = {{"model", options.model},
+                 {"by", result.what},
+                 {"elapsed_ms", result.elapsed_ms},
+                 {"outputs", Json::array()}};
+    for (std::size_t k = 0; k < result.outputs.size(); ++k)
+      json["outputs"].push_back(to_json(result, k));
+    out() << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+  } else {
+    print_table(result);
   }
-  Graph graph = models::reshaped(models::rebatched(source.graph(), options.batch),
-                                 models::parse_shapes(options.shapes));
-  if (const WantedOutputs wanted = wanted_outputs(options); !wanted.names.empty())
-    give_out(graph, wanted.names);
-  if (by_reference) return reference_runner(std::move(graph), options);
-  try {
-    driver::CompileRequest request;
-    request.threads = options.threads;
-    request.is_untuned = options.untuned;
-    request.preferred = options.preferred;
-    request.target = target_of(options.target, "native", options.precision);
-    return compiled_runner(compile_tuned(graph, request).program, options);
-  } catch (const Error& error) {
-    if (!options.target.empty() || error.kind() != ErrorKind::Unsupported) throw;
-    return reference_runner(std::move(graph), options);
-  }
+  const bool all_equal = std::ranges::all_of(result.comparisons, &testing::Comparison::is_equal);
+  return all_equal ? 0 : static_cast<int>(ErrorKind::ComparisonFailed);
 }
 
 }  // namespace
 
-int run(const RunOptions& options, OutputFormat format) {
-  if (!options.data.empty()) return run_on_data(options, format);
-  if (!options.check_nan.empty() || options.check_range != 0 || !options.dump_values.empty())
-    return run_observed(options, format);
-  prepare_folder(options.save_inputs, "--save-inputs");
-  const std::string output = wanted_outputs(options).file;
-  prepare_folder(output, "--output");
-  const ModelRunner runner = runner_of(options);
-  std::vector<Datum> inputs =
-      models::read_inputs(runner.ports, options.inputs, models::parse_shapes(options.shapes),
-                          {options.mean, options.scale});
-  std::vector<std::string> input_names;
-  for (const ValueId id : runner.ports.inputs()) input_names.push_back(runner.ports.value(id).name);
-  save_values(input_names, inputs, options.save_inputs, "--save-inputs");
-  const auto begin = std::chrono::steady_clock::now();
-  const std::vector<Datum> outputs = runner.run(std::move(inputs));
-  const std::chrono::duration<double, std::milli> elapsed =
-      std::chrono::steady_clock::now() - begin;
-
-  save_values(runner.outputs, outputs, output, "--output");
-  bool all_equal = true;
-  Json json = {{"model", options.model},
-               {"by", runner.what},
-               {"elapsed_ms", elapsed.count()},
-               {"outputs", Json::array()}};
-  std::vector<std::string> titles = {"output", "type", ">least", ">mean", ">greatest"};
-  if (!options.expect.empty()) titles.insert(titles.end(), {">largest error", "verdict"});
-  Table table(titles);
-  for (std::size_t k = 0; k < outputs.size(); ++k) {
-    const std::string& name = runner.outputs[k];
-    const Statistics numbers = statistics_of(outputs[k]);
-    std::vector<std::string> row = {name, to_string(outputs[k].type())};
-    Json entry = {{"name", name}, {"type", to_string(outputs[k].type())}};
-    if (numbers.has_numbers) {
-      row.insert(row.end(), {short_number(numbers.least), short_number(numbers.mean),
-                             short_number(numbers.greatest)});
-      entry.update(
-          Json{{"least", numbers.least}, {"mean", numbers.mean}, {"greatest", numbers.greatest}});
-    }
-    row.resize(5);
-    if (!options.expect.empty()) {
-      const std::string file =
-          models::find_value_file(folder_of(options.expect, "--expect"), name, "output", k);
-      if (file.empty()) {
-        throw Error(concat("nothing to compare output '", name, "' with"), ErrorKind::Usage)
-            .expected(models::file_name_of(name), ".npy, ", models::file_name_of(name),
-                      ".pb, output_", k, ".pb or ", models::file_name_of(name), ".items")
-            .at(options.expect.substr(1));
-      }
-      const testing::Comparison comparison =
-          testing::compare(outputs[k], models::read_value_file(file, outputs[k].type()),
-                           {options.relative, options.absolute});
-      all_equal &= comparison.is_equal;
-      row.insert(row.end(), {short_number(comparison.largest_error),
-                             comparison.is_equal ? "equal" : comparison.what});
-      entry.update(Json{{"equal", comparison.is_equal},
-                        {"largest_error", comparison.largest_error},
-                        {"what", comparison.what}});
-    }
-    table.add(std::move(row));
-    json["outputs"].push_back(std::move(entry));
-  }
-  if (format == OutputFormat::Json) {
-    out() << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
-  } else {
-    table.print(out());
-    out() << "\n" << runner.what << ", " << short_number(elapsed.count()) << " ms\n";
-  }
-  return all_equal ? 0 : static_cast<int>(ErrorKind::ComparisonFailed);
+void add_run(Commands& commands) {
+  const auto [app, options] = commands.add<app::RunOptions>("run", "Run a model once", run);
+  app.add_option("model", options.model, kModelOrProgramHelp)->required();
+  app.add_option(
+      "--input", options.inputs,
+      "NAME:@file.npy|@file.pb|@image.jpg|random:SEED|zeros, or @file.npz|@DIR for all inputs");
+  app.add_option("--mean", options.mean,
+                 "mean of an image's pixels (0 to 255) to subtract: one number or R,G,B")
+      ->delimiter(',');
+  app.add_option("--scale", options.scale, "factor of the pixels after --mean")->delimiter(',');
+  add_batch(app, options.batch);
+  add_shapes(app, options.shapes);
+  app.add_option("--save-inputs", options.save_inputs,
+                 "@DIR: write each input as a .npy file there");
+  app.add_option(
+      "--output", options.outputs,
+      "@DIR: write each output as NAME.npy, a sequence as NAME.items/0.npy, 1.npy, …; @FILE.npz: "
+      "all in one file; NAME,… or all: also output these intermediate values");
+  app.add_option("--expect", options.expect, "@DIR: compare outputs with the files there");
+  app.add_option("--atol", options.absolute, "absolute tolerance of --expect")->check(tolerance());
+  app.add_option("--rtol", options.relative, "relative tolerance of --expect")->check(tolerance());
+  app.add_option("--target", options.target,
+                 concat(kTargetHelp, "; by default cpu, if the model can be compiled"));
+  add_precision(app, options.precision);
+  add_threads(app, options.threads);
+  add_untuned(app, options.untuned);
+  add_preferred(app, options.preferred);
+  add_trust(app, options.trust_program);
+  app.add_option("--max-trips", options.max_trips,
+                 "limit of the iterations of all loops (default: none)")
+      ->check(whole_number(1, std::numeric_limits<std::int64_t>::max()));
+  app.add_flag("--check-nan", options.check_nan, kCheckNanHelp)->type_name("[=DIR]");
+  app.add_option("--check-range", options.check_range, kCheckRangeHelp);
+  app.add_option("--dump-values", options.dump_values, kDumpHelp);
+  app.add_option("--data", options.data,
+                 "@DIR of .npz files with many samples each; writes one file for each to "
+                 "--output=@DIR; several processes share the files");
 }
 
 }  // namespace tenon::cli

@@ -1,8 +1,9 @@
+#include "app/targets.h"
 #include "base/error.h"
 #include "base/pattern.h"
 #include "base/text.h"
-#include "cli/commands.h"
 #include "cli/out.h"
+#include "cli/run.h"
 #include "cli/table.h"
 #include "diagnose/find_fault.h"
 #include "diagnose/visit.h"
@@ -53,7 +54,7 @@ class ValueDump {
   std::size_t count_ = 0;
 };
 
-int dump(const RunOptions& options, const Graph& graph, bool is_compiled,
+int dump(const app::RunOptions& options, const Graph& graph, bool is_compiled,
          const std::vector<Datum>& inputs, OutputFormat format) {
   ValueDump target(options.dump_values);
   const diagnose::OnValue on_value = [&](const std::string& name, const Tensor& value) {
@@ -76,11 +77,11 @@ int dump(const RunOptions& options, const Graph& graph, bool is_compiled,
   return 0;
 }
 
-std::string folder_for(const RunOptions& options) {
+std::string folder_for(const app::RunOptions& options) {
   return options.check_nan.empty() || options.check_nan == "true" ? "" : options.check_nan;
 }
 
-int check(const RunOptions& options, const Graph& graph, bool is_compiled,
+int check(const app::RunOptions& options, const Graph& graph, bool is_compiled,
           const std::vector<Datum>& inputs, OutputFormat format) {
   if (options.check_range < 0)
     throw Error("no magnitude is negative", ErrorKind::Usage)
@@ -147,17 +148,7 @@ int check(const RunOptions& options, const Graph& graph, bool is_compiled,
 
 }  // namespace
 
-bool is_observed_compiled(const std::string& target) {
-  const bool is_compiled = is_compiled_target(target);
-  if (is_compiled && target != "cpu") {
-    throw Error("values inside a run on a device are not looked at", ErrorKind::Unsupported)
-        .got(target)
-        .hint("cpu or reference");
-  }
-  return is_compiled;
-}
-
-int run_observed(const RunOptions& options, OutputFormat format) {
+int run_observed(const app::RunOptions& options, OutputFormat format) {
   const models::ModelSource source(options.model);
   if (source.program(options.trust_program)) {
     throw Error("a program file does not say which values its kernels store", ErrorKind::Usage)
@@ -169,7 +160,7 @@ int run_observed(const RunOptions& options, OutputFormat format) {
   }
   Graph graph = models::reshaped(models::rebatched(source.graph(), options.batch),
                                  models::parse_shapes(options.shapes));
-  const bool is_compiled = options.target.empty() || is_observed_compiled(options.target);
+  const bool is_compiled = options.target.empty() || app::is_observed_compiled(options.target);
   const std::vector<Datum> inputs =
       models::read_inputs(graph, options.inputs, models::parse_shapes(options.shapes));
   return options.dump_values.empty() ? check(options, graph, is_compiled, inputs, format)

@@ -1,9 +1,10 @@
+#include "app/targets.h"
+#include "app/value_files.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/out.h"
-#include "cli/value_files.h"
+#include "cli/run.h"
 #include "distributed/batch_run.h"
 #include "models/model.h"
 
@@ -15,17 +16,17 @@
 
 namespace tenon::cli {
 
-int run_on_data(const RunOptions& options, OutputFormat format) {
+int run_on_data(const app::RunOptions& options, OutputFormat format) {
   if (options.outputs.size() != 1 || options.outputs.front().rfind('@', 0) != 0) {
     throw Error("--data needs a folder for the results", ErrorKind::Usage)
         .hint("give --output=@DIR");
   }
-  const std::string output = folder_of(options.outputs.front(), "--output");
-  distributed::Shards shards(folder_of(options.data, "--data"), output);
+  const std::string output = app::folder_of(options.outputs.front(), "--output");
+  distributed::Shards shards(app::folder_of(options.data, "--data"), output);
   distributed::BatchRunOptions run;
   run.batch = options.batch;
   run.thread_count = options.threads;
-  run.target = target_of(options.target, "native", options.precision);
+  run.target = app::target_of(options.target, "native", options.precision);
   const Interrupt interrupt;
   const auto begin = std::chrono::steady_clock::now();
   const distributed::BatchRunResult result = distributed::run_shards(

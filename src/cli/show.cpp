@@ -1,6 +1,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/out.h"
 #include "cli/show_program.h"
 #include "cli/table.h"
@@ -18,6 +19,11 @@ namespace tenon::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+struct ShowOptions {
+  std::string model;
+  bool every_node = false, as_graph = false;
+};
 
 std::string count_text(const Dim& dim) {
   return dim.is_constant() ? format_count(static_cast<double>(dim.constant())) : to_string(dim);
@@ -184,8 +190,6 @@ void print_json(const Page& page) {
   out() << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
 }
 
-}  // namespace
-
 int show(const ShowOptions& options, OutputFormat format) {
   const models::ModelSource source(options.model);
   if (const std::optional<Program> program = source.program(true)) {  // only read, not run
@@ -233,6 +237,16 @@ int show(const ShowOptions& options, OutputFormat format) {
     print_table(graph, summary, options.every_node);
   }
   return 0;
+}
+
+}  // namespace
+
+void add_show(Commands& commands) {
+  const auto [app, options] = commands.add<ShowOptions>(
+      "show", "Summarize a model: inputs, outputs, nodes, parameters, flops, bytes", show);
+  app.add_option("model", options.model, kModelHelp)->required();
+  app.add_flag("--nodes", options.every_node, "list every node");
+  app.add_flag("--graph", options.as_graph, "for another system's document: the graph in it");
 }
 
 }  // namespace tenon::cli

@@ -1,9 +1,11 @@
+#include "app/targets.h"
 #include "base/error.h"
 #include "base/lockstep.h"
 #include "base/new_file.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
+#include "cli/options.h"
 #include "cli/out.h"
 #include "cli/status_line.h"
 #include "distributed/mesh.h"
@@ -32,6 +34,21 @@
 
 namespace tenon::cli {
 namespace {
+
+struct TrainCommandOptions {
+  std::string model, loss, optimizer, schedule, output, curve, target, precision;
+  /// mesh of a launcher's ranks: data:2,tensor:2
+  std::string parallel;
+  /// always, if-any; empty: never
+  std::string resume;
+  /// bytes
+  std::string bucket;
+  /// nothing, moments, gradients, parameters; empty: the fastest
+  std::string split_states;
+  train::TrainerOptions trainer;
+  /// prints the graph of a step instead of training
+  bool print = false;
+};
 
 std::string fixed(double value, int digits) {
   char text[48];
@@ -313,12 +330,10 @@ void require_parallel(const TrainCommandOptions& options) {
   distributed::parse_mesh(options.parallel);  // reports errors before MPI is loaded
 }
 
-}  // namespace
-
 int train(const TrainCommandOptions& given, OutputFormat format) {
   TrainCommandOptions options = given;
   train::TrainerOptions& trainer = options.trainer;
-  trainer.target = target_of(options.target, "native", options.precision);
+  trainer.target = app::target_of(options.target, "native", options.precision);
   if (!options.loss.empty()) train::set_loss(trainer.train.loss, options.loss);
   if (!options.optimizer.empty()) train::set_optimizer(trainer.train, options.optimizer);
   if (!options.schedule.empty()) train::set_schedule(trainer.train.schedule, options.schedule);
@@ -360,6 +375,77 @@ int train(const TrainCommandOptions& given, OutputFormat format) {
   if (!options.parallel.empty()) return train_on_ranks(std::move(options), format);
   train::Trainer alone(models::load_model(options.model), trainer);
   return run_trainer(alone, options, format, nullptr);
+}
+
+}  // namespace
+
+void add_train(Commands& commands) {
+  const auto [app, options] =
+      commands.add<TrainCommandOptions>("train", "Train a model on this machine", train);
+  train::TrainerOptions& trainer = options.trainer;
+  app.add_option("model", options.model, kModelHelp)->required();
+  app.add_option("--loss", options.loss,
+                 "softmax_cross_entropy, sigmoid_cross_entropy, mse, huber or ctc, and settings: "
+                 "output=, axis=, ignore=, weights=1:2:0.5, reduction=sum, delta=");
+  app.add_option("--optimizer", options.optimizer,
+                 "sgd, momentum, nesterov, rmsprop, adagrad, adam, adamw or lamb, and "
+                 "settings: lr=, momentum=, "
+                 "beta1=, beta2=, epsilon=, weight_decay=, clip=, loss_scale=");
+  app.add_option(
+      "--schedule", options.schedule,
+      "constant, step or cosine, and settings: warm_up=, every=, factor=, total=, floor=");
+  app.add_option("--data", trainer.data,
+                 "@file.npz with an array for each input and `target`, or synthetic");
+  app.add_option("--validation", trainer.validation_data,
+                 "validation data, measured after each epoch");
+  app.add_option("--validation-share", trainer.validation_share,
+                 "share of the data that is held out (default: 0.1)")
+      ->check(CLI::Range(0.0, 0.9));
+  app.add_option("--samples", trainer.synthetic_samples,
+                 "number of synthetic samples (default: 1024)")
+      ->check(whole_number(1, kMostRuns));
+  app.add_option("--batch", trainer.batch_size, "samples per step (default: 32)")
+      ->check(whole_number(1, kMostRuns));
+  app.add_option("--epochs", trainer.epochs, "number of epochs (default: 1)")
+      ->check(whole_number(1, kMostRuns));
+  app.add_option("--steps", trainer.max_steps, "stop after this number of steps")
+      ->check(whole_number(1, kMostRuns));
+  app.add_option("--parameters", trainer.train.parameters,
+                 "patterns of constants to train (default: all)");
+  app.add_option("--freeze", trainer.train.frozen, "patterns of constants to freeze");
+  app.add_option("--checkpoint", trainer.checkpoint,
+                 "folder for checkpoints of the training state");
+  app.add_option("--checkpoint-every", trainer.checkpoint_every,
+                 "steps between checkpoints (default: one epoch)")
+      ->check(whole_number(1, kMostRuns));
+  app.add_flag("--resume{always}", options.resume,
+               "continue from the checkpoint; if-any: or start without one")
+      ->type_name("[=if-any]");
+  app.add_option("--seed", trainer.seed,
+                 "seed of sample order, dropout and synthetic data (default: 1)");
+  app.add_option("--threads", trainer.thread_count, "threads (default: all)")
+      ->check(thread_count());
+  app.add_option("--target", options.target, "cpu (default) or cuda[:sm_90a]");
+  add_precision(app, options.precision);
+  app.add_option("--budget", trainer.budget.budget, kBudgetHelp);
+  app.add_flag("--swap", trainer.budget.may_swap, kSwapHelp);
+  app.add_flag("--split", trainer.budget.may_split, kSplitHelp);
+  app.add_option("-o,--output", options.output,
+                 "the trained model: FILE.onnx, FILE.tnn or FILE.tenon");
+  app.add_option("--curve", options.curve,
+                 "the learning curve: FILE.svg (default: curve.svg in the folder of checkpoints)");
+  app.add_option("--parallel", options.parallel,
+                 "data: data parallel over the ranks that mpirun started; tensor:N: "
+                 "tensor parallel in groups of N ranks; data:M,tensor:N: both");
+  app.add_option("--micro-batches", trainer.micro_batches,
+                 "number of micro-batches of a batch (gradient accumulation; default: one for "
+                 "each rank)")
+      ->check(whole_number(1, kMostRuns));
+  app.add_flag("--split-states{moments}", options.split_states,
+               "ZeRO sharding: moments (stage 1; default if the optimizer allows it), "
+               "gradients (stage 2), parameters (stage 3), or nothing");
+  app.add_option("--bucket", options.bucket, "bytes of gradients per all-reduce (default: 4MiB)");
+  app.add_flag("--print", options.print, "print the graph of a step without training");
 }
 
 }  // namespace tenon::cli

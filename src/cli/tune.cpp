@@ -1,7 +1,10 @@
+#include "app/compile_request.h"
+#include "app/targets.h"
 #include "base/error.h"
 #include "base/new_file.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/out.h"
 #include "cli/table.h"
 #include "cli/tuning.h"
@@ -19,6 +22,12 @@
 
 namespace tenon::cli {
 namespace {
+
+struct TuneCommandOptions {
+  std::string model, export_to, import_from, cpu = "native", seconds, target, precision;
+  bool show = false, all = false, clear = false, as_is = false, no_winograd = false;
+  int threads = 0;
+};
 
 std::string digits(double value, const char* format) {
   char text[32];
@@ -136,8 +145,6 @@ int import_cache(const std::string& file, OutputFormat format) {
                 {{"cache", path}, {"read", file}, {"kernels", kernels.size()}});
 }
 
-}  // namespace
-
 int tune(const TuneCommandOptions& options, OutputFormat format) {
   const int asked = static_cast<int>(options.show) + static_cast<int>(options.clear) +
                     static_cast<int>(!options.export_to.empty()) +
@@ -158,15 +165,36 @@ int tune(const TuneCommandOptions& options, OutputFormat format) {
                   {{"cache", path}, {"removed", is_removed}});
   }
   driver::CompileRequest settings;
-  settings.target = target_of(options.target, options.cpu, options.precision);
+  settings.target = app::target_of(options.target, options.cpu, options.precision);
   settings.allow_winograd = !options.no_winograd;
   settings.threads = options.threads;
-  settings.tune_seconds = tuning_seconds(options.seconds.empty() ? "true" : options.seconds);
+  settings.tune_seconds = app::tuning_seconds(options.seconds.empty() ? "true" : options.seconds);
   Graph graph = models::load_model(options.model);
   if (!options.as_is)
     graph = driver::run_pipeline(std::move(graph), driver::pipeline_for(settings.target));
   const std::string came_of_it = tune_graph(graph, settings);
   return report(format, came_of_it, {{"model", options.model}, {"tuning", came_of_it}});
+}
+
+}  // namespace
+
+void add_tune(Commands& commands) {
+  const auto [app, options] = commands.add<TuneCommandOptions>(
+      "tune", "Time the candidates of a model's kernels, or manage the tuning cache", tune);
+  app.add_option("model", options.model, kModelHelp);
+  app.add_option("--seconds", options.seconds, "time limit: no kernel is started after it")
+      ->check(positive_number(false));
+  add_threads(app, options.threads);
+  app.add_option("--cpu", options.cpu, "native, x86-64-v3 or x86-64-v4");
+  app.add_option("--target", options.target, "cpu (default) or cuda[:sm_90a]");
+  add_precision(app, options.precision);
+  add_no_winograd(app, options.no_winograd);
+  app.add_flag("--as-is", options.as_is, "skip graph passes, as `convert` does");
+  app.add_flag("--show", options.show, "print the tuning cache");
+  app.add_flag("--all", options.all, "with --show: every candidate, not only the fastest");
+  app.add_flag("--clear", options.clear, "clear the tuning cache");
+  app.add_option("--export", options.export_to, "write the tuning cache as JSON");
+  app.add_option("--import", options.import_from, "read a file written by --export");
 }
 
 }  // namespace tenon::cli

@@ -1,12 +1,10 @@
 #pragma once
 
-#include "cli/commands.h"
 #include "codegen/compile.h"
 #include "driver/compile.h"
 #include "tune/cache.h"
 
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,26 +27,8 @@ codegen::CompileOptions options_tuned(const Graph& graph, driver::CompileRequest
 /// Tunes the kernels of a graph without running passes. Returns a summary.
 std::string tune_graph(const Graph& graph, driver::CompileRequest request);
 
-/// Returns a function that annotates a graph with the fastest kernels of the user's cache for its
-/// nodes. For a device includes untimed defaults; prints the number of each on stderr. With `tune`
-/// times them first.
-std::function<Graph(Graph)> kernel_notes(driver::CompileRequest request);
-
-/// Parses the value of `--tune`: empty (no tuning), "true" (no time limit) or a number of seconds.
-/// Throws Error (Usage).
-std::optional<double> tuning_seconds(const std::string& text);
-
-/// Returns the request that a command's options describe: target, kernels, threads and tuning.
-template <class CommandOptions>
-driver::CompileRequest compile_request(const CommandOptions& options, const std::string& tune) {
-  driver::CompileRequest request;
-  request.target = target_of(options.target, options.cpu, options.precision);
-  request.allow_winograd = !options.no_winograd;
-  request.threads = options.threads;
-  request.tune_seconds = tuning_seconds(tune);
-  request.is_untuned = options.untuned;
-  request.preferred = options.preferred;
-  return request;
-}
+/// Adds the callbacks of a terminal to a request: notices, progress and the summary of tuning on
+/// stderr. Ctrl-C ends the tuning.
+driver::CompileRequest on_terminal(driver::CompileRequest request);
 
 }  // namespace tenon::cli

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "cli/commands.h"
+#include "cli/command_line.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -2,7 +2,7 @@
 // address space and runs a command.
 #include "base/error.h"
 #include "base/text.h"
-#include "cli/commands.h"
+#include "cli/command_line.h"
 #include "driver/compile.h"
 #include "ir/text.h"
 #include "models/model.h"

@@ -1,5 +1,5 @@
 #include "base/error.h"
-#include "cli/commands.h"
+#include "cli/command_line.h"
 #include "cli/tuning.h"
 #include "tune/cache.h"
 #include "unit/cli/called.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon::cli {
+namespace tenon::app {
 
 /// Returns DIR of an option's `@DIR`. Throws Error (Usage) for other text.
 std::string folder_of(const std::string& text, const char* option);
@@ -19,4 +19,4 @@ void prepare_folder(const std::string& text, const char* option);
 void save_values(const std::vector<std::string>& names, const std::vector<Datum>& values,
                  const std::string& text, const char* option);
 
-}  // namespace tenon::cli
+}  // namespace tenon::app

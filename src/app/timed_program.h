@@ -1,13 +1,13 @@
 #pragma once
 
-#include "cli/tuning.h"
+#include "app/compile_request.h"
 #include "models/model_source.h"
 #include "planning/step_within_budget.h"
 
 #include <memory>
 #include <optional>
 
-namespace tenon::cli {
+namespace tenon::app {
 
 /// Program for `bench` and `profile`: a given one, or compiled from a model or its training step,
 /// optionally within a budget.
@@ -33,6 +33,7 @@ struct TimedOptions {
 };
 
 TimedProgram timed_program(const models::ModelSource& source, std::optional<Program> given,
-                           const TimedOptions& options, driver::CompileRequest request);
+                           const TimedOptions& options, driver::CompileRequest request,
+                           const Compile& compile);
 
-}  // namespace tenon::cli
+}  // namespace tenon::app

@@ -1,11 +1,11 @@
-#include "cli/value_files.h"
+#include "app/value_files.h"
 
 #include "base/error.h"
 #include "base/text.h"
 #include "frontends/numpy/npz.h"
 #include "models/inputs.h"
 
-namespace tenon::cli {
+namespace tenon::app {
 
 std::string folder_of(const std::string& text, const char* option) {
   if (text.rfind('@', 0) != 0 || text.size() == 1) {
@@ -43,4 +43,4 @@ void save_values(const std::vector<std::string>& names, const std::vector<Datum>
     models::write_value(values[k], folder, models::file_name_of(names[k]));
 }
 
-}  // namespace tenon::cli
+}  // namespace tenon::app

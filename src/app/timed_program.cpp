@@ -1,13 +1,14 @@
-#include "cli/timed_program.h"
+#include "app/timed_program.h"
 
 #include "models/inputs.h"
 #include "models/rebatch.h"
 #include "train/options.h"
 
-namespace tenon::cli {
+namespace tenon::app {
 
 TimedProgram timed_program(const models::ModelSource& source, std::optional<Program> given,
-                           const TimedOptions& options, driver::CompileRequest request) {
+                           const TimedOptions& options, driver::CompileRequest request,
+                           const Compile& compile) {
   planning::require_budget(options.budget, !options.train.empty());
   TimedProgram made;
   if (given) {
@@ -27,7 +28,7 @@ TimedProgram timed_program(const models::ModelSource& source, std::optional<Prog
   }
   const auto compiled = [&](const Graph& step, bool describes) -> codegen::Compiled {
     request.describes_step = describes;
-    made.record = compile_tuned(step, request);
+    made.record = compile(step, request);
     return {std::move(made.record.program), {}, std::move(made.record.step_problem)};
   };
   if (options.budget.budget.empty()) {
@@ -42,4 +43,4 @@ TimedProgram timed_program(const models::ModelSource& source, std::optional<Prog
   return made;
 }
 
-}  // namespace tenon::cli
+}  // namespace tenon::app
