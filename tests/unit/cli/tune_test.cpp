@@ -1,6 +1,6 @@
+#include "app/compile_request.h"
 #include "base/error.h"
 #include "cli/command_line.h"
-#include "cli/tuning.h"
 #include "tune/cache.h"
 #include "unit/cli/called.h"
 
@@ -122,9 +122,9 @@ TEST_F(TuneCommand, RefusesInvalidArguments) {
   const Called imported = call({"tune", "--import", file("bad.json")});
   EXPECT_EQ(imported.code, 3);
   EXPECT_TRUE(has(imported.error, "bad.json, kernels/0/machine")) << imported.error;
-  EXPECT_THROW(tuning_seconds("0"), Error);
-  EXPECT_EQ(tuning_seconds("true"), std::numeric_limits<double>::infinity());
-  EXPECT_EQ(tuning_seconds("2.5"), 2.5);
+  EXPECT_THROW(app::tuning_seconds("0"), Error);
+  EXPECT_EQ(app::tuning_seconds("true"), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(app::tuning_seconds("2.5"), 2.5);
 }
 
 // Products of many shapes: timing one is quick, timing all takes long.
