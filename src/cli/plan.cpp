@@ -245,7 +245,7 @@ class PlanCommand {
   // Number of executions of a plan per batch.
   int times(int micro_batches) const { return source_.is_split_whole ? 1 : micro_batches; }
 
-  // A method's plan at a budget, or the reason why it has none.
+  // Plan of a method at a budget, or the reason for its failure.
   struct Compared {
     std::optional<memory::SearchResult> found;
     std::string refusal;
