@@ -233,7 +233,7 @@ TEST_F(CudaSymbolic, GroupedQueryAttentionReadsGroups) {
 TEST_F(CudaSymbolic, AttentionReadsRowsOfASymbolicBatch) {
   const std::string text = R"(graph (x: f16[L, N, 96]) {
   y = fused(x) group = graph (x: f16[L, N, 96]) {
-    q, k, v = split(x) {axis = 2, num_outputs = 3}
+    q, k, v = split(x) {axis = 2, sizes = [32, 32, 32]}
     qr = reshape(q) {shape = [L, N, 2, 16]}
     kr = reshape(k) {shape = [L, N, 2, 16]}
     vr = reshape(v) {shape = [L, N, 2, 16]}
