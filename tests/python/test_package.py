@@ -48,7 +48,7 @@ class WithStates(unittest.TestCase):
         np.testing.assert_array_equal(context(x=self.one), [-3, -4])
         np.testing.assert_array_equal(context.states["a"], [3, 4])
         np.testing.assert_array_equal(other.states["a"], [1, 2])
-        context.states["a"] = [7, 8]
+        context.states["a"] = np.array([7, 8], np.float32)
         np.testing.assert_array_equal(context(self.one), [-8, -9])
         context.reset()
         self.assertEqual({name: list(value) for name, value in context.states.items()}, {"a": [1, 2]})
