@@ -44,9 +44,8 @@ Compiled compile(const Graph& graph, const CompileOptions& options) {
     const Target& target = *options.target;
     verify(tasks);
     if (target.runs_nests_as_written()) verify_nests(tasks);
-    Compiled made{assemble(tasks, target.program_target(tasks.kernels)),
-                  std::move(selected.decisions),
-                  {}};
+    Compiled made{
+        assemble(tasks, target.program_target(tasks.kernels)), std::move(selected.decisions), {}};
     if (options.describes_step) {
       made.step_problem =
           step_problem(tasks, target.facts(), target.working_units(options.threads));

@@ -179,10 +179,9 @@ TEST_F(OutOfMemory, NamesInputsAndOutputs) {
   return table
 }
 )");
-  expect_names(
-      call_limited(
-          300, {"run", table, "--target=cpu", "--shapes=row:16384x1", "--shapes=column:1x16384"}),
-      {"error: no memory for the outputs", "output 'table', the largest", "1 GiB"});
+  expect_names(call_limited(300, {"run", table, "--target=cpu", "--shapes=row:16384x1",
+                                  "--shapes=column:1x16384"}),
+               {"error: no memory for the outputs", "output 'table', the largest", "1 GiB"});
 }
 
 TEST_F(OutOfMemory, MappingErrorNamesTheProgram) {
