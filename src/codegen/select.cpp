@@ -62,10 +62,10 @@ std::optional<Graph> without_groups_of_data(const Graph& graph, SharedKernels& s
   return copy;
 }
 
-std::unique_ptr<TaskWriter> make_writer(const TaskContext& context) {
+std::shared_ptr<TaskWriter> make_writer(const TaskContext& context) {
   TENON_ASSERT(context.options.target != nullptr, "code is made for a target");
-  std::unique_ptr<TaskWriter> own = context.options.target->task_writer(context);
-  return own ? std::move(own) : processor_tasks(context);
+  std::shared_ptr<TaskWriter> own = context.options.target->task_writer(context);
+  return own ? own : processor_tasks(context);
 }
 
 class Selector {
@@ -446,7 +446,7 @@ class Selector {
   GraphScope scope_;
   std::unordered_map<ValueId, std::uint32_t>& buffers_;  // The scope's buffers.
   std::map<ValueId, Destination> targets_;
-  const std::unique_ptr<TaskWriter> writer_;
+  const std::shared_ptr<TaskWriter> writer_;
   std::unordered_map<std::string, NodeNests>
       prepared_;                                    // By signature and which operands are constant.
   static constexpr std::int64_t kSmallWeight = 64;  // Two products with 255 stay below 2^15.

@@ -63,8 +63,9 @@ class Target {
   virtual std::vector<std::string> candidate_names() const = 0;
   /// Schedules a nest that needs no choice between candidates.
   virtual void schedule(nests::LoopNest& nest) const = 0;
-  /// Returns a writer of tasks; null: the common one, which asks `candidates` for each nest.
-  virtual std::unique_ptr<codegen::TaskWriter> task_writer(const codegen::TaskContext&) const {
+  /// Returns a writer of tasks; null: the common one, which asks `candidates` for each nest. Shared
+  /// so that this header compiles without the writer's definition.
+  virtual std::shared_ptr<codegen::TaskWriter> task_writer(const codegen::TaskContext&) const {
     return nullptr;
   }
 

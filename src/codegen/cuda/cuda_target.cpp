@@ -82,7 +82,7 @@ class GpuTarget : public Target {
   }
   // Loops are bound to blocks and threads when code is written.
   void schedule(LoopNest&) const override {}
-  std::unique_ptr<TaskWriter> task_writer(const TaskContext& context) const override {
+  std::shared_ptr<TaskWriter> task_writer(const TaskContext& context) const override {
     return device_tasks(context, device_);
   }
 
