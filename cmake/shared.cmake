@@ -31,6 +31,13 @@ endif()
 
 # The folder models embeds the carrier as bytes.
 set(carrier ${PROJECT_BINARY_DIR}/lib/model_carrier.so)
+set(carrier_hash ${PROJECT_BINARY_DIR}/generated/models/carrier_hash.h)
+add_custom_command(OUTPUT ${carrier_hash}
+  COMMAND ${CMAKE_COMMAND} -DCARRIER=${carrier} -DHEADER=${carrier_hash} -P ${PROJECT_SOURCE_DIR}/cmake/carrier_hash.cmake
+  DEPENDS tenon_model_carrier ${carrier} ${PROJECT_SOURCE_DIR}/cmake/carrier_hash.cmake
+  COMMENT "Hashing the model carrier" VERBATIM)
+add_custom_target(tenon_carrier_hash DEPENDS ${carrier_hash})
 set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/models/shared_object.cpp PROPERTIES
-  COMPILE_DEFINITIONS "TENON_MODEL_CARRIER=\"${carrier}\"" OBJECT_DEPENDS ${carrier} SKIP_PRECOMPILE_HEADERS ON)
-add_dependencies(tenon_models tenon_model_carrier)
+  COMPILE_DEFINITIONS "TENON_MODEL_CARRIER=\"${carrier}\"" OBJECT_DEPENDS "${carrier};${carrier_hash}" SKIP_PRECOMPILE_HEADERS ON)
+target_include_directories(tenon_models PRIVATE ${PROJECT_BINARY_DIR}/generated)
+add_dependencies(tenon_models tenon_model_carrier tenon_carrier_hash)

@@ -87,8 +87,7 @@ typedef struct tenon_tensor {
   int32_t dtype; /* tenon_dtype */
 } tenon_tensor;
 
-/* An input, an output, a weight or a state of a program. Texts and shape are owned by the program.
- */
+/* An input, an output, a weight or a state of a program, which owns texts and shape. */
 typedef struct tenon_port {
   const char* name;
   const char* type;     /* "f32[N, 3, 224, 224]" */
@@ -110,9 +109,7 @@ typedef struct tenon_context_handle* tenon_context;
 typedef struct tenon_trainer_handle* tenon_trainer;
 typedef struct tenon_value_handle* tenon_value;
 
-/* ---- errors and texts -------------------------------------------------------------------------
- */
-
+/* ---- errors and texts ------------------------------------------------------------------- */
 /* [runtime] "0.1" */
 TENON_API const char* tenon_version(void);
 /* [runtime] TENON_ABI_VERSION of the library, not of the header. */
@@ -123,9 +120,7 @@ TENON_API const char* tenon_last_error(void);
 /* [runtime] Frees a text that a function returned. Accepts NULL. */
 TENON_API void tenon_text_free(char* text);
 
-/* ---- models -----------------------------------------------------------------------------------
- */
-
+/* ---- models ----------------------------------------------------------------------------- */
 /* Opens a model of any format: a file, "zoo:resnet50?batch=N", "random:7". */
 TENON_API tenon_status tenon_model_open(const char* source, tenon_model* model);
 /* Parses a model in memory, which may be freed afterwards. */
@@ -147,9 +142,7 @@ TENON_API tenon_status tenon_model_compile(tenon_model model, const char* option
                                            tenon_program* program);
 TENON_API tenon_status tenon_model_free(tenon_model model);
 
-/* ---- programs ---------------------------------------------------------------------------------
- */
-
+/* ---- programs --------------------------------------------------------------------------- */
 /* [runtime] Loads a saved program. It is machine code: trust it like an executable. */
 TENON_API tenon_status tenon_program_load(const char* path, tenon_program* program);
 /* [runtime] Loads a program from memory, which is copied. */
@@ -174,9 +167,7 @@ TENON_API tenon_status tenon_program_set_weight(tenon_program program, const cha
 /* [runtime] */
 TENON_API tenon_status tenon_program_free(tenon_program program);
 
-/* ---- contexts ---------------------------------------------------------------------------------
- */
-
+/* ---- contexts --------------------------------------------------------------------------- */
 /* [runtime] Creates the execution state of one caller. Options: threads (0: all available;
  * results do not depend on it). */
 TENON_API tenon_status tenon_context_create(tenon_program program, const char* options,
@@ -212,14 +203,10 @@ TENON_API tenon_status tenon_context_describe(tenon_context context, char** json
 /* [runtime] */
 TENON_API tenon_status tenon_context_free(tenon_context context);
 
-/* ---- states ------------------------------------------------------------------------------------
- *
- * A state is an input whose value in the next run is an output of this one, such as a cache or the
- * hidden state of a recurrent network. It is no TENON_INPUT and no TENON_OUTPUT: each context holds
- * the values of its program's states (TENON_STATE) in memory of its own, on the program's device.
- * They start with the program's initial values; a state without one is written first. All functions
- * are of version 2. */
-
+/* ---- states (since version 2) ------------------------------------------------------------------
+ * A state is an input whose value in the next run is an output of this one, such as a cache. Each
+ * context holds the values in its own memory on the program's device, at first the program's
+ * initial values; a state without one is written first. */
 /* [runtime] Copies the value before the next run to `elements`, whose type must be that of the
  * value; with null data, to memory of the context, valid until the state is read again. */
 TENON_API tenon_status tenon_context_read_state(tenon_context context, const char* name,
@@ -227,9 +214,8 @@ TENON_API tenon_status tenon_context_read_state(tenon_context context, const cha
 /* [runtime] Copies a value: the next run reads it. */
 TENON_API tenon_status tenon_context_write_state(tenon_context context, const char* name,
                                                  const tenon_tensor* elements);
-/* [runtime] Keeps a state in the caller's memory (of the GPU for a kernel-only program there), with
- * its present contents: every run reads it there and leaves the next value there. The memory must
- * outlive the context, or its next write with another shape. */
+/* [runtime] Keeps a state in the caller's memory (of the GPU for a kernel-only program there) with
+ * its contents, until the context is freed or the state is written with another shape. */
 TENON_API tenon_status tenon_context_bind_state(tenon_context context, const char* name,
                                                 const tenon_tensor* elements);
 /* [runtime] Gives all states their initial values. */
@@ -238,9 +224,7 @@ TENON_API tenon_status tenon_context_reset_states(tenon_context context);
  * the memory of a state until one of them writes it (copy on write). */
 TENON_API tenon_status tenon_context_fork(tenon_context context, tenon_context* fork);
 
-/* ---- values that need not be tensors of numbers ------------------------------------------------
- */
-
+/* ---- values that need not be tensors of numbers ----------------------------------------- */
 typedef enum tenon_value_kind {
   TENON_TENSOR = 1,
   TENON_SEQUENCE = 2,
@@ -271,9 +255,7 @@ TENON_API tenon_status tenon_context_run_values(tenon_context context, const ten
                                                 size_t input_count, tenon_value* outputs,
                                                 size_t output_count);
 
-/* ---- training ---------------------------------------------------------------------------------
- */
-
+/* ---- training --------------------------------------------------------------------------- */
 /* Compiles a training step. Options, named as in `tenon train`: loss, optimizer, schedule,
  * parameters, frozen (lists of patterns), batch, seed, threads. The states start from the
  * model's values. */
@@ -299,9 +281,7 @@ TENON_API tenon_status tenon_trainer_save(tenon_trainer trainer, const char* fol
 TENON_API tenon_status tenon_trainer_restore(tenon_trainer trainer, const char* folder);
 TENON_API tenon_status tenon_trainer_free(tenon_trainer trainer);
 
-/* ---- the rest ---------------------------------------------------------------------------------
- */
-
+/* ---- the rest --------------------------------------------------------------------------- */
 /* [runtime] JSON: a list of {"name", "kind", "text"}; the text of an unusable device is the
  * reason. */
 TENON_API tenon_status tenon_devices(char** json);

@@ -1,6 +1,7 @@
 #include "models/shared_object.h"
 
 #include "base/error.h"
+#include "models/carrier_hash.h"
 #include "program/appended.h"
 
 #include <span>
@@ -10,6 +11,8 @@
 __asm__(
     ".section .rodata\n"
     ".balign 16\n"
+    "# " TENON_MODEL_CARRIER_HASH
+    "\n"
     "tenon_model_carrier_begin:\n"
     ".incbin \"" TENON_MODEL_CARRIER
     "\"\n"
