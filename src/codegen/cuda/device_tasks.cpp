@@ -243,6 +243,7 @@ class DeviceTasks : public TaskWriter {
   // Tensor maps of keys and values: 64 elements per box, one row of the map per key.
   void set_attention_maps(const LoopNest& nest, const AttentionTile& tile, std::int64_t keys,
                           TaskList::Kernel& kernel) {
+    kernel.maps.clear();  // Calls share kernels.
     const auto add_map = [&](const Scalar& load, std::int64_t row) {
       kernel.maps.push_back({place_of(nest, load),
                              scope_.in_list(floor_div(product(load->view), Dim(row))),
